@@ -1,6 +1,6 @@
 //! Frames as one line of text.
 
-use heapr_query::{FrameView, file_name};
+use heapr_query::{FrameView, file_name, folded};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// `libfoo.so!foo::bar(int)`, `libfoo.so+0x1234`, or `0x7f001234` outside all modules. A module's
@@ -34,8 +34,26 @@ pub fn place(frame: &FrameView<'_>) -> String {
     }
 }
 
-/// One line of at most `width` columns: the name, cut in the middle if need be, the place and
-/// whether it is inlined.
+/// A name in at most `width` columns: what is in brackets is folded first, then the middle is cut.
+#[must_use]
+pub fn fitted(name: &str, width: usize) -> String {
+    if name.width() <= width {
+        return name.to_owned();
+    }
+    let (module, symbol) = name.split_once('!').unwrap_or(("", name));
+    let mark = if module.is_empty() { "" } else { "!" };
+    cut_middle(&format!("{module}{mark}{}", folded(symbol)), width)
+}
+
+/// The function of a frame as a sentence names it: without its module where it has a symbol,
+/// brackets folded.
+#[must_use]
+pub fn short_name(frame: &FrameView<'_>) -> String {
+    frame.symbol.map_or_else(|| frame_name(frame), |symbol| printable(&folded(symbol)))
+}
+
+/// One line of at most `width` columns: the name, folded and cut in the middle if need be, the place
+/// and whether it is inlined.
 #[must_use]
 pub fn frame_line(frame: &FrameView<'_>, width: usize) -> String {
     let mut tail = place(frame);
@@ -49,9 +67,9 @@ pub fn frame_line(frame: &FrameView<'_>, width: usize) -> String {
     let room = width.saturating_sub(tail.width());
     // A place that would leave no room for the name is left out.
     if room < 20 && name.width() > room {
-        return cut_middle(&name, width);
+        return fitted(&name, width);
     }
-    format!("{}{tail}", cut_middle(&name, room))
+    format!("{}{tail}", fitted(&name, room))
 }
 
 /// `text` in at most `width` columns: the middle is what is left out.
@@ -93,6 +111,8 @@ pub fn harmless(character: char) -> char {
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
             REPLACEMENT
         }
+        // What the command line uses for styles.
+        '\u{f8f0}'..='\u{f8f2}' => REPLACEMENT,
         _ if character.is_control() => REPLACEMENT,
         _ => character,
     }
@@ -129,8 +149,10 @@ mod tests {
     #[test]
     fn a_long_name_is_cut_in_its_middle_and_the_place_stays() {
         assert_eq!(frame_line(&FRAME, 80), "libfoo.so.1!foo::bar(int)  foo.cc:12");
-        assert_eq!(frame_line(&FRAME, 32), "libfoo.so.…::bar(int)  foo.cc:12");
-        assert_eq!(frame_line(&FRAME, 20), cut_middle("libfoo.so.1!foo::bar(int)", 20));
+        assert_eq!(frame_line(&FRAME, 34), "libfoo.so.1!foo::bar(…)  foo.cc:12");
+        assert_eq!(frame_line(&FRAME, 32), "libfoo.so.…oo::bar(…)  foo.cc:12");
+        assert_eq!(frame_line(&FRAME, 20), cut_middle("libfoo.so.1!foo::bar(…)", 20));
+        assert_eq!(short_name(&FRAME), "foo::bar(…)");
         assert_eq!(cut_middle("abcdef", 5), "ab…ef");
         assert_eq!(cut_middle("abcdef", 1), "…");
         assert_eq!(cut_middle("abc", 0), "");

@@ -46,6 +46,9 @@ struct ThreadJson<'a> {
 #[derive(serde::Serialize)]
 struct GroupJson<'a> {
     frames: Vec<FrameJson>,
+    /// Place of the program's own frame among them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own_frame: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<ThreadJson<'a>>,
     #[serde(flatten)]
@@ -69,8 +72,14 @@ impl Serialize for Groups<'_> {
                     let pid = subject.processes.get(thread.process.0 as usize).map(|process| process.pid);
                     ThreadJson { tid: thread.tid, name: &thread.name, pid }
                 });
+            let own_frame = subject.own.place(&frames);
             let frames = frames.iter().map(FrameJson::from).collect();
-            sequence.serialize_element(&GroupJson { frames, thread, amounts: (&group.amounts).into() })?;
+            sequence.serialize_element(&GroupJson {
+                frames,
+                own_frame,
+                thread,
+                amounts: (&group.amounts).into(),
+            })?;
         }
         sequence.end()
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use heapr_filters::quantity;
-use heapr_query::{Group, GroupBy, RecordedSpan, Report};
+use heapr_query::{Group, GroupBy, OwnCode, RecordedSpan, Report};
 use heapr_trace::{Damage, HeapId, HeapName, Process, ProcessIndex, Thread, ThreadIndex, Trace};
 
 use crate::frame_text::{frame_line, frame_name, image_name};
@@ -52,6 +52,8 @@ pub struct Subject {
     pub advice: Option<String>,
     /// The filters, in the words of the command line; empty: none.
     pub filters: String,
+    /// Tells which frames are the program's own.
+    pub own: OwnCode,
 }
 
 impl Subject {
@@ -76,6 +78,7 @@ impl Subject {
             warnings: warnings(trace, damage, false),
             advice: None,
             filters,
+            own: OwnCode::of_trace(trace),
         }
     }
 

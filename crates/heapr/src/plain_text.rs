@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use heapr_export::frame_text::harmless;
 pub(crate) use heapr_export::frame_text::printable;
 
+use crate::style::sequence;
+
 /// Prints a line on standard error.
 macro_rules! tell {
     ($($arguments:tt)*) => { $crate::plain_text::tell(format_args!($($arguments)*)) };
@@ -58,7 +60,14 @@ impl<W: Write> Write for PlainText<W> {
 
 fn plain(text: &str, keeps_lines: bool) -> String {
     let is_kept = |character: char| keeps_lines && character == '\n' || character == '\t';
-    text.chars().map(|character| if is_kept(character) { character } else { harmless(character) }).collect()
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        match sequence(character) {
+            Some(sequence) => plain.push_str(sequence),
+            None => plain.push(if is_kept(character) { character } else { harmless(character) }),
+        }
+    }
+    plain
 }
 
 /// Standard output, for text or for something else.

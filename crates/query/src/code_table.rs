@@ -146,6 +146,7 @@ impl CodeTable {
                     let file = frame.file.map(|file| frames.names.intern(file));
                     let line = file.zip(frame.line).filter(|_| self.tells_lines);
                     let frame_id = frames.intern(FrameKey { module, symbol, offset, line });
+                    frames.keep_file(frame_id, file);
                     arrived.push(Location {
                         frame: frame_id,
                         file,

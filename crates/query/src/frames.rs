@@ -65,6 +65,8 @@ pub struct FrameTable {
     keys: Vec<FrameKey>,
     /// By frame: the frame of all lines of the same function.
     functions: Vec<FrameId>,
+    /// By frame: a source file of it.
+    files: Vec<Option<Name>>,
     numbers: HashTable<u32>,
 }
 
@@ -77,6 +79,7 @@ impl FrameTable {
         let function = key.line.map(|_| self.intern(FrameKey { line: None, ..key }));
         let number = self.keys.len() as u32;
         self.functions.push(function.unwrap_or(FrameId(number)));
+        self.files.push(key.line.map(|(file, _)| file));
         let keys = &self.keys;
         self.numbers.insert_unique(hash, number, |&number| keys[number as usize].hash());
         self.keys.push(key);
@@ -90,6 +93,19 @@ impl FrameTable {
     /// The frame of all lines of a frame's function.
     pub(crate) fn function(&self, frame: FrameId) -> FrameId {
         self.functions[frame.0 as usize]
+    }
+
+    /// Keeps a source file of a frame; the first one stays.
+    pub(crate) fn keep_file(&mut self, frame: FrameId, file: Option<Name>) {
+        for frame in [frame, self.function(frame)] {
+            let known = &mut self.files[frame.0 as usize];
+            *known = known.or(file);
+        }
+    }
+
+    /// A source file of a frame.
+    pub fn file(&self, frame: FrameId) -> Option<&str> {
+        self.files[frame.0 as usize].map(|name| self.names.get(name))
     }
 
     /// Frames in all.

@@ -39,6 +39,7 @@ mod loss_text;
 mod metrics;
 mod mix;
 mod name_table;
+mod own_code;
 mod query;
 mod recorded_span;
 mod replay;
@@ -66,6 +67,7 @@ pub use histogram::{Bucket, Histogram, HistogramOf};
 pub use live_rows::{LiveAmount, LiveRow, LiveRows, live_rows};
 pub use loss_text::{loss_warnings, notice_lines};
 pub use metrics::{Metric, typescript};
+pub use own_code::{LIBRARY_FRAMES, OwnCode, Owner};
 pub use query::{Action, GroupBy, Query};
 pub use recorded_span::RecordedSpan;
 pub use replay::Progress;
@@ -77,6 +79,7 @@ pub use snapshot_series::{
 };
 pub use stack_groups::StackGroups;
 pub use steady_growth::{SteadyGrowth, course_in_words, ordered};
+pub use symbol_forms::folded;
 pub use symbol_source::{FrameSink, NoSymbols, SourceFrame, SymbolSource};
 pub use trend::Trend;
 

@@ -25,6 +25,52 @@ pub(crate) fn for_each_form(symbol_lower: &str, mut visit: impl FnMut(&str) -> b
     plain != without_arguments && visit(&plain)
 }
 
+/// A symbol to be read: what stands between the brackets of templates and of arguments is left out
+/// (`std::vector<…>::push_back(…)`), and tags of the ABI are.
+#[must_use]
+pub fn folded(symbol: &str) -> String {
+    let mut kept = String::with_capacity(symbol.len());
+    let mut at = 0;
+    if symbol.starts_with('<') {
+        // Rust's `<Type as Trait>::method`: the types are what tells it from others.
+        at = balanced_length(symbol, b'<', b'>');
+        let inner = symbol[1..at].strip_suffix('>').unwrap_or(&symbol[1..at]);
+        kept = format!("<{}>", folded(inner));
+    }
+    while at < symbol.len() {
+        let rest = &symbol[at..];
+        if let Some(length) = operator_length(rest, &kept) {
+            kept.push_str(&rest[..length]);
+            at += length;
+            continue;
+        }
+        let bracket = match rest.as_bytes()[0] {
+            b'<' => Some((b'<', b'>', "<…>")),
+            b'(' if rest.starts_with("(anonymous namespace)") => None,
+            b'(' if rest.starts_with("()") => None,
+            b'(' => Some((b'(', b')', "(…)")),
+            b'[' if rest.starts_with("[abi:") => Some((b'[', b']', "")),
+            _ => None,
+        };
+        let length = match bracket {
+            Some((open, close, mark)) => {
+                kept.push_str(mark);
+                balanced_length(rest, open, close)
+            }
+            None => {
+                let length = match rest.starts_with("(anonymous namespace)") {
+                    true => "(anonymous namespace)".len(),
+                    false => plain_length(rest),
+                };
+                kept.push_str(&rest[..length]);
+                length
+            }
+        };
+        at += length;
+    }
+    kept
+}
+
 /// Cuts argument lists, qualifiers after them, ABI tags and clone suffixes.
 fn without_arguments(symbol: &str) -> String {
     let bytes = symbol.as_bytes();
@@ -170,6 +216,28 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn brackets_are_folded_and_operators_are_none() {
+        for (symbol, wanted) in [
+            ("std::vector<int, std::allocator<int> >::push_back(int&&)", "std::vector<…>::push_back(…)"),
+            ("main", "main"),
+            ("f() const", "f() const"),
+            ("app::operator<(app::A const&, app::A const&)", "app::operator<(…)"),
+            ("app::(anonymous namespace)::f(int)", "app::(anonymous namespace)::f(…)"),
+            ("std::string app::f[abi:cxx11](int)", "std::string app::f(…)"),
+            (
+                "<alloc::vec::Vec<T> as core::Extend<T>>::extend",
+                "<alloc::vec::Vec<…> as core::Extend<…>>::extend",
+            ),
+            (
+                "app::run()::{lambda(int)#1}::operator()(int) const",
+                "app::run()::{lambda(…)#1}::operator()(…) const",
+            ),
+        ] {
+            assert_eq!(folded(symbol), wanted);
+        }
+    }
 
     fn forms(symbol: &str) -> Vec<String> {
         let mut forms = Vec::new();

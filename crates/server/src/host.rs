@@ -1,6 +1,6 @@
 //! What the command line lends the server: where names come from and indexes are kept.
 
-use heapr_query::SymbolSource;
+use heapr_query::{OwnCode, SymbolSource};
 use heapr_trace::{SnapshotTrigger, Trace};
 use heapr_v8::IndexStore;
 
@@ -8,6 +8,11 @@ use heapr_v8::IndexStore;
 pub trait Host: Send + Sync + 'static {
     /// Names for a trace.
     fn names(&self, trace: &Trace) -> Box<dyn SymbolSource + Send>;
+
+    /// Which code is the own code of a trace's programs.
+    fn own_code(&self, trace: &Trace) -> OwnCode {
+        OwnCode::of_trace(trace)
+    }
 
     /// Where indexes of snapshots are kept, if a snapshot is to have one.
     fn snapshot_indexes(&self, path: &std::path::Path) -> Option<IndexStore>;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use heapr_explore::{Explorer, Found, GrowingTable, Selection, Spread, TableLimit};
 use heapr_filters::FilterArguments;
-use heapr_query::{CullList, Filter, Group, GroupBy, Metric};
+use heapr_query::{CullList, Filter, Group, GroupBy, Metric, OwnCode};
 use heapr_trace::{Amounts, Trace};
 
 use crate::cancel::Cancel;
@@ -114,6 +114,8 @@ pub(crate) struct TraceFile {
     pub(crate) number: usize,
     pub(crate) explorer: Explorer,
     pub(crate) modified_unix_ns: i128,
+    /// Tells which frames are the program's own.
+    pub(crate) own: OwnCode,
     names: Pending<()>,
     /// The text of what went wrong.
     events: Pending<Result<(), String>>,
@@ -141,8 +143,10 @@ impl TraceFile {
         let trace = Arc::new(trace);
         let modified = std::fs::metadata(path).map(|metadata| (metadata.mtime(), metadata.mtime_nsec()));
         let (seconds, nanoseconds) = modified.unwrap_or_default();
+        let own = host.own_code(&trace);
         let file = Arc::new(Self {
             path: path.to_owned(),
+            own,
             number: OPENED.fetch_add(1, Ordering::Relaxed),
             explorer: Explorer::with_spread(Arc::clone(&trace), processors()),
             modified_unix_ns: i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds),

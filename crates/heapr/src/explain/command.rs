@@ -8,6 +8,7 @@ use super::findings;
 use super::resident::{self, ResidentArguments};
 use super::target::Target;
 use crate::output::output;
+use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
 
 /// Arguments of `heapr explain`.
@@ -18,6 +19,8 @@ pub(crate) struct ExplainArguments {
     target: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) names: NameArguments,
+    #[command(flatten)]
+    pub(super) own: OwnArguments,
     #[command(flatten, next_help_heading = "Resident memory of a process")]
     pub(super) resident: ResidentArguments,
     /// Format

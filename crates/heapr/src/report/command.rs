@@ -9,6 +9,7 @@ use heapr_query::{Action, GroupBy, HistogramOf, Metric, Query, StackGroups};
 use heapr_trace::Trace;
 
 use crate::output::{Format, output, refuse_inputs, top};
+use crate::own_arguments::OwnArguments;
 use crate::plain_text::line_width;
 use crate::report::action_arguments::ActionArguments;
 use crate::report::free_stacks::{self, FreeReport};
@@ -16,6 +17,7 @@ use crate::report::names::{NameArguments, TraceNames};
 use crate::report::progress_bar::ProgressBar;
 use crate::report::text::TextOptions;
 use crate::report::{csv, json, text, xperf};
+use crate::style::Style;
 use crate::trace_file::{open, tell_warnings};
 use heapr_filters::FilterArguments;
 
@@ -31,6 +33,8 @@ pub(crate) struct ReportArguments {
     filters: FilterArguments,
     #[command(flatten)]
     names: NameArguments,
+    #[command(flatten)]
+    own: OwnArguments,
     /// Print a histogram
     #[arg(long, value_enum, ignore_case = true, help_heading = "Actions")]
     histogram: Vec<HistogramKind>,
@@ -122,6 +126,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     drop(bar);
     let mut subject = Subject::new(&file, &trace, &report.damage, arguments.filters.counted());
     subject.advice = names.advice();
+    subject.own = arguments.own.code(&trace)?;
     tell_warnings(&subject);
     let mut out = output(arguments.output.as_deref(), arguments.force, arguments.format == Format::Text)?;
     match (arguments.format, arguments.layout) {
@@ -133,6 +138,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
                 width: line_width(),
                 depth: arguments.depth.unwrap_or(if is_default { DEFAULT_DEPTH_SHOWN } else { usize::MAX }),
                 least_permille: 5,
+                style: if arguments.output.is_none() { Style::of_stdout() } else { Style::default() },
             };
             text::write_text(&mut out, &subject, &report, options)?;
         }

@@ -11,6 +11,7 @@ use super::frame_text::frame_line;
 use super::quantity::{bytes, count, duration, percent, plural};
 use crate::output::table::{Align, Table};
 use crate::plain_text::page_columns;
+use crate::style::Style;
 use heapr_export::{Subject, group_name};
 
 /// How much is printed.
@@ -22,6 +23,8 @@ pub(crate) struct TextOptions {
     pub(crate) depth: usize,
     /// Nodes of a tree with less than this many thousandths of the whole are left out.
     pub(crate) least_permille: u64,
+    /// Of the output.
+    pub(crate) style: Style,
 }
 
 /// Prints it all.
@@ -189,7 +192,7 @@ fn write_section(
         Answer::Ranking(ranking) => {
             write_ranking_extent(out, report, ranking, sort)?;
             match ranking.by {
-                GroupBy::Stacks => write_stacks(out, report, ranking, sort, options),
+                GroupBy::Stacks => write_stacks(out, subject, report, ranking, sort, options),
                 _ => write_ranking(out, subject, report, ranking, sort, options.width),
             }
         }
@@ -216,6 +219,7 @@ fn write_ranking_extent(
 
 fn write_stacks(
     out: &mut dyn Write,
+    subject: &Subject,
     report: &Report<'_>,
     ranking: &Ranking,
     sort: Metric,
@@ -235,7 +239,7 @@ fn write_stacks(
         for line in wrapped(&others, 4, page_columns(options.width)) {
             writeln!(out, "{line}")?;
         }
-        write_frames(out, &report.frames(group), options)?;
+        write_frames(out, subject, &report.frames(group), options)?;
     }
     Ok(())
 }
@@ -252,25 +256,34 @@ fn wrapped(parts: &[String], indent: usize, width: usize) -> Vec<String> {
     lines
 }
 
-fn write_frames(out: &mut dyn Write, frames: &[FrameView<'_>], options: TextOptions) -> io::Result<()> {
+/// Frames of a stack; a mark stands before the program's own one.
+fn write_frames(
+    out: &mut dyn Write,
+    subject: &Subject,
+    frames: &[FrameView<'_>],
+    options: TextOptions,
+) -> io::Result<()> {
     const INDENT: &str = "      ";
+    const OWN: &str = "    > ";
     if frames.is_empty() {
         return writeln!(out, "{INDENT}(no stack was taken)");
     }
-    // The outermost frame tells the thread's start: it is shown even if what lies before it is not.
-    let (shown, outermost) = if frames.len() > options.depth.max(2) {
-        (options.depth.max(2) - 1, frames.last())
-    } else {
-        (frames.len(), None)
-    };
+    let own = subject.own.place(frames);
+    // The own frame is shown, and so is the outermost: it tells the thread's start.
+    let depth = options.depth.max(2).max(own.map_or(0, |own| own + 2));
+    let shown = if frames.len() > depth { depth - 1 } else { frames.len() };
     let width = options.width.saturating_sub(INDENT.len());
-    for frame in &frames[..shown] {
-        writeln!(out, "{INDENT}{}", frame_line(frame, width))?;
+    for (place, frame) in frames[..shown].iter().enumerate() {
+        let line = frame_line(frame, width);
+        match own {
+            Some(own) if own == place => writeln!(out, "{OWN}{}", options.style.bold(&line))?,
+            _ => writeln!(out, "{INDENT}{line}")?,
+        }
     }
-    if let Some(outermost) = outermost {
-        let left_out = frames.len() - shown - 1;
-        if left_out > 0 {
-            writeln!(out, "{INDENT}… {left_out} more")?;
+    let left_out = frames.len() - shown;
+    if let Some(outermost) = frames.last().filter(|_| left_out > 0) {
+        if left_out > 1 {
+            writeln!(out, "{INDENT}… {} more", left_out - 1)?;
         }
         writeln!(out, "{INDENT}{}", frame_line(outermost, width))?;
     }

@@ -6,14 +6,16 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use heapr_export::Subject;
-use heapr_query::{Action, Answer, GroupBy, Metric, Query, Report};
+use heapr_query::{Action, Answer, FrameView, GroupBy, Metric, Query, Report};
 use heapr_session::SessionSummary;
 use heapr_trace::{HeapId, ProcessIndex, Totals};
 
+use crate::own_arguments::OwnArguments;
 use crate::plain_text::{PlainText, error_line_width};
-use crate::report::frame_text::{cut_middle, frame_name};
+use crate::report::frame_text::frame_line;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::quantity::{bytes, count, duration, plural};
+use crate::style::Style;
 use crate::trace_file::open;
 
 /// Stacks shown of each ranking.
@@ -56,7 +58,11 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     write_totals(&mut text, ending)?;
     let trace = open(output)?;
     let by_heap = trace.summary_totals().ok().flatten().map(|summary| summary.by_heap).unwrap_or_default();
-    let subject = Subject::new(output, &trace, &[], String::new());
+    let mut subject = Subject::new(output, &trace, &[], String::new());
+    // A list of the user's that can't be read is no reason to say nothing.
+    if let Ok(own) = OwnArguments::default().code(&trace) {
+        subject.own = own;
+    }
     write_heaps(&mut text, &subject, &by_heap)?;
     let ranking = |sort| Action::Ranking { by: GroupBy::Stacks, sort };
     let query = Query {
@@ -71,7 +77,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     // Without its totals the file ends before the program did, and the totals above say more than
     // it holds.
     let is_cut = trace.summary_totals().ok().flatten().is_none();
-    write_stacks(&mut text, &report, is_cut)?;
+    write_stacks(&mut text, &subject, &report, is_cut)?;
     for warning in &subject.warnings {
         writeln!(text, "heapr: warning: {}: {warning}", subject.file)?;
     }
@@ -155,7 +161,12 @@ fn write_heaps(
     Ok(())
 }
 
-fn write_stacks(text: &mut impl Write, report: &Report<'_>, is_cut: bool) -> io::Result<()> {
+fn write_stacks(
+    text: &mut impl Write,
+    subject: &Subject,
+    report: &Report<'_>,
+    is_cut: bool,
+) -> io::Result<()> {
     let width = error_line_width();
     let until = if is_cut { " where the file ends" } else { "" };
     for (section, (title, is_peak)) in
@@ -178,14 +189,28 @@ fn write_stacks(text: &mut impl Write, report: &Report<'_>, is_cut: bool) -> io:
         for group in groups {
             let (held_bytes, held_count) = amount(group);
             let head = format!("{:>12} in {:<9}", bytes(held_bytes), count(held_count));
-            let frames: Vec<String> =
-                report.frames(group).iter().take(FRAMES_SHOWN).map(frame_name).collect();
-            for (number, frame) in frames.iter().enumerate() {
+            let room = width.saturating_sub(head.len() + 3);
+            for (number, line) in stack_lines(&report.frames(group), subject, room).iter().enumerate() {
                 let left = if number == 0 { head.as_str() } else { "" };
-                let room = width.saturating_sub(head.len() + 3);
-                writeln!(text, "  {left:columns$} {}", cut_middle(frame, room), columns = head.len())?;
+                writeln!(text, "  {left:columns$} {line}", columns = head.len())?;
             }
         }
     }
     Ok(())
+}
+
+/// The program's own frame and its callers, and behind it what it has called in the end.
+fn stack_lines(frames: &[FrameView<'_>], subject: &Subject, room: usize) -> Vec<String> {
+    let style = Style::of_stderr();
+    let own = subject.own.place(frames).unwrap_or(0);
+    let mut lines: Vec<String> =
+        frames.iter().skip(own).take(FRAMES_SHOWN).map(|frame| frame_line(frame, room)).collect();
+    if let Some(first) = lines.first_mut() {
+        *first = style.bold(first);
+    }
+    if own > 0 {
+        lines.truncate(FRAMES_SHOWN - 1);
+        lines.insert(1, style.faint(&format!("through {}", frame_line(&frames[0], room.saturating_sub(8)))));
+    }
+    lines
 }

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use heapr_query::SymbolSource;
+use heapr_query::{OwnCode, SymbolSource};
 use heapr_server::Host;
 use heapr_trace::{SnapshotTrigger, Trace};
 use heapr_v8::IndexStore;
 
+use crate::own_arguments::OwnArguments;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::snapshot::native::why;
 use crate::snapshot::v8::index_cache;
@@ -15,11 +16,19 @@ use crate::snapshot::v8::index_cache;
 #[derive(Debug)]
 pub(crate) struct CommandLineHost {
     pub(crate) names: NameArguments,
+    pub(crate) own: OwnArguments,
 }
 
 impl Host for CommandLineHost {
     fn names(&self, trace: &Trace) -> Box<dyn SymbolSource + Send> {
         Box::new(TraceNames::new(trace, &self.names))
+    }
+
+    fn own_code(&self, trace: &Trace) -> OwnCode {
+        self.own.code(trace).unwrap_or_else(|error| {
+            warn!("{error:#}");
+            OwnCode::of_trace(trace)
+        })
     }
 
     fn snapshot_indexes(&self, path: &Path) -> Option<IndexStore> {

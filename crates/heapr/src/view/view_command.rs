@@ -13,6 +13,7 @@ use super::browser;
 use super::host::CommandLineHost;
 use super::sources::sources;
 use crate::output::OutputFile;
+use crate::own_arguments::OwnArguments;
 use crate::plain_text::printable;
 use crate::report::names::NameArguments;
 use crate::report::quantity::{bytes, parse_bytes};
@@ -41,11 +42,13 @@ pub(crate) struct ViewArguments {
     force: bool,
     #[command(flatten)]
     names: NameArguments,
+    #[command(flatten)]
+    own: OwnArguments,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
-    let host = Arc::new(CommandLineHost { names: arguments.names });
+    let host = Arc::new(CommandLineHost { names: arguments.names, own: arguments.own });
     let files = Files::open_sources(&sources(&arguments.files)?, host, Limits::default());
     if let Some(path) = &arguments.static_page {
         return write(&files, path, arguments.force, arguments.max_size);

@@ -1,7 +1,7 @@
 //! Tables of stacks, frames, images and threads.
 
 use heapr_filters::FilterArguments;
-use heapr_query::{Group, GroupBy};
+use heapr_query::{FrameView, Group, GroupBy, OwnCode};
 use heapr_trace::{Amounts, Process, ThreadIndex};
 use serde::{Deserialize, Serialize};
 
@@ -44,12 +44,30 @@ struct ThreadJson {
     pid: Option<u32>,
 }
 
+/// The program's own frame of a stack.
+#[derive(Serialize)]
+pub(crate) struct OwnJson {
+    place: usize,
+    #[serde(flatten)]
+    frame: FrameJson,
+}
+
+impl OwnJson {
+    /// Of frames, innermost first.
+    pub(crate) fn of(own: &OwnCode, frames: &[FrameView<'_>]) -> Option<Self> {
+        own.place(frames).map(|place| Self { place, frame: (&frames[place]).into() })
+    }
+}
+
 /// A row of a table.
 #[derive(Serialize)]
 pub(super) struct GroupJson {
     id: Option<String>,
     frames: Vec<FrameJson>,
     frame_count: usize,
+    /// The program's own frame, and its place among all of the stack's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own: Option<OwnJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<ThreadJson>,
     #[serde(flatten)]
@@ -111,6 +129,7 @@ pub(super) fn group_json(file: &TraceFile, group: &Group, frames_max: usize) -> 
     GroupJson {
         id,
         frame_count: frames.len(),
+        own: OwnJson::of(&file.own, &frames),
         frames: frames.iter().take(frames_max).map(FrameJson::from).collect(),
         thread,
         amounts: (&group.amounts).into(),

@@ -1,6 +1,7 @@
 //! A stack in full, with the lines of its source where it is there.
 
 use heapr_filters::FilterArguments;
+use heapr_query::FrameView;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -45,6 +46,8 @@ pub(super) fn stack(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         .explorer
         .stack_frames(key)
         .ok_or_else(|| Error::NotFound { what: "stack", name: request.id.clone() })?;
+    let views: Vec<FrameView<'_>> = frames.iter().map(|(_, view)| *view).collect();
+    let own = file.own.place(&views);
     let around = request.source_lines.min(50);
     let mut sources = SourceFiles::new(file.modified_unix_ns);
     let frames: Vec<StackFrameJson> = frames
@@ -61,5 +64,5 @@ pub(super) fn stack(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
                 .and_then(|(path, line)| sources.lines(path, line, around)),
         })
         .collect();
-    crate::request::json(&json!({ "schema": "heapr.view.stack/1", "frames": frames }))
+    crate::request::json(&json!({ "schema": "heapr.view.stack/1", "own": own, "frames": frames }))
 }

@@ -1,0 +1,47 @@
+//! What the user says is the program's own code, and what is not: options, and files of theirs.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use heapr_query::{FramePattern, OwnCode};
+use heapr_trace::Trace;
+
+/// Options that say whose code frames are.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Own code")]
+pub(crate) struct OwnArguments {
+    /// Frames that are the program's own, whatever the lists say: module!, module!symbol, symbol
+    #[arg(long, value_name = "FRAME", num_args = 1..)]
+    own: Vec<String>,
+    /// Lists of frames that are a library's, added to the built-in one and to
+    /// ~/.config/heapr/library-frames
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    library_frames: Vec<PathBuf>,
+}
+
+impl OwnArguments {
+    /// For the programs of a trace.
+    ///
+    /// # Errors
+    /// A list cannot be read, or a pattern says nothing.
+    pub(crate) fn code(&self, trace: &Trace) -> anyhow::Result<OwnCode> {
+        let mut code = OwnCode::of_trace(trace);
+        let users = users_list().filter(|path| path.exists());
+        for path in users.iter().chain(&self.library_frames) {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read the list of library frames {}", path.display()))?;
+            code.add_library_lines(&path.display().to_string(), &text)?;
+        }
+        for text in &self.own {
+            code.add_own(FramePattern::parse(text)?);
+        }
+        Ok(code)
+    }
+}
+
+/// `~/.config/heapr/library-frames`.
+fn users_list() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let config = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))?;
+    Some(config.join("heapr").join("library-frames"))
+}

@@ -1,0 +1,300 @@
+//! Which frame of a stack is the program's own: the innermost one that is not the allocator's, the
+//! language runtime's or a library's.
+
+use std::collections::HashSet;
+
+use heapr_trace::Trace;
+
+use crate::allocator_frames::ALLOCATOR_FRAMES;
+use crate::cull_list::CullList;
+use crate::error::Result;
+use crate::frame_pattern::{FramePattern, file_name};
+use crate::frames::FrameView;
+use crate::glob::Glob;
+
+/// The built-in list of frames that are not a program's own.
+pub const LIBRARY_FRAMES: &str = include_str!("library_frames.txt");
+
+/// How lines of a list begin that name source files…
+const SOURCE: &str = "source ";
+/// …and those that count where the source file is not known.
+const UNSOURCED: &str = "unsourced ";
+
+/// How the names of code begin that V8 makes or brings along, outside of all modules.
+const V8_CODE: &[&str] =
+    &["Builtin:", "Builtins_", "BytecodeHandler:", "Bytecode:", "Stub:", "RegExp:", "Handler:", "Wasm:"];
+/// What the names of functions hold that come with Node, or from packages.
+const OF_NODE: &[&str] = &[" node:", " evalmachine.", "/node_modules/"];
+
+/// Where a system keeps what programs share.
+const SYSTEM_FOLDERS: &[&str] =
+    &["/lib/", "/lib64/", "/lib32/", "/usr/", "/bin/", "/sbin/", "/nix/store/", "/gnu/store/", "/snap/"];
+
+/// Whose code a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    /// The program's.
+    Program,
+    /// A library's that the program uses: named where a stack has nothing of the program's.
+    Library,
+    /// The allocator's, the language runtime's or the standard library's.
+    Runtime,
+}
+
+/// Tells a program's own code from that of others.
+#[derive(Debug, Clone, Default)]
+pub struct OwnCode {
+    /// What the user says is the program's: goes before all else.
+    own: CullList,
+    /// The runtime's and the standard library's.
+    runtime: CullList,
+    runtime_sources: Vec<Glob>,
+    runtime_unsourced: CullList,
+    /// Paths of the programs that ran.
+    executables: HashSet<String>,
+    /// All programs that ran came with the system, and its libraries may be the larger part of them.
+    is_of_system: bool,
+}
+
+impl OwnCode {
+    /// The built-in list, for the programs of a trace.
+    #[must_use]
+    pub fn of_trace(trace: &Trace) -> Self {
+        Self::of_programs(trace.processes().iter().map(|process| process.executable.as_str()))
+    }
+
+    /// The built-in list, for programs of these paths.
+    #[must_use]
+    pub fn of_programs<'a>(executables: impl Iterator<Item = &'a str>) -> Self {
+        let executables: HashSet<String> = executables.map(str::to_owned).collect();
+        let mut code = Self { executables, ..Self::default() };
+        for text in ALLOCATOR_FRAMES {
+            // A test reads each of them.
+            if let Ok(pattern) = FramePattern::parse(text) {
+                code.runtime.add(pattern);
+            }
+        }
+        // A test reads it.
+        let _ = code.add_library_lines("built in", LIBRARY_FRAMES);
+        let is_program = |path: &&String| {
+            !path.is_empty() && !code.runtime.matches(Some(path.as_str()), None) && !is_shell(path)
+        };
+        let mut programs = code.executables.iter().filter(is_program).peekable();
+        code.is_of_system = programs.peek().is_some() && programs.all(|path| is_system(path));
+        code
+    }
+
+    /// Adds a list of frames that are not the program's.
+    ///
+    /// # Errors
+    /// At the first line that is no pattern; names it.
+    pub fn add_library_lines(&mut self, name: &str, text: &str) -> Result<()> {
+        let mut plain = String::new();
+        let mut unsourced = String::new();
+        for line in text.lines() {
+            if let Some(path) = line.trim().strip_prefix(SOURCE) {
+                self.runtime_sources.push(Glob::new(path.trim()));
+            }
+            // Each has the lines of the other as blank ones: errors name the line.
+            let rest = line.trim().strip_prefix(UNSOURCED);
+            let is_plain = rest.is_none() && !line.trim().starts_with(SOURCE);
+            plain += if is_plain { line } else { "" };
+            unsourced += rest.unwrap_or_default();
+            plain.push('\n');
+            unsourced.push('\n');
+        }
+        self.runtime.add_lines(name, &plain)?;
+        self.runtime_unsourced.add_lines(name, &unsourced)
+    }
+
+    /// Adds a pattern of frames that are the program's, whatever a list says.
+    pub fn add_own(&mut self, pattern: FramePattern) {
+        self.own.add(pattern);
+    }
+
+    /// Whose a frame is.
+    #[must_use]
+    pub fn owner(&self, module: Option<&str>, symbol: Option<&str>, file: Option<&str>) -> Owner {
+        if !self.own.is_empty() && self.own.matches(module, symbol) {
+            return Owner::Program;
+        }
+        if self.runtime.matches(module, symbol) {
+            return Owner::Runtime;
+        }
+        if let Some(file) = file
+            && !self.runtime_sources.is_empty()
+        {
+            let file = file.to_ascii_lowercase();
+            if self.runtime_sources.iter().any(|source| source.matches_lower(&file)) {
+                return Owner::Runtime;
+            }
+        }
+        if file.is_none() && self.runtime_unsourced.matches(module, symbol) {
+            return Owner::Runtime;
+        }
+        let Some(module) = module else {
+            let is_own = symbol.is_some_and(|symbol| !is_code_of_v8(symbol));
+            return if is_own { Owner::Program } else { Owner::Runtime };
+        };
+        if self.executables.contains(module) || self.is_of_system || !is_system(module) {
+            Owner::Program
+        } else {
+            Owner::Library
+        }
+    }
+
+    /// Place of the own frame in a stack, innermost first: the program's, or a library's where there is
+    /// none; `None`: all is the runtime's.
+    #[must_use]
+    pub fn place(&self, frames: &[FrameView<'_>]) -> Option<usize> {
+        let mut library = None;
+        for (place, frame) in frames.iter().enumerate() {
+            // A module's first byte is no code.
+            if frame.symbol.is_none() && frame.offset == 0 {
+                continue;
+            }
+            match self.owner(frame.module, frame.symbol, frame.file) {
+                Owner::Program => return Some(place),
+                Owner::Library => library = library.or(Some(place)),
+                Owner::Runtime => {}
+            }
+        }
+        library
+    }
+}
+
+fn is_system(path: &str) -> bool {
+    SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder)) && !path.starts_with("/usr/home/")
+}
+
+fn is_code_of_v8(symbol: &str) -> bool {
+    V8_CODE.iter().any(|prefix| symbol.starts_with(prefix))
+        || OF_NODE.iter().any(|part| symbol.contains(part))
+}
+
+/// Shells and the like start what is looked at.
+fn is_shell(path: &str) -> bool {
+    ["sh", "bash", "dash", "zsh", "fish", "env", "timeout", "nice", "sudo", "xargs", "time"]
+        .contains(&file_name(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame<'a>(module: &'a str, symbol: &'a str, file: Option<&'a str>) -> FrameView<'a> {
+        FrameView {
+            module: Some(module),
+            symbol: Some(symbol),
+            file,
+            line: None,
+            is_inlined: false,
+            offset: 1,
+        }
+    }
+
+    fn own<'a>(program: &str, frames: &[FrameView<'a>]) -> Option<&'a str> {
+        let code = OwnCode::of_programs(std::iter::once(program));
+        code.place(frames).and_then(|place| frames[place].symbol)
+    }
+
+    #[test]
+    fn the_built_in_list_can_be_read() {
+        OwnCode::default().add_library_lines("built in", LIBRARY_FRAMES).unwrap();
+    }
+
+    #[test]
+    fn the_standard_library_is_passed_to_its_user() {
+        let file = Some("/usr/include/c++/12/bits/stl_vector.h");
+        let frames = [
+            frame("/w/app", "operator new(unsigned long)", None),
+            frame("/w/app", "std::_Vector_base<int, std::allocator<int> >::_M_allocate(unsigned long)", file),
+            frame(
+                "/w/app",
+                "void std::__invoke_impl<void, void (*)()>(std::__invoke_other, void (*&&)())",
+                file,
+            ),
+            frame("/w/app", "shop::SessionCache::remember(std::string const&)", Some("/w/app.cc")),
+            frame("/w/app", "main", Some("/w/app.cc")),
+        ];
+        assert_eq!(own("/w/app", &frames), frames[3].symbol);
+    }
+
+    #[test]
+    fn the_standard_library_of_rust_and_its_crates_are_passed_too() {
+        let frames = [
+            frame("/w/app", "<alloc::vec::Vec<T> as core::iter::FromIterator<T>>::from_iter", None),
+            frame(
+                "/w/app",
+                "serde_json::from_str",
+                Some("/root/.cargo/registry/src/x/serde_json-1/src/de.rs"),
+            ),
+            frame("/w/app", "<app::Store as app::Keep>::keep", Some("src/main.rs")),
+        ];
+        assert_eq!(own("/w/app", &frames), frames[2].symbol);
+    }
+
+    #[test]
+    fn a_library_is_named_only_where_the_program_has_no_part() {
+        let sqlite = frame("/usr/lib/x86_64-linux-gnu/libsqlite3.so.0", "sqlite3_prepare", None);
+        let own_frame = frame("/w/app", "load_users", None);
+        assert_eq!(own("/w/app", &[sqlite, own_frame]), Some("load_users"));
+        assert_eq!(own("/w/app", &[sqlite]), Some("sqlite3_prepare"));
+        // What the system's own programs are made of lies in its libraries.
+        let driver = frame("/usr/bin/clang", "cc1_main", None);
+        let ast = frame("/usr/lib/x86_64-linux-gnu/libclang-cpp.so.14", "clang::ASTContext::Allocate", None);
+        assert_eq!(own("/usr/bin/clang", &[ast, driver]), ast.symbol);
+    }
+
+    #[test]
+    fn an_interpreter_is_no_program_of_its_own() {
+        let inside = frame("/usr/bin/python3.11", "PyByteArray_Resize", None);
+        assert_eq!(own("/usr/bin/python3.11", &[inside]), None);
+        let function = FrameView {
+            module: None,
+            symbol: Some("remember"),
+            file: Some("/w/app.py"),
+            line: Some(3),
+            is_inlined: false,
+            offset: 7,
+        };
+        let library = FrameView { file: Some("/usr/lib/python3.11/json/decoder.py"), ..function };
+        assert_eq!(own("/usr/bin/python3.11", &[inside, library, function]), Some("remember"));
+        let code = OwnCode::of_programs(std::iter::once("/usr/bin/python3.11"));
+        assert_eq!(code.place(&[inside, library, function]), Some(2));
+    }
+
+    #[test]
+    fn javascript_is_own_unless_it_is_nodes_or_a_packages() {
+        let code = OwnCode::of_programs(std::iter::once("/usr/bin/node"));
+        let owner = |symbol| code.owner(None, Some(symbol), None);
+        assert_eq!(owner("JS:*remember /w/server.js:12:20"), Owner::Program);
+        assert_eq!(owner("JS:^emit node:events:466:44"), Owner::Runtime);
+        assert_eq!(owner("JS:*next /w/node_modules/express/lib/router.js:1:1"), Owner::Runtime);
+        assert_eq!(owner("Builtin:InterpreterEntryTrampoline"), Owner::Runtime);
+        let native = code.owner(Some("/usr/bin/node"), Some("v8::internal::Heap::AllocateRaw"), None);
+        assert_eq!(native, Owner::Runtime);
+    }
+
+    #[test]
+    fn a_name_as_of_a_standard_library_is_own_where_its_source_is() {
+        let code = OwnCode::of_programs(std::iter::once("/w/app"));
+        let owner = |file| code.owner(Some("/w/app"), Some("core::Engine::load()"), file);
+        assert_eq!(owner(Some("/w/src/engine.cc")), Owner::Program);
+        assert_eq!(owner(Some("/rustc/90b35a/library/core/src/ops.rs")), Owner::Runtime);
+        assert_eq!(owner(None), Owner::Runtime);
+    }
+
+    #[test]
+    fn what_the_user_calls_own_is_own() {
+        let mut code = OwnCode::of_programs(std::iter::once("/w/app"));
+        let frames =
+            [frame("/w/app", "std::vector<int>::push_back(int&&)", None), frame("/w/app", "main", None)];
+        assert_eq!(code.place(&frames), Some(1));
+        code.add_own(FramePattern::parse("std::vector::push_back").unwrap());
+        assert_eq!(code.place(&frames), Some(0));
+        code.add_library_lines("mine", "source /w/lib/*\nmain\n").unwrap();
+        assert_eq!(code.owner(Some("/w/app"), Some("f"), Some("/w/lib/f.c")), Owner::Runtime);
+        assert_eq!(code.owner(Some("/w/app"), Some("main"), None), Owner::Runtime);
+    }
+}
