@@ -39,6 +39,8 @@ fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
         "CLIPPY_ARGS",
         "CARGO_TARGET_DIR",
         "CARGO_BUILD_TARGET",
+        // A linker for an older C library: the agent is linked to none.
+        "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
         "CARGO_MAKEFLAGS",
         "MAKEFLAGS",
     ] {

@@ -7,12 +7,14 @@
 #[macro_use]
 mod plain_text;
 
+mod completions;
 mod config;
 mod diff;
 mod doctor;
 mod explain;
 mod export;
 mod info;
+mod manual;
 mod output;
 mod own_arguments;
 mod processes;
@@ -24,15 +26,16 @@ mod snapshot_take;
 mod style;
 mod symbolize;
 mod trace_file;
+mod version;
 mod view;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Records, snapshots and explains the heaps of running Linux programs.
 #[derive(Debug, Parser)]
-#[command(name = "heapr", version, propagate_version = true)]
+#[command(name = "heapr", version = version::short(), long_version = version::long(), propagate_version = true)]
 struct Arguments {
     /// Shorten no name, however long the line
     #[arg(long, global = true)]
@@ -85,6 +88,10 @@ enum Command {
     Doctor(doctor::DoctorArguments),
     /// Start Node ready for snapshots, or profile a running Node.
     Node(Box<snapshot_take::NodeArguments>),
+    /// Print what a shell needs to complete heapr's commands and options.
+    Completions(completions::CompletionsArguments),
+    /// Print the manual's page of a command, or write all pages into a folder.
+    Man(manual::ManArguments),
 }
 
 /// Code of ours needs no more stack than this.
@@ -136,6 +143,8 @@ fn run_command(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Config(command) => config::run(command),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Node(arguments) => snapshot_take::run_node(*arguments),
+        Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),
+        Command::Man(arguments) => manual::run(&arguments, Arguments::command()),
     }
 }
 
@@ -151,7 +160,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clap::{ArgAction, CommandFactory as _};
+    use clap::ArgAction;
 
     use super::*;
 

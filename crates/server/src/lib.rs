@@ -43,6 +43,7 @@ pub use error::{Error, Result};
 pub use files::{Files, Limits, Source};
 pub use host::Host;
 pub use native::snapshot_json;
+pub use page::has_page;
 pub use server::{Server, ServerOptions};
 pub use session::status_json;
 pub use static_page::{StaticLimits, write_static};

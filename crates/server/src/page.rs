@@ -20,6 +20,12 @@ pub(crate) fn file(path: &str) -> Option<&'static PageFile> {
     PAGE_FILES.iter().find(|file| file.path == path)
 }
 
+/// Whether this build holds the page, and not the small one in its place.
+#[must_use]
+pub fn has_page() -> bool {
+    file("app.js").is_some()
+}
+
 /// What pages and scripts may do: nothing but the server's own.
 pub(crate) const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; \

@@ -27,6 +27,12 @@ use crate::runtime_directory::check_parent;
 
 pub(crate) static AGENT: &[u8] = include_bytes!(env!("HEAPR_AGENT_LIBRARY"));
 
+/// Bytes of the agent that is embedded.
+#[must_use]
+pub fn agent_bytes() -> usize {
+    AGENT.len()
+}
+
 const FILE_NAME_START: &str = "heapr-agent-";
 
 /// Path of the agent's file, written unless it is there.

@@ -32,6 +32,7 @@ mod session_status;
 mod snapshots;
 mod status;
 
+pub use agent_file::agent_bytes;
 pub use control::background::{BackgroundSession, ProgramCommand, StartRequest};
 pub use control::session_name::SessionName;
 pub use control::{

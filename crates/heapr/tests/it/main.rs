@@ -10,6 +10,7 @@ mod free_stacks;
 mod gdb_oracle;
 mod header;
 mod info;
+mod installed;
 mod limits;
 mod mappings;
 mod names;

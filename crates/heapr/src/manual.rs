@@ -1,0 +1,82 @@
+//! `heapr man`: the manual's pages, made from the same description as `--help`.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use crate::output::already_exists;
+
+/// Arguments of `heapr man`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManArguments {
+    /// The command, such as `snapshot take` [default: heapr itself]
+    #[arg(value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Write the pages of all commands into this folder, one file each
+    #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
+    into: Option<PathBuf>,
+    /// Overwrite existing files
+    #[arg(short = 'f', long, requires = "into")]
+    force: bool,
+}
+
+/// Runs the command; `command` is the whole command line.
+pub(crate) fn run(arguments: &ManArguments, mut command: clap::Command) -> anyhow::Result<ExitCode> {
+    command = command.disable_help_subcommand(true);
+    command.build();
+    if let Some(folder) = &arguments.into {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        write_all(&command, "heapr", folder, arguments.force)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut asked = &command;
+    let mut name = "heapr".to_owned();
+    for word in &arguments.command {
+        asked = asked.find_subcommand(word).with_context(|| {
+            let words: Vec<&str> = visible(asked).map(clap::Command::get_name).collect();
+            if words.is_empty() {
+                format!("{} has no command {word}", name.replace('-', " "))
+            } else {
+                format!("{} has no command {word}; it has {}", name.replace('-', " "), words.join(", "))
+            }
+        })?;
+        name = format!("{name}-{}", asked.get_name());
+    }
+    let mut out = std::io::stdout().lock();
+    out.write_all(&page(asked, &name)?)?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The page of a command and those of all below it.
+fn write_all(command: &clap::Command, name: &str, folder: &Path, may_replace: bool) -> anyhow::Result<()> {
+    let path = folder.join(format!("{name}.1"));
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if may_replace {
+        options.create(true).truncate(true);
+    } else {
+        options.create_new(true);
+    }
+    let mut file = options.open(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => already_exists(&path),
+        _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
+    })?;
+    file.write_all(&page(command, name)?).with_context(|| format!("cannot write {}", path.display()))?;
+    visible(command)
+        .try_for_each(|below| write_all(below, &format!("{name}-{}", below.get_name()), folder, may_replace))
+}
+
+fn page(command: &clap::Command, name: &str) -> anyhow::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let command = command.clone().display_name(name.to_owned());
+    clap_mangen::Man::new(command).title(name.to_owned()).render(&mut text)?;
+    Ok(text)
+}
+
+fn visible(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
+    command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
+}
