@@ -26,15 +26,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("symbols", &[]),
     ("query", &["trace", "ledger", "symbols"]),
     ("explore", &["query", "trace", "ledger", "symbols"]),
-    ("filters", &["query", "trace"]),
-    ("export", &["query", "trace", "filters"]),
-    ("findings", &["query", "trace", "ledger", "v8", "graph"]),
+    ("table", &[]),
+    ("filters", &["query", "trace", "table"]),
+    ("export", &["query", "trace", "table", "filters"]),
+    ("findings", &["query", "trace", "ledger", "v8", "graph", "table"]),
     ("graph", &[]),
     ("v8", &["graph"]),
     ("inspector", &["proc"]),
     (
         "server",
-        &["query", "explore", "findings", "filters", "export", "graph", "v8", "symbols", "trace", "session"],
+        &[
+            "query", "explore", "findings", "table", "filters", "export", "graph", "v8", "symbols", "trace",
+            "session",
+        ],
     ),
 ];
 /// Crates that must not need the standard library.

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use heapr_query::{Answer, GroupBy, HistogramOf, Metric, Report};
+use heapr_table::csv::quoted;
 use heapr_trace::Amounts;
 
 use crate::frame_text::frame_name;
@@ -87,25 +88,4 @@ fn line(
 /// A field for each metric.
 fn joined(field: impl Fn(Metric) -> String) -> String {
     Metric::all().map(field).collect::<Vec<_>>().join(",")
-}
-
-/// A field, quoted if it has to be.
-#[must_use]
-pub fn quoted(field: &str) -> String {
-    if field.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_with_commas_and_quotes_are_quoted() {
-        assert_eq!(quoted("plain"), "plain");
-        assert_eq!(quoted("f(int, \"x\")"), "\"f(int, \"\"x\"\")\"");
-    }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use heapr_filters::quantity::{bytes, count, percent};
 use heapr_query::Metric;
+use heapr_table::quantity::{bytes, count, percent};
 
 use crate::Profile;
 

@@ -1,7 +1,8 @@
 //! Frames as one line of text.
 
 use heapr_query::{FrameView, file_name, folded};
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use heapr_table::plain::{cut_middle, printable};
+use unicode_width::UnicodeWidthStr as _;
 
 /// `libfoo.so!foo::bar(int)`, `libfoo.so+0x1234`, or `0x7f001234` outside all modules. A module's
 /// first byte is no code: what stands there is a name for allocations that have no stack
@@ -72,59 +73,6 @@ pub fn frame_line(frame: &FrameView<'_>, width: usize) -> String {
     format!("{}{tail}", fitted(&name, room))
 }
 
-/// `text` in at most `width` columns: the middle is what is left out.
-#[must_use]
-pub fn cut_middle(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    if width == 0 {
-        return String::new();
-    }
-    let kept = width - 1;
-    let head: String = take_columns(text.chars(), kept - kept / 2).into_iter().collect();
-    let mut tail = take_columns(text.chars().rev(), kept / 2);
-    tail.reverse();
-    head + "…" + &tail.into_iter().collect::<String>()
-}
-
-fn take_columns(characters: impl Iterator<Item = char>, columns: usize) -> Vec<char> {
-    let mut left = columns;
-    characters
-        .take_while(|character| {
-            let width = character.width().unwrap_or(0);
-            let fits = width <= left;
-            left = left.saturating_sub(width);
-            fits
-        })
-        .collect()
-}
-
-/// What stands for a character that would do something in a terminal.
-pub const REPLACEMENT: char = '\u{fffd}';
-
-/// The character, if it does nothing but to be seen.
-#[must_use]
-pub fn harmless(character: char) -> char {
-    match character {
-        // Marks and overrides of direction; separators of lines and paragraphs.
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            REPLACEMENT
-        }
-        // What the command line uses for styles.
-        '\u{f8f0}'..='\u{f8f2}' => REPLACEMENT,
-        _ if character.is_control() => REPLACEMENT,
-        _ => character,
-    }
-}
-
-/// Names come from files that nobody vouches for: one of them without what would do something in a
-/// terminal, tabs and ends of lines too.
-#[must_use]
-pub fn printable(text: &str) -> String {
-    text.chars().map(harmless).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,9 +101,6 @@ mod tests {
         assert_eq!(frame_line(&FRAME, 32), "libfoo.so.…oo::bar(…)  foo.cc:12");
         assert_eq!(frame_line(&FRAME, 20), cut_middle("libfoo.so.1!foo::bar(…)", 20));
         assert_eq!(short_name(&FRAME), "foo::bar(…)");
-        assert_eq!(cut_middle("abcdef", 5), "ab…ef");
-        assert_eq!(cut_middle("abcdef", 1), "…");
-        assert_eq!(cut_middle("abc", 0), "");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use heapr_filters::quantity;
 use heapr_query::{Group, GroupBy, OwnCode, RecordedSpan, Report};
+use heapr_table::quantity;
 use heapr_trace::{Damage, HeapId, HeapName, Process, ProcessIndex, Thread, ThreadIndex, Trace};
 
 use crate::frame_text::{frame_line, frame_name, image_name};

@@ -17,12 +17,13 @@ use serde_json::json;
 use crate::output::{DEFAULT_TOP, Format};
 use crate::plain_text::{line_width, printed};
 use crate::report::action_arguments::sort_key;
-use crate::report::csv::quoted;
-use crate::report::frame_text::cut_middle;
 use crate::report::names::{NameArguments, TraceNames};
-use crate::report::quantity::{parse_bytes, signed_bytes, signed_count};
 use crate::report::text::amount;
 use crate::trace_file::{open, tell_warnings};
+use heapr_filters::quantity::parse_bytes;
+use heapr_table::csv::quoted;
+use heapr_table::plain::cut_middle;
+use heapr_table::quantity::{signed_bytes, signed_count};
 
 /// Arguments of `heapr diff`.
 #[derive(Debug, clap::Args)]

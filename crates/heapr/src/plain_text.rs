@@ -5,8 +5,8 @@ use std::fmt;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use heapr_export::frame_text::harmless;
-pub(crate) use heapr_export::frame_text::printable;
+pub(crate) use heapr_table::plain::printable;
+use heapr_table::plain::{NO_LIMIT, harmless};
 
 use crate::style::sequence;
 
@@ -27,8 +27,6 @@ macro_rules! say {
 
 /// Columns of a line where nobody says how many there are.
 const COLUMNS: usize = 80;
-/// In place of a width: no line is too long.
-const NO_LIMIT: usize = usize::MAX / 4;
 
 /// `--wide` was given.
 static IS_WIDE: AtomicBool = AtomicBool::new(false);
@@ -131,20 +129,9 @@ pub(crate) fn page_columns(width: usize) -> usize {
     if width >= NO_LIMIT { COLUMNS } else { width }
 }
 
-/// Whether names are shortened to `width`.
-pub(crate) fn is_limited(width: usize) -> bool {
-    width < NO_LIMIT
-}
-
-/// A name for one line: control characters replaced, no longer than makes sense.
+/// A name for one line of standard output.
 pub(crate) fn one_line(text: &str) -> String {
-    // What no line limits is a text in the program, not a name.
-    let limit = if is_limited(line_width()) { 200 } else { 64 << 10 };
-    let mut line: String = text.chars().take(limit).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(limit).is_some() {
-        line.push('…');
-    }
-    line
+    heapr_table::plain::one_line(text, line_width())
 }
 
 #[cfg(test)]
@@ -163,7 +150,6 @@ mod tests {
             text,
             "a\u{fffd}[2J\u{fffd}\u{fffd}31m\u{fffd}\u{fffd}b\u{fffd}c\u{fffd}\u{fffd}: é\none\ntwo\u{fffd}[m\n"
         );
-        assert_eq!(printable("a\tb\n\u{202e}"), "a\u{fffd}b\u{fffd}\u{fffd}");
     }
 
     #[test]

@@ -16,8 +16,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::report::names::{NameArguments, TraceNames, is_module};
-use crate::report::quantity::{bytes, count, plural};
 use crate::trace_file::open;
+use heapr_table::quantity::{bytes, count, plural};
 
 /// Arguments of `heapr symbolize`.
 #[derive(Debug, clap::Args)]

@@ -6,14 +6,16 @@ use std::io::{self, Write};
 use heapr_trace::{Damage, Process, ProcessOrigin, Trace};
 
 use super::{End, end_of, hexadecimal, kind_name};
-use crate::output::table::{Align, Table};
-use crate::report::frame_text::cut_middle;
-use crate::report::quantity::{bytes, count, duration, plural};
 use crate::snapshot::native::why;
+use heapr_table::plain::cut_middle;
+use heapr_table::quantity::{bytes, count, duration, plural};
+use heapr_table::{Column, Table, row};
 
 /// Lines of a list before it is cut: a shell that starts thousands of programs must not hide the
 /// rest.
 const LIST_LINES_MAX: usize = 40;
+/// What the lists are part of.
+const SCHEMA: &str = "heapr.info/1";
 /// Column in which values begin.
 const VALUE_COLUMN: usize = 14;
 
@@ -135,23 +137,22 @@ impl Page<'_> {
     fn processes(&mut self, trace: &Trace) -> io::Result<()> {
         self.title(&format!("Processes ({})", count(trace.processes().len() as u64)))?;
         let columns = [
-            ("Pid", Align::Right),
-            ("Parent", Align::Right),
-            ("By", Align::Left),
-            ("Start", Align::Right),
-            ("Lived", Align::Right),
-            ("Ended", Align::Left),
-            ("Command", Align::Left),
+            Column::number("pid", "Pid"),
+            Column::number("parent_pid", "Parent"),
+            Column::text("origin", "By"),
+            Column::ns("start_ns", "Start"),
+            Column::ns("lived_ns", "Lived"),
+            Column::text("end", "Ended"),
+            Column::text("command_line", "Command"),
         ];
-        let mut table = Table::new(&columns, 6);
+        let mut table = Table::new(SCHEMA, &columns);
         for process in trace.processes().iter().take(LIST_LINES_MAX) {
-            let lived = process.end_ns.map(|end_ns| duration(end_ns.saturating_sub(process.start_ns)));
-            table.row(vec![
-                process.pid.to_string(),
-                process.parent_pid.to_string(),
-                if process.origin == ProcessOrigin::Exec { "exec" } else { "fork" }.to_owned(),
-                duration(process.start_ns),
-                lived.unwrap_or_default(),
+            table.row(row![
+                process.pid,
+                process.parent_pid,
+                if process.origin == ProcessOrigin::Exec { "exec" } else { "fork" },
+                process.start_ns,
+                process.end_ns.map(|end_ns| end_ns.saturating_sub(process.start_ns)),
                 ended(process),
                 command(process),
             ]);
@@ -162,24 +163,23 @@ impl Page<'_> {
     fn threads(&mut self, trace: &Trace) -> io::Result<()> {
         self.title(&format!("Threads ({})", count(trace.threads().len() as u64)))?;
         let columns = [
-            ("Tid", Align::Right),
-            ("Pid", Align::Right),
-            ("Start", Align::Right),
-            ("Lived", Align::Right),
-            ("Name", Align::Left),
+            Column::number("tid", "Tid"),
+            Column::number("pid", "Pid"),
+            Column::ns("start_ns", "Start"),
+            Column::ns("lived_ns", "Lived"),
+            Column::text("name", "Name"),
         ];
-        let mut table = Table::new(&columns, 4);
+        let mut table = Table::new(SCHEMA, &columns);
         for thread in trace.threads().iter().take(LIST_LINES_MAX) {
             let process = trace.processes().get(thread.process.0 as usize);
             // A thread that was not seen to end has ended with its process.
             let end_ns = thread.end_ns.or_else(|| process?.end_ns);
-            let lived = end_ns.map(|end_ns| duration(end_ns.saturating_sub(thread.start_ns)));
-            table.row(vec![
-                thread.tid.to_string(),
-                process.map_or_else(|| "?".to_owned(), |process| process.pid.to_string()),
-                duration(thread.start_ns),
-                lived.unwrap_or_default(),
-                thread.name.clone(),
+            table.row(row![
+                thread.tid,
+                process.map(|process| process.pid),
+                thread.start_ns,
+                end_ns.map(|end_ns| end_ns.saturating_sub(thread.start_ns)),
+                thread.name.as_str(),
             ]);
         }
         self.list(&table, trace.threads().len())
@@ -193,13 +193,17 @@ impl Page<'_> {
                 *times += 1;
             }
         }
-        let columns = [("Path", Align::Left), ("Mapped", Align::Right), ("Build-id", Align::Left)];
-        let mut table = Table::new(&columns, 0);
+        let columns = [
+            Column::text("path", "Path"),
+            Column::count("mapping_count", "Mapped"),
+            Column::text("build_id", "Build-id"),
+        ];
+        let mut table = Table::new(SCHEMA, &columns);
         for (module, times) in trace.modules().iter().zip(mapped).take(LIST_LINES_MAX) {
-            let path = if module.path.is_empty() { "(unknown)".to_owned() } else { module.path.clone() };
+            let path = if module.path.is_empty() { "(unknown)" } else { module.path.as_str() };
             // The first digits tell builds apart; JSON has all.
             let build_id = hexadecimal(module.build_id.get(..8).unwrap_or(&module.build_id));
-            table.row(vec![path, count(times), build_id]);
+            table.row(row![path, times, build_id]);
         }
         self.list(&table, trace.modules().len())
     }
@@ -211,26 +215,26 @@ impl Page<'_> {
         }
         self.title(&format!("Snapshots of live blocks ({})", count(snapshots.len() as u64)))?;
         let columns = [
-            ("#", Align::Right),
-            ("Time", Align::Right),
-            ("Why", Align::Left),
-            ("Processes", Align::Right),
-            ("Blocks", Align::Right),
-            ("Bytes", Align::Right),
-            ("Written in", Align::Right),
-            ("Name", Align::Left),
+            Column::number("number", "#"),
+            Column::ns("time_ns", "Time"),
+            Column::text("trigger", "Why"),
+            Column::count("process_count", "Processes"),
+            Column::count("block_count", "Blocks"),
+            Column::bytes("block_bytes", "Bytes"),
+            Column::ns("export_ns", "Written in"),
+            Column::text("name", "Name"),
         ];
-        let mut table = Table::new(&columns, 7);
+        let mut table = Table::new(SCHEMA, &columns);
         for snapshot in snapshots.iter().take(LIST_LINES_MAX) {
-            table.row(vec![
-                snapshot.number.to_string(),
-                duration(snapshot.time_ns),
+            table.row(row![
+                snapshot.number,
+                snapshot.time_ns,
                 why(snapshot.trigger),
-                count(snapshot.processes.len() as u64),
-                count(snapshot.block_count),
-                bytes(snapshot.block_bytes),
-                duration(snapshot.export_ns),
-                snapshot.name.clone(),
+                snapshot.processes.len(),
+                snapshot.block_count,
+                snapshot.block_bytes,
+                snapshot.export_ns,
+                snapshot.name.as_str(),
             ]);
         }
         self.list(&table, snapshots.len())
@@ -249,21 +253,15 @@ impl Page<'_> {
             }
         }
         let columns = [
-            ("Kind", Align::Left),
-            ("Chunks", Align::Right),
-            ("Items", Align::Right),
-            ("Stored", Align::Right),
-            ("Unpacked", Align::Right),
+            Column::text("kind", "Kind"),
+            Column::count("chunk_count", "Chunks"),
+            Column::count("item_count", "Items"),
+            Column::bytes("stored_bytes", "Stored"),
+            Column::bytes("raw_bytes", "Unpacked"),
         ];
-        let mut table = Table::new(&columns, 0);
+        let mut table = Table::new(SCHEMA, &columns);
         for ((_, name), [chunk_count, item_count, stored_bytes, raw_bytes]) in &by_kind {
-            table.row(vec![
-                name.clone(),
-                count(*chunk_count),
-                count(*item_count),
-                bytes(*stored_bytes),
-                bytes(*raw_bytes),
-            ]);
+            table.row(row![name.as_str(), *chunk_count, *item_count, *stored_bytes, *raw_bytes]);
         }
         self.list(&table, by_kind.len())
     }
@@ -296,9 +294,9 @@ impl Page<'_> {
             return Ok(());
         }
         self.title("Markers")?;
-        let mut table = Table::new(&[("Time", Align::Right), ("Text", Align::Left)], 1);
+        let mut table = Table::new(SCHEMA, &[Column::ns("time_ns", "Time"), Column::text("text", "Text")]);
         for marker in trace.markers().iter().take(LIST_LINES_MAX) {
-            table.row(vec![duration(marker.time_ns), marker.text.clone()]);
+            table.row(row![marker.time_ns, marker.text.as_str()]);
         }
         self.list(&table, trace.markers().len())
     }
@@ -308,9 +306,9 @@ impl Page<'_> {
             return Ok(());
         }
         self.title("Statistics")?;
-        let mut table = Table::new(&[("Name", Align::Left), ("Value", Align::Right)], 0);
+        let mut table = Table::new(SCHEMA, &[Column::text("name", "Name"), Column::count("value", "Value")]);
         for statistic in trace.statistics().iter().take(LIST_LINES_MAX) {
-            table.row(vec![statistic.name.clone(), count(statistic.value)]);
+            table.row(row![statistic.name.as_str(), statistic.value]);
         }
         self.list(&table, trace.statistics().len())
     }

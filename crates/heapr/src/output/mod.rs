@@ -2,11 +2,11 @@
 
 mod destination;
 mod output_file;
-pub(crate) mod sheet;
-pub(crate) mod table;
+mod printing;
 
 pub(crate) use destination::{already_exists, output, refuse_inputs};
 pub(crate) use output_file::OutputFile;
+pub(crate) use printing::{OutputArguments, print_table};
 
 /// Forms of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -9,10 +9,10 @@ use heapr_query::{FrameView, FreeSites, Freed, StackGroups};
 use heapr_trace::StackIndex;
 use serde_json::{Value, json};
 
-use super::csv::quoted;
 use super::frame_text::{frame_line, frame_name};
-use super::quantity::{bytes, count, percent, plural};
 use heapr_export::Subject;
+use heapr_table::csv::quoted;
+use heapr_table::quantity::{bytes, count, percent, plural};
 
 /// Frees at places that look the same.
 #[derive(Debug, Clone)]

@@ -11,4 +11,3 @@ pub(crate) mod xperf;
 
 pub(crate) use command::{ReportArguments, run};
 pub(crate) use heapr_export::{csv, frame_text, json};
-pub(crate) use heapr_filters::quantity;

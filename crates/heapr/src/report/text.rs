@@ -8,11 +8,14 @@ use heapr_query::{
 use heapr_trace::Amounts;
 
 use super::frame_text::frame_line;
-use super::quantity::{bytes, count, duration, percent, plural};
-use crate::output::table::{Align, Table};
 use crate::plain_text::page_columns;
 use crate::style::Style;
 use heapr_export::{Subject, group_name};
+use heapr_table::quantity::{bytes, count, duration, percent, plural, share};
+use heapr_table::{Cell, Column, Table, row};
+
+/// What the tables are part of.
+const SCHEMA: &str = "heapr.report/1";
 
 /// How much is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,29 +69,27 @@ fn write_head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
 }
 
 fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, width: usize) -> io::Result<()> {
-    let mut table = Table::new(
-        &[
-            ("Process", Align::Left),
-            ("Heap", Align::Left),
-            ("Allocs", Align::Right),
-            ("Total", Align::Right),
-            ("Reallocs", Align::Right),
-            ("Live", Align::Right),
-            ("Live bytes", Align::Right),
-            (if report.is_own_peak { "Peak" } else { "At peak" }, Align::Right),
-        ],
-        0,
-    );
+    let columns = [
+        Column::text("process", "Process"),
+        Column::text("heap", "Heap"),
+        Column::count("alloc_count", "Allocs"),
+        Column::bytes("alloc_bytes", "Total"),
+        Column::count("realloc_count", "Reallocs"),
+        Column::count("outstanding_count", "Live"),
+        Column::bytes("outstanding_bytes", "Live bytes"),
+        Column::bytes("peak_bytes", if report.is_own_peak { "Peak" } else { "At peak" }),
+    ];
+    let mut table = Table::new(SCHEMA, &columns);
     let row = |process: String, heap: String, totals: &heapr_trace::Totals| {
-        vec![
+        row![
             process,
             heap,
-            count(totals.alloc_count),
-            bytes(totals.alloc_bytes),
-            count(totals.realloc_count),
-            count(totals.outstanding_count),
-            bytes(totals.outstanding_bytes),
-            bytes(totals.peak_bytes),
+            totals.alloc_count,
+            totals.alloc_bytes,
+            totals.realloc_count,
+            totals.outstanding_count,
+            totals.outstanding_bytes,
+            totals.peak_bytes,
         ]
     };
     for heap in &report.by_heap {
@@ -123,7 +124,7 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
         let mut cells = row("TOTAL".to_owned(), kind.clone(), &sum);
         // Peaks of different moments have no sum.
         if let Some(peak) = cells.last_mut().filter(|_| report.is_own_peak) {
-            peak.clear();
+            *peak = Cell::Nothing;
         }
         table.row(cells);
     }
@@ -302,15 +303,17 @@ fn write_ranking(
     let page = page_columns(width);
     let shown: Vec<Metric> =
         Metric::all().filter(|&metric| page >= metric.least_columns() || sort == metric).collect();
-    let mut columns = vec![("%", Align::Right)];
-    columns.extend(shown.iter().map(|metric| (metric.heading(), Align::Right)));
-    columns.push((item_title(ranking.by), Align::Left));
-    let flexible = columns.len() - 1;
-    let mut table = Table::new(&columns, flexible);
+    let mut columns = vec![Column::percent("percent", "%")];
+    columns.extend(shown.iter().map(|metric| {
+        let column = if metric.is_bytes() { Column::bytes } else { Column::count };
+        column(metric.name(), metric.heading())
+    }));
+    columns.push(Column::text("name", item_title(ranking.by)));
+    let mut table = Table::new(SCHEMA, &columns);
     let mut add = |amounts: &Amounts, name: String| {
-        let mut cells = vec![percent(sort.of(amounts), whole).trim_end_matches(" %").to_owned()];
-        cells.extend(shown.iter().map(|&metric| amount(metric, amounts)));
-        cells.push(name);
+        let mut cells = row![share(sort.of(amounts), whole)];
+        cells.extend(shown.iter().map(|&metric| Cell::from(metric.of(amounts))));
+        cells.push(name.into());
         table.row(cells);
     };
     for group in &ranking.groups {
@@ -370,36 +373,38 @@ fn write_tree(
 
 fn write_histogram(out: &mut dyn Write, histogram: &Histogram, width: usize) -> io::Result<()> {
     writeln!(out)?;
-    let (title, value): (&str, fn(u64) -> String) = match histogram.of {
-        HistogramOf::Size => ("SIZES", bytes),
-        HistogramOf::Lifetime => ("LIFETIMES", duration),
+    let title = match histogram.of {
+        HistogramOf::Size => "SIZES",
+        HistogramOf::Lifetime => "LIFETIMES",
     };
     let all: u64 = histogram.buckets.iter().map(|bucket| bucket.total_count).sum();
     let largest = histogram.buckets.iter().map(|bucket| bucket.total_count).max().unwrap_or(0).max(1);
     writeln!(out, "{title} of {}", plural(all, "allocation"))?;
-    let mut table = Table::new(
-        &[
-            ("From", Align::Right),
-            ("Below", Align::Right),
-            ("Allocs", Align::Right),
-            ("Total", Align::Right),
-            ("Live", Align::Right),
-            ("Live bytes", Align::Right),
-            ("", Align::Left),
-        ],
-        6,
-    );
+    let edge = |key, heading| match histogram.of {
+        HistogramOf::Size => Column::bytes(key, heading),
+        HistogramOf::Lifetime => Column::ns(key, heading),
+    };
+    let columns = [
+        edge("from", "From"),
+        edge("below", "Below"),
+        Column::count("total_count", "Allocs"),
+        Column::bytes("total_bytes", "Total"),
+        Column::count("outstanding_count", "Live"),
+        Column::bytes("outstanding_bytes", "Live bytes"),
+        Column::text("bar", ""),
+    ];
+    let mut table = Table::new(SCHEMA, &columns);
     let bar_columns = page_columns(width).saturating_sub(66).clamp(12, 40);
     for bucket in &histogram.buckets {
         let bar =
             (u128::from(bucket.total_count) * bar_columns as u128).div_ceil(u128::from(largest)) as usize;
-        table.row(vec![
-            value(bucket.from),
-            value(bucket.last.saturating_add(1)),
-            count(bucket.total_count),
-            bytes(bucket.total_bytes),
-            count(bucket.outstanding_count),
-            bytes(bucket.outstanding_bytes),
+        table.row(row![
+            bucket.from,
+            bucket.last.saturating_add(1),
+            bucket.total_count,
+            bucket.total_bytes,
+            bucket.outstanding_count,
+            bucket.outstanding_bytes,
             "#".repeat(bar),
         ]);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use heapr_session::{LoggingMode, OnFull, SessionProperties, StackEvents};
 
-use crate::report::quantity::{parse_bytes, parse_seconds};
+use heapr_filters::quantity::{parse_bytes, parse_seconds};
 
 /// Environment variable: every Nth stack is also unwound in full and compared.
 const VERIFY_VARIABLE: &str = "HEAPR_VERIFY";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use heapr_session::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
 
-use crate::report::quantity::{parse_bytes, parse_seconds};
+use heapr_filters::quantity::{parse_bytes, parse_seconds};
 
 /// When snapshots are taken.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -14,9 +14,9 @@ use crate::own_arguments::OwnArguments;
 use crate::plain_text::{PlainText, error_line_width};
 use crate::report::frame_text::frame_line;
 use crate::report::names::{NameArguments, TraceNames};
-use crate::report::quantity::{bytes, count, duration, plural};
 use crate::style::Style;
 use crate::trace_file::open;
+use heapr_table::quantity::{bytes, count, duration, plural};
 
 /// Stacks shown of each ranking.
 const STACKS_SHOWN: usize = 5;

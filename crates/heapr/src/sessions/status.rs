@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::status_text;
 use crate::plain_text::PlainText;
-use crate::report::quantity::parse_seconds;
+use heapr_filters::quantity::parse_seconds;
 
 /// Arguments of `heapr status`.
 #[derive(Debug, clap::Args)]

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use heapr_session::{ProcessStatus, SessionState, SessionStatus};
 
-use crate::output::table::{Align, Table};
 use crate::plain_text::printable;
-use crate::report::quantity::{bytes, count, duration, plural};
+use heapr_table::quantity::{bytes, count, duration, plural};
+use heapr_table::{Cell, Column, Table, row};
 
 /// Columns of a line, where the terminal's are not asked for.
 const WIDTH: usize = 100;
@@ -18,33 +18,32 @@ pub(super) fn list(all: &[SessionStatus]) -> String {
     if all.is_empty() {
         return "no session is running\n".to_owned();
     }
-    let mut table = Table::new(
-        &[
-            ("session", Align::Left),
-            ("state", Align::Left),
-            ("mode", Align::Left),
-            ("time", Align::Right),
-            ("processes", Align::Right),
-            ("events", Align::Right),
-            ("lost", Align::Right),
-            ("live", Align::Right),
-            ("peak", Align::Right),
-            ("file", Align::Right),
-        ],
-        0,
-    );
+    let columns = [
+        Column::text("name", "session"),
+        Column::text("state", "state"),
+        Column::text("mode", "mode"),
+        Column::ns("duration_ns", "time"),
+        Column::count("live_process_count", "processes"),
+        Column::count("event_count", "events"),
+        Column::count("events_lost", "lost"),
+        Column::bytes("live_bytes", "live"),
+        Column::bytes("peak_bytes", "peak"),
+        Column::bytes("file_bytes", "file"),
+    ];
+    let mut table = Table::new("heapr.status/1", &columns);
     for status in all {
-        table.row(vec![
-            status.name.clone(),
-            state(status).to_owned(),
-            status.mode.clone(),
-            duration(status.duration_ns),
-            format!("{} of {}", count(status.live_process_count), count(status.process_count)),
-            count(status.event_count),
-            count(status.events_lost),
-            bytes(status.live_bytes),
-            bytes(status.peak_bytes),
-            bytes(status.file_bytes),
+        let (alive, all) = (status.live_process_count, status.process_count);
+        table.row(row![
+            status.name.as_str(),
+            state(status),
+            status.mode.as_str(),
+            status.duration_ns,
+            Cell::worded(alive, format!("{} of {}", count(alive), count(all))),
+            status.event_count,
+            status.events_lost,
+            status.live_bytes,
+            status.peak_bytes,
+            status.file_bytes,
         ]);
     }
     lines(&table)
@@ -121,25 +120,19 @@ fn processes_of(status: &SessionStatus) -> String {
         return String::new();
     }
     let columns = [
-        ("pid", Align::Right),
-        ("state", Align::Left),
-        ("live", Align::Right),
-        ("blocks", Align::Right),
-        ("program", Align::Left),
+        Column::number("pid", "pid"),
+        Column::text("state", "state"),
+        Column::bytes("live_bytes", "live"),
+        Column::count("live_count", "blocks"),
+        Column::text("program", "program"),
     ];
-    let mut table = Table::new(&columns, 4);
+    let mut table = Table::new("heapr.status/1", &columns);
     for process in alive.iter().take(PROCESSES_SHOWN) {
         let state = match &process.disabled {
             Some(reason) => format!("untraced: {reason}"),
             None => "traced".to_owned(),
         };
-        table.row(vec![
-            process.pid.to_string(),
-            state,
-            bytes(process.live_bytes),
-            count(process.live_count),
-            program(process),
-        ]);
+        table.row(row![process.pid, state, process.live_bytes, process.live_count, program(process)]);
     }
     let mut text = lines(&table);
     if let Some(left_out @ 1..) = (status.live_process_count as usize).checked_sub(PROCESSES_SHOWN) {

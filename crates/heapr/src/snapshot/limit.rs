@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use crate::report::quantity::{parse_bytes, signed_bytes, signed_count};
+use heapr_filters::quantity::parse_bytes;
+use heapr_table::quantity::{signed_bytes, signed_count};
 
 /// How much of a class is too much.
 #[derive(Debug, Clone, PartialEq, Eq)]

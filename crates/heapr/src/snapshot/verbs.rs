@@ -13,7 +13,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use super::limit::Limit;
-use crate::output::sheet::OutputArguments;
+use crate::output::OutputArguments;
 
 /// Heaps in files: they can be listed and compared.
 pub(crate) trait Heaps {

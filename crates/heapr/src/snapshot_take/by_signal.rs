@@ -15,7 +15,7 @@ use heapr_inspector::{
 use super::file_name::Destination;
 use super::{preflight, prepared};
 use crate::output::OutputFile;
-use crate::report::quantity;
+use heapr_table::quantity;
 
 /// Has the process write a snapshot, and moves it to where it is wanted. Without a signal that is
 /// asked for, the one that it was prepared for is sent.

@@ -16,7 +16,7 @@ use super::file_name::Destination;
 use super::preflight;
 use crate::output::OutputFile;
 use crate::report::progress_bar::ProgressBar;
-use crate::report::quantity;
+use heapr_table::quantity;
 
 /// How snapshots are taken.
 #[derive(Debug, Clone, clap::Args)]
@@ -51,7 +51,7 @@ pub(crate) struct OpenArguments {
     #[arg(long, value_name = "TEXT")]
     target: Option<String>,
     /// Wait so long for the port and for answers
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = quantity::parse_seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = heapr_filters::quantity::parse_seconds)]
     wait: Duration,
     /// Print nothing but errors
     #[arg(short, long, help_heading = "Options")]

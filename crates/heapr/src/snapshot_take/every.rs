@@ -13,7 +13,6 @@ use super::capture::CaptureArguments;
 use super::file_name::Destination;
 use super::hold::Held;
 use super::{interrupt, javascript};
-use crate::report::quantity;
 
 /// What `heapr snapshot every` is asked of any process.
 #[derive(Debug, clap::Args)]
@@ -54,7 +53,7 @@ impl EveryQuestion {
 #[group(skip)]
 pub(crate) struct EveryOptions {
     /// Take one only when the heap in use has passed this size, and again when it has been below it
-    #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = heapr_filters::quantity::parse_bytes)]
     at_heap: Option<u64>,
     /// Stop after so many snapshots of each process
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
@@ -78,7 +77,7 @@ impl EveryOptions {
 
 /// At least a second.
 fn parse_interval(text: &str) -> anyhow::Result<Duration> {
-    let interval = quantity::parse_seconds(text)?;
+    let interval = heapr_filters::quantity::parse_seconds(text)?;
     ensure!(interval >= Duration::from_secs(1), "an interval is at least one second");
     Ok(interval)
 }

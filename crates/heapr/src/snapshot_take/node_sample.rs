@@ -11,7 +11,6 @@ use super::capture::{OpenArguments, close, open};
 use super::file_name::Destination;
 use super::interrupt;
 use crate::output::OutputFile;
-use crate::report::quantity;
 
 /// Arguments of `heapr node sample`.
 #[derive(Debug, clap::Args)]
@@ -20,10 +19,10 @@ pub(crate) struct SampleArguments {
     #[arg(value_name = "PID")]
     pid: u32,
     /// Sample for so long; Ctrl-C ends sooner, and keeps what there is
-    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = quantity::parse_seconds)]
+    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = heapr_filters::quantity::parse_seconds)]
     duration: Duration,
     /// One sample for so many bytes, on average
-    #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes, default_value = "32K")]
+    #[arg(long, value_name = "SIZE", value_parser = heapr_filters::quantity::parse_bytes, default_value = "32K")]
     interval: u64,
     /// Frames of each stack
     #[arg(long, value_name = "NUMBER", default_value_t = 128)]

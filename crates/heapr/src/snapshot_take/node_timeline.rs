@@ -8,7 +8,7 @@ use super::capture::{CaptureArguments, close, open};
 use super::file_name::Destination;
 use super::{interrupt, preflight};
 use crate::output::OutputFile;
-use crate::report::quantity;
+use heapr_table::quantity;
 
 /// Arguments of `heapr node timeline`.
 #[derive(Debug, clap::Args)]
@@ -17,7 +17,7 @@ pub(crate) struct TimelineArguments {
     #[arg(value_name = "PID")]
     pid: u32,
     /// Record for so long; Ctrl-C ends sooner, and keeps what there is
-    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = quantity::parse_seconds)]
+    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = heapr_filters::quantity::parse_seconds)]
     duration: Duration,
     /// Write to this file, or into this directory under a name like
     /// Heap.DATE.TIME.PID.THREAD.NUMBER.heaptimeline

@@ -7,7 +7,7 @@ use heapr_inspector::{
     Danger, Estimate, HeapFacts, MemoryLimit, dangers, estimate, memory_room, resident_bytes,
 };
 
-use crate::report::quantity;
+use heapr_table::quantity;
 
 /// Says on stderr what it costs; refuses what would likely end the process, unless `may_risk`.
 pub(crate) fn check(

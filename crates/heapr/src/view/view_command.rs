@@ -16,7 +16,8 @@ use crate::output::OutputFile;
 use crate::own_arguments::OwnArguments;
 use crate::plain_text::printable;
 use crate::report::names::NameArguments;
-use crate::report::quantity::{bytes, parse_bytes};
+use heapr_filters::quantity::parse_bytes;
+use heapr_table::quantity::bytes;
 
 /// Arguments of `heapr view`.
 #[derive(Debug, clap::Args)]

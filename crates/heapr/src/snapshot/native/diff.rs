@@ -10,10 +10,11 @@ use heapr_query::{Change, ChangeOrder, LiveAmount, Taken};
 use serde_json::json;
 
 use super::series::{Chosen, SeriesArguments, read};
-use crate::output::sheet::Cell;
-use crate::report::quantity::{bytes, count, duration, plural, signed_bytes, signed_count};
+use crate::output::print_table;
 use crate::snapshot::limit::{TOTAL, exit_status};
 use crate::snapshot::verbs::DiffQuestion;
+use heapr_table::quantity::{bytes, count, duration, plural, signed_bytes, signed_count};
+use heapr_table::{Cell, Column, row};
 
 /// What only native heaps can be asked for.
 #[derive(Debug, clap::Args)]
@@ -63,19 +64,18 @@ pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result
     let mut sheet = options.series.sheet(
         "heapr.snapshot.diff/1",
         &[
-            ("bytes_delta", "Change"),
-            ("count_delta", "Blocks"),
-            ("before_bytes", "Before"),
-            ("after_bytes", "After"),
-            ("new_bytes", "New"),
-            ("new_count", "Blocks"),
-            ("gone_bytes", "Gone"),
-            ("gone_count", "Blocks"),
-            ("state", ""),
+            Column::bytes("bytes_delta", "Change"),
+            Column::count("count_delta", "Blocks"),
+            Column::bytes("before_bytes", "Before"),
+            Column::bytes("after_bytes", "After"),
+            Column::bytes("new_bytes", "New"),
+            Column::count("new_count", "Blocks"),
+            Column::bytes("gone_bytes", "Gone"),
+            Column::count("gone_count", "Blocks"),
+            Column::text("state", ""),
         ],
     );
-    let row =
-        |change: &Change, frames: &[String]| [cells(change), vec![Cell::Frames(frames.to_vec())]].concat();
+    let row = |change: &Change, frames: &[String]| [cells(change), row![frames.to_vec()]].concat();
     sheet.rows(asked.output.top(), lines.iter().map(|changed| row(&changed.change, &changed.line.frames)));
     let whole = series.whole_change().context("there are no snapshots")?;
     sheet.fact("heap", "native");
@@ -89,7 +89,7 @@ pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result
     title.extend(whole_lines(&whole, (before, after)));
     let noun = options.series.nouns()[1].to_uppercase();
     title.extend([String::new(), format!("{noun}: {} differ", count(lines.len() as u64))]);
-    sheet.print(asked.output.format, &title)?;
+    print_table(&sheet, asked.output.format, &title)?;
     let grown = (signed(whole.blocks()), signed(whole.bytes()));
     Ok(exit_status(&asked.fail_if_growth, "block", |_| grown))
 }
@@ -133,17 +133,17 @@ fn chosen(files: &[PathBuf], asked: Option<&[String]>) -> anyhow::Result<Vec<Cho
 }
 
 fn cells(change: &Change) -> Vec<Cell> {
-    let turnover = |of: fn((LiveAmount, LiveAmount)) -> Cell| change.turnover.map_or(Cell::Nothing, of);
-    vec![
-        Cell::SignedBytes(signed(change.bytes())),
-        Cell::SignedCount(signed(change.blocks())),
-        Cell::Bytes(change.before.block_bytes),
-        Cell::Bytes(change.after.block_bytes),
-        turnover(|(new, _)| Cell::Bytes(new.block_bytes)),
-        turnover(|(new, _)| Cell::Count(new.block_count)),
-        turnover(|(_, gone)| Cell::Bytes(gone.block_bytes)),
-        turnover(|(_, gone)| Cell::Count(gone.block_count)),
-        Cell::Text(change.state().to_owned()),
+    let (new, gone) = change.turnover.unzip();
+    row![
+        change.bytes(),
+        change.blocks(),
+        change.before.block_bytes,
+        change.after.block_bytes,
+        new.map(|new| new.block_bytes),
+        new.map(|new| new.block_count),
+        gone.map(|gone| gone.block_bytes),
+        gone.map(|gone| gone.block_count),
+        change.state(),
     ]
 }
 

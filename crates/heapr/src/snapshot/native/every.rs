@@ -8,8 +8,8 @@ use heapr_session::Request;
 
 use super::watchers;
 use crate::processes;
-use crate::report::quantity::duration;
 use crate::snapshot_take::EveryQuestion;
+use heapr_table::quantity::duration;
 
 /// What only snapshots of native heaps can be asked for.
 #[derive(Debug, clap::Args)]

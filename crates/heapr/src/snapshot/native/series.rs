@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use heapr_query::{GroupBy, SeriesFile, SnapshotSeries, StackGroups};
 use heapr_trace::Trace;
 
-use crate::output::sheet::{Column, Sheet};
 use crate::report::names::{NameArguments, TraceNames};
 use crate::trace_file::open;
 use heapr_filters::FilterArguments;
+use heapr_table::{Column, Table};
 
 /// Frames shown of a stack as text, where nothing is said.
 const FRAMES_SHOWN: usize = 10;
@@ -46,13 +46,13 @@ impl SeriesArguments {
     }
 
     /// An empty list of lines: these columns, then the frames.
-    pub(crate) fn sheet(&self, schema: &'static str, columns: &[Column]) -> Sheet {
+    pub(crate) fn sheet(&self, schema: &'static str, columns: &[Column]) -> Table {
         let heading = match self.by() {
             GroupBy::Stacks => "",
             GroupBy::Images => "Image",
             _ => "Frame",
         };
-        let mut sheet = Sheet::new(schema, &[columns, &[("frames", heading)]].concat());
+        let mut sheet = Table::new(schema, &[columns, &[Column::frames("frames", heading)]].concat());
         if self.by() == GroupBy::Stacks {
             sheet.show_stacks(self.depth.unwrap_or(FRAMES_SHOWN));
         }

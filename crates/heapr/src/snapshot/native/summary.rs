@@ -8,11 +8,11 @@ use heapr_trace::{Snapshot, SnapshotTrigger, Trace};
 use serde_json::Value;
 
 use super::series::{Chosen, SeriesArguments, read};
-use crate::output::sheet::Cell;
-use crate::output::table::{Align, Table};
+use crate::output::print_table;
 use crate::plain_text::line_width;
-use crate::report::quantity::{bytes, count, duration, plural, signed_bytes};
 use crate::snapshot::verbs::{HeapKind, SummaryOrder, SummaryQuestion};
+use heapr_table::quantity::{bytes, count, duration, plural};
+use heapr_table::{Column, Table, row};
 
 /// Runs the command.
 pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow::Result<ExitCode> {
@@ -35,22 +35,22 @@ pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow:
     let mut sheet = options.sheet(
         "heapr.snapshot.summary/1",
         &[
-            ("block_bytes", "Bytes"),
-            ("block_count", "Blocks"),
-            ("youngest_ns", "Youngest"),
-            ("mean_age_ns", "Mean age"),
-            ("oldest_ns", "Oldest"),
+            Column::bytes("block_bytes", "Bytes"),
+            Column::count("block_count", "Blocks"),
+            Column::ns("youngest_ns", "Youngest"),
+            Column::ns("mean_age_ns", "Mean age"),
+            Column::ns("oldest_ns", "Oldest"),
         ],
     );
     let lines = sorted.iter().map(|line| {
         let row = &line.rows[0];
-        vec![
-            Cell::Bytes(row.amount.block_bytes),
-            Cell::Count(row.amount.block_count),
-            Cell::Duration(row.youngest_age_ns),
-            Cell::Duration(row.mean_age_ns()),
-            Cell::Duration(row.oldest_age_ns),
-            Cell::Frames(line.frames.clone()),
+        row![
+            row.amount.block_bytes,
+            row.amount.block_count,
+            row.youngest_age_ns,
+            row.mean_age_ns(),
+            row.oldest_age_ns,
+            line.frames.clone(),
         ]
     });
     sheet.rows(asked.output.top(), lines);
@@ -79,7 +79,7 @@ pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow:
         String::new(),
         format!("{} of {}", options.nouns()[1].to_uppercase(), count(series.lines.len() as u64)),
     ]);
-    sheet.print(asked.output.format, &title)?;
+    print_table(&sheet, asked.output.format, &title)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -88,16 +88,16 @@ fn list(file: &str, trace: &Trace) -> Vec<String> {
     let snapshots = trace.snapshots();
     let head = format!("{file}: {}", plural(snapshots.len() as u64, "snapshot"));
     let columns = [
-        ("#", Align::Right),
-        ("Time", Align::Right),
-        ("Why", Align::Left),
-        ("Blocks", Align::Right),
-        ("Bytes", Align::Right),
-        ("Change", Align::Right),
-        ("Resident", Align::Right),
-        ("Process", Align::Left),
+        Column::number("number", "#"),
+        Column::ns("time_ns", "Time"),
+        Column::text("trigger", "Why"),
+        Column::count("block_count", "Blocks"),
+        Column::bytes("block_bytes", "Bytes"),
+        Column::bytes("bytes_delta", "Change"),
+        Column::bytes("rss_bytes", "Resident"),
+        Column::text("process", "Process"),
     ];
-    let mut table = Table::new(&columns, 7);
+    let mut table = Table::new("heapr.snapshot.summary/1", &columns);
     let mut before: Option<&Snapshot> = None;
     for snapshot in snapshots {
         let change = before.map(|before| i128::from(snapshot.block_bytes) - i128::from(before.block_bytes));
@@ -107,14 +107,14 @@ fn list(file: &str, trace: &Trace) -> Vec<String> {
             [name] => name.clone(),
             names => format!("{} processes", names.len()),
         };
-        table.row(vec![
-            snapshot.number.to_string(),
-            duration(snapshot.time_ns),
+        table.row(row![
+            snapshot.number,
+            snapshot.time_ns,
             if snapshot.name.is_empty() { why(snapshot.trigger) } else { snapshot.name.clone() },
-            count(snapshot.block_count),
-            bytes(snapshot.block_bytes),
-            change.map(signed_bytes).unwrap_or_default(),
-            if resident.is_empty() { String::new() } else { bytes(resident.iter().sum()) },
+            snapshot.block_count,
+            snapshot.block_bytes,
+            change,
+            (!resident.is_empty()).then(|| resident.iter().sum::<u64>()),
             process,
         ]);
         before = Some(snapshot);

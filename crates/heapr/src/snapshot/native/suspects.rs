@@ -9,10 +9,10 @@ use heapr_trace::Snapshot;
 use serde_json::{Value, json};
 
 use super::series::{Chosen, SeriesArguments, read};
-use crate::output::Format;
-use crate::output::sheet::{Cell, Sheet};
-use crate::report::quantity::{bytes, duration, plural};
+use crate::output::{Format, print_table};
 use crate::snapshot::verbs::SuspectsQuestion;
+use heapr_table::quantity::{bytes, duration, plural};
+use heapr_table::{Cell, Column, Table, row};
 
 /// What only native heaps can be asked for.
 #[derive(Debug, clap::Args)]
@@ -105,7 +105,7 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
         ];
         let mut sheet = sheet(&options.series);
         sheet.rows(asked.output.top(), suspects.iter().map(row));
-        sheet.print(asked.output.format, &title)?;
+        print_table(&sheet, asked.output.format, &title)?;
     }
     let is_over = |suspect: &Suspect<'_>| {
         asked.fail_if_growth.is_some_and(|limit| suspect.trend.growth > i128::from(limit))
@@ -121,36 +121,37 @@ fn too_few(number: usize) -> anyhow::Error {
     )
 }
 
-fn sheet(series: &SeriesArguments) -> Sheet {
+fn sheet(series: &SeriesArguments) -> Table {
     series.sheet(
         "heapr.snapshot.suspects/1",
         &[
-            ("confidence", "Confidence"),
-            ("bytes_per_hour", "Per hour"),
-            ("growth_bytes", "Growth"),
-            ("block_bytes", "Now"),
-            ("block_count", "Blocks"),
-            ("oldest_ns", "Oldest"),
-            ("rising_percent", "Rising %"),
-            ("chance", "Chance"),
-            ("kept_percent", "Kept %"),
+            Column::text("confidence", "Confidence"),
+            Column::bytes("bytes_per_hour", "Per hour"),
+            Column::bytes("growth_bytes", "Growth"),
+            Column::bytes("block_bytes", "Now"),
+            Column::count("block_count", "Blocks"),
+            Column::ns("oldest_ns", "Oldest"),
+            Column::percent("rising_percent", "Rising %"),
+            Column::number("chance", "Chance"),
+            Column::percent("kept_percent", "Kept %"),
         ],
     )
 }
 
 fn row(suspect: &Suspect<'_>) -> Vec<Cell> {
-    let percent = |share: f64| Cell::Count((share * 100.0).round() as u64);
-    vec![
-        Cell::Text(suspect.confidence.name().to_owned()),
-        Cell::SignedBytes(suspect.trend.per_hour as i64),
-        Cell::SignedBytes(i64::try_from(suspect.trend.growth).unwrap_or(i64::MAX)),
-        Cell::Bytes(suspect.last.amount.block_bytes),
-        Cell::Count(suspect.last.amount.block_count),
-        Cell::Duration(suspect.last.oldest_age_ns),
+    let percent = |share: f64| (share * 100.0).round() as u64;
+    let rounded = |chance: f64| Cell::worded((chance * 100.0).round() / 100.0, format!("{chance:.2}"));
+    row![
+        suspect.confidence.name(),
+        suspect.trend.per_hour as i64,
+        suspect.trend.growth,
+        suspect.last.amount.block_bytes,
+        suspect.last.amount.block_count,
+        suspect.last.oldest_age_ns,
         percent(suspect.trend.rising_share),
-        Cell::Text(format!("{:.2}", suspect.trend.chance)),
-        suspect.kept_share.map_or(Cell::Nothing, percent),
-        Cell::Frames(suspect.line.frames.clone()),
+        rounded(suspect.trend.chance),
+        suspect.kept_share.map(percent),
+        suspect.line.frames.clone(),
     ]
 }
 

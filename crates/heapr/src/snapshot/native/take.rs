@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::watchers;
 use crate::processes;
-use crate::report::quantity::{bytes, duration, plural};
 use crate::sessions::advice;
 use crate::snapshot_take::{Format, TakeQuestion};
+use heapr_table::quantity::{bytes, duration, plural};
 
 /// What only snapshots of native heaps can be asked for.
 #[derive(Debug, clap::Args)]

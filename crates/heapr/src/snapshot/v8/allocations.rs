@@ -8,9 +8,10 @@ use heapr_export::{Sample, SampleFrame};
 use heapr_trace::Amounts;
 use heapr_v8::{CallFunction, CallTree};
 
-use crate::output::sheet::{Cell, OutputArguments, Sheet};
-use crate::report::quantity::bytes;
+use crate::output::{OutputArguments, print_table};
 use crate::snapshot::v8::heap_file::{Wanted, open};
+use heapr_table::quantity::bytes;
+use heapr_table::{Column, Table, row};
 
 /// Arguments of `heapr snapshot allocations`.
 #[derive(Debug, clap::Args)]
@@ -45,39 +46,39 @@ fn read(file: &Path) -> anyhow::Result<CallTree> {
 /// Prints a line for each function.
 pub(crate) fn print(file: &Path, output: &OutputArguments) -> anyhow::Result<ExitCode> {
     let tree = read(file)?;
-    let mut sheet = Sheet::new(
+    let mut sheet = Table::new(
         "heapr.snapshot.allocations/1",
         &[
-            ("function", "Function"),
-            ("place", "Place"),
-            ("live_bytes", "Live"),
-            ("live_count", if tree.is_sampled { "Samples" } else { "Objects" }),
-            ("live_bytes_with_calls", "Live with calls"),
-            ("allocated_bytes", "Allocated"),
-            ("allocated_count", "Allocations"),
+            Column::text("function", "Function"),
+            Column::text("place", "Place"),
+            Column::bytes("live_bytes", "Live"),
+            Column::count("live_count", if tree.is_sampled { "Samples" } else { "Objects" }),
+            Column::bytes("live_bytes_with_calls", "Live with calls"),
+            Column::bytes("allocated_bytes", "Allocated"),
+            Column::count("allocated_count", "Allocations"),
         ],
     );
     sheet.fact("is_sampled", tree.is_sampled);
     let lines = tree.by_function();
-    let known = |cell: Cell| if tree.is_sampled { Cell::Nothing } else { cell };
+    let known = |amount: u64| (!tree.is_sampled).then_some(amount);
     sheet.rows(
         output.top(),
         lines.iter().filter(|line| line.whole != Default::default()).map(|line| {
             let function = &tree.functions[line.function as usize];
-            vec![
-                Cell::Text(function.name.clone()),
-                place(function).map_or(Cell::Nothing, Cell::Text),
-                Cell::Bytes(line.own.live_bytes),
-                Cell::Count(line.own.live_count),
-                Cell::Bytes(line.whole.live_bytes),
-                known(Cell::Bytes(line.own.allocated_bytes)),
-                known(Cell::Count(line.own.allocated_count)),
+            row![
+                function.name.clone(),
+                place(function),
+                line.own.live_bytes,
+                line.own.live_count,
+                line.whole.live_bytes,
+                known(line.own.allocated_bytes),
+                known(line.own.allocated_count),
             ]
         }),
     );
     let live: u64 = tree.nodes.iter().map(|node| node.own.live_bytes).sum();
     let how = if tree.is_sampled { "estimated from samples" } else { "every allocation recorded" };
-    sheet.print(output.format, &[format!("{} live, {how}", bytes(live)), String::new()])?;
+    print_table(&sheet, output.format, &[format!("{} live, {how}", bytes(live)), String::new()])?;
     Ok(ExitCode::SUCCESS)
 }
 

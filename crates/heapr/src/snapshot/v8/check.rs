@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::output::Format;
-use crate::output::sheet::{Cell, Sheet};
-use crate::report::quantity::plural;
+use crate::output::{Format, print_table};
 use crate::snapshot::v8::heap_file::read;
+use heapr_table::quantity::plural;
+use heapr_table::{Column, Table, row};
 
 /// Arguments of `heapr snapshot check`.
 #[derive(Debug, clap::Args)]
@@ -22,7 +22,7 @@ pub(crate) struct CheckArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<ExitCode> {
     let file = arguments.file.display();
-    let mut sheet = Sheet::new("heapr.snapshot.check/1", &[("problem", "Problem")]);
+    let mut sheet = Table::new("heapr.snapshot.check/1", &[Column::text("problem", "Problem")]);
     let mut title = Vec::new();
     let problems: Vec<String> = match read(&arguments.file) {
         Ok(snapshot) => {
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<ExitCode> {
         say!("no problem found");
         return Ok(ExitCode::SUCCESS);
     }
-    sheet.rows(usize::MAX, problems.into_iter().map(|problem| vec![Cell::Text(problem)]));
-    sheet.print(arguments.format, &title)?;
+    sheet.rows(usize::MAX, problems.into_iter().map(|problem| row![problem]));
+    print_table(&sheet, arguments.format, &title)?;
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

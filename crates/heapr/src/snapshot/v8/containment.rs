@@ -5,9 +5,11 @@ use std::process::ExitCode;
 
 use heapr_v8::view::{FieldOrder, FieldRow, Listed, Page};
 
-use crate::output::sheet::{Cell, OutputArguments, Sheet};
+use super::distance;
+use crate::output::{OutputArguments, print_table};
 use crate::plain_text::one_line;
 use crate::snapshot::v8::heap_file::{ObjectId, ask};
+use heapr_table::{Column, Table, row};
 
 /// Arguments of `heapr snapshot containment`.
 #[derive(Debug, clap::Args)]
@@ -48,42 +50,42 @@ pub(crate) fn run(arguments: ContainmentArguments) -> anyhow::Result<ExitCode> {
             sheet.fact("name", object.name.clone());
             add_edges(&mut sheet, fields);
             let title = format!("{} @{}", one_line(&object.name), object.id);
-            sheet.print(output.format, &[title, String::new()])?;
+            print_table(&sheet, output.format, &[title, String::new()])?;
             Ok(ExitCode::SUCCESS)
         },
     )
 }
 
 /// An empty list of edges; `id_heading` says whose id it shows.
-pub(crate) fn edge_sheet(schema: &'static str, id_heading: &'static str) -> Sheet {
-    Sheet::new(
+pub(crate) fn edge_sheet(schema: &'static str, id_heading: &'static str) -> Table {
+    Table::new(
         schema,
         &[
-            ("edge", "Edge"),
-            ("edge_type", "Type"),
-            ("id", id_heading),
-            ("name", "Object"),
-            ("distance", "Distance"),
-            ("shallow_bytes", "Shallow"),
-            ("retained_bytes", "Retained"),
+            Column::text("edge", "Edge"),
+            Column::text("edge_type", "Type"),
+            Column::id("id", id_heading),
+            Column::text("name", "Object"),
+            Column::number("distance", "Distance"),
+            Column::bytes("shallow_bytes", "Shallow"),
+            Column::bytes("retained_bytes", "Retained"),
         ],
     )
 }
 
 /// Adds edges with the objects at their other ends.
-pub(crate) fn add_edges(sheet: &mut Sheet, fields: Listed<FieldRow>) {
+pub(crate) fn add_edges(sheet: &mut Table, fields: Listed<FieldRow>) {
     sheet.left_off(fields.total_count - fields.rows.len() as u64);
     sheet.rows(
         usize::MAX,
         fields.rows.into_iter().map(|field| {
-            vec![
-                Cell::Text(field.field),
-                Cell::Text(field.edge_kind.to_owned()),
-                Cell::Id(field.object.id),
-                Cell::Text(field.object.name),
-                Cell::Distance(field.distance),
-                Cell::Bytes(field.object.self_bytes),
-                Cell::Bytes(field.object.retained_bytes),
+            row![
+                field.field,
+                field.edge_kind,
+                field.object.id,
+                field.object.name,
+                distance(field.distance),
+                field.object.self_bytes,
+                field.object.retained_bytes,
             ]
         }),
     );

@@ -7,13 +7,14 @@ use heapr_v8::analysis::{
 };
 use heapr_v8::devtools::{Heap, Population, ScriptPaths};
 
-use crate::output::sheet::{Cell, Sheet};
-use crate::report::quantity::{plural, signed_bytes, signed_count};
+use crate::output::print_table;
 use crate::snapshot::limit::{Limit, TOTAL, exit_status};
 use crate::snapshot::v8::doubts::doubts;
 use crate::snapshot::v8::heap_file::{Wanted, open};
 use crate::snapshot::v8::trend;
 use crate::snapshot::verbs::DiffQuestion;
+use heapr_table::quantity::{plural, signed_bytes, signed_count};
+use heapr_table::{Column, Table, row};
 
 /// What only V8 heaps can be asked for.
 #[derive(Debug, clap::Args)]
@@ -69,17 +70,17 @@ fn print_classes(
     comparison: &Comparison,
     warnings: &[String],
 ) -> anyhow::Result<()> {
-    let mut sheet = Sheet::new(
+    let mut sheet = Table::new(
         "heapr.snapshot.diff/1",
         &[
-            ("class", "Class"),
-            ("place", "Constructor"),
-            ("new_count", "New"),
-            ("deleted_count", "Deleted"),
-            ("count_delta", "Delta"),
-            ("new_bytes", "New size"),
-            ("deleted_bytes", "Deleted size"),
-            ("bytes_delta", "Size delta"),
+            Column::text("class", "Class"),
+            Column::text("place", "Constructor"),
+            Column::count("new_count", "New"),
+            Column::count("deleted_count", "Deleted"),
+            Column::count("count_delta", "Delta"),
+            Column::bytes("new_bytes", "New size"),
+            Column::bytes("deleted_bytes", "Deleted size"),
+            Column::bytes("bytes_delta", "Size delta"),
         ],
     );
     sheet.fact("heap", "v8");
@@ -91,15 +92,15 @@ fn print_classes(
         comparison.classes.iter().map(|line| {
             let place =
                 line.class.location.map(|(script_id, line, column)| paths.place_at(script_id, line, column));
-            vec![
-                Cell::Text(line.class.name_text().into_owned()),
-                place.map_or(Cell::Nothing, Cell::Text),
-                Cell::Count(line.new_count),
-                Cell::Count(line.deleted_count),
-                Cell::SignedCount(line.count_delta()),
-                Cell::Bytes(line.new_bytes),
-                Cell::Bytes(line.deleted_bytes),
-                Cell::SignedBytes(line.bytes_delta()),
+            row![
+                line.class.name_text().into_owned(),
+                place,
+                line.new_count,
+                line.deleted_count,
+                line.count_delta(),
+                line.new_bytes,
+                line.deleted_bytes,
+                line.bytes_delta(),
             ]
         }),
     );
@@ -114,7 +115,7 @@ fn print_classes(
         signed_bytes(i128::from(total.1)),
         plural(comparison.kept_count, "object")
     );
-    sheet.print(asked.output.format, &[title, String::new()])
+    print_table(&sheet, asked.output.format, &[title, String::new()])
 }
 
 fn matched_by_text(matched_by: MatchedBy) -> &'static str {
@@ -131,9 +132,14 @@ fn print_objects(
     comparison: &Comparison,
     class: &str,
 ) -> anyhow::Result<()> {
-    let mut sheet = Sheet::new(
+    let mut sheet = Table::new(
         "heapr.snapshot.diff-objects/1",
-        &[("change", "Change"), ("id", "Id"), ("name", "Object"), ("shallow_bytes", "Shallow")],
+        &[
+            Column::text("change", "Change"),
+            Column::id("id", "Id"),
+            Column::text("name", "Object"),
+            Column::bytes("shallow_bytes", "Shallow"),
+        ],
     );
     let named =
         comparison.classes.iter().filter(|line| line.class.name_text() == class || line.class.key() == class);
@@ -153,11 +159,11 @@ fn print_objects(
                     ObjectDifference::New(node) => ("new", after, node),
                     ObjectDifference::Deleted(node) => ("deleted", before, node),
                 };
-                vec![
-                    Cell::Text(change.to_owned()),
-                    Cell::Id(heap.snapshot().id(node)),
-                    Cell::Text(heap.display_text(node)),
-                    Cell::Bytes(heap.snapshot().self_bytes(node)),
+                row![
+                    change,
+                    heap.snapshot().id(node),
+                    heap.display_text(node),
+                    heap.snapshot().self_bytes(node),
                 ]
             }),
         );
@@ -165,5 +171,5 @@ fn print_objects(
     if !found {
         anyhow::bail!("no objects of a class {class:?} came or went");
     }
-    sheet.print(asked.output.format, &[format!("{class}:"), String::new()])
+    print_table(&sheet, asked.output.format, &[format!("{class}:"), String::new()])
 }

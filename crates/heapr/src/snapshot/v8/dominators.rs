@@ -5,12 +5,11 @@ use std::process::ExitCode;
 
 use heapr_v8::view::{ObjectRow, Page};
 
-use crate::output::Format;
-use crate::output::sheet::OutputArguments;
+use crate::output::{OutputArguments, print_table};
 use crate::plain_text::one_line;
-use crate::report::quantity::bytes;
 use crate::snapshot::v8::heap_file::{ObjectId, ask};
 use crate::snapshot::v8::summary::{add_objects, object_sheet};
+use heapr_table::quantity::bytes;
 
 /// Arguments of `heapr snapshot dominators`.
 #[derive(Debug, clap::Args)]
@@ -54,7 +53,7 @@ pub(crate) fn run(arguments: DominatorsArguments) -> anyhow::Result<ExitCode> {
                 title.push(format!("  {name} @{}  {}", object.id, bytes(object.retained_bytes)));
             }
             title.extend([String::new(), "keeps alive itself:".to_owned(), String::new()]);
-            sheet.print(output.format, if output.format == Format::Text { &title } else { &[] })?;
+            print_table(&sheet, output.format, &title)?;
             Ok(ExitCode::SUCCESS)
         },
     )

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use heapr_v8::devtools::Heap;
 use heapr_v8::{Fingerprint, IndexStore, StoredSummary};
 
-use crate::report::quantity::parse_bytes;
+use heapr_filters::quantity::parse_bytes;
 
 /// Smaller files are read as quickly.
 const LEAST_BYTES: u64 = 8 << 20;

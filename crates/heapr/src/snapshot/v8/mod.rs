@@ -23,6 +23,9 @@ mod trend;
 
 use std::process::ExitCode;
 
+use heapr_table::Cell;
+use heapr_v8::devtools::BASE_SYSTEM_DISTANCE;
+
 use super::verbs::{DiffQuestion, Heaps, SummaryQuestion, SuspectsQuestion};
 
 /// Heaps of V8.
@@ -43,6 +46,14 @@ impl Heaps for V8 {
 
     fn suspects(asked: &SuspectsQuestion, _options: &NoOptions) -> anyhow::Result<ExitCode> {
         analysis::suspects(asked)
+    }
+}
+
+/// A distance, where a way leads there from a global object.
+fn distance(distance: i32) -> Cell {
+    match distance {
+        0..BASE_SYSTEM_DISTANCE => Cell::worded(distance, distance.to_string()),
+        _ => Cell::worded(distance, "-"),
     }
 }
 

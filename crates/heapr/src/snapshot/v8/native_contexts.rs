@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 use heapr_v8::devtools::NativeContexts;
 
-use crate::output::sheet::{Cell, OutputArguments, Sheet};
+use crate::output::{OutputArguments, print_table};
 use crate::snapshot::v8::heap_file::{Wanted, open};
+use heapr_table::{Column, Table, row};
 
 /// Arguments of `heapr snapshot native-contexts`.
 #[derive(Debug, clap::Args)]
@@ -23,14 +24,14 @@ pub(crate) struct NativeContextsArguments {
 pub(crate) fn run(arguments: NativeContextsArguments) -> anyhow::Result<ExitCode> {
     let heap = open(&arguments.file, Wanted::Everything)?;
     let sizes = NativeContexts::of(&heap).sizes(&heap);
-    let mut sheet = Sheet::new(
+    let mut sheet = Table::new(
         "heapr.snapshot.native-contexts/1",
         &[
-            ("id", "Id"),
-            ("name", "Context"),
-            ("attributed_bytes", "Its objects"),
-            ("shallow_bytes", "Shallow"),
-            ("retained_bytes", "Retained"),
+            Column::id("id", "Id"),
+            Column::text("name", "Context"),
+            Column::bytes("attributed_bytes", "Its objects"),
+            Column::bytes("shallow_bytes", "Shallow"),
+            Column::bytes("retained_bytes", "Retained"),
         ],
     );
     sheet.fact("shared_bytes", sizes.shared_bytes);
@@ -38,19 +39,17 @@ pub(crate) fn run(arguments: NativeContextsArguments) -> anyhow::Result<ExitCode
     let mut contexts = sizes.contexts;
     contexts.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
     let of_context = contexts.iter().map(|&(node, bytes)| {
-        vec![
-            Cell::Id(heap.snapshot().id(node)),
-            Cell::Text(heap.display_text(node)),
-            Cell::Bytes(bytes),
-            Cell::Bytes(heap.snapshot().self_bytes(node)),
-            Cell::Bytes(heap.retained()[node as usize]),
+        row![
+            heap.snapshot().id(node),
+            heap.display_text(node),
+            bytes,
+            heap.snapshot().self_bytes(node),
+            heap.retained()[node as usize],
         ]
     });
-    let of_none =
-        [("(of several)", sizes.shared_bytes), ("(of none)", sizes.unowned_bytes)].map(|(name, bytes)| {
-            vec![Cell::Nothing, Cell::Text(name.to_owned()), Cell::Bytes(bytes), Cell::Nothing, Cell::Nothing]
-        });
+    let of_none = [("(of several)", sizes.shared_bytes), ("(of none)", sizes.unowned_bytes)]
+        .map(|(name, bytes)| row![None::<u64>, name, bytes, None::<u64>, None::<u64>]);
     sheet.rows(arguments.output.top(), of_context.chain(of_none));
-    sheet.print(arguments.output.format, &[])?;
+    print_table(&sheet, arguments.output.format, &[])?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,11 +7,11 @@ use heapr_v8::devtools::BASE_SYSTEM_DISTANCE;
 use heapr_v8::view::{FieldOrder, FieldRow, Listed, ObjectDetails, ObjectRow, Objects, Page};
 use heapr_v8::{DomState, EdgeKind, NodeKind};
 
-use crate::output::Format;
-use crate::output::sheet::{Cell, OutputArguments, Sheet};
+use crate::output::{OutputArguments, print_table};
 use crate::plain_text::one_line;
-use crate::report::quantity::{bytes, count};
 use crate::snapshot::v8::heap_file::{ObjectId, ask};
+use heapr_table::quantity::{bytes, count};
+use heapr_table::{Column, Table, row};
 
 /// Arguments of `heapr snapshot object`.
 #[derive(Debug, clap::Args)]
@@ -50,14 +50,14 @@ fn print(
     fields: Listed<FieldRow>,
     values: Vec<String>,
 ) -> anyhow::Result<ExitCode> {
-    let mut sheet = Sheet::new(
+    let mut sheet = Table::new(
         "heapr.snapshot.object/1",
         &[
-            ("field", "Field"),
-            ("edge_type", "Type"),
-            ("id", "Id"),
-            ("value", "Value"),
-            ("retained_bytes", "Retained"),
+            Column::text("field", "Field"),
+            Column::text("edge_type", "Type"),
+            Column::id("id", "Id"),
+            Column::text("value", "Value"),
+            Column::bytes("retained_bytes", "Retained"),
         ],
     );
     let mut title = Vec::new();
@@ -70,16 +70,10 @@ fn print(
     sheet.rows(
         usize::MAX,
         fields.rows.into_iter().zip(values).map(|(field, value)| {
-            vec![
-                Cell::Text(field.field),
-                Cell::Text(field.edge_kind.to_owned()),
-                Cell::Id(field.object.id),
-                Cell::Text(value),
-                Cell::Bytes(field.object.retained_bytes),
-            ]
+            row![field.field, field.edge_kind, field.object.id, value, field.object.retained_bytes,]
         }),
     );
-    sheet.print(output.format, if output.format == Format::Text { &title } else { &[] })?;
+    print_table(&sheet, output.format, &title)?;
     Ok(ExitCode::SUCCESS)
 }
 

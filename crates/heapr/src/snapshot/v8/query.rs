@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use heapr_v8::view::{Listed, ObjectQuery, ObjectRow, Page, SnapshotView, TextTest};
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::output::sheet::OutputArguments;
-use crate::report::quantity::{parse_bytes, plural};
+use crate::output::{OutputArguments, print_table};
 use crate::snapshot::v8::heap_file::ask;
 use crate::snapshot::v8::summary::{Order, add_objects, object_sheet};
+use heapr_filters::quantity::parse_bytes;
+use heapr_table::quantity::plural;
 
 /// Arguments of `heapr snapshot query`.
 #[derive(Debug, clap::Args)]
@@ -77,7 +78,7 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<ExitCode> {
             sheet.fact("object_count", found.total_count);
             let title = plural(found.total_count, "object");
             add_objects(&mut sheet, found);
-            sheet.print(output.format, &[title, String::new()])?;
+            print_table(&sheet, output.format, &[title, String::new()])?;
             Ok(ExitCode::SUCCESS)
         },
     )

@@ -9,12 +9,11 @@ use heapr_v8::devtools::RetainersView;
 use heapr_v8::view::{FieldRow, Listed, ObjectRow, Page, SnapshotView};
 use serde_json::{Value, json};
 
-use crate::output::Format;
-use crate::output::sheet::OutputArguments;
+use crate::output::{OutputArguments, print_table};
 use crate::plain_text::one_line;
-use crate::report::quantity::count;
 use crate::snapshot::v8::containment::{add_edges, edge_sheet};
 use crate::snapshot::v8::heap_file::{ObjectId, Wanted, ask, open};
+use heapr_table::quantity::count;
 
 /// Arguments of `heapr snapshot retainers`.
 #[derive(Debug, clap::Args)]
@@ -108,7 +107,7 @@ fn print(output: &OutputArguments, answer: Answer) -> anyhow::Result<ExitCode> {
         title.extend([String::new(), "no way leads here from a root".to_owned()]);
     }
     title.extend([String::new(), "referred to by:".to_owned(), String::new()]);
-    sheet.print(output.format, if output.format == Format::Text { &title } else { &[] })?;
+    print_table(&sheet, output.format, &title)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use heapr_v8::StoredSummary;
 
-use crate::output::Format;
-use crate::output::sheet::{Cell, Sheet};
-use crate::report::quantity::percent;
+use crate::output::{Format, print_table};
 use crate::snapshot::v8::heap_file::{Wanted, open};
 use crate::snapshot::v8::summary::headline;
 use crate::snapshot::v8::summary_file;
+use heapr_table::quantity::percent;
+use heapr_table::{Cell, Column, Table, row};
 
 /// Arguments of `heapr snapshot statistics`.
 #[derive(Debug, clap::Args)]
@@ -30,9 +30,9 @@ pub(crate) fn run(arguments: StatisticsArguments) -> anyhow::Result<ExitCode> {
         None => StoredSummary::without_classes(&*open(&arguments.file, Wanted::Classes)?),
     };
     let found = summary.statistics;
-    let mut sheet = Sheet::new(
+    let mut sheet = Table::new(
         "heapr.snapshot.statistics/1",
-        &[("kind", "Kind"), ("bytes", "Bytes"), ("share", "Share")],
+        &[Column::text("kind", "Kind"), Column::bytes("bytes", "Bytes"), Column::text("share", "Share")],
     );
     let lines = [
         ("code", "code", found.code_bytes),
@@ -46,18 +46,12 @@ pub(crate) fn run(arguments: StatisticsArguments) -> anyhow::Result<ExitCode> {
         ("native", "(native)", found.native_bytes),
         ("total", "(total)", found.total_bytes),
     ];
-    let is_text = arguments.format == Format::Text;
     sheet.rows(
         usize::MAX,
         lines.iter().map(|&(key, heading, bytes)| {
-            let share = percent(bytes, found.total_bytes);
-            vec![
-                Cell::Text(if is_text { heading } else { key }.to_owned()),
-                Cell::Bytes(bytes),
-                Cell::Text(share),
-            ]
+            row![Cell::worded(key, heading), bytes, percent(bytes, found.total_bytes),]
         }),
     );
-    sheet.print(arguments.format, &[headline(&summary), String::new()])?;
+    print_table(&sheet, arguments.format, &[headline(&summary), String::new()])?;
     Ok(ExitCode::SUCCESS)
 }

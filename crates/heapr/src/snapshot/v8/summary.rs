@@ -7,15 +7,15 @@ use heapr_v8::devtools::NodeSet;
 use heapr_v8::view::{Listed, ObjectOrder, ObjectQuery, ObjectRow, Page, SnapshotView};
 use heapr_v8::{StoredClass, StoredSummary};
 
-use crate::output::Format;
-use crate::output::sheet::{Cell, OutputArguments, Sheet};
-use crate::report::quantity::{bytes, plural};
+use crate::output::{OutputArguments, print_table};
 use crate::snapshot::limit::{ByteLimit, TOTAL};
-use crate::snapshot::v8::allocations;
 use crate::snapshot::v8::filter_arguments::ObjectFilterArguments;
 use crate::snapshot::v8::heap_file::{Wanted, ask, open};
 use crate::snapshot::v8::summary_file;
+use crate::snapshot::v8::{allocations, distance};
 use crate::snapshot::verbs::{HeapKind, SummaryOrder, SummaryQuestion};
+use heapr_table::quantity::{bytes, plural};
+use heapr_table::{Column, Table, row};
 
 /// What only V8 heaps can be asked for.
 #[derive(Debug, clap::Args)]
@@ -144,16 +144,16 @@ fn exit_status(limits: &[ByteLimit], summary: &StoredSummary) -> ExitCode {
 }
 
 fn print_classes(arguments: &SummaryArguments<'_>, summary: &StoredSummary) -> anyhow::Result<()> {
-    let mut sheet = Sheet::new(
+    let mut sheet = Table::new(
         "heapr.snapshot.summary/1",
         &[
-            ("class", "Class"),
-            ("place", "Constructor"),
-            ("object_count", "Objects"),
-            ("distance", "Distance"),
-            ("shallow_bytes", "Shallow"),
-            ("retained_bytes", "Retained"),
-            ("class_key", ""),
+            Column::text("class", "Class"),
+            Column::text("place", "Constructor"),
+            Column::count("object_count", "Objects"),
+            Column::number("distance", "Distance"),
+            Column::bytes("shallow_bytes", "Shallow"),
+            Column::bytes("retained_bytes", "Retained"),
+            Column::hidden("class_key"),
         ],
     );
     let mut lines: Vec<&StoredClass> = summary.classes.iter().collect();
@@ -170,22 +170,21 @@ fn print_classes(arguments: &SummaryArguments<'_>, summary: &StoredSummary) -> a
     sheet.fact("total_bytes", summary.statistics.total_bytes);
     sheet.fact("exposes_internals", summary.exposes_internals);
     sheet.fact("problems", summary.problems.clone());
-    let is_text = arguments.output.format == Format::Text;
     sheet.rows(
         arguments.output.top(),
         lines.iter().map(|line| {
-            vec![
-                Cell::Text(line.name.clone()),
-                line.place.clone().map_or(Cell::Nothing, Cell::Text),
-                Cell::Count(line.object_count),
-                Cell::Distance(line.distance),
-                Cell::Bytes(line.self_bytes),
-                Cell::Bytes(line.retained_bytes),
-                if is_text { Cell::Nothing } else { Cell::Text(line.key.clone()) },
+            row![
+                line.name.clone(),
+                line.place.clone(),
+                line.object_count,
+                distance(line.distance),
+                line.self_bytes,
+                line.retained_bytes,
+                line.key.clone(),
             ]
         }),
     );
-    sheet.print(arguments.output.format, &[headline(summary), String::new()])
+    print_table(&sheet, arguments.output.format, &[headline(summary), String::new()])
 }
 
 /// What the whole snapshot is.
@@ -230,7 +229,7 @@ fn print_objects(
     sheet.fact("object_count", objects.total_count);
     let title = format!("{}: {}", class, plural(objects.total_count, "object"));
     add_objects(&mut sheet, objects);
-    sheet.print(arguments.output.format, &[title, String::new()])
+    print_table(&sheet, arguments.output.format, &[title, String::new()])
 }
 
 impl From<Order> for ObjectOrder {
@@ -246,33 +245,33 @@ impl From<Order> for ObjectOrder {
 }
 
 /// An empty list of objects.
-pub(crate) fn object_sheet(schema: &'static str) -> Sheet {
-    Sheet::new(
+pub(crate) fn object_sheet(schema: &'static str) -> Table {
+    Table::new(
         schema,
         &[
-            ("id", "Id"),
-            ("name", "Object"),
-            ("class", "Class"),
-            ("distance", "Distance"),
-            ("shallow_bytes", "Shallow"),
-            ("retained_bytes", "Retained"),
+            Column::id("id", "Id"),
+            Column::text("name", "Object"),
+            Column::text("class", "Class"),
+            Column::number("distance", "Distance"),
+            Column::bytes("shallow_bytes", "Shallow"),
+            Column::bytes("retained_bytes", "Retained"),
         ],
     )
 }
 
 /// Adds objects.
-pub(crate) fn add_objects(sheet: &mut Sheet, objects: Listed<ObjectRow>) {
+pub(crate) fn add_objects(sheet: &mut Table, objects: Listed<ObjectRow>) {
     sheet.left_off(objects.total_count - objects.rows.len() as u64);
     sheet.rows(
         usize::MAX,
         objects.rows.into_iter().map(|object| {
-            vec![
-                Cell::Id(object.id),
-                Cell::Text(object.name),
-                Cell::Text(object.class),
-                Cell::Distance(object.distance),
-                Cell::Bytes(object.self_bytes),
-                Cell::Bytes(object.retained_bytes),
+            row![
+                object.id,
+                object.name,
+                object.class,
+                distance(object.distance),
+                object.self_bytes,
+                object.retained_bytes,
             ]
         }),
     );

@@ -7,13 +7,13 @@ use heapr_query::course_in_words;
 use heapr_v8::analysis::MatchedBy;
 use heapr_v8::devtools::{Class, Population};
 
-use crate::output::Format;
-use crate::output::sheet::{Cell, Sheet};
-use crate::report::quantity::{bytes, count};
+use crate::output::print_table;
 use crate::snapshot::limit::{Limit, TOTAL, exit_status};
 use crate::snapshot::v8::doubts::doubts;
 use crate::snapshot::v8::heap_file::{Wanted, open};
 use crate::snapshot::verbs::DiffQuestion;
+use heapr_table::quantity::{bytes, count};
+use heapr_table::{Cell, Column, Table, row};
 
 /// Objects and bytes of a class, in each snapshot.
 type Course = Vec<(u64, u64)>;
@@ -63,40 +63,40 @@ fn delta(course: &Course) -> (i64, i64) {
 }
 
 fn print(asked: &DiffQuestion, lines: &[(Class, Course)], warnings: &[String]) -> anyhow::Result<()> {
-    let mut sheet = Sheet::new(
+    let mut sheet = Table::new(
         "heapr.snapshot.trend/1",
         &[
-            ("class", "Class"),
-            ("object_counts", "Objects"),
-            ("shallow_bytes", "Shallow"),
-            ("count_delta", "Delta"),
-            ("bytes_delta", "Size delta"),
-            ("course", "Course"),
+            Column::text("class", "Class"),
+            Column::text("object_counts", "Objects"),
+            Column::text("shallow_bytes", "Shallow"),
+            Column::count("count_delta", "Delta"),
+            Column::bytes("bytes_delta", "Size delta"),
+            Column::text("course", "Course"),
         ],
     );
     sheet.fact("files", asked.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>());
     sheet.fact("warnings", warnings);
-    let is_text = asked.output.format == Format::Text;
     sheet.rows(
         asked.output.top(),
         lines.iter().map(|(class, course)| {
-            let joined = |show: &dyn Fn(&(u64, u64)) -> String| {
-                course.iter().map(show).collect::<Vec<_>>().join(if is_text { " -> " } else { " " })
+            let joined = |of: fn(&(u64, u64)) -> u64, shown: fn(u64) -> String| {
+                let amounts = || course.iter().map(of);
+                let values: Vec<String> = amounts().map(|amount| amount.to_string()).collect();
+                let texts: Vec<String> = amounts().map(shown).collect();
+                Cell::worded(values.join(" "), texts.join(" -> "))
             };
             let (objects, size) = delta(course);
             let sizes: Vec<u64> = course.iter().map(|&(_, size)| size).collect();
-            vec![
-                Cell::Text(class.name_text().into_owned()),
-                Cell::Text(joined(&|&(objects, _)| {
-                    if is_text { count(objects) } else { objects.to_string() }
-                })),
-                Cell::Text(joined(&|&(_, size)| if is_text { bytes(size) } else { size.to_string() })),
-                Cell::SignedCount(objects),
-                Cell::SignedBytes(size),
-                Cell::Text(course_in_words(&sizes).to_owned()),
+            row![
+                class.name_text().into_owned(),
+                joined(|of| of.0, count),
+                joined(|of| of.1, bytes),
+                objects,
+                size,
+                course_in_words(&sizes),
             ]
         }),
     );
     let title = format!("{} snapshots, classes that changed, by growth in bytes", asked.files.len());
-    sheet.print(asked.output.format, &[title, String::new()])
+    print_table(&sheet, asked.output.format, &[title, String::new()])
 }

@@ -12,8 +12,8 @@ use super::path_text::path_lines;
 use super::suspects_text::objects;
 use crate::output::Format;
 use crate::plain_text::{one_line, printed};
-use crate::report::csv::quoted;
-use crate::report::quantity::{bytes, count};
+use heapr_table::csv::quoted;
+use heapr_table::quantity::{bytes, count};
 
 pub(super) fn run(heap: &Heap, top: usize, format: Format) -> anyhow::Result<ExitCode> {
     let naming = Naming::of(heap);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use heapr_v8::analysis::{Suspects, suspects_json};
 use serde_json::Value;
 
-use crate::report::csv::quoted;
+use heapr_table::csv::quoted;
 
 pub(super) fn value(files: &[PathBuf], found: &Suspects) -> Value {
     let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();

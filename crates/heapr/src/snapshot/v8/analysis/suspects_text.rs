@@ -7,7 +7,7 @@ use heapr_v8::analysis::{Collected, Confidence, Doubt, Suspect, Suspects};
 
 use super::path_text::path_lines;
 use crate::plain_text::one_line;
-use crate::report::quantity::{bytes, count, plural, signed_bytes};
+use heapr_table::quantity::{bytes, count, plural, signed_bytes};
 
 /// Steps shown of the ways to all suspects but the first.
 const END_OF_PATH: usize = 5;

@@ -1,0 +1,43 @@
+//! How tables are printed.
+
+use std::io::Write as _;
+
+use heapr_table::Table;
+
+use super::{Format, top};
+use crate::plain_text::{line_width, printed};
+
+/// How results are printed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OutputArguments {
+    /// Format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Most lines [default: 20; all as json and csv]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+}
+
+impl OutputArguments {
+    pub(crate) fn top(&self) -> usize {
+        top(self.top, self.format, false)
+    }
+}
+
+/// Prints a table to stdout; as text, `title` stands above it.
+pub(crate) fn print_table(table: &Table, format: Format, title: &[String]) -> anyhow::Result<()> {
+    let mut out = printed(format == Format::Text);
+    match format {
+        Format::Text => {
+            title.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+            table.write_text(&mut out, line_width())?;
+        }
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut out, table)?;
+            writeln!(out)?;
+        }
+        Format::Csv => table.write_csv(&mut out)?,
+    }
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! Values of a table.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::column::Kind;
+use crate::csv::quoted;
+use crate::plain::one_line;
+use crate::quantity::{bytes, count, duration, signed_bytes, signed_count};
+
+/// In place of the frames of what was allocated unseen.
+pub(crate) const NO_STACK: &str = "(no stack was taken)";
+
+/// A value in a row; what it is says its column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// Not known, or not there.
+    Nothing,
+    /// An amount.
+    Unsigned(u64),
+    /// A change.
+    Signed(i64),
+    /// A number with a fraction, of which one digit is shown.
+    Real(f64),
+    /// A name or a word.
+    Text(String),
+    /// Frames, the innermost first.
+    Frames(Vec<String>),
+    /// What programs get, and what people read in place of it.
+    Worded(Value, String),
+}
+
+impl Cell {
+    /// A value that people read as something else.
+    #[must_use]
+    pub fn worded(value: impl Into<Value>, text: impl Into<String>) -> Self {
+        Self::Worded(value.into(), text.into())
+    }
+
+    pub(crate) fn text(&self, kind: Kind, width: usize) -> String {
+        match (self, kind) {
+            (Self::Nothing, _) => String::new(),
+            (Self::Unsigned(value), Kind::Bytes) => bytes(*value),
+            (Self::Unsigned(value), Kind::Count) => count(*value),
+            (Self::Unsigned(value), Kind::Ns) => duration(*value),
+            (Self::Unsigned(value), Kind::Id) => format!("@{value}"),
+            (Self::Unsigned(value), _) => value.to_string(),
+            (Self::Signed(value), Kind::Bytes) => signed_bytes(i128::from(*value)),
+            (Self::Signed(value), Kind::Count) => signed_count(i128::from(*value)),
+            (Self::Signed(value), _) => value.to_string(),
+            (Self::Real(value), _) => format!("{value:.1}"),
+            (Self::Text(text) | Self::Worded(_, text), _) => one_line(text, width),
+            (Self::Frames(frames), _) => frames.first().map_or(NO_STACK, String::as_str).to_owned(),
+        }
+    }
+
+    pub(crate) fn csv(&self) -> String {
+        match self {
+            Self::Nothing => String::new(),
+            Self::Text(text) | Self::Worded(Value::String(text), _) => quoted(text),
+            Self::Frames(frames) => quoted(&frames.join(" <- ")),
+            other => json!(other).to_string(),
+        }
+    }
+}
+
+impl Serialize for Cell {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Nothing => serializer.serialize_none(),
+            Self::Unsigned(value) => serializer.serialize_u64(*value),
+            Self::Signed(value) => serializer.serialize_i64(*value),
+            Self::Real(value) => serializer.serialize_f64(*value),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Frames(frames) => frames.serialize(serializer),
+            Self::Worded(value, _) => value.serialize(serializer),
+        }
+    }
+}
+
+macro_rules! cells {
+    ($($from:ty => |$value:ident| $cell:expr;)*) => { $(
+        impl From<$from> for Cell {
+            fn from($value: $from) -> Self {
+                $cell
+            }
+        }
+    )* };
+}
+
+cells! {
+    u64 => |value| Self::Unsigned(value);
+    u32 => |value| Self::Unsigned(value.into());
+    usize => |value| Self::Unsigned(value as u64);
+    i64 => |value| Self::Signed(value);
+    i128 => |value| Self::Signed(i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX }));
+    f64 => |value| Self::Real(value);
+    String => |text| Self::Text(text);
+    &str => |text| Self::Text(text.to_owned());
+    Vec<String> => |frames| Self::Frames(frames);
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Nothing, Into::into)
+    }
+}
+
+/// A row of a table: its values in the order of the columns.
+#[macro_export]
+macro_rules! row {
+    ($($value:expr),* $(,)?) => { vec![$($crate::Cell::from($value)),*] };
+}

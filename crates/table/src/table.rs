@@ -1,0 +1,161 @@
+//! A table: columns, rows, facts about the whole.
+
+use std::io::{self, Write};
+
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::Value;
+
+use crate::cell::Cell;
+use crate::column::{Column, Kind};
+use crate::frames::write_stack;
+use crate::layout;
+use crate::quantity::plural;
+
+/// Results of one question.
+#[derive(Debug)]
+pub struct Table {
+    /// Name and version of the JSON.
+    schema: &'static str,
+    /// Facts about the whole, for JSON.
+    facts: Vec<(&'static str, Value)>,
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+    /// Rows beyond the limit.
+    left_off: u64,
+    /// Frames of a stack that stand below its row as text; `None`: the innermost one stands in the
+    /// row.
+    depth: Option<usize>,
+}
+
+impl Table {
+    /// An empty table.
+    #[must_use]
+    pub fn new(schema: &'static str, columns: &[Column]) -> Self {
+        Self {
+            schema,
+            facts: Vec::new(),
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+            left_off: 0,
+            depth: None,
+        }
+    }
+
+    /// Adds what is true of the whole.
+    pub fn fact(&mut self, key: &'static str, value: impl Into<Value>) {
+        self.facts.push((key, value.into()));
+    }
+
+    /// From now on stacks stand below their rows, with so many frames at most.
+    pub fn show_stacks(&mut self, depth: usize) {
+        self.depth = Some(depth);
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, row: Vec<Cell>) {
+        debug_assert_eq!(row.len(), self.columns.len());
+        self.rows.push(row);
+    }
+
+    /// Adds the first `top` rows.
+    pub fn rows(&mut self, top: usize, rows: impl IntoIterator<Item = Vec<Cell>>) {
+        let mut rows = rows.into_iter();
+        rows.by_ref().take(top).for_each(|row| self.row(row));
+        self.left_off += rows.count() as u64;
+    }
+
+    /// Says that this many rows more would follow.
+    pub fn left_off(&mut self, count: u64) {
+        self.left_off += count;
+    }
+
+    /// Writes it for people, in lines of `width` columns.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_text(&self, out: &mut dyn Write, width: usize) -> io::Result<()> {
+        if self.rows.is_empty() {
+            return writeln!(out, "nothing");
+        }
+        let lines = self.lines(0, width);
+        writeln!(out, "{}", lines[0])?;
+        for (line, row) in lines[1..].iter().zip(&self.rows) {
+            writeln!(out, "{line}")?;
+            if let (Some(depth), Some(Cell::Frames(frames))) = (self.depth, row.last()) {
+                write_stack(out, frames, depth, width)?;
+            }
+        }
+        if self.left_off > 0 {
+            writeln!(out, "… and {}; --top N shows more", plural(self.left_off, "more line"))?;
+        }
+        Ok(())
+    }
+
+    /// A line of headings and one for each row. A column without a value is left out, and the
+    /// widest text gives way.
+    #[must_use]
+    pub fn lines(&self, indent: usize, width: usize) -> Vec<String> {
+        let shown: Vec<usize> = (0..self.columns.len())
+            .filter(|&at| self.columns[at].is_shown && self.rows.iter().any(|row| row[at] != Cell::Nothing))
+            .collect();
+        let text = |row: &[Cell], at: usize| match &row[at] {
+            Cell::Frames(_) if self.depth.is_some() => String::new(),
+            cell => cell.text(self.columns[at].kind, width),
+        };
+        let mut rows = vec![shown.iter().map(|&at| self.columns[at].heading.to_owned()).collect()];
+        rows.extend(self.rows.iter().map(|row| shown.iter().map(|&at| text(row, at)).collect()));
+        let longest = |at: usize| match self.columns[at].kind {
+            Kind::Frames => usize::MAX,
+            Kind::Text => self.rows.iter().map(|row| text(row, at).len()).max().unwrap_or(0),
+            _ => 0,
+        };
+        let flexible = (0..shown.len()).max_by_key(|&place| longest(shown[place])).unwrap_or(0);
+        let is_left: Vec<bool> = shown.iter().map(|&at| self.columns[at].is_left_aligned()).collect();
+        layout::lines(&rows, &is_left, flexible, indent, width)
+    }
+
+    /// Writes a line of keys, and one for each row.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let keys: Vec<&str> = self.columns.iter().map(|column| column.key).collect();
+        writeln!(out, "{}", keys.join(","))?;
+        for row in &self.rows {
+            writeln!(out, "{}", row.iter().map(Cell::csv).collect::<Vec<_>>().join(","))?;
+        }
+        Ok(())
+    }
+}
+
+/// Its schema, the facts, `rows` by the columns' keys, and how many were left off.
+impl Serialize for Table {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut whole = serializer.serialize_map(None)?;
+        whole.serialize_entry("schema", self.schema)?;
+        for (key, value) in &self.facts {
+            whole.serialize_entry(key, value)?;
+        }
+        whole.serialize_entry("rows", &Rows(self))?;
+        whole.serialize_entry("left_off", &self.left_off)?;
+        whole.end()
+    }
+}
+
+/// The rows of a table, for JSON.
+struct Rows<'a>(&'a Table);
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.rows.iter().map(|row| Row(&self.0.columns, row)))
+    }
+}
+
+/// A row, for JSON.
+struct Row<'a>(&'a [Column], &'a [Cell]);
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|column| column.key).zip(self.1))
+    }
+}
