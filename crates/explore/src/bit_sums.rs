@@ -11,7 +11,7 @@ use heapr_query::{Error, HistogramOf, Result};
 
 use crate::event_table::EventTable;
 use crate::lifetime_column::{LifetimeColumn, bits_of};
-use crate::spread::Spread;
+use crate::parallelism::Parallelism;
 
 /// Places: each takes 6 KB.
 const PLACES: usize = 512;
@@ -58,12 +58,12 @@ impl BitSums {
     pub(crate) fn new(
         table: &EventTable,
         lifetimes: &LifetimeColumn,
-        spread: Spread,
+        parallelism: Parallelism,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self> {
         let count = table.allocation_count();
-        let every = (count / PLACES + 1).max(spread.block);
-        let parts = spread.each().map(0..count / every, |places| {
+        let every = (count / PLACES + 1).max(parallelism.block);
+        let parts = parallelism.each().map(0..count / every, |places| {
             let each = places.map(|place| {
                 if is_cancelled() {
                     return Err(Error::GivenUp);

@@ -12,18 +12,18 @@ use heapr_query::{
 };
 use heapr_trace::{Damage, StackIndex, Summary, Trace};
 
-use crate::course::{CourseBy, SiteGroups};
+use crate::allocation_set::AllocationSet;
 use crate::event_table::{EventTable, TableLimit};
 use crate::frame_number::FrameNumber;
 use crate::kept_sums::KeptSums;
-use crate::passing::Passing;
-use crate::remembered::Remembered;
+use crate::parallelism::Parallelism;
+use crate::recent_results::RecentResults;
 use crate::row_plan::RowPlan;
 use crate::scan::Scan;
 use crate::selection::Selection;
 use crate::site_sums::FoundSums;
-use crate::spread::Spread;
 use crate::table_builder::GrowingTable;
+use crate::timeline::{SiteGroups, TimelineBy};
 
 /// What a selection must be able to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -46,18 +46,18 @@ pub struct Explorer {
     summary: OnceLock<Option<Summary>>,
     /// Where the file has none: what it would be, and what of the events could not be used.
     replayed_summary: OnceLock<(Summary, Vec<Damage>)>,
-    pub(crate) spread: Spread,
+    pub(crate) parallelism: Parallelism,
     /// By cull list: of each stack what is left of it.
-    left: Remembered<CullList, Vec<Node>>,
+    left: RecentResults<CullList, Vec<Node>>,
     /// By cull list and kind of series: groups of the table's sites.
-    pub(crate) site_groups: Remembered<(CullList, CourseBy), SiteGroups>,
+    pub(crate) site_groups: RecentResults<(CullList, TimelineBy), SiteGroups>,
     pub(crate) plans: OnceLock<[RowPlan; 2]>,
     /// Of the table.
     pub(crate) sums: KeptSums,
     /// By filter without range, moment and type.
-    pub(crate) passing: Remembered<Filter, Passing>,
+    pub(crate) passing: RecentResults<Filter, AllocationSet>,
     /// By required frames which stacks of the file have one of them.
-    pub(crate) required: Remembered<Vec<FramePattern>, Vec<bool>>,
+    pub(crate) required: RecentResults<Vec<FramePattern>, Vec<bool>>,
 }
 
 /// Whether a filter asks for nothing that a summary does not hold.
@@ -70,20 +70,20 @@ impl Explorer {
     /// Names and events are not read yet.
     #[must_use]
     pub fn new(trace: Arc<Trace>) -> Self {
-        Self::with_spread(trace, Spread::default())
+        Self::with_parallelism(trace, Parallelism::default())
     }
 
     /// As [`Explorer::new`]; scans are spread over threads.
     #[must_use]
-    pub fn with_spread(trace: Arc<Trace>, spread: Spread) -> Self {
+    pub fn with_parallelism(trace: Arc<Trace>, parallelism: Parallelism) -> Self {
         Self {
-            spread,
-            left: Remembered::default(),
-            site_groups: Remembered::default(),
+            parallelism,
+            left: RecentResults::default(),
+            site_groups: RecentResults::default(),
             plans: OnceLock::new(),
             sums: KeptSums::default(),
-            passing: Remembered::default(),
-            required: Remembered::default(),
+            passing: RecentResults::default(),
+            required: RecentResults::default(),
             trace,
             tree: OnceLock::new(),
             table: OnceLock::new(),
@@ -133,8 +133,12 @@ impl Explorer {
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<()> {
         if self.table.get().is_none() {
-            let _ =
-                self.table.set(growing.read(&self.trace, (limit, self.spread), progress, is_cancelled)?);
+            let _ = self.table.set(growing.read(
+                &self.trace,
+                (limit, self.parallelism),
+                progress,
+                is_cancelled,
+            )?);
         }
         Ok(())
     }
@@ -151,7 +155,7 @@ impl Explorer {
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<()> {
         if self.table.get().is_none() {
-            let table = EventTable::build(&self.trace, (limit, self.spread), progress, is_cancelled)?;
+            let table = EventTable::build(&self.trace, (limit, self.parallelism), progress, is_cancelled)?;
             // Another thread may have been faster; its table is the same.
             let _ = self.table.set(table);
         }
@@ -234,7 +238,7 @@ impl Explorer {
             return Err(Error::NoEvents);
         }
         if let Some(table) = self.table().filter(|_| !is_of_snapshot) {
-            let passing = match Passing::is_worth(filter) {
+            let passing = match AllocationSet::is_worth(filter) {
                 true => Some(self.passing(table, filter, &choice, is_cancelled)?),
                 false => None,
             };

@@ -11,40 +11,40 @@ use crate::bit_sums::BitSums;
 use crate::event_table::EventTable;
 use crate::landmarks::{Landmarks, PeakQuery};
 use crate::last_ends::LastEnds;
+use crate::lazy_value::LazyValue;
 use crate::lifetime_column::LifetimeColumn;
 use crate::move_columns::MoveColumns;
-use crate::once::Once;
+use crate::parallelism::Parallelism;
 use crate::peak::{HeapPeaks, Peak};
-use crate::remembered::Remembered;
+use crate::recent_results::RecentResults;
 use crate::site_sums::SitePrefixes;
-use crate::spread::Spread;
 
 /// See the module. Each part is made when it is first asked for.
 #[derive(Debug, Default)]
 pub(crate) struct KeptSums {
-    columns: Once<Option<MoveColumns>>,
-    last_ends: Once<LastEnds>,
-    prefixes: Once<Option<SitePrefixes>>,
-    lifetimes: Once<LifetimeColumn>,
-    bits: Once<BitSums>,
-    landmarks: Remembered<Choice, Landmarks>,
+    columns: LazyValue<Option<MoveColumns>>,
+    last_ends: LazyValue<LastEnds>,
+    prefixes: LazyValue<Option<SitePrefixes>>,
+    lifetimes: LazyValue<LifetimeColumn>,
+    bits: LazyValue<BitSums>,
+    landmarks: RecentResults<Choice, Landmarks>,
     /// By range of moves and what is chosen: of the whole, and of the heaps.
-    peaks: Remembered<(u32, u32, Choice), (Peak, HeapPeaks)>,
+    peaks: RecentResults<(u32, u32, Choice), (Peak, HeapPeaks)>,
 }
 
 /// What is kept of a table, as one query sees it.
 #[derive(Clone, Copy)]
-pub(crate) struct Kept<'a> {
+pub(crate) struct SumsView<'a> {
     pub(crate) sums: &'a KeptSums,
     pub(crate) table: &'a EventTable,
-    pub(crate) spread: Spread,
+    pub(crate) parallelism: Parallelism,
     pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl<'a> Kept<'a> {
+impl<'a> SumsView<'a> {
     /// Makes the columns in the order of the moves.
     pub(crate) fn make_columns(&self) -> Result<()> {
-        let make = || MoveColumns::new(self.table, self.spread, self.is_cancelled);
+        let make = || MoveColumns::new(self.table, self.parallelism, self.is_cancelled);
         self.sums.columns.try_get(make).map(|_| ())
     }
 
@@ -54,17 +54,17 @@ impl<'a> Kept<'a> {
     }
 
     pub(crate) fn last_ends(&self) -> Result<&'a LastEnds> {
-        self.sums.last_ends.try_get(|| LastEnds::new(self.table, self.spread))
+        self.sums.last_ends.try_get(|| LastEnds::new(self.table, self.parallelism))
     }
 
     /// Nothing where sums and differences are not the same: the sizes do not fit 64 bits.
     pub(crate) fn prefixes(&self) -> Result<Option<&'a SitePrefixes>> {
-        let make = || SitePrefixes::new(self.table, self.spread, self.is_cancelled);
+        let make = || SitePrefixes::new(self.table, self.parallelism, self.is_cancelled);
         self.sums.prefixes.try_get(make).map(Option::as_ref)
     }
 
     pub(crate) fn lifetimes(&self) -> Result<&'a LifetimeColumn> {
-        self.sums.lifetimes.try_get(|| LifetimeColumn::new(self.table, self.spread))
+        self.sums.lifetimes.try_get(|| LifetimeColumn::new(self.table, self.parallelism))
     }
 
     /// The lifetimes, if a scan needs them.
@@ -77,10 +77,10 @@ impl<'a> Kept<'a> {
         is_needed.then(|| self.lifetimes()).transpose()
     }
 
-    /// Only where there are [`Kept::prefixes`].
+    /// Only where there are [`SumsView::prefixes`].
     pub(crate) fn bits(&self) -> Result<&'a BitSums> {
         let lifetimes = self.lifetimes()?;
-        self.sums.bits.try_get(|| BitSums::new(self.table, lifetimes, self.spread, self.is_cancelled))
+        self.sums.bits.try_get(|| BitSums::new(self.table, lifetimes, self.parallelism, self.is_cancelled))
     }
 
     /// The peak of the chosen processes, heaps, threads and sizes in a range of moves, and those of
@@ -89,7 +89,7 @@ impl<'a> Kept<'a> {
         let last_ends = self.last_ends()?;
         self.sums.peaks.try_get(&(from, to, choice.clone()), || {
             let columns = (self.table, self.columns());
-            let make = || Landmarks::new(columns, choice, self.spread, self.is_cancelled);
+            let make = || Landmarks::new(columns, choice, self.parallelism, self.is_cancelled);
             let landmarks = self.sums.landmarks.try_get(choice, make)?;
             landmarks.peak(&PeakQuery {
                 table: self.table,

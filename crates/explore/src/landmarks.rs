@@ -26,8 +26,8 @@ use heapr_trace::{HeapId, ProcessIndex};
 use crate::event_table::EventTable;
 use crate::last_ends::LastEnds;
 use crate::move_columns::MoveColumns;
+use crate::parallelism::Parallelism;
 use crate::peak::{HeapPeaks, Peak};
-use crate::spread::Spread;
 
 /// Most marks that are kept: 32 MB. With many heaps the blocks are larger instead.
 const MARKS_MAX: usize = 1 << 20;
@@ -107,7 +107,7 @@ impl Landmarks {
     pub(crate) fn new(
         (table, columns): (&EventTable, Option<&MoveColumns>),
         choice: &Choice,
-        spread: Spread,
+        parallelism: Parallelism,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self> {
         let mut heaps = Vec::new();
@@ -122,7 +122,7 @@ impl Landmarks {
         let is_chosen = (!choice.is_every_origin())
             .then(|| table.sites.iter().map(|site| site.is_chosen(choice)).collect::<Vec<bool>>());
         let mut made = Self {
-            block: spread.block.max(1),
+            block: parallelism.block.max(1),
             heaps,
             heap_of,
             is_chosen,
@@ -131,7 +131,7 @@ impl Landmarks {
         };
         let (moves, groups) = (table.moves.len(), made.group_count());
         made.block = made.block.max(moves.saturating_mul(groups).div_ceil(MARKS_MAX));
-        let parts = spread.each().map(0..moves.div_ceil(made.block), |blocks| {
+        let parts = parallelism.each().map(0..moves.div_ceil(made.block), |blocks| {
             let mut marks = Vec::with_capacity(blocks.len() * groups);
             let mut levels = vec![Level::default(); groups];
             for block in blocks {

@@ -14,7 +14,7 @@ use std::ops::Range;
 use heapr_query::{Error, Result};
 
 use crate::event_table::EventTable;
-use crate::spread::Spread;
+use crate::parallelism::Parallelism;
 
 /// Ends that are compared at once: a line of the cache.
 const LINE: usize = 16;
@@ -31,10 +31,10 @@ pub(crate) struct LastEnds {
 
 impl LastEnds {
     /// Of a table's allocations.
-    pub(crate) fn new(table: &EventTable, spread: Spread) -> Result<Self> {
-        let block = spread.block.max(1);
+    pub(crate) fn new(table: &EventTable, parallelism: Parallelism) -> Result<Self> {
+        let block = parallelism.block.max(1);
         let count = table.allocation_count();
-        let parts = spread.each().map(0..count.div_ceil(block), |blocks| {
+        let parts = parallelism.each().map(0..count.div_ceil(block), |blocks| {
             let last = |number: usize| {
                 let ends = &table.ends[number * block..((number + 1) * block).min(count)];
                 ends.iter().map(|end| end.sequence()).max().unwrap_or(0)
@@ -103,8 +103,8 @@ mod tests {
                     table.ends[allocation] = End::new(*end, end % 2 == 0);
                 }
             }
-            let spread = Spread { threads: 2, least: 3, block };
-            let known = LastEnds::new(&table, spread).unwrap();
+            let parallelism = Parallelism { threads: 2, least: 3, block };
+            let known = LastEnds::new(&table, parallelism).unwrap();
             let part = from.min(ends.len())..to.min(ends.len()).max(from.min(ends.len()));
             let mut shown = Vec::new();
             known.for_each_alive(&table, part.clone(), at, &|| false, |allocation| shown.push(allocation)).unwrap();

@@ -97,7 +97,7 @@ impl Explorer {
             .map(|moment| table.times.count_before(time.from + (width * moment / moments as u128) as u64))
             .collect();
         let moment_of = |sequence: u32| borders.partition_point(|&border| border <= sequence);
-        let parts = self.spread.map(0..table.allocation_count(), |part| {
+        let parts = self.parallelism.map(0..table.allocation_count(), |part| {
             let mut changes = vec![vec![0_i128; moments]; stacks.len()];
             for number in part {
                 if number.is_multiple_of(CANCEL_INTERVAL) && is_cancelled() {

@@ -10,45 +10,45 @@
 //! All numbers are those of [`heapr_query::run`]; `tests/it/explored.rs` compares them on random
 //! traces with random filters.
 //!
-//! Invariants: no input or output, no clock, no threads but those that a caller lends ([`Spread`]).
+//! Invariants: no input or output, no clock, no threads but those that a caller lends
+//! ([`Parallelism`]).
 #![forbid(unsafe_code)]
 
+mod allocation_set;
+mod allocation_walk;
 mod bit_sums;
-mod counted;
-mod course;
-mod course_pen;
-mod course_query;
 mod difference;
 mod event_table;
 mod explorer;
 mod flame;
 mod frame_number;
-mod gathered;
 mod inverted_flame;
 mod kept_sums;
 mod landmarks;
 mod last_ends;
+mod lazy_value;
 mod leaks;
 mod lifetime_column;
+mod move_batch;
 mod move_columns;
 mod neighbours;
-mod once;
-mod passing;
+mod parallelism;
 mod peak;
-mod prepared;
 mod range_sums;
 mod read_ahead;
-mod remembered;
+mod recent_results;
 mod row_plan;
 mod scan;
+mod scan_inputs;
 mod selection;
 mod site_sums;
 mod site_table;
-mod spread;
 mod table_builder;
 mod time_column;
+mod timeline;
+mod timeline_pass;
+mod timeline_query;
 
-pub use course::{Course, CourseBy, CourseOf, CourseQuery, Series, SeriesKey};
 pub use difference::{DifferenceGroup, DifferenceNode, DifferenceTree, FrameUnion, Side};
 pub use event_table::{EventTable, TableLimit};
 pub use explorer::{Explorer, Found};
@@ -56,6 +56,7 @@ pub use flame::{FlameNode, FlameQuery, FlameTree};
 pub use frame_number::FrameNumber;
 pub use leaks::Age;
 pub use neighbours::Neighbours;
+pub use parallelism::Parallelism;
 pub use selection::Selection;
-pub use spread::Spread;
 pub use table_builder::GrowingTable;
+pub use timeline::{Series, SeriesKey, Timeline, TimelineBy, TimelineOf, TimelineQuery};

@@ -15,7 +15,7 @@ use std::ops::Range;
 use heapr_query::{Result, Span};
 
 use crate::event_table::EventTable;
-use crate::spread::Spread;
+use crate::parallelism::Parallelism;
 
 /// Number of bits of a value: 0 for 0.
 #[inline(always)]
@@ -66,9 +66,9 @@ pub(crate) struct LifetimeColumn(Vec<u8>);
 
 impl LifetimeColumn {
     /// The lifetimes of a table's allocations.
-    pub(crate) fn new(table: &EventTable, spread: Spread) -> Result<Self> {
+    pub(crate) fn new(table: &EventTable, parallelism: Parallelism) -> Result<Self> {
         let moves = table.move_count();
-        let parts = spread.map(0..table.allocation_count(), |part| {
+        let parts = parallelism.map(0..table.allocation_count(), |part| {
             let classes = part.map(|allocation| {
                 let end = table.ends[allocation].sequence();
                 if end < moves { class_of(table.lifetime_ns(allocation, end)) } else { ALIVE }

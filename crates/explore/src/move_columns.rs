@@ -10,7 +10,7 @@ use std::ops::Range;
 use heapr_query::{Error, Result};
 
 use crate::event_table::{EventTable, Move};
-use crate::spread::Spread;
+use crate::parallelism::Parallelism;
 
 /// Moves between two questions whether it was given up.
 const CANCEL_INTERVAL: usize = 1 << 16;
@@ -35,16 +35,16 @@ impl MoveColumns {
     /// Nothing if there is no memory for them.
     pub(crate) fn new(
         table: &EventTable,
-        spread: Spread,
+        parallelism: Parallelism,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Self>> {
         let size = |allocation: usize| u16::try_from(table.size_bytes(allocation)).unwrap_or(LARGE);
-        let sizes = in_order(table, size, spread, is_cancelled)?;
+        let sizes = in_order(table, size, parallelism, is_cancelled)?;
         let sites = if table.sites.len() <= usize::from(u16::MAX) + 1 {
             let site = |allocation: usize| table.site_of[allocation] as u16;
-            in_order(table, site, spread, is_cancelled)?.map(SiteColumn::Narrow)
+            in_order(table, site, parallelism, is_cancelled)?.map(SiteColumn::Narrow)
         } else {
-            in_order(table, |allocation| table.site_of[allocation], spread, is_cancelled)?
+            in_order(table, |allocation| table.site_of[allocation], parallelism, is_cancelled)?
                 .map(SiteColumn::Wide)
         };
         Ok(sizes.zip(sites).map(|(sizes, sites)| Self { sizes, sites }))
@@ -104,10 +104,10 @@ fn size_of_stored(table: &EventTable, stored: u16, allocation: usize) -> u64 {
 fn in_order<T: Copy + Send>(
     table: &EventTable,
     value: impl Fn(usize) -> T + Sync,
-    spread: Spread,
+    parallelism: Parallelism,
     is_cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<Vec<T>>> {
-    let parts = spread.map(0..table.moves.len(), |part| {
+    let parts = parallelism.map(0..table.moves.len(), |part| {
         let mut values: Vec<T> = Vec::new();
         if values.try_reserve_exact(part.len()).is_err() {
             return Ok(None);
@@ -161,8 +161,8 @@ mod tests {
             for allocation in [4, 0] {
                 table.moves.push(Move::end(allocation));
             }
-            let spread = Spread { threads: 2, least: 2, ..Spread::default() };
-            let columns = MoveColumns::new(&table, spread, &|| false).unwrap().unwrap();
+            let parallelism = Parallelism { threads: 2, least: 2, ..Parallelism::default() };
+            let columns = MoveColumns::new(&table, parallelism, &|| false).unwrap().unwrap();
             let mut fetched = [0; 9];
             columns.fetch_sizes(&table, 0, &table.moves, &mut fetched);
             let of_site: Vec<u32> = (0..site_count).map(|site| site * 2).collect();

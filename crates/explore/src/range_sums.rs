@@ -3,9 +3,9 @@
 
 use heapr_query::Result;
 
+use crate::allocation_walk::{AtPeak, Window};
 use crate::bit_sums::Histograms;
-use crate::counted::{AtPeak, Window};
-use crate::kept_sums::Kept;
+use crate::kept_sums::SumsView;
 use crate::lifetime_column::bits_of;
 use crate::site_sums::{SitePrefixes, SiteSums};
 
@@ -29,7 +29,7 @@ impl Alive {
 /// Sums of a window of allocations that are born inside, all of which are wanted, or only those
 /// that end in it.
 pub(crate) struct RangeSums<'a> {
-    pub(crate) kept: Kept<'a>,
+    pub(crate) kept: SumsView<'a>,
     pub(crate) prefixes: &'a SitePrefixes,
     pub(crate) window: &'a Window,
     pub(crate) at_peak: AtPeak,
@@ -44,7 +44,7 @@ impl RangeSums<'_> {
         let mut sums = self.prefixes.totals(kept.table, window.first..window.last);
         // The two looks at what is alive do not need each other.
         let mut looks = kept
-            .spread
+            .parallelism
             .each()
             .map(0..2, |looks| {
                 let look = |number| if number == 0 { self.alive_at_end() } else { self.alive_at_peak() };

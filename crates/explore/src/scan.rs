@@ -10,12 +10,12 @@ use heapr_query::engine::{Choice, HistogramCounter, Oddities};
 use heapr_query::{Error, Filter, Moment, Result, Span};
 use heapr_trace::{HeapId, ProcessIndex};
 
+use crate::allocation_set::AllocationSet;
+use crate::allocation_walk::{AllocationWalk, AtPeak, CANCEL_INTERVAL, Window};
 use crate::bit_sums::Histograms;
-use crate::counted::{AtPeak, CANCEL_INTERVAL, Counting, Window};
 use crate::event_table::{EventTable, Stray};
-use crate::kept_sums::Kept;
+use crate::kept_sums::SumsView;
 use crate::lifetime_column::{LifetimeColumn, bits_of};
-use crate::passing::Passing;
 use crate::peak::{HeapPeaks, Peak};
 use crate::range_sums::RangeSums;
 use crate::site_sums::SiteSums;
@@ -23,7 +23,7 @@ use crate::site_table::Site;
 
 /// What is asked of a table.
 pub(crate) struct Scan<'a> {
-    pub(crate) kept: Kept<'a>,
+    pub(crate) kept: SumsView<'a>,
     pub(crate) table: &'a EventTable,
     pub(crate) filter: &'a Filter,
     pub(crate) choice: &'a Choice,
@@ -37,7 +37,7 @@ pub(crate) struct Scan<'a> {
     /// There if histograms or lifetimes are asked for.
     pub(crate) lifetimes: Option<&'a LifetimeColumn>,
     /// Which allocations pass the filter, where that depends on no time.
-    pub(crate) passing: Option<&'a Passing>,
+    pub(crate) passing: Option<&'a AllocationSet>,
 }
 
 /// What a scan found.
@@ -235,7 +235,7 @@ impl Scan<'_> {
             return Ok(());
         }
         let counting = self.counting(sites.as_deref());
-        let parts = self.kept.spread.map(window.first..window.last, |part| {
+        let parts = self.kept.parallelism.map(window.first..window.last, |part| {
             let mut all = vec![SiteSums::default(); self.table.sites.len()];
             let mut bits = Histograms::new();
             if let Some(passing) = self.passing.filter(|_| !self.wants_histograms) {
@@ -265,8 +265,8 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn counting<'b>(&'b self, sites: Option<&'b [bool]>) -> Counting<'b> {
-        Counting {
+    fn counting<'b>(&'b self, sites: Option<&'b [bool]>) -> AllocationWalk<'b> {
+        AllocationWalk {
             kept: self.kept,
             filter: self.filter,
             sites,
@@ -292,7 +292,7 @@ impl Scan<'_> {
         };
         let sites = self.passing_sites();
         let counting = self.counting(sites.as_deref());
-        let parts = self.kept.spread.map(window.first..window.last, |part| {
+        let parts = self.kept.parallelism.map(window.first..window.last, |part| {
             let mut sums = [(0_u64, 0_u64); 2];
             counting.for_each(&window.part(part), |counted| {
                 let sum = &mut sums[usize::from(!counted.is_ended)];

@@ -16,7 +16,7 @@ use heapr_query::{Error, Result};
 use heapr_trace::Amounts;
 
 use crate::event_table::EventTable;
-use crate::spread::Spread;
+use crate::parallelism::Parallelism;
 
 /// Amounts of a site: in one line of the cache, as a scan goes from site to site in no order.
 #[derive(Debug, Clone, Copy, Default)]
@@ -104,7 +104,7 @@ impl SitePrefixes {
     /// the same.
     pub(crate) fn new(
         table: &EventTable,
-        spread: Spread,
+        parallelism: Parallelism,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Self>> {
         if u64::try_from(table.total_bytes()).is_err() {
@@ -113,9 +113,9 @@ impl SitePrefixes {
         let (count, site_count) = (table.allocation_count(), table.sites.len());
         let budget = (table.memory_bytes() / TABLE_PARTS).max(LEAST_BYTES);
         let places_max = (budget / (site_count * size_of::<Amount>()).max(1)).min(PLACES_MAX);
-        let every = (count / (places_max + 1) + 1).max(spread.block);
+        let every = (count / (places_max + 1) + 1).max(parallelism.block);
         let places = if places_max == 0 { 0 } else { count / every };
-        let parts = spread.each().map(0..places, |places| {
+        let parts = parallelism.each().map(0..places, |places| {
             let mut amounts = vec![Amount::default(); places.len() * site_count];
             for (place, amounts) in places.zip(amounts.chunks_mut(site_count.max(1))) {
                 if is_cancelled() {

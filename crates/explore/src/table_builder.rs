@@ -9,9 +9,9 @@ use heapr_query::{Error, Progress, Result};
 use heapr_trace::{Action, Block, ChunkInfo, Event, HeapId, ProcessIndex, StackIndex, Trace};
 
 use crate::event_table::{End, EventTable, Failure, Move, Stray, TableLimit, UnknownFree};
+use crate::parallelism::Parallelism;
 use crate::read_ahead::{Outcome, for_each_batch};
 use crate::site_table::SiteTable;
-use crate::spread::Spread;
 
 /// Marks the number of an event that is no allocation.
 const NO_ALLOCATION: u64 = 1 << 63;
@@ -26,12 +26,12 @@ impl EventTable {
     /// The trace cannot be read, or it was given up.
     pub fn build(
         trace: &Trace,
-        (limit, spread): (TableLimit, Spread),
+        (limit, parallelism): (TableLimit, Parallelism),
         progress: &mut Progress<'_>,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Self>> {
         let mut growing = GrowingTable::default();
-        if !growing.grow(trace, (limit, spread), progress, is_cancelled)? {
+        if !growing.grow(trace, (limit, parallelism), progress, is_cancelled)? {
             return Ok(None);
         }
         let mut table = growing.builder.table;
@@ -69,16 +69,16 @@ impl GrowingTable {
     pub fn read(
         &mut self,
         trace: &Trace,
-        (limit, spread): (TableLimit, Spread),
+        (limit, parallelism): (TableLimit, Parallelism),
         progress: &mut Progress<'_>,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<EventTable>> {
         let both = TableLimit { memory_bytes: limit.memory_bytes / 2 };
         if !both.allows(trace.event_count()) {
             *self = Self::default();
-            return EventTable::build(trace, (limit, spread), progress, is_cancelled);
+            return EventTable::build(trace, (limit, parallelism), progress, is_cancelled);
         }
-        let is_whole = self.grow(trace, (limit, spread), progress, is_cancelled);
+        let is_whole = self.grow(trace, (limit, parallelism), progress, is_cancelled);
         if !matches!(is_whole, Ok(true)) {
             *self = Self::default();
             return is_whole.map(|_| None);
@@ -106,7 +106,7 @@ impl GrowingTable {
     fn grow(
         &mut self,
         trace: &Trace,
-        (limit, spread): (TableLimit, Spread),
+        (limit, parallelism): (TableLimit, Parallelism),
         progress: &mut Progress<'_>,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<bool> {
@@ -124,8 +124,8 @@ impl GrowingTable {
         self.builder.table.reserve(event_count.saturating_sub(self.event_count));
         let mut numbered = Vec::new();
         let events = trace.events_behind(self.chunks.len());
-        let reads_ahead =
-            spread.threads > 1 && event_count.saturating_sub(self.event_count) > spread.least as u64;
+        let reads_ahead = parallelism.threads > 1
+            && event_count.saturating_sub(self.event_count) > parallelism.least as u64;
         let outcome = for_each_batch(events, reads_ahead, |batch, (read, all)| {
             if is_cancelled() {
                 return Err(Error::GivenUp);

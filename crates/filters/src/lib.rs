@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod filter_arguments;
-mod find_snapshot;
 pub mod quantity;
+mod snapshot_choice;
 
 pub use filter_arguments::FilterArguments;
-pub use find_snapshot::find_snapshot;
+pub use snapshot_choice::find_snapshot;

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::connection::{Connection, Isolate, OnEvent, Patience};
 use super::error::{Error, Result};
-use super::listening::{Listener, listeners_of};
+use super::listening_ports::{Listener, listeners_of};
 use super::message::parse_value;
 use super::network;
 use super::port::{

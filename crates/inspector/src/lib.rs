@@ -23,14 +23,15 @@
 //! stays open.
 #![forbid(unsafe_code)]
 
+mod closed_process;
 mod connection;
 mod cost;
 mod error;
-mod forbidden;
+mod escapes;
 mod heap_shape;
 mod http;
 mod inspector;
-mod listening;
+mod listening_ports;
 mod memory;
 mod message;
 mod network;
@@ -42,7 +43,6 @@ mod signal_handler;
 mod snapshot;
 mod standstill;
 mod target;
-mod unescape;
 mod worker;
 mod write_behind;
 
@@ -50,7 +50,7 @@ pub use cost::{Danger, Estimate, HeapFacts, dangers, estimate};
 pub use error::{Error, Result};
 pub use heap_shape::{HeapShape, heap_shape};
 pub use inspector::{Closing, HeapUsage, Inspector};
-pub use listening::Listener;
+pub use listening_ports::Listener;
 pub use memory::{MemoryLimit, MemoryRoom, anonymous_bytes, memory_room, resident_bytes};
 pub use port::OpenOptions;
 pub use process::{Process, Runtime};

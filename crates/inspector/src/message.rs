@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error::{Error, Result};
-use super::unescape::unescape_into;
+use super::escapes::unescape_into;
 
 /// One message, borrowed from the text that it came in.
 #[derive(Debug, Deserialize)]

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::error::{Error, Result};
 use super::http;
-use super::listening::{Listener, listeners_in_network_of, listeners_of, owner_of};
+use super::listening_ports::{Listener, listeners_in_network_of, listeners_of, owner_of};
 use super::network;
 use super::process::{Process, Runtime};
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use heapr_proc::{Fields, is_alive, start_ticks};
 
+use super::closed_process;
 use super::error::{Error, Result};
-use super::forbidden;
 use super::standstill::{self, Standstill};
 
 /// What runs a process's JavaScript.
@@ -231,7 +231,7 @@ fn program_name(executable: &Path) -> String {
 pub(super) fn denied(pid: u32, uid: u32) -> Error {
     // (What cannot be read explains nothing.)
     let status = Fields::of_process(pid).unwrap_or_default();
-    match forbidden::reason(&Fields::of_self(), &status) {
+    match closed_process::reason(&Fields::of_self(), &status) {
         Some(reason) => Error::Forbidden { pid, reason },
         None => Error::NoPermission { pid, uid },
     }

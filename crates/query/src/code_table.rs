@@ -7,7 +7,7 @@ use hashbrown::{HashMap, HashTable};
 use heapr_trace::{CalledFunction, Mapping, ModuleIndex, ProcessIndex, StackIndex, StackNode};
 
 use crate::frames::{FrameKey, FrameTable, Location};
-use crate::mix::mix;
+use crate::integer_hash::mix;
 use crate::stack_source::StackSource;
 use crate::symbol_source::{SourceFrame, SymbolSource};
 

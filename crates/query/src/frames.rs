@@ -2,7 +2,7 @@
 
 use hashbrown::HashTable;
 
-use crate::mix::mix;
+use crate::integer_hash::mix;
 use crate::name_table::{Name, NameTable};
 
 /// A distinct frame: module and symbol, or module and offset where symbols are missing; with the

@@ -11,7 +11,7 @@ use heapr_trace::StackIndex;
 use crate::code_table::CodeTable;
 use crate::frame_pattern::FramePattern;
 use crate::frames::{FrameId, FrameTable, FrameView, Location};
-use crate::mix::mix;
+use crate::integer_hash::mix;
 use crate::stack_source::StackSource;
 use crate::symbol_source::SymbolSource;
 

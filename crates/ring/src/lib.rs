@@ -10,7 +10,7 @@
 //! the pages.
 #![cfg_attr(not(test), no_std)]
 
-pub mod forbidden;
+pub mod forbidden_calls;
 pub mod mappings;
 mod pool;
 pub mod reader;

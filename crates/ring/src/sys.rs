@@ -3,7 +3,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::forbidden::permitted_syscall;
+use crate::forbidden_calls::permitted_syscall;
 use crate::mappings;
 use crate::x86_64::number;
 pub use crate::x86_64::{ticks_ordered, ticks_unordered};

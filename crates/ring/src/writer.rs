@@ -13,7 +13,7 @@ use heapr_wire::{
     THREAD_FREE, THREAD_LIVE, THREAD_SLOT_COUNT, owner_word,
 };
 
-use crate::{Pool, forbidden, sys};
+use crate::{Pool, forbidden_calls, sys};
 
 /// A thread that waits for a buffer looks again at least this often: a wake-up that was missed (the
 /// recorder died) costs no more than this.
@@ -330,7 +330,7 @@ impl Stopwatch {
     }
 
     fn ns(&self) -> u64 {
-        if forbidden::has_clock() {
+        if forbidden_calls::has_clock() {
             sys::monotonic_ns().saturating_sub(self.start_ns)
         } else {
             self.slice_count.wrapping_mul(WAIT_SLICE_NS)

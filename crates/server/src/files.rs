@@ -13,9 +13,9 @@ use heapr_v8::analysis::Comparison;
 
 use crate::entry::{Change, Content, Entry};
 use crate::error::{Error, Result};
-use crate::follow;
+use crate::follower;
 use crate::host::Host;
-use crate::kept::Kept;
+use crate::result_cache::ResultCache;
 use crate::session::RunningSession;
 use crate::snapshot_file::SnapshotFile;
 use crate::trace_file::{Identity, TraceFile};
@@ -59,11 +59,11 @@ pub struct Files {
     pub(crate) host: Arc<dyn Host>,
     limits: Limits,
     /// Common trees of two traces, by the numbers of their openings.
-    pub(crate) unions: Kept<[usize; 2], FrameUnion>,
+    pub(crate) unions: ResultCache<[usize; 2], FrameUnion>,
     /// Comparisons of two snapshots, by their numbers and openings.
-    pub(crate) comparisons: Kept<[(usize, u32); 2], Comparison>,
+    pub(crate) comparisons: ResultCache<[(usize, u32); 2], Comparison>,
     /// Native snapshots that were read together.
-    pub(crate) series: Kept<SeriesKey, SnapshotSeries>,
+    pub(crate) series: ResultCache<SeriesKey, SnapshotSeries>,
 }
 
 /// Comparisons that are kept: each takes as much as the stacks of both files.
@@ -101,16 +101,16 @@ impl Files {
             entries: sources.iter().map(entry).collect(),
             host,
             limits,
-            unions: Kept::new(UNIONS_KEPT),
-            comparisons: Kept::new(COMPARISONS_KEPT),
-            series: Kept::new(SERIES_KEPT),
+            unions: ResultCache::new(UNIONS_KEPT),
+            comparisons: ResultCache::new(COMPARISONS_KEPT),
+            series: ResultCache::new(SERIES_KEPT),
         });
         for entry in &files.entries {
             match &entry.session {
                 None => files.begin(entry),
                 Some(session) => {
-                    let reading = follow::Reading { host: Arc::clone(&files.host), limit: limits.table };
-                    follow::start(Arc::downgrade(entry), Arc::clone(session), reading);
+                    let reading = follower::Reading { host: Arc::clone(&files.host), limit: limits.table };
+                    follower::start(Arc::downgrade(entry), Arc::clone(session), reading);
                 }
             }
         }

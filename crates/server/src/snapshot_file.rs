@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::host::Host;
-use crate::kept::Kept;
+use crate::result_cache::ResultCache;
 
 /// Characters of a name in a list.
 pub(crate) const NAME_CHARS_MAX: usize = 200;
@@ -56,10 +56,10 @@ pub(crate) struct SnapshotFile {
     pub(crate) path: PathBuf,
     pub(crate) view: SnapshotView,
     /// The whole heap, for analyses of the whole graph: loaded when the first one asks.
-    heap: Kept<(), Arc<Heap>>,
+    heap: ResultCache<(), Arc<Heap>>,
     /// What passes the filters of the summary that were used last.
-    pub(crate) passing: Kept<FilterKey, Passing>,
-    pub(crate) first_objects: Kept<FirstKey, FirstObjects>,
+    pub(crate) passing: ResultCache<FilterKey, Passing>,
+    pub(crate) first_objects: ResultCache<FirstKey, FirstObjects>,
     /// Orders in which the first objects of the large classes are found, or were.
     pub(crate) prepared: Mutex<Vec<(ObjectOrder, bool)>>,
 }
@@ -94,9 +94,9 @@ impl SnapshotFile {
             path: path.to_owned(),
             // Lists cut names after so many characters, each of two units at most.
             view: view.with_short_names(2 * NAME_CHARS_MAX + 2),
-            heap: Kept::new(1),
-            passing: Kept::new(4),
-            first_objects: Kept::new(KEPT_CLASSES),
+            heap: ResultCache::new(1),
+            passing: ResultCache::new(4),
+            first_objects: ResultCache::new(KEPT_CLASSES),
             prepared: Mutex::default(),
         })
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use heapr_explore::{Explorer, Found, GrowingTable, Selection, Spread, TableLimit};
+use heapr_explore::{Explorer, Found, GrowingTable, Parallelism, Selection, TableLimit};
 use heapr_filters::FilterArguments;
 use heapr_query::{CullList, Filter, Group, GroupBy, Metric, OwnCode};
 use heapr_trace::{Amounts, Trace};
@@ -14,8 +14,8 @@ use heapr_trace::{Amounts, Trace};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::host::Host;
-use crate::kept::Kept;
-use crate::pending::Pending;
+use crate::promise::Promise;
+use crate::result_cache::ResultCache;
 
 /// Selections that are kept: those of a page and its last few brushings. Each may take some ten MB.
 const SELECTIONS_KEPT: usize = 6;
@@ -116,14 +116,14 @@ pub(crate) struct TraceFile {
     pub(crate) modified_unix_ns: i128,
     /// Tells which frames are the program's own.
     pub(crate) own: OwnCode,
-    names: Pending<()>,
+    names: Promise<()>,
     /// The text of what went wrong.
-    events: Pending<Result<(), String>>,
+    events: Promise<Result<(), String>>,
     /// How long the sums took that nearly all queries need.
-    sums: Pending<Duration>,
+    sums: Promise<Duration>,
     tasks: Mutex<Vec<Arc<Task>>>,
-    selections: Kept<(FilterArguments, Found), Selection>,
-    rankings: Kept<RankingKey, KeptRanking>,
+    selections: ResultCache<(FilterArguments, Found), Selection>,
+    rankings: ResultCache<RankingKey, KeptRanking>,
     /// Tables and flame graphs that are being made, and those that are.
     answers_begun: AtomicUsize,
     answers_made: AtomicUsize,
@@ -148,14 +148,14 @@ impl TraceFile {
             path: path.to_owned(),
             own,
             number: OPENED.fetch_add(1, Ordering::Relaxed),
-            explorer: Explorer::with_spread(Arc::clone(&trace), processors()),
+            explorer: Explorer::with_parallelism(Arc::clone(&trace), processors()),
             modified_unix_ns: i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds),
-            names: Pending::new(),
-            events: Pending::new(),
-            sums: Pending::new(),
+            names: Promise::new(),
+            events: Promise::new(),
+            sums: Promise::new(),
             tasks: Mutex::new(Vec::new()),
-            selections: Kept::new(SELECTIONS_KEPT),
-            rankings: Kept::new(RANKINGS_KEPT),
+            selections: ResultCache::new(SELECTIONS_KEPT),
+            rankings: ResultCache::new(RANKINGS_KEPT),
             answers_begun: AtomicUsize::new(0),
             answers_made: AtomicUsize::new(0),
             closed: Cancel::default(),
@@ -365,8 +365,8 @@ impl TraceFile {
 }
 
 /// As many threads as there are processors.
-fn processors() -> Spread {
-    Spread::over(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+fn processors() -> Parallelism {
+    Parallelism::over(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
 struct OnDrop<F: FnMut()>(F);

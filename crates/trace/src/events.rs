@@ -17,8 +17,8 @@
 //! allocations, which then takes no bytes at all. The same pairs of stack and size come again and
 //! again: they are kept in a table.
 
+mod block_names;
 mod encoder;
-mod made;
 mod numbers;
 #[cfg(test)]
 mod tests;

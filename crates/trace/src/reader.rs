@@ -1,7 +1,7 @@
 //! Reading a trace: the chunks are found, the small tables read; stacks, summary and events on
 //! demand.
 
-mod checking;
+mod checksums;
 mod event_reader;
 mod opening;
 

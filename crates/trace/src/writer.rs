@@ -1,9 +1,9 @@
 //! Writing a trace.
 
+mod chunk_order;
 mod circular;
-mod in_order;
 mod new_file;
-mod packed;
+mod packed_chunk;
 mod second_thread;
 
 use std::collections::{HashMap, VecDeque};
@@ -23,9 +23,9 @@ use crate::tables::Entry;
 use crate::window::EventWindow;
 use crate::*;
 
+use self::chunk_order::Waiting;
 pub use self::circular::WindowEnd;
-use self::in_order::Waiting;
-use self::packed::{chunk_header, packed_events};
+use self::packed_chunk::{chunk_header, packed_events};
 use self::second_thread::{LaterChunk, SecondThread};
 
 /// Writes a trace, in the order in which things become known.

@@ -14,7 +14,7 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use heapr_ring::{forbidden, sys};
+use heapr_ring::{forbidden_calls, sys};
 use heapr_wire::DisableReason;
 use heapr_wire::seccomp::{AGENT_CALLS, Call, Instruction};
 
@@ -121,7 +121,7 @@ fn obey(filter: usize) {
             forbid(call);
         }
     }
-    if !forbidden::has_clock() && AGENT.clock.is_asked_of_kernel() {
+    if !forbidden_calls::has_clock() && AGENT.clock.is_asked_of_kernel() {
         AGENT.end(DisableReason::Forbidden);
     }
 }
@@ -129,7 +129,7 @@ fn obey(filter: usize) {
 fn forbid(call: &Call) {
     FORBIDS_START.store(true, Relaxed);
     if !call.is_of_start {
-        forbidden::forbid(call.number);
+        forbidden_calls::forbid(call.number);
     }
 }
 

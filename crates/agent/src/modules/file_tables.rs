@@ -11,7 +11,7 @@ use heapr_ring::sys;
 
 use super::Found;
 use crate::x86_64::frame_index::FrameIndex;
-use crate::x86_64::to_index::ToIndex;
+use crate::x86_64::section_index::ToIndex;
 use crate::x86_64::{Form, SEGMENTS_MAX, UnwindTables};
 
 /// Longest section that is read, and what all copies and indexes of a process may take.

@@ -6,7 +6,7 @@ use core::sync::atomic::AtomicUsize;
 use heapr_ring::sys;
 
 use crate::modules::link_map;
-use crate::process::flagged;
+use crate::process::flagged_program;
 use crate::state::program;
 
 type Strings = *const *const c_char;
@@ -37,7 +37,7 @@ struct Variables {
     is_disabled: bool,
     allows_address_sanitizer: bool,
     /// Where sessions say which programs they want.
-    flagged: [u8; flagged::PATH_BYTES_MAX],
+    flagged: [u8; flagged_program::PATH_BYTES_MAX],
     flagged_bytes: usize,
     /// The path by which the program was started.
     started_as: &'static [u8],
@@ -48,7 +48,7 @@ impl Variables {
         session: None,
         is_disabled: false,
         allows_address_sanitizer: false,
-        flagged: [0; flagged::PATH_BYTES_MAX],
+        flagged: [0; flagged_program::PATH_BYTES_MAX],
         flagged_bytes: 0,
         started_as: &[],
     };
@@ -80,7 +80,9 @@ pub(crate) fn read() -> (Option<PoolPath>, bool) {
     if variables.session.is_none() && variables.flagged_bytes != 0 {
         let path = variables.flagged.get(..variables.flagged_bytes).unwrap_or_default();
         let session = &mut variables.session;
-        flagged::find_session(path, variables.started_as, &mut |value| *session = parse_session(value));
+        flagged_program::find_session(path, variables.started_as, &mut |value| {
+            *session = parse_session(value)
+        });
     }
     (variables.session, variables.is_disabled)
 }
@@ -142,7 +144,7 @@ fn read_start_block(variables: &mut Variables) {
 /// The same from the kernel, for C libraries that do not tell where the block is.
 fn read_environment_file(variables: &mut Variables) {
     let Ok(file) = sys::open(b"/proc/self/environ\0", false) else { return };
-    let mut line = [0_u8; 64 + flagged::PATH_BYTES_MAX];
+    let mut line = [0_u8; 64 + flagged_program::PATH_BYTES_MAX];
     let mut line_bytes = 0_usize;
     let mut chunk = [0_u8; 512];
     loop {

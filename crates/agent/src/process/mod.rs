@@ -1,5 +1,5 @@
 //! What the process was started with, and what it is about to run.
 
 pub(crate) mod environment;
-pub(crate) mod flagged;
+pub(crate) mod flagged_program;
 pub(crate) mod program_file;

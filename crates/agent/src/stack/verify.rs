@@ -8,7 +8,7 @@ use crate::modules;
 use crate::modules::rules;
 use crate::state::AGENT;
 use crate::tree;
-use crate::x86_64::full::{FullStep, Registers};
+use crate::x86_64::full_unwind::{FullStep, Registers};
 
 /// Frames unwound anew in one capture before it is cut. Deeper stacks are cut at the outer end.
 /// (Twice what fits into the usual 8 MiB, of 16 bytes each at least.)

@@ -15,7 +15,7 @@ pub(crate) mod program;
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
-use heapr_ring::{Pool, forbidden, sys, writer};
+use heapr_ring::{Pool, forbidden_calls, sys, writer};
 use heapr_wire::{
     DisableReason, FLAG_DROP_ON_FULL, FLAG_NO_FOLLOW, NO_SLOT, ORIGIN_ATTACH, ORIGIN_EXEC, ORIGIN_FORK,
     PROCESS_DISABLED, SESSION_RECORDING,
@@ -271,7 +271,7 @@ impl Agent {
         if let Some(index) = writer::claim_buffer(pool, purpose, ticks) {
             return Some(index);
         }
-        if pool.control().flags.load(Relaxed) & FLAG_DROP_ON_FULL != 0 || !forbidden::may_wait() {
+        if pool.control().flags.load(Relaxed) & FLAG_DROP_ON_FULL != 0 || !forbidden_calls::may_wait() {
             return None;
         }
         let looks_before = writer::ends_looked_for(pool);

@@ -8,16 +8,16 @@ mod equal_pairs;
 mod equal_words;
 mod expression;
 pub(crate) mod frame_index;
-pub(crate) mod full;
+pub(crate) mod full_unwind;
 pub(crate) mod kept_entry;
 mod ordered_time;
 mod prefetch;
 mod rule;
+pub(crate) mod section_index;
 mod signal_return;
 #[cfg(test)]
 mod tests;
 pub(crate) mod thread_pointer;
-pub(crate) mod to_index;
 pub(crate) mod weak_symbols;
 
 pub use byte_reader::SEGMENTS_MAX;

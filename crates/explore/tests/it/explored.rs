@@ -1,12 +1,12 @@
 //! An explorer gives what a query gives, by the table of events and without one; flame graphs and
-//! courses are what their plain definitions say.
+//! timelines are what their plain definitions say.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use heapr_explore::{
-    Course, CourseBy, CourseOf, CourseQuery, Explorer, FlameQuery, FlameTree, Found, GrowingTable, Spread,
-    TableLimit,
+    Explorer, FlameQuery, FlameTree, Found, GrowingTable, Parallelism, TableLimit, Timeline, TimelineBy,
+    TimelineOf, TimelineQuery,
 };
 use heapr_query::{
     Action, AllocationType, Answer, CullList, Filter, FrameView, GroupBy, HistogramOf, Metric, Query,
@@ -23,7 +23,8 @@ const NOTHING: TableLimit = TableLimit { memory_bytes: 0 };
 
 fn explorer(trace: &Arc<Trace>, limit: TableLimit) -> Explorer {
     // Parts of a few events each.
-    let explorer = Explorer::with_spread(Arc::clone(trace), Spread { threads: 3, least: 2, block: 3 });
+    let explorer =
+        Explorer::with_parallelism(Arc::clone(trace), Parallelism { threads: 3, least: 2, block: 3 });
     explorer.name(&mut Names);
     explorer.read_events(limit, &mut |_, _| {}, &|| false).unwrap();
     assert!(explorer.table().is_some() || limit == NOTHING);
@@ -209,14 +210,14 @@ proptest! {
         filter in filter(),
         span in (0..60_u64, 1..60_u64),
         bins in 1..12_usize,
-        by in prop::sample::select(vec![CourseBy::Nothing, CourseBy::Processes, CourseBy::Threads, CourseBy::Images, CourseBy::Frames, CourseBy::Stacks]),
+        by in prop::sample::select(vec![TimelineBy::Nothing, TimelineBy::Processes, TimelineBy::Threads, TimelineBy::Images, TimelineBy::Frames, TimelineBy::Stacks]),
     ) {
         let trace = trace(&steps, 10, true);
         let explorer = explorer(&trace, ENOUGH);
         let filter = Filter { range: None, at: None, allocation_type: None, lifetime: None, is_temporary_only: false, ..filter };
         let time = Span { from: span.0, to: span.0 + span.1 };
-        let query = CourseQuery { filter: filter.clone(), cull: CullList::built_in(), time, bins, by, series_max: 3, of: CourseOf::LiveBytes };
-        let course: Course = explorer.course(&query, &|| false).unwrap().unwrap();
+        let query = TimelineQuery { filter: filter.clone(), cull: CullList::built_in(), time, bins, by, series_max: 3, of: TimelineOf::LiveBytes };
+        let timeline: Timeline = explorer.timeline(&query, &|| false).unwrap().unwrap();
         for bin in 0..bins {
             let end_ns = time.from + span.1 * (bin as u64 + 1) / bins as u64;
             let start_ns = time.from + span.1 * bin as u64 / bins as u64;
@@ -228,7 +229,7 @@ proptest! {
                     (totals.outstanding_bytes, totals.outstanding_count)
                 }
             };
-            prop_assert_eq!((course.live_bytes[bin], course.live_count[bin]), live);
+            prop_assert_eq!((timeline.live_bytes[bin], timeline.live_count[bin]), live);
             let born = if start_ns < end_ns {
                 let inside = Filter { range: Some(Span { from: start_ns, to: end_ns }), ..filter.clone() };
                 let totals = explorer.select(&inside, Found::default(), &|| false).unwrap().totals;
@@ -236,15 +237,15 @@ proptest! {
             } else {
                 (0, 0)
             };
-            prop_assert_eq!((course.alloc_bytes[bin], course.alloc_count[bin]), born);
-            prop_assert!(course.most_bytes[bin] >= course.live_bytes[bin]);
-            if by != CourseBy::Nothing {
-                let sum: u64 = course.series.iter().map(|series| series.values[bin]).sum();
-                prop_assert_eq!(sum + course.rest[bin], course.live_bytes[bin]);
+            prop_assert_eq!((timeline.alloc_bytes[bin], timeline.alloc_count[bin]), born);
+            prop_assert!(timeline.most_bytes[bin] >= timeline.live_bytes[bin]);
+            if by != TimelineBy::Nothing {
+                let sum: u64 = timeline.series.iter().map(|series| series.values[bin]).sum();
+                prop_assert_eq!(sum + timeline.rest[bin], timeline.live_bytes[bin]);
             }
         }
-        let most = course.most_bytes.iter().max().copied().unwrap_or(0);
-        prop_assert_eq!(course.peak.1, most);
+        let most = timeline.most_bytes.iter().max().copied().unwrap_or(0);
+        prop_assert_eq!(timeline.peak.1, most);
     }
 
     #[test]
@@ -264,7 +265,7 @@ proptest! {
         for end in ends.into_iter().chain([steps.len()]) {
             let is_last = end == steps.len();
             let trace = trace(&steps[..end], checkpoint_every, has_summary && is_last);
-            let grown = Explorer::with_spread(Arc::clone(&trace), Spread { threads: 3, least: 2, block: 3 });
+            let grown = Explorer::with_parallelism(Arc::clone(&trace), Parallelism { threads: 3, least: 2, block: 3 });
             if !before.is_some_and(|before| grown.adopt_names(&before, &mut Names)) {
                 grown.name(&mut Names);
             }
@@ -312,16 +313,16 @@ proptest! {
                 let ranking = explorer.rank(&selection, &cull, GroupBy::Threads, Metric::default()).unwrap();
                 let rows = lines(&ranking, |group| explorer.frames(group));
                 let time = Span { from: 0, to: trace.duration_ns() + 1 };
-                let query = CourseQuery { filter: filter.clone(), cull: cull.clone(), time, bins: 3, by: CourseBy::Stacks, series_max: 3, of: CourseOf::LiveBytes };
-                (selection.totals, selection.by_heap, selection.histograms, rows, explorer.course(&query, &|| false).unwrap().unwrap())
+                let query = TimelineQuery { filter: filter.clone(), cull: cull.clone(), time, bins: 3, by: TimelineBy::Stacks, series_max: 3, of: TimelineOf::LiveBytes };
+                (selection.totals, selection.by_heap, selection.histograms, rows, explorer.timeline(&query, &|| false).unwrap().unwrap())
             });
             prop_assert_eq!(&answers[0], &answers[1]);
-            // The course of the whole has all that a report of the whole has.
+            // The timeline of the whole has all that a report of the whole has.
             let whole = Filter { range: None, at: None, allocation_type: None, ..filter };
             let totals = kept.select(&whole, found, &|| false).unwrap().totals;
-            let course = &answers[0].4;
-            prop_assert_eq!(course.alloc_count.iter().sum::<u64>(), totals.alloc_count);
-            prop_assert_eq!(course.alloc_bytes.iter().sum::<u64>(), totals.alloc_bytes);
+            let timeline = &answers[0].4;
+            prop_assert_eq!(timeline.alloc_count.iter().sum::<u64>(), totals.alloc_count);
+            prop_assert_eq!(timeline.alloc_bytes.iter().sum::<u64>(), totals.alloc_bytes);
         }
     }
 }

@@ -3,7 +3,7 @@
 pub(crate) mod action_arguments;
 mod command;
 pub(crate) mod free_stacks;
-pub(crate) mod nameless;
+pub(crate) mod nameless_modules;
 pub(crate) mod names;
 pub(crate) mod progress_bar;
 pub(crate) mod text;

@@ -14,7 +14,7 @@ use heapr_symbols::{ModuleKey, PerfMap, SymbolOptions, SymbolTable, Symbolizer};
 use heapr_trace::{ModuleIndex, ProcessIndex, Trace};
 use rustix::fs::{Mode, OFlags};
 
-use super::nameless::NamelessModules;
+use super::nameless_modules::NamelessModules;
 
 /// Largest perf map that is read.
 const PERF_MAP_BYTES_MAX: u64 = 256 << 20;

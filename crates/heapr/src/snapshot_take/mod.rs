@@ -1,7 +1,6 @@
 //! `heapr snapshot take` and `every` of JavaScript, `heapr node`: snapshots and profiles of running
 //! JavaScript.
 
-mod by_signal;
 mod capture;
 mod every;
 mod file_name;
@@ -14,7 +13,8 @@ mod node_run;
 mod node_sample;
 mod node_timeline;
 mod preflight;
-mod prepared;
+mod ready_processes;
+mod signal_snapshot;
 mod take;
 
 pub(crate) use every::{EveryOptions, EveryQuestion, every};

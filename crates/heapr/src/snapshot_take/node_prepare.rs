@@ -6,7 +6,7 @@ use heapr_inspector::SnapshotSignal;
 
 use super::capture::{OpenArguments, close, open};
 use super::node_run::parse_signal;
-use super::{interrupt, prepared};
+use super::{interrupt, ready_processes};
 
 /// Arguments of `heapr node prepare`.
 #[derive(Debug, clap::Args)]
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: PrepareArguments) -> anyhow::Result<ExitCode> {
     let process = inspector.process().clone();
     let closed = close(inspector);
     let directory = prepared?;
-    prepared::remember(&process, arguments.signal, &directory)?;
+    ready_processes::remember(&process, arguments.signal, &directory)?;
     if !arguments.open.is_quiet() {
         tell!(
             "heapr: from now on `heapr snapshot take {pid}` has the process write snapshots by itself, without a port, and \

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::capture::CaptureArguments;
 use super::file_name::{Destination, latest_of};
 use super::hold::Held;
-use super::{by_signal, interrupt, javascript, prepared};
+use super::{interrupt, javascript, ready_processes, signal_snapshot};
 
 /// What `heapr snapshot take` is asked of any process.
 #[derive(Debug, clap::Args)]
@@ -116,7 +116,7 @@ pub(crate) fn take(asked: &TakeQuestion, options: &TakeOptions) -> anyhow::Resul
 /// Whether the process writes snapshots by itself, and such a one will do.
 fn is_prepared(pid: u32, options: &TakeOptions) -> bool {
     let needs_inspector = options.again || options.capture.needs_inspector();
-    !needs_inspector && Process::examine(pid).is_ok_and(|process| prepared::find(&process).is_some())
+    !needs_inspector && Process::examine(pid).is_ok_and(|process| ready_processes::find(&process).is_some())
 }
 
 fn by_inspector(
@@ -163,7 +163,7 @@ fn by_signal(
 ) -> anyhow::Result<()> {
     let open = options.capture.open();
     let may_risk = options.capture.may_risk();
-    let path = by_signal::take(
+    let path = signal_snapshot::take(
         pid,
         options.signal,
         may_risk,

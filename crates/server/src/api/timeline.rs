@@ -1,6 +1,6 @@
 //! Memory over time.
 
-use heapr_explore::{CourseBy, CourseOf, CourseQuery, SeriesKey};
+use heapr_explore::{SeriesKey, TimelineBy, TimelineOf, TimelineQuery};
 use heapr_filters::FilterArguments;
 use heapr_query::{Span, file_name};
 use serde::{Deserialize, Serialize};
@@ -77,12 +77,12 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: TimelineRequest = read(body)?;
     let file = context.files.trace(request.file)?;
     let by = match request.by.as_str() {
-        "none" => CourseBy::Nothing,
-        "process" => CourseBy::Processes,
-        "thread" => CourseBy::Threads,
-        "image" => CourseBy::Images,
-        "frame" => CourseBy::Frames,
-        "stack" => CourseBy::Stacks,
+        "none" => TimelineBy::Nothing,
+        "process" => TimelineBy::Processes,
+        "thread" => TimelineBy::Threads,
+        "image" => TimelineBy::Images,
+        "frame" => TimelineBy::Frames,
+        "stack" => TimelineBy::Stacks,
         by => {
             return Err(Error::bad(
                 "by",
@@ -91,10 +91,10 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         }
     };
     let of = match request.value.as_str() {
-        "bytes" => CourseOf::LiveBytes,
-        "count" => CourseOf::LiveCount,
-        "alloc_bytes" => CourseOf::AllocBytes,
-        "alloc_count" => CourseOf::AllocCount,
+        "bytes" => TimelineOf::LiveBytes,
+        "count" => TimelineOf::LiveCount,
+        "alloc_bytes" => TimelineOf::AllocBytes,
+        "alloc_count" => TimelineOf::AllocCount,
         value => {
             return Err(Error::bad(
                 "value",
@@ -113,12 +113,12 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let words = FilterArguments { range: None, at: None, snapshot: None, r#type: None, ..request.filter };
     let read = file.filter(&words)?;
     file.wait_for_events(context.cancel)?;
-    if !matches!(by, CourseBy::Nothing | CourseBy::Processes | CourseBy::Threads)
+    if !matches!(by, TimelineBy::Nothing | TimelineBy::Processes | TimelineBy::Threads)
         || !read.filter.required_frames.is_empty()
     {
         file.wait_for_names(context.cancel)?;
     }
-    let query = CourseQuery {
+    let query = TimelineQuery {
         filter: read.filter,
         cull: read.cull,
         time: Span { from: request.from_ns, to: to_ns },
@@ -131,7 +131,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         return without_course(context, &file, &query);
     }
     let course =
-        file.explorer.course(&query, &|| context.cancel.is_set())?.ok_or_else(|| Error::Unusable {
+        file.explorer.timeline(&query, &|| context.cancel.is_set())?.ok_or_else(|| Error::Unusable {
             path: file.path.display().to_string(),
             message:
                 "it has more events than fit into memory: the timeline cannot be drawn; export a part of it"
@@ -165,7 +165,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 }
 
 /// Of a trace without events: what is known beside them.
-fn without_course(context: &Context<'_>, file: &TraceFile, query: &CourseQuery) -> Result<Answer> {
+fn without_course(context: &Context<'_>, file: &TraceFile, query: &TimelineQuery) -> Result<Answer> {
     let Span { from: from_ns, to: to_ns } = query.time;
     let none = || vec![0; query.bins];
     crate::request::json(&TimelineJson {

@@ -1,7 +1,7 @@
 //! Snapshots of V8: what DevTools' Memory panel asks. Answered from an index file where there is
 //! one.
 
-mod compared;
+mod comparison;
 mod first_objects;
 mod listings;
 mod lists;
@@ -38,8 +38,8 @@ pub(crate) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<A
         "detached" => listings::listing(context, "detached", body),
         "unreachable" => listings::listing(context, "unreachable", body),
         "closures" => listings::listing(context, "closures", body),
-        "diff" => compared::diff(context, body),
-        "diff-objects" => compared::diff_objects(context, body),
+        "diff" => comparison::diff(context, body),
+        "diff-objects" => comparison::diff_objects(context, body),
         name => Err(Error::NotFound { what: "request", name: format!("snapshot/{name}") }),
     }
 }

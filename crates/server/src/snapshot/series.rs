@@ -45,7 +45,7 @@ impl Default for SeriesRequest {
 }
 
 /// A class over the series; what a snapshot does not have of it is 0.
-struct ClassCourse<'a> {
+struct ClassSeries<'a> {
     name: &'a str,
     place: Option<&'a str>,
     /// The class's key in each snapshot that has it.
@@ -55,7 +55,7 @@ struct ClassCourse<'a> {
     retained_bytes: Vec<u64>,
 }
 
-impl ClassCourse<'_> {
+impl ClassSeries<'_> {
     fn growth(&self) -> SteadyGrowth {
         SteadyGrowth::of(&self.retained_bytes)
     }
@@ -73,15 +73,15 @@ impl ClassCourse<'_> {
 
 /// The classes of all snapshots, by name and place: the numbers of scripts in a class's key differ
 /// from process to process.
-fn courses<'a>(summaries: &[&'a StoredSummary]) -> Vec<ClassCourse<'a>> {
+fn series_of<'a>(summaries: &[&'a StoredSummary]) -> Vec<ClassSeries<'a>> {
     let count = summaries.len();
     let mut by_name: HashMap<(&str, Option<&str>), usize> = HashMap::new();
-    let mut courses: Vec<ClassCourse<'a>> = Vec::new();
+    let mut all: Vec<ClassSeries<'a>> = Vec::new();
     for (at, summary) in summaries.iter().enumerate() {
         for class in &summary.classes {
             let place = class.place.as_deref();
             let number = *by_name.entry((&class.name, place)).or_insert_with(|| {
-                courses.push(ClassCourse {
+                all.push(ClassSeries {
                     name: &class.name,
                     place,
                     keys: vec![None; count],
@@ -89,39 +89,38 @@ fn courses<'a>(summaries: &[&'a StoredSummary]) -> Vec<ClassCourse<'a>> {
                     shallow_bytes: vec![0; count],
                     retained_bytes: vec![0; count],
                 });
-                courses.len() - 1
+                all.len() - 1
             });
-            let course = &mut courses[number];
-            course.keys[at].get_or_insert(&class.key);
-            course.object_counts[at] += class.object_count;
-            course.shallow_bytes[at] += class.self_bytes;
+            let series = &mut all[number];
+            series.keys[at].get_or_insert(&class.key);
+            series.object_counts[at] += class.object_count;
+            series.shallow_bytes[at] += class.self_bytes;
             // A script that was loaded twice: what both retain is counted twice, as in the lines of
             // the summary.
-            course.retained_bytes[at] += class.retained_bytes;
+            series.retained_bytes[at] += class.retained_bytes;
         }
     }
-    courses
+    all
 }
 
-fn sort(courses: &mut [ClassCourse<'_>], sort: &str) -> Result<()> {
+fn sort(all: &mut [ClassSeries<'_>], sort: &str) -> Result<()> {
     let last = |values: &[u64]| values.last().copied().unwrap_or(0);
     match sort {
         "steady" => {
-            courses.sort_by_cached_key(|course| Reverse(ordered(course.growth().rank())));
+            all.sort_by_cached_key(|series| Reverse(ordered(series.growth().rank())));
         }
-        "growth" => courses.sort_by_key(|course| Reverse(course.growth().growth)),
-        "steadiness" => courses.sort_by_cached_key(|course| {
-            let growth = course.growth();
+        "growth" => all.sort_by_key(|series| Reverse(series.growth().growth)),
+        "steadiness" => all.sort_by_cached_key(|series| {
+            let growth = series.growth();
             Reverse((ordered(growth.steadiness), growth.growth))
         }),
-        "count_growth" => courses.sort_by_key(|course| Reverse(course.count_growth())),
-        "retained" => courses.sort_by_key(|course| Reverse(last(&course.retained_bytes))),
-        "name" => courses.sort_by(|one, other| one.name.cmp(other.name)),
+        "count_growth" => all.sort_by_key(|series| Reverse(series.count_growth())),
+        "retained" => all.sort_by_key(|series| Reverse(last(&series.retained_bytes))),
+        "name" => all.sort_by(|one, other| one.name.cmp(other.name)),
         // The retained size in one snapshot, by its place in the series.
         sort => {
-            match sort.parse::<usize>().ok().filter(|&at| courses.iter().all(|course| at < course.keys.len()))
-            {
-                Some(at) => courses.sort_by_key(|course| Reverse(course.retained_bytes[at])),
+            match sort.parse::<usize>().ok().filter(|&at| all.iter().all(|series| at < series.keys.len())) {
+                Some(at) => all.sort_by_key(|series| Reverse(series.retained_bytes[at])),
                 None => return Err(Error::bad("sort", format!("{sort:?} is no column of a series"))),
             }
         }
@@ -138,23 +137,23 @@ pub(super) fn series(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let files = request.files.iter().map(|&file| context.files.snapshot(file)).collect::<Result<Vec<_>>>()?;
     let summaries = files.iter().map(|file| file.summary()).collect::<Result<Vec<_>>>()?;
     let wanted = request.r#match.to_lowercase();
-    let mut courses = courses(&summaries);
-    sort(&mut courses, &request.sort)?;
-    courses.retain(|course| request.same || !course.is_same());
-    courses.retain(|course| wanted.is_empty() || course.name.to_lowercase().contains(&wanted));
+    let mut all = series_of(&summaries);
+    sort(&mut all, &request.sort)?;
+    all.retain(|series| request.same || !series.is_same());
+    all.retain(|series| wanted.is_empty() || series.name.to_lowercase().contains(&wanted));
     if !request.descending {
-        courses.reverse();
+        all.reverse();
     }
-    let rows: Vec<Value> = courses
+    let rows: Vec<Value> = all
         .iter()
         .skip(request.offset)
         .take(request.limit.min(ROWS_MAX))
-        .map(|course| {
-            let growth = course.growth();
+        .map(|series| {
+            let growth = series.growth();
             json!({
-                "class": course.name, "place": course.place, "class_keys": course.keys, "object_count_at": course.object_counts,
-                "shallow_bytes_at": course.shallow_bytes, "retained_bytes_at": course.retained_bytes,
-                "count_growth": course.count_growth(), "growth_bytes": growth.growth, "steadiness": growth.steadiness,
+                "class": series.name, "place": series.place, "class_keys": series.keys, "object_count_at": series.object_counts,
+                "shallow_bytes_at": series.shallow_bytes, "retained_bytes_at": series.retained_bytes,
+                "count_growth": series.count_growth(), "growth_bytes": growth.growth, "steadiness": growth.steadiness,
             })
         })
         .collect();
@@ -164,7 +163,7 @@ pub(super) fn series(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "command": null,
         "files": request.files,
         "total_bytes": totals.collect::<Vec<_>>(),
-        "row_count": courses.len(),
+        "row_count": all.len(),
         "offset": request.offset,
         "rows": rows,
     }))
@@ -192,7 +191,7 @@ mod tests {
     #[test]
     fn a_class_is_followed_by_its_name_whatever_its_key() {
         let summaries = [summary(&[("A", "1", 10), ("B", "2", 90)]), summary(&[("A", "7", 30)])];
-        let found = courses(&summaries.iter().collect::<Vec<_>>());
+        let found = series_of(&summaries.iter().collect::<Vec<_>>());
         let [a, b] = found.as_slice() else { panic!("{} classes", found.len()) };
         assert_eq!((a.name, a.keys.as_slice()), ("A", &[Some("1"), Some("7")][..]));
         assert_eq!((a.retained_bytes.as_slice(), a.object_counts.as_slice()), (&[10, 30][..], &[1, 3][..]));
@@ -206,10 +205,10 @@ mod tests {
             summary(&[("Leak", "l", 60), ("Leap", "p", 10), ("Gone", "g", 10), ("Same", "s", 500)]),
             summary(&[("Leak", "l", 120), ("Leap", "p", 150), ("Gone", "g", 10), ("Same", "s", 500)]),
         ];
-        let mut found = courses(&summaries.iter().collect::<Vec<_>>());
+        let mut found = series_of(&summaries.iter().collect::<Vec<_>>());
         let mut by = |key: &str| {
             sort(&mut found, key).unwrap();
-            found.iter().map(|course| course.name).collect::<Vec<_>>()
+            found.iter().map(|series| series.name).collect::<Vec<_>>()
         };
         assert_eq!(by("steady"), ["Leak", "Leap", "Same", "Gone"]);
         assert_eq!(by("growth"), ["Leap", "Leak", "Same", "Gone"]);

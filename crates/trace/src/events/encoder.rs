@@ -13,7 +13,7 @@
 //! allocations there is a second way to take them apart, which waits for it. Both make the same
 //! bytes.
 
-use super::made::MadeBlocks;
+use super::block_names::MadeBlocks;
 use super::numbers::{LIST, Stream, offer, offer_if};
 use super::*;
 use crate::bytes::zigzag;

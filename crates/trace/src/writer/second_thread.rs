@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use super::packed::packed_events;
+use super::packed_chunk::packed_events;
 use crate::Event;
 use crate::chunk::ChunkHeader;
 use crate::events::{EVENTS_PER_CHUNK, EventColumns};

@@ -9,7 +9,7 @@ use super::file_in_memory::FileInMemory;
 use super::invented_machine::Machine;
 use super::made_tables::{Shape, Tables, one_function};
 use crate::x86_64::call_frame::RETURN_ADDRESS;
-use crate::x86_64::full::Registers;
+use crate::x86_64::full_unwind::Registers;
 use crate::x86_64::rule_for;
 
 /// Far more than any of the cases takes on a busy machine, far less than one that loops.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::SeqCst};
 use crate::frames::bounds::KnownRanges;
 use crate::modules;
 use crate::x86_64::Step;
-use crate::x86_64::full::{FullStep, Registers};
+use crate::x86_64::full_unwind::{FullStep, Registers};
 use crate::x86_64::{Rule, rule_for};
 
 const FRAMES_MAX: usize = 512;

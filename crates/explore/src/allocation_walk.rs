@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use heapr_query::{Error, Filter, Result};
 
-use crate::kept_sums::Kept;
+use crate::allocation_set::AllocationSet;
+use crate::kept_sums::SumsView;
 use crate::lifetime_column::{LifetimeColumn, LifetimeTest, bits_of_class, class_of};
-use crate::passing::Passing;
 use crate::site_sums::SiteSums;
 
 /// Allocations between two questions whether the scan was given up.
@@ -14,7 +14,7 @@ pub(crate) const CANCEL_INTERVAL: usize = 1 << 20;
 
 /// An allocation that passes the filter.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Counted {
+pub(crate) struct CountedAllocation {
     pub(crate) site: usize,
     pub(crate) size_bytes: u64,
     pub(crate) birth: u32,
@@ -72,23 +72,23 @@ impl AtPeak {
 }
 
 /// What of an allocation decides.
-pub(crate) struct Counting<'a> {
-    pub(crate) kept: Kept<'a>,
+pub(crate) struct AllocationWalk<'a> {
+    pub(crate) kept: SumsView<'a>,
     pub(crate) filter: &'a Filter,
     /// By site whether the filter lets it pass; `None`: all.
     pub(crate) sites: Option<&'a [bool]>,
     /// Which allocations pass the filter, where that depends on no time: then nothing of the filter
     /// is looked at again.
-    pub(crate) passing: Option<&'a Passing>,
+    pub(crate) passing: Option<&'a AllocationSet>,
     /// There if lifetimes are asked for.
     pub(crate) lifetimes: Option<&'a LifetimeColumn>,
     pub(crate) wants_lifetimes: bool,
 }
 
-impl Counting<'_> {
+impl AllocationWalk<'_> {
     /// Shows the allocations of a window that pass the filter.
     #[inline(always)]
-    pub(crate) fn for_each(&self, window: &Window, mut visit: impl FnMut(Counted)) -> Result<()> {
+    pub(crate) fn for_each(&self, window: &Window, mut visit: impl FnMut(CountedAllocation)) -> Result<()> {
         let table = self.kept.table;
         // What is known to pass is not tested again.
         let whole = Filter::default();
@@ -132,7 +132,7 @@ impl Counting<'_> {
                 }
                 lifetime_bits = bits_of_class(class);
             }
-            visit(Counted { site, size_bytes, birth, end, is_ended, is_temporary, lifetime_bits });
+            visit(CountedAllocation { site, size_bytes, birth, end, is_ended, is_temporary, lifetime_bits });
         };
         // Of what was born before a range, or is asked for as outstanding, most is gone.
         let alive_at = if window.wants_ended == Some(false) { window.end } else { 0 }.max(window.alive_at);
@@ -154,7 +154,7 @@ impl Counting<'_> {
     #[inline(never)]
     pub(crate) fn add_passing(
         &self,
-        passing: &Passing,
+        passing: &AllocationSet,
         part: Range<usize>,
         window_end: u32,
         at_peak: AtPeak,
@@ -198,7 +198,7 @@ impl SiteSums {
 
     /// Counts an allocation.
     #[inline(always)]
-    pub(crate) fn count_one(&mut self, counted: &Counted, at_peak: AtPeak) {
+    pub(crate) fn count_one(&mut self, counted: &CountedAllocation, at_peak: AtPeak) {
         let is_at_peak = at_peak.has(counted.birth, counted.end);
         self.count(counted.size_bytes, counted.is_ended, counted.is_temporary, is_at_peak);
     }

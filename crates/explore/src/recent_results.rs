@@ -7,19 +7,19 @@ const KEPT: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Remembered<K, V> {
+pub(crate) struct RecentResults<K, V> {
     known: Mutex<Vec<(K, Arc<V>)>>,
     /// Held while a result is made: the panels of a page ask for the same one at the same time.
     making: Mutex<()>,
 }
 
-impl<K, V> Default for Remembered<K, V> {
+impl<K, V> Default for RecentResults<K, V> {
     fn default() -> Self {
         Self { known: Mutex::new(Vec::new()), making: Mutex::new(()) }
     }
 }
 
-impl<K: PartialEq + Clone, V> Remembered<K, V> {
+impl<K: PartialEq + Clone, V> RecentResults<K, V> {
     /// The result for `key`; who asks while another makes one waits. `make` must not ask for one of
     /// the same kind.
     pub(crate) fn get(&self, key: &K, make: impl FnOnce() -> V) -> Arc<V> {
@@ -29,7 +29,7 @@ impl<K: PartialEq + Clone, V> Remembered<K, V> {
         }
     }
 
-    /// As [`Remembered::get`]; an error is not remembered.
+    /// As [`RecentResults::get`]; an error is not remembered.
     ///
     /// # Errors
     /// Those of `make`.
@@ -62,21 +62,21 @@ mod tests {
 
     #[test]
     fn the_last_few_are_made_once() {
-        let remembered = Remembered::default();
-        let get = |key: usize| *remembered.get(&key, || key * 2);
+        let results = RecentResults::default();
+        let get = |key: usize| *results.get(&key, || key * 2);
         assert!((0..10).all(|key| get(key) == key * 2));
-        assert_eq!(*remembered.get(&9, || panic!("it is known")), 18);
-        assert_eq!(*remembered.get(&0, || 7), 7, "the oldest was forgotten");
+        assert_eq!(*results.get(&9, || panic!("it is known")), 18);
+        assert_eq!(*results.get(&0, || 7), 7, "the oldest was forgotten");
     }
 
     #[test]
     fn many_who_ask_at_once_share_one_result() {
-        let remembered = Remembered::default();
+        let results = RecentResults::default();
         let made = std::sync::atomic::AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
-                    remembered.get(&1, || made.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+                    results.get(&1, || made.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
                 });
             }
         });
@@ -85,8 +85,8 @@ mod tests {
 
     #[test]
     fn after_an_error_the_next_one_makes_it() {
-        let remembered: Remembered<u32, u32> = Remembered::default();
-        assert_eq!(remembered.try_get(&1, || Err("given up")), Err("given up"));
-        assert_eq!(remembered.try_get::<()>(&1, || Ok(5)).map(|made| *made), Ok(5));
+        let results: RecentResults<u32, u32> = RecentResults::default();
+        assert_eq!(results.try_get(&1, || Err("given up")), Err("given up"));
+        assert_eq!(results.try_get::<()>(&1, || Ok(5)).map(|made| *made), Ok(5));
     }
 }

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
-use crate::pending::Pending;
+use crate::promise::Promise;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Kept<K, V> {
+pub(crate) struct ResultCache<K, V> {
     /// The last used at the end.
     entries: Mutex<Vec<(K, Arc<Entry<V>>)>>,
     most: usize,
@@ -19,11 +19,11 @@ pub(crate) struct Kept<K, V> {
 #[derive(Debug)]
 struct Entry<V> {
     /// `None` inside: it could not be made; who asks makes it anew, and sees why.
-    value: Pending<Option<Arc<V>>>,
+    value: Promise<Option<Arc<V>>>,
     waiting: AtomicUsize,
 }
 
-impl<K: PartialEq + Clone, V> Kept<K, V> {
+impl<K: PartialEq + Clone, V> ResultCache<K, V> {
     /// Keeps `most` results.
     pub(crate) fn new(most: usize) -> Self {
         Self { entries: Mutex::new(Vec::new()), most }
@@ -47,7 +47,7 @@ impl<K: PartialEq + Clone, V> Kept<K, V> {
             let known = entries.iter().position(|(known, _)| known == key);
             let (entry, is_mine) = match known.map(|at| entries.remove(at).1) {
                 Some(entry) => (entry, false),
-                None => (Arc::new(Entry { value: Pending::new(), waiting: AtomicUsize::new(0) }), true),
+                None => (Arc::new(Entry { value: Promise::new(), waiting: AtomicUsize::new(0) }), true),
             };
             entries.push((key.clone(), Arc::clone(&entry)));
             if entries.len() > self.most {
@@ -85,7 +85,7 @@ impl Drop for Leaving<'_> {
 
 /// Takes an entry away that was not finished (an error, a panic), and lets go who waits for it.
 struct Unfinished<'a, K: PartialEq, V> {
-    kept: &'a Kept<K, V>,
+    kept: &'a ResultCache<K, V>,
     key: &'a K,
     entry: &'a Arc<Entry<V>>,
 }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn each_result_is_made_once_and_the_oldest_are_forgotten() {
-        let kept: Kept<u32, u32> = Kept::new(2);
+        let kept: ResultCache<u32, u32> = ResultCache::new(2);
         let made = AtomicU32::new(0);
         let get = |key| {
             let cancel = Cancel::default();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn an_error_is_not_kept() {
-        let kept: Kept<u32, u32> = Kept::new(2);
+        let kept: ResultCache<u32, u32> = ResultCache::new(2);
         let cancel = Cancel::default();
         assert!(kept.get(&1, &cancel, |_| Err(Error::GivenUp)).is_err());
         assert_eq!(*kept.get(&1, &cancel, |_| Ok(5)).unwrap(), 5);
@@ -127,9 +127,9 @@ mod tests {
 
     #[test]
     fn two_who_ask_at_once_share_one_result_and_one_may_leave() {
-        let kept: Kept<u32, u32> = Kept::new(2);
+        let kept: ResultCache<u32, u32> = ResultCache::new(2);
         let (first, second) = (Cancel::default(), Cancel::default());
-        let started = Pending::new();
+        let started = Promise::new();
         std::thread::scope(|scope| {
             let maker = scope.spawn(|| {
                 kept.get(&1, &first, |is_cancelled| {

@@ -1,13 +1,13 @@
-//! The course of live memory over time, in bins.
+//! The timeline of live memory over time, in bins.
 
 use heapr_query::{CullList, Filter, Span};
 use heapr_trace::ThreadIndex;
 
 use crate::frame_number::FrameNumber;
 
-/// What the series of a course are.
+/// What the series of a timeline are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CourseBy {
+pub enum TimelineBy {
     /// There are none.
     Nothing,
     /// Processes.
@@ -22,9 +22,9 @@ pub enum CourseBy {
     Stacks,
 }
 
-/// What the series of a course show.
+/// What the series of a timeline show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CourseOf {
+pub enum TimelineOf {
     /// Live bytes at the end of each bin.
     LiveBytes,
     /// Live allocations at the end of each bin.
@@ -37,7 +37,7 @@ pub enum CourseOf {
 
 /// What is drawn.
 #[derive(Debug, Clone)]
-pub struct CourseQuery {
+pub struct TimelineQuery {
     /// Which allocations count. Its range, moment and type do not.
     pub filter: Filter,
     /// For the series.
@@ -47,11 +47,11 @@ pub struct CourseQuery {
     /// Number of bins.
     pub bins: usize,
     /// What the series are.
-    pub by: CourseBy,
+    pub by: TimelineBy,
     /// Most series.
     pub series_max: usize,
     /// What the series show.
-    pub of: CourseOf,
+    pub of: TimelineOf,
 }
 
 /// What a series is of.
@@ -80,7 +80,7 @@ pub struct Series {
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Course {
+pub struct Timeline {
     /// At the end of each bin.
     pub live_bytes: Vec<u64>,
     /// At the end of each bin.
@@ -101,7 +101,7 @@ pub struct Course {
     pub peak: (u64, u64, u64),
 }
 
-/// What the sites of a table are in a course.
+/// What the sites of a table are in a timeline.
 #[derive(Debug)]
 pub(crate) struct SiteGroups {
     /// By site.

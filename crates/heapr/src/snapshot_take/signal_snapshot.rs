@@ -13,7 +13,7 @@ use heapr_inspector::{
 };
 
 use super::file_name::Destination;
-use super::{preflight, prepared};
+use super::{preflight, ready_processes};
 use crate::output::OutputFile;
 use heapr_table::quantity;
 
@@ -29,7 +29,8 @@ pub(crate) fn take(
     is_cancelled: &AtomicBool,
 ) -> anyhow::Result<PathBuf> {
     let process = Process::examine(pid)?;
-    let prepared = prepared::find(&process).filter(|(of, _)| signal.is_none_or(|signal| signal == *of));
+    let prepared =
+        ready_processes::find(&process).filter(|(of, _)| signal.is_none_or(|signal| signal == *of));
     let Some(signal) = signal.or(prepared.as_ref().map(|(signal, _)| *signal)) else {
         anyhow::bail!("process {pid} has not been prepared for snapshots by a signal");
     };

@@ -5,18 +5,18 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Once<T> {
+pub(crate) struct LazyValue<T> {
     value: OnceLock<T>,
     making: Mutex<()>,
 }
 
-impl<T> Default for Once<T> {
+impl<T> Default for LazyValue<T> {
     fn default() -> Self {
         Self { value: OnceLock::new(), making: Mutex::new(()) }
     }
 }
 
-impl<T> Once<T> {
+impl<T> LazyValue<T> {
     /// The value, if it was made.
     pub(crate) fn get(&self) -> Option<&T> {
         self.value.get()
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn an_error_is_not_kept_and_a_value_is() {
-        let once = Once::default();
+        let once = LazyValue::default();
         assert_eq!(once.try_get(|| Err("given up")), Err("given up"));
         assert_eq!(once.try_get::<()>(|| Ok(5)), Ok(&5));
         assert_eq!(once.try_get::<()>(|| Ok(6)), Ok(&5));

@@ -1,4 +1,4 @@
-//! How a course is drawn.
+//! How a timeline is drawn.
 //!
 //! Two passes: the allocations that are alive at the start, then the moves of the time that is
 //! drawn. Where there are many groups (stacks, frames), a pass before finds the few that are
@@ -8,12 +8,12 @@ use hashbrown::HashMap;
 use heapr_query::engine::{Choice, Name};
 use heapr_query::{Filter, Result, Span};
 
-use crate::course::{Course, CourseBy, CourseOf, CourseQuery, Series, SeriesKey, SiteGroups};
-use crate::course_pen::Pen;
 use crate::event_table::EventTable;
 use crate::explorer::Explorer;
 use crate::frame_number::FrameNumber;
 use crate::site_table::Site;
+use crate::timeline::{Series, SeriesKey, SiteGroups, Timeline, TimelineBy, TimelineOf, TimelineQuery};
+use crate::timeline_pass::TimelinePass;
 
 /// Up to this many groups are drawn in one pass, and the greatest chosen then.
 const GROUPS_DRAWN_AT_ONCE: usize = 64;
@@ -25,15 +25,15 @@ fn bin_start(time: Span, bins: usize, bin: usize) -> u64 {
 }
 
 impl Explorer {
-    /// The course of what a filter chooses; nothing if there is no table of events.
+    /// The timeline of what a filter chooses; nothing if there is no table of events.
     ///
     /// # Errors
     /// The filter can't be meant, names what the trace does not have, or it was given up.
-    pub fn course(
+    pub fn timeline(
         &self,
-        query: &CourseQuery,
+        query: &TimelineQuery,
         is_cancelled: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Option<Course>> {
+    ) -> Result<Option<Timeline>> {
         let Some(table) = self.table() else { return Ok(None) };
         let filter = Filter { range: None, at: None, allocation_type: None, ..query.filter.clone() };
         filter.check()?;
@@ -47,7 +47,7 @@ impl Explorer {
             (0..=bins).map(|bin| table.times.count_before(bin_start(query.time, bins, bin))).collect();
         let duration_ns = self.trace().duration_ns();
         let kept = self.kept(table, is_cancelled);
-        let pen = Pen {
+        let pass = TimelinePass {
             table,
             passing: &passing,
             last_ends: kept.last_ends()?,
@@ -56,21 +56,21 @@ impl Explorer {
             borders: &borders,
             of: query.of,
             group_count: keys.len(),
-            spread: self.spread,
+            parallelism: self.parallelism,
             is_cancelled,
         };
-        let has_series = query.by != CourseBy::Nothing && query.series_max > 0;
+        let has_series = query.by != TimelineBy::Nothing && query.series_max > 0;
         let mut candidates: Vec<u32> = (0..keys.len() as u32).collect();
         if has_series && candidates.len() > GROUPS_DRAWN_AT_ONCE {
-            let most = pen.greatest()?;
+            let most = pass.greatest()?;
             candidates.retain(|&group| most[group as usize] > 0);
             candidates.sort_by_key(|&group| (std::cmp::Reverse(most[group as usize]), group));
             candidates.truncate(query.series_max);
         }
-        let (mut course, values) = pen.draw(if has_series { &candidates } else { &[] })?;
-        course.peak.0 = course.peak.0.min(duration_ns);
+        let (mut timeline, values) = pass.draw(if has_series { &candidates } else { &[] })?;
+        timeline.peak.0 = timeline.peak.0.min(duration_ns);
         if !has_series {
-            return Ok(Some(course));
+            return Ok(Some(timeline));
         }
         let mut series: Vec<Series> = candidates
             .iter()
@@ -81,21 +81,21 @@ impl Explorer {
         series.sort_by_key(|series| std::cmp::Reverse(series.values.iter().max().copied()));
         series.truncate(query.series_max);
         let whole = match query.of {
-            CourseOf::LiveBytes => &course.live_bytes,
-            CourseOf::LiveCount => &course.live_count,
-            CourseOf::AllocBytes => &course.alloc_bytes,
-            CourseOf::AllocCount => &course.alloc_count,
+            TimelineOf::LiveBytes => &timeline.live_bytes,
+            TimelineOf::LiveCount => &timeline.live_count,
+            TimelineOf::AllocBytes => &timeline.alloc_bytes,
+            TimelineOf::AllocCount => &timeline.alloc_count,
         };
         let rest = |(bin, &whole): (usize, &u64)| {
             series.iter().fold(whole, |rest, series| rest.saturating_sub(series.values[bin]))
         };
-        course.rest = whole.iter().enumerate().map(rest).collect();
-        course.series = series;
-        Ok(Some(course))
+        timeline.rest = whole.iter().enumerate().map(rest).collect();
+        timeline.series = series;
+        Ok(Some(timeline))
     }
 
     /// Groups of all sites.
-    fn groups_of_sites(&self, table: &EventTable, query: &CourseQuery) -> SiteGroups {
+    fn groups_of_sites(&self, table: &EventTable, query: &TimelineQuery) -> SiteGroups {
         let tree = self.tree();
         let left = self.left(&query.cull);
         let mut keys = Vec::new();
@@ -103,18 +103,20 @@ impl Explorer {
         let mut group = |site: &Site| {
             let culled = || left[tree.named(site.stack) as usize];
             let (id, key) = match query.by {
-                CourseBy::Nothing => (GroupId::Number(0), SeriesKey::Process(0)),
-                CourseBy::Processes => (GroupId::Number(site.process.0), SeriesKey::Process(site.process.0)),
-                CourseBy::Threads => (GroupId::Number(site.thread.0), SeriesKey::Thread(site.thread)),
-                CourseBy::Stacks => {
+                TimelineBy::Nothing => (GroupId::Number(0), SeriesKey::Process(0)),
+                TimelineBy::Processes => {
+                    (GroupId::Number(site.process.0), SeriesKey::Process(site.process.0))
+                }
+                TimelineBy::Threads => (GroupId::Number(site.thread.0), SeriesKey::Thread(site.thread)),
+                TimelineBy::Stacks => {
                     let stack = culled();
                     (GroupId::Number(stack), SeriesKey::Stack((site.stack.0, stack)))
                 }
-                CourseBy::Frames => {
+                TimelineBy::Frames => {
                     let frame = tree.frame(culled()).map(|frame| FrameNumber(frame.0));
                     (GroupId::Frame(frame), SeriesKey::Frame(frame))
                 }
-                CourseBy::Images => {
+                TimelineBy::Images => {
                     let frame = tree.frame(culled());
                     let module = frame.and_then(|frame| tree.frames.module_name(frame));
                     let frame = frame.filter(|_| module.is_some()).map(|frame| FrameNumber(frame.0));

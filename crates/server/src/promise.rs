@@ -11,12 +11,12 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Pending<T> {
+pub(crate) struct Promise<T> {
     value: Mutex<Option<T>>,
     is_there: Condvar,
 }
 
-impl<T: Clone> Pending<T> {
+impl<T: Clone> Promise<T> {
     pub(crate) fn new() -> Self {
         Self { value: Mutex::new(None), is_there: Condvar::new() }
     }

@@ -7,7 +7,7 @@ use heapr_query::Result;
 /// How work is spread: the caller says how many processors there are, as a query knows nothing of
 /// the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spread {
+pub struct Parallelism {
     /// Most threads at once.
     pub threads: usize,
     /// Fewest things for which a thread is worth its start (some ten microseconds).
@@ -20,14 +20,14 @@ pub struct Spread {
 /// Events of a block: its columns fit the first two caches.
 const BLOCK: usize = 1 << 12;
 
-impl Default for Spread {
+impl Default for Parallelism {
     /// All on the caller's thread.
     fn default() -> Self {
         Self { threads: 1, least: usize::MAX, block: BLOCK }
     }
 }
 
-impl Spread {
+impl Parallelism {
     /// Over so many threads.
     #[must_use]
     pub fn over(threads: usize) -> Self {
@@ -84,17 +84,17 @@ mod tests {
     #[test]
     fn the_parts_are_the_whole_in_order() {
         for (threads, least, count) in [(3, 1, 10), (4, 100, 10), (7, 2, 13), (2, 1, 0), (0, 0, 5)] {
-            let spread = Spread { threads, least, ..Spread::default() };
-            let parts = spread.map(5..5 + count, |part| Ok(part.collect::<Vec<_>>())).unwrap();
-            assert_eq!(parts.concat(), (5..5 + count).collect::<Vec<_>>(), "{spread:?}");
+            let parallelism = Parallelism { threads, least, ..Parallelism::default() };
+            let parts = parallelism.map(5..5 + count, |part| Ok(part.collect::<Vec<_>>())).unwrap();
+            assert_eq!(parts.concat(), (5..5 + count).collect::<Vec<_>>(), "{parallelism:?}");
             assert!(parts.len() <= threads.max(1));
         }
     }
 
     #[test]
     fn an_error_of_any_part_is_the_whole_s() {
-        let spread = Spread { threads: 4, least: 1, ..Spread::default() };
-        let outcome = spread
+        let parallelism = Parallelism { threads: 4, least: 1, ..Parallelism::default() };
+        let outcome = parallelism
             .map(0..8, |part| if part.contains(&3) { Err(heapr_query::Error::GivenUp) } else { Ok(()) });
         assert!(outcome.is_err());
     }

@@ -1,15 +1,15 @@
 //! What a pass over moves needs of their allocations, for a word's worth of moves at once: from the
 //! columns in the order of the moves, or from the table as long as there are none.
 
+use crate::allocation_set::AllocationSet;
 use crate::event_table::{EventTable, Move};
 use crate::move_columns::MoveColumns;
-use crate::passing::Passing;
 
 /// Moves at once: bits of a word.
 pub(crate) const TOGETHER: usize = 64;
 
 /// See the module.
-pub(crate) struct Gathered {
+pub(crate) struct MoveBatch {
     /// Which of the moves are of allocations that count: a bit each.
     pub(crate) counted: u64,
     pub(crate) sizes: [u64; TOGETHER],
@@ -17,7 +17,7 @@ pub(crate) struct Gathered {
     pub(crate) groups: [u32; TOGETHER],
 }
 
-impl Gathered {
+impl MoveBatch {
     pub(crate) fn new() -> Self {
         Self { counted: 0, sizes: [0; TOGETHER], groups: [0; TOGETHER] }
     }
@@ -27,7 +27,7 @@ impl Gathered {
     pub(crate) fn fetch(
         &mut self,
         (table, columns): (&EventTable, Option<&MoveColumns>),
-        passing: &Passing,
+        passing: &AllocationSet,
         group_of: Option<&[u32]>,
         (first, moves): (usize, &[Move]),
     ) {

@@ -1,4 +1,4 @@
-//! Draws courses: the moves in parts, each from zero, put together in order.
+//! Draws timelines: the moves in parts, each from zero, put together in order.
 //!
 //! ```text
 //!  alive at the start ──> base ─┬─> part 0 (bins 0..k) ──> its end, added to the base ─┬─> part 1 ──> …
@@ -9,18 +9,18 @@ use std::ops::Range;
 
 use heapr_query::{Error, Result};
 
-use crate::course::{Course, CourseOf};
+use crate::allocation_set::AllocationSet;
 use crate::event_table::EventTable;
-use crate::gathered::{Gathered, TOGETHER};
 use crate::last_ends::LastEnds;
+use crate::move_batch::{MoveBatch, TOGETHER};
 use crate::move_columns::MoveColumns;
-use crate::passing::Passing;
-use crate::spread::Spread;
+use crate::parallelism::Parallelism;
+use crate::timeline::{Timeline, TimelineOf};
 
 /// A pass over the moves that are drawn.
-pub(crate) struct Pen<'a> {
+pub(crate) struct TimelinePass<'a> {
     pub(crate) table: &'a EventTable,
-    pub(crate) passing: &'a Passing,
+    pub(crate) passing: &'a AllocationSet,
     pub(crate) last_ends: &'a LastEnds,
     /// If they were made.
     pub(crate) columns: Option<&'a MoveColumns>,
@@ -28,10 +28,10 @@ pub(crate) struct Pen<'a> {
     pub(crate) group_of: &'a [u32],
     /// Sequence numbers at which the bins begin, and the end of the last.
     pub(crate) borders: &'a [u32],
-    pub(crate) of: CourseOf,
+    pub(crate) of: TimelineOf,
     /// Groups in all, those that the filter leaves nothing of among them.
     pub(crate) group_count: usize,
-    pub(crate) spread: Spread,
+    pub(crate) parallelism: Parallelism,
     pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -68,11 +68,11 @@ struct Part {
     most: Vec<Option<i128>>,
 }
 
-impl Pen<'_> {
-    /// The whole course, and the values of some groups by bin.
-    pub(crate) fn draw(&self, wanted: &[u32]) -> Result<(Course, Vec<Vec<u64>>)> {
-        let (course, values, _) = self.pass(wanted, false)?;
-        Ok((course, values))
+impl TimelinePass<'_> {
+    /// The whole timeline, and the values of some groups by bin.
+    pub(crate) fn draw(&self, wanted: &[u32]) -> Result<(Timeline, Vec<Vec<u64>>)> {
+        let (timeline, values, _) = self.pass(wanted, false)?;
+        Ok((timeline, values))
     }
 
     /// By group its greatest value at the end of a bin.
@@ -80,7 +80,7 @@ impl Pen<'_> {
         Ok(self.pass(&[], true)?.2)
     }
 
-    fn pass(&self, wanted: &[u32], wants_most: bool) -> Result<(Course, Vec<Vec<u64>>, Vec<u64>)> {
+    fn pass(&self, wanted: &[u32], wants_most: bool) -> Result<(Timeline, Vec<Vec<u64>>, Vec<u64>)> {
         let table = self.table;
         let has_groups = wants_most || !wanted.is_empty();
         let (mut level, mut base) = self.start(has_groups)?;
@@ -91,15 +91,15 @@ impl Pen<'_> {
         // lies.
         let bin_at =
             |sequence: usize| self.borders.partition_point(|&border| (border as usize) < sequence).min(bins);
-        let parts = self.spread.map(first..last, |part| {
+        let parts = self.parallelism.map(first..last, |part| {
             let from = if part.start == first { 0 } else { bin_at(part.start) };
             let to = if part.end == last { bins } else { bin_at(part.end) };
             self.part(from..to.max(from), wanted, wants_most)
         })?;
         let unsigned = |value: i128| u64::try_from(value.max(0)).unwrap_or(u64::MAX);
         let counted = |value: i64| u64::try_from(value).unwrap_or(0);
-        let mut course =
-            Course { peak: (0, unsigned(level.bytes), counted(level.count)), ..Course::default() };
+        let mut timeline =
+            Timeline { peak: (0, unsigned(level.bytes), counted(level.count)), ..Timeline::default() };
         let mut highest = level.bytes;
         let mut peak_sequence = None;
         let mut values = vec![Vec::with_capacity(bins); wanted.len()];
@@ -108,18 +108,18 @@ impl Pen<'_> {
         for part in parts {
             for (at, most_bytes) in part.levels.iter().zip(&part.most_bytes) {
                 let end = level.plus(*at);
-                course.live_bytes.push(unsigned(end.bytes));
-                course.live_count.push(counted(end.count));
-                course.most_bytes.push(unsigned(level.bytes + most_bytes));
+                timeline.live_bytes.push(unsigned(end.bytes));
+                timeline.live_count.push(counted(end.count));
+                timeline.most_bytes.push(unsigned(level.bytes + most_bytes));
             }
-            course.alloc_bytes.extend(part.alloc_bytes);
-            course.alloc_count.extend(part.alloc_count);
-            course.free_count.extend(part.free_count);
+            timeline.alloc_bytes.extend(part.alloc_bytes);
+            timeline.alloc_count.extend(part.alloc_count);
+            timeline.free_count.extend(part.free_count);
             if let Some((high, sequence)) = part.highest
                 && level.bytes + high.bytes > highest
             {
                 highest = level.bytes + high.bytes;
-                course.peak = (0, unsigned(highest), counted(level.count + high.count));
+                timeline.peak = (0, unsigned(highest), counted(level.count + high.count));
                 peak_sequence = Some(sequence);
             }
             for ((all, part), &group) in values.iter_mut().zip(part.values).zip(wanted) {
@@ -134,16 +134,16 @@ impl Pen<'_> {
                 base.iter_mut().zip(part.amounts).for_each(|(base, amount)| *base += amount);
             }
         }
-        course.peak.0 = match (peak_sequence, self.borders[0]) {
+        timeline.peak.0 = match (peak_sequence, self.borders[0]) {
             (Some(sequence), _) => table.times.get(sequence),
             (None, 0) => 0,
             (None, first) => table.times.get(first - 1),
         };
-        Ok((course, values, most))
+        Ok((timeline, values, most))
     }
 
     fn is_level(&self) -> bool {
-        matches!(self.of, CourseOf::LiveBytes | CourseOf::LiveCount)
+        matches!(self.of, TimelineOf::LiveBytes | TimelineOf::LiveCount)
     }
 
     /// Group of an allocation.
@@ -154,17 +154,17 @@ impl Pen<'_> {
 
     /// What an allocation is in a group's amount.
     fn unit(&self, size_bytes: u64) -> i128 {
-        let is_bytes = matches!(self.of, CourseOf::LiveBytes | CourseOf::AllocBytes);
+        let is_bytes = matches!(self.of, TimelineOf::LiveBytes | TimelineOf::AllocBytes);
         if is_bytes { i128::from(size_bytes) } else { 1 }
     }
 
-    /// What is alive where the course begins: all, and by group.
+    /// What is alive where the timeline begins: all, and by group.
     fn start(&self, has_groups: bool) -> Result<(Level, Vec<i128>)> {
         let table = self.table;
         let first = self.borders[0];
         let is_level = self.is_level();
         let older = table.born_in(0, first);
-        let parts = self.spread.map(older, |part| {
+        let parts = self.parallelism.map(older, |part| {
             let mut level = Level::default();
             let mut amounts = vec![0_i128; if has_groups { self.group_count } else { 0 }];
             self.last_ends.for_each_alive(table, part, first, self.is_cancelled, |allocation| {
@@ -203,7 +203,7 @@ impl Pen<'_> {
         let mut level = Level::default();
         let mut highest_bytes = i128::MIN;
         let mut touched: Vec<u32> = Vec::new();
-        let mut gathered = Gathered::new();
+        let mut batch = MoveBatch::new();
         let group_of = has_groups.then_some(self.group_of);
         for bin in bins {
             if (self.is_cancelled)() {
@@ -217,12 +217,12 @@ impl Pen<'_> {
             let mut first = self.borders[bin];
             let moves = &table.moves[first as usize..self.borders[bin + 1] as usize];
             for moves in moves.chunks(TOGETHER) {
-                gathered.fetch((table, self.columns), self.passing, group_of, (first as usize, moves));
-                let mut counted = gathered.counted;
+                batch.fetch((table, self.columns), self.passing, group_of, (first as usize, moves));
+                let mut counted = batch.counted;
                 while counted != 0 {
                     let place = counted.trailing_zeros() as usize;
                     counted &= counted - 1;
-                    let (size_bytes, group) = (gathered.sizes[place], gathered.groups[place]);
+                    let (size_bytes, group) = (batch.sizes[place], batch.groups[place]);
                     if moves[place].is_end() {
                         level.bytes -= i128::from(size_bytes);
                         level.count -= 1;

@@ -1,4 +1,4 @@
-//! The allocations that a course counts: a bit for each, found in one pass over the columns, so
+//! The allocations that a timeline counts: a bit for each, found in one pass over the columns, so
 //! that the pass over the moves – which looks at allocations in no order – loads a bit and not five
 //! columns.
 
@@ -8,20 +8,20 @@ use heapr_query::{Error, Filter, Result};
 
 use crate::event_table::{EventTable, Move};
 use crate::lifetime_column::{LifetimeColumn, LifetimeTest, class_of};
-use crate::spread::Spread;
+use crate::parallelism::Parallelism;
 
 /// Words between two questions whether it was given up.
 const CANCEL_INTERVAL: usize = 1 << 12;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Passing {
+pub(crate) struct AllocationSet {
     /// `None`: all pass.
     words: Option<Vec<u64>>,
 }
 
 /// Of what the bits are found.
-pub(crate) struct PassingQuery<'a> {
+pub(crate) struct AllocationSetQuery<'a> {
     pub(crate) table: &'a EventTable,
     /// Without range, moment and type.
     pub(crate) filter: &'a Filter,
@@ -30,11 +30,11 @@ pub(crate) struct PassingQuery<'a> {
     /// There if lifetimes are asked for.
     pub(crate) lifetimes: Option<&'a LifetimeColumn>,
     pub(crate) duration_ns: u64,
-    pub(crate) spread: Spread,
+    pub(crate) parallelism: Parallelism,
     pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl Passing {
+impl AllocationSet {
     /// Whether a filter looks at allocations one by one, at no time in particular: then what passes
     /// is found once, for all views.
     pub(crate) fn is_worth(filter: &Filter) -> bool {
@@ -49,7 +49,7 @@ impl Passing {
     }
 }
 
-impl Passing {
+impl AllocationSet {
     /// Of up to 64 moves whether their allocations count: a bit each, the first one's the lowest.
     #[inline(always)]
     pub(crate) fn bits(&self, moves: &[Move]) -> u64 {
@@ -80,17 +80,17 @@ impl Passing {
     }
 }
 
-impl PassingQuery<'_> {
+impl AllocationSetQuery<'_> {
     /// Makes the pass.
-    pub(crate) fn run(&self) -> Result<Passing> {
+    pub(crate) fn run(&self) -> Result<AllocationSet> {
         let filter = self.filter;
         let is_plain = filter.size.is_none() && filter.lifetime.is_none() && !filter.is_temporary_only;
         if is_plain && self.sites.is_none() {
-            return Ok(Passing { words: None });
+            return Ok(AllocationSet { words: None });
         }
         let count = self.table.allocation_count();
         let lifetime = filter.lifetime.map(LifetimeTest::new);
-        let parts = self.spread.map(0..count, |part| {
+        let parts = self.parallelism.map(0..count, |part| {
             // Words are not cut in two: each belongs to the part that begins before it or with it.
             let numbers = part.start.div_ceil(64)..part.end.div_ceil(64);
             let mut words = Vec::with_capacity(numbers.len());
@@ -104,7 +104,7 @@ impl PassingQuery<'_> {
             }
             Ok(words)
         })?;
-        Ok(Passing { words: Some(parts.concat()) })
+        Ok(AllocationSet { words: Some(parts.concat()) })
     }
 
     /// The bits of up to 64 allocations, one criterion after the other: each a short loop over one
@@ -172,7 +172,7 @@ mod tests {
         fn shows_the_set_bits_of_any_part(words in prop::collection::vec(any::<u64>(), 1..5), from in 0..320_usize, to in 0..320_usize) {
             let count = words.len() * 64;
             let part = from.min(count)..to.min(count).max(from.min(count));
-            let passing = Passing { words: Some(words) };
+            let passing = AllocationSet { words: Some(words) };
             let mut shown = Vec::new();
             passing.for_each(part.clone(), |allocation| shown.push(allocation));
             prop_assert_eq!(shown, part.filter(|&allocation| passing.has(allocation)).collect::<Vec<_>>());

@@ -7,10 +7,10 @@ use heapr_query::engine::Choice;
 use heapr_query::{CullList, Filter, Result};
 use heapr_trace::StackIndex;
 
+use crate::allocation_set::{AllocationSet, AllocationSetQuery};
 use crate::event_table::EventTable;
 use crate::explorer::Explorer;
-use crate::kept_sums::Kept;
-use crate::passing::{Passing, PassingQuery};
+use crate::kept_sums::SumsView;
 use crate::row_plan::RowPlan;
 use crate::scan::Scan;
 use crate::site_table::Site;
@@ -34,8 +34,8 @@ impl Explorer {
         &'a self,
         table: &'a EventTable,
         is_cancelled: &'a (dyn Fn() -> bool + Sync),
-    ) -> Kept<'a> {
-        Kept { sums: &self.sums, table, spread: self.spread, is_cancelled }
+    ) -> SumsView<'a> {
+        SumsView { sums: &self.sums, table, parallelism: self.parallelism, is_cancelled }
     }
 
     /// A scan for what no peak belongs to.
@@ -69,17 +69,17 @@ impl Explorer {
         filter: &Filter,
         choice: &Choice,
         is_cancelled: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Arc<Passing>> {
+    ) -> Result<Arc<AllocationSet>> {
         let filter = Filter { range: None, at: None, allocation_type: None, ..filter.clone() };
         self.passing.try_get(&filter, || {
             let sites = self.passing_sites(table, &filter, choice);
-            let query = PassingQuery {
+            let query = AllocationSetQuery {
                 table,
                 filter: &filter,
                 sites: sites.as_deref(),
                 lifetimes: self.kept(table, is_cancelled).lifetimes_for(&filter, false)?,
                 duration_ns: self.trace().duration_ns(),
-                spread: self.spread,
+                parallelism: self.parallelism,
                 is_cancelled,
             };
             query.run()
