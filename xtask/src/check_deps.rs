@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("testkit", &[]),
     ("proc", &[]),
     ("glibc_heap", &["proc"]),
+    ("resident", &["proc", "glibc_heap"]),
     ("inject", &["wire", "proc", "glibc_heap"]),
     ("trace", &[]),
     ("ledger", &["trace"]),

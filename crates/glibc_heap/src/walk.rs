@@ -294,7 +294,7 @@ impl<'a, 's, M: HeapMemory + Sync> Walk<'a, 's, M> {
 }
 
 /// Whether the scan found what malloc counts.
-fn is_as_counted(scan: &Scan, expected: Parameters) -> bool {
+pub(super) fn is_as_counted(scan: &Scan, expected: Parameters) -> bool {
     let found_bytes = scan.mapping_bytes();
     // Of a count that has drifted by more than a page nobody can say what is missing.
     let is_same = if expected.drifts {

@@ -16,6 +16,18 @@ pub fn threads(pid: u32) -> io::Result<impl Iterator<Item = u32>> {
     numbers(Path::new(&format!("/proc/{pid}/task")))
 }
 
+/// The stack pointers of the threads of a process that wait in the kernel, as far as they may be
+/// known.
+pub fn stack_pointers(pid: u32) -> Vec<u64> {
+    let pointer = |tid| {
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
+        // Of a thread that runs it says only that.
+        let pointer = text.split_ascii_whitespace().rev().nth(1)?;
+        u64::from_str_radix(pointer.strip_prefix("0x")?, 16).ok()
+    };
+    threads(pid).into_iter().flatten().filter_map(pointer).collect()
+}
+
 fn numbers(folder: &Path) -> io::Result<impl Iterator<Item = u32> + use<>> {
     Ok(fs::read_dir(folder)?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
 }

@@ -20,7 +20,7 @@ mod stat;
 pub use control_groups::{GroupLimit, memory_limits};
 pub use fields::Fields;
 pub use first_thread::{folder, is_alive, telling_thread};
-pub use ids::{own_pid, pids, threads};
+pub use ids::{own_pid, pids, stack_pointers, threads};
 pub use mappings::Mapping;
 pub use page_map::{PageMap, PageState};
 pub use process::{

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bounded_run;
+mod explain_resident;
 mod free_stacks;
 mod gdb_oracle;
 mod header;

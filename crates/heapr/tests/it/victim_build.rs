@@ -30,7 +30,7 @@ const C_FLAGS: &[&str] = &[
 /// Builds victim `name` with the optimisation flags `level` and returns the program's path.
 pub(crate) fn build(name: &str, header: &Header, level: &[String]) -> PathBuf {
     let source = sources().join(name);
-    let stem = name.split('.').next().unwrap();
+    let stem = source.file_stem().and_then(|stem| stem.to_str()).unwrap();
     let label: String =
         level.iter().flat_map(|flag| flag.chars()).filter(char::is_ascii_alphanumeric).collect();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("victims").join(format!("{stem}-{label}"));

@@ -1,8 +1,13 @@
 //! What all resident memory of a process is.
 
+mod json;
+mod quiet_memory;
+mod reading;
+mod text;
+
 use std::io::{self, Write};
 
-use serde_json::json;
+use heapr_resident::{Account, Beside};
 
 use super::command::ExplainArguments;
 
@@ -10,25 +15,29 @@ use super::command::ExplainArguments;
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct ResidentArguments {}
 
-/// The parts of a process's resident memory.
+/// The resident memory of a process, explained.
 #[derive(Debug)]
 pub(super) struct Resident {
-    pid: u32,
-    resident_bytes: u64,
+    pub(super) pid: u32,
+    /// The program's file.
+    pub(super) executable: String,
+    pub(super) account: Account,
+    pub(super) beside: Beside,
+    /// What could not be told, and why.
+    pub(super) limits: Vec<String>,
 }
 
 /// Looks at a process.
 pub(super) fn of_process(pid: u32, _arguments: &ExplainArguments) -> anyhow::Result<Resident> {
-    let resident_bytes = heapr_proc::resident_bytes(pid);
-    Ok(Resident { pid, resident_bytes: resident_bytes.unwrap_or(0) })
+    reading::read(pid)
 }
 
 impl Resident {
     pub(super) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "process {}: {} bytes resident", self.pid, self.resident_bytes)
+        text::write(self, out)
     }
 
     pub(super) fn json(&self) -> serde_json::Result<serde_json::Value> {
-        Ok(json!({ "pid": self.pid, "resident_bytes": self.resident_bytes }))
+        Ok(json::value(self))
     }
 }

@@ -1,0 +1,124 @@
+//! Reading a process so that its resident set stays as it is.
+//!
+//! Who reads a page of another process that is not in memory brings it there, and its neighbours in
+//! the file with it. So only what is there is read; of files what is not there is read on disk.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use heapr_glibc_heap::{Error, HeapMemory, PAGE_BYTES};
+use heapr_inject::StoppedProcess;
+use heapr_proc::{Mapping, PageMap, mappings};
+
+/// A process that notices nothing.
+#[derive(Debug)]
+pub(super) struct QuietMemory<'a> {
+    memory: &'a StoppedProcess,
+    /// Where it may not be read all pages are taken to be there.
+    pages: Option<&'a PageMap>,
+    mappings: &'a [Mapping],
+    /// Files by their names; `None` cannot be opened.
+    files: RefCell<HashMap<String, Option<File>>>,
+}
+
+impl<'a> QuietMemory<'a> {
+    pub(super) fn new(
+        memory: &'a StoppedProcess,
+        pages: Option<&'a PageMap>,
+        mappings: &'a [Mapping],
+    ) -> Self {
+        Self { memory, pages, mappings, files: RefCell::default() }
+    }
+
+    /// The same of several pages, which may lie in several mappings.
+    fn read_absent_pages(&self, address_avma: u64, into: &mut [u8], is_swapped: bool) -> usize {
+        let mut done = 0;
+        while done < into.len() {
+            let from_avma = address_avma + done as u64;
+            let to_page_end = (PAGE_BYTES - from_avma % PAGE_BYTES) as usize;
+            let length = to_page_end.min(into.len() - done);
+            let count = self.read_absent(from_avma, &mut into[done..done + length], is_swapped);
+            done += count;
+            if count < length {
+                break;
+            }
+        }
+        done
+    }
+
+    /// Reads what is not in memory: of a file, or zeros that were never written.
+    fn read_absent(&self, address_avma: u64, into: &mut [u8], is_swapped: bool) -> usize {
+        let Some(mapping) = mappings::find(self.mappings, address_avma) else { return 0 };
+        if is_swapped || !mapping.is_readable {
+            return 0;
+        }
+        if mapping.inode == 0 {
+            into.fill(0);
+            return into.len();
+        }
+        let mut files = self.files.borrow_mut();
+        let file = files
+            .entry(mapping.name.clone())
+            .or_insert_with(|| self.memory.open(&mapping.name).ok().filter(is_regular));
+        let place = address_avma - mapping.start_avma + mapping.file_off;
+        file.as_ref().and_then(|file| file.read_at(into, place).ok()).unwrap_or(0)
+    }
+}
+
+fn is_regular(file: &File) -> bool {
+    file.metadata().is_ok_and(|data| data.is_file())
+}
+
+impl HeapMemory for QuietMemory<'_> {
+    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+        let first_avma = address_avma / PAGE_BYTES * PAGE_BYTES;
+        let end_avma = address_avma.saturating_add(into.len() as u64);
+        let page_count = (end_avma - first_avma).div_ceil(PAGE_BYTES) as usize;
+        let states = self.pages.and_then(|pages| pages.pages(first_avma, page_count));
+        let Some(states) = states else { return self.memory.read(address_avma, into) };
+        let mut done = 0;
+        // Runs of pages of one kind.
+        for run in
+            states.chunk_by(|a, b| a.is_present() == b.is_present() && a.is_swapped() == b.is_swapped())
+        {
+            let from_avma = address_avma + done as u64;
+            let run_end_avma =
+                (from_avma / PAGE_BYTES * PAGE_BYTES).saturating_add(run.len() as u64 * PAGE_BYTES);
+            let length = (run_end_avma.min(end_avma) - from_avma) as usize;
+            let Some(part) = into.get_mut(done..done + length) else { break };
+            let count = if run[0].is_present() {
+                self.memory.read(from_avma, part)
+            } else if length as u64 > PAGE_BYTES {
+                self.read_absent_pages(from_avma, part, run[0].is_swapped())
+            } else {
+                self.read_absent(from_avma, part, run[0].is_swapped())
+            };
+            done += count;
+            if count < length {
+                break;
+            }
+        }
+        done
+    }
+
+    fn read_words(&self, places: &[u64], words: &mut [Option<u64>]) {
+        // Only touched pages are asked for, many at once.
+        self.memory.read_words(places, words);
+    }
+
+    fn mappings(&self) -> Result<Vec<Mapping>, Error> {
+        Ok(self.mappings.to_vec())
+    }
+
+    fn touched_pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<bool>> {
+        let states = self.pages?.pages(start_avma, page_count)?;
+        Some(states.iter().map(|state| state.is_present()).collect())
+    }
+
+    fn open(&self, path: &str) -> io::Result<File> {
+        self.memory.open(path)
+    }
+}

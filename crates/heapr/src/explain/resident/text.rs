@@ -1,0 +1,107 @@
+//! One page of text that adds up.
+
+use std::io::{self, Write};
+
+use heapr_resident::{Class, Line, ToldBy};
+use heapr_table::quantity::{bytes, plural, share};
+use heapr_table::{Column, Table, row};
+
+use super::Resident;
+use crate::plain_text::line_width;
+
+pub(super) fn write(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
+    let account = &resident.account;
+    let all = account.pages.rss_bytes;
+    writeln!(out, "resident: {}, all of it:", bytes(all))?;
+    let columns = [
+        Column::text("class", ""),
+        Column::bytes("bytes", "resident"),
+        Column::percent("percent", "%"),
+        Column::text("notes", ""),
+    ];
+    let mut table = Table::new("heapr.explain/1", &columns);
+    for line in account.lines() {
+        let bytes = line.pages.rss_bytes;
+        table.row(row![label(&line), bytes, share(bytes, all), notes(&line, resident)]);
+    }
+    for line in table.lines(2, line_width()) {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    beside(resident, out)?;
+    for limit in &resident.limits {
+        writeln!(out, "not told: {limit}")?;
+    }
+    Ok(())
+}
+
+/// The name of a line; that of an allocator says which.
+fn label(line: &Line) -> String {
+    match (line.class, line.parts.first()) {
+        (Class::OtherAllocator, Some((name, _))) => format!("memory of {name}"),
+        _ => line.class.label().to_owned(),
+    }
+}
+
+/// What there is to say beside the number.
+fn notes(line: &Line, resident: &Resident) -> String {
+    let mut notes = Vec::new();
+    let is_named_already = line.class == Class::OtherAllocator;
+    /// More are of no use in a line.
+    const MOST_PARTS: usize = 3;
+    if !is_named_already && (line.parts.len() > 1 || line.class == Class::NamedAnonymous) {
+        let shown = line.parts.iter().take(MOST_PARTS);
+        let mut parts: Vec<String> = shown.map(|(name, size)| format!("{name} {}", bytes(*size))).collect();
+        if line.parts.len() > MOST_PARTS {
+            parts.push(format!("{} more", line.parts.len() - MOST_PARTS));
+        }
+        notes.push(parts.join(", "));
+    }
+    match line.class {
+        Class::GlibcHeap if resident.account.arena_count > 1 => {
+            notes.push(plural(u64::from(resident.account.arena_count), "arena"));
+        }
+        Class::ThreadStacks => notes.push(plural(resident.beside.threads, "thread")),
+        Class::PythonArenas => {
+            let pools = &resident.account.python;
+            notes.push(format!("blocks in use {} of {}", bytes(pools.used_bytes), bytes(pools.pool_bytes)));
+        }
+        _ => {}
+    }
+    let pages = &line.pages;
+    let amounts = [
+        ("shared with others", pages.shared_bytes()),
+        ("in huge pages", pages.anonymous_huge_bytes + pages.mapped_huge_bytes),
+        ("lazily freed", pages.lazily_freed_bytes),
+        ("locked", pages.locked_bytes),
+    ];
+    let amounts = amounts.iter().filter(|(_, amount)| *amount > 0);
+    notes.extend(amounts.map(|(what, amount)| format!("{what} {}", bytes(*amount))));
+    if line.told_by == ToldBy::Elimination && line.class != Class::Unknown {
+        notes.push("told by elimination".to_owned());
+    }
+    notes.join("; ")
+}
+
+fn beside(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
+    let beside = &resident.beside;
+    let amounts = [
+        ("page tables", beside.page_table_bytes),
+        ("kernel stacks", beside.kernel_stack_bytes),
+        ("swap", beside.swapped_bytes),
+        ("reserved huge pages", beside.reserved_huge_bytes),
+    ];
+    let parts: Vec<String> = amounts
+        .iter()
+        .enumerate()
+        .filter(|(at, (_, amount))| *at < 3 || *amount > 0)
+        .map(|(_, (what, amount))| format!("{what} {}", bytes(*amount)))
+        .collect();
+    writeln!(out, "not in it: {}", parts.join(", "))?;
+    let pages = &resident.account.pages;
+    writeln!(
+        out,
+        "of it {} shared with other processes; its share of all: {}",
+        bytes(pages.shared_bytes()),
+        bytes(pages.pss_bytes)
+    )
+}

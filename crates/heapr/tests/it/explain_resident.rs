@@ -1,0 +1,175 @@
+//! `heapr explain PID`: the lines add up to what the kernel says, and each kind is found.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use heapr_testkit::wait_until;
+use serde_json::Value;
+
+use crate::bounded_run;
+use crate::header::Header;
+use crate::recording::HEAPR;
+use crate::victim_build::{build, sources};
+
+/// A victim that has made its memory and waits.
+struct Waiting {
+    child: Child,
+    input: Option<ChildStdin>,
+    /// What it says it has.
+    said: BTreeMap<String, u64>,
+}
+
+impl Waiting {
+    fn start(victim: &str, arguments: &[&str]) -> Self {
+        let header = Header::read(&sources().join(victim));
+        let program = build(victim, &header, &["-O1".to_owned()]);
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let input = child.stdin.take();
+        let mut said = BTreeMap::new();
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            match line.split_once(' ') {
+                Some((kind, bytes)) => {
+                    said.insert(kind.to_owned(), bytes.parse().unwrap());
+                }
+                None => break,
+            }
+        }
+        Self { child, input, said }
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Makes it stand still.
+    fn stop(&self) {
+        let status = Command::new("kill").args(["-STOP", &self.pid().to_string()]).status().unwrap();
+        assert!(status.success());
+        let state = format!("/proc/{}/stat", self.pid());
+        wait_until("it stands still", || {
+            let text = std::fs::read_to_string(&state).ok()?;
+            text.rsplit(')').next()?.trim_start().starts_with('T').then_some(())
+        });
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn explain(pid: u32, options: &[&str]) -> Value {
+    let mut heapr = Command::new(HEAPR);
+    heapr.args(["explain", &pid.to_string(), "--format", "json"]).args(options);
+    let folder = tempfile::tempdir().unwrap();
+    let outcome = bounded_run::run(heapr, folder.path(), Duration::from_secs(60));
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
+    serde_json::from_str(&outcome.stdout).unwrap()
+}
+
+/// What the kernel says, by hand.
+fn rss_bytes_of_smaps(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("smaps")).unwrap();
+    let amounts = text.lines().filter_map(|line| line.strip_prefix("Rss:"));
+    amounts.map(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024).sum()
+}
+
+fn line<'a>(resident: &'a Value, class: &str) -> Option<&'a Value> {
+    resident["lines"].as_array().unwrap().iter().find(|line| line["class"] == class)
+}
+
+fn bytes(resident: &Value, class: &str, key: &str) -> u64 {
+    line(resident, class).map_or(0, |line| line[key].as_u64().unwrap())
+}
+
+fn assert_adds_up(answer: &Value, pid: u32) {
+    let resident = &answer["resident"];
+    let sum: u64 =
+        resident["lines"].as_array().unwrap().iter().map(|line| line["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(sum, resident["rss_bytes"].as_u64().unwrap(), "{resident}");
+    assert_eq!(sum, rss_bytes_of_smaps(pid), "{resident}");
+    assert_eq!(resident["unknown_bytes"].as_u64().unwrap(), bytes(resident, "unknown", "bytes"));
+}
+
+#[test]
+fn each_kind_of_memory_is_found_and_the_lines_add_up_to_the_page() {
+    /// What of a kind is not the victim's own: the loader's data, headers, pages at the ends.
+    const BESIDE_BYTES: u64 = 512 << 10;
+    let victim = Waiting::start("resident/kinds.c", &[]);
+    victim.stop();
+    let answer = explain(victim.pid(), &[]);
+    assert_adds_up(&answer, victim.pid());
+    let resident = &answer["resident"];
+    for class in ["thread_stacks", "shared_memory", "unknown", "written_data", "glibc_heap"] {
+        let (found, said) = (bytes(resident, class, "bytes"), victim.said[class]);
+        assert!((said..said + BESIDE_BYTES).contains(&found), "{class}: {found} of {said}: {resident}");
+    }
+    assert_eq!(resident["arena_count"], 5);
+    assert_eq!(bytes(resident, "shared_memory", "bytes"), victim.said["shared_memory"]);
+    assert_eq!(line(resident, "shared_memory").unwrap()["parts"][0]["name"], "memfd:kinds");
+    for (key, amount) in [("lazily_freed", "lazily_freed_bytes"), ("locked", "locked_bytes")] {
+        // Where the kernel would do it.
+        if let Some(said) = victim.said.get(key) {
+            assert_eq!(bytes(resident, "unknown", amount), *said, "{resident}");
+        }
+    }
+    // The child has all but what was written after the fork.
+    let (unknown, shared) = (bytes(resident, "unknown", "bytes"), bytes(resident, "unknown", "shared_bytes"));
+    assert!(shared > 0 && shared <= unknown - (512 << 10), "{resident}");
+}
+
+#[test]
+fn a_process_that_may_not_be_read_is_told_by_the_kernels_counters() {
+    let has_root = std::fs::read_to_string("/proc/self/status").unwrap().contains("Uid:\t0\t0");
+    if !has_root || Command::new("setpriv").arg("--version").output().is_err() {
+        heapr_testkit::cannot_run_here("only root can become another user, with setpriv");
+        return;
+    }
+    let victim = Waiting::start("resident/kinds.c", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("heapr");
+    std::fs::copy(HEAPR, &copy).unwrap();
+    for path in [folder.path(), &copy] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path, mode).unwrap();
+    }
+    let mut heapr = Command::new("setpriv");
+    heapr.args(["--reuid", "65534", "--clear-groups"]).arg(&copy);
+    heapr.args(["explain", &victim.pid().to_string(), "--format", "json"]);
+    let outcome = bounded_run::run(heapr, folder.path(), Duration::from_secs(60));
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
+    let answer: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let resident = &answer["resident"];
+    assert!(resident["rss_bytes"].as_u64().unwrap() > 20 << 20, "{resident}");
+    assert!(resident["not_told"][0].as_str().unwrap().contains("only the kernel's counters"), "{resident}");
+}
+
+#[test]
+fn a_process_that_has_ended_and_one_of_the_kernel_are_refused_with_the_reason() {
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    for (pid, reason) in [(ended.id(), "no process"), (2, "thread of the kernel")] {
+        if pid == 2 && std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name != "kthreadd\n") {
+            continue;
+        }
+        let mut heapr = Command::new(HEAPR);
+        heapr.args(["explain", &pid.to_string()]);
+        let folder = tempfile::tempdir().unwrap();
+        let outcome = bounded_run::run(heapr, folder.path(), Duration::from_secs(60));
+        assert_eq!(outcome.status, 2);
+        assert!(
+            pid == 2 && outcome.stderr.contains("no process") || outcome.stderr.contains(reason),
+            "{}",
+            outcome.stderr
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! What the resident set does not count.
+
+use heapr_proc::ResidentCounters;
+use heapr_proc::smaps::PageAmounts;
+
+/// Memory that a process costs beside its resident set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Swapped out.
+    pub swapped_bytes: u64,
+    /// Page tables.
+    pub page_table_bytes: u64,
+    /// The kernel's stacks of its threads.
+    pub kernel_stack_bytes: u64,
+    /// Huge pages of the reserved kind.
+    pub reserved_huge_bytes: u64,
+    /// Its threads.
+    pub threads: u64,
+}
+
+impl Beside {
+    /// From the sums over the mappings, the kernel's counters, and how many threads there are.
+    pub fn of(pages: &PageAmounts, counters: Option<&ResidentCounters>, threads: u64) -> Self {
+        /// On x86-64.
+        const KERNEL_STACK_BYTES: u64 = 16 << 10;
+        let counter = |of: fn(&ResidentCounters) -> u64| counters.map_or(0, of);
+        Self {
+            swapped_bytes: pages.swapped_bytes.max(counter(|counters| counters.swapped_bytes)),
+            page_table_bytes: counter(|counters| counters.page_table_bytes),
+            kernel_stack_bytes: threads.saturating_mul(KERNEL_STACK_BYTES),
+            reserved_huge_bytes: pages
+                .reserved_huge_bytes
+                .max(counter(|counters| counters.reserved_huge_bytes)),
+            threads,
+        }
+    }
+}

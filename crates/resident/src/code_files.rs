@@ -1,0 +1,100 @@
+//! Programs and libraries: which mapped files are code, and where their zeroed data ends.
+
+use std::collections::{BTreeMap, HashSet};
+
+use heapr_glibc_heap::{HeapMemory, PAGE_BYTES};
+use heapr_proc::Mapping;
+use heapr_proc::smaps::MappingPages;
+
+use crate::claims::{Claim, Claims, range_of};
+use crate::class::{Class, ToldBy};
+use crate::subject::file_name;
+
+/// The files of which something may be executed.
+pub(crate) struct CodeFiles<'a>(HashSet<(u64, &'a str)>);
+
+impl<'a> CodeFiles<'a> {
+    pub(crate) fn of(mappings: &'a [MappingPages]) -> Self {
+        let code = mappings.iter().map(|found| &found.mapping);
+        let code = code.filter(|mapping| mapping.is_executable && mapping.inode != 0);
+        Self(code.map(|mapping| (mapping.inode, mapping.name.as_str())).collect())
+    }
+
+    pub(crate) fn has(&self, mapping: &Mapping) -> bool {
+        mapping.inode != 0 && self.0.contains(&(mapping.inode, mapping.name.as_str()))
+    }
+}
+
+/// Claims the zeroed data behind the written data of each program and library.
+pub(crate) fn claim_zeroed_data(
+    mappings: &[MappingPages],
+    code: &CodeFiles<'_>,
+    memory: &impl HeapMemory,
+    claims: &mut Claims,
+) {
+    let mut ends: BTreeMap<(u64, &str), Option<u64>> = BTreeMap::new();
+    let mut last: Option<&Mapping> = None;
+    for mapping in mappings.iter().map(|found| &found.mapping) {
+        let is_anonymous = mapping.inode == 0 && mapping.name.is_empty() && !mapping.is_shared;
+        match last.filter(|last| last.end_avma == mapping.start_avma && is_anonymous) {
+            Some(before) => {
+                let key = (before.inode, before.name.as_str());
+                let end_avma = *ends.entry(key).or_insert_with(|| data_end(mappings, before, memory));
+                // Where the headers cannot be read: the loader maps it so, and hardly anybody else.
+                let end_avma = end_avma.map_or(mapping.end_avma, |end| end.min(mapping.end_avma));
+                if end_avma > mapping.start_avma {
+                    claims.add(Claim {
+                        range_avma: mapping.start_avma..end_avma,
+                        class: Class::WrittenData,
+                        part: file_name(&before.name).to_owned(),
+                        told_by: ToldBy::Place,
+                    });
+                }
+                last = None;
+            }
+            None => last = Some(mapping).filter(|mapping| mapping.is_writable && code.has(mapping)),
+        }
+    }
+}
+
+/// Where the last segment of a module ends, by the program headers at its first mapping.
+fn data_end(mappings: &[MappingPages], part: &Mapping, memory: &impl HeapMemory) -> Option<u64> {
+    const HEADER_BYTES: usize = 64;
+    const PROGRAM_HEADER_BYTES: usize = 56;
+    const MOST_HEADERS: usize = 128;
+    const LOAD: u32 = 1;
+    // The last of its mappings of offset 0 before this one: a file may be mapped twice.
+    let first = mappings.iter().map(|found| &found.mapping).filter(|mapping| {
+        mapping.inode == part.inode && mapping.name == part.name && mapping.start_avma <= part.start_avma
+    });
+    let first = first.rev().find(|mapping| mapping.file_off == 0)?;
+    let mut header = [0; HEADER_BYTES];
+    if memory.read(first.start_avma, &mut header) != HEADER_BYTES || header[..5] != *b"\x7fELF\x02" {
+        return None;
+    }
+    let half = |at: usize| usize::from(u16::from_le_bytes([header[at], header[at + 1]]));
+    let offset = word(&header, 32)?;
+    let is_position_independent = half(16) == 3;
+    let count = half(56).min(MOST_HEADERS);
+    let mut table = vec![0; count * PROGRAM_HEADER_BYTES];
+    if half(54) != PROGRAM_HEADER_BYTES
+        || memory.read(first.start_avma.checked_add(offset)?, &mut table) != table.len()
+    {
+        return None;
+    }
+    let headers = table.chunks_exact(PROGRAM_HEADER_BYTES);
+    let loads = headers.filter(|header| header[..4] == LOAD.to_le_bytes());
+    let ends = loads.filter_map(|header| word(header, 16)?.checked_add(word(header, 40)?));
+    let base_avma = if is_position_independent { first.start_avma } else { 0 };
+    let end_avma = base_avma.checked_add(ends.max()?)?;
+    end_avma.checked_next_multiple_of(PAGE_BYTES)
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|word| u64::from_le_bytes(*word))
+}
+
+/// Claims a whole mapping.
+pub(crate) fn whole(mapping: &Mapping, class: Class, part: impl Into<String>, told_by: ToldBy) -> Claim {
+    Claim { range_avma: range_of(mapping), class, part: part.into(), told_by }
+}

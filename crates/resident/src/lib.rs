@@ -1,0 +1,43 @@
+//! What the resident memory of a process is: every page has an owner, and the lines add up.
+//!
+//! You provide: the mappings as `smaps` tells them, the states of single pages, and memory to look
+//! into; each of them may be missing, and what cannot be told then is said.
+//!
+//! ```text
+//! smaps ----> mappings --+                            +--> pieces --> lines (sum: Rss, to the page)
+//! glibc_heap > regions --+--> claims: who owns which --+
+//! contents --> pools ... +    addresses               +--> what the resident set does not count
+//! ```
+//!
+//! It is not for: single blocks, who allocated them. It reads nothing itself.
+//!
+//! Invariants: no page has two owners; the sum over the lines is the sum over the mappings, whatever
+//! is claimed; what is only told by elimination says so.
+#![forbid(unsafe_code)]
+
+mod account;
+mod beside;
+mod claims;
+mod class;
+mod code_files;
+mod owners;
+mod python_pools;
+mod residency;
+mod subject;
+mod thread_stacks;
+
+pub use account::{Account, Line, Piece};
+pub use beside::Beside;
+pub use class::{Class, ToldBy};
+pub use owners::Runtime;
+pub use python_pools::PythonPools;
+pub use subject::{PageStates, Subject};
+
+/// Whether it is private memory without a file that the program may write.
+fn is_private_anonymous(mapping: &heapr_proc::Mapping) -> bool {
+    mapping.inode == 0
+        && !mapping.is_shared
+        && mapping.is_readable
+        && mapping.is_writable
+        && (mapping.name.is_empty() || mapping.name.starts_with("[anon:"))
+}

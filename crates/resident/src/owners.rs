@@ -1,0 +1,143 @@
+//! What runs in the process, and what of its memory has no name of its own.
+//!
+//! An owner is told by a file that is mapped. Its memory is told by where it lies and how; what is
+//! left over belongs to the owner that takes memory in no recognisable form, if there is one.
+
+use heapr_proc::Mapping;
+use heapr_proc::smaps::MappingPages;
+
+use crate::claims::Claims;
+use crate::class::{Class, ToldBy};
+use crate::code_files::whole;
+use crate::subject::{Subject, file_name};
+
+/// A runtime in the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runtime {
+    /// V8.
+    V8,
+    /// A JVM.
+    Jvm,
+    /// CPython.
+    Python,
+    /// Go.
+    Go,
+}
+
+/// Parts of the names of files by which a runtime is told.
+const FILES: &[(Runtime, &[&str])] = &[
+    (
+        Runtime::V8,
+        &["node", "nodejs", "libnode.so", "libv8.so", "chromium", "chrome", "electron", "deno", "workerd"],
+    ),
+    (Runtime::Jvm, &["libjvm.so"]),
+    (Runtime::Python, &["python", "python2", "python3", "libpython"]),
+];
+
+/// The runtimes of a process.
+pub(crate) fn runtimes(subject: &Subject) -> Vec<Runtime> {
+    let code = subject.mappings.iter().map(|found| &found.mapping);
+    let code: Vec<&str> = code
+        .filter(|mapping| mapping.is_executable && mapping.inode != 0)
+        .map(|mapping| file_name(&mapping.name))
+        .chain([file_name(&subject.executable)])
+        .collect();
+    let mut found: Vec<Runtime> = FILES
+        .iter()
+        .filter(|(_, names)| code.iter().any(|file| names.iter().any(|name| is_named(file, name))))
+        .map(|(runtime, _)| *runtime)
+        .collect();
+    if subject.mappings.iter().any(|found| is_go_heap(&found.mapping)) {
+        found.push(Runtime::Go);
+    }
+    found
+}
+
+/// `libnode.so.108`, `python3.11`: the name, and then nothing or a version.
+fn is_named(file: &str, name: &str) -> bool {
+    file.strip_prefix(name).is_some_and(|rest| {
+        rest.is_empty() || rest.starts_with(|letter: char| letter.is_ascii_digit() || "._-".contains(letter))
+    })
+}
+
+/// Go asks for its arenas at 0x00c0 << 32 and the 64 MiB behind, and names them where it can.
+fn is_go_heap(mapping: &Mapping) -> bool {
+    const ARENAS_AVMA: std::ops::Range<u64> = 0xc0_0000_0000..0xc8_0000_0000;
+    let is_in_place = ARENAS_AVMA.contains(&mapping.start_avma) && crate::is_private_anonymous(mapping);
+    mapping.name.starts_with("[anon: Go:") || is_in_place && mapping.start_avma.is_multiple_of(4 << 20)
+}
+
+/// Claims Go's arenas.
+pub(crate) fn claim_go(subject: &Subject, runtimes: &[Runtime], claims: &mut Claims) {
+    let mappings = subject.mappings.iter().map(|found| &found.mapping);
+    let arenas = mappings.filter(|mapping| runtimes.contains(&Runtime::Go) && is_go_heap(mapping));
+    let arenas = arenas.map(|mapping| whole(mapping, Class::GoHeap, "arenas", ToldBy::Place));
+    claims.add_many(arenas.collect::<Vec<_>>());
+}
+
+/// Claims what runtimes have that is told by its place.
+pub(crate) fn claim_by_place(subject: &Subject, runtimes: &[Runtime], claims: &mut Claims) {
+    let mut found = Vec::new();
+    for MappingPages { mapping, .. } in &subject.mappings {
+        if !claims.is_free(mapping) {
+            continue;
+        }
+        let is_anonymous = mapping.inode == 0 && !mapping.is_shared && mapping.name.is_empty();
+        let claim = if runtimes.contains(&Runtime::Jvm) && is_anonymous {
+            jvm_part(mapping)
+        } else if runtimes.contains(&Runtime::V8) && is_anonymous {
+            v8_part(mapping)
+        } else {
+            None
+        };
+        found.extend(claim.map(|(class, part)| whole(mapping, class, part, ToldBy::Place)));
+    }
+    claims.add_many(found);
+}
+
+/// With compressed pointers the object heap lies below 32 GiB, and the classes above it.
+fn jvm_part(mapping: &Mapping) -> Option<(Class, &'static str)> {
+    const HEAP_END_AVMA: u64 = 0x8_0000_0000;
+    const CLASSES_END_AVMA: u64 = 0x8_8000_0000;
+    match mapping.start_avma {
+        _ if mapping.is_executable => Some((Class::JvmOther, "compiled code")),
+        avma if avma < HEAP_END_AVMA => Some((Class::JvmHeap, "objects")),
+        avma if avma < CLASSES_END_AVMA => Some((Class::JvmOther, "classes")),
+        _ => None,
+    }
+}
+
+/// V8's pages begin at multiples of 256 KiB; nothing else of the process asks for such places.
+fn v8_part(mapping: &Mapping) -> Option<(Class, &'static str)> {
+    const V8_PAGE_BYTES: u64 = 256 << 10;
+    if mapping.is_executable {
+        return Some((Class::V8Heap, "compiled code"));
+    }
+    mapping.start_avma.is_multiple_of(V8_PAGE_BYTES).then_some((Class::V8Heap, "pages"))
+}
+
+/// Who owns anonymous memory that nothing else explains.
+pub(crate) fn owner_of_rest(subject: &Subject, runtimes: &[Runtime]) -> Option<(Class, String)> {
+    if let Some(allocator) = &subject.allocator {
+        return Some((Class::OtherAllocator, allocator.clone()));
+    }
+    let has = |runtime| runtimes.contains(&runtime);
+    if has(Runtime::Jvm) {
+        return Some((Class::JvmOther, "metaspace and tables".to_owned()));
+    }
+    if has(Runtime::Go) {
+        return Some((Class::GoRuntime, "tables".to_owned()));
+    }
+    has(Runtime::V8).then(|| (Class::V8Heap, "other".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_told_by_its_whole_name_and_a_version() {
+        assert!(is_named("libnode.so.108", "libnode.so") && is_named("python3.11", "python3"));
+        assert!(is_named("node", "node") && !is_named("nodelay", "node") && !is_named("xnode", "node"));
+    }
+}

@@ -1,0 +1,134 @@
+//! CPython's memory for small objects: pools, of one size of block each, by their headers.
+//!
+//! ```text
+//! pool, 16 KiB (before 3.10: 4 KiB):
+//!  0 u32 blocks in use   8 first free   16, 24 neighbours   32 u32 arena   36 u32 size class   40 u32 next offset
+//!  44 u32 last offset: pool - size of a block
+//! ```
+
+use heapr_glibc_heap::{HeapMemory, PAGE_BYTES};
+use heapr_proc::smaps::MappingPages;
+
+use crate::claims::{Claim, Claims, range_of};
+use crate::class::{Class, ToldBy};
+
+const HEADER_BYTES: u64 = 48;
+const ALIGNMENT_BYTES: u64 = 16;
+const MOST_CLASS: u32 = 64;
+
+/// What is in the pools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PythonPools {
+    /// Pools that were found.
+    pub pools: u64,
+    /// Bytes of blocks in use.
+    pub used_bytes: u64,
+    /// Bytes of pools.
+    pub pool_bytes: u64,
+}
+
+/// Claims what anonymous memory has pools in it; to be asked of Python's processes.
+pub(crate) fn claim(mappings: &[MappingPages], memory: &impl HeapMemory, claims: &mut Claims) -> PythonPools {
+    /// Newer first: a large pool's header is at a multiple of a small one's size, too.
+    const POOL_SIZES: [u64; 2] = [16 << 10, 4 << 10];
+    let mut all = PythonPools::default();
+    for pool_bytes in POOL_SIZES {
+        let mut found = Vec::new();
+        for one in
+            mappings.iter().filter(|one| crate::is_private_anonymous(&one.mapping) && one.pages.rss_bytes > 0)
+        {
+            for range_avma in claims.free(range_of(&one.mapping)) {
+                look(range_avma, pool_bytes, memory, &mut found, &mut all);
+            }
+        }
+        claims.add_many(found);
+        if all.pools > 0 {
+            break;
+        }
+    }
+    all
+}
+
+fn look(
+    range_avma: std::ops::Range<u64>,
+    pool_bytes: u64,
+    memory: &impl HeapMemory,
+    found: &mut Vec<Claim>,
+    all: &mut PythonPools,
+) {
+    /// The gaps of an arena that is not used up.
+    const ARENA_BYTES: u64 = 1 << 20;
+    let mut pool_avma = range_avma.start.next_multiple_of(pool_bytes);
+    let mut run: Option<(u64, u64)> = None;
+    let mut runs = Vec::new();
+    while pool_avma + pool_bytes <= range_avma.end {
+        let mut header = [0; HEADER_BYTES as usize];
+        if memory.read(pool_avma, &mut header) == header.len()
+            && let Some(used_bytes) = used_in_pool(&header, pool_avma, pool_bytes)
+        {
+            all.pools += 1;
+            all.pool_bytes += pool_bytes;
+            all.used_bytes += used_bytes;
+            match &mut run {
+                Some((_, end_avma)) if pool_avma - *end_avma < ARENA_BYTES => {
+                    *end_avma = pool_avma + pool_bytes
+                }
+                _ => runs.extend(run.replace((pool_avma, pool_avma + pool_bytes))),
+            }
+        }
+        pool_avma += pool_bytes;
+    }
+    runs.extend(run);
+    // What arenas begin and end with is less than a pool.
+    let is_near = |bytes: u64| bytes < pool_bytes + PAGE_BYTES;
+    found.extend(runs.into_iter().map(|(start_avma, end_avma)| {
+        let start_avma = if is_near(start_avma - range_avma.start) { range_avma.start } else { start_avma };
+        // An arena's pools are taken from its beginning on; what lies behind the last is its rest.
+        let rest_avma = end_avma.saturating_add(ARENA_BYTES).min(range_avma.end);
+        Claim {
+            range_avma: start_avma..rest_avma,
+            class: Class::PythonArenas,
+            part: "pools".to_owned(),
+            told_by: ToldBy::Contents,
+        }
+    }));
+}
+
+/// The bytes of blocks in use if it is the header of a pool.
+fn used_in_pool(header: &[u8; HEADER_BYTES as usize], pool_avma: u64, pool_bytes: u64) -> Option<u64> {
+    let half = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let word = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
+    let (used, class) = (u64::from(half(0)), half(36));
+    if class >= MOST_CLASS {
+        return None;
+    }
+    let block_bytes = (u64::from(class) + 1) * ALIGNMENT_BYTES;
+    let (next_offset, last_offset) = (u64::from(half(40)), u64::from(half(44)));
+    let first_free_avma = word(8);
+    let is_pool = last_offset == pool_bytes - block_bytes
+        && (HEADER_BYTES..=pool_bytes).contains(&next_offset)
+        && used <= (pool_bytes - HEADER_BYTES) / block_bytes
+        && (first_free_avma == 0 || (pool_avma..pool_avma + pool_bytes).contains(&first_free_avma));
+    is_pool.then_some(used * block_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(used: u32, class: u32, next: u32, last: u32) -> [u8; 48] {
+        let mut header = [0; 48];
+        for (at, value) in [(0, used), (36, class), (40, next), (44, last)] {
+            header[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        header
+    }
+
+    #[test]
+    fn a_pool_is_told_by_its_last_offset() {
+        assert_eq!(used_in_pool(&header(3, 1, 48 + 96, 16384 - 32), 0x10_0000, 16384), Some(96));
+        assert_eq!(used_in_pool(&header(3, 1, 48 + 96, 16384 - 48), 0x10_0000, 16384), None);
+        assert_eq!(used_in_pool(&header(600, 1, 48, 16384 - 32), 0x10_0000, 16384), None);
+        assert_eq!(used_in_pool(&[0; 48], 0x10_0000, 16384), None);
+    }
+}

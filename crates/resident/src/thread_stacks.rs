@@ -1,0 +1,68 @@
+//! The stacks of threads: where a thread's stack pointer is, or its block of thread-local data.
+//!
+//! ```text
+//! | guard ---p | ... stack ... | thread-local data | thread block: its own address at 0 and 16 |
+//! ```
+
+use heapr_glibc_heap::HeapMemory;
+use heapr_proc::Mapping;
+use heapr_proc::smaps::MappingPages;
+
+use crate::claims::Claims;
+use crate::class::{Class, ToldBy};
+use crate::code_files::whole;
+use crate::subject::Subject;
+
+/// The loader's mapping for the first thread's local data is small.
+const FIRST_BLOCK_BYTES: u64 = 256 << 10;
+
+pub(crate) fn claim(subject: &Subject, memory: &impl HeapMemory, claims: &mut Claims) {
+    let mut found = Vec::new();
+    let mut below: Option<&Mapping> = None;
+    for MappingPages { mapping, pages } in &subject.mappings {
+        let guard = below.filter(|below| below.end_avma == mapping.start_avma && is_guard(below));
+        below = Some(mapping);
+        if !is_candidate(mapping) || !claims.is_free(mapping) {
+            continue;
+        }
+        let is_in_use = subject.stack_pointers.iter().any(|pointer| mapping.contains(*pointer));
+        if is_in_use {
+            found.push(whole(mapping, Class::ThreadStacks, "threads", ToldBy::Place));
+        } else if pages.rss_bytes > 0
+            && (guard.is_some() || mapping.bytes() <= FIRST_BLOCK_BYTES)
+            && has_thread_block(mapping, memory)
+        {
+            // The first thread's block lies apart from its stack.
+            let part = if guard.is_some() { "threads" } else { "first thread's local data" };
+            found.push(whole(mapping, Class::ThreadStacks, part, ToldBy::Contents));
+        }
+    }
+    claims.add_many(found);
+}
+
+fn is_candidate(mapping: &Mapping) -> bool {
+    mapping.inode == 0
+        && mapping.is_readable
+        && mapping.is_writable
+        && !mapping.is_shared
+        && (mapping.name.is_empty() || mapping.name.starts_with("[anon:"))
+}
+
+fn is_guard(mapping: &Mapping) -> bool {
+    mapping.inode == 0 && !mapping.is_readable && !mapping.is_writable
+}
+
+/// Whether the upper end of a mapping holds a thread's block: two words that are its own address.
+fn has_thread_block(mapping: &Mapping, memory: &impl HeapMemory) -> bool {
+    /// Thread-local data lies below it, and what is above is less.
+    const LOOK_BYTES: u64 = 16 << 10;
+    const SELF_OFFSET: usize = 16;
+    let start_avma = mapping.start_avma.max(mapping.end_avma.saturating_sub(LOOK_BYTES));
+    let mut bytes = vec![0; (mapping.end_avma - start_avma) as usize];
+    let read = memory.read(start_avma, &mut bytes);
+    let words = bytes[..read].as_chunks::<8>().0;
+    (0..words.len().saturating_sub(SELF_OFFSET / 8)).any(|at| {
+        let own_avma = (start_avma + at as u64 * 8).to_le_bytes();
+        words[at] == own_avma && words[at + SELF_OFFSET / 8] == own_avma
+    })
+}
