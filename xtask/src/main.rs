@@ -5,6 +5,7 @@ mod bench;
 mod check_agent;
 mod check_deps;
 mod comment_width;
+mod dist;
 mod header;
 mod module_circles;
 mod packages;
@@ -23,6 +24,10 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   check-deps             dependency directions between the crates, where unsafe and printing may be,
                          comments that are too wide
   check-agent [FILE]     what the built agent exports and imports; no panic is linked into it
+  check-licences         whether the licences of all that heapr is made of are allowed
+  dist [--binary FILE] [--only tar,deb,rpm,wheel,npm] [--check]
+                         every package, from one build for glibc 2.28 or from a program that is there;
+                         --check installs and uses each: Debian 11 to 13 (as root), a venv, an npm project
   header [--check]       crates/capi/heapr.h from the C API; or whether it is right
   packages               the system packages that build, tests and benchmarks need, one a line
   test [FILTER]          installs what the tests need (apt-get, only what is missing) and runs all of them
@@ -53,6 +58,8 @@ fn main() -> ExitCode {
         ["check-deps"] => check_deps::run(),
         ["check-agent"] => check_agent::run(None),
         ["check-agent", file] => check_agent::run(Some(file)),
+        ["check-licences"] => dist::check_licences(),
+        ["dist", ref rest @ ..] => dist::run(rest),
         ["header"] => header::run(false),
         ["header", "--check"] => header::run(true),
         ["soak", "attach", ref rest @ ..] => soak_attach::run(rest),

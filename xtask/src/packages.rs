@@ -30,6 +30,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("nodejs", "node"),
     ("npm", "npm"),
     ("python3", "python3"),
+    ("python3-venv", "/usr/share/doc/python3-venv"),
     ("redis-server", "redis-server"),
     ("redis-tools", "redis-benchmark"),
     ("sqlite3", "sqlite3"),

@@ -1,0 +1,182 @@
+"""A recording of this process while a block of code runs.
+
+The session attaches, so every thread's calls are seen. Begin and end are marked by a block of an
+odd size each, allocated by the recorded thread itself: the order of times in a trace is the order of calls,
+so nothing before or after them is counted.
+"""
+
+import contextlib
+import ctypes
+import os
+import random
+import shutil
+import tempfile
+import threading
+from typing import List, NamedTuple, Optional
+
+from .own_process import may_be_traced
+from .program import HeaprError, ask, ask_json
+from .small_objects import from_malloc
+
+# Stacks that are asked for where nobody says how many.
+_TOP = 10
+# Sort key, and the columns of bytes and blocks.
+_SORTS = {
+    "peak": ("peak", "peak_bytes", "peak_count"),
+    "leaked": ("so", "outstanding_bytes", "outstanding_count"),
+}
+_numbers = iter(range(1, 1 << 62))
+
+
+class Frame(NamedTuple):
+    """One call of a stack."""
+
+    function: str
+    module: str
+    file: str
+    line: int
+
+    def __str__(self):
+        place = f"{self.file}:{self.line}" if self.file else os.path.basename(self.module)
+        return f"{self.function or '???'} ({place})"
+
+
+class Allocation(NamedTuple):
+    """What one stack has allocated; frames innermost first."""
+
+    size_bytes: int
+    block_count: int
+    frames: List[Frame]
+
+
+class Tracker:
+    """Records this process from ``__enter__`` to ``__exit__``.
+
+    :param file_name: where the trace is kept; without it a temporary file that goes with the tracker.
+    :param small_objects: False leaves Python's small objects in its arenas of 1 MiB, as they are without heapr.
+    """
+
+    _active = threading.Lock()
+
+    def __init__(self, file_name: Optional[str] = None, *, small_objects: bool = True):
+        self._folder = None
+        if file_name is None:
+            self._folder = tempfile.mkdtemp(prefix="heapr-")
+            file_name = os.path.join(self._folder, "tracker.heapr")
+        self.file_name = os.path.abspath(file_name)
+        self._small_objects = small_objects
+        self._open = None
+        self._range = None
+        self._answers = {}
+        self.thread_id = None
+
+    def __enter__(self):
+        if not Tracker._active.acquire(blocking=False):
+            raise HeaprError("this process is being recorded by another heapr.Tracker: they cannot be nested")
+        try:
+            with contextlib.ExitStack() as stack:
+                stack.callback(Tracker._active.release)
+                self._name = f"python-{os.getpid()}-{next(_numbers)}"
+                self._malloc = ctypes.CDLL(None)
+                self._malloc.malloc.restype = ctypes.c_void_p
+                self._malloc.malloc.argtypes = [ctypes.c_size_t]
+                self._malloc.free.argtypes = [ctypes.c_void_p]
+                self._marks = random.sample(range(1 << 20, 1 << 22), 2)
+                self.thread_id = threading.get_native_id()
+                stack.enter_context(may_be_traced())
+                ask("start", self._name, "--pid", str(os.getpid()), "--mmap", "--no-follow", "-o", self.file_name)
+                stack.callback(self._stop)
+                if self._small_objects:
+                    stack.enter_context(from_malloc())
+                self._open = stack.pop_all()
+        except HeaprError:
+            self.close()
+            raise
+        self._mark(0)
+        return self
+
+    def __exit__(self, *_):
+        self._mark(1)
+        self._open.close()
+        self._open = None
+
+    def _mark(self, which):
+        self._malloc.free(self._malloc.malloc(self._marks[which]))
+
+    def _stop(self):
+        ask("stop", self._name)
+
+    def _question(self):
+        """The options that choose what was allocated inside."""
+        if self._range is None:
+            times = []
+            for size_bytes in self._marks:
+                options = ("--heap", "malloc", "--size", str(size_bytes), str(size_bytes + 1), "--totals")
+                totals = ask_json("report", self.file_name, *options)["totals"]
+                if totals["alloc_count"] != 1:
+                    raise HeaprError(f"{self.file_name}: begin or end of what was recorded is not in the trace")
+                times.append(totals["peak_time_ns"])
+            self._range = ("--range", f"{times[0] + 1}ns", f"{times[1]}ns")
+        return self._range
+
+    def _answer(self, what="peak", top=_TOP, options=()):
+        """Totals and stacks as ``heapr report`` has them, of what was allocated inside; asked once."""
+        key = (what, top, tuple(options))
+        if key not in self._answers:
+            words = [*self._question(), *options, "--stacks", _SORTS[what][0]]
+            if top is not None:
+                words += ["--top", str(top)]
+            answer = ask_json("report", self.file_name, *words)
+            if answer["totals"]["lost_events"]:
+                raise HeaprError(f"{self.file_name}: {answer['totals']['lost_events']} events were lost")
+            self._answers[key] = answer
+        return self._answers[key]
+
+    def totals(self, *options):
+        """The amounts of what was allocated inside and is chosen by options of ``heapr report``."""
+        return self._answer(options=options)["totals"]
+
+    @property
+    def peak_bytes(self):
+        """The most that was live at once of what was allocated inside."""
+        return self.totals()["peak_bytes"]
+
+    @property
+    def leaked_bytes(self):
+        """What was allocated inside and not freed inside."""
+        return self.totals()["outstanding_bytes"]
+
+    @property
+    def allocation_count(self):
+        """Calls that allocated."""
+        return self.totals()["alloc_count"]
+
+    def allocations(self, what="peak", top=_TOP, options=()):
+        """The stacks that held most: at the ``"peak"`` or, of what was never freed, ``"leaked"``.
+
+        ``top=None`` gives all of them.
+        """
+        _, size, count = _SORTS[what]
+        found = []
+        for group in self._answer(what, top, options)["groups"]:
+            frames = [
+                Frame(
+                    frame.get("symbol") or "",
+                    frame.get("module") or "",
+                    frame.get("file") or "",
+                    frame.get("line") or 0,
+                )
+                for frame in group["frames"]
+            ]
+            if group[size]:
+                found.append(Allocation(group[size], group.get(count, 0), frames))
+        return found
+
+    def close(self):
+        """Removes the temporary file, if it is one."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def __del__(self):
+        self.close()

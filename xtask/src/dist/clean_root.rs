@@ -1,0 +1,47 @@
+//! Clean systems to install packages in: Debian's releases by `debootstrap`, made once, copied for
+//! each use. Needs root.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A system that is thrown away.
+#[derive(Debug)]
+pub(crate) struct CleanRoot {
+    folder: tempfile::TempDir,
+}
+
+/// Debian 11, 12 and 13.
+pub(crate) const RELEASES: &[&str] = &["bullseye", "bookworm", "trixie"];
+
+const MIRROR: &str = "http://deb.debian.org/debian";
+
+impl CleanRoot {
+    /// A copy of a release as it is installed; `HEAPR_CLEAN_ROOTS` names a folder that has them.
+    pub(crate) fn of(release: &str) -> anyhow::Result<Self> {
+        let roots = std::env::var_os("HEAPR_CLEAN_ROOTS").map(PathBuf::from);
+        let roots = roots.unwrap_or_else(|| crate::root().join("target/dist/roots"));
+        let made = roots.join(release);
+        if !made.join("bin/sh").exists() {
+            std::fs::create_dir_all(&roots)?;
+            let mut make = Command::new("debootstrap");
+            crate::run(make.args(["--variant=minbase", release]).arg(&made).arg(MIRROR))?;
+        }
+        let folder = tempfile::tempdir_in(&roots)?;
+        crate::run(Command::new("cp").args(["-a", "--reflink=auto"]).arg(made.join(".")).arg(folder.path()))?;
+        Ok(Self { folder })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs a script in it, with processes and a `/proc` of its own; what it prints.
+    pub(crate) fn run(&self, script: &str) -> anyhow::Result<String> {
+        let outer = r#"mount -t proc proc "$1/proc" && exec chroot "$1" /usr/bin/env -i HOME=/root \
+            PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C sh -ec "$2" 2>&1"#;
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", outer, "sh"]);
+        crate::output_of(command.arg(self.path()).arg(script).stdin(std::process::Stdio::null()))
+    }
+}

@@ -1,0 +1,32 @@
+//! The npm package: the program and the helpers for tests of Node programs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use super::payload::{Payload, copy, copy_folder, write};
+use super::system_packages::fresh;
+
+/// Makes it.
+pub(crate) fn make(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
+    let package = fresh(folder, "npm")?;
+    copy_folder(&crate::root().join("node"), &package)?;
+    let _ = fs::remove_dir_all(package.join("test"));
+    fs::create_dir_all(package.join("bin"))?;
+    copy(&payload.program(), &package.join("bin/heapr"))?;
+    for name in ["LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-LICENCES.txt"] {
+        copy(&payload.documents().join(name), &package.join(name))?;
+    }
+    let manifest = package.join("package.json");
+    let mut about: Value =
+        serde_json::from_str(&fs::read_to_string(&manifest).context("node/package.json")?)?;
+    about["version"] = payload.version.into();
+    write(&manifest, format!("{about:#}\n").as_bytes())?;
+    let mut pack = Command::new("npm");
+    pack.args(["pack", "--silent", "--pack-destination"]).arg(folder).current_dir(&package);
+    let name = crate::output_of(&mut pack)?;
+    Ok(folder.join(name.trim()))
+}

@@ -1,0 +1,131 @@
+//! What all packages hold, gathered once into a folder that looks like `/usr`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+use super::elf_needs::ElfNeeds;
+use super::{licences, sbom};
+
+/// Most bytes of a release's program without debug information.
+const BINARY_BYTES_MAX: u64 = 20 << 20;
+
+/// Lists that users extend: where they stand here, and their names in packages.
+const LISTS: &[(&str, &str)] =
+    &[("docs/cull-list.txt", "cull-list.txt"), ("crates/query/src/library_frames.txt", "library-frames.txt")];
+
+/// The files of a package.
+#[derive(Debug)]
+pub(crate) struct Payload {
+    /// A folder with `bin`, `share`, as below `/usr`.
+    pub(crate) usr: PathBuf,
+    /// The program's debug information.
+    pub(crate) debug: PathBuf,
+    pub(crate) version: &'static str,
+    pub(crate) needs: ElfNeeds,
+}
+
+impl Payload {
+    /// Gathers them below `folder`.
+    pub(crate) fn gather(binary: &Path, folder: &Path, is_release: bool) -> anyhow::Result<Self> {
+        let stage = folder.join("stage");
+        if stage.exists() {
+            fs::remove_dir_all(&stage).with_context(|| stage.display().to_string())?;
+        }
+        let usr = stage.join("usr");
+        let made = |path: &str| -> anyhow::Result<PathBuf> {
+            let path = usr.join(path);
+            fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
+            Ok(path)
+        };
+        let bin = made("bin")?;
+        let program = bin.join("heapr");
+        let debug = stage.join("heapr.debug");
+        crate::run(Command::new("objcopy").arg("--only-keep-debug").arg(binary).arg(&debug))?;
+        strip(binary, &program)?;
+        crate::run(
+            Command::new("objcopy").current_dir(&stage).arg("--add-gnu-debuglink=heapr.debug").arg(&program),
+        )?;
+        let cargo_heapr = binary.with_file_name("cargo-heapr");
+        if cargo_heapr.exists() {
+            strip(&cargo_heapr, &bin.join("cargo-heapr"))?;
+        }
+        let bytes = program.metadata()?.len();
+        let needs = ElfNeeds::of(&program)?;
+        let (major, minor) = needs.glibc;
+        println!(
+            "dist: the program has {:.1} MiB and needs glibc {major}.{minor}",
+            bytes as f64 / f64::from(1 << 20)
+        );
+        if is_release && bytes > BINARY_BYTES_MAX {
+            bail!("the stripped program has {bytes} bytes: at most {BINARY_BYTES_MAX} may be");
+        }
+        let manual = made("share/man/man1")?;
+        crate::run(Command::new(&program).args(["man", "-f", "--into"]).arg(&manual))?;
+        let pages =
+            fs::read_dir(&manual)?.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<Vec<_>>>()?;
+        crate::run(Command::new("gzip").args(["-9", "--no-name", "--force"]).args(pages))?;
+        for (shell, path, name) in [
+            ("bash", "share/bash-completion/completions", "heapr"),
+            ("zsh", "share/zsh/vendor-completions", "_heapr"),
+            ("fish", "share/fish/vendor_completions.d", "heapr.fish"),
+        ] {
+            let text = crate::output_of(Command::new(&program).args(["completions", shell]))?;
+            write(&made(path)?.join(name), text.as_bytes())?;
+        }
+        let lists = made("share/heapr")?;
+        for (from, name) in LISTS {
+            copy(&crate::root().join(from), &lists.join(name))?;
+        }
+        let documents = made("share/doc/heapr")?;
+        for name in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+            copy(&crate::root().join(name), &documents.join(name))?;
+        }
+        copy_folder(&crate::root().join("docs/book"), &documents.join("book"))?;
+        write(&documents.join("THIRD-PARTY-LICENCES.txt"), licences::texts()?.as_bytes())?;
+        write(&documents.join("heapr.cdx.json"), sbom::cyclone_dx()?.as_bytes())?;
+        Ok(Self { usr, debug, version: env!("CARGO_PKG_VERSION"), needs })
+    }
+
+    /// Where documents are.
+    pub(crate) fn documents(&self) -> PathBuf {
+        self.usr.join("share/doc/heapr")
+    }
+
+    /// The program.
+    pub(crate) fn program(&self) -> PathBuf {
+        self.usr.join("bin/heapr")
+    }
+}
+
+fn strip(from: &Path, to: &Path) -> anyhow::Result<()> {
+    crate::run(Command::new("strip").arg("--strip-all").arg("-o").arg(to).arg(from))
+}
+
+/// Writes a file that everybody may read.
+pub(crate) fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    fs::write(path, content).with_context(|| path.display().to_string())
+}
+
+/// Copies a file.
+pub(crate) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::copy(from, to).with_context(|| format!("{} -> {}", from.display(), to.display()))?;
+    Ok(())
+}
+
+/// Copies the files of a folder and of those in it.
+pub(crate) fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to).with_context(|| to.display().to_string())?;
+    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            copy(&entry.path(), &target)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! Tarball, `.deb` and `.rpm`: the payload below a prefix.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context as _;
+
+use super::payload::{Payload, copy_folder, write};
+
+const DESCRIPTION: &str = "records, snapshots and explains the heaps of running programs";
+
+/// The payload in a folder of its own; the debug information in a second tarball beside it.
+pub(crate) fn tarball(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
+    let name = format!("heapr-{}-x86_64-linux", payload.version);
+    let debug = folder.join(format!("{name}-debug.tar.gz"));
+    tar(&debug, payload.debug.parent().context("a folder")?, "heapr.debug", &format!("s,^,{name}/bin/,"))?;
+    let file = folder.join(format!("{name}.tar.gz"));
+    tar(&file, &payload.usr, ".", &format!("s,^\\.,{name},"))?;
+    Ok(file)
+}
+
+/// Packs what is in a folder, with other names, of nobody in particular and of no time.
+fn tar(file: &Path, folder: &Path, what: &str, names: &str) -> anyhow::Result<()> {
+    crate::run(
+        Command::new("tar")
+            .args(["--create", "--owner=0", "--group=0", "--numeric-owner", "--sort=name", "--mtime=@0"])
+            .args(["--use-compress-program=gzip -9n", "--transform", names, "--file"])
+            .arg(file)
+            .arg("-C")
+            .arg(folder)
+            .arg(what),
+    )
+}
+
+/// Debian's package.
+pub(crate) fn deb(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
+    let root = fresh(folder, "deb")?;
+    copy_folder(&payload.usr, &root.join("usr"))?;
+    fs::create_dir_all(root.join("DEBIAN"))?;
+    let (major, minor) = payload.needs.glibc;
+    let has_gcc = payload.needs.libraries.iter().any(|name| name == "libgcc_s.so.1");
+    let gcc = if has_gcc { ", libgcc-s1" } else { "" };
+    let control = format!(
+        "Package: heapr\nVersion: {}\nArchitecture: amd64\nMaintainer: heapr's authors <heapr@example.invalid>\n\
+         Section: devel\nPriority: optional\nDepends: libc6 (>= {major}.{minor}){gcc}\nDescription: {DESCRIPTION}\n \
+         Every allocation of a program with its whole stack, live snapshots of\n native and JavaScript heaps, \
+         and what stands out in words. No rebuild.\n",
+        payload.version
+    );
+    write(&root.join("DEBIAN/control"), control.as_bytes())?;
+    let file = folder.join(format!("heapr_{}_amd64.deb", payload.version));
+    let mut build = Command::new("dpkg-deb");
+    build.args(["--root-owner-group", "-Zgzip", "--build"]).arg(&root).arg(&file);
+    crate::output_of(&mut build)?;
+    Ok(file)
+}
+
+/// The package of Fedora, openSUSE and their kin.
+pub(crate) fn rpm(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
+    let top = fresh(folder, "rpm")?;
+    // What it requires of the C library rpmbuild reads from the program.
+    let spec = format!(
+        "Name: heapr\nVersion: {}\nRelease: 1\nSummary: {DESCRIPTION}\nLicense: MIT OR Apache-2.0\n\
+         %global _build_id_links none\n%global debug_package %{{nil}}\n%global __os_install_post %{{nil}}\n%description\n{DESCRIPTION}\n\
+         %install\ncp -a {}/. %{{buildroot}}/usr\n%files\n/usr/bin/*\n/usr/share/*\n",
+        payload.version,
+        payload.usr.display()
+    );
+    write(
+        &top.join("heapr.spec"),
+        spec.replace("%install\n", "%install\nmkdir -p %{buildroot}/usr\n").as_bytes(),
+    )?;
+    let mut build = Command::new("rpmbuild");
+    build.args(["-bb", "--quiet", "--define"]).arg(format!("_topdir {}", top.display()));
+    build.args(["--define", "_rpmfilename heapr.rpm", "--target", "x86_64"]).arg(top.join("heapr.spec"));
+    crate::output_of(&mut build)?;
+    let file = folder.join(format!("heapr-{}-1.x86_64.rpm", payload.version));
+    fs::rename(top.join("RPMS/heapr.rpm"), &file).context("rpmbuild has made no package")?;
+    Ok(file)
+}
+
+/// A folder that was not there before.
+pub(crate) fn fresh(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let path = folder.join("stage").join(name);
+    if path.exists() {
+        fs::remove_dir_all(&path)?;
+    }
+    fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
+    Ok(path)
+}
