@@ -32,7 +32,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("export", &["query", "trace", "table", "filters"]),
     ("findings", &["query", "trace", "ledger", "v8", "graph", "table"]),
     ("graph", &[]),
-    ("v8", &["graph"]),
+    ("v8", &["graph", "table"]),
     ("inspector", &["proc"]),
     (
         "server",

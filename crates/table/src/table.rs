@@ -41,6 +41,14 @@ impl Table {
         }
     }
 
+    /// A table of these rows.
+    #[must_use]
+    pub fn of(schema: &'static str, columns: &[Column], rows: impl IntoIterator<Item = Vec<Cell>>) -> Self {
+        let mut table = Self::new(schema, columns);
+        table.rows(usize::MAX, rows);
+        table
+    }
+
     /// Adds what is true of the whole.
     pub fn fact(&mut self, key: &'static str, value: impl Into<Value>) {
         self.facts.push((key, value.into()));
@@ -62,6 +70,31 @@ impl Table {
         let mut rows = rows.into_iter();
         rows.by_ref().take(top).for_each(|row| self.row(row));
         self.left_off += rows.count() as u64;
+    }
+
+    /// Cuts it after `top` rows; whether there were more.
+    pub fn truncate(&mut self, top: usize) -> bool {
+        let is_longer = self.rows.len() > top;
+        self.rows.truncate(top);
+        is_longer
+    }
+
+    /// Cuts texts of more characters than this.
+    pub fn cut_texts(&mut self, most: usize) {
+        for cell in self.rows.iter_mut().flatten() {
+            if let Cell::Text(text) = cell
+                && let Some((at, _)) = text.char_indices().nth(most)
+            {
+                text.truncate(at);
+                text.push('…');
+            }
+        }
+    }
+
+    /// Its rows alone, for JSON.
+    #[must_use]
+    pub fn rows_json(&self) -> impl Serialize + '_ {
+        Rows(self)
     }
 
     /// Says that this many rows more would follow.

@@ -22,6 +22,7 @@ mod shapes;
 mod storage;
 mod strings;
 mod suspects;
+mod tables;
 mod unreachable;
 
 pub use answers::{path_json, suspects_json};
@@ -43,6 +44,7 @@ pub use scripts::Place;
 pub use shapes::{Shape, shapes};
 pub use strings::{DuplicatedString, duplicated_strings};
 pub use suspects::{Collected, Confidence, Doubt, Suspect, Suspects, suspects};
+pub use tables::Listing;
 pub use unreachable::{Unreachable, unreachable};
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ mod summary;
 mod suspects;
 mod treemap;
 
+use heapr_v8::analysis::Listing;
+
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context};
 
@@ -31,15 +33,11 @@ pub(crate) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<A
         "treemap" => treemap::treemap(context, body),
         "series" => series::series(context, body),
         "suspects" => suspects::suspects(context, body),
-        "strings" => suspects::strings(context, body),
-        "collections" => listings::listing(context, "collections", body),
-        "shapes" => listings::listing(context, "shapes", body),
-        "fanout" => listings::listing(context, "fanout", body),
-        "detached" => listings::listing(context, "detached", body),
-        "unreachable" => listings::listing(context, "unreachable", body),
-        "closures" => listings::listing(context, "closures", body),
         "diff" => comparison::diff(context, body),
         "diff-objects" => comparison::diff_objects(context, body),
-        name => Err(Error::NotFound { what: "request", name: format!("snapshot/{name}") }),
+        name => match Listing::named(name) {
+            Some(listing) => listings::listing(context, name, listing, body),
+            None => Err(Error::NotFound { what: "request", name: format!("snapshot/{name}") }),
+        },
     }
 }

@@ -1,4 +1,4 @@
-//! What grows over snapshots, what is large in one, and which texts are there twice.
+//! What grows over snapshots, and what is large in one.
 
 use heapr_v8::analysis::{self, LargeOwner, Naming, path_json, suspects_json};
 use heapr_v8::devtools::Heap;
@@ -12,8 +12,6 @@ use crate::request::{Answer, Context, json as answer_json, read};
 
 /// Most suspects.
 const TOP_MAX: usize = 1_000;
-/// Most texts that are there twice.
-const STRINGS_MAX: usize = 10_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -64,34 +62,4 @@ fn owner_json(heap: &Heap, owner: &LargeOwner) -> Value {
         "place": owner.called.place.as_ref().map(ToString::to_string),
         "path": path_json(&owner.path, short),
     })
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StringsRequest {
-    file: usize,
-    #[serde(default = "crate::request::number::<100>")]
-    top: usize,
-}
-
-pub(super) fn strings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let request: StringsRequest = read(body)?;
-    let file = context.files.snapshot(request.file)?;
-    let heap = file.heap(context.cancel)?;
-    let top = request.top.min(STRINGS_MAX);
-    // One more tells whether there are more.
-    let found = analysis::duplicated_strings(&heap, top + 1);
-    let is_cut = found.len() > top;
-    let rows = found.into_iter().take(top).map(|found| {
-        json!({
-            "wasted_bytes": found.wasted_bytes, "total_bytes": found.total_bytes, "count": found.count,
-            "example_id": heap.snapshot().id(found.example), "text": short(&found.text), "is_cut": found.is_cut,
-        })
-    });
-    answer_json(&json!({
-        "schema": "heapr.view.snapshot.strings/1",
-        "command": file.command("strings", &[]),
-        "rows": rows.collect::<Vec<_>>(),
-        "is_cut": is_cut,
-    }))
 }

@@ -9,6 +9,8 @@ mod suspects_text;
 
 use std::process::ExitCode;
 
+use heapr_v8::analysis::Listing;
+
 pub(super) use suspects::run as suspects;
 
 /// Commands over one or more snapshot files.
@@ -33,12 +35,12 @@ pub(crate) enum AnalysisCommand {
 /// Runs the command.
 pub(crate) fn run(command: AnalysisCommand) -> anyhow::Result<ExitCode> {
     match command {
-        AnalysisCommand::Strings(arguments) => listings::strings(*arguments),
+        AnalysisCommand::Strings(arguments) => listings::print(*arguments, Listing::Strings),
         AnalysisCommand::Collections(arguments) => listings::collections(*arguments),
-        AnalysisCommand::Shapes(arguments) => listings::shapes(*arguments),
-        AnalysisCommand::Fanout(arguments) => listings::fanout(*arguments),
-        AnalysisCommand::Detached(arguments) => listings::detached(*arguments),
-        AnalysisCommand::Unreachable(arguments) => listings::unreachable(*arguments),
-        AnalysisCommand::Closures(arguments) => listings::closures(*arguments),
+        AnalysisCommand::Shapes(arguments) => listings::print(*arguments, Listing::Shapes),
+        AnalysisCommand::Fanout(arguments) => listings::print(*arguments, Listing::Fanout),
+        AnalysisCommand::Detached(arguments) => listings::print(*arguments, Listing::Detached),
+        AnalysisCommand::Unreachable(arguments) => listings::print(*arguments, Listing::Unreachable),
+        AnalysisCommand::Closures(arguments) => listings::print(*arguments, Listing::Closures),
     }
 }

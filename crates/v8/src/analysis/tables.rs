@@ -1,0 +1,209 @@
+//! What DevTools does not list, as tables: the same for the command line and the page.
+
+use heapr_table::{Column, Table, row};
+
+use super::{
+    CollectionOrder, Naming, collections, contexts_of_variables, detached, duplicated_strings, fanout,
+    path_from_root, shapes, unreachable,
+};
+use crate::devtools::Heap;
+
+/// One of the lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listing {
+    /// Texts that are there more than once.
+    Strings,
+    /// Maps, sets, arrays.
+    Collections(CollectionOrder),
+    /// Objects by class and fields.
+    Shapes,
+    /// Objects that refer to most others.
+    Fanout,
+    /// DOM trees that no document shows and something still holds.
+    Detached,
+    /// What no strong reference leads to, by class.
+    Unreachable,
+    /// Variables that functions keep alive.
+    Closures,
+}
+
+impl Listing {
+    /// The list by the name of its command.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "strings" => Self::Strings,
+            "collections" => Self::Collections(CollectionOrder::Largest),
+            "shapes" => Self::Shapes,
+            "fanout" => Self::Fanout,
+            "detached" => Self::Detached,
+            "unreachable" => Self::Unreachable,
+            "closures" => Self::Closures,
+            _ => return None,
+        })
+    }
+
+    /// Its first `top` rows.
+    #[must_use]
+    pub fn table(self, heap: &Heap, top: usize) -> Table {
+        match self {
+            Self::Strings => string_table(heap, top),
+            Self::Collections(order) => collection_table(heap, order, top),
+            Self::Shapes => shape_table(heap, top),
+            Self::Fanout => fanout_table(heap, top),
+            Self::Detached => detached_table(heap, top),
+            Self::Unreachable => unreachable_table(heap, top),
+            Self::Closures => closure_table(heap, top),
+        }
+    }
+}
+
+fn string_table(heap: &Heap, top: usize) -> Table {
+    let columns = [
+        Column::bytes("wasted_bytes", "Wasted"),
+        Column::bytes("total_bytes", "All"),
+        Column::count("count", "Copies"),
+        Column::id("example_id", "One is"),
+        Column::text("text", "Text"),
+    ];
+    let row = |found: super::DuplicatedString| {
+        row![
+            found.wasted_bytes,
+            found.total_bytes,
+            found.count,
+            heap.snapshot().id(found.example),
+            if found.is_cut { found.text + "…" } else { found.text },
+        ]
+    };
+    let found = duplicated_strings(heap, top);
+    Table::of("heapr.snapshot.strings/1", &columns, found.into_iter().map(row))
+}
+
+fn collection_table(heap: &Heap, order: CollectionOrder, top: usize) -> Table {
+    let naming = Naming::of(heap);
+    let columns = [
+        Column::count("reference_count", "Holds"),
+        Column::bytes("store_bytes", "Store"),
+        Column::percent("fill_percent", "Filled %"),
+        Column::bytes("retained_bytes", "Retained"),
+        Column::text("class", "Class"),
+        Column::id("id", "Id"),
+        Column::text("name", "Name"),
+    ];
+    let row = |found: super::Collection| {
+        row![
+            found.reference_count,
+            found.store_bytes,
+            found.fill_percent,
+            found.retained_bytes,
+            naming.own_name(found.node),
+            heap.snapshot().id(found.node),
+            naming.call(found.node).text,
+        ]
+    };
+    let found = collections(heap, order, top);
+    Table::of("heapr.snapshot.collections/1", &columns, found.into_iter().map(row))
+}
+
+fn shape_table(heap: &Heap, top: usize) -> Table {
+    let columns = [
+        Column::bytes("self_bytes", "Own"),
+        Column::bytes("retained_bytes", "Retained"),
+        Column::count("count", "Objects"),
+        Column::id("example_id", "One is"),
+        Column::text("shape", "Class and fields"),
+    ];
+    let row = |found: super::Shape| {
+        row![
+            found.self_bytes,
+            found.retained_bytes,
+            found.count,
+            heap.snapshot().id(found.example),
+            format!("{} {{{}}}", found.class, found.fields.join(", ")),
+        ]
+    };
+    Table::of("heapr.snapshot.shapes/1", &columns, shapes(heap, top).into_iter().map(row))
+}
+
+fn fanout_table(heap: &Heap, top: usize) -> Table {
+    let naming = Naming::of(heap);
+    let columns = [
+        Column::count("reference_count", "References"),
+        Column::count("main_class_count", "Of them to"),
+        Column::text("main_class", "Class"),
+        Column::bytes("retained_bytes", "Retained"),
+        Column::id("id", "Id"),
+        Column::text("name", "Name"),
+    ];
+    let row = |found: super::Fanout| {
+        row![
+            found.reference_count,
+            found.main_class_count,
+            found.main_class,
+            found.retained_bytes,
+            heap.snapshot().id(found.node),
+            naming.call(found.node).text,
+        ]
+    };
+    Table::of("heapr.snapshot.fanout/1", &columns, fanout(heap, top).into_iter().map(row))
+}
+
+fn detached_table(heap: &Heap, top: usize) -> Table {
+    let naming = Naming::of(heap);
+    let columns = [
+        Column::bytes("retained_bytes", "Retained"),
+        Column::count("detached_count", "Nodes"),
+        Column::text("node", "Node"),
+        Column::id("id", "Id"),
+        Column::text("held_by", "Held by"),
+        Column::text("place", "Near"),
+    ];
+    let row = |found: super::Detached| {
+        let path = path_from_root(heap, &naming, found.node);
+        row![
+            found.retained_bytes,
+            found.detached_count,
+            heap.snapshot().name_text(found.node).into_owned(),
+            heap.snapshot().id(found.node),
+            naming.held_by(found.node),
+            path.into_iter().rev().find_map(|step| step.place).map(|place| place.to_string()),
+        ]
+    };
+    Table::of("heapr.snapshot.detached/1", &columns, detached(heap, top).into_iter().map(row))
+}
+
+fn unreachable_table(heap: &Heap, top: usize) -> Table {
+    let columns = [
+        Column::bytes("self_bytes", "Own"),
+        Column::count("count", "Objects"),
+        Column::id("example_id", "The largest is"),
+        Column::text("class", "Class"),
+    ];
+    let row = |found: super::Unreachable| {
+        row![found.self_bytes, found.count, heap.snapshot().id(found.example), found.class]
+    };
+    Table::of("heapr.snapshot.unreachable/1", &columns, unreachable(heap, top).into_iter().map(row))
+}
+
+fn closure_table(heap: &Heap, top: usize) -> Table {
+    let naming = Naming::of(heap);
+    let columns = [
+        Column::bytes("retained_bytes", "Retained"),
+        Column::count("function_count", "Functions"),
+        Column::id("id", "Id"),
+        Column::text("place", "First function at"),
+        Column::text("variables", "Variables, the largest first"),
+    ];
+    let row = |found: super::ContextOfVariables| {
+        let variables: Vec<String> = found.variables.into_iter().map(|variable| variable.name).collect();
+        row![
+            found.retained_bytes,
+            found.function_count,
+            heap.snapshot().id(found.node),
+            found.place.map(|place| place.to_string()),
+            variables.join(", "),
+        ]
+    };
+    let found = contexts_of_variables(heap, &naming, top);
+    Table::of("heapr.snapshot.closures/1", &columns, found.into_iter().map(row))
+}
