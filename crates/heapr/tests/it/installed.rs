@@ -77,3 +77,21 @@ fn the_version_says_what_is_built_in() {
     }
     assert_eq!(heapr(&["-V"], scratch.path()).stdout.lines().count(), 1);
 }
+
+#[test]
+fn helpers_for_tests_of_node_programs_find_what_grows() {
+    if Command::new("node").arg("--version").output().is_err() {
+        heapr_testkit::not_run("there is no node");
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../../node");
+    std::fs::create_dir(scratch.path().join("node_modules")).unwrap();
+    std::os::unix::fs::symlink(package, scratch.path().join("node_modules/heapr")).unwrap();
+    let test = scratch.path().join("growth.test.js");
+    std::fs::copy(format!("{package}/test/growth.test.js"), &test).unwrap();
+    let mut node = Command::new("node");
+    node.arg("--test").arg(&test).env("HEAPR", HEAPR).current_dir(scratch.path());
+    let outcome = bounded_run::run(node, scratch.path(), Duration::from_secs(180));
+    assert_eq!(outcome.status, 0, "{}{}", outcome.stdout, outcome.stderr);
+}
