@@ -19,6 +19,9 @@ fuzz_target!(|bytes: &[u8]| {
     }
     for snapshot in trace.snapshots() {
         let _ = trace.for_each_snapshot_block(snapshot, |_| {});
+        for process in trace.graph_processes(snapshot) {
+            let _ = trace.heap_graph(snapshot, process);
+        }
     }
     let mut events = trace.events(0, u64::MAX);
     while let Ok(Some(_)) = events.next_batch() {}

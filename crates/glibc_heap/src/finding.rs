@@ -99,6 +99,21 @@ pub enum BrokenEntry {
     TooLong(u64),
 }
 
+impl Finding {
+    /// The part of the heap of which nothing is known because of it.
+    pub(super) fn unknown_range(&self) -> Option<(u64, u64)> {
+        match *self {
+            Self::CorruptSize { chunk_avma, resumed_avma, end_avma, .. } => {
+                Some((chunk_avma, resumed_avma.unwrap_or(end_avma)))
+            }
+            Self::ForeignBrk { start_avma, end_avma } | Self::Unreadable { start_avma, end_avma } => {
+                Some((start_avma, end_avma))
+            }
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

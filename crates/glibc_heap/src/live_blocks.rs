@@ -56,6 +56,8 @@ pub struct Rundown {
     pub(super) mapped_overhead_bytes: u64,
     pub(super) arena_count: u32,
     pub(super) findings: Vec<Finding>,
+    /// Heaps of arenas, their unused ends, and the arenas' own records.
+    pub(super) own: Vec<(u64, u64)>,
 }
 
 impl Rundown {
@@ -82,6 +84,23 @@ impl Rundown {
             arena: 0,
             kind: BlockKind::Mapped,
         }))
+    }
+
+    /// All memory that is the allocator's: blocks, free chunks, its own records. By address; what of
+    /// it could not be made out is left out.
+    pub fn memory(&self) -> Vec<(u64, u64)> {
+        let whole_segment = |segment: &Segment| {
+            let bytes: u64 = segment.chunks().map(|chunk| chunk.size_bytes).sum();
+            (segment.start_avma, segment.start_avma + bytes)
+        };
+        let mapped = self.mapped.iter().map(|block| {
+            let start_avma = block.chunk_avma.saturating_sub(block.lead_bytes);
+            (start_avma, block.chunk_avma.saturating_add(block.size_bytes))
+        });
+        let segments = self.segments.iter().map(whole_segment);
+        let unknown: Vec<(u64, u64)> = self.findings.iter().filter_map(Finding::unknown_range).collect();
+        let all = self.own.iter().copied().chain(segments).chain(mapped);
+        without(joined(all.collect()), &joined(unknown))
     }
 
     /// Sums over all of it.
@@ -123,6 +142,36 @@ impl Rundown {
         let first = self.cached.partition_point(|chunk| *chunk < start_avma);
         self.cached[first..].iter().peekable()
     }
+}
+
+/// Ranges by address, those that touch made one.
+fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    ranges.sort_unstable();
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for (start_avma, end_avma) in ranges {
+        match joined.last_mut() {
+            Some(last) if start_avma <= last.1 => last.1 = last.1.max(end_avma),
+            _ => joined.push((start_avma, end_avma)),
+        }
+    }
+    joined
+}
+
+/// What is left of ranges without others, both by address.
+fn without(ranges: Vec<(u64, u64)>, others: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut left = Vec::new();
+    for (mut start_avma, end_avma) in ranges {
+        for &(other_avma, other_end_avma) in others {
+            if other_end_avma <= start_avma || other_avma >= end_avma {
+                continue;
+            }
+            left.push((start_avma, other_avma.max(start_avma)));
+            start_avma = other_end_avma.min(end_avma);
+        }
+        left.push((start_avma, end_avma));
+    }
+    left.retain(|&(start_avma, end_avma)| start_avma < end_avma);
+    left
 }
 
 /// Whether `chunk_avma` is in the sorted list; chunks are asked for in order.

@@ -86,7 +86,12 @@ pub fn read<'s>(
     walk.anonymous_memory();
     walk.lists();
     let Walk { walk: PieceWalk { found, .. }, cached, arenas, scan, mut pieces, .. } = walk;
-    let Found { segments, caches, findings, .. } = found;
+    let Found { segments, caches, findings, taken } = found;
+    let mut own = taken;
+    for arena in &arenas {
+        own.push((arena.address_avma, arena.address_avma + plan.layout.state.bytes as u64));
+        own.push((arena.top_avma, arena.top_avma.saturating_add(arena.top_bytes)));
+    }
     pieces.append(once.into_pieces());
     let threads = caches.thread_words(memory, thread_pointers);
     let mut rundown = Rundown {
@@ -97,6 +102,7 @@ pub fn read<'s>(
         mapped_overhead_bytes: plan.layout.mapped_overhead_bytes(),
         arena_count: arenas.len() as u32,
         findings,
+        own,
     };
     if slabs.were_enough() {
         let memory = Known::new(&Nothing, pieces);

@@ -8,6 +8,7 @@
 //! * [`Dominators`], [`DominatorTree`], [`retained_bytes`]: what would be freed with a node.
 //! * [`distances`], [`reachable`]: breadth-first walks with filters.
 //! * [`PathSearch`]: the shortest ways from a node up to a root.
+//! * [`Components`]: groups of nodes that lead to each other.
 //! * [`compare_sorted`]: two populations by key.
 //!
 //! All walks are iterative; the depth of a graph is bounded by its nodes only. Node and edge
@@ -16,6 +17,7 @@
 
 mod breadth_first;
 mod compare;
+mod components;
 mod dominator_tree;
 mod dominators;
 mod error;
@@ -26,6 +28,7 @@ mod retainers;
 
 pub use breadth_first::{UNREACHED, distances, reachable};
 pub use compare::{Compared, compare_sorted};
+pub use components::Components;
 pub use dominator_tree::DominatorTree;
 pub use dominators::Dominators;
 pub use error::GraphError;

@@ -46,7 +46,7 @@ const TRIES_MIN: u32 = 40;
 const PAUSE_BETWEEN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(80));
 
 /// The record of an attach in the target; `None` if there is none.
-fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Record>> {
+pub(crate) fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Record>> {
     let modules = Modules::read(pid, memory)?;
     let provider = modules.list.iter().filter(|module| module.symbol(memory, INJECTION_SYMBOL).is_none());
     for module in provider {

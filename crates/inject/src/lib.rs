@@ -18,6 +18,7 @@ mod exec_argument;
 mod exec_stop;
 mod exec_watch;
 mod gate;
+mod hold;
 mod image;
 mod install;
 mod loaded_agent;
@@ -39,6 +40,7 @@ mod stopped_process;
 mod target;
 mod thread_place;
 mod urgency;
+mod written_pages;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
@@ -49,6 +51,7 @@ pub use error::{Error, Result};
 pub use exec_argument::{ExecArgument, exec_argument};
 pub use exec_stop::{HeldExec, Preparation};
 pub use exec_watch::{ExecWatch, Started};
+pub use hold::{HeldProcess, HeldThread, HoldReport, hold};
 pub use memory::{ProcessMemory, TargetMemory, Unreachable};
 pub use program_start::{
     file_bytes_max, has_small_stack, leave_given_limits, start_as_given, with_given_limits,

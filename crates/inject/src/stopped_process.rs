@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use heapr_glibc_heap::{Error, HeapMemory, PAGE_BYTES};
+use crate::written_pages::written_parts;
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
 
@@ -19,6 +20,12 @@ impl StoppedProcess {
     pub fn of(pid: u32) -> Self {
         let pid = heapr_proc::telling_thread(pid);
         Self { pid, page_map: std::fs::File::open(format!("/proc/{pid}/pagemap")).ok() }
+    }
+
+    /// The parts of a private mapping that may hold what the process has written; `None` where that
+    /// is not known.
+    pub fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
+        written_parts(self.page_map.as_ref()?, start_avma, end_avma)
     }
 }
 

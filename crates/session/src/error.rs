@@ -38,6 +38,20 @@ pub enum Error {
         /// How many.
         waiting: usize,
     },
+    /// The graph of a process could not be taken.
+    #[error("no graph of process {pid}: {reason}")]
+    NoGraph {
+        /// Whose.
+        pid: u32,
+        /// Why not.
+        reason: String,
+    },
+    /// A graph of no process, or of several at once.
+    #[error("a graph is of one process, and {count} are recorded: name one")]
+    OneProcess {
+        /// Processes that could be meant.
+        count: usize,
+    },
     /// A process that the session records already.
     #[error("process {pid} is recorded by this session already")]
     AlreadyRecorded {

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use crate::control::{Answer, Order, Request, SnapshotTaken, Update, UpdateReport};
 use crate::failure::{Failure, FailureKind};
 use crate::{
-    BackgroundSession, Error, SessionProperties, SessionStatus, SessionSummary, StackEvents, StartRequest,
+    BackgroundSession, Error, GraphRequest, SessionProperties, SessionStatus, SessionSummary, StackEvents, StartRequest,
 };
 
 /// A heap trace session whose recorder is a thread of this process.
@@ -193,7 +193,31 @@ impl HeapTrace {
     /// # }
     /// ```
     pub fn snapshot(&mut self, name: &str, pids: &[u32]) -> Result<SnapshotTaken, Error> {
-        match self.ask(Request::Snapshot { name: name.to_owned(), pids: pids.to_vec() })? {
+        self.take_snapshot(name, pids, None)
+    }
+
+    /// Takes a snapshot of the live heap of one process with its graph: which block refers to which,
+    /// and what refers to them from outside. The process stands still meanwhile.
+    ///
+    /// # Errors
+    /// As [`HeapTrace::snapshot`]; or the process may not be stopped, or would have stood still for
+    /// too long.
+    pub fn graph_snapshot(
+        &mut self,
+        name: &str,
+        pid: u32,
+        graph: GraphRequest,
+    ) -> Result<SnapshotTaken, Error> {
+        self.take_snapshot(name, &[pid], Some(graph))
+    }
+
+    fn take_snapshot(
+        &mut self,
+        name: &str,
+        pids: &[u32],
+        graph: Option<GraphRequest>,
+    ) -> Result<SnapshotTaken, Error> {
+        match self.ask(Request::Snapshot { name: name.to_owned(), pids: pids.to_vec(), graph })? {
             Answer::Snapshot(taken) => Ok(taken),
             _ => Err(ended().into()),
         }

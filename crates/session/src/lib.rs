@@ -55,6 +55,7 @@ pub use recorder::process_tree::descendants;
 pub use recorder::statistics::Statistics;
 pub use recorder::system_facts::kernel_version;
 pub use session::{Session, SessionSummary};
+pub use snapshots::graph_capture::GraphRequest;
 pub use snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 pub use snapshots::native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
 pub use status::{ProcessStatus, SessionState, SessionStatus};

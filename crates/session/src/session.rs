@@ -248,6 +248,11 @@ impl Session {
         self.recorder.flush();
     }
 
+    /// Brings the file to a state that can be read.
+    pub(crate) fn flush_file(&mut self) {
+        self.recorder.flush();
+    }
+
     pub(crate) fn recorder(&self) -> &Recorder {
         &self.recorder
     }

@@ -63,13 +63,16 @@ pub enum ChunkKind {
     HeapNames = 20,
     Notices = 21,
     ResidentSamples = 22,
+    Graphs = 23,
+    GraphEdges = 24,
+    GraphRoots = 25,
 }
 
 impl ChunkKind {
     /// The kind of this number; later versions may have more.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        const KINDS: [ChunkKind; 22] = [
+        const KINDS: [ChunkKind; 25] = [
             ChunkKind::System,
             ChunkKind::Session,
             ChunkKind::Processes,
@@ -92,6 +95,9 @@ impl ChunkKind {
             ChunkKind::HeapNames,
             ChunkKind::Notices,
             ChunkKind::ResidentSamples,
+            ChunkKind::Graphs,
+            ChunkKind::GraphEdges,
+            ChunkKind::GraphRoots,
         ];
         KINDS.get(usize::from(number).checked_sub(1)?).copied()
     }

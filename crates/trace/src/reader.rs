@@ -19,7 +19,7 @@ use crate::*;
 
 /// An opened trace.
 pub struct Trace {
-    source: Box<dyn ReadAt>,
+    pub(crate) source: Box<dyn ReadAt>,
     chunks: Vec<ChunkInfo>,
     damage: Vec<Damage>,
     system: System,

@@ -16,6 +16,7 @@ use crate::chunk::{
 };
 use crate::error::{Error, Result};
 use crate::events::{EVENTS_PER_CHUNK, EventColumns};
+use crate::heap_graph::{GraphHead, for_each_edge_chunk, for_each_root_chunk};
 use crate::payload::Packer;
 use crate::stacks::StackColumns;
 use crate::summary::{put_summary, stack_total_columns};
@@ -335,6 +336,20 @@ impl<W: Write> TraceWriter<W> {
         let mut bytes = Vec::new();
         snapshot.put(&mut bytes);
         self.chunk(ChunkKind::Snapshots, &[&bytes], 1, snapshot.time_ns, snapshot.time_ns)
+    }
+
+    /// Writes the graph of one of a snapshot's processes; before the snapshot's end.
+    pub fn heap_graph(&mut self, snapshot: &Snapshot, graph: &HeapGraph) -> Result<()> {
+        let (number, time_ns) = (snapshot.number, snapshot.time_ns);
+        for_each_root_chunk(number, graph, |count, streams| {
+            self.chunk(ChunkKind::GraphRoots, &streams, count, time_ns, time_ns)
+        })?;
+        for_each_edge_chunk(number, graph, |count, streams| {
+            self.chunk(ChunkKind::GraphEdges, &streams, count, time_ns, time_ns)
+        })?;
+        let mut bytes = Vec::new();
+        GraphHead::of(snapshot, graph).put(&mut bytes);
+        self.chunk(ChunkKind::Graphs, &[&bytes], 1, time_ns, time_ns)
     }
 
     /// Writes everything so far, so that it can be read if nothing more comes.

@@ -231,3 +231,75 @@ fn neighbours_take_few_bytes_a_block() {
     let file = write(&mut snapshots, true);
     assert!(file.len() < 100_000, "{} bytes for 100,000 blocks", file.len());
 }
+
+/// A graph with a node whose references fill more than a chunk, and all kinds of roots.
+fn large_graph() -> heapr_trace::HeapGraph {
+    use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
+    let node_count = 1000_u32;
+    let mut graph = HeapGraph { first_edge: vec![0], pause_ns: 77, ..HeapGraph::default() };
+    for node in 0..node_count {
+        let degree = if node == 500 { 600_000 } else { node % 5 };
+        for number in 0..degree {
+            graph.targets.push((node * 7 + number) % node_count);
+            graph.slots.push(number * 2);
+            graph.grades.push(if number % 2 == 0 { EdgeGrade::Start } else { EdgeGrade::Interior });
+        }
+        graph.first_edge.push(graph.targets.len() as u32);
+    }
+    let area = |class, start_avma, tid, name: &str| RootArea {
+        class,
+        start_avma,
+        end_avma: start_avma + 4096,
+        tid,
+        name: name.to_owned(),
+    };
+    graph.areas = vec![
+        area(RootClass::Stack, 0x7fff_0000_0000, 12, "worker"),
+        area(RootClass::Global, 0x5555_0000_0000, 0, "/lib/libfoo.so"),
+        area(RootClass::Other(200), 8, 0, ""),
+    ];
+    for number in 0..5000_u32 {
+        graph.roots.push(RootEdge {
+            area: number % 3,
+            offset_bytes: u64::from(number) * 8,
+            target: number % node_count,
+            grade: EdgeGrade::Tagged,
+        });
+    }
+    graph.notes = vec!["something was not seen".to_owned()];
+    graph
+}
+
+#[test]
+fn a_graph_comes_back_and_one_with_a_part_missing_does_not() {
+    let graph = large_graph();
+    let snapshot = heapr_trace::Snapshot {
+        number: 1,
+        time_ns: 1000,
+        event_index: 0,
+        name: String::new(),
+        trigger: heapr_trace::SnapshotTrigger::Request,
+        block_count: 0,
+        block_bytes: 0,
+        part_count: 0,
+        export_ns: 0,
+        processes: Vec::new(),
+        notes: Vec::new(),
+    };
+    let mut bytes = Vec::new();
+    let mut writer = heapr_trace::TraceWriter::new(&mut bytes).unwrap();
+    writer.heap_graph(&snapshot, &graph).unwrap();
+    writer.snapshot(&snapshot).unwrap();
+    writer.finish(&heapr_trace::Summary::default()).unwrap();
+    drop(writer);
+    let trace = heapr_trace::Trace::from_source(Box::new(bytes.clone())).unwrap();
+    let process = heapr_trace::ProcessIndex(0);
+    assert_eq!(trace.graph_processes(&snapshot), [process]);
+    assert_eq!(trace.heap_graph(&snapshot, process).unwrap().as_ref(), Some(&graph));
+    assert_eq!(trace.heap_graph(&snapshot, heapr_trace::ProcessIndex(1)).unwrap(), None);
+    // A byte in the middle of the references.
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    let damaged = heapr_trace::Trace::from_source(Box::new(bytes)).unwrap();
+    assert!(damaged.heap_graph(&snapshot, process).is_err());
+}

@@ -31,6 +31,8 @@ pub(crate) enum SnapshotCommand {
     Diff(Box<DiffArguments>),
     /// Rank what keeps growing from snapshot to snapshot: the likeliest leak first
     Suspects(Box<SuspectsArguments>),
+    /// List the blocks of a native heap that nothing leads to any more, by where they were allocated
+    Leaks(Box<native::LeaksArguments>),
     #[command(flatten)]
     V8(v8::V8Command),
 }
@@ -94,6 +96,7 @@ pub(crate) fn run(command: SnapshotCommand) -> anyhow::Result<ExitCode> {
                 HeapKind::Native => Native::suspects(&asked, &native.options),
             }
         }
+        SnapshotCommand::Leaks(arguments) => native::leaks(&arguments),
         SnapshotCommand::V8(command) => v8::run(command),
     }
 }

@@ -57,6 +57,14 @@ impl Registers {
         self.rip == 0 && self.rsp == 0
     }
 
+    /// Those that may hold an address of the program's.
+    pub(crate) fn words(&self) -> Vec<u64> {
+        vec![
+            self.rax, self.rbx, self.rcx, self.rdx, self.rsi, self.rdi, self.rbp, self.rsp, self.r8, self.r9,
+            self.r10, self.r11, self.r12, self.r13, self.r14, self.r15, self.rip, self.fs_base, self.gs_base,
+        ]
+    }
+
     /// Whether the thread runs 64-bit code.
     pub(crate) fn is_64_bit(&self) -> bool {
         self.cs == CS_64

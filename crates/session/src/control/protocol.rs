@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::{SessionStatus, StackEvents};
+use crate::{GraphRequest, SessionStatus, StackEvents};
 
 /// Version of the protocol: both sides must have the same.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -34,6 +34,9 @@ pub enum Request {
         name: String,
         /// Of which processes; empty: all.
         pids: Vec<u32>,
+        /// With the graph of the one process that it is of.
+        #[serde(default)]
+        graph: Option<GraphRequest>,
     },
     /// Take snapshots at an interval from now on, in place of an earlier one for the same
     /// processes.
@@ -95,6 +98,9 @@ pub struct SnapshotTaken {
     pub export_ns: u64,
     /// What it does not show, and why.
     pub notes: Vec<String>,
+    /// How long the process stood still for its graph, if it has one.
+    #[serde(default)]
+    pub pause_ns: Option<u64>,
 }
 
 /// What a session ended with; the rest is in the file.

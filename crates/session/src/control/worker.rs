@@ -367,11 +367,12 @@ impl Worker {
     fn take(&mut self, order: Order) {
         let Order { request, answer } = order;
         let reply = match request {
-            Request::Snapshot { name, pids } => {
+            Request::Snapshot { name, pids, graph } => {
                 let scope = SnapshotScope::of_pids(&pids);
                 match self.session.request_snapshot(SnapshotRequest {
                     name,
                     scope,
+                    graph,
                     ..SnapshotRequest::default()
                 }) {
                     // It is taken between the next rounds, and answered then.
@@ -394,10 +395,13 @@ impl Worker {
         while let Some(report) = self.session.take_snapshot_report() {
             let waiting = report.ticket.and_then(|ticket| self.snapshots.remove(&ticket));
             let Some(waiting) = waiting else { continue };
+            // Who is told of it can read it.
+            self.session.flush_file();
             let snapshot = report.snapshot;
-            let answer = match report.write_error {
-                Some(error) => Answer::Failed(Failure::new(FailureKind::Output, error)),
-                None => Answer::Snapshot(SnapshotTaken {
+            let answer = match (report.write_error, report.graph_failure) {
+                (Some(error), _) => Answer::Failed(Failure::new(FailureKind::Output, error)),
+                (None, Some(failure)) => Answer::Failed(failure),
+                (None, None) => Answer::Snapshot(SnapshotTaken {
                     number: snapshot.number,
                     output: self.session.properties().output.clone().into_os_string(),
                     time_ns: snapshot.time_ns,
@@ -406,6 +410,7 @@ impl Worker {
                     block_bytes: snapshot.block_bytes,
                     export_ns: snapshot.export_ns,
                     notes: snapshot.notes,
+                    pause_ns: report.pause_ns,
                 }),
             };
             let _ = waiting.send(answer);

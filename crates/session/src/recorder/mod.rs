@@ -28,6 +28,7 @@ pub(crate) mod translate;
 
 mod attach_hold;
 mod earlier_blocks;
+mod graph_snapshots;
 mod housekeeping;
 mod memory_room;
 mod scan;

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::BufWriter;
 
 use heapr_ledger::{Ledger, SummaryBuilder};
-use heapr_trace::{Event, ProcessIndex, Summary, TraceWriter};
+use heapr_trace::{Event, HeapGraph, ProcessIndex, Summary, TraceWriter};
 
+use crate::failure::Failure;
 use crate::recorder::module_files::ModuleFiles;
 use crate::snapshots::native_snapshot::{ActiveSnapshot, SnapshotReport};
 use crate::{Error, LoggingMode, SessionProperties};
@@ -33,6 +34,8 @@ pub(crate) struct Sink {
     keeps_events: bool,
     events_since_checkpoint: u64,
     snapshot: Option<ActiveSnapshot>,
+    /// All of its blocks are in the file.
+    is_cut_out: bool,
     /// With so many bytes the file is full.
     most_bytes: Option<u64>,
     /// Time of the last event in the file that is full.
@@ -62,6 +65,7 @@ impl Sink {
             keeps_events: mode != LoggingMode::Snapshot,
             events_since_checkpoint: 0,
             snapshot: None,
+            is_cut_out: false,
             most_bytes: properties.max_file_bytes,
             full_at_ns: None,
             events_after_full: 0,
@@ -111,6 +115,7 @@ impl Sink {
         snapshot.cut_at(self.last_ns, self.event_count);
         self.ledger.begin_cut();
         self.snapshot = Some(snapshot);
+        self.is_cut_out = false;
     }
 
     /// Whether events go into the file.
@@ -123,6 +128,26 @@ impl Sink {
         self.full_at_ns.is_some()
     }
 
+    /// The snapshot that was begun ends only when its graph is there.
+    pub(crate) fn await_graph(&mut self) {
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.await_graph();
+        }
+    }
+
+    /// Writes the graph that the snapshot awaits.
+    pub(crate) fn give_graph(&mut self, graph: Result<HeapGraph, Failure>) {
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.give_graph(graph, &mut self.writer);
+        }
+    }
+
+    /// Whether there is more to do for the snapshot that is being taken than to wait for its graph.
+    pub(crate) fn has_blocks_to_write(&self) -> bool {
+        let awaits_graph = self.snapshot.as_ref().is_some_and(ActiveSnapshot::awaits_graph);
+        self.snapshot.is_some() && !(awaits_graph && self.is_cut_out)
+    }
+
     /// Whether a snapshot is being taken.
     pub(crate) fn has_snapshot(&self) -> bool {
         self.snapshot.is_some()
@@ -130,7 +155,9 @@ impl Sink {
 
     /// Writes some more of the snapshot; its report, if that was all.
     pub(crate) fn snapshot_slice(&mut self, group_count: usize) -> Option<SnapshotReport> {
-        if !self.take_slice(group_count) {
+        let is_out = self.take_slice(group_count);
+        self.is_cut_out = is_out;
+        if !is_out || self.snapshot.as_ref().is_some_and(ActiveSnapshot::awaits_graph) {
             return None;
         }
         let report = self.snapshot.take()?.finish(&mut self.writer);

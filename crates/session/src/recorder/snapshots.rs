@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use heapr_trace::{ProcessIndex, SnapshotTrigger};
 
 use super::Recorder;
+use super::graph_snapshots::Capturing;
 use crate::Error;
 use crate::recorder::process_state::{BlocksBefore, ProcessState};
 use crate::snapshots::native_snapshot::{
@@ -33,6 +34,8 @@ pub(super) struct Snapshots {
     rules: Vec<RuleState>,
     waiting: VecDeque<(Option<SnapshotTicket>, SnapshotRequest)>,
     reports: VecDeque<SnapshotReport>,
+    /// A graph on its way.
+    pub(super) capturing: Option<Capturing>,
     last_number: u32,
     last_ticket: u64,
     /// Requests of rules that found the queue full.
@@ -88,7 +91,11 @@ impl Recorder {
 
     /// Whether a snapshot is being taken or waits.
     pub(crate) fn has_snapshots_to_take(&self) -> bool {
-        self.sink.has_snapshot() || !self.snapshots.waiting.is_empty()
+        // While a graph is on its way there is nothing to do.
+        match &self.snapshots.capturing {
+            Some(_) => self.sink.has_blocks_to_write(),
+            None => self.sink.has_snapshot() || !self.snapshots.waiting.is_empty(),
+        }
     }
 
     /// Requests of rules that were left out because too many waited.
@@ -112,33 +119,50 @@ impl Recorder {
             self.processes.iter().any(is_due)
         });
         due.into_iter().for_each(|request| self.queue_by_rule(request));
+        self.advance_capture();
         if !self.sink.has_snapshot() {
+            if self.snapshots.capturing.is_some() {
+                return;
+            }
             let Some((ticket, request)) = self.snapshots.waiting.pop_front() else {
                 self.forget_ended();
                 return;
             };
+            if let Some(graph) = request.graph.clone() {
+                self.begin_capture(ticket, request, graph);
+                return;
+            }
             self.cut(ticket, request);
         }
         let began = Instant::now();
         loop {
             if let Some(report) = self.sink.snapshot_slice(GROUPS_PER_LOOK) {
-                let reports = &mut self.snapshots.reports;
-                if reports.len() >= REPORTS_MAX {
-                    reports.pop_front();
-                }
-                reports.push_back(report);
+                self.keep_report(report);
                 return;
             }
-            if began.elapsed() >= SLICE {
+            if began.elapsed() >= SLICE || !self.sink.has_blocks_to_write() {
                 return;
             }
         }
     }
 
+    /// Keeps a report for who asks for it.
+    pub(super) fn keep_report(&mut self, report: SnapshotReport) {
+        let reports = &mut self.snapshots.reports;
+        if reports.len() >= REPORTS_MAX {
+            reports.pop_front();
+        }
+        reports.push_back(report);
+    }
+
     /// Takes all that are asked for.
     pub(crate) fn finish_snapshots(&mut self) {
-        while self.has_snapshots_to_take() {
+        while self.has_snapshots_to_take() || self.snapshots.capturing.is_some() {
             self.advance_snapshots();
+            if self.snapshots.capturing.is_some() {
+                // Its thread has more to do than we.
+                std::thread::sleep(SLICE);
+            }
         }
     }
 
@@ -173,7 +197,7 @@ impl Recorder {
         self.snapshots.waiting.push_back((None, request));
     }
 
-    fn cut(&mut self, ticket: Option<SnapshotTicket>, request: SnapshotRequest) {
+    pub(super) fn cut(&mut self, ticket: Option<SnapshotTicket>, request: SnapshotRequest) {
         let of_it = self.processes.iter().filter(|process| process.is_of(&request.scope));
         let facts: Vec<(ProcessIndex, Option<u64>)> = of_it
             .map(|process| {
@@ -271,6 +295,6 @@ impl Recorder {
         };
         self.snapshots.oom_kills = oom_kills;
         let scope = SnapshotScope::Image(image);
-        self.queue_by_rule(SnapshotRequest { name: String::new(), trigger, scope });
+        self.queue_by_rule(SnapshotRequest { name: String::new(), trigger, scope, graph: None });
     }
 }

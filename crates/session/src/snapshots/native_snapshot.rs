@@ -11,8 +11,10 @@
 
 use std::time::Instant;
 
+use crate::failure::Failure;
+use crate::snapshots::graph_capture::GraphRequest;
 use heapr_trace::{
-    Block, ProcessIndex, Snapshot, SnapshotColumns, SnapshotProcess, SnapshotTrigger, TraceWriter,
+    Block, HeapGraph, ProcessIndex, Snapshot, SnapshotColumns, SnapshotProcess, SnapshotTrigger, TraceWriter,
 };
 
 /// Of which processes a snapshot is taken.
@@ -44,12 +46,19 @@ pub struct SnapshotRequest {
     pub trigger: SnapshotTrigger,
     /// Of whom.
     pub scope: SnapshotScope,
+    /// With the graph of the one process that it is of.
+    pub graph: Option<GraphRequest>,
 }
 
 impl Default for SnapshotRequest {
     /// Of all live processes, without a name.
     fn default() -> Self {
-        Self { name: String::new(), trigger: SnapshotTrigger::Request, scope: SnapshotScope::Live }
+        Self {
+            name: String::new(),
+            trigger: SnapshotTrigger::Request,
+            scope: SnapshotScope::Live,
+            graph: None,
+        }
     }
 }
 
@@ -66,6 +75,44 @@ pub struct SnapshotReport {
     pub snapshot: Snapshot,
     /// It could not be written: the file's error.
     pub write_error: Option<String>,
+    /// Why there is no graph that was asked for. With number 0 there is no snapshot either.
+    pub graph_failure: Option<Failure>,
+    /// How long the process stood still for its graph.
+    pub pause_ns: Option<u64>,
+}
+
+impl SnapshotReport {
+    /// No snapshot was taken, because there could be no graph.
+    pub(crate) fn failed(ticket: Option<SnapshotTicket>, failure: Failure) -> Self {
+        let snapshot = Snapshot {
+            number: 0,
+            time_ns: 0,
+            event_index: 0,
+            name: String::new(),
+            trigger: SnapshotTrigger::Request,
+            block_count: 0,
+            block_bytes: 0,
+            part_count: 0,
+            export_ns: 0,
+            processes: Vec::new(),
+            notes: Vec::new(),
+        };
+        Self { ticket, snapshot, write_error: None, graph_failure: Some(failure), pause_ns: None }
+    }
+}
+
+/// What is known of the graph of a snapshot that is being taken.
+#[derive(Debug, Default)]
+enum GraphState {
+    /// None was asked for.
+    #[default]
+    None,
+    /// It is on its way.
+    Awaited,
+    /// It is in the file; how long the process stood still.
+    Written(u64),
+    /// There is none.
+    Failed(Failure),
 }
 
 /// A snapshot between its cut and its last part.
@@ -78,6 +125,7 @@ pub(crate) struct ActiveSnapshot {
     columns: SnapshotColumns,
     began: Instant,
     outcome: heapr_trace::Result<()>,
+    graph: GraphState,
 }
 
 impl ActiveSnapshot {
@@ -116,7 +164,15 @@ impl ActiveSnapshot {
             processes: processes.collect(),
             notes,
         };
-        Self { ticket, head, places, columns: SnapshotColumns::new(), began: Instant::now(), outcome: Ok(()) }
+        Self {
+            ticket,
+            head,
+            places,
+            columns: SnapshotColumns::new(),
+            began: Instant::now(),
+            outcome: Ok(()),
+            graph: GraphState::None,
+        }
     }
 
     /// Sets its moment.
@@ -141,6 +197,37 @@ impl ActiveSnapshot {
         }
     }
 
+    /// Its graph comes later.
+    pub(crate) fn await_graph(&mut self) {
+        self.graph = GraphState::Awaited;
+    }
+
+    /// Whether it does not end before its graph has come.
+    pub(crate) fn awaits_graph(&self) -> bool {
+        matches!(self.graph, GraphState::Awaited)
+    }
+
+    /// Writes its graph.
+    pub(crate) fn give_graph<W: std::io::Write>(
+        &mut self,
+        graph: Result<HeapGraph, Failure>,
+        writer: &mut TraceWriter<W>,
+    ) {
+        self.graph = match graph {
+            Ok(graph) => {
+                if self.outcome.is_ok() {
+                    self.outcome = writer.heap_graph(&self.head, &graph);
+                }
+                self.head.notes.extend(graph.notes);
+                GraphState::Written(graph.pause_ns)
+            }
+            Err(failure) => {
+                self.head.notes.push(failure.message.clone());
+                GraphState::Failed(failure)
+            }
+        };
+    }
+
     fn write_part<W: std::io::Write>(&mut self, writer: &mut TraceWriter<W>) {
         if self.outcome.is_ok() {
             let (number, part) = (self.head.number, self.head.part_count);
@@ -162,10 +249,17 @@ impl ActiveSnapshot {
             processes.iter().fold(0, |sum, process| sum.saturating_add(process.block_bytes));
         self.head.export_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let outcome = self.outcome.and_then(|()| writer.snapshot(&self.head));
+        let (pause_ns, graph_failure) = match self.graph {
+            GraphState::Written(pause_ns) => (Some(pause_ns), None),
+            GraphState::Failed(failure) => (None, Some(failure)),
+            GraphState::None | GraphState::Awaited => (None, None),
+        };
         SnapshotReport {
             ticket: self.ticket,
             snapshot: self.head,
             write_error: outcome.err().map(|error| error.to_string()),
+            graph_failure,
+            pause_ns,
         }
     }
 }

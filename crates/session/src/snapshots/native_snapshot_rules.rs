@@ -87,7 +87,12 @@ impl RuleState {
     }
 
     fn request(&self, trigger: SnapshotTrigger) -> SnapshotRequest {
-        SnapshotRequest { name: String::new(), trigger, scope: SnapshotScope::of_pids(&self.rule.pids) }
+        SnapshotRequest {
+            name: String::new(),
+            trigger,
+            scope: SnapshotScope::of_pids(&self.rule.pids),
+            graph: None,
+        }
     }
 
     /// Whether time has come; what was missed (a snapshot took longer than the interval) is not

@@ -182,7 +182,16 @@ impl Trace {
         let damage = &mut self.damage;
         self.chunks.retain(|chunk| {
             // Read one by one, when they are asked for.
-            let is_streamed = |kind| matches!(kind, ChunkKind::Events | ChunkKind::SnapshotBlocks);
+            let is_streamed = |kind| {
+                matches!(
+                    kind,
+                    ChunkKind::Events
+                        | ChunkKind::SnapshotBlocks
+                        | ChunkKind::Graphs
+                        | ChunkKind::GraphEdges
+                        | ChunkKind::GraphRoots
+                )
+            };
             if chunk.kind.is_none_or(is_streamed) {
                 return true;
             }

@@ -2,8 +2,11 @@
 
 mod diff;
 mod every;
+mod graph_file;
+mod leaks;
 mod series;
 mod summary;
+mod suppressions;
 mod suspects;
 mod take;
 mod watchers;
@@ -13,6 +16,7 @@ use std::process::ExitCode;
 use super::verbs::{DiffQuestion, Heaps, SummaryQuestion, SuspectsQuestion};
 
 pub(crate) use every::{NativeEveryOptions, every};
+pub(crate) use leaks::{LeaksArguments, run as leaks};
 pub(crate) use summary::{snapshot_json, why};
 pub(crate) use take::{NativeTakeOptions, take};
 pub(crate) use watchers::is_name_of_javascript;

@@ -3,9 +3,10 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use heapr_session::{
-    Answer, Failure, HeapTrace, LoggingMode, Request, SessionProperties, SnapshotTaken, StartRequest,
+    Answer, Failure, GraphRequest, HeapTrace, LoggingMode, Request, SessionProperties, SnapshotTaken, StartRequest,
 };
 use serde_json::{Value, json};
 
@@ -29,6 +30,24 @@ pub(crate) struct NativeTakeOptions {
     /// allocated from now on with its stacks
     #[arg(long)]
     keep: bool,
+    /// With the references between the blocks, and from registers, stacks and data to them: for
+    /// leaks and what holds a block. The process stands still meanwhile
+    #[arg(long)]
+    graph: bool,
+    /// Longest that the process may stand still for it, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 30_000, requires = "graph")]
+    max_pause: u64,
+}
+
+impl NativeTakeOptions {
+    /// The processes of a session that are asked for together: a graph is of one.
+    fn groups<'p>(&self, pids: &'p [u32]) -> std::slice::Chunks<'p, u32> {
+        pids.chunks(if self.graph { 1 } else { usize::MAX })
+    }
+
+    fn graph(&self) -> Option<GraphRequest> {
+        self.graph.then(|| GraphRequest { max_pause: Duration::from_millis(self.max_pause) })
+    }
 }
 
 /// Runs the command.
@@ -59,12 +78,14 @@ pub(crate) fn take(
         watchers::tell_unused(output, &watched);
     }
     for watcher in watched {
-        let outcome = ask(&watcher.client, &options.name, &watcher.pids);
-        note(outcome, &watcher.pids, Some(watcher.client.name().to_string()));
+        for pids in options.groups(&watcher.pids) {
+            let outcome = ask(&watcher.client, options, pids);
+            note(outcome, pids, Some(watcher.client.name().to_string()));
+        }
     }
     // One file each, or all in the one that is named.
     let groups: Vec<&[u32]> = match asked.output {
-        Some(_) if !unwatched.is_empty() => vec![&unwatched],
+        Some(_) if !unwatched.is_empty() && !options.graph => vec![&unwatched],
         _ => unwatched.chunks(1).collect(),
     };
     for group in groups {
@@ -73,9 +94,9 @@ pub(crate) fn take(
             let more = if asked.force { vec!["--force".to_owned()] } else { Vec::new() };
             let client = watchers::start(group, &output, &more);
             let session = client.as_ref().ok().map(|client| client.name().to_string());
-            note(client.and_then(|client| ask(&client, &options.name, group)), group, session);
+            note(client.and_then(|client| ask(&client, options, group)), group, session);
         } else {
-            note(attach(group, &output, asked, &options.name), group, None);
+            note(attach(group, &output, asked, options), group, None);
         }
     }
     if let Some(remark) = processes::children_left_out(&pids).filter(|_| !is_quiet) {
@@ -87,15 +108,25 @@ pub(crate) fn take(
     Ok(status)
 }
 
-fn ask(client: &heapr_session::SessionClient, name: &str, pids: &[u32]) -> anyhow::Result<SnapshotTaken> {
-    match client.ask(Request::Snapshot { name: name.to_owned(), pids: pids.to_vec() })? {
+fn ask(
+    client: &heapr_session::SessionClient,
+    options: &NativeTakeOptions,
+    pids: &[u32],
+) -> anyhow::Result<SnapshotTaken> {
+    let request = Request::Snapshot { name: options.name.clone(), pids: pids.to_vec(), graph: options.graph() };
+    match client.ask(request)? {
         Answer::Snapshot(snapshot) => Ok(snapshot),
         _ => anyhow::bail!("session {} answered something else: is it of the same heapr?", client.name()),
     }
 }
 
 /// Attaches, takes one and detaches.
-fn attach(pids: &[u32], output: &Path, asked: &TakeQuestion, name: &str) -> anyhow::Result<SnapshotTaken> {
+fn attach(
+    pids: &[u32],
+    output: &Path,
+    asked: &TakeQuestion,
+    options: &NativeTakeOptions,
+) -> anyhow::Result<SnapshotTaken> {
     let mut properties = SessionProperties::new(output.to_owned());
     properties.name = watchers::session_name(pids);
     properties.mode = LoggingMode::Snapshot;
@@ -104,7 +135,11 @@ fn attach(pids: &[u32], output: &Path, asked: &TakeQuestion, name: &str) -> anyh
     request.pids = pids.to_vec();
     let mut session =
         HeapTrace::start_request(request).map_err(|error| advice(Failure::from(&error), &properties))?;
-    match session.snapshot(name, pids) {
+    let outcome = match options.graph() {
+        Some(graph) => session.graph_snapshot(&options.name, pids.first().copied().unwrap_or(0), graph),
+        None => session.snapshot(&options.name, pids),
+    };
+    match outcome {
         Ok(snapshot) => {
             session.stop()?;
             Ok(snapshot)
@@ -126,6 +161,9 @@ fn print(snapshot: &SnapshotTaken, session: Option<&str>) {
         plural(snapshot.block_count, "block"),
         duration(snapshot.export_ns)
     );
+    if let Some(pause_ns) = snapshot.pause_ns {
+        say!("  with references; it stood still for {}", duration(pause_ns));
+    }
     for note in &snapshot.notes {
         say!("  not seen: {note}");
     }
@@ -141,6 +179,7 @@ fn value(snapshot: &SnapshotTaken, pids: &[u32], session: Option<String>) -> Val
         "block_count": snapshot.block_count,
         "block_bytes": snapshot.block_bytes,
         "export_ns": snapshot.export_ns,
+        "pause_ns": snapshot.pause_ns,
         "notes": snapshot.notes,
     })
 }

@@ -1,0 +1,106 @@
+//! A trace's graph: the blocks of a snapshot in order of their addresses, and the references
+//! between them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail, ensure};
+use heapr_filters::find_snapshot;
+use heapr_trace::{Block, HeapGraph, HeapId, ProcessIndex, Snapshot, Trace};
+
+use crate::report::names::NameArguments;
+use crate::trace_file::open;
+
+/// Which graph of a file is meant.
+#[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
+pub(crate) struct GraphArguments {
+    /// Which snapshot: its number, its name or `last` [default: the last with a graph]
+    #[arg(long, value_name = "N|NAME")]
+    pub(crate) snapshot: Option<String>,
+    /// Of which process, where the snapshot has graphs of several
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Option<u32>,
+    #[command(flatten)]
+    pub(crate) names: NameArguments,
+}
+
+/// See the module.
+pub(crate) struct GraphFile {
+    pub(crate) path: PathBuf,
+    pub(crate) trace: Trace,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) process: ProcessIndex,
+    /// The nodes.
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) graph: HeapGraph,
+}
+
+impl GraphFile {
+    /// Opens a file and reads the graph that is meant.
+    pub(crate) fn open(path: &Path, asked: &GraphArguments) -> anyhow::Result<Self> {
+        let trace = open(path)?;
+        let snapshot = choose(&trace, asked.snapshot.as_deref())
+            .with_context(|| path.display().to_string())?
+            .clone();
+        let process = choose_process(&trace, &snapshot, asked.pid)?;
+        let graph = trace.heap_graph(&snapshot, process)?.context("the graph is not there any more")?;
+        let mut blocks = Vec::with_capacity(graph.node_count() as usize);
+        let damage = trace.for_each_snapshot_block(&snapshot, |block| {
+            if block.process == process && block.heap == HeapId::MALLOC {
+                blocks.push(*block);
+            }
+        })?;
+        blocks.sort_unstable_by_key(|block| block.address_avma);
+        blocks.dedup_by_key(|block| block.address_avma);
+        ensure!(
+            damage.is_empty() && blocks.len() == graph.node_count() as usize,
+            "{}: snapshot {} is damaged: it has {} of the {} blocks of its graph",
+            path.display(),
+            snapshot.number,
+            blocks.len(),
+            graph.node_count()
+        );
+        Ok(Self { path: path.to_owned(), trace, snapshot, process, blocks, graph })
+    }
+
+    /// How old a block was.
+    pub(crate) fn age_ns(&self, node: u32) -> u64 {
+        self.snapshot.time_ns.saturating_sub(self.blocks[node as usize].alloc_ns)
+    }
+
+    /// The name of the process and its number.
+    pub(crate) fn process_name(&self) -> String {
+        let process = self.trace.processes().get(self.process.0 as usize);
+        process.map_or_else(String::new, |process| format!("{} ({})", process.name(), process.pid))
+    }
+}
+
+fn choose<'t>(trace: &'t Trace, asked: Option<&str>) -> anyhow::Result<&'t Snapshot> {
+    const HOW: &str = "heapr snapshot take --graph PID takes one with references";
+    if let Some(text) = asked {
+        let snapshot = find_snapshot(trace, text)?;
+        ensure!(
+            !trace.graph_processes(snapshot).is_empty(),
+            "snapshot {} has no references between its blocks: {HOW}",
+            snapshot.number
+        );
+        return Ok(snapshot);
+    }
+    let last = trace.snapshots().iter().rev().find(|snapshot| !trace.graph_processes(snapshot).is_empty());
+    last.with_context(|| format!("no snapshot in it has references between its blocks: {HOW}"))
+}
+
+fn choose_process(trace: &Trace, snapshot: &Snapshot, pid: Option<u32>) -> anyhow::Result<ProcessIndex> {
+    let found = trace.graph_processes(snapshot);
+    let pid_of = |process: &ProcessIndex| trace.processes().get(process.0 as usize).map_or(0, |it| it.pid);
+    let meant: Vec<ProcessIndex> =
+        found.iter().copied().filter(|process| pid.is_none_or(|pid| pid_of(process) == pid)).collect();
+    match meant.as_slice() {
+        [process] => Ok(*process),
+        [] => bail!("snapshot {} has no graph of process {}", snapshot.number, pid.unwrap_or_default()),
+        several => {
+            let pids: Vec<String> = several.iter().map(|process| pid_of(process).to_string()).collect();
+            bail!("snapshot {} has graphs of several processes: --pid {}", snapshot.number, pids.join(" or "))
+        }
+    }
+}

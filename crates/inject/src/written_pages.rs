@@ -1,0 +1,152 @@
+//! Which pages of a mapping the process itself has written: those that are no longer the file's, or
+//! were never zero pages only.
+
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
+
+const PAGE_BYTES: u64 = 4096;
+/// Entries of the page map that are read at once, and the largest mapping that is read so.
+const BATCH_PAGES: u64 = 64 << 10;
+const LARGEST_BYTES: u64 = 64 << 30;
+
+/// The parts of a range, in whole pages, that may hold what the process has written; `None` where
+/// the kernel does not tell.
+pub(crate) fn written_parts(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
+    let (start_avma, end_avma) = (start_avma & !(PAGE_BYTES - 1), end_avma & !(PAGE_BYTES - 1));
+    scanned(page_map, start_avma, end_avma).or_else(|| read(page_map, start_avma, end_avma))
+}
+
+/// `struct pm_scan_arg`.
+#[derive(Default)]
+#[repr(C)]
+struct ScanRequest {
+    bytes: u64,
+    flags: u64,
+    start_avma: u64,
+    end_avma: u64,
+    walk_end_avma: u64,
+    regions: u64,
+    region_count: u64,
+    pages_max: u64,
+    inverted: u64,
+    all_of: u64,
+    any_of: u64,
+    returned: u64,
+}
+
+/// `struct page_region`.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct Region {
+    start_avma: u64,
+    end_avma: u64,
+    categories: u64,
+}
+
+/// Asks the kernel for the runs of such pages (Linux 6.7).
+fn scanned(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
+    const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
+    const IS_FILE: u64 = 1 << 2;
+    const IS_PRESENT: u64 = 1 << 3;
+    const IS_SWAPPED: u64 = 1 << 4;
+    const IS_ZERO: u64 = 1 << 5;
+    let mut found = Vec::new();
+    let mut at_avma = start_avma;
+    while at_avma < end_avma {
+        let mut regions = [Region::default(); 512];
+        let mut request = ScanRequest {
+            bytes: size_of::<ScanRequest>() as u64,
+            start_avma: at_avma,
+            end_avma,
+            regions: regions.as_mut_ptr() as u64,
+            region_count: regions.len() as u64,
+            inverted: IS_FILE | IS_ZERO,
+            all_of: IS_FILE | IS_ZERO,
+            any_of: IS_PRESENT | IS_SWAPPED,
+            returned: IS_PRESENT | IS_SWAPPED,
+            ..ScanRequest::default()
+        };
+        // SAFETY: the request is as the kernel's header has it, and names `regions` with its
+        // length; both are ours alone for the call.
+        let count = unsafe { libc::ioctl(page_map.as_raw_fd(), PAGEMAP_SCAN, &raw mut request) };
+        let count = usize::try_from(count).ok()?;
+        found.extend(regions.iter().take(count).map(|region| (region.start_avma, region.end_avma)));
+        if request.walk_end_avma <= at_avma {
+            return None;
+        }
+        at_avma = request.walk_end_avma;
+    }
+    Some(joined(found.into_iter()))
+}
+
+/// Reads the entry of each page.
+fn read(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
+    /// Bits 63, 62 and 61 of an entry: in memory, swapped out, a file's or shared.
+    const PRESENT_OR_SWAPPED: u64 = 0b11 << 62;
+    const IS_FILE: u64 = 1 << 61;
+    if end_avma.saturating_sub(start_avma) > LARGEST_BYTES {
+        return None;
+    }
+    let mut found = Vec::new();
+    let mut at_avma = start_avma;
+    while at_avma < end_avma {
+        let count = ((end_avma - at_avma) / PAGE_BYTES).min(BATCH_PAGES);
+        let mut entries = vec![0; count as usize * 8];
+        page_map.read_exact_at(&mut entries, at_avma / PAGE_BYTES * 8).ok()?;
+        for (number, entry) in entries.as_chunks::<8>().0.iter().enumerate() {
+            let entry = u64::from_le_bytes(*entry);
+            if entry & PRESENT_OR_SWAPPED != 0 && entry & IS_FILE == 0 {
+                let page_avma = at_avma + number as u64 * PAGE_BYTES;
+                found.push((page_avma, page_avma + PAGE_BYTES));
+            }
+        }
+        at_avma += count * PAGE_BYTES;
+    }
+    Some(joined(found.into_iter()))
+}
+
+/// Runs that touch made one.
+fn joined(runs: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for (start_avma, end_avma) in runs {
+        match joined.last_mut() {
+            Some(last) if last.1 == start_avma => last.1 = end_avma,
+            _ => joined.push((start_avma, end_avma)),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_that_were_written_are_told_from_those_that_were_only_mapped() {
+        let bytes = 16 * PAGE_BYTES as usize;
+        // SAFETY: a new mapping of our own, of which nothing else knows.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        assert_ne!(start, libc::MAP_FAILED);
+        let at = |page: u64| start as u64 + page * PAGE_BYTES;
+        for page in [3, 4, 9] {
+            // SAFETY: inside of the mapping.
+            unsafe { (at(page) as *mut u8).write_volatile(1) };
+        }
+        let page_map = File::open("/proc/self/pagemap").unwrap();
+        let expected = [(at(3), at(5)), (at(9), at(10))];
+        assert_eq!(written_parts(&page_map, at(0), at(16)).unwrap(), expected);
+        assert_eq!(read(&page_map, at(0), at(16)).unwrap(), expected);
+        // SAFETY: as it was mapped.
+        unsafe { libc::munmap(start, bytes) };
+    }
+}

@@ -1,0 +1,251 @@
+//! What is to be looked through besides blocks: everything of the process that may hold a pointer of
+//! the program's, and nothing that only others write.
+//!
+//! ```text
+//!  thread      registers, stack from the stack pointer on, thread-local memory
+//!  mapping     of a module           pages that the process has written (.data, .bss, relocated constants)
+//!              anonymous             less the allocator's own memory, less stacks, less the recorder's
+//!              of an allocator       that is not known: what lies between blocks, in doubt
+//!              shared                what of it is in memory
+//!  heap        chunks in use that the recording does not know
+//! ```
+//! Left out is what is known to be dead: free chunks, the unused part of stacks, the agent. When in
+//! doubt memory is looked through: a leak that is missed is no harm, a wrong one is.
+
+use heapr_proc::Mapping;
+use heapr_trace::{RootArea, RootClass};
+
+pub use crate::modules::Regions;
+
+use crate::block_map::BlockMap;
+use crate::memory::Memory;
+use crate::modules::{is_of_device, is_of_kernel, is_private_anonymous, joined, without};
+use crate::stacks::stack_block;
+
+/// Below the stack pointer: leaf functions keep data there.
+const RED_ZONE_BYTES: u64 = 128;
+/// What the C library keeps there of the thread-local blocks begins so far before the address in
+/// the descriptor.
+const THREAD_VECTOR_HEAD_BYTES: u64 = 16;
+
+/// A thread that stands still.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadFacts {
+    /// Its number.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// Where its stack ends now.
+    pub stack_pointer: u64,
+    /// Where its descriptor is.
+    pub thread_pointer: u64,
+    /// All registers as words, vector registers too.
+    pub registers: Vec<u64>,
+}
+
+/// A process that stands still.
+#[derive(Debug, Clone, Default)]
+pub struct ProcessFacts {
+    /// By address.
+    pub mappings: Vec<Mapping>,
+    /// All of them.
+    pub threads: Vec<ThreadFacts>,
+    /// Memory that is the C library's allocator's own: what lies in it is in blocks, or nobody's.
+    /// `None`: that is not known.
+    pub heap: Option<Vec<(u64, u64)>>,
+    /// Chunks in use that the recording does not know.
+    pub untracked: Vec<(u64, u64)>,
+    /// Memory of the agent.
+    pub agent: Vec<(u64, u64)>,
+}
+
+/// A root area and how it is looked through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Area {
+    /// As it is stored.
+    pub root: RootArea,
+    /// The parts of it that are read.
+    pub pieces: Vec<(u64, u64)>,
+    /// Words that are no memory.
+    pub words: Vec<u64>,
+    /// Who holds a block from here may be nobody.
+    pub is_doubtful: bool,
+    /// It is code, which has words at any place.
+    pub is_code: bool,
+}
+
+impl Area {
+    fn new(class: RootClass, (start_avma, end_avma): (u64, u64), name: &str) -> Self {
+        Self {
+            root: RootArea { class, start_avma, end_avma, tid: 0, name: name.to_owned() },
+            pieces: vec![(start_avma, end_avma)],
+            words: Vec::new(),
+            is_doubtful: false,
+            is_code: false,
+        }
+    }
+}
+
+/// All that is to be looked through. `map`: the blocks.
+pub fn root_areas(facts: &ProcessFacts, map: &BlockMap, memory: &impl Memory) -> Vec<Area> {
+    let mut areas = Vec::new();
+    let mut taken = facts.agent.clone();
+    for thread in &facts.threads {
+        of_thread(thread, facts, map, memory, &mut areas, &mut taken);
+    }
+    let heap = facts.heap.as_deref().unwrap_or_default();
+    taken.extend(heap);
+    let taken = joined(taken);
+    let mut module: Option<&Mapping> = None;
+    for mapping in &facts.mappings {
+        // What follows a module's data without a file is the rest of its data.
+        let continues = module.is_some_and(|module| module.end_avma == mapping.start_avma);
+        let owner = module.filter(|_| continues && is_private_anonymous(mapping) && mapping.name.is_empty());
+        areas.extend(of_mapping(mapping, owner, facts.heap.is_some(), map, memory, &taken));
+        module = Some(mapping).filter(|mapping| mapping.inode != 0 && !mapping.is_shared);
+    }
+    areas.extend(of_untracked(&facts.untracked));
+    areas
+}
+
+fn of_thread(
+    thread: &ThreadFacts,
+    facts: &ProcessFacts,
+    map: &BlockMap,
+    memory: &impl Memory,
+    areas: &mut Vec<Area>,
+    taken: &mut Vec<(u64, u64)>,
+) {
+    let sp_avma = thread.stack_pointer;
+    let mut registers = Area::new(RootClass::Registers, (0, 0), &thread.name);
+    registers.root.end_avma = thread.registers.len() as u64 * 8;
+    registers.pieces.clear();
+    registers.words = thread.registers.clone();
+    // A stack that was taken from the heap is held by whoever runs on it.
+    if let Some(hit) = map.find(sp_avma) {
+        registers.words.push(map.start_avma(hit.block as usize));
+    }
+    let mut stack = kernel_made_stack(facts, sp_avma, memory, thread.thread_pointer);
+    let mut local_avma = None;
+    if let Some((start_avma, end_avma)) = stack_block(memory, thread.thread_pointer) {
+        stack = Some((start_avma, end_avma));
+        local_avma = Some(thread.thread_pointer);
+    }
+    if let Some(vector_avma) = memory.word(thread.thread_pointer.wrapping_add(8)) {
+        registers.words.push(vector_avma.wrapping_sub(THREAD_VECTOR_HEAD_BYTES));
+    }
+    let mut push = |mut area: Area| {
+        area.root.tid = thread.tid;
+        area.root.name.clone_from(&thread.name);
+        areas.push(area);
+    };
+    push(registers);
+    let Some((start_avma, end_avma)) = stack else { return };
+    let end_of_frames = local_avma.unwrap_or(end_avma);
+    let is_own = (start_avma..end_avma).contains(&sp_avma);
+    // A thread that runs on another stack comes back to its own, nobody knows where.
+    let first_avma =
+        if is_own { sp_avma.saturating_sub(RED_ZONE_BYTES).max(start_avma) & !7 } else { start_avma };
+    push(Area::new(RootClass::Stack, (first_avma, end_of_frames), ""));
+    if end_of_frames < end_avma {
+        push(Area::new(RootClass::ThreadLocal, (end_of_frames, end_avma), ""));
+    }
+    // Also what is below the stack pointer is nobody's.
+    taken.push((start_avma, end_avma));
+}
+
+/// The first thread's stack.
+fn kernel_made_stack(
+    facts: &ProcessFacts,
+    sp_avma: u64,
+    memory: &impl Memory,
+    thread_pointer: u64,
+) -> Option<(u64, u64)> {
+    let mapping = facts.mappings.iter().find(|mapping| mapping.name == "[stack]")?;
+    let range = (mapping.start_avma, mapping.end_avma);
+    let is_first = mapping.contains(sp_avma)
+        || (stack_block(memory, thread_pointer).is_none()
+            && facts.threads.first().is_some_and(|first| first.thread_pointer == thread_pointer));
+    is_first.then_some(range)
+}
+
+fn of_mapping(
+    mapping: &Mapping,
+    owner: Option<&Mapping>,
+    is_heap_known: bool,
+    map: &BlockMap,
+    memory: &impl Memory,
+    taken: &[(u64, u64)],
+) -> Option<Area> {
+    if is_of_kernel(mapping) || is_of_device(mapping) || mapping.name.contains("memfd:heapr-pool") {
+        return None;
+    }
+    let range = (mapping.start_avma, mapping.end_avma);
+    let left = without(range, taken);
+    if left.is_empty() {
+        return None;
+    }
+    let is_file = mapping.inode != 0;
+    let written = memory.written_parts(range.0, range.1);
+    // What nobody can write and nobody has written; a file whose pages cannot be told is read.
+    if mapping.is_shared && !mapping.is_writable || !is_file && written.as_ref().is_some_and(Vec::is_empty) {
+        return None;
+    }
+    let pieces = match written {
+        // Address space that was only reserved.
+        None if !mapping.is_readable => return None,
+        Some(written) if !mapping.is_shared => both(&left, &written),
+        // Code of a file; that somebody has put pointers into it is not to be expected.
+        None if is_file && mapping.is_executable => return None,
+        _ => left,
+    };
+    if pieces.is_empty() {
+        return None;
+    }
+    let has_blocks = map.has_any(range.0, range.1);
+    let (class, name) = match owner {
+        Some(owner) => (RootClass::Global, owner.name.as_str()),
+        None if mapping.is_shared => (RootClass::Shared, mapping.name.as_str()),
+        None if is_file => (RootClass::Global, mapping.name.as_str()),
+        // Memory that holds blocks and is not known to be the allocator's: another allocator's, of
+        // which nobody knows what it has given out and what not.
+        None if has_blocks && !is_heap_known => (RootClass::Unknown, mapping.name.as_str()),
+        None => (RootClass::Mapping, mapping.name.as_str()),
+    };
+    let mut area = Area::new(class, range, name);
+    area.pieces = pieces;
+    area.is_doubtful = class == RootClass::Unknown;
+    area.is_code = mapping.is_executable;
+    Some(area)
+}
+
+/// What lies in both of two lists of ranges by address.
+fn both(one: &[(u64, u64)], other: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut found = Vec::new();
+    for &(start_avma, end_avma) in one {
+        let first = other.partition_point(|&(_, other_end_avma)| other_end_avma <= start_avma);
+        for &(other_avma, other_end_avma) in &other[first..] {
+            if other_avma >= end_avma {
+                break;
+            }
+            found.push((start_avma.max(other_avma), end_avma.min(other_end_avma)));
+        }
+    }
+    found
+}
+
+/// Chunks near each other share an area.
+fn of_untracked(chunks: &[(u64, u64)]) -> Vec<Area> {
+    const APART_BYTES: u64 = 64 << 20;
+    let mut areas: Vec<Area> = Vec::new();
+    for &chunk in chunks {
+        match areas.last_mut() {
+            Some(area) if chunk.0.saturating_sub(area.root.end_avma) < APART_BYTES => {
+                area.root.end_avma = chunk.1;
+                area.pieces.push(chunk);
+            }
+            _ => areas.push(Area::new(RootClass::Untracked, chunk, "")),
+        }
+    }
+    areas
+}

@@ -1,0 +1,118 @@
+//! References to the inside of a block that programs make in the ordinary course: what the block
+//! begins with tells.
+//!
+//! ```text
+//!  length prefix     | length |<- text ...          a word: what is left of the block
+//!  array of new      | count  |<- elements ...      a word: it divides what is left
+//!  counted string    | length | capacity | references |<- text ...
+//!  second base       | vptr | ... |<- vptr of the second base: it says how far it is to the top
+//! ```
+//! The four of Valgrind's memcheck, with the length of the fourth checked. Sizes of blocks from before
+//! an attach are rounded up: there what is left may be up to 23 bytes less.
+
+use std::collections::HashMap;
+
+use heapr_trace::EdgeGrade;
+
+use crate::areas::Regions;
+use crate::block_map::{BlockMap, Hit};
+use crate::memory::Memory;
+
+/// A place inside of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inside {
+    block: u32,
+    offset_bytes: u64,
+}
+
+impl Inside {
+    pub(crate) fn of(hit: Hit) -> Self {
+        Self { block: hit.block, offset_bytes: hit.offset_bytes }
+    }
+}
+
+/// Most that an allocator rounds up.
+const ROUNDED_BYTES: u64 = 23;
+
+/// Looks into blocks.
+pub(crate) struct Inspector<'a, M> {
+    memory: &'a M,
+    map: &'a BlockMap,
+    regions: &'a Regions,
+    /// First word of each block.
+    heads: &'a [u64],
+    /// By address: how far the top of its object is, if a table of virtual functions is there.
+    tables: HashMap<u64, Option<i64>>,
+}
+
+impl<'a, M: Memory> Inspector<'a, M> {
+    pub(crate) fn new(memory: &'a M, map: &'a BlockMap, regions: &'a Regions, heads: &'a [u64]) -> Self {
+        Self { memory, map, regions, heads, tables: HashMap::new() }
+    }
+
+    /// What makes a reference to this place a sure one.
+    pub(crate) fn explain(&mut self, inside: Inside) -> Option<EdgeGrade> {
+        let Inside { block, offset_bytes } = inside;
+        let (size_bytes, head) = (self.map.size_bytes(block as usize), self.heads[block as usize]);
+        // Where nothing is known of slack the size may be a rounded one.
+        let is_exact = self.map.end_avma(block as usize) != self.map.start_avma(block as usize) + size_bytes;
+        let most_missing = if is_exact { 0 } else { ROUNDED_BYTES };
+        let fits = |wanted: u64| wanted <= size_bytes && size_bytes - wanted <= most_missing;
+        match offset_bytes {
+            8 if size_bytes == 8 => (head == 0).then_some(EdgeGrade::ArrayCookie),
+            8 if head > 0 && head.checked_add(8).is_some_and(fits) => Some(EdgeGrade::LengthPrefix),
+            8 if is_array(head, size_bytes - 8, most_missing) => Some(EdgeGrade::ArrayCookie),
+            24 if self.is_counted_string(block, head, fits) => Some(EdgeGrade::StringBody),
+            offset if offset % 8 == 0 && offset + 8 <= size_bytes && self.is_base(block, head, offset) => {
+                Some(EdgeGrade::SecondBase)
+            }
+            _ => None,
+        }
+    }
+
+    fn is_counted_string(&self, block: u32, length: u64, fits: impl Fn(u64) -> bool) -> bool {
+        // The likely first: most blocks begin with something else.
+        let is_length = length <= self.map.size_bytes(block as usize);
+        let capacity = || self.memory.word(self.map.start_avma(block as usize) + 8);
+        is_length
+            && capacity().is_some_and(|capacity| {
+                length <= capacity && capacity.checked_add(25).is_some_and(fits)
+            })
+    }
+
+    /// Whether an object with virtual functions begins the block, and a base of it is at `offset`.
+    fn is_base(&mut self, block: u32, head: u64, offset: u64) -> bool {
+        if self.top_of(head) != Some(0) {
+            return false;
+        }
+        let word = self.memory.word(self.map.start_avma(block as usize) + offset);
+        word.is_some_and(|word| self.top_of(word) == Some(-offset.cast_signed()))
+    }
+
+    /// How far it is to the top of the object whose table of virtual functions is at an address;
+    /// `None` if there is none.
+    fn top_of(&mut self, table_avma: u64) -> Option<i64> {
+        if table_avma % 8 != 0 || !self.regions.is_data_of_module(table_avma) {
+            return None;
+        }
+        if let Some(&known) = self.tables.get(&table_avma) {
+            return known;
+        }
+        let mut words = [0; 40];
+        let is_read = self.memory.read(table_avma.wrapping_sub(16), &mut words) == words.len();
+        let word = |number: usize| {
+            let bytes: [u8; 8] = words[number * 8..number * 8 + 8].try_into().unwrap_or_default();
+            u64::from_le_bytes(bytes)
+        };
+        // The first functions of an abstract class may be missing.
+        let has_code = || (2..5).any(|number| self.regions.is_code(word(number)));
+        let top = (is_read && has_code()).then(|| word(0).cast_signed());
+        self.tables.insert(table_avma, top);
+        top
+    }
+}
+
+/// Whether `count` elements of one size fill so many bytes.
+fn is_array(count: u64, bytes: u64, most_missing: u64) -> bool {
+    count > 0 && count <= bytes && bytes % count <= most_missing
+}

@@ -1,0 +1,31 @@
+//! The native heap as a graph: which live block refers to which, what holds it, what is leaked.
+//!
+//! You bring the live blocks ([`BlockMap`]), the memory as a [`Memory`], and what is known of the
+//! process ([`ProcessFacts`]); [`root_areas`] says what is to be looked through besides the blocks,
+//! and [`scan`] finds the references: words that lead into a block. What it gives is stored in the
+//! trace ([`heapr_trace::HeapGraph`]) and answers everything else later, without the process.
+//!
+//! Nothing in a process says which word is a pointer. So what looks like one counts as one, graded by
+//! how sure that is ([`heapr_trace::EdgeGrade`]), and a block is only called leaked for certain if
+//! nothing of any grade leads to it.
+//!
+//! Invariants: nothing here does input or output but through [`Memory`], whose answers are
+//! untrusted; what the program can reach in ordinary ways is never left out of the roots.
+#![forbid(unsafe_code)]
+
+mod areas;
+mod block_map;
+mod heuristics;
+mod leaks;
+mod memory;
+mod modules;
+mod scan;
+mod stacks;
+mod verdict;
+
+pub use areas::{ProcessFacts, Regions, ThreadFacts, root_areas};
+pub use block_map::{BlockMap, KnownBlock};
+pub use leaks::{Leak, LeakKind, Leaks};
+pub use memory::Memory;
+pub use scan::{Cut, Scanned, scan};
+pub use verdict::{Reach, Verdicts};

@@ -1,0 +1,21 @@
+//! Reading the process: what the scan asks of it.
+
+/// The memory of a process that stands still, or of a copy of it.
+pub trait Memory {
+    /// Reads from `address_avma` on into `into` and returns how much could be read, up to the first
+    /// unreadable page.
+    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize;
+
+    /// The parts of a mapping, in whole pages, that may hold what the program has written: `None`
+    /// where that cannot be told. A page of a file that nobody has changed holds no pointer.
+    fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
+        let _ = (start_avma, end_avma);
+        None
+    }
+
+    /// A word.
+    fn word(&self, address_avma: u64) -> Option<u64> {
+        let mut word = [0; 8];
+        (self.read(address_avma, &mut word) == 8).then(|| u64::from_le_bytes(word))
+    }
+}

@@ -1,0 +1,103 @@
+//! What a mapping is: code, data of a module, anonymous memory; and what lies where.
+
+use heapr_proc::Mapping;
+
+/// Where code and data of modules lie.
+#[derive(Debug, Clone, Default)]
+pub struct Regions {
+    code: Vec<(u64, u64)>,
+    data: Vec<(u64, u64)>,
+}
+
+impl Regions {
+    /// Of the mappings of a process, by address.
+    pub fn of(mappings: &[Mapping]) -> Self {
+        let range = |mapping: &Mapping| (mapping.start_avma, mapping.end_avma);
+        let code = mappings.iter().filter(|mapping| mapping.is_executable).map(range);
+        let is_data = |mapping: &&Mapping| mapping.inode != 0 && !mapping.is_shared && mapping.is_readable;
+        Self { code: code.collect(), data: mappings.iter().filter(is_data).map(range).collect() }
+    }
+
+    /// Whether code lies there.
+    pub(crate) fn is_code(&self, address_avma: u64) -> bool {
+        holds(&self.code, address_avma)
+    }
+
+    /// Whether a module's file is mapped there.
+    pub(crate) fn is_data_of_module(&self, address_avma: u64) -> bool {
+        holds(&self.data, address_avma)
+    }
+}
+
+/// Whether one of some ranges, by address, holds an address.
+fn holds(ranges: &[(u64, u64)], address_avma: u64) -> bool {
+    let behind = ranges.partition_point(|&(_, end_avma)| end_avma <= address_avma);
+    ranges.get(behind).is_some_and(|&(start_avma, _)| start_avma <= address_avma)
+}
+
+/// Whether it is memory without a file, of this process alone.
+pub(crate) fn is_private_anonymous(mapping: &Mapping) -> bool {
+    mapping.inode == 0 && !mapping.is_shared && !is_of_kernel(mapping)
+}
+
+/// Whether the kernel has put it there.
+pub(crate) fn is_of_kernel(mapping: &Mapping) -> bool {
+    ["[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]"].contains(&mapping.name.as_str())
+}
+
+/// Whether it is memory of a device, which must not be read.
+pub(crate) fn is_of_device(mapping: &Mapping) -> bool {
+    mapping.name.starts_with("/dev/")
+        && !mapping.name.starts_with("/dev/shm/")
+        && !mapping.name.starts_with("/dev/zero")
+        && !mapping.name.starts_with("/dev/hugepages")
+}
+
+/// What is left of a range without others, which are sorted and do not overlap.
+pub(crate) fn without(range: (u64, u64), taken: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let (mut start_avma, end_avma) = range;
+    let mut left = Vec::new();
+    let first = taken.partition_point(|&(_, taken_end_avma)| taken_end_avma <= start_avma);
+    for &(taken_avma, taken_end_avma) in &taken[first..] {
+        if taken_avma >= end_avma {
+            break;
+        }
+        if taken_avma > start_avma {
+            left.push((start_avma, taken_avma));
+        }
+        start_avma = start_avma.max(taken_end_avma);
+    }
+    if start_avma < end_avma {
+        left.push((start_avma, end_avma));
+    }
+    left
+}
+
+/// Ranges by address, those that touch made one.
+pub(crate) fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    ranges.retain(|&(start_avma, end_avma)| start_avma < end_avma);
+    ranges.sort_unstable();
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for (start_avma, end_avma) in ranges {
+        match joined.last_mut() {
+            Some(last) if start_avma <= last.1 => last.1 = last.1.max(end_avma),
+            _ => joined.push((start_avma, end_avma)),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_is_left_out() {
+        let taken = joined(vec![(30, 40), (10, 20), (20, 25), (90, 90)]);
+        assert_eq!(taken, [(10, 25), (30, 40)]);
+        assert_eq!(without((0, 50), &taken), [(0, 10), (25, 30), (40, 50)]);
+        assert_eq!(without((12, 35), &taken), [(25, 30)]);
+        assert_eq!(without((11, 25), &taken), []);
+        assert_eq!(without((41, 50), &taken), [(41, 50)]);
+    }
+}

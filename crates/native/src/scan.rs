@@ -1,0 +1,324 @@
+//! The scan: every word of blocks and roots once, in order of address; those that lead into a block
+//! become references.
+
+use heapr_trace::{EdgeGrade, RootEdge};
+
+use crate::areas::{Area, Regions};
+use crate::block_map::{ADDRESS_LIMIT, BlockMap, Hit};
+use crate::heuristics::{Inside, Inspector};
+use crate::memory::Memory;
+
+/// Bytes that are read at once.
+const WINDOW_BYTES: u64 = 1 << 20;
+/// Blocks with less between them are read together.
+const GAP_BYTES: u64 = 16 << 10;
+const PAGE_BYTES: u64 = 4096;
+
+/// The references that a scan has found; edges are numbered by source, as in
+/// [`heapr_trace::HeapGraph`].
+#[derive(Debug, Default)]
+pub struct Scanned {
+    /// First edge of each block, and their count.
+    pub first_edge: Vec<u32>,
+    /// Block that each edge leads to.
+    pub targets: Vec<u32>,
+    /// Word of its block that each edge stands in.
+    pub slots: Vec<u32>,
+    /// How sure each edge is.
+    pub grades: Vec<EdgeGrade>,
+    /// References from outside of blocks.
+    pub roots: Vec<RootEdge>,
+    /// Bytes that could not be read.
+    pub unread_bytes: u64,
+    /// Bytes that were looked at.
+    pub read_bytes: u64,
+}
+
+/// A scan that was not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// It was to go on no longer.
+    Ended,
+    /// More references than can be numbered.
+    TooManyEdges,
+}
+
+/// Looks through all blocks and areas. `goes_on` is asked now and then.
+///
+/// # Errors
+/// See [`Cut`].
+pub fn scan(
+    memory: &impl Memory,
+    map: &BlockMap,
+    areas: &[Area],
+    regions: &Regions,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Scanned, Cut> {
+    let mut scan = Scan {
+        memory,
+        map,
+        goes_on,
+        window: Window { start_avma: 0, bytes: Vec::new() },
+        heads: vec![0; map.len()],
+        inside: Vec::new(),
+        found: Scanned::default(),
+    };
+    for (number, area) in areas.iter().enumerate() {
+        scan.area(number as u32, area)?;
+    }
+    scan.blocks()?;
+    scan.judge(regions);
+    Ok(scan.found)
+}
+
+/// Memory that was read.
+struct Window {
+    start_avma: u64,
+    bytes: Vec<u8>,
+}
+
+struct Scan<'a, M> {
+    memory: &'a M,
+    map: &'a BlockMap,
+    goes_on: &'a dyn Fn() -> bool,
+    window: Window,
+    /// First word of each block.
+    heads: Vec<u64>,
+    /// References to the inside of blocks, which what these hold may explain.
+    inside: Vec<(Place, Inside)>,
+    found: Scanned,
+}
+
+/// Where an edge is kept.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Edge(u32),
+    Root(usize),
+}
+
+impl<M: Memory> Scan<'_, M> {
+    fn blocks(&mut self) -> Result<(), Cut> {
+        for block in 0..self.map.len() {
+            self.found.first_edge.push(self.found.targets.len() as u32);
+            self.block(block)?;
+        }
+        self.found.first_edge.push(self.found.targets.len() as u32);
+        Ok(())
+    }
+
+    fn block(&mut self, block: usize) -> Result<(), Cut> {
+        let start_avma = self.map.start_avma(block);
+        let (size_bytes, end_avma) = (self.map.size_bytes(block), self.map.end_avma(block));
+        let strong_end_avma = start_avma + size_bytes;
+        let mut at_avma = start_avma.next_multiple_of(8);
+        while at_avma + 8 <= end_avma {
+            let limit_avma = if self.window.has(at_avma) { end_avma } else { self.end_of_run(block, at_avma) };
+            let read_avma = self.fill(at_avma, limit_avma)?;
+            if read_avma <= at_avma {
+                at_avma = self.skip_unread(at_avma, end_avma);
+                continue;
+            }
+            let until_avma = read_avma.min(end_avma);
+            let from = (at_avma - self.window.start_avma) as usize;
+            let words = self.window.bytes[from..from + (until_avma - at_avma) as usize].as_chunks::<8>().0;
+            if at_avma == start_avma
+                && let Some(first) = words.first()
+            {
+                self.heads[block] = u64::from_le_bytes(*first);
+            }
+            let count = words.len() as u64;
+            for (number, word) in words.iter().enumerate() {
+                let word = u64::from_le_bytes(*word);
+                let Some((hit, mut grade)) = reference(self.map, word) else { continue };
+                if hit.block as usize == block {
+                    continue;
+                }
+                let word_avma = at_avma + number as u64 * 8;
+                if word_avma + 8 > strong_end_avma {
+                    grade = EdgeGrade::DeadMemory;
+                }
+                let edge = self.found.targets.len() as u32;
+                if edge == u32::MAX {
+                    return Err(Cut::TooManyEdges);
+                }
+                self.found.targets.push(hit.block);
+                self.found.slots.push(((word_avma - start_avma) / 8) as u32);
+                self.found.grades.push(grade);
+                if may_be_explained(grade) {
+                    self.inside.push((Place::Edge(edge), Inside::of(hit)));
+                }
+            }
+            self.found.read_bytes += count * 8;
+            at_avma += (count * 8).max(8);
+        }
+        Ok(())
+    }
+
+    /// Where reading from `at_avma` on, in `block`, goes on without a larger gap between blocks.
+    fn end_of_run(&self, block: usize, at_avma: u64) -> u64 {
+        let mut end_avma = self.map.end_avma(block);
+        for next in block + 1..self.map.len() {
+            if end_avma - at_avma >= WINDOW_BYTES || self.map.start_avma(next) - end_avma > GAP_BYTES {
+                break;
+            }
+            end_avma = self.map.end_avma(next);
+        }
+        end_avma
+    }
+
+    fn area(&mut self, number: u32, area: &Area) -> Result<(), Cut> {
+        let start_avma = area.root.start_avma;
+        for (place, &word) in area.words.iter().enumerate() {
+            self.root_word(number, area, place as u64 * 8, word);
+        }
+        for &(piece_avma, piece_end_avma) in &area.pieces {
+            let mut at_avma = piece_avma.next_multiple_of(8);
+            while at_avma + 8 <= piece_end_avma {
+                // Blocks are looked at as such.
+                if let Some(end_avma) = self.block_over(at_avma) {
+                    at_avma = end_avma.next_multiple_of(8);
+                    continue;
+                }
+                let next_avma = self.next_block(at_avma).min(piece_end_avma);
+                let read_avma = self.fill(at_avma, next_avma.min(at_avma + WINDOW_BYTES))?;
+                if read_avma <= at_avma {
+                    at_avma = self.skip_unread(at_avma, next_avma);
+                    continue;
+                }
+                let until_avma = read_avma.min(next_avma);
+                let from = (at_avma - self.window.start_avma) as usize;
+                let range = from..from + (until_avma - at_avma) as usize;
+                let bytes = std::mem::take(&mut self.window.bytes);
+                let words = bytes[range.clone()].as_chunks::<8>().0;
+                for (place, word) in words.iter().enumerate() {
+                    let offset_bytes = at_avma + place as u64 * 8 - start_avma;
+                    self.root_word(number, area, offset_bytes, u64::from_le_bytes(*word));
+                }
+                if area.is_code {
+                    self.code(number, at_avma - start_avma, &bytes[range]);
+                }
+                let count = words.len() as u64;
+                self.window.bytes = bytes;
+                self.found.read_bytes += count * 8;
+                at_avma += (count * 8).max(8);
+            }
+        }
+        Ok(())
+    }
+
+    fn root_word(&mut self, area_number: u32, area: &Area, offset_bytes: u64, word: u64) {
+        let Some((hit, mut grade)) = reference(self.map, word) else { return };
+        if area.is_doubtful {
+            grade = EdgeGrade::DeadMemory;
+        }
+        let place = self.found.roots.len();
+        self.found.roots.push(RootEdge { area: area_number, offset_bytes, target: hit.block, grade });
+        if may_be_explained(grade) {
+            self.inside.push((Place::Root(place), Inside::of(hit)));
+        }
+    }
+
+    /// Code that was made at run time has addresses at any place.
+    fn code(&mut self, area: u32, offset_bytes: u64, bytes: &[u8]) {
+        for (place, word) in bytes.windows(8).enumerate().filter(|(place, _)| place % 8 != 0) {
+            let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+            if let Some(hit) = self.map.find(word).filter(|hit| hit.offset_bytes == 0) {
+                let (target, grade) = (hit.block, EdgeGrade::Unaligned);
+                self.found.roots.push(RootEdge {
+                    area,
+                    offset_bytes: offset_bytes + place as u64,
+                    target,
+                    grade,
+                });
+            }
+        }
+    }
+
+    /// The end of the block that an address lies in.
+    fn block_over(&self, at_avma: u64) -> Option<u64> {
+        let block = self.map.find(at_avma)?.block as usize;
+        Some(self.map.end_avma(block)).filter(|&end_avma| end_avma > at_avma)
+    }
+
+    /// Where the next block begins.
+    fn next_block(&self, at_avma: u64) -> u64 {
+        self.map.next_start(at_avma)
+    }
+
+    /// Sees to it that memory from `at_avma` on is in the window, up to `limit_avma` or as much as
+    /// is read at once. Gives the end of what is there.
+    fn fill(&mut self, at_avma: u64, limit_avma: u64) -> Result<u64, Cut> {
+        if !self.window.has(at_avma) {
+            if !(self.goes_on)() {
+                return Err(Cut::Ended);
+            }
+            let bytes = limit_avma.saturating_sub(at_avma).clamp(8, WINDOW_BYTES);
+            self.window.bytes.resize(bytes as usize, 0);
+            let count = self.memory.read(at_avma, &mut self.window.bytes).min(bytes as usize);
+            self.window.bytes.truncate(count);
+            self.window.start_avma = at_avma;
+        }
+        // Whole words only.
+        Ok(self.window.start_avma + self.window.bytes.len() as u64 / 8 * 8)
+    }
+
+    /// Goes on behind a page that cannot be read.
+    fn skip_unread(&mut self, at_avma: u64, end_avma: u64) -> u64 {
+        let next_avma = ((at_avma / PAGE_BYTES + 1) * PAGE_BYTES).min(end_avma.next_multiple_of(8));
+        self.found.unread_bytes += next_avma - at_avma;
+        next_avma
+    }
+
+    /// Takes a second look at references to the inside of blocks.
+    fn judge(&mut self, regions: &Regions) {
+        let mut inspector = Inspector::new(self.memory, self.map, regions, &self.heads);
+        for &(place, inside) in &self.inside {
+            let Some(grade) = inspector.explain(inside) else { continue };
+            match place {
+                Place::Edge(edge) => self.found.grades[edge as usize] = grade,
+                Place::Root(root) => self.found.roots[root].grade = grade,
+            }
+        }
+    }
+}
+
+impl Window {
+    fn has(&self, at_avma: u64) -> bool {
+        at_avma
+            .checked_sub(self.start_avma)
+            .is_some_and(|offset| offset + 8 <= self.bytes.len() as u64)
+    }
+}
+
+/// The block that a word refers to, and how sure that is before anything else is known.
+#[inline(always)]
+fn reference(map: &BlockMap, word: u64) -> Option<(Hit, EdgeGrade)> {
+    if word < ADDRESS_LIMIT {
+        let hit = map.find(word)?;
+        let grade = match hit.offset_bytes {
+            0 => EdgeGrade::Start,
+            offset if offset == map.size_bytes(hit.block as usize) => EdgeGrade::OnePast,
+            _ => EdgeGrade::Interior,
+        };
+        return Some((hit, grade));
+    }
+    tagged(map, word)
+}
+
+/// A word with bits that no address has: tags, counters, boxed values.
+#[inline(always)]
+fn tagged(map: &BlockMap, word: u64) -> Option<(Hit, EdgeGrade)> {
+    const SIGN: u64 = !(ADDRESS_LIMIT - 1);
+    // Small negative numbers, and addresses of the kernel.
+    if word & SIGN == SIGN {
+        return None;
+    }
+    let hit = map.find(word & (ADDRESS_LIMIT - 1))?;
+    // Low bits may be a tag too; elsewhere a number would lead into some block too easily.
+    (hit.offset_bytes < 8).then_some((hit, EdgeGrade::Tagged))
+}
+
+/// Whether what a block holds may make the reference a sure one.
+fn may_be_explained(grade: EdgeGrade) -> bool {
+    matches!(grade, EdgeGrade::Interior | EdgeGrade::OnePast)
+}

@@ -1,0 +1,113 @@
+//! Snapshots with the graph of a process: the cut is made while it stands still.
+
+use std::time::{Duration, Instant};
+
+use heapr_trace::{Block, HeapId, ProcessIndex};
+
+use super::Recorder;
+use crate::Error;
+use crate::failure::Failure;
+use crate::recorder::process_state::ProcessState;
+use crate::snapshots::graph_capture::{GraphCapture, GraphRequest, Told};
+use crate::snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
+
+/// A graph that is being taken, and for whom.
+#[derive(Debug)]
+pub(super) struct Capturing {
+    capture: GraphCapture,
+    process: ProcessIndex,
+    /// Until the cut is made.
+    asked: Option<(Option<SnapshotTicket>, SnapshotRequest)>,
+}
+
+/// How long what was written before the process stood still is waited for: another process may be
+/// in the middle of an event.
+const DRAIN_LIMIT: Duration = Duration::from_millis(500);
+const DRAIN_PAUSE: Duration = Duration::from_micros(60);
+
+impl Recorder {
+    /// Begins a snapshot with a graph.
+    pub(super) fn begin_capture(
+        &mut self,
+        ticket: Option<SnapshotTicket>,
+        request: SnapshotRequest,
+        graph: GraphRequest,
+    ) {
+        match self.start_capture(&request, graph) {
+            Ok((capture, process)) => {
+                self.snapshots.capturing = Some(Capturing { capture, process, asked: Some((ticket, request)) });
+            }
+            Err(error) => self.report_failure(ticket, &error),
+        }
+    }
+
+    fn start_capture(
+        &self,
+        request: &SnapshotRequest,
+        graph: GraphRequest,
+    ) -> Result<(GraphCapture, ProcessIndex), Error> {
+        let lives = |process: &&ProcessState| !process.has_ended && !process.is_done;
+        let mut of_it = self.processes.iter().filter(|process| process.is_of(&request.scope)).filter(lives);
+        let first = of_it.next().ok_or(match request.scope {
+            SnapshotScope::Pids(ref pids) => Error::NotRecorded { pid: pids.first().copied().unwrap_or(0) },
+            _ => Error::OneProcess { count: 0 },
+        })?;
+        match of_it.count() {
+            0 => Ok((GraphCapture::start(first.pid, graph)?, first.index)),
+            more => Err(Error::OneProcess { count: more + 1 }),
+        }
+    }
+
+    /// Hears what has become of the graph that is being taken.
+    pub(super) fn advance_capture(&mut self) {
+        let Some(told) = self.snapshots.capturing.as_ref().and_then(|capturing| capturing.capture.hear()) else {
+            return;
+        };
+        match told {
+            Told::Still => self.cut_while_still(),
+            Told::Done(outcome) => {
+                let Some(capturing) = self.snapshots.capturing.take() else { return };
+                match (capturing.asked, outcome) {
+                    (Some((ticket, _)), Err(error)) => self.report_failure(ticket, &error),
+                    // It says that it is done only after it was given the blocks.
+                    (Some((ticket, _)), Ok(_)) => {
+                        let reason = "it did not wait for the recorder".to_owned();
+                        self.report_failure(ticket, &Error::NoGraph { pid: capturing.capture.pid, reason });
+                    }
+                    (None, Ok(mut graph)) => {
+                        graph.process = capturing.process;
+                        self.sink.give_graph(Ok(*graph));
+                    }
+                    (None, Err(error)) => self.sink.give_graph(Err(Failure::from(&error))),
+                }
+            }
+        }
+    }
+
+    /// The process stands still: what it has written is taken, and what is live then is the
+    /// snapshot.
+    fn cut_while_still(&mut self) {
+        let still_ns = self.clock.now_ns();
+        let deadline = Instant::now() + DRAIN_LIMIT;
+        while self.watermark_ns < still_ns && Instant::now() < deadline {
+            std::thread::sleep(DRAIN_PAUSE);
+            self.round();
+        }
+        let Some(capturing) = &mut self.snapshots.capturing else { return };
+        let Some((ticket, request)) = capturing.asked.take() else { return };
+        let process = capturing.process;
+        self.cut(ticket, request);
+        self.sink.await_graph();
+        let is_its = |block: &Block| block.process == process && block.heap == HeapId::MALLOC;
+        let blocks = self.sink.ledger.live_blocks().filter(is_its);
+        let blocks: Vec<(u64, u64)> = blocks.map(|block| (block.address_avma, block.size_bytes)).collect();
+        if let Some(capturing) = &self.snapshots.capturing {
+            capturing.capture.give(blocks);
+        }
+    }
+
+    fn report_failure(&mut self, ticket: Option<SnapshotTicket>, error: &Error) {
+        let report = SnapshotReport::failed(ticket, Failure::from(error));
+        self.keep_report(report);
+    }
+}

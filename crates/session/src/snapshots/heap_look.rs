@@ -1,0 +1,194 @@
+//! Looking through the memory of a process that stands still: its heap, its roots, the references
+//! between its blocks.
+
+use heapr_glibc_heap::{Error as RundownError, Plan, ReadStore, Rundown};
+use heapr_inject::{HeldProcess, StoppedProcess};
+use heapr_native::{
+    BlockMap, Cut, KnownBlock, Memory, ProcessFacts, Regions, ThreadFacts, root_areas, scan,
+};
+use heapr_proc::mappings;
+use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
+
+/// What is found before the process is stopped: it takes longer than what is done then.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    memory: StoppedProcess,
+    plan: Result<Plan, RundownError>,
+    room: ReadStore,
+}
+
+/// Why there is no graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NoGraph {
+    /// It would have taken longer than the process may stand still.
+    TooLong,
+    /// The process was gone.
+    Gone,
+    /// More references than can be numbered.
+    TooLarge,
+}
+
+/// Memory as the scan reads it.
+struct Still<'a>(&'a StoppedProcess);
+
+impl Memory for Still<'_> {
+    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+        heapr_glibc_heap::HeapMemory::read(self.0, address_avma, into)
+    }
+
+    fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
+        self.0.written_parts(start_avma, end_avma)
+    }
+}
+
+impl Prepared {
+    /// Finds the heap of a process that runs: where it is just being changed it does not look like
+    /// one.
+    pub(crate) fn of(pid: u32) -> Self {
+        const TRIES: u32 = 4;
+        let memory = StoppedProcess::of(pid);
+        let mut plan = Plan::make(&memory);
+        for _ in 1..TRIES {
+            if !matches!(plan, Err(RundownError::NoMainArena { .. })) {
+                break;
+            }
+            plan = Plan::make(&memory);
+        }
+        let room = plan.as_ref().map(|plan| plan.room(&memory)).unwrap_or_default();
+        Self { memory, plan, room }
+    }
+
+    /// Looks through everything. `blocks`: address and size of those that the recording knows.
+    pub(crate) fn look(
+        &mut self,
+        pid: u32,
+        held: &HeldProcess,
+        blocks: Vec<(u64, u64)>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<HeapGraph, NoGraph> {
+        let Self { memory, plan, room } = self;
+        let mut notes = Vec::new();
+        let thread_pointers: Vec<u64> = held.threads.iter().map(|thread| thread.thread_pointer).collect();
+        let rundown = match plan {
+            Ok(plan) => heapr_glibc_heap::walk(plan, memory, &thread_pointers, room).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if !held.is_quiet {
+            notes.push("a thread was at allocating: blocks that it had just got are not in the graph".to_owned());
+        }
+        let known = Known::of(blocks, rundown, &mut notes);
+        let facts = ProcessFacts {
+            mappings: mappings::read(pid).map_err(|_| NoGraph::Gone)?,
+            threads: held.threads.iter().map(thread_facts).collect(),
+            heap: known.heap,
+            untracked: known.untracked,
+            agent: held.agent.clone(),
+        };
+        let map = BlockMap::new(known.blocks);
+        let memory = Still(memory);
+        let areas = root_areas(&facts, &map, &memory);
+        let regions = Regions::of(&facts.mappings);
+        let found = scan(&memory, &map, &areas, &regions, goes_on).map_err(|cut| match cut {
+            Cut::Ended => NoGraph::TooLong,
+            Cut::TooManyEdges => NoGraph::TooLarge,
+        })?;
+        let mut graph = HeapGraph {
+            first_edge: found.first_edge,
+            targets: found.targets,
+            slots: found.slots,
+            grades: found.grades,
+            areas: areas.into_iter().map(|area| area.root).collect(),
+            roots: found.roots,
+            notes,
+            ..HeapGraph::default()
+        };
+        if found.unread_bytes > 0 {
+            graph.notes.push(format!("{} bytes could not be read", found.unread_bytes));
+        }
+        keep_stale(&mut graph, &map, &known.stale);
+        Ok(graph)
+    }
+}
+
+fn thread_facts(thread: &heapr_inject::HeldThread) -> ThreadFacts {
+    ThreadFacts {
+        tid: thread.tid,
+        name: thread.name.clone(),
+        stack_pointer: thread.stack_pointer,
+        thread_pointer: thread.thread_pointer,
+        registers: thread.registers.clone(),
+    }
+}
+
+/// Blocks that the recording thinks live and the allocator knows as free: the call that freed them
+/// was not seen. They are no leaks.
+fn keep_stale(graph: &mut HeapGraph, map: &BlockMap, stale: &[u64]) {
+    if stale.is_empty() {
+        return;
+    }
+    let area = graph.areas.len() as u32;
+    let name = "freed without being seen".to_owned();
+    graph.areas.push(RootArea { class: RootClass::Unknown, start_avma: 0, end_avma: 0, tid: 0, name });
+    let nodes = stale.iter().filter_map(|&address_avma| map.block_at(address_avma));
+    let edges = nodes.map(|target| RootEdge { area, offset_bytes: 0, target, grade: EdgeGrade::Start });
+    graph.roots.extend(edges);
+    graph.notes.push(format!("{} blocks were freed without being seen: they count as held", stale.len()));
+}
+
+/// What the recording and the allocator say of the heap, together.
+struct Known {
+    blocks: Vec<KnownBlock>,
+    heap: Option<Vec<(u64, u64)>>,
+    untracked: Vec<(u64, u64)>,
+    stale: Vec<u64>,
+}
+
+impl Known {
+    fn of(mut blocks: Vec<(u64, u64)>, rundown: Result<Rundown, String>, notes: &mut Vec<String>) -> Self {
+        blocks.sort_unstable();
+        blocks.dedup_by_key(|&mut (address_avma, _)| address_avma);
+        let as_asked = |&(address_avma, size_bytes): &(u64, u64)| KnownBlock {
+            address_avma,
+            size_bytes,
+            usable_bytes: size_bytes,
+        };
+        let rundown = match rundown {
+            Ok(rundown) => rundown,
+            Err(reason) => {
+                notes.push(format!(
+                    "its allocator's own memory is not known ({reason}): what only memory between blocks refers to is possibly \
+                     leaked, not definitely"
+                ));
+                let blocks = blocks.iter().map(as_asked).collect();
+                return Self { blocks, heap: None, untracked: Vec::new(), stale: Vec::new() };
+            }
+        };
+        for finding in rundown.findings() {
+            notes.push(format!("the heap is not in order: {finding}"));
+        }
+        let mut chunks: Vec<(u64, u64)> =
+            rundown.blocks().map(|block| (block.address_avma, block.usable_bytes)).collect();
+        chunks.sort_unstable();
+        let heap = rundown.memory();
+        let is_in_heap = |address_avma: u64| {
+            let behind = heap.partition_point(|&(_, end_avma)| end_avma <= address_avma);
+            heap.get(behind).is_some_and(|&(start_avma, _)| start_avma <= address_avma)
+        };
+        let (mut known, mut untracked, mut stale) = (Vec::with_capacity(blocks.len()), Vec::new(), Vec::new());
+        let mut chunks = chunks.into_iter().peekable();
+        for block in &blocks {
+            while let Some((start_avma, bytes)) = chunks.next_if(|chunk| chunk.0 < block.0) {
+                untracked.push((start_avma, start_avma + bytes));
+            }
+            let chunk = chunks.next_if(|chunk| chunk.0 == block.0);
+            let usable_bytes = chunk.map_or(block.1, |(_, usable_bytes)| usable_bytes.max(block.1));
+            known.push(KnownBlock { usable_bytes, ..as_asked(block) });
+            if chunk.is_none() && is_in_heap(block.0) {
+                stale.push(block.0);
+            }
+        }
+        untracked.extend(chunks.map(|(start_avma, bytes)| (start_avma, start_avma + bytes)));
+        // A block of another allocator may have been taken out of such a chunk.
+        Self { blocks: known, heap: Some(heap), untracked, stale }
+    }
+}
