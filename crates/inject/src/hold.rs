@@ -97,7 +97,8 @@ fn hold_here(pid: u32, while_still: &mut dyn FnMut(&HeldProcess)) -> Result<Hold
         report.try_count += 1;
         let Some(mut stopped) = Stopped::stop(pid, None, STOP_LIMIT)? else {
             if begin.elapsed() > LIMIT {
-                let reason = "a thread did not stop (it waits for a child made by vfork, or for a disk)".to_owned();
+                let reason =
+                    "a thread did not stop (it waits for a child made by vfork, or for a disk)".to_owned();
                 return Err(Error::NoQuietMoment { pid, seconds: LIMIT.as_secs(), reason });
             }
             std::thread::sleep(PAUSE_BETWEEN);
@@ -153,8 +154,8 @@ fn is_at_allocating(
         return true;
     }
     // Allocators lie in libraries.
-    let is_in_library =
-        mappings::find(mappings, rip).is_some_and(|mapping| mapping.name.contains(".so") || mapping.name == "[vdso]");
+    let is_in_library = mappings::find(mappings, rip)
+        .is_some_and(|mapping| mapping.name.contains(".so") || mapping.name == "[vdso]");
     let words = || stack_words(memory, mappings, thread.registers.rsp, ALLOCATOR_STACK_BYTES);
     is_in_library && words().is_none_or(|words| words.iter().any(|&word| is_in(&agent.code, word)))
 }
@@ -203,7 +204,9 @@ fn module_around(mappings: &[Mapping], here: usize) -> &[Mapping] {
     let inode = mappings[here].inode;
     let is_of_it = |mapping: &Mapping| mapping.inode == inode;
     let mut first = here;
-    while first > 0 && is_of_it(&mappings[first - 1]) && mappings[first - 1].end_avma == mappings[first].start_avma
+    while first > 0
+        && is_of_it(&mappings[first - 1])
+        && mappings[first - 1].end_avma == mappings[first].start_avma
     {
         first -= 1;
     }

@@ -3,8 +3,8 @@
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use heapr_glibc_heap::{Error, HeapMemory, PAGE_BYTES};
 use crate::written_pages::written_parts;
+use heapr_glibc_heap::{Error, HeapMemory, PAGE_BYTES};
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
 

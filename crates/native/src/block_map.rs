@@ -85,8 +85,7 @@ impl BlockMap {
                 }
                 let row = (*number as usize - 1) * PAGES_PER_UNIT;
                 let first_page = (start_avma >> PAGE_BITS).max(unit << (UNIT_BITS - PAGE_BITS));
-                let last_page =
-                    (last_avma >> PAGE_BITS).min(((unit + 1) << (UNIT_BITS - PAGE_BITS)) - 1);
+                let last_page = (last_avma >> PAGE_BITS).min(((unit + 1) << (UNIT_BITS - PAGE_BITS)) - 1);
                 for page in first_page..=last_page {
                     let first = &mut self.rows[row + page as usize % PAGES_PER_UNIT];
                     *first = (*first).min(block as u32);
@@ -192,7 +191,8 @@ mod tests {
 
     #[test]
     fn small_blocks_and_many_are_told_apart() {
-        let blocks: Vec<KnownBlock> = (0..100_000).map(|number| block(0x5555_0000_0000 + number * 16, 1)).collect();
+        let blocks: Vec<KnownBlock> =
+            (0..100_000).map(|number| block(0x5555_0000_0000 + number * 16, 1)).collect();
         let map = BlockMap::new(blocks);
         for number in 0..100_000_u64 {
             let hit = map.find(0x5555_0000_0000 + number * 16);

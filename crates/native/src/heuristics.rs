@@ -75,9 +75,8 @@ impl<'a, M: Memory> Inspector<'a, M> {
         let is_length = length <= self.map.size_bytes(block as usize);
         let capacity = || self.memory.word(self.map.start_avma(block as usize) + 8);
         is_length
-            && capacity().is_some_and(|capacity| {
-                length <= capacity && capacity.checked_add(25).is_some_and(fits)
-            })
+            && capacity()
+                .is_some_and(|capacity| length <= capacity && capacity.checked_add(25).is_some_and(fits))
     }
 
     /// Whether an object with virtual functions begins the block, and a base of it is at `offset`.

@@ -121,8 +121,11 @@ fn fold(
     // The root's edges come first.
     let roots: Vec<u32> = (1..inner.node_count()).filter(|&place| is_root(place)).collect();
     let root_count = roots.len() as u32;
-    let rows: Vec<u32> =
-        rows.iter().enumerate().map(|(number, &row)| if number == 0 { 0 } else { row + root_count }).collect();
+    let rows: Vec<u32> = rows
+        .iter()
+        .enumerate()
+        .map(|(number, &row)| if number == 0 { 0 } else { row + root_count })
+        .collect();
     let all: Vec<u32> = roots.into_iter().chain(targets).collect();
     let Ok(rooted) = Graph::new(rows, all) else { return Vec::new() };
     let dominators = Dominators::of(&rooted, 0, |_, _, _| true);
@@ -190,11 +193,17 @@ mod tests {
     #[test]
     fn what_only_doubtful_references_hold_is_possible() {
         use LeakKind::*;
-        let mut graph = graph(&[&[1], &[], &[], &[2], &[]], &[(0, EdgeGrade::Interior), (3, EdgeGrade::Start)]);
+        let mut graph =
+            graph(&[&[1], &[], &[], &[2], &[]], &[(0, EdgeGrade::Interior), (3, EdgeGrade::Start)]);
         graph.grades[1] = EdgeGrade::OnePast;
         assert_eq!(
             found(&graph),
-            [(0, Possible, 21, false), (1, Possible, 11, false), (2, Possible, 12, false), (4, Definite, 14, false)]
+            [
+                (0, Possible, 21, false),
+                (1, Possible, 11, false),
+                (2, Possible, 12, false),
+                (4, Definite, 14, false)
+            ]
         );
     }
 

@@ -112,7 +112,8 @@ impl<M: Memory> Scan<'_, M> {
         let strong_end_avma = start_avma + size_bytes;
         let mut at_avma = start_avma.next_multiple_of(8);
         while at_avma + 8 <= end_avma {
-            let limit_avma = if self.window.has(at_avma) { end_avma } else { self.end_of_run(block, at_avma) };
+            let limit_avma =
+                if self.window.has(at_avma) { end_avma } else { self.end_of_run(block, at_avma) };
             let read_avma = self.fill(at_avma, limit_avma)?;
             if read_avma <= at_avma {
                 at_avma = self.skip_unread(at_avma, end_avma);
@@ -284,9 +285,7 @@ impl<M: Memory> Scan<'_, M> {
 
 impl Window {
     fn has(&self, at_avma: u64) -> bool {
-        at_avma
-            .checked_sub(self.start_avma)
-            .is_some_and(|offset| offset + 8 <= self.bytes.len() as u64)
+        at_avma.checked_sub(self.start_avma).is_some_and(|offset| offset + 8 <= self.bytes.len() as u64)
     }
 }
 

@@ -24,11 +24,8 @@ impl Verdicts {
     /// Walks from the roots. `is_kept`: blocks that count as held without doubt, whoever holds
     /// them.
     pub fn of(graph: &HeapGraph, is_kept: impl Fn(u32) -> bool) -> Self {
-        let mut walk = Walk {
-            graph,
-            reach: vec![Reach::Unreached; graph.node_count() as usize],
-            stack: Vec::new(),
-        };
+        let mut walk =
+            Walk { graph, reach: vec![Reach::Unreached; graph.node_count() as usize], stack: Vec::new() };
         let is_strong = |root: &&RootEdge| root.grade.is_strong();
         for root in graph.roots.iter().filter(is_strong) {
             walk.enter(root.target, Reach::Reachable);

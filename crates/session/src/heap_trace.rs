@@ -8,7 +8,8 @@ use std::thread::{self, JoinHandle};
 use crate::control::{Answer, Order, Request, SnapshotTaken, Update, UpdateReport};
 use crate::failure::{Failure, FailureKind};
 use crate::{
-    BackgroundSession, Error, GraphRequest, SessionProperties, SessionStatus, SessionSummary, StackEvents, StartRequest,
+    BackgroundSession, Error, GraphRequest, SessionProperties, SessionStatus, SessionSummary, StackEvents,
+    StartRequest,
 };
 
 /// A heap trace session whose recorder is a thread of this process.

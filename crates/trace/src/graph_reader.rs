@@ -34,7 +34,8 @@ impl Trace {
         let damaged = |offset: u64, what| Error::Damaged { offset, what };
         let mut graph = HeapGraph { process, pause_ns: head.pause_ns, ..HeapGraph::default() };
         let mut room = EXPANSION_FREE_BYTES;
-        let size = self.source.size_bytes().map_err(|source| Error::Io { action: "reading the trace", source })?;
+        let size =
+            self.source.size_bytes().map_err(|source| Error::Io { action: "reading the trace", source })?;
         room = room.saturating_add(size.saturating_mul(EXPANSION_MAX));
         for info in self.graph_chunks(ChunkKind::GraphRoots, snapshot) {
             let streams = self.graph_streams::<GRAPH_ROOT_STREAMS>(info, &head, &mut room)?;

@@ -412,7 +412,8 @@ pub(crate) fn take_root_chunk(
         area = area.wrapping_add(step);
         offset_bytes = offset_bytes.wrapping_add_signed(unzigzag(offsets.varint()?));
         target = target.wrapping_add(unzigzag(targets.varint()?));
-        let known = |number: i64, count: usize| u32::try_from(number).ok().filter(|&it| (it as usize) < count);
+        let known =
+            |number: i64, count: usize| u32::try_from(number).ok().filter(|&it| (it as usize) < count);
         let outside = Malformed("a root leads out of the graph");
         graph.roots.push(RootEdge {
             area: known(area, head.areas.len()).ok_or(outside)?,

@@ -60,8 +60,25 @@ impl Registers {
     /// Those that may hold an address of the program's.
     pub(crate) fn words(&self) -> Vec<u64> {
         vec![
-            self.rax, self.rbx, self.rcx, self.rdx, self.rsi, self.rdi, self.rbp, self.rsp, self.r8, self.r9,
-            self.r10, self.r11, self.r12, self.r13, self.r14, self.r15, self.rip, self.fs_base, self.gs_base,
+            self.rax,
+            self.rbx,
+            self.rcx,
+            self.rdx,
+            self.rsi,
+            self.rdi,
+            self.rbp,
+            self.rsp,
+            self.r8,
+            self.r9,
+            self.r10,
+            self.r11,
+            self.r12,
+            self.r13,
+            self.r14,
+            self.r15,
+            self.rip,
+            self.fs_base,
+            self.gs_base,
         ]
     }
 

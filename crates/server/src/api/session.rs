@@ -34,13 +34,15 @@ pub(super) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<A
             ask(session, Request::Mark(request.text))?;
             json!({"schema": "heapr.view.session.mark/1"})
         }
-        "snapshot" => match ask(session, Request::Snapshot { name: request.name, pids: request.pids, graph: None })? {
-            SessionAnswer::Snapshot(taken) => json!({
-                "schema": "heapr.view.session.snapshot/1", "number": taken.number, "time_ns": taken.time_ns,
-                "block_bytes": taken.block_bytes, "block_count": taken.block_count, "notes": taken.notes,
-            }),
-            _ => return Err(no_sense()),
-        },
+        "snapshot" => {
+            match ask(session, Request::Snapshot { name: request.name, pids: request.pids, graph: None })? {
+                SessionAnswer::Snapshot(taken) => json!({
+                    "schema": "heapr.view.session.snapshot/1", "number": taken.number, "time_ns": taken.time_ns,
+                    "block_bytes": taken.block_bytes, "block_count": taken.block_count, "notes": taken.notes,
+                }),
+                _ => return Err(no_sense()),
+            }
+        }
         "stop" => match ask(session, Request::Stop)? {
             SessionAnswer::Stopped(report) => json!({
                 "schema": "heapr.view.session.stop/1", "output": report.output.to_string_lossy(),

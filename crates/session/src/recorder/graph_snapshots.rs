@@ -35,7 +35,8 @@ impl Recorder {
     ) {
         match self.start_capture(&request, graph) {
             Ok((capture, process)) => {
-                self.snapshots.capturing = Some(Capturing { capture, process, asked: Some((ticket, request)) });
+                self.snapshots.capturing =
+                    Some(Capturing { capture, process, asked: Some((ticket, request)) });
             }
             Err(error) => self.report_failure(ticket, &error),
         }
@@ -60,7 +61,8 @@ impl Recorder {
 
     /// Hears what has become of the graph that is being taken.
     pub(super) fn advance_capture(&mut self) {
-        let Some(told) = self.snapshots.capturing.as_ref().and_then(|capturing| capturing.capture.hear()) else {
+        let Some(told) = self.snapshots.capturing.as_ref().and_then(|capturing| capturing.capture.hear())
+        else {
             return;
         };
         match told {

@@ -3,9 +3,7 @@
 
 use heapr_glibc_heap::{Error as RundownError, Plan, ReadStore, Rundown};
 use heapr_inject::{HeldProcess, StoppedProcess};
-use heapr_native::{
-    BlockMap, Cut, KnownBlock, Memory, ProcessFacts, Regions, ThreadFacts, root_areas, scan,
-};
+use heapr_native::{BlockMap, Cut, KnownBlock, Memory, ProcessFacts, Regions, ThreadFacts, root_areas, scan};
 use heapr_proc::mappings;
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
@@ -70,11 +68,14 @@ impl Prepared {
         let mut notes = Vec::new();
         let thread_pointers: Vec<u64> = held.threads.iter().map(|thread| thread.thread_pointer).collect();
         let rundown = match plan {
-            Ok(plan) => heapr_glibc_heap::walk(plan, memory, &thread_pointers, room).map_err(|error| error.to_string()),
+            Ok(plan) => heapr_glibc_heap::walk(plan, memory, &thread_pointers, room)
+                .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         if !held.is_quiet {
-            notes.push("a thread was at allocating: blocks that it had just got are not in the graph".to_owned());
+            notes.push(
+                "a thread was at allocating: blocks that it had just got are not in the graph".to_owned(),
+            );
         }
         let known = Known::of(blocks, rundown, &mut notes);
         let facts = ProcessFacts {
@@ -174,7 +175,8 @@ impl Known {
             let behind = heap.partition_point(|&(_, end_avma)| end_avma <= address_avma);
             heap.get(behind).is_some_and(|&(start_avma, _)| start_avma <= address_avma)
         };
-        let (mut known, mut untracked, mut stale) = (Vec::with_capacity(blocks.len()), Vec::new(), Vec::new());
+        let (mut known, mut untracked, mut stale) =
+            (Vec::with_capacity(blocks.len()), Vec::new(), Vec::new());
         let mut chunks = chunks.into_iter().peekable();
         for block in &blocks {
             while let Some((start_avma, bytes)) = chunks.next_if(|chunk| chunk.0 < block.0) {

@@ -39,9 +39,8 @@ impl GraphFile {
     /// Opens a file and reads the graph that is meant.
     pub(crate) fn open(path: &Path, asked: &GraphArguments) -> anyhow::Result<Self> {
         let trace = open(path)?;
-        let snapshot = choose(&trace, asked.snapshot.as_deref())
-            .with_context(|| path.display().to_string())?
-            .clone();
+        let snapshot =
+            choose(&trace, asked.snapshot.as_deref()).with_context(|| path.display().to_string())?.clone();
         let process = choose_process(&trace, &snapshot, asked.pid)?;
         let graph = trace.heap_graph(&snapshot, process)?.context("the graph is not there any more")?;
         let mut blocks = Vec::with_capacity(graph.node_count() as usize);

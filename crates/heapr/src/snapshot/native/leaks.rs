@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 
 use super::graph_file::{GraphArguments, GraphFile};
 use super::suppressions::Suppressions;
-use crate::output::Format;
-use crate::output::sheet::{Cell, OutputArguments, Sheet};
+use crate::output::{Format, OutputArguments, print_table};
 use crate::report::names::TraceNames;
-use crate::report::quantity::{bytes, duration, plural};
+use heapr_table::quantity::{bytes, duration, plural};
+use heapr_table::{Cell, Column, Table, row};
 
 /// Arguments of `heapr snapshot leaks`.
 #[derive(Debug, clap::Args)]
@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
     let stacks: HashSet<StackIndex> = file.blocks.iter().map(|block| block.stack).collect();
     let cull = CullList::built_in();
     let groups = StackGroups::new(&file.trace, stacks, GroupBy::Stacks, &cull, &[], &mut names);
-    let of_loader = loader_groups(&file, &groups);
+    let of_loader = loader_groups(&groups);
     let is_kept = |node: u32| of_loader.contains(&groups.group_of(file.blocks[node as usize].stack));
     let verdicts = Verdicts::of(&file.graph, is_kept);
     let leaks = Leaks::of(
@@ -107,10 +107,9 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
             continue;
         }
         let age_ns = file.age_ns(leak.node);
-        let sum = sums.entry((leak.kind, groups.group_of(block.stack))).or_insert(Sum {
-            youngest_ns: u64::MAX,
-            ..Sum::default()
-        });
+        let sum = sums
+            .entry((leak.kind, groups.group_of(block.stack)))
+            .or_insert(Sum { youngest_ns: u64::MAX, ..Sum::default() });
         sum.count += 1;
         sum.bytes += block.size_bytes;
         sum.retained_bytes += leak.retained_bytes;
@@ -166,7 +165,7 @@ fn is_listed(arguments: &LeaksArguments, kind: LeakKind) -> bool {
 }
 
 /// What the loader has allocated for itself: it holds some of it in ways of its own.
-fn loader_groups(file: &GraphFile, groups: &StackGroups<'_>) -> HashSet<Option<u32>> {
+fn loader_groups(groups: &StackGroups<'_>) -> HashSet<Option<u32>> {
     let is_loader = |frame: &FrameView<'_>| {
         frame.module.is_some_and(|module| {
             let name = file_name(module);
@@ -174,7 +173,6 @@ fn loader_groups(file: &GraphFile, groups: &StackGroups<'_>) -> HashSet<Option<u
         })
     };
     let all = (0..groups.len() as u32).filter(|&group| groups.frames(group).first().is_some_and(is_loader));
-    let _ = file;
     all.map(Some).collect()
 }
 
@@ -221,7 +219,10 @@ impl Totals {
         all.insert("suppressed_count".to_owned(), json!(self.suppressed.count));
         all.insert("suppressed_bytes".to_owned(), json!(self.suppressed.bytes));
         all.insert("block_count".to_owned(), json!(file.blocks.len()));
-        all.insert("block_bytes".to_owned(), json!(file.blocks.iter().map(|block| block.size_bytes).sum::<u64>()));
+        all.insert(
+            "block_bytes".to_owned(),
+            json!(file.blocks.iter().map(|block| block.size_bytes).sum::<u64>()),
+        );
         all.into()
     }
 }
@@ -253,22 +254,21 @@ fn print(
         }));
         return Ok(());
     }
-    let mut sheet = Sheet::new(
+    let mut sheet = Table::new(
         "heapr.leaks/1",
         &[
-            ("kind", "Kind"),
-            ("count", "Blocks"),
-            ("bytes", "Bytes"),
-            ("retained_bytes", "With what they hold"),
-            ("youngest_ns", "Youngest"),
-            ("oldest_ns", "Oldest"),
-            ("frames", ""),
+            Column::text("kind", "Kind"),
+            Column::count("count", "Blocks"),
+            Column::bytes("bytes", "Bytes"),
+            Column::bytes("retained_bytes", "With what they hold"),
+            Column::ns("youngest_ns", "Youngest"),
+            Column::ns("oldest_ns", "Oldest"),
+            Column::frames("frames", ""),
         ],
     );
     sheet.show_stacks(arguments.depth);
-    sheet.rows(arguments.output.top(), lines.iter().map(row));
-    sheet.print(format, &title(file, totals, &met))?;
-    Ok(())
+    sheet.rows(arguments.output.top(), lines.iter().map(cells));
+    print_table(&sheet, format, &title(file, totals, &met))
 }
 
 fn title(file: &GraphFile, totals: &Totals, met: &[(&str, u64)]) -> Vec<String> {
@@ -300,19 +300,19 @@ fn title(file: &GraphFile, totals: &Totals, met: &[(&str, u64)]) -> Vec<String> 
     title
 }
 
-fn row(line: &Line) -> Vec<Cell> {
+fn cells(line: &Line) -> Vec<Cell> {
     let kind = match line.sum.circle_count {
         0 => line.kind.name().to_owned(),
         _ => format!("{}, in a circle", line.kind.name()),
     };
-    vec![
-        Cell::Text(kind),
-        Cell::Count(line.sum.count),
-        Cell::Bytes(line.sum.bytes),
-        Cell::Bytes(line.sum.retained_bytes),
-        Cell::Duration(line.sum.youngest_ns),
-        Cell::Duration(line.sum.oldest_ns),
-        Cell::Frames(line.frames.clone()),
+    row![
+        kind,
+        line.sum.count,
+        line.sum.bytes,
+        line.sum.retained_bytes,
+        line.sum.youngest_ns,
+        line.sum.oldest_ns,
+        line.frames.clone(),
     ]
 }
 

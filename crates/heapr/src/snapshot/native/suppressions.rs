@@ -42,7 +42,8 @@ impl Suppressions {
             match line.split_once(':') {
                 Some(("leak", pattern)) if !pattern.is_empty() => patterns.push(Pattern::of(pattern)),
                 // Files are shared between sanitizers.
-                Some((kind, _)) if kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)) => {}
+                Some((kind, _))
+                    if kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)) => {}
                 _ => bail!("line {}: {line:?} is not leak:PATTERN", number + 1),
             }
         }
@@ -121,7 +122,10 @@ mod tests {
     #[test]
     fn other_kinds_and_comments_are_passed_over() {
         let read = Suppressions::parse("# known\nleak:foo\n\nrace:bar\n  leak:^b*$  \n").unwrap();
-        assert_eq!(read.patterns.iter().map(|pattern| pattern.text.as_str()).collect::<Vec<_>>(), ["foo", "^b*$"]);
+        assert_eq!(
+            read.patterns.iter().map(|pattern| pattern.text.as_str()).collect::<Vec<_>>(),
+            ["foo", "^b*$"]
+        );
         assert!(Suppressions::parse("what is this").is_err());
     }
 }

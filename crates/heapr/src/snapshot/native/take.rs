@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use heapr_session::{
-    Answer, Failure, GraphRequest, HeapTrace, LoggingMode, Request, SessionProperties, SnapshotTaken, StartRequest,
+    Answer, Failure, GraphRequest, HeapTrace, LoggingMode, Request, SessionProperties, SnapshotTaken,
+    StartRequest,
 };
 use serde_json::{Value, json};
 
@@ -113,7 +114,8 @@ fn ask(
     options: &NativeTakeOptions,
     pids: &[u32],
 ) -> anyhow::Result<SnapshotTaken> {
-    let request = Request::Snapshot { name: options.name.clone(), pids: pids.to_vec(), graph: options.graph() };
+    let request =
+        Request::Snapshot { name: options.name.clone(), pids: pids.to_vec(), graph: options.graph() };
     match client.ask(request)? {
         Answer::Snapshot(snapshot) => Ok(snapshot),
         _ => anyhow::bail!("session {} answered something else: is it of the same heapr?", client.name()),
