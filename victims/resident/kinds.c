@@ -37,6 +37,14 @@ static char *mapped(size_t bytes, int flags, int file) {
     return memory;
 }
 
+// Between two pages that nobody may touch: the kernel makes one mapping of neighbours.
+static char *apart(size_t bytes) {
+    char *memory = mapped(bytes + 2 * 4096, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    mprotect(memory, 4096, PROT_NONE);
+    mprotect(memory + 4096 + bytes, 4096, PROT_NONE);
+    return memory + 4096;
+}
+
 int main(void) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     pthread_barrier_init(&touched, NULL, THREADS + 1);
@@ -52,13 +60,13 @@ int main(void) {
     printf("shared_memory %d\n", 3 * MIB);
 
     // Nobody's: a mapping of the program itself. Half of it is given back when it is needed.
-    char *own = mapped(4 * MIB, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    char *own = apart(4 * MIB);
     memset(own, 1, 4 * MIB);
     if (madvise(own, 2 * MIB, MADV_FREE) == 0) printf("lazily_freed %d\n", 2 * MIB);
     madvise(own + 3 * MIB, 64 << 10, MADV_DONTFORK);
     if (mlock(own + 3 * MIB, 64 << 10) == 0) printf("locked %d\n", 64 << 10);
 
-    char *huge = mapped(8 * MIB, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    char *huge = apart(8 * MIB);
     madvise(huge, 8 * MIB, MADV_HUGEPAGE);
     memset(huge, 1, 8 * MIB);
     printf("unknown %d\n", 12 * MIB);

@@ -34,6 +34,7 @@ mod arena;
 mod block_scan;
 mod chunk_lists;
 mod chunk_walk;
+mod chunks;
 mod error;
 mod finding;
 mod heap_memory;
@@ -53,6 +54,7 @@ mod segment;
 mod thread_caches;
 mod walk;
 
+pub use chunks::{ArenaTop, ChunkRun, ChunkUse, HeapChunk};
 pub use error::Error;
 pub use finding::Finding;
 pub use heap_memory::HeapMemory;

@@ -1,6 +1,7 @@
 //! What a walk gives: compact while the target waits, a list of blocks afterwards.
 
 use super::block_scan::MappedBlock;
+use super::chunks::ArenaTop;
 use super::finding::Finding;
 use super::layout::{HEADER_BYTES, Version};
 use super::segment::Segment;
@@ -58,6 +59,9 @@ pub struct Rundown {
     pub(super) findings: Vec<Finding>,
     /// Heaps of arenas, their unused ends, and the arenas' own records.
     pub(super) own: Vec<(u64, u64)>,
+    /// Sorted: of `cached` those in fastbins.
+    pub(super) fastbins: Vec<u64>,
+    pub(super) tops: Vec<ArenaTop>,
 }
 
 impl Rundown {
@@ -138,7 +142,7 @@ impl Rundown {
         self.version
     }
 
-    fn cached_from(&self, start_avma: u64) -> std::iter::Peekable<std::slice::Iter<'_, u64>> {
+    pub(super) fn cached_from(&self, start_avma: u64) -> std::iter::Peekable<std::slice::Iter<'_, u64>> {
         let first = self.cached.partition_point(|chunk| *chunk < start_avma);
         self.cached[first..].iter().peekable()
     }

@@ -4,6 +4,7 @@ use super::arena::{self, Arena};
 use super::block_scan::{MainPieces, Scan};
 use super::chunk_lists::{ChunkList, follow};
 use super::chunk_walk::Piece;
+use super::chunks::ArenaTop;
 use super::error::Error;
 use super::finding::{Finding, ListKind};
 use super::heap_memory::HeapMemory;
@@ -85,13 +86,16 @@ pub fn read<'s>(
     }
     walk.anonymous_memory();
     walk.lists();
-    let Walk { walk: PieceWalk { found, .. }, cached, arenas, scan, mut pieces, .. } = walk;
+    let Walk { walk: PieceWalk { found, .. }, cached, arenas, mut tops, scan, mut pieces, .. } = walk;
     let Found { segments, caches, findings, taken } = found;
     let mut own = taken;
     for arena in &arenas {
         own.push((arena.address_avma, arena.address_avma + plan.layout.state.bytes as u64));
         own.push((arena.top_avma, arena.top_avma.saturating_add(arena.top_bytes)));
     }
+    let mut fastbins = cached.clone();
+    fastbins.sort_unstable();
+    tops.sort_unstable_by_key(|top| top.start_avma);
     pieces.append(once.into_pieces());
     let threads = caches.thread_words(memory, thread_pointers);
     let mut rundown = Rundown {
@@ -103,6 +107,8 @@ pub fn read<'s>(
         arena_count: arenas.len() as u32,
         findings,
         own,
+        fastbins,
+        tops,
     };
     if slabs.were_enough() {
         let memory = Known::new(&Nothing, pieces);
@@ -124,6 +130,7 @@ struct Walk<'a, 's, M> {
     once: &'a ReadOnce<'a, 's, M>,
     mappings: &'a [Mapping],
     arenas: Vec<Arena>,
+    tops: Vec<ArenaTop>,
     walk: PieceWalk<'a, ReadOnce<'a, 's, M>>,
     scan: Scan,
     /// Chunks in fastbins.
@@ -149,6 +156,7 @@ impl<'a, 's, M: HeapMemory + Sync> Walk<'a, 's, M> {
             once,
             mappings,
             arenas: Vec::new(),
+            tops: Vec::new(),
             walk: PieceWalk::new(once, &plan.layout, mappings),
             scan: Scan::new(&plan.layout, false),
             cached: Vec::new(),
@@ -181,6 +189,13 @@ impl<'a, 's, M: HeapMemory + Sync> Walk<'a, 's, M> {
             self.walk.found.append(found);
             self.pieces.append(pieces);
         }
+        let with_top = arenas.iter().enumerate().filter(|(_, arena)| arena.top_avma != 0);
+        self.tops.extend(with_top.map(|(place, arena)| ArenaTop {
+            arena: first_index + place as u32,
+            start_avma: arena.top_avma,
+            size_bytes: arena.top_bytes,
+            is_main: place == 0,
+        }));
         self.arenas.extend(arenas);
         Ok(())
     }

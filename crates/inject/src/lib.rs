@@ -34,6 +34,7 @@ mod recorder_life;
 mod remote;
 mod report;
 mod seccomp;
+mod standstill;
 mod start_block;
 mod stop;
 mod stopped_process;
@@ -57,4 +58,5 @@ pub use program_start::{
     file_bytes_max, has_small_stack, leave_given_limits, start_as_given, with_given_limits,
 };
 pub use report::{AttachReport, DetachReport, PauseParts};
+pub use standstill::{StillProcess, stand_still};
 pub use stopped_process::StoppedProcess;

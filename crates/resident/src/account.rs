@@ -10,6 +10,7 @@ use heapr_proc::smaps::{MappingPages, PageAmounts};
 use crate::claims::{Claim, Claims, range_of};
 use crate::class::{Class, ToldBy};
 use crate::code_files::{CodeFiles, claim_zeroed_data};
+use crate::heap_detail::HeapDetail;
 use crate::owners::{self, Runtime};
 use crate::python_pools::{self, PythonPools};
 use crate::residency::split;
@@ -46,6 +47,8 @@ pub struct Account {
     pub arena_count: u32,
     /// Mappings whose pages had to be shared among owners by their addresses.
     pub estimated_mappings: u64,
+    /// What is in glibc's heap, if it was looked at.
+    pub heap: Option<HeapDetail>,
 }
 
 /// A class and all that belongs to it.

@@ -38,7 +38,12 @@ pub(crate) fn split(
         Some(counted) => (resident_weights(counted, all.rss_bytes), weights(counted, |one| one.swapped)),
         None => (lengths(), lengths()),
     };
-    let rss = shares(all.rss_bytes, &resident);
+    (apportion(all, &resident, &swapped), is_estimated)
+}
+
+/// Amounts in proportion to weights: the sums over them are what there was, to the byte.
+pub(crate) fn apportion(all: &PageAmounts, resident: &[u64], swapped: &[u64]) -> Vec<PageAmounts> {
+    let rss = shares(all.rss_bytes, resident);
     let by_rss = |amount: u64| shares(amount, &rss);
     let pss = by_rss(all.pss_bytes);
     let columns = [
@@ -53,8 +58,8 @@ pub(crate) fn split(
         by_rss(all.reserved_huge_bytes),
         by_rss(all.locked_bytes),
     ];
-    let swap = shares(all.swapped_bytes, &swapped);
-    let amounts = (0..ranges.len()).map(|at| PageAmounts {
+    let swap = shares(all.swapped_bytes, swapped);
+    let amounts = (0..rss.len()).map(|at| PageAmounts {
         rss_bytes: rss[at],
         pss_bytes: pss[at],
         shared_clean_bytes: columns[0][at],
@@ -69,7 +74,7 @@ pub(crate) fn split(
         swapped_bytes: swap[at],
         locked_bytes: columns[9][at],
     });
-    (amounts.collect(), is_estimated)
+    amounts.collect()
 }
 
 fn weights(counted: &[Counted], of: impl Fn(&Counted) -> u64) -> Vec<u64> {

@@ -1,9 +1,9 @@
 //! `heapr explain PID`: the lines add up to what the kernel says, and each kind is found.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use heapr_testkit::wait_until;
@@ -18,6 +18,7 @@ use crate::victim_build::{build, sources};
 struct Waiting {
     child: Child,
     input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
     /// What it says it has.
     said: BTreeMap<String, u64>,
 }
@@ -31,16 +32,17 @@ impl Waiting {
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
         let mut said = BTreeMap::new();
-        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-            let line = line.unwrap();
-            match line.split_once(' ') {
-                Some((kind, bytes)) => {
-                    said.insert(kind.to_owned(), bytes.parse().unwrap());
-                }
-                None => break,
-            }
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        while let Some((kind, bytes)) = said_in_line(&mut output) {
+            said.insert(kind, bytes);
         }
-        Self { child, input, said }
+        Self { child, input, output, said }
+    }
+
+    /// Asks it, and takes its answer.
+    fn ask(&mut self, question: &str) -> (String, u64) {
+        writeln!(self.input.as_ref().unwrap(), "{question}").unwrap();
+        said_in_line(&mut self.output).unwrap()
     }
 
     fn pid(&self) -> u32 {
@@ -57,6 +59,14 @@ impl Waiting {
             text.rsplit(')').next()?.trim_start().starts_with('T').then_some(())
         });
     }
+}
+
+/// `KIND BYTES`; nothing at any other line.
+fn said_in_line(output: &mut impl BufRead) -> Option<(String, u64)> {
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    let (kind, bytes) = line.trim_end().split_once(' ')?;
+    Some((kind.to_owned(), bytes.parse().unwrap()))
 }
 
 impl Drop for Waiting {
@@ -125,6 +135,49 @@ fn each_kind_of_memory_is_found_and_the_lines_add_up_to_the_page() {
     // The child has all but what was written after the fork.
     let (unknown, shared) = (bytes(resident, "unknown", "bytes"), bytes(resident, "unknown", "shared_bytes"));
     assert!(shared > 0 && shared <= unknown - (512 << 10), "{resident}");
+}
+
+/// Of blocks of one size all but each k-th are given back, in one arena and in several.
+#[test]
+fn what_a_trim_gives_back_is_foretold_and_live_blocks_are_those_that_were_kept() {
+    /// The victim's own: threads' descriptors, what the C library keeps.
+    const BESIDE_BYTES: u64 = 16 << 10;
+    // Blocks in a cache of the thread, in large bins, of pages, and of four arenas.
+    let layouts: [&[&str]; 4] = [
+        &["20000", "1000", "7"],
+        &["20000", "1000", "50", "4"],
+        &["3000", "5000", "3"],
+        &["300000", "24", "100"],
+    ];
+    for layout in layouts {
+        let mut victim = Waiting::start("resident/fragmented.c", layout);
+        let answer = explain(victim.pid(), &["--deep"]);
+        assert_adds_up(&answer, victim.pid());
+        let resident = &answer["resident"];
+        let malloc = &resident["malloc"];
+        let amount = |key: &str| malloc["all"][key].as_u64().unwrap();
+        assert_eq!(malloc["findings"].as_array().unwrap().len(), 0, "{malloc}");
+        let (live, kept) = (amount("live_bytes"), victim.said["kept_bytes"]);
+        assert!((kept..kept + BESIDE_BYTES).contains(&live), "{layout:?}: {live} of {kept}");
+        assert_eq!(bytes(resident, "free_whole_pages", "bytes"), amount("free_whole_bytes"));
+        let (kind, given_back) = victim.ask("trim");
+        assert_eq!((kind.as_str(), given_back), ("given_back", amount("free_whole_bytes")), "{layout:?}");
+    }
+}
+
+#[test]
+fn a_process_that_stands_still_already_stays_so_and_is_looked_into() {
+    let victim = Waiting::start("resident/fragmented.c", &["60000", "1000", "5"]);
+    victim.stop();
+    let answer = explain(victim.pid(), &["--deep"]);
+    assert_adds_up(&answer, victim.pid());
+    let malloc = &answer["resident"]["malloc"];
+    assert!(
+        malloc["held_ns"].as_u64().is_some() && malloc["live_blocks"].as_u64() >= Some(12000),
+        "{malloc}"
+    );
+    let state = std::fs::read_to_string(format!("/proc/{}/stat", victim.pid())).unwrap();
+    assert!(state.rsplit(')').next().unwrap().trim_start().starts_with('T'), "{state}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The same for programs.
 
-use heapr_resident::{Class, Line};
+use heapr_resident::{Class, HeapDetail, HeapDivision, Line};
 use serde_json::{Value, json};
 
-use super::Resident;
+use super::{Moment, Resident};
 
 /// `lines` add up to `rss_bytes`; `unknown_bytes` says again what the line `unknown` has.
 pub(super) fn value(resident: &Resident) -> Value {
@@ -18,6 +18,7 @@ pub(super) fn value(resident: &Resident) -> Value {
         "lines": account.lines().iter().map(line).collect::<Vec<_>>(),
         "unknown_bytes": account.bytes(Class::Unknown),
         "arena_count": account.arena_count,
+        "malloc": account.heap.as_ref().map(|heap| malloc(heap, resident.moment)),
         "beside": {
             "swapped_bytes": resident.beside.swapped_bytes,
             "page_table_bytes": resident.beside.page_table_bytes,
@@ -26,6 +27,37 @@ pub(super) fn value(resident: &Resident) -> Value {
             "threads": resident.beside.threads,
         },
         "not_told": resident.limits,
+    })
+}
+
+fn malloc(heap: &HeapDetail, moment: Option<Moment>) -> Value {
+    let arena = |(number, division): (&u32, &HeapDivision)| {
+        let mut value = self::division(division);
+        value["arena"] = json!(number);
+        value
+    };
+    json!({
+        "held_ns": moment.and_then(|moment| moment.held).map(|held| held.as_nanos() as u64),
+        "is_allocator_quiet": moment.is_some_and(|moment| moment.is_quiet),
+        "live_blocks": heap.live_blocks,
+        "mapped_blocks": heap.mapped_blocks,
+        "all": division(&heap.all),
+        "arenas": heap.arenas.iter().map(arena).collect::<Vec<_>>(),
+        "findings": heap.findings,
+    })
+}
+
+fn division(division: &HeapDivision) -> Value {
+    json!({
+        "live_bytes": division.live_bytes,
+        "header_bytes": division.header_bytes,
+        "free_whole_bytes": division.whole_bytes,
+        "free_pinned_bytes": division.pinned_bytes,
+        "thread_cache_bytes": division.thread_cache_bytes,
+        "top_bytes": division.top_bytes,
+        "foreign_bytes": division.foreign_bytes,
+        "pinning_blocks": division.pinning_blocks,
+        "pinning_bytes": division.pinning_bytes,
     })
 }
 

@@ -7,41 +7,67 @@ use heapr_proc::smaps::MappingPages;
 use heapr_proc::{Mapping, PageMap, ResidentCounters, machine, smaps};
 use heapr_resident::{Account, Beside, Subject};
 
-use super::Resident;
+use super::heap_look::{self, BothStates};
 use super::quiet_memory::QuietMemory;
+use super::{Moment, Resident};
 
-/// All that can be told of a process.
-pub(super) fn read(pid: u32) -> anyhow::Result<Resident> {
+/// All that can be told of a process. `is_deep`: glibc's heap is looked into, too.
+pub(super) fn read(pid: u32, is_deep: bool) -> anyhow::Result<Resident> {
     let counters = ResidentCounters::of_process(pid);
     let mut limits = Vec::new();
-    let mappings = match smaps::read(pid) {
+    let mut mappings = match smaps::read(pid) {
         Ok(mappings) if !mappings.is_empty() => mappings,
         Ok(_) => return only_counters(pid, counters, "it has no memory of its own"),
         Err(error) => return only_counters(pid, counters, &format!("/proc/{pid}/smaps: {error}")),
     };
     let process = StoppedProcess::of(pid);
-    let states = PageMap::of_process(pid);
-    let addresses: Vec<Mapping> = mappings.iter().map(|found| found.mapping.clone()).collect();
-    let memory = QuietMemory::new(&process, states.as_ref().ok(), &addresses);
+    let page_map = PageMap::of_process(pid);
+    if let Err(error) = &page_map {
+        limits.push(format!("/proc/{pid}/pagemap: {error}: pages shared by several owners are estimated"));
+    }
+    let page_map = page_map.as_ref().ok();
     let is_readable = can_be_read(&process, &mappings);
     if !is_readable {
         limits.push(format!("its memory cannot be read{}: heaps are told by their places only", why_not()));
     }
-    if let Err(error) = &states {
-        limits.push(format!("/proc/{pid}/pagemap: {error}: pages shared by several owners are estimated"));
-    }
-    let (malloc, allocator) = heap_of(&memory, is_readable, &mut limits);
-    let subject = Subject {
-        executable: heapr_proc::executable(pid)
-            .map(|path| path.to_string_lossy().into_owned())
-            .unwrap_or_default(),
-        stack_pointers: heapr_proc::stack_pointers(pid),
-        allocator,
-        malloc,
-        mappings,
+    let addresses = addresses_of(&mappings);
+    let memory = QuietMemory::new(&process, page_map, &addresses);
+    let heap = heap_of(&memory, is_readable, &mut limits);
+    let look = match (&heap, page_map) {
+        (Heap::Glibc(plan, _), Some(pages)) if is_deep => {
+            let look = heap_look::look(pid, plan, &process, pages);
+            look.map_err(|error| limits.push(format!("malloc's heap was not looked into: {error:#}"))).ok()
+        }
+        (Heap::Glibc(..), _) => None,
+        _ if is_deep => {
+            limits.push("only glibc's heap can be looked into, and this process has none".to_owned());
+            None
+        }
+        _ => None,
     };
-    let account = Account::of(&subject, &memory, &states.as_ref().ok());
-    if account.estimated_mappings > 0 && states.is_ok() {
+    let mut stack_pointers = heapr_proc::stack_pointers(pid);
+    let (mut malloc, mut allocator) = match heap {
+        Heap::Glibc(_, regions) => (regions, None),
+        Heap::Other(by) => (Regions::default(), Some(by)),
+        Heap::None => (Regions::default(), None),
+    };
+    if let Some(look) = &look {
+        malloc = look.regions.clone();
+        mappings.clone_from(&look.mappings);
+        stack_pointers.clone_from(&look.stack_pointers);
+        allocator = None;
+    }
+    let executable = heapr_proc::executable(pid).map(|path| path.to_string_lossy().into_owned());
+    let subject =
+        Subject { executable: executable.unwrap_or_default(), stack_pointers, allocator, malloc, mappings };
+    let addresses = addresses_of(&subject.mappings);
+    let memory = QuietMemory::new(&process, page_map, &addresses);
+    let states = BothStates { kept: look.as_ref().map(|look| &look.states), pages: page_map };
+    let mut account = Account::of(&subject, &memory, &states);
+    if let Some(look) = &look {
+        account.divide_heap(&look.rundown, &subject.malloc.regions, &states, &mut ());
+    }
+    if account.estimated_mappings > 0 && page_map.is_some() {
         limits.push(format!(
             "the pages of {} mappings changed while they were read",
             account.estimated_mappings
@@ -49,7 +75,12 @@ pub(super) fn read(pid: u32) -> anyhow::Result<Resident> {
     }
     let threads = heapr_proc::threads(pid).map_or(0, Iterator::count) as u64;
     let beside = Beside::of(&account.pages, counters.as_ref(), threads);
-    Ok(Resident { pid, executable: subject.executable, account, beside, limits })
+    let moment = look.map(|look| Moment { held: look.held, is_quiet: look.is_quiet });
+    Ok(Resident { pid, executable: subject.executable, account, beside, moment, limits })
+}
+
+fn addresses_of(mappings: &[MappingPages]) -> Vec<Mapping> {
+    mappings.iter().map(|found| found.mapping.clone()).collect()
 }
 
 /// Where nothing but the kernel's counters may be read.
@@ -63,7 +94,7 @@ fn only_counters(pid: u32, counters: Option<ResidentCounters>, why: &str) -> any
     let limits = vec![format!(
         "{why}: only the kernel's counters can be told; run heapr as root, or as the user of the process"
     )];
-    Ok(Resident { pid, executable: String::new(), account, beside, limits })
+    Ok(Resident { pid, executable: String::new(), account, beside, moment: None, limits })
 }
 
 /// Whether any of its memory can be looked into.
@@ -79,25 +110,32 @@ fn why_not() -> String {
     }
 }
 
-/// Where glibc's heap lies, or whose malloc it is instead.
-fn heap_of(
-    memory: &impl HeapMemory,
-    is_readable: bool,
-    limits: &mut Vec<String>,
-) -> (Regions, Option<String>) {
+/// Whose malloc a process has.
+enum Heap {
+    /// glibc's, and where it lies.
+    Glibc(Plan, Regions),
+    /// That of another module.
+    Other(String),
+    /// Nobody's, or it cannot be found.
+    None,
+}
+
+fn heap_of(memory: &impl HeapMemory, is_readable: bool, limits: &mut Vec<String>) -> Heap {
     if !is_readable {
-        return (Regions::default(), None);
+        return Heap::None;
     }
-    let plan = match plan_of(memory) {
-        Ok(plan) => plan,
-        Err(HeapError::OtherAllocator { by }) => return (Regions::default(), Some(by)),
-        Err(HeapError::NoLibc) => return (Regions::default(), None),
+    match plan_of(memory) {
+        Ok(plan) => {
+            let regions = regions(&plan, memory, &[]).unwrap_or_default();
+            Heap::Glibc(plan, regions)
+        }
+        Err(HeapError::OtherAllocator { by }) => Heap::Other(by),
+        Err(HeapError::NoLibc) => Heap::None,
         Err(error) => {
             limits.push(format!("glibc's heap is told by the names of mappings only: {error}"));
-            return (Regions::default(), None);
+            Heap::None
         }
-    };
-    (regions(&plan, memory, &[]).unwrap_or_default(), None)
+    }
 }
 
 /// Finds the heap of a process that runs: where it is just being changed it does not look like one.

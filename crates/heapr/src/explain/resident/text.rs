@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use heapr_resident::{Class, Line, ToldBy};
-use heapr_table::quantity::{bytes, plural, share};
+use heapr_table::quantity::{bytes, count, duration, plural, share};
 use heapr_table::{Column, Table, row};
 
 use super::Resident;
@@ -27,6 +27,7 @@ pub(super) fn write(resident: &Resident, out: &mut dyn Write) -> io::Result<()> 
     for line in table.lines(2, line_width()) {
         writeln!(out, "{}", line.trim_end())?;
     }
+    heap(resident, out)?;
     beside(resident, out)?;
     for limit in &resident.limits {
         writeln!(out, "not told: {limit}")?;
@@ -57,7 +58,16 @@ fn notes(line: &Line, resident: &Resident) -> String {
         notes.push(parts.join(", "));
     }
     match line.class {
-        Class::GlibcHeap if resident.account.arena_count > 1 => {
+        Class::FreeWholePages => notes.push("malloc_trim(0) would give these back".to_owned()),
+        Class::FreePinned => {
+            let heap = resident.account.heap.as_ref().map(|heap| heap.all).unwrap_or_default();
+            let blocks = plural(heap.pinning_blocks, "block");
+            notes.push(format!(
+                "pages at least half free are kept by {blocks} of {}",
+                bytes(heap.pinning_bytes)
+            ));
+        }
+        Class::GlibcHeap | Class::LiveBlocks if resident.account.arena_count > 1 => {
             notes.push(plural(u64::from(resident.account.arena_count), "arena"));
         }
         Class::ThreadStacks => notes.push(plural(resident.beside.threads, "thread")),
@@ -80,6 +90,37 @@ fn notes(line: &Line, resident: &Resident) -> String {
         notes.push("told by elimination".to_owned());
     }
     notes.join("; ")
+}
+
+/// What was seen in malloc's heap, and how.
+fn heap(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
+    let (Some(heap), Some(moment)) = (&resident.account.heap, resident.moment) else { return Ok(()) };
+    let how = match moment.held {
+        Some(held) => format!("the process stood still for {}", duration(held.as_nanos() as u64)),
+        None => {
+            "the process ran while its heap was read: what changed meanwhile may be counted wrong".to_owned()
+        }
+    };
+    writeln!(
+        out,
+        "malloc: {}, {} with mappings of their own; {}",
+        plural(heap.live_blocks, "live block"),
+        count(heap.mapped_blocks),
+        how
+    )?;
+    if moment.held.is_some() && !moment.is_quiet {
+        writeln!(out, "  a thread was in the allocator all the time: some chunks may be counted wrong")?;
+    }
+    /// A heap overwritten as a whole has thousands.
+    const MOST_FINDINGS: usize = 3;
+    for finding in heap.findings.iter().take(MOST_FINDINGS) {
+        writeln!(out, "  {finding}")?;
+    }
+    let more = heap.findings.len().saturating_sub(MOST_FINDINGS);
+    if more > 0 {
+        writeln!(out, "  and {more} more of this kind")?;
+    }
+    Ok(())
 }
 
 fn beside(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {

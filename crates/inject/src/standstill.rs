@@ -1,0 +1,82 @@
+//! Holding a process still for a moment to look at it: nothing is written into it.
+//!
+//! Whoever is in the C library's allocator runs on for a moment while all others stand still. Should
+//! we be killed, the kernel lets all of it go on.
+
+use std::time::Duration;
+
+use heapr_proc::{Mapping, mappings};
+
+use crate::error::{Error, Result};
+use crate::own_thread::in_own_thread;
+use crate::stop::{Settled, Stopped, StoppedThread};
+use crate::target;
+
+/// How long the threads may take to stop, and to leave the allocator.
+const STOP_LIMIT: Duration = Duration::from_millis(50);
+const SETTLE_LIMIT: Duration = Duration::from_millis(10);
+/// A vfork or a slow disk is over some time.
+const TRIES: u32 = 20;
+const PAUSE_BETWEEN: Duration = Duration::from_millis(10);
+
+/// A process while all of its threads stand still.
+#[derive(Debug, Clone, Default)]
+pub struct StillProcess {
+    /// Where its threads have their descriptors.
+    pub thread_pointers: Vec<u64>,
+    /// Their stack pointers.
+    pub stack_pointers: Vec<u64>,
+    /// No thread is in the allocator.
+    pub is_allocator_quiet: bool,
+}
+
+/// Calls `while_still` while all threads of a process stand still. Returns how long they did.
+///
+/// # Errors
+/// There is no such process, it may not be traced, or it does not stop; it runs on as it was.
+pub fn stand_still(pid: u32, while_still: &mut (dyn FnMut(&StillProcess) + Send)) -> Result<Duration> {
+    in_own_thread(|| stand_still_here(pid, while_still))
+}
+
+fn stand_still_here(pid: u32, while_still: &mut dyn FnMut(&StillProcess)) -> Result<Duration> {
+    target::check(pid, false)?;
+    for _ in 0..TRIES {
+        let Some(mut stopped) = Stopped::stop(pid, None, STOP_LIMIT)? else {
+            std::thread::sleep(PAUSE_BETWEEN);
+            continue;
+        };
+        let mapped = mappings::read(pid).map_err(|_| Error::Ended { pid })?;
+        let settled = stopped.settle(SETTLE_LIMIT, |thread| is_at_allocating(&mapped, thread))?;
+        if settled == Settled::Runs {
+            continue;
+        }
+        let threads = &stopped.threads;
+        while_still(&StillProcess {
+            thread_pointers: threads.iter().map(|thread| thread.registers.fs_base).collect(),
+            stack_pointers: threads.iter().map(|thread| thread.registers.rsp).collect(),
+            is_allocator_quiet: settled == Settled::Quiet,
+        });
+        return Ok(stopped.resume());
+    }
+    let reason = "a thread did not stop (it waits for a child made by vfork, or for a disk)".to_owned();
+    Err(Error::NoQuietMoment { pid, seconds: 1, reason })
+}
+
+/// Whether a thread is in the C library's code and may be in its allocator. One that waits in the
+/// kernel is not, but for calls by which the allocator takes and gives back memory.
+fn is_at_allocating(mapped: &[Mapping], thread: &StoppedThread) -> bool {
+    const CALLS: [i64; 6] = [
+        libc::SYS_mmap,
+        libc::SYS_munmap,
+        libc::SYS_mremap,
+        libc::SYS_mprotect,
+        libc::SYS_madvise,
+        libc::SYS_brk,
+    ];
+    let code = mappings::find(mapped, thread.registers.rip);
+    let is_libc = code.is_some_and(|code| {
+        let file = code.name.rsplit('/').next().unwrap_or_default();
+        file.starts_with("libc.so.") || file.starts_with("libc-2.")
+    });
+    is_libc && thread.registers.system_call().is_none_or(|number| CALLS.contains(&(number as i64)))
+}
