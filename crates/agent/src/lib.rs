@@ -27,6 +27,7 @@
 
 mod frames;
 mod hooks;
+mod languages;
 mod modules;
 mod process;
 mod record;

@@ -9,6 +9,9 @@ use unicode_width::UnicodeWidthStr as _;
 /// (`allocated before attach`).
 #[must_use]
 pub fn frame_name(frame: &FrameView<'_>) -> String {
+    if frame.is_of_language() {
+        return language_name(frame);
+    }
     let module = frame.module.map(file_name);
     match (module, frame.symbol) {
         (Some(module), Some(symbol)) => format!("{}!{}", printable(module), printable(symbol)),
@@ -16,6 +19,15 @@ pub fn frame_name(frame: &FrameView<'_>) -> String {
         (Some(module), None) if frame.offset == 0 => printable(module),
         (Some(module), None) => format!("{}+{:#x}", printable(module), frame.offset),
         (None, None) => format!("{:#x}", frame.offset),
+    }
+}
+
+/// `features (numpy_cache.py:41)`.
+fn language_name(frame: &FrameView<'_>) -> String {
+    let name = printable(frame.symbol.unwrap_or("(unknown)"));
+    match place(frame) {
+        place if place.is_empty() => name,
+        place => format!("{name} ({place})"),
     }
 }
 
@@ -57,7 +69,7 @@ pub fn short_name(frame: &FrameView<'_>) -> String {
 /// and whether it is inlined.
 #[must_use]
 pub fn frame_line(frame: &FrameView<'_>, width: usize) -> String {
-    let mut tail = place(frame);
+    let mut tail = if frame.is_of_language() { String::new() } else { place(frame) };
     if !tail.is_empty() {
         tail.insert_str(0, "  ");
     }

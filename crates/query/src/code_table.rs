@@ -4,7 +4,7 @@
 //! that naming works on places.
 
 use hashbrown::{HashMap, HashTable};
-use heapr_trace::{CalledFunction, Mapping, ModuleIndex, ProcessIndex, StackIndex, StackNode};
+use heapr_trace::{CalledFunction, LanguagePlace, Mapping, ModuleIndex, ProcessIndex, StackIndex, StackNode};
 
 use crate::frames::{FrameKey, FrameTable, Location};
 use crate::integer_hash::mix;
@@ -135,6 +135,16 @@ impl CodeTable {
                 continue;
             }
             let module = first.module.map(|module| frames.names.intern(stacks.module_path(module)));
+            let (languages, codes): (Vec<CodeId>, Vec<CodeId>) =
+                codes.iter().partition(|&&code| module.is_none() && self.language_place(code).is_some());
+            for code in languages {
+                let Some(place) = self.language_place(code) else { continue };
+                spans[code as usize - known] = (arrived.len() as u32, arrived.len() as u32 + 1);
+                arrived.push(language_location(stacks, first.process, place, frames));
+            }
+            if codes.is_empty() {
+                continue;
+            }
             addresses.clear();
             addresses.extend(codes.iter().map(|&code| self.places[code as usize].address));
             let mut sink = |number: usize, named: &[SourceFrame<'_>]| {
@@ -160,7 +170,7 @@ impl CodeTable {
                 Some(module) => symbols.resolve(module, &addresses, &mut sink),
                 None => symbols.resolve_unmapped(first.process, &addresses, &mut sink),
             }
-            for &code in codes {
+            for &code in &codes {
                 let span = &mut spans[code as usize - known];
                 if span.0 == span.1 {
                     let offset = self.places[code as usize].address;
@@ -180,6 +190,12 @@ impl CodeTable {
             self.locations.extend_from_slice(&arrived[start as usize..end as usize]);
             self.starts.push(self.locations.len() as u32);
         }
+    }
+
+    /// What a place is of a language; `None`: it is code.
+    fn language_place(&self, code: CodeId) -> Option<LanguagePlace> {
+        let place = self.places[code as usize];
+        if place.module.is_some() { None } else { LanguagePlace::of_call(place.address) }
     }
 
     /// Frames at a place, innermost first; never empty after [`Self::resolve`].
@@ -209,6 +225,25 @@ impl CodeTable {
         };
         self.numbers.get(&place).copied()
     }
+}
+
+/// The frame of a language at a place. Its line is a part of it: a function of such a language is as
+/// long as a file, and its lines are what its authors know it by.
+fn language_location(
+    stacks: &(impl StackSource + ?Sized),
+    process: ProcessIndex,
+    place: LanguagePlace,
+    frames: &mut FrameTable,
+) -> Location {
+    let function = stacks.function(process, place);
+    let module = Some(frames.names.intern(place.language.short_name()));
+    let name = function.map(|function| function.name.as_str()).filter(|name| !name.is_empty());
+    let symbol = Some(frames.names.intern(name.unwrap_or("(unknown)")));
+    let file = function.filter(|function| !function.file.is_empty());
+    let file = file.map(|function| frames.names.intern(&function.file));
+    let line = file.zip((place.line != 0).then_some(place.line));
+    let frame = frames.intern(FrameKey { module, symbol, offset: 0, line });
+    Location { frame, file, line: place.line, is_inlined: false }
 }
 
 /// The byte before the return address lies in the call instruction, and so in the caller's range

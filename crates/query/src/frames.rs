@@ -58,6 +58,14 @@ pub struct FrameView<'a> {
     pub offset: u64,
 }
 
+impl FrameView<'_> {
+    /// Whether it is a frame of a language that the program is written in, among the native ones.
+    #[must_use]
+    pub fn is_of_language(&self) -> bool {
+        self.module.is_some_and(heapr_trace::Language::is_of)
+    }
+}
+
 /// All distinct frames of a query.
 #[derive(Debug, Default, Clone)]
 pub struct FrameTable {

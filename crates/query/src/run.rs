@@ -48,6 +48,14 @@ impl StackSource for Trace {
     fn module_path(&self, module: heapr_trace::ModuleIndex) -> &str {
         self.modules().get(module.0 as usize).map_or("", |module| &module.path)
     }
+
+    fn function(
+        &self,
+        process: ProcessIndex,
+        place: heapr_trace::LanguagePlace,
+    ) -> Option<&heapr_trace::LanguageFunction> {
+        Trace::function(self, process, place)
+    }
 }
 
 /// Answers a query.

@@ -66,13 +66,14 @@ pub enum ChunkKind {
     Graphs = 23,
     GraphEdges = 24,
     GraphRoots = 25,
+    Functions = 26,
 }
 
 impl ChunkKind {
     /// The kind of this number; later versions may have more.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        const KINDS: [ChunkKind; 25] = [
+        const KINDS: [ChunkKind; 26] = [
             ChunkKind::System,
             ChunkKind::Session,
             ChunkKind::Processes,
@@ -98,6 +99,7 @@ impl ChunkKind {
             ChunkKind::Graphs,
             ChunkKind::GraphEdges,
             ChunkKind::GraphRoots,
+            ChunkKind::Functions,
         ];
         KINDS.get(usize::from(number).checked_sub(1)?).copied()
     }

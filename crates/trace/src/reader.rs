@@ -38,6 +38,8 @@ pub struct Trace {
     snapshots: Vec<Snapshot>,
     heap_names: Vec<HeapName>,
     notices: Vec<Notice>,
+    /// In order of their keys.
+    functions: Vec<LanguageFunction>,
     /// The tree, and what of it could not be used.
     stacks: OnceLock<(StackTable, Vec<Damage>)>,
     all_damage: OnceLock<Vec<Damage>>,
@@ -158,6 +160,20 @@ impl Trace {
     #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices
+    }
+
+    /// Functions that frames of languages name.
+    #[must_use]
+    pub fn functions(&self) -> &[LanguageFunction] {
+        &self.functions
+    }
+
+    /// The function of a frame of a language, if the file has it.
+    #[must_use]
+    pub fn function(&self, process: ProcessIndex, place: LanguagePlace) -> Option<&LanguageFunction> {
+        let key = (process, place.language, place.function);
+        let found = self.functions.binary_search_by_key(&key, LanguageFunction::key).ok()?;
+        self.functions.get(found)
     }
 
     /// What of the frame, the tables and the stack tree could not be used. Events are read later:

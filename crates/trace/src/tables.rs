@@ -343,6 +343,28 @@ impl Entry for Notice {
     }
 }
 
+impl Entry for LanguageFunction {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.put_varint(u64::from(self.process.0));
+        out.push(self.language.0);
+        out.put_varint(u64::from(self.number));
+        out.put_text(&self.name);
+        out.put_text(&self.file);
+        out.put_varint(u64::from(self.first_line));
+    }
+
+    fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            process: ProcessIndex(take.varint32()?),
+            language: Language(take.u8()?),
+            number: take.varint32()?,
+            name: take.text()?,
+            file: take.text()?,
+            first_line: take.varint32()?,
+        })
+    }
+}
+
 impl Entry for Totals {
     fn put(&self, out: &mut Vec<u8>) {
         for count in [

@@ -63,6 +63,7 @@ pub struct TraceWriter<W: Write> {
     statistics: Pending<Statistic>,
     heap_names: Pending<HeapName>,
     notices: Pending<Notice>,
+    functions: Pending<LanguageFunction>,
     /// Circular logging: events and checkpoints wait here.
     window: Option<EventWindow>,
     /// By thread, for the window's end.
@@ -127,6 +128,7 @@ impl<W: Write> TraceWriter<W> {
             statistics: Pending::default(),
             heap_names: Pending::default(),
             notices: Pending::default(),
+            functions: Pending::default(),
             window: None,
             thread_processes: Vec::new(),
             has_failed: false,
@@ -270,6 +272,13 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
+    /// Adds a function that frames of a language name. One with the same process, language and number
+    /// takes its place.
+    pub fn function(&mut self, function: &LanguageFunction) -> Result<()> {
+        self.functions.add(function);
+        Ok(())
+    }
+
     /// Adds a number about the recording.
     pub fn statistic(&mut self, name: &str, value: u64) -> Result<()> {
         self.statistics.add(&Statistic { name: name.to_owned(), value });
@@ -409,6 +418,7 @@ impl<W: Write> TraceWriter<W> {
             (ChunkKind::Statistics, take_pending(&mut self.statistics)),
             (ChunkKind::HeapNames, take_pending(&mut self.heap_names)),
             (ChunkKind::Notices, take_pending(&mut self.notices)),
+            (ChunkKind::Functions, take_pending(&mut self.functions)),
         ];
         for (kind, (bytes, count)) in &mut tables {
             if *count > 0 {

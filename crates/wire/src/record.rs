@@ -24,6 +24,8 @@
 //! | `HeapCreate`, `HeapDestroy` | 3 | heap:8 handle:56 | stack | |
 //! | `HeapName` | 4 | heap:8 part:56 | 16 bytes, zero padded | |
 //! | `Unmap` | 3 | heap:8 address:56 | bytes | |
+//! | `Function` | n | total bytes of the record | see [`FunctionRecord`] | |
+//! | `UnknownLanguage` | 2 | language:32 version:32 | | |
 //! | `ShortFree` | 1 | | | |
 //! | `ShortAlloc` | 2 | size:28 stack:36 | | |
 //!
@@ -72,6 +74,8 @@ pub enum RecordKind {
     Unmap = 13,
     HeapName = 14,
     Protect = 15,
+    Function = 16,
+    UnknownLanguage = 17,
     /// 32 to 47 in the place of a kind: the bits below belong to the time.
     ShortFree = 32,
     /// 48 to 63 in the place of a kind.
@@ -101,22 +105,24 @@ impl RecordKind {
             13 => Self::Unmap,
             14 => Self::HeapName,
             15 => Self::Protect,
+            16 => Self::Function,
+            17 => Self::UnknownLanguage,
             32..48 => Self::ShortFree,
             48.. => Self::ShortAlloc,
             _ => return None,
         })
     }
 
-    /// Words of a record of this kind; 0 for `Module`, whose word 1 holds its bytes.
+    /// Words of a record of this kind; 0 for `Module` and `Function`, whose word 1 holds their bytes.
     #[must_use]
     pub const fn words(self) -> usize {
         match self {
             Self::ShortFree => 1,
-            Self::Free | Self::ReallocPrepare | Self::ShortAlloc => 2,
+            Self::Free | Self::ReallocPrepare | Self::ShortAlloc | Self::UnknownLanguage => 2,
             Self::Alloc | Self::FreeStack | Self::ReallocAbort | Self::AllocFailed => 3,
             Self::HeapCreate | Self::HeapDestroy | Self::Unmap => 3,
             Self::AllocBig | Self::ReallocCommit | Self::ThreadName | Self::HeapName | Self::Protect => 4,
-            Self::Module => 0,
+            Self::Module | Self::Function => 0,
         }
     }
 }
@@ -215,6 +221,36 @@ impl ModuleRecord {
     pub const BYTES_MAX: usize = Self::FIXED_WORDS * 8 + Self::BUILD_ID_BYTES_MAX + Self::PATH_BYTES_MAX;
 }
 
+/// The fixed part of a `Function` record, a function of a language: 5 words, then its name padded to a
+/// multiple of 8, then its file likewise.
+///
+/// Words: 0 kind and time, 1 total bytes, 2 language:32 | number:32 (see [`language_place`]), 3 first
+/// line, 4 name bytes:32 | file bytes:32.
+#[derive(Debug, Clone, Copy)]
+pub struct FunctionRecord;
+
+impl FunctionRecord {
+    /// Words before the name.
+    pub const FIXED_WORDS: usize = 5;
+    /// Largest record in bytes.
+    pub const BYTES_MAX: usize = 3072;
+}
+
+/// The language of a frame: [`language_place`].
+pub const LANGUAGE_PYTHON: u8 = 1;
+/// Largest line that a place holds.
+pub const LINE_MAX: u32 = (1 << 24) - 2;
+
+/// Where a frame of a language is, as a word that is no address of code: its language from bit 52 on
+/// (1 to 14), its function's number from bit 24 on, its line (0: unknown).
+///
+/// A stack node holds it plus one, as a return address lies behind the call.
+#[inline(always)]
+#[must_use]
+pub const fn language_place(language: u8, number: u32, line: u32) -> u64 {
+    (language as u64) << 52 | ((number as u64) & 0xfff_ffff) << 24 | line as u64
+}
+
 /// Module flags: the main program (its path is empty in the link map; the recorder reads
 /// /proc/PID/exe).
 pub const MODULE_MAIN: u64 = 1;
@@ -222,6 +258,7 @@ pub const MODULE_MAIN: u64 = 1;
 pub const MODULE_UNLOADED: u64 = 2;
 
 const _: () = assert!(ModuleRecord::BYTES_MAX < crate::BUFFER_BYTES_MIN);
+const _: () = assert!(FunctionRecord::BYTES_MAX < crate::BUFFER_BYTES_MIN);
 
 #[cfg(test)]
 mod tests {
@@ -259,7 +296,7 @@ mod tests {
         let word0 = word0(RecordKind::HeapName, 123);
         assert_eq!(record_ticks(word0, 99), 123);
         assert_eq!(RecordKind::of_untrusted(word0), Some(RecordKind::HeapName));
-        let last = RecordKind::Protect as u64;
+        let last = RecordKind::UnknownLanguage as u64;
         assert_eq!(RecordKind::of_untrusted(last << RecordKind::SHIFT), Some(RecordKind::Protect));
         for number in last + 1..32 {
             assert_eq!(RecordKind::of_untrusted(number << RecordKind::SHIFT), None);

@@ -143,6 +143,7 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
         exec::start_with(session, (&raw const parameters.agent_path).cast::<c_char>());
     }
     control_block::start_with(parameters.stack_end_avma as usize);
+    modules::ON_NEW.set(hooks::look_at_new_modules);
     modules::start_with(parameters.find_object_avma as usize);
     mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0);
     thread::end_of_thread_by(parameters.end_key, parameters.set_specific_avma as usize);

@@ -42,6 +42,7 @@ use heapr_wire::{
 use crate::frames::frame::Start;
 use crate::hooks::mapping_hooks::mprotect;
 use crate::hooks::real::{MMAP, MREMAP, REAL};
+use crate::languages;
 use crate::modules;
 use crate::record::events;
 use crate::record::thread::Scope;
@@ -70,6 +71,12 @@ pub(crate) unsafe extern "C" fn start_for_mapping() {
 /// As [`start_agent`], for a trampoline.
 pub(crate) unsafe extern "C" fn start_for_call() {
     start_agent();
+}
+
+/// A module has turned up: it may be an allocator, or an interpreter.
+pub(crate) fn look_at_new_modules() {
+    languages::look();
+    foreign::start();
 }
 
 /// What is known of the hooked call: the stack pointer at entry, where the return address lies, the
@@ -109,7 +116,14 @@ pub(crate) fn stack_for(scope: &mut Scope, caller: Caller, flag: u32) -> u64 {
     if pool.control().flags.load(Relaxed) & flag == 0 {
         return NO_STACK;
     }
-    stack_word(stack::capture(scope, caller.start()), caller.called)
+    stack_word(node_of(scope, caller), caller.called)
+}
+
+/// The node of the caller's stack, with the frames of the program's language, if it has one.
+#[inline(always)]
+fn node_of(scope: &mut Scope, caller: Caller) -> u32 {
+    let native = stack::capture(scope, caller.start());
+    if languages::are_spoken() { languages::whole_stack(scope, caller.start(), native) } else { native }
 }
 
 /// An event without a stack.
@@ -132,7 +146,7 @@ fn allocated_plainly(block: Pointer, size: usize, caller: Caller) -> bool {
     let flags = pool.control().flags.load(Relaxed);
     if flags & (FLAG_STACK_ALLOC | FLAG_STACK_SPECIAL) != FLAG_STACK_ALLOC
         || block.is_null()
-        || size > PACKED_SIZE_MAX
+        || size >= AGENT.plain_bytes_end.load(Relaxed)
     {
         return false;
     }
@@ -156,6 +170,8 @@ extern "C" fn allocated_in_general(
     let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
     if block.is_null() {
         events::failed(&mut scope, size, stack);
+    } else if size <= PACKED_SIZE_MAX {
+        events::alloc_of_malloc(&mut scope, block as usize, size as u32, stack);
     } else {
         events::alloc(scope.handle(), HEAP_MALLOC, block as usize, size, stack);
     }
@@ -191,7 +207,7 @@ fn about_to_free(block: Pointer, caller: Caller) {
     let carries_stack =
         AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_STACK_FREE != 0);
     if carries_stack {
-        let node = stack::capture(&mut scope, caller.start());
+        let node = node_of(&mut scope, caller);
         events::free_with_stack(&mut scope, HEAP_MALLOC, block as usize, stack_word(node, caller.called));
     } else {
         events::free(&mut scope, HEAP_MALLOC, block as usize);

@@ -79,7 +79,7 @@ fn join(path: &environment::PoolPath) -> Result<(), DisableReason> {
     control_block::start();
     let has_own_malloc = link_map::is_defined_before_agent(b"malloc");
     AGENT.has_own_malloc.store(u32::from(has_own_malloc), Relaxed);
-    modules::ON_NEW.set(foreign::start);
+    modules::ON_NEW.set(hooks::look_at_new_modules);
     modules::start();
     mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0);
     inner_calls::start();

@@ -150,7 +150,7 @@ pub(crate) struct Relocation {
 impl Dynamic {
     /// # Safety
     /// 1. `entries` is the dynamic section of a module that the loader has loaded at `bias`.
-    unsafe fn read(bias: usize, mut entries: *const [usize; 2]) -> Option<Self> {
+    pub(crate) unsafe fn read(bias: usize, mut entries: *const [usize; 2]) -> Option<Self> {
         let mut dynamic =
             Self { bias, symbols: 0, strings: 0, gnu_hash: 0, hash: 0, debug: 0, relocations: [(0, 0); 2] };
         let [mut rela, mut rela_bytes, mut jmprel, mut jmprel_bytes] = [0; 4];
@@ -184,6 +184,14 @@ impl Dynamic {
     pub(crate) fn find(&self, name: &[u8]) -> usize {
         // SAFETY: an entry of the module's table of symbols.
         self.find_entry(name).map_or(0, |entry| self.address_of(unsafe { entry.read() }))
+    }
+
+    /// Address and bytes of the object or function that the module defines under this name, which is
+    /// not one of those that the loader asks for their address.
+    pub(crate) fn find_object(&self, name: &[u8]) -> Option<(usize, usize)> {
+        // SAFETY: an entry of the module's table of symbols.
+        let symbol = unsafe { self.find_entry(name)?.read() };
+        Some((self.bias.wrapping_add(symbol.value), symbol.size as usize))
     }
 
     /// Where the table of symbols defines this name.

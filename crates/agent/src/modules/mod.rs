@@ -5,6 +5,7 @@
 //! called in a signal handler; before that (and with musl) by the loader's list.
 
 mod file_tables;
+pub(crate) mod interpreters;
 pub(crate) mod link_map;
 pub(crate) mod memory_map;
 pub(crate) mod registered_frames;
@@ -18,7 +19,9 @@ use heapr_ring::sys;
 use heapr_wire::{MODULE_MAIN, MODULE_UNLOADED, ModuleRecord};
 
 use crate::modules::file_tables::FileTables;
-use crate::modules::link_map::{PF_R, PF_X, PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, ProgramHeader};
+use crate::modules::link_map::{
+    Dynamic, PF_R, PF_X, PT_DYNAMIC, PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, ProgramHeader,
+};
 use crate::state::AGENT;
 use crate::state::callback::Callback;
 use crate::x86_64::{Rule, SEGMENTS_MAX, UnwindTables, rule_for as read_rule};
@@ -240,6 +243,13 @@ impl Found {
         self.segments_with(PF_X).any(|(start, end)| address_avma >= start && address_avma < end)
     }
 
+    fn dynamic(&self) -> Option<Dynamic> {
+        let header = self.program_headers().iter().find(|header| header.kind == PT_DYNAMIC)?;
+        let entries = self.bias.wrapping_add(header.address_svma) as *const [usize; 2];
+        // SAFETY: the dynamic section of a module that the loader has loaded, and read itself.
+        unsafe { Dynamic::read(self.bias, entries) }
+    }
+
     fn unwind_tables(&self) -> Option<UnwindTables> {
         if self.eh_frame_hdr == 0 {
             return None;
@@ -447,6 +457,9 @@ fn announce(found: &Found, sink: &mut dyn ModuleSink) {
     // Release: pairs with the Acquire of whoever looks the module up; only then do other threads
     // skip announcing it.
     module.state.store(LOADED, Release);
+    if let Some(dynamic) = found.dynamic() {
+        interpreters::note(&dynamic);
+    }
     ON_NEW.call();
 }
 

@@ -17,8 +17,8 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use heapr_ring::writer;
 use heapr_wire::{
-    HEAP_MALLOC, HEAP_MMAP, MODULE_MAIN, ModuleRecord, NO_RECORD_BEFORE, PACKED_SIZE_MAX, PUBLISHED_BUSY,
-    PUBLISHED_CLOSED, RecordKind, SHORT_ALLOC, STACK_BITS, address_word, short_word0, word0,
+    HEAP_MALLOC, HEAP_MMAP, LANGUAGE_PYTHON, MODULE_MAIN, ModuleRecord, NO_RECORD_BEFORE, PACKED_SIZE_MAX,
+    PUBLISHED_BUSY, PUBLISHED_CLOSED, RecordKind, SHORT_ALLOC, STACK_BITS, address_word, short_word0, word0,
 };
 
 use crate::modules::{self, Module, ModuleSink};
@@ -413,14 +413,7 @@ impl ModuleSink for Records<'_> {
         let cut = path.len().saturating_sub(ModuleRecord::PATH_BYTES_MAX);
         let path = path.get(cut..).unwrap_or_default();
         let build_id = module.build_id();
-        let words_of = |bytes: &[u8]| bytes.len().div_ceil(8);
-        let words = ModuleRecord::FIXED_WORDS + words_of(build_id) + words_of(path);
-        if !ensure_room(self.scope, words as u32) {
-            return;
-        }
-        let level = self.scope.level();
         let fixed = [
-            (words * 8) as u64,
             module.bias.load(Relaxed) as u64,
             module.start.load(Relaxed) as u64,
             module.end.load(Relaxed) as u64,
@@ -428,28 +421,71 @@ impl ModuleSink for Records<'_> {
             flags,
             0,
         ];
-        let texts = build_id.chunks(8).chain(path.chunks(8)).map(|bytes| {
-            let mut word = [0; 8];
-            for (place, &byte) in word.iter_mut().zip(bytes) {
-                *place = byte;
-            }
-            u64::from_le_bytes(word)
-        });
-        // All but the first word is there before the time is read.
-        // SAFETY: `ensure_room` has seen that `words` fit between cursor and limit of this thread's
-        // buffer.
-        let mut next = unsafe { level.words.add(level.cursor as usize) };
-        for word in fixed.into_iter().chain(texts) {
-            // SAFETY: as above.
-            unsafe {
-                next = next.add(1);
-                (*next).store(word, Relaxed);
-            }
+        write_texts(self.scope, RecordKind::Module, fixed, [build_id, path]);
+    }
+}
+
+/// Writes a record of any length: `fixed` words behind its own length, and two texts, each padded to
+/// whole words.
+fn write_texts<const N: usize>(scope: &mut Scope, kind: RecordKind, fixed: [u64; N], texts: [&[u8]; 2]) {
+    let [first_text, second_text] = texts;
+    let words_of = |bytes: &[u8]| bytes.len().div_ceil(8);
+    let words = N.wrapping_add(2).wrapping_add(words_of(first_text)).wrapping_add(words_of(second_text));
+    if !ensure_room(scope, words as u32) {
+        return;
+    }
+    let level = scope.level();
+    let texts = first_text.chunks(8).chain(second_text.chunks(8)).map(|bytes| {
+        let mut word = [0; 8];
+        for (place, &byte) in word.iter_mut().zip(bytes) {
+            *place = byte;
         }
-        publish(level, None, |first, ticks, _| {
-            // SAFETY: as above.
-            unsafe { put(first, [word0(RecordKind::Module, ticks)]) };
-            words as u32
-        });
+        u64::from_le_bytes(word)
+    });
+    // All but the first word is there before the time is read.
+    // SAFETY: `ensure_room` has seen that `words` fit between cursor and limit of this thread's
+    // buffer.
+    let mut next = unsafe { level.words.add(level.cursor as usize) };
+    for word in [words.wrapping_mul(8) as u64].into_iter().chain(fixed).chain(texts) {
+        // SAFETY: as above.
+        unsafe {
+            next = next.add(1);
+            (*next).store(word, Relaxed);
+        }
+    }
+    publish(level, None, |first, ticks, _| {
+        // SAFETY: as above.
+        unsafe { put(first, [word0(kind, ticks)]) };
+        words as u32
+    });
+}
+
+/// A function of a language that frames name.
+#[derive(Debug)]
+pub(crate) struct LanguageFunction<'a> {
+    pub(crate) language: u8,
+    pub(crate) number: u32,
+    pub(crate) first_line: u32,
+    pub(crate) name: &'a [u8],
+    pub(crate) file: &'a [u8],
+}
+
+/// A function that the next frames name.
+#[cold]
+pub(crate) fn language_function(scope: &mut Scope, function: &LanguageFunction<'_>) {
+    let fixed = [
+        u64::from(function.language) << 32 | u64::from(function.number),
+        u64::from(function.first_line),
+        (function.name.len() as u64) << 32 | function.file.len() as u64,
+    ];
+    write_texts(scope, RecordKind::Function, fixed, [function.name, function.file]);
+}
+
+/// An interpreter whose frames are not read, because nothing is known of its version.
+#[cold]
+pub(crate) fn language_unknown(scope: &mut Scope, version: u32) {
+    if ensure_room(scope, 2) {
+        let what = u64::from(LANGUAGE_PYTHON) << 32 | u64::from(version);
+        write(scope.level(), RecordKind::UnknownLanguage, None, [what]);
     }
 }

@@ -294,6 +294,27 @@ fn unwind_onto_kept(handle: ScopeHandle, pc: usize, sp: usize, bp: usize, is_new
     }
 }
 
+/// Makes the kept frames those of the stack that begins at `start`, whose node is `node`: it may have
+/// been found without them.
+#[cold]
+#[inline(never)]
+pub(crate) fn settle(scope: &mut Scope, start: Start, node: u32) {
+    let kept = &scope.level().kept;
+    if kept.depth != 0 && kept.node == node && top(kept).is_at(start) {
+        return;
+    }
+    let Start { pc, sp, bp } = start;
+    let is_provable = kept.depth != 0 && kept.proof_epoch == AGENT.code_epoch.load(Relaxed);
+    let range = range_of(scope, sp);
+    let own = scope.state().ranges.own();
+    let handle = scope.handle();
+    if is_provable && is_within(&scope.level().kept, range, own) {
+        unwind_again(handle, pc, sp, bp);
+    } else {
+        capture_anew(handle, pc, sp, bp);
+    }
+}
+
 /// Unwinds to the end: nothing is kept that proves anything.
 #[cold]
 #[inline(never)]

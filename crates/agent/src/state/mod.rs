@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering:
 use heapr_ring::{Pool, forbidden_calls, sys, writer};
 use heapr_wire::{
     DisableReason, FLAG_DROP_ON_FULL, FLAG_NO_FOLLOW, NO_SLOT, ORIGIN_ATTACH, ORIGIN_EXEC, ORIGIN_FORK,
-    PROCESS_DISABLED, SESSION_RECORDING,
+    PACKED_SIZE_MAX, PROCESS_DISABLED, SESSION_RECORDING,
 };
 use writer::{ProcessClaim, SlotClaim, WaitOutcome};
 
@@ -93,6 +93,9 @@ pub(crate) struct Agent {
     pub(crate) is_injected: AtomicU32,
     /// 1: the program has a malloc of its own that stands before the agent's.
     pub(crate) has_own_malloc: AtomicU32,
+    /// Allocations of so many bytes or more are nothing for the plain way: those whose size does not
+    /// fit beside a stack, and all once there are frames of a language to add.
+    pub(crate) plain_bytes_end: AtomicUsize,
     /// Takes the hooks out of the program's calls.
     pub(crate) on_end: Callback,
 }
@@ -110,6 +113,7 @@ pub(crate) static AGENT: Agent = Agent {
     thread_count: AtomicU32::new(0),
     is_injected: AtomicU32::new(0),
     has_own_malloc: AtomicU32::new(0),
+    plain_bytes_end: AtomicUsize::new(PACKED_SIZE_MAX + 1),
     on_end: Callback::none(),
 };
 

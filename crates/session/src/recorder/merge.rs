@@ -163,7 +163,7 @@ impl Stream {
 pub(crate) fn record_words(head: &Head<'_>) -> Option<(RecordKind, usize)> {
     let kind = RecordKind::of_untrusted(head.word0)?;
     let words = match kind {
-        RecordKind::Module => {
+        RecordKind::Module | RecordKind::Function => {
             let bytes = head.word(1);
             if !bytes.is_multiple_of(8) {
                 return None;

@@ -5,6 +5,7 @@
 //! thread, which proves that the block has moved: then the reallocation is written as two halves
 //! (see `heapr_trace::Action`).
 
+mod languages;
 mod regions;
 
 use heapr_ring::Pool;
@@ -167,6 +168,8 @@ pub(crate) fn translate(
             free_all(process.index, sink, freeing, blocks);
         }
         RecordKind::HeapName | RecordKind::HeapCreate | RecordKind::HeapDestroy => return Outcome::Invalid,
+        RecordKind::Function => return languages::function(record, process, sink),
+        RecordKind::UnknownLanguage => languages::unknown(record, time_ns, process, sink),
         RecordKind::ThreadName => {}
     }
     Outcome::Done

@@ -63,6 +63,7 @@ impl Trace {
             snapshots: Vec::new(),
             heap_names: Vec::new(),
             notices: Vec::new(),
+            functions: Vec::new(),
             stacks: OnceLock::new(),
             all_damage: OnceLock::new(),
             is_complete: true,
@@ -310,6 +311,11 @@ impl Trace {
         self.snapshots = self.entries(ChunkKind::Snapshots);
         self.heap_names = self.entries(ChunkKind::HeapNames);
         self.notices = self.entries(ChunkKind::Notices);
+        self.functions = self.entries(ChunkKind::Functions);
+        // Of two with the same key the later one counts.
+        self.functions.reverse();
+        self.functions.sort_by_key(LanguageFunction::key);
+        self.functions.dedup_by_key(|function| function.key());
     }
 }
 

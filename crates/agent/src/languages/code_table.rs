@@ -1,0 +1,60 @@
+//! The functions of a language that the recorder was told of, by what they are called: number by
+//! hash. A function that is made anew and again has one number.
+//!
+//! Shared by the threads, insert-only, wiped in a forked child, which tells its own recorder's entry
+//! anew.
+
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
+
+use heapr_ring::sys;
+
+/// Functions of a process that get a number, at most (those that are code of the program, made once,
+/// are some thousands).
+const CAPACITY: usize = 1 << 20;
+/// Places that are looked at.
+const PLACES: usize = 64;
+
+static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
+
+/// A function's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Numbered {
+    pub(crate) number: u32,
+    /// It is new: the caller has to tell the recorder.
+    pub(crate) is_new: bool,
+}
+
+fn entries() -> Option<&'static [AtomicU64]> {
+    let mut table = TABLE.load(Acquire);
+    if table.is_null() {
+        let fresh = sys::map_anonymous(CAPACITY.wrapping_mul(8), true).ok()?.cast::<AtomicU64>();
+        match TABLE.compare_exchange(core::ptr::null_mut(), fresh, AcqRel, Acquire) {
+            Ok(_) => table = fresh,
+            Err(other) => {
+                // SAFETY: the mapping of above, which nobody has seen.
+                unsafe { sys::unmap(fresh.cast(), CAPACITY.wrapping_mul(8)) };
+                table = other;
+            }
+        }
+    }
+    // SAFETY: mapped for so many zeroed words, never unmapped.
+    Some(unsafe { core::slice::from_raw_parts(table, CAPACITY) })
+}
+
+/// The number of the function with this hash; `None`: the table is full.
+pub(crate) fn number(hash: u64) -> Option<Numbered> {
+    let entries = entries()?;
+    let wanted = hash | 1;
+    for away in 0..PLACES {
+        let place = ((hash >> 20) as usize).wrapping_add(away) % CAPACITY;
+        let entry = entries.get(place)?;
+        let found = match entry.load(Acquire) {
+            0 => entry.compare_exchange(0, wanted, AcqRel, Acquire).err().unwrap_or(0),
+            known => known,
+        };
+        if found == 0 || found == wanted {
+            return Some(Numbered { number: (place as u32).wrapping_add(1), is_new: found == 0 });
+        }
+    }
+    None
+}

@@ -1,0 +1,184 @@
+//! The stack of both: the language's frames where the native ones are that run them.
+//!
+//! Each run of frames belongs to one call of the evaluating function, and inwards of it: into which
+//! native frame's part of the stack an address of that call falls tells which. The stack of both is
+//! a function of the two stacks, so that its node is found by their hashes; only for a new pair are
+//! the frames laid together.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use heapr_ring::Pool;
+use heapr_wire::PACKED_SIZE_MAX;
+
+use crate::frames::frame::{Frame, Start};
+use crate::languages::python;
+use crate::languages::python::frame::PythonFrame;
+use crate::languages::python::kept::KeptPython;
+use crate::languages::python::layout::{self, Layout, Style};
+use crate::modules;
+use crate::modules::interpreters::PYTHON;
+use crate::record::events;
+use crate::record::thread::Scope;
+use crate::stack;
+use crate::state::AGENT;
+use crate::tree;
+
+/// The node of the stack that begins at `start`, with the frames of the language.
+#[inline(always)]
+pub(crate) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
+    let Some(layout) = layout::chosen().filter(|_| python::is_known() && native != tree::ROOT) else {
+        tell_unknown(scope);
+        return native;
+    };
+    if scope.level().python.is_null() {
+        scope.level().python = KeptPython::allocate();
+    }
+    // SAFETY: null, or a mapping of this level alone, which is never unmapped.
+    let Some(kept) = (unsafe { scope.level().python.as_mut() }) else {
+        AGENT.count(|slot| &slot.stacks_lost);
+        return native;
+    };
+    kept.follow(scope, layout);
+    if stack::is_special() {
+        verify(scope, kept, layout);
+    }
+    let hash = kept.hash();
+    if hash == 0 {
+        return native;
+    }
+    let (last_native, last_hash, last) = kept.last;
+    if last_native == native && last_hash == hash {
+        return last;
+    }
+    let pair = pair_hash(native, hash);
+    let node = match tree::find(pair) {
+        Some(node) => node,
+        None => build(scope, kept, layout, (start, native, pair)),
+    };
+    if node != tree::ROOT {
+        kept.last = (native, hash, node);
+    }
+    node
+}
+
+/// By what the node of a native stack and a stack of the language is found.
+#[inline(always)]
+fn pair_hash(native: u32, language: u64) -> u64 {
+    let spread = u64::from(native).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let product = u128::from(spread ^ language.rotate_left(23)) * u128::from(0xd6e8_feb8_6659_fd93_u64);
+    (product >> 64) as u64 ^ product as u64 ^ language | 1
+}
+
+/// Says once that there is an interpreter whose frames are not read, and has no more stacks brought
+/// here.
+#[cold]
+#[inline(never)]
+fn tell_unknown(scope: &mut Scope) {
+    if let Some(version) = python::untold_version() {
+        events::language_unknown(scope, version);
+    }
+    if !python::is_known() {
+        AGENT.plain_bytes_end.store(PACKED_SIZE_MAX.wrapping_add(1), Relaxed);
+    }
+}
+
+/// Compares the kept frames with a whole reading, as often as the session says.
+#[cold]
+#[inline(never)]
+fn verify(scope: &mut Scope, kept: &mut KeptPython, layout: &Layout) {
+    let every = AGENT.pool().map_or(0, |pool| pool.control().verify_every.load(Relaxed));
+    if every == 0 || kept.hash() == 0 || !scope.level().kept.capture_count.is_multiple_of(every) {
+        return;
+    }
+    AGENT.count(|slot| &slot.verify_count);
+    if kept.hash() != kept.hash_anew(scope, layout) {
+        AGENT.count(|slot| &slot.verify_mismatch_count);
+    }
+}
+
+/// The path being made, from the outermost frame on.
+struct Path {
+    /// Outermost frames to leave out, for a session that keeps but some.
+    skipped: usize,
+    count: usize,
+    hash: u64,
+    node: u32,
+    /// The innermost frame so far, which has no node yet.
+    pending: u64,
+    is_lost: bool,
+}
+
+impl Path {
+    fn add(&mut self, return_address: u64) {
+        if self.skipped != 0 {
+            self.skipped = self.skipped.wrapping_sub(1);
+            return;
+        }
+        if self.pending != 0 {
+            self.hash = tree::path_hash(self.hash, self.count, self.pending, modules::salt());
+            self.count = self.count.wrapping_add(1);
+            let found = tree::find(self.hash).or_else(|| tree::add(self.node, self.pending, self.hash));
+            self.is_lost |= found.is_none();
+            self.node = found.unwrap_or(tree::ROOT);
+        }
+        self.pending = return_address;
+    }
+}
+
+/// Lays the frames of both together.
+#[cold]
+#[inline(never)]
+fn build(
+    scope: &mut Scope,
+    kept: &mut KeptPython,
+    layout: &Layout,
+    (start, native, pair): (Start, u32, u64),
+) -> u32 {
+    stack::settle(scope, start, native);
+    let native_kept = &scope.level().kept;
+    // SAFETY: `depth` frames are kept, and nothing here changes them.
+    let natives = unsafe { core::slice::from_raw_parts(native_kept.frames, native_kept.depth) };
+    let (frames, joins) = kept.find_joins(layout);
+    if layout.style == Style::Objects {
+        join_by_function(natives, joins);
+    }
+    let is_shown = |frame: &&PythonFrame| frame.place != 0;
+    let total = natives.len().wrapping_add(frames.iter().filter(is_shown).count());
+    let max = AGENT.pool().map(Pool::control).map_or(0, |control| control.max_frames.load(Relaxed)) as usize;
+    let skipped = if max == 0 { 0 } else { total.saturating_sub(max) };
+    let mut path =
+        Path { skipped, count: 0, hash: tree::ROOT_HASH, node: tree::ROOT, pending: 0, is_lost: false };
+    let mut runs = frames.iter().zip(joins.iter()).peekable();
+    let mut add_runs = |path: &mut Path, lowest: usize| {
+        while let Some((frame, _)) = runs.next_if(|&(_, &join)| join >= lowest) {
+            if frame.place != 0 {
+                // As of a call, which lies before it.
+                path.add(frame.place.wrapping_add(1));
+            }
+        }
+    };
+    if let Some(outermost) = natives.first() {
+        add_runs(&mut path, outermost.sp);
+    }
+    for frame in natives {
+        path.add(frame.pc as u64);
+        add_runs(&mut path, frame.sp);
+    }
+    add_runs(&mut path, 0);
+    if path.is_lost || path.pending == 0 {
+        return native;
+    }
+    tree::add(path.node, path.pending, pair).unwrap_or(native)
+}
+
+/// Each frame is one call of the evaluating function: the innermost one's is the innermost call.
+fn join_by_function(natives: &[Frame], joins: &mut [usize]) {
+    let evaluates = |frame: &&Frame| {
+        let call = frame.pc.wrapping_sub(1);
+        call >= PYTHON.eval.load(Relaxed) && call < PYTHON.eval_end.load(Relaxed)
+    };
+    let mut calls = natives.iter().rev().filter(evaluates);
+    for join in joins.iter_mut().rev() {
+        *join = calls.next().map_or(usize::MAX, |frame| frame.sp);
+    }
+}

@@ -1,0 +1,170 @@
+//! What a code object and an instruction of it are to the recorder: function and line.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use heapr_wire::{LANGUAGE_PYTHON, LINE_MAX, language_place};
+
+use crate::languages::code_table::{self, Numbered};
+use crate::languages::python::layout::{Layout, Lines, Style};
+use crate::languages::python::line_table;
+use crate::languages::readable::{Readable, half, word};
+use crate::modules::interpreters::PYTHON;
+use crate::record::events::{self, LanguageFunction};
+use crate::record::thread::Scope;
+
+/// Bytes of a code object that are read.
+const CODE_BYTES: usize = 208;
+const TYPE_AT: usize = 8;
+/// Texts: how many characters, and how they are kept.
+const LENGTH_AT: usize = 16;
+const STATE_AT: usize = 32;
+/// Objects with a size: where it stands, and the bytes of those of bytes.
+const SIZE_AT: usize = 16;
+const BYTES_AT: usize = 32;
+/// Longest texts that are kept, in bytes.
+const NAME_BYTES_MAX: usize = 512;
+const FILE_BYTES_MAX: usize = 1024;
+/// Largest line table that is searched.
+const LINE_TABLE_BYTES_MAX: usize = 1 << 22;
+
+/// Answers that a thread remembers.
+const REMEMBERED: usize = 4096;
+
+/// Room for texts, and what is remembered of (code, instruction).
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Known {
+    answers: [(u64, u64); REMEMBERED],
+    file: [u8; FILE_BYTES_MAX],
+    name: [u8; NAME_BYTES_MAX],
+}
+
+/// Whether there is a code object at an address, with all that its check reads.
+pub(crate) fn is_code(layout: &Layout, code: usize, readable: &mut Readable) -> bool {
+    if !readable.has(code, CODE_BYTES) {
+        return false;
+    }
+    let is_of = |readable: &mut Readable, offset: usize, kind: usize| {
+        // SAFETY: inside of what was found readable.
+        let object = unsafe { word(code.wrapping_add(offset)) };
+        readable.has(object, BYTES_AT.wrapping_add(8)) && {
+            // SAFETY: readable.
+            unsafe { word(object.wrapping_add(TYPE_AT)) == kind }
+        }
+    };
+    // SAFETY: readable.
+    let kind = unsafe { word(code.wrapping_add(TYPE_AT)) };
+    let text = PYTHON.text_type.load(Relaxed);
+    kind == PYTHON.code_type.load(Relaxed)
+        && is_of(readable, layout.name, text)
+        && is_of(readable, layout.file, text)
+        && is_of(readable, layout.line_table, PYTHON.bytes_type.load(Relaxed))
+}
+
+/// Language, function and line of an instruction of a code object with this check; 0: it is no
+/// function of the program's.
+///
+/// # Safety
+/// 1. `code` is one: see [`is_code`].
+#[inline(always)]
+pub(crate) unsafe fn place(
+    scope: &mut Scope,
+    layout: &Layout,
+    (readable, known): (&mut Readable, &mut Known),
+    (code, check, instruction): (usize, u64, usize),
+) -> u64 {
+    let key = (code as u64 ^ check.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        ^ (instruction as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let key = (key ^ key >> 31).wrapping_mul(0xff51_afd7_ed55_8ccd) | 1;
+    let answer = known.answers.as_mut_ptr().wrapping_add((key >> 40) as usize % REMEMBERED);
+    // SAFETY: inside of the array.
+    let (known_key, known_place) = unsafe { *answer };
+    if known_key == key {
+        return known_place;
+    }
+    // SAFETY: (1).
+    let place = unsafe { find(scope, layout, readable, known, (code, instruction)) };
+    // SAFETY: as above; the array is another part of what `known` refers to.
+    unsafe { *answer = (key, place) };
+    place
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn find(
+    scope: &mut Scope,
+    layout: &Layout,
+    readable: &mut Readable,
+    known: &mut Known,
+    (code, instruction): (usize, usize),
+) -> u64 {
+    // SAFETY: (1) of `place`.
+    let field = |offset: usize| unsafe { word(code.wrapping_add(offset)) };
+    // SAFETY: as above.
+    let first_line = unsafe { half(code.wrapping_add(layout.first_line)) };
+    let table = field(layout.line_table);
+    // SAFETY: an object of bytes.
+    let table_bytes = unsafe { word(table.wrapping_add(SIZE_AT)) }.min(LINE_TABLE_BYTES_MAX);
+    let Some(table) = readable.bytes(table.wrapping_add(BYTES_AT), table_bytes) else { return 0 };
+    if table.is_empty() && layout.style != Style::Objects {
+        // What the interpreter puts between functions.
+        return 0;
+    }
+    let offset = match layout.style {
+        Style::Objects => {
+            let units = instruction as u32 as i32;
+            let bytes = if layout.lines == Lines::Ranges { units.wrapping_mul(2) } else { units };
+            usize::try_from(bytes).ok()
+        }
+        Style::Marked | Style::Shim => instruction
+            .checked_sub(code.wrapping_add(layout.instructions))
+            .filter(|&offset| offset < LINE_TABLE_BYTES_MAX),
+    };
+    // Before the first instruction the function has been called, and nothing done.
+    let line = offset.map_or(first_line, |offset| line_table::line(layout.lines, table, first_line, offset));
+    let name_bytes = text(layout, readable, field(layout.name), &mut known.name, false);
+    let file_bytes = text(layout, readable, field(layout.file), &mut known.file, true);
+    let name = known.name.get(..name_bytes).unwrap_or_default();
+    let file = known.file.get(..file_bytes).unwrap_or_default();
+    let start = 0xcbf2_9ce4_8422_2325_u64 ^ u64::from(first_line);
+    let bytes = name.iter().chain(&[0]).chain(file);
+    let hash = bytes.fold(start, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = match code_table::number(hash ^ hash >> 32) {
+        Some(Numbered { number, is_new }) => {
+            if is_new {
+                let function = LanguageFunction { language: LANGUAGE_PYTHON, number, first_line, name, file };
+                events::language_function(scope, &function);
+            }
+            number
+        }
+        None => 0,
+    };
+    language_place(LANGUAGE_PYTHON, number, line.min(LINE_MAX))
+}
+
+/// The text of an object, as UTF-8, from its beginning or (`is_end`) its end; the bytes written.
+fn text(layout: &Layout, readable: &mut Readable, object: usize, out: &mut [u8], is_end: bool) -> usize {
+    // SAFETY: an object of text: see `is_code`.
+    let (length, state) =
+        unsafe { (word(object.wrapping_add(LENGTH_AT)), half(object.wrapping_add(STATE_AT))) };
+    let (kind, is_compact, is_ascii) = ((state >> 2 & 7) as usize, state >> 5 & 1 != 0, state >> 6 & 1 != 0);
+    if !is_compact || !matches!(kind, 1 | 2 | 4) || length > 1 << 24 {
+        return 0;
+    }
+    let head = if is_ascii { layout.ascii_bytes } else { layout.compact_bytes };
+    let Some(data) = readable.bytes(object.wrapping_add(head), length.wrapping_mul(kind)) else { return 0 };
+    // A character takes at most four bytes.
+    let room = out.len() / if is_ascii { 1 } else { 4 };
+    let skipped = if is_end { length.saturating_sub(room) } else { 0 };
+    let characters = data.chunks_exact(kind).skip(skipped).take(room).map(|bytes| {
+        let value = bytes.iter().rev().fold(0_u32, |value, &byte| value << 8 | u32::from(byte));
+        char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER)
+    });
+    let mut written = 0_usize;
+    for character in characters {
+        let Some(place) = out.get_mut(written..written.wrapping_add(character.len_utf8())) else { break };
+        written = written.wrapping_add(character.encode_utf8(place).len());
+    }
+    written
+}

@@ -1,0 +1,373 @@
+//! The last Python stack of a thread's level, and the present one at the cost of what changed.
+//!
+//! ```text
+//! kept    outermost                                  innermost
+//!         [<module>:60] [fill:12] [features:41]
+//! now     [<module>:60] [fill:13] [features:41] [scale:7]
+//!                          ^ in its place         ^ new
+//! ```
+//!
+//! Each frame of the present stack is read and compared, from the innermost outwards: its place in
+//! memory, code, instruction, the frame outwards of it, and what tells its code from another at the
+//! same address. What is the same keeps its function and line; nothing is taken on trust. The hash
+//! of a stack is the sum of what each frame gives at its place, so that a change costs one frame.
+
+use heapr_ring::sys;
+
+use crate::languages::python::code::{self, Known};
+use crate::languages::python::frame::{PythonFrame, check_of, is_shim};
+use crate::languages::python::layout::{Layout, Style};
+use crate::languages::python::thread::State;
+use crate::languages::readable::{Readable, word};
+use crate::record::thread::Scope;
+use crate::tree;
+
+const FIRST_CAPACITY: usize = 512;
+/// Frames of a stack that are read (ten times what the interpreter allows unless told otherwise).
+const DEPTH_MAX: usize = 1 << 16;
+/// Innermost frames that may be gone or new without reading the stack anew.
+const MOVED_MAX: usize = 16;
+
+/// See the module. All zero: nothing kept.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct KeptPython {
+    /// Outermost first; `depth` of them.
+    frames: *mut PythonFrame,
+    capacity: usize,
+    depth: usize,
+    hash: u64,
+    /// The last answer: native node and hash of the Python stack, and the node of both.
+    pub(crate) last: (u32, u64, u32),
+    /// Room for what [`KeptPython::find_joins`] finds.
+    joins: *mut usize,
+    readable: Readable,
+    known: Known,
+}
+
+impl KeptPython {
+    /// Maps one. Wiped in a forked child, whose recorder's entry knows no functions yet.
+    #[cold]
+    pub(crate) fn allocate() -> *mut Self {
+        sys::map_anonymous(size_of::<Self>(), true).map_or(core::ptr::null_mut(), <*mut u8>::cast)
+    }
+
+    /// The hash of the kept stack; 0: there are no frames.
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "the array is a mapping of its own, used by one hook at a time")]
+    unsafe fn frame(&self, index: usize) -> &mut PythonFrame {
+        // SAFETY: callers' indices are below the capacity.
+        unsafe { &mut *self.frames.add(index) }
+    }
+
+    /// Makes the kept stack the present one.
+    #[inline(always)]
+    pub(crate) fn follow(&mut self, scope: &mut Scope, layout: &Layout) {
+        let first = match State::current(layout, &mut self.readable) {
+            Some(state) => state.frame(layout).0,
+            None => 0,
+        };
+        if first == 0 {
+            (self.depth, self.hash) = (0, 0);
+            return;
+        }
+        let is_kept = self.depth != 0 && {
+            match layout.style {
+                Style::Objects => self.compare::<0>(scope, layout, first),
+                Style::Marked => self.compare::<1>(scope, layout, first),
+                Style::Shim => self.compare::<2>(scope, layout, first),
+            }
+        };
+        if !is_kept {
+            self.read_anew(scope, layout, first);
+        }
+    }
+
+    /// The present stack against the kept one, which is changed where they differ. `false`: they
+    /// differ in more than that, and what is kept means nothing.
+    #[inline(always)]
+    fn compare<const STYLE: u8>(&mut self, scope: &mut Scope, layout: &Layout, first: usize) -> bool {
+        // SAFETY: below the depth.
+        if unsafe { self.frame(self.depth.wrapping_sub(1)) }.address != first
+            && !self.move_top(scope, layout, first)
+        {
+            return false;
+        }
+        let mut index = self.depth;
+        let mut at = first;
+        while index != 0 && at != 0 {
+            index = index.wrapping_sub(1);
+            // SAFETY: below the depth.
+            let kept = unsafe { self.frame(index) };
+            if kept.address != at {
+                return false;
+            }
+            // SAFETY: a frame was read here, and one of the thread's is here now, whose fields lie
+            // in the same places; its code is looked at only where it is the kept one's.
+            let now = unsafe { PythonFrame::read(layout, at) };
+            // SAFETY: as above.
+            let is_same = now.code == kept.code
+                && now.previous == kept.previous
+                && (STYLE != 1 || now.is_entry == kept.is_entry)
+                && unsafe { check_of(layout, kept.code) } == kept.check;
+            if !is_same {
+                if !self.replace(scope, layout, index, at) {
+                    return false;
+                }
+            } else if now.instruction != kept.instruction {
+                let (code, check) = (kept.code, kept.check);
+                let parts = (&mut self.readable, &mut self.known);
+                // SAFETY: the kept frame's code, which is the present one's.
+                let place = unsafe { code::place(scope, layout, parts, (code, check, now.instruction)) };
+                self.set_place(index, now.instruction, place);
+            }
+            // SAFETY: below the depth.
+            let kept = unsafe { self.frame(index) };
+            at = if STYLE == 2 && kept.is_entry {
+                // SAFETY: the frame on the evaluating function's stack, which was read before.
+                unsafe { word(kept.previous.wrapping_add(layout.previous)) }
+            } else {
+                kept.previous
+            };
+        }
+        index == 0 && at == 0
+    }
+
+    /// A kept frame is at another instruction.
+    #[inline(always)]
+    fn set_place(&mut self, index: usize, instruction: usize, place: u64) {
+        // SAFETY: below the depth.
+        let kept = unsafe { self.frame(index) };
+        let part = part(index, place, kept.is_entry);
+        let hash = self.hash.wrapping_sub(kept.part).wrapping_add(part);
+        (kept.instruction, kept.place, kept.part) = (instruction, place, part);
+        self.hash = hash;
+    }
+
+    /// Frames at the top have come or gone: drops and adds them, so that the top is at `first`.
+    #[cold]
+    #[inline(never)]
+    fn move_top(&mut self, scope: &mut Scope, layout: &Layout, first: usize) -> bool {
+        let mut new = [0_usize; MOVED_MAX];
+        let mut count = 0;
+        let mut at = first;
+        let base = loop {
+            let lowest = self.depth.saturating_sub(MOVED_MAX);
+            // SAFETY: below the depth.
+            let met = (lowest..self.depth).rev().find(|&index| unsafe { self.frame(index) }.address == at);
+            if let Some(index) = met {
+                break index.wrapping_add(1);
+            }
+            let Some(place) = new.get_mut(count) else { return false };
+            *place = at;
+            count = count.wrapping_add(1);
+            let Some(next) = self.outwards(layout, at) else { return false };
+            at = next;
+            if at == 0 {
+                return false;
+            }
+        };
+        if base.wrapping_add(count) > self.capacity {
+            return false;
+        }
+        for index in base..self.depth {
+            // SAFETY: below the depth.
+            self.hash = self.hash.wrapping_sub(unsafe { self.frame(index) }.part);
+        }
+        self.depth = base;
+        for &address in new.iter().take(count).rev() {
+            let Some(frame) = self.whole_frame(scope, layout, self.depth, address) else { return false };
+            self.hash = self.hash.wrapping_add(frame.part);
+            // SAFETY: below the capacity.
+            unsafe { *self.frame(self.depth) = frame };
+            self.depth = self.depth.wrapping_add(1);
+        }
+        true
+    }
+
+    /// Another function's frame lies where the kept one lay.
+    #[cold]
+    #[inline(never)]
+    fn replace(&mut self, scope: &mut Scope, layout: &Layout, index: usize, address: usize) -> bool {
+        let Some(frame) = self.whole_frame(scope, layout, index, address) else { return false };
+        // SAFETY: below the depth.
+        let kept = unsafe { self.frame(index) };
+        let hash = self.hash.wrapping_sub(kept.part).wrapping_add(frame.part);
+        *kept = frame;
+        self.hash = hash;
+        true
+    }
+
+    /// The frame outwards of the one at `address` (0: there is none), where both can be read.
+    fn outwards(&mut self, layout: &Layout, address: usize) -> Option<usize> {
+        if !self.readable.has(address, PythonFrame::bytes(layout)) {
+            return None;
+        }
+        // SAFETY: readable.
+        let previous = unsafe { word(address.wrapping_add(layout.previous)) };
+        if previous == 0 {
+            return Some(0);
+        }
+        if !self.readable.has(previous, PythonFrame::bytes(layout)) {
+            return None;
+        }
+        // SAFETY: readable.
+        let is_shim = unsafe { is_shim(layout, previous) };
+        // SAFETY: readable.
+        Some(if is_shim { unsafe { word(previous.wrapping_add(layout.previous)) } } else { previous })
+    }
+
+    /// A frame, read with all that belongs to it.
+    fn whole_frame(
+        &mut self,
+        scope: &mut Scope,
+        layout: &Layout,
+        index: usize,
+        address: usize,
+    ) -> Option<PythonFrame> {
+        self.outwards(layout, address)?;
+        // SAFETY: readable, as `outwards` has found.
+        let mut frame = unsafe { PythonFrame::read(layout, address) };
+        if layout.style == Style::Shim {
+            // SAFETY: readable, if there is one.
+            frame.is_entry = frame.previous != 0 && unsafe { is_shim(layout, frame.previous) };
+        }
+        if !code::is_code(layout, frame.code, &mut self.readable) {
+            return None;
+        }
+        // SAFETY: a code object.
+        unsafe {
+            frame.check = check_of(layout, frame.code);
+            let parts = (&mut self.readable, &mut self.known);
+            frame.place = code::place(scope, layout, parts, (frame.code, frame.check, frame.instruction));
+        }
+        frame.part = part(index, frame.place, frame.is_entry);
+        Some(frame)
+    }
+
+    /// Reads the whole stack. What cannot be read ends it there, without its outer frames.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn read_anew(&mut self, scope: &mut Scope, layout: &Layout, first: usize) {
+        (self.depth, self.hash) = (0, 0);
+        let mut count = 0;
+        let mut at = first;
+        if layout.style == Style::Shim && self.readable.has(at, PythonFrame::bytes(layout)) {
+            // The evaluating function has begun, and not entered its function yet.
+            // SAFETY: readable.
+            at = unsafe { if is_shim(layout, at) { word(at.wrapping_add(layout.previous)) } else { at } };
+        }
+        while at != 0 && count < DEPTH_MAX {
+            if count >= self.capacity && !self.grow(count) {
+                break;
+            }
+            let Some(next) = self.outwards(layout, at) else { break };
+            // SAFETY: below the capacity.
+            unsafe { self.frame(count) }.address = at;
+            count = count.wrapping_add(1);
+            at = next;
+        }
+        // From innermost first to outermost first.
+        for index in 0..count / 2 {
+            let other = count.wrapping_sub(1).wrapping_sub(index);
+            // SAFETY: both are below the count, and differ.
+            unsafe { core::ptr::swap(self.frames.add(index), self.frames.add(other)) };
+        }
+        for index in 0..count {
+            // SAFETY: below the count.
+            let address = unsafe { self.frame(index) }.address;
+            let Some(frame) = self.whole_frame(scope, layout, index, address) else {
+                (self.depth, self.hash) = (0, 0);
+                return;
+            };
+            self.hash = self.hash.wrapping_add(frame.part);
+            // SAFETY: as above.
+            unsafe { *self.frame(index) = frame };
+        }
+        self.depth = count;
+    }
+
+    fn grow(&mut self, count: usize) -> bool {
+        let capacity = self.capacity.wrapping_mul(2).max(FIRST_CAPACITY);
+        let bytes = |capacity: usize| {
+            capacity.wrapping_mul(size_of::<PythonFrame>().wrapping_add(size_of::<usize>()))
+        };
+        let Ok(memory) = sys::map_anonymous(bytes(capacity), true) else { return false };
+        let frames = memory.cast::<PythonFrame>();
+        // SAFETY: both have room for so many; the old mapping is this level's alone.
+        unsafe {
+            if !self.frames.is_null() {
+                core::ptr::copy_nonoverlapping(self.frames, frames, count);
+                sys::unmap(self.frames.cast(), bytes(self.capacity));
+            }
+            self.joins = frames.add(capacity).cast();
+        }
+        (self.frames, self.capacity) = (frames, capacity);
+        true
+    }
+
+    /// The frames' hash as a whole reading gives it, for who checks it.
+    pub(crate) fn hash_anew(&mut self, scope: &mut Scope, layout: &Layout) -> u64 {
+        let kept = self.hash;
+        if let Some(state) = State::current(layout, &mut self.readable) {
+            let first = state.frame(layout).0;
+            self.read_anew(scope, layout, first);
+        }
+        core::mem::replace(&mut self.hash, kept)
+    }
+
+    /// Where on the native stack the evaluating function stands that runs each kept frame, by
+    /// frame: an address in its own frame; 0: it is not known.
+    pub(crate) fn find_joins(&mut self, layout: &Layout) -> (&[PythonFrame], &mut [usize]) {
+        if self.depth == 0 {
+            return (&[], &mut []);
+        }
+        let mut cframe = match State::current(layout, &mut self.readable) {
+            Some(state) => state.frame(layout).1,
+            None => 0,
+        };
+        for index in (0..self.depth).rev() {
+            // SAFETY: below the depth, for which there is room.
+            let frame = unsafe { self.frame(index) };
+            let join = match layout.style {
+                Style::Objects => 0,
+                Style::Marked => cframe,
+                // Of the run's outermost frame; it holds for those inwards of it.
+                Style::Shim if frame.is_entry => frame.previous,
+                Style::Shim => 0,
+            };
+            if layout.style == Style::Marked && frame.is_entry {
+                let next = cframe.wrapping_add(layout.previous_cframe);
+                cframe = self.readable.word(next).unwrap_or(0);
+            }
+            // SAFETY: as above.
+            unsafe { *self.joins.add(index) = join };
+        }
+        let mut join = 0;
+        for index in 0..self.depth {
+            // SAFETY: as above.
+            unsafe {
+                let place = self.joins.add(index);
+                join = if *place == 0 { join } else { *place };
+                *place = join;
+            }
+        }
+        // SAFETY: so many were written, in a part of the mapping of their own.
+        unsafe {
+            (
+                core::slice::from_raw_parts(self.frames, self.depth),
+                core::slice::from_raw_parts_mut(self.joins, self.depth),
+            )
+        }
+    }
+}
+
+/// What a frame gives to the hash of a stack: never so that the sum of few is 0.
+#[inline(always)]
+fn part(index: usize, place: u64, is_entry: bool) -> u64 {
+    if place == 0 { 1 } else { tree::part_hash(index, place, u64::from(is_entry)) }
+}

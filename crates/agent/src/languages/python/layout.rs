@@ -1,0 +1,187 @@
+//! Where CPython keeps what is read of it, by version: offsets in bytes, as the compiler lays out
+//! the structures of its headers for x86-64. Builds for debugging and without the interpreter's
+//! lock have others; they are not in the table.
+
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+/// How a version keeps its frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Objects, one for each call of the evaluating function (to 3.10).
+    Objects,
+    /// Structures; the outermost that a call of the evaluating function runs is marked (3.11).
+    Marked,
+    /// The same, and outwards of it lies a frame on the evaluating function's own stack (3.12 on).
+    Shim,
+}
+
+/// How its line tables are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lines {
+    /// Pairs of increments (to 3.9).
+    Increments,
+    /// Ranges (3.10).
+    Ranges,
+    /// Locations (3.11 on).
+    Locations,
+}
+
+/// One version.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// `0x030b`.
+    pub(crate) version: u32,
+    /// Bytes of `_PyRuntime`, where the module does not say its version.
+    runtime_bytes: usize,
+    pub(crate) style: Style,
+    pub(crate) lines: Lines,
+    /// `_PyRuntimeState`: `Py_tss_t` of the thread states.
+    pub(crate) thread_key: usize,
+    /// The thread state of who holds the lock; 0: it is not there.
+    pub(crate) current_thread: usize,
+    /// `PyThreadState`.
+    pub(crate) thread_id: usize,
+    /// The innermost frame, or the structure that points to it.
+    pub(crate) frame: usize,
+    /// In that structure; 0 with `previous_cframe` 0: there is none.
+    pub(crate) cframe_frame: usize,
+    pub(crate) previous_cframe: usize,
+    /// Frames.
+    pub(crate) code: usize,
+    pub(crate) previous: usize,
+    pub(crate) instruction: usize,
+    pub(crate) is_entry: usize,
+    pub(crate) owner: usize,
+    /// `PyCodeObject`.
+    pub(crate) first_line: usize,
+    pub(crate) file: usize,
+    pub(crate) name: usize,
+    pub(crate) line_table: usize,
+    /// A number of its own; 0: it has none.
+    pub(crate) code_version: usize,
+    /// The first instruction, in the code or (to 3.10) in an object.
+    pub(crate) instructions: usize,
+    /// Texts: bytes before the characters, of those in ASCII and of others.
+    pub(crate) ascii_bytes: usize,
+    pub(crate) compact_bytes: usize,
+}
+
+/// [`Layout::owner`] of a frame on the evaluating function's stack.
+pub(crate) const OWNED_BY_STACK: u8 = 3;
+
+const OLDEST: Layout = Layout {
+    version: 0x0308,
+    runtime_bytes: 1464,
+    style: Style::Objects,
+    lines: Lines::Increments,
+    thread_key: 1392,
+    current_thread: 1368,
+    thread_id: 176,
+    frame: 24,
+    cframe_frame: 0,
+    previous_cframe: 0,
+    code: 32,
+    previous: 24,
+    instruction: 104,
+    is_entry: 0,
+    owner: 0,
+    first_line: 40,
+    file: 104,
+    name: 112,
+    line_table: 120,
+    code_version: 0,
+    instructions: 48,
+    ascii_bytes: 48,
+    compact_bytes: 72,
+};
+
+const SHIMS: Layout = Layout {
+    version: 0x030c,
+    runtime_bytes: 0,
+    style: Style::Shim,
+    lines: Lines::Locations,
+    thread_key: 1544,
+    current_thread: 0,
+    thread_id: 136,
+    frame: 56,
+    cframe_frame: 0,
+    previous_cframe: 8,
+    code: 0,
+    previous: 8,
+    instruction: 56,
+    is_entry: 0,
+    owner: 70,
+    first_line: 68,
+    file: 112,
+    // The qualified one.
+    name: 128,
+    line_table: 136,
+    code_version: 92,
+    instructions: 192,
+    ascii_bytes: 40,
+    compact_bytes: 56,
+};
+
+static LAYOUTS: [Layout; 6] = [
+    OLDEST,
+    Layout { version: 0x0309, runtime_bytes: 656, thread_key: 584, current_thread: 568, ..OLDEST },
+    Layout {
+        version: 0x030a,
+        runtime_bytes: 672,
+        lines: Lines::Ranges,
+        thread_key: 584,
+        current_thread: 568,
+        instruction: 96,
+        ..OLDEST
+    },
+    Layout {
+        version: 0x030b,
+        style: Style::Marked,
+        thread_key: 592,
+        current_thread: 576,
+        thread_id: 152,
+        cframe_frame: 8,
+        previous_cframe: 16,
+        code: 32,
+        previous: 48,
+        is_entry: 68,
+        owner: 69,
+        first_line: 72,
+        code_version: 0,
+        instructions: 184,
+        ascii_bytes: 48,
+        compact_bytes: 72,
+        ..SHIMS
+    },
+    SHIMS,
+    Layout {
+        version: 0x030d,
+        thread_key: 2160,
+        thread_id: 152,
+        frame: 72,
+        previous_cframe: 0,
+        instructions: 200,
+        ..SHIMS
+    },
+];
+
+/// The layout of a version (`0x030b`), or of an old one whose `_PyRuntime` has so many bytes.
+pub(crate) fn find(version: Option<u32>, runtime_bytes: usize) -> Option<&'static Layout> {
+    LAYOUTS.iter().find(|layout| match version {
+        Some(version) => layout.version == version,
+        None => layout.runtime_bytes == runtime_bytes,
+    })
+}
+
+static CHOSEN: AtomicUsize = AtomicUsize::new(0);
+
+/// The layout of the process's CPython, once it is known.
+#[inline(always)]
+pub(crate) fn chosen() -> Option<&'static Layout> {
+    // SAFETY: null, or one of the table.
+    unsafe { (CHOSEN.load(Relaxed) as *const Layout).as_ref() }
+}
+
+pub(crate) fn choose(layout: &'static Layout) {
+    CHOSEN.store(core::ptr::from_ref(layout).addr(), Release);
+}

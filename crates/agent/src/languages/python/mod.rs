@@ -1,0 +1,78 @@
+//! Frames of CPython.
+//!
+//! ```text
+//! thread pointer -> value of the interpreter's key -> thread state -> frame -> frame -> ...
+//!                                                                      | code: names, line table
+//!                                                                      | instruction
+//! ```
+//!
+//! A version whose layout is not known is left alone, and said to the recorder once. One that is
+//! known is believed only when the thread state has been found to be that of the thread, and what
+//! stands for code, texts and bytes to be of these types.
+
+mod code;
+pub(crate) mod frame;
+pub(crate) mod kept;
+pub(crate) mod layout;
+mod line_table;
+mod thread;
+
+use core::sync::atomic::{AtomicU32, Ordering::*};
+
+use crate::modules::interpreters::PYTHON;
+
+/// What is known of the process's CPython.
+static STATE: AtomicU32 = AtomicU32::new(UNSEEN);
+const UNSEEN: u32 = 0;
+const FOUND: u32 = 1;
+const UNKNOWN: u32 = 2;
+
+/// The version of one whose layout is not known, until the recorder has been told.
+static UNTOLD: AtomicU32 = AtomicU32::new(0);
+
+/// Whether there is a CPython with a known layout that was not there before.
+pub(crate) fn look() -> bool {
+    let runtime = PYTHON.runtime.load(Acquire);
+    if runtime == 0 || STATE.load(Relaxed) != UNSEEN {
+        return false;
+    }
+    let version_avma = PYTHON.version.load(Relaxed);
+    // SAFETY: a variable of the interpreter's, which it exports under this name.
+    let version = (version_avma != 0).then(|| unsafe { (version_avma as *const u32).read() } >> 16);
+    match layout::find(version, PYTHON.runtime_bytes.load(Relaxed)) {
+        Some(layout) => {
+            layout::choose(layout);
+            STATE.store(FOUND, Relaxed);
+            true
+        }
+        None => {
+            STATE.store(UNKNOWN, Relaxed);
+            UNTOLD.store(version.unwrap_or(0).max(1), Relaxed);
+            // The next stack brings it to the recorder.
+            true
+        }
+    }
+}
+
+/// The version that the recorder is to be told of as unknown; asked once.
+pub(crate) fn untold_version() -> Option<u32> {
+    if UNTOLD.load(Relaxed) == 0 {
+        return None;
+    }
+    Some(UNTOLD.swap(0, Relaxed)).filter(|&version| version != 0)
+}
+
+/// It is not what it was taken for.
+#[cold]
+pub(crate) fn give_up() {
+    let version = layout::chosen().map_or(1, |layout| layout.version);
+    if STATE.swap(UNKNOWN, Relaxed) == FOUND {
+        UNTOLD.store(version, Relaxed);
+    }
+}
+
+/// Whether there are frames to be read.
+#[inline(always)]
+pub(crate) fn is_known() -> bool {
+    STATE.load(Relaxed) == FOUND
+}

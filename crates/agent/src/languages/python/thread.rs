@@ -1,0 +1,103 @@
+//! The calling thread's Python state: the value of the interpreter's thread-local key, read where
+//! the C library keeps it.
+
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+
+use crate::languages::python;
+use crate::languages::python::layout::Layout;
+use crate::languages::readable::{Readable, half, word};
+use crate::modules::interpreters::PYTHON;
+use crate::x86_64::thread_pointer;
+
+/// Keys whose values lie in the thread's descriptor.
+const INLINE_KEYS: u32 = 32;
+/// Where they begin there (`specific_1stblock` of glibc's `struct pthread`: 0x310 in 2.31 to 2.43).
+const VALUES: core::ops::Range<usize> = 0x2f0..0x350;
+/// Bytes of a key's place, and where in it the value stands.
+const PLACE_BYTES: usize = 16;
+const VALUE_AT: usize = 8;
+/// Threads that had a value which is no thread state, before the layout is taken for another.
+const MISSES_MAX: u32 = 1000;
+
+/// The address of the value, from the thread pointer; 0: not found yet.
+static VALUE_OFFSET: AtomicUsize = AtomicUsize::new(0);
+static MISSES: AtomicU32 = AtomicU32::new(0);
+
+/// A thread state of the calling thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct State(usize);
+
+impl State {
+    /// That of the calling thread, if it has one.
+    #[inline(always)]
+    pub(crate) fn current(layout: &Layout, readable: &mut Readable) -> Option<Self> {
+        let thread_pointer = thread_pointer::thread_pointer();
+        let offset = VALUE_OFFSET.load(Relaxed);
+        if offset == 0 {
+            return Self::find(layout, thread_pointer, readable);
+        }
+        // SAFETY: in the thread's descriptor, where a value was found to be one of the key's.
+        let value = unsafe { word(thread_pointer.wrapping_add(offset)) };
+        if value == 0 {
+            return None;
+        }
+        let mut state = value;
+        if layout.current_thread != 0 {
+            // Who holds the lock may run another interpreter of the process.
+            let runtime = PYTHON.runtime.load(Relaxed);
+            // SAFETY: inside of the interpreter's variable.
+            let holder = unsafe { word(runtime.wrapping_add(layout.current_thread)) };
+            if holder != state && holder != 0 && readable.has(holder, layout.thread_id.wrapping_add(8)) {
+                // SAFETY: readable.
+                let is_own = unsafe { word(holder.wrapping_add(layout.thread_id)) } == thread_pointer;
+                state = if is_own { holder } else { state };
+            }
+        }
+        // SAFETY: the value of a key that only the interpreter sets, to its thread's state.
+        (unsafe { word(state.wrapping_add(layout.thread_id)) } == thread_pointer).then_some(Self(state))
+    }
+
+    /// The same before it is known where the value lies.
+    #[cold]
+    #[inline(never)]
+    fn find(layout: &Layout, thread_pointer: usize, readable: &mut Readable) -> Option<Self> {
+        let key = PYTHON.runtime.load(Relaxed).wrapping_add(layout.thread_key);
+        // SAFETY: inside of the interpreter's variable.
+        let (is_made, key) = unsafe { (half(key), half(key.wrapping_add(4))) };
+        if is_made != 1 || key >= INLINE_KEYS {
+            return None;
+        }
+        let mut has_value = false;
+        for first in VALUES.step_by(8) {
+            let offset = first.wrapping_add((key as usize).wrapping_mul(PLACE_BYTES)).wrapping_add(VALUE_AT);
+            // SAFETY: in the thread's descriptor, of 2,304 bytes.
+            let value = unsafe { word(thread_pointer.wrapping_add(offset)) };
+            if value == 0 || !readable.has(value, layout.thread_id.wrapping_add(8)) {
+                continue;
+            }
+            has_value = true;
+            // SAFETY: readable.
+            if unsafe { word(value.wrapping_add(layout.thread_id)) } == thread_pointer {
+                VALUE_OFFSET.store(offset, Relaxed);
+                return Some(Self(value));
+            }
+        }
+        if has_value && MISSES.fetch_add(1, Relaxed) > MISSES_MAX {
+            python::give_up();
+        }
+        None
+    }
+
+    /// Address of the innermost frame (0: none), and of the structure that points to it, if there is
+    /// one.
+    #[inline(always)]
+    pub(crate) fn frame(self, layout: &Layout) -> (usize, usize) {
+        // SAFETY: a field of the thread's own state.
+        let first = unsafe { word(self.0.wrapping_add(layout.frame)) };
+        if layout.previous_cframe == 0 || first == 0 {
+            return (first, 0);
+        }
+        // SAFETY: the innermost of the structures, in the state or on the thread's stack.
+        (unsafe { word(first.wrapping_add(layout.cframe_frame)) }, first)
+    }
+}

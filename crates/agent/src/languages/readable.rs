@@ -1,0 +1,77 @@
+//! Whether memory that a structure of an interpreter points to can be read: asked of the kernel
+//! once a mapping, so that a structure that is not what it is taken for costs no fault.
+
+use crate::modules::memory_map::{Access, Place, place_of};
+
+const REMEMBERED: usize = 16;
+/// No mapping of a program begins below.
+const FIRST_AVMA: usize = 1 << 16;
+
+/// The mappings that were asked for last.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Readable {
+    ranges: [(usize, usize); REMEMBERED],
+    next: usize,
+}
+
+impl Readable {
+    /// Whether `bytes` from an aligned address on can be read.
+    #[inline(always)]
+    pub(crate) fn has(&mut self, address: usize, bytes: usize) -> bool {
+        address & 7 == 0 && self.has_unaligned(address, bytes)
+    }
+
+    pub(crate) fn has_unaligned(&mut self, address: usize, bytes: usize) -> bool {
+        let Some(end) = address.checked_add(bytes).filter(|_| address >= FIRST_AVMA) else { return false };
+        self.ranges.iter().any(|&(low, high)| address >= low && end <= high) || self.ask(address, end)
+    }
+
+    #[cold]
+    fn ask(&mut self, address: usize, end: usize) -> bool {
+        let Place::Mapped { low, mut high } = place_of(address, Access::Read) else { return false };
+        // What was mapped in parts lies in several mappings.
+        while high < end {
+            match place_of(high, Access::Read) {
+                Place::Mapped { high: next, .. } if next > high => high = next,
+                _ => return false,
+            }
+        }
+        let place = self.next;
+        self.next = place.wrapping_add(1) % REMEMBERED;
+        if let Some(range) = self.ranges.get_mut(place) {
+            *range = (low, high);
+        }
+        true
+    }
+
+    /// What lies at an address, if it can be read.
+    pub(crate) fn word(&mut self, address: usize) -> Option<usize> {
+        // SAFETY: readable, and any bits are a number.
+        self.has(address, 8).then(|| unsafe { word(address) })
+    }
+
+    /// Bytes at an address, if they can be read.
+    pub(crate) fn bytes(&mut self, address: usize, count: usize) -> Option<&'static [u8]> {
+        // SAFETY: readable; they belong to an object that the calling thread's frame holds, for as
+        // long as the hook runs, which is as long as they are looked at.
+        self.has_unaligned(address, count)
+            .then(|| unsafe { core::slice::from_raw_parts(address as *const u8, count) })
+    }
+}
+
+/// # Safety
+/// 1. Eight bytes are readable there.
+#[inline(always)]
+pub(crate) unsafe fn word(address: usize) -> usize {
+    // SAFETY: (1).
+    unsafe { (address as *const usize).read_volatile() }
+}
+
+/// # Safety
+/// 1. Four bytes are readable there.
+#[inline(always)]
+pub(crate) unsafe fn half(address: usize) -> u32 {
+    // SAFETY: (1).
+    unsafe { (address as *const u32).read_volatile() }
+}

@@ -1,0 +1,56 @@
+//! What agents tell of the languages that programs are written in.
+
+use heapr_trace::{Language, LanguageFunction, LanguagePlace, Notice};
+use heapr_wire::{FunctionRecord, LANGUAGE_PYTHON, language_place};
+
+use super::{Outcome, Record};
+use crate::recorder::process_state::ProcessState;
+use crate::recorder::sink::Sink;
+
+const _: () = assert!(Language::PYTHON.0 == LANGUAGE_PYTHON);
+
+/// A function that frames name.
+#[cold]
+pub(super) fn function(record: &Record<'_>, process: &ProcessState, sink: &mut Sink) -> Outcome {
+    let (what, lengths) = (record.word(2), record.word(4));
+    let (name_bytes, file_bytes) = ((lengths >> 32) as usize, lengths as u32 as usize);
+    let words = FunctionRecord::FIXED_WORDS
+        .saturating_add(name_bytes.div_ceil(8))
+        .saturating_add(file_bytes.div_ceil(8));
+    // As frames name it: a number that none can have is not believed.
+    let place = u8::try_from(what >> 32)
+        .ok()
+        .and_then(|language| LanguagePlace::of_call(language_place(language, what as u32, 0)));
+    let Some(place) = place.filter(|place| words == record.words && place.function == what as u32) else {
+        return Outcome::Invalid;
+    };
+    let text = |first: usize, bytes: usize| {
+        let words = (first..first + bytes.div_ceil(8)).flat_map(|number| record.word(number).to_le_bytes());
+        let bytes: Vec<u8> = words.take(bytes).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let function = LanguageFunction {
+        process: process.index,
+        language: place.language,
+        number: place.function,
+        name: text(FunctionRecord::FIXED_WORDS, name_bytes),
+        file: text(FunctionRecord::FIXED_WORDS + name_bytes.div_ceil(8), file_bytes),
+        first_line: record.word(3) as u32,
+    };
+    let outcome = sink.writer.function(&function);
+    sink.keep(outcome);
+    Outcome::Done
+}
+
+/// An interpreter of a version that the agent does not know.
+#[cold]
+pub(super) fn unknown(record: &Record<'_>, time_ns: u64, process: &ProcessState, sink: &mut Sink) {
+    let (language, version) = (Language((record.word(1) >> 32) as u8), record.word(1) as u32);
+    let version = match version >> 8 {
+        0 => "of an unknown version".to_owned(),
+        major => format!("{major}.{}", version & 0xff),
+    };
+    let text = format!("stacks have no frames of {} {version}: this build's are not known", language.name());
+    let outcome = sink.writer.notice(&Notice { process: process.index, time_ns, text });
+    sink.keep(outcome);
+}
