@@ -152,9 +152,11 @@ def made_anew(rounds):
 def many_lines():
     for _ in range(200):
         bytearray(take())
-        bytearray(take()); bytearray(
-            take()
-        )
+        a = bytearray(take()); b = bytearray(take())
+        c = [
+            bytearray(take()),
+            bytearray(take()),
+        ]
 
 
 def work():

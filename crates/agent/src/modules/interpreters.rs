@@ -4,6 +4,8 @@
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::modules::link_map::Dynamic;
+use crate::modules::memory_map::{Access, Place, place_of};
+use crate::x86_64::leaving;
 
 /// The first CPython of the process. (`runtime` is stored last.)
 #[derive(Debug)]
@@ -49,4 +51,20 @@ pub(crate) fn note(dynamic: &Dynamic) {
     PYTHON.bytes_type.store(address(b"PyBytes_Type"), Relaxed);
     // Release: pairs with the Acquire of who asks whether there is one.
     PYTHON.runtime.store(runtime, Release);
+}
+
+/// How far above the stack pointer of a frame without tables that of its caller lies, where the frame
+/// is one of the trampolines that a CPython has made, which returns to `return_address`.
+pub(crate) fn trampoline_frame_bytes(return_address: usize) -> Option<usize> {
+    if PYTHON.runtime.load(Relaxed) == 0 {
+        return None;
+    }
+    match place_of(return_address, Access::Read) {
+        Place::Mapped { high, .. } if high.wrapping_sub(return_address) >= leaving::CODE_BYTES => {
+            // SAFETY: mapped and readable, as the kernel has said.
+            let code = unsafe { (return_address as *const [u8; leaving::CODE_BYTES]).read() };
+            leaving::frame_bytes(code)
+        }
+        _ => None,
+    }
 }

@@ -143,7 +143,11 @@ pub(crate) fn rule_for(return_address: u64, sink: &mut dyn ModuleSink) -> Option
     }
     // Code of a compiler at run time that registers no tables: frame pointers are all there is.
     let tables = tables_of(found.as_ref(), lookup_avma);
-    Some(tables.map_or(Rule::FRAME_POINTER, |tables| read_rule(&tables, lookup_avma)))
+    Some(match tables {
+        Some(tables) => read_rule(&tables, lookup_avma),
+        None => interpreters::trampoline_frame_bytes(return_address as usize)
+            .map_or(Rule::FRAME_POINTER, Rule::plain),
+    })
 }
 
 /// Whether there is code at an address: where there is not, no function returns to it.

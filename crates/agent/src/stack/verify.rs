@@ -5,6 +5,7 @@ use crate::frames::bounds::KnownRanges;
 use crate::frames::frame::{Frame, Start};
 use crate::frames::stack_range::StackRange;
 use crate::modules;
+use crate::modules::interpreters;
 use crate::modules::rules;
 use crate::state::AGENT;
 use crate::tree;
@@ -43,7 +44,11 @@ impl Unwind {
         let may_change_stacks = self.registers.may_change_stacks(tables.as_ref());
         let ranges = &mut self.ranges;
         let mut across = StackRange::EMPTY;
-        let outcome = self.registers.step(tables.as_ref(), &mut |address| {
+        let trampoline = match tables {
+            None => interpreters::trampoline_frame_bytes(self.registers.pc()),
+            Some(_) => None,
+        };
+        let mut read = |address| {
             let mut may_read = range.may_read(address, low, is_exact);
             if !may_read && may_change_stacks {
                 if across == StackRange::EMPTY {
@@ -53,7 +58,11 @@ impl Unwind {
             }
             // SAFETY: within a mapped stack.
             may_read.then(|| unsafe { (address as *const usize).read_volatile() })
-        });
+        };
+        let outcome = match trampoline {
+            Some(frame_bytes) => self.registers.step_plainly(frame_bytes, &mut read),
+            None => self.registers.step(tables.as_ref(), &mut read),
+        };
         let registers = &self.registers;
         let goes_on = registers.is_exact || registers.sp() > low || !range.contains(registers.sp());
         let is_code = || {

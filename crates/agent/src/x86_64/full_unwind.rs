@@ -138,6 +138,20 @@ impl Registers {
         self.step_by_row(&found.row, found.is_signal_frame, read).unwrap_or(FullStep::Stop)
     }
 
+    /// Unwinds a frame whose caller's stack pointer lies so many bytes above.
+    pub(crate) fn step_plainly(
+        &mut self,
+        frame_bytes: usize,
+        read: &mut dyn FnMut(usize) -> Option<usize>,
+    ) -> FullStep {
+        let sp = self.sp().wrapping_add(frame_bytes);
+        let Some(pc) = read(sp.wrapping_sub(8)) else { return FullStep::Stop };
+        self.set(RETURN_ADDRESS, pc as u64);
+        self.set(RSP, sp as u64);
+        self.is_exact = false;
+        FullStep::Caller
+    }
+
     fn step_by_frame_pointer(&mut self, read: &mut dyn FnMut(usize) -> Option<usize>) -> FullStep {
         let bp = self.bp();
         if bp == 0 {

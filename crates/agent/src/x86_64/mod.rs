@@ -9,6 +9,7 @@ mod equal_words;
 mod expression;
 pub(crate) mod frame_index;
 pub(crate) mod full_unwind;
+pub(crate) mod leaving;
 pub(crate) mod kept_entry;
 mod ordered_time;
 mod prefetch;

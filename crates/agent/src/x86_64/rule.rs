@@ -68,6 +68,11 @@ pub enum Step {
 impl Rule {
     /// No unwind information: by the frame pointer, as code compiled at run time keeps it.
     pub const FRAME_POINTER: Self = Self::new(GUESS, 0, 0);
+    /// The caller's stack pointer lies so many bytes above, and the return address right below it.
+    pub(crate) const fn plain(frame_bytes: usize) -> Self {
+        Self::new(SP, frame_bytes as i64, 0)
+    }
+
     const IS_ROOT: Self = Self::new(ROOT, 0, 0);
     const IS_SLOW: Self = Self::new(SLOW, 0, 0);
 

@@ -18,6 +18,7 @@ mod names;
 mod native_snapshots;
 mod own_heaps;
 mod passthrough;
+mod python;
 mod reading;
 mod recording;
 mod signals;

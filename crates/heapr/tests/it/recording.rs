@@ -79,6 +79,12 @@ impl Sums {
 }
 
 impl Recording {
+    /// A trace that was made in another way: `trace.heapr` in its folder.
+    pub(crate) fn of_file(file: &Path, scratch: tempfile::TempDir, outcome: Outcome) -> Self {
+        assert_eq!(file, scratch.path().join("trace.heapr"));
+        Self { outcome, scratch }
+    }
+
     /// The trace file.
     pub(crate) fn file(&self) -> PathBuf {
         self.scratch.path().join("trace.heapr")
