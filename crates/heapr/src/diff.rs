@@ -19,7 +19,8 @@ use crate::plain_text::{line_width, printed};
 use crate::report::action_arguments::sort_key;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::text::amount;
-use crate::trace_file::{open, tell_warnings};
+use crate::shown_frames::ShownFrames;
+use crate::trace_file::tell_warnings;
 use heapr_filters::quantity::parse_bytes;
 use heapr_table::csv::quoted;
 use heapr_table::plain::cut_middle;
@@ -50,6 +51,8 @@ pub(crate) struct DiffArguments {
     filters: FilterArguments,
     #[command(flatten)]
     names: NameArguments,
+    #[command(flatten)]
+    shown: ShownFrames,
     /// Most items [default: 20; all as json and csv]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
@@ -120,7 +123,7 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
 /// Opens a side. What is wrong with the recording is told on standard error: the amounts may be too
 /// small for a comparison.
 fn side(file: &Path, arguments: &DiffArguments) -> anyhow::Result<Side> {
-    let trace = Arc::new(open(file)?);
+    let trace = Arc::new(arguments.shown.open(file)?);
     let filter = arguments.filters.filter(&trace)?;
     let explorer = Explorer::new(Arc::clone(&trace));
     explorer.name(&mut TraceNames::new(&trace, &arguments.names));

@@ -11,8 +11,9 @@ use heapr_query::Metric;
 use crate::output::{output, refuse_inputs};
 use crate::report::action_arguments::sort_key;
 use crate::report::names::{NameArguments, TraceNames};
+use crate::shown_frames::ShownFrames;
 use crate::snapshot::v8::allocations;
-use crate::trace_file::{open, tell_warnings};
+use crate::trace_file::tell_warnings;
 use heapr_filters::FilterArguments;
 
 /// Arguments of `heapr export`.
@@ -31,6 +32,8 @@ pub(crate) struct ExportArguments {
     filters: FilterArguments,
     #[command(flatten)]
     names: NameArguments,
+    #[command(flatten)]
+    shown: ShownFrames,
     /// Write to a file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -52,7 +55,7 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
         let samples = allocations::samples(&arguments.file)?;
         return write(&arguments, &samples, (0, 0), sort);
     }
-    let trace = open(&arguments.file)?;
+    let trace = arguments.shown.open(&arguments.file)?;
     let query = arguments.to.query(arguments.filters.filter(&trace)?, arguments.filters.cull_list()?, sort);
     let mut names = TraceNames::new(&trace, &arguments.names);
     let report = heapr_query::run(&trace, &query, &mut names)?;

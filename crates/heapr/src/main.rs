@@ -21,6 +21,7 @@ mod processes;
 mod report;
 mod run;
 mod sessions;
+mod shown_frames;
 mod snapshot;
 mod snapshot_take;
 mod style;

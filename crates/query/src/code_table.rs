@@ -4,7 +4,9 @@
 //! that naming works on places.
 
 use hashbrown::{HashMap, HashTable};
-use heapr_trace::{CalledFunction, LanguagePlace, Mapping, ModuleIndex, ProcessIndex, StackIndex, StackNode};
+use heapr_trace::{
+    CalledFunction, LanguageFrames, LanguagePlace, Mapping, ModuleIndex, ProcessIndex, StackIndex, StackNode,
+};
 
 use crate::frames::{FrameKey, FrameTable, Location};
 use crate::integer_hash::mix;
@@ -47,6 +49,8 @@ pub struct CodeTable {
     locations: Vec<Location>,
     /// Frames of one function on several lines are several.
     tells_lines: bool,
+    /// Modules whose code runs functions of a language.
+    interpreters: Vec<ModuleIndex>,
 }
 
 impl CodeTable {
@@ -98,6 +102,36 @@ impl CodeTable {
         })
     }
 
+    /// A frame of a language runs in `caller`: if that is code, its module is an interpreter.
+    pub(crate) fn note_caller_of_language(
+        &mut self,
+        stacks: &(impl StackSource + ?Sized),
+        caller: StackIndex,
+    ) {
+        if caller == StackIndex::EMPTY {
+            return;
+        }
+        let code = self.intern(stacks, &stacks.node(caller));
+        let module = self.places.get(code as usize).and_then(|place| place.module);
+        if let Some(module) = module
+            && !self.interpreters.contains(&module)
+        {
+            self.interpreters.push(module);
+        }
+    }
+
+    /// Whether a place is not to be shown.
+    fn is_hidden(&self, code: CodeId, shown: LanguageFrames) -> bool {
+        match shown {
+            LanguageFrames::Mixed => false,
+            LanguageFrames::Native => self.language_place(code).is_some(),
+            LanguageFrames::Own => {
+                let module = self.places[code as usize].module;
+                module.is_some_and(|module| self.interpreters.contains(&module))
+            }
+        }
+    }
+
     /// Names the places that have no names yet. To be called after the last [`Self::intern`]; later
     /// ones need another call.
     pub(crate) fn resolve(
@@ -107,7 +141,10 @@ impl CodeTable {
         frames: &mut FrameTable,
     ) {
         let known = self.starts.len().saturating_sub(1);
-        let mut by_module: Vec<CodeId> = (known as CodeId..self.places.len() as CodeId).collect();
+        let shown = stacks.language_frames();
+        let is_shown = |&code: &CodeId| !self.is_hidden(code, shown);
+        let mut by_module: Vec<CodeId> =
+            (known as CodeId..self.places.len() as CodeId).filter(is_shown).collect();
         by_module.sort_unstable_by_key(|&code| {
             let place = self.places[code as usize];
             (place.module, place.process, place.address)
@@ -115,7 +152,7 @@ impl CodeTable {
         // Locations arrive by module; they are laid out by place at the end.
         let mut arrived: Vec<Location> = Vec::with_capacity(by_module.len() * 2);
         // By place behind the known ones.
-        let mut spans: Vec<(u32, u32)> = vec![(0, 0); by_module.len()];
+        let mut spans: Vec<(u32, u32)> = vec![(0, 0); self.places.len() - known];
         let mut addresses = Vec::new();
         let same_module = |a: &CodeId, b: &CodeId| {
             let (a, b) = (self.places[*a as usize], self.places[*b as usize]);
@@ -198,7 +235,8 @@ impl CodeTable {
         if place.module.is_some() { None } else { LanguagePlace::of_call(place.address) }
     }
 
-    /// Frames at a place, innermost first; never empty after [`Self::resolve`].
+    /// Frames at a place, innermost first; after [`Self::resolve`] empty only where they are not to be
+    /// shown.
     pub(crate) fn locations(&self, code: CodeId) -> &[Location] {
         let code = code as usize;
         &self.locations[self.starts[code] as usize..self.starts[code + 1] as usize]

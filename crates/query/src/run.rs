@@ -49,6 +49,10 @@ impl StackSource for Trace {
         self.modules().get(module.0 as usize).map_or("", |module| &module.path)
     }
 
+    fn language_frames(&self) -> heapr_trace::LanguageFrames {
+        Trace::language_frames(self)
+    }
+
     fn function(
         &self,
         process: ProcessIndex,

@@ -6,7 +6,7 @@
 //! trees.
 
 use hashbrown::HashTable;
-use heapr_trace::StackIndex;
+use heapr_trace::{LanguagePlace, StackIndex};
 
 use crate::code_table::CodeTable;
 use crate::frame_pattern::FramePattern;
@@ -86,7 +86,11 @@ impl SymbolTree {
         for index in added.clone() {
             numbers[index] = if is_wanted[index] {
                 wanted_count += 1;
-                codes.intern(stacks, &stacks.node(StackIndex(index as u32)))
+                let node = stacks.node(StackIndex(index as u32));
+                if LanguagePlace::of_return_address(node.return_address_avma).is_some() {
+                    codes.note_caller_of_language(stacks, node.parent);
+                }
+                codes.intern(stacks, &node)
             } else {
                 NOT_WANTED
             };

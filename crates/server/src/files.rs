@@ -142,6 +142,7 @@ impl Files {
         }
         let content = match Trace::open(&path) {
             Ok(trace) => {
+                let trace = trace.with_language_frames(self.host.language_frames());
                 Content::Trace(TraceFile::open(&path, trace, Arc::clone(&self.host), self.limits.table, None))
             }
             Err(error) => {

@@ -1,7 +1,7 @@
 //! What the command line lends the server: where names come from and indexes are kept.
 
 use heapr_query::{OwnCode, SymbolSource};
-use heapr_trace::{SnapshotTrigger, Trace};
+use heapr_trace::{LanguageFrames, SnapshotTrigger, Trace};
 use heapr_v8::IndexStore;
 
 /// See the module.
@@ -12,6 +12,11 @@ pub trait Host: Send + Sync + 'static {
     /// Which code is the own code of a trace's programs.
     fn own_code(&self, trace: &Trace) -> OwnCode {
         OwnCode::of_trace(trace)
+    }
+
+    /// Which frames of a trace's stacks are shown.
+    fn language_frames(&self) -> LanguageFrames {
+        LanguageFrames::Mixed
     }
 
     /// Where indexes of snapshots are kept, if a snapshot is to have one.

@@ -54,6 +54,18 @@ impl Language {
     }
 }
 
+/// Which frames of stacks are shown, where a program has frames of a language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum LanguageFrames {
+    /// All, each where it runs.
+    #[default]
+    Mixed,
+    /// Those of the language, and native ones that are not its interpreter's.
+    Own,
+    /// Native ones.
+    Native,
+}
+
 /// Where a frame of a language is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LanguagePlace {
@@ -80,6 +92,12 @@ impl LanguagePlace {
             function: (call_avma >> Self::FUNCTION_SHIFT) as u32 & 0xfff_ffff,
             line: call_avma as u32 & 0xff_ffff,
         })
+    }
+
+    /// What a node with this address stands for, if it is none of code.
+    #[must_use]
+    pub fn of_return_address(return_address: u64) -> Option<Self> {
+        Self::of_call(return_address.checked_sub(1)?)
     }
 
     /// The address of a stack node that stands for it.

@@ -40,6 +40,7 @@ pub struct Trace {
     notices: Vec<Notice>,
     /// In order of their keys.
     functions: Vec<LanguageFunction>,
+    language_frames: LanguageFrames,
     /// The tree, and what of it could not be used.
     stacks: OnceLock<(StackTable, Vec<Damage>)>,
     all_damage: OnceLock<Vec<Damage>>,
@@ -166,6 +167,18 @@ impl Trace {
     #[must_use]
     pub fn functions(&self) -> &[LanguageFunction] {
         &self.functions
+    }
+
+    /// Which frames of its stacks those who look at it are to be shown.
+    #[must_use]
+    pub fn language_frames(&self) -> LanguageFrames {
+        self.language_frames
+    }
+
+    /// Has those who look at it shown these frames of its stacks.
+    #[must_use]
+    pub fn with_language_frames(self, language_frames: LanguageFrames) -> Self {
+        Self { language_frames, ..self }
     }
 
     /// The function of a frame of a language, if the file has it.

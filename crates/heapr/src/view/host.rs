@@ -4,11 +4,12 @@ use std::path::Path;
 
 use heapr_query::{OwnCode, SymbolSource};
 use heapr_server::Host;
-use heapr_trace::{SnapshotTrigger, Trace};
+use heapr_trace::{LanguageFrames, SnapshotTrigger, Trace};
 use heapr_v8::IndexStore;
 
 use crate::own_arguments::OwnArguments;
 use crate::report::names::{NameArguments, TraceNames};
+use crate::shown_frames::ShownFrames;
 use crate::snapshot::native::why;
 use crate::snapshot::v8::index_cache;
 
@@ -17,6 +18,7 @@ use crate::snapshot::v8::index_cache;
 pub(crate) struct CommandLineHost {
     pub(crate) names: NameArguments,
     pub(crate) own: OwnArguments,
+    pub(crate) shown: ShownFrames,
 }
 
 impl Host for CommandLineHost {
@@ -29,6 +31,10 @@ impl Host for CommandLineHost {
             warn!("{error:#}");
             OwnCode::of_trace(trace)
         })
+    }
+
+    fn language_frames(&self) -> LanguageFrames {
+        self.shown.language_frames()
     }
 
     fn snapshot_indexes(&self, path: &Path) -> Option<IndexStore> {

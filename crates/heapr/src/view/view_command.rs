@@ -16,6 +16,7 @@ use crate::output::OutputFile;
 use crate::own_arguments::OwnArguments;
 use crate::plain_text::printable;
 use crate::report::names::NameArguments;
+use crate::shown_frames::ShownFrames;
 use heapr_filters::quantity::parse_bytes;
 use heapr_table::quantity::bytes;
 
@@ -45,11 +46,14 @@ pub(crate) struct ViewArguments {
     names: NameArguments,
     #[command(flatten)]
     own: OwnArguments,
+    #[command(flatten)]
+    shown: ShownFrames,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
-    let host = Arc::new(CommandLineHost { names: arguments.names, own: arguments.own });
+    let host =
+        Arc::new(CommandLineHost { names: arguments.names, own: arguments.own, shown: arguments.shown });
     let files = Files::open_sources(&sources(&arguments.files)?, host, Limits::default());
     if let Some(path) = &arguments.static_page {
         return write(&files, path, arguments.force, arguments.max_size);

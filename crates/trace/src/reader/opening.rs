@@ -64,6 +64,7 @@ impl Trace {
             heap_names: Vec::new(),
             notices: Vec::new(),
             functions: Vec::new(),
+            language_frames: LanguageFrames::Mixed,
             stacks: OnceLock::new(),
             all_damage: OnceLock::new(),
             is_complete: true,
