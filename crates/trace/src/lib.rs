@@ -39,7 +39,6 @@ pub use called_function::CalledFunction;
 pub use chunk::{ChunkInfo, ChunkKind, FORMAT_VERSION};
 pub use error::{Damage, Error, Result};
 pub use heap_graph::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
-pub use language::{Language, LanguageFunction, LanguagePlace};
 pub use language::{Language, LanguageFrames, LanguageFunction, LanguagePlace};
 pub use model::*;
 pub use reader::{Checkpoint, EventReader, Trace};
