@@ -10,6 +10,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(trace) = Trace::from_source(Box::new(bytes.to_vec())) else { return };
     let _ = trace.summary();
+    let _ = trace.course();
     let _ = trace.checkpoint_before(u64::MAX);
     let _ = trace.embedded_symbols();
     for number in 0..trace.stacks().len() as u32 {

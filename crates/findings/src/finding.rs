@@ -27,6 +27,24 @@ pub enum Kind {
     Unseen,
 }
 
+impl Kind {
+    /// In a word, as in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Growth => "growth",
+            Self::Peak => "peak",
+            Self::Churn => "churn",
+            Self::Idle => "idle",
+            Self::Resident => "resident",
+            Self::Overhead => "overhead",
+            Self::Duplicates => "duplicates",
+            Self::Frees => "frees",
+            Self::Unseen => "unseen",
+        }
+    }
+}
+
 /// The program's own code that a finding names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct OwnFrame {
@@ -54,6 +72,9 @@ pub struct Finding {
     pub own_frame: Option<OwnFrame>,
     /// How much memory it is about.
     pub bytes: u64,
+    /// It is never freed, not even at the program's end.
+    #[serde(rename = "left")]
+    pub is_left: bool,
     /// What speaks for it, a sentence each.
     pub evidence: Vec<String>,
     /// The command that shows more.

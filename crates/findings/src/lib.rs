@@ -1,9 +1,27 @@
 //! What stands out in a recording or in snapshots, in words: the one place where findings are made.
 //!
+//! ```text
+//! trace ── summary, course, names ──> sites (own function: amounts, what it held by moment)
+//!                                       │ growth, peak, churn, idle …, each a judge of its own
+//! snapshots of V8 ── suspects ──────────┤
+//!                                       └─> findings, the weightiest first
+//! ```
+//!
 //! Invariants: no input or output, no clock; a sentence is the same wherever it is shown; nothing is
 //! found where nothing is wrong.
 #![forbid(unsafe_code)]
 
+mod churn;
 mod finding;
+mod found;
+mod growth;
+mod held;
+mod peak;
+mod recording;
+mod seen;
+mod v8_snapshots;
+mod work_time;
 
 pub use finding::{Finding, Kind, OwnFrame};
+pub use found::{Found, of_named_recording, of_recording};
+pub use v8_snapshots::of_v8_snapshots;

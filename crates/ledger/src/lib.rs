@@ -7,6 +7,7 @@
 
 mod block_record;
 mod block_table;
+mod course;
 mod cut;
 mod group;
 mod heap_totals;
@@ -17,5 +18,6 @@ mod short_lives;
 mod stack_state;
 mod summary_builder;
 
+pub use course::CourseTaker;
 pub use ledger::{Cause, Death, Ledger, Observer};
 pub use summary_builder::SummaryBuilder;

@@ -1,6 +1,6 @@
 //! What is counted of one stack.
 
-use heapr_trace::{Amounts, Block, HeapId, ProcessIndex, StackIndex, StackTotals};
+use heapr_trace::{Amounts, Block, CourseRow, HeapId, ProcessIndex, StackIndex, StackTotals};
 
 /// Blocks made and blocks freed, and how many of them were live at the last peak. What is live is
 /// the difference of the two: an event changes one of them only. One cache line.
@@ -28,6 +28,16 @@ impl StackState {
     /// Nothing counted.
     pub(crate) fn new(process: ProcessIndex, stack: StackIndex) -> Self {
         Self { process, stack, ..Self::default() }
+    }
+
+    /// What is live of it now.
+    pub(crate) fn course_row(&self) -> CourseRow {
+        CourseRow {
+            stack: self.stack,
+            live_bytes: self.live_bytes(),
+            live_count: u64::from(self.live_count()),
+            total_count: self.total_count,
+        }
     }
 
     fn live_bytes(&self) -> u64 {

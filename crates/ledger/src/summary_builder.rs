@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 
-use heapr_trace::{Block, Event, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Totals};
+use heapr_trace::{Block, CourseRow, Event, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Totals};
 
 use crate::heap_totals::HeapTotals;
 use crate::ledger::{Death, Observer};
@@ -60,6 +60,21 @@ impl SummaryBuilder {
     pub fn live_bytes_of(&self, process: ProcessIndex) -> u64 {
         let of_it = self.by_heap().filter(|(owner, _, _)| *owner == process);
         of_it.fold(0, |sum, (_, _, totals)| sum.saturating_add(totals.outstanding_bytes))
+    }
+
+    /// Blocks made so far in all heaps but mappings.
+    pub(crate) fn made_count(&self) -> u64 {
+        self.by_heap()
+            .filter(|(_, heap, _)| *heap != HeapId::MMAP)
+            .map(|(_, _, totals)| totals.alloc_count)
+            .sum()
+    }
+
+    /// Shows what is live by stack, of all heaps but mappings: what malloc has given lies in them.
+    pub(crate) fn for_each_live(&self, mut visit: impl FnMut(CourseRow)) {
+        let others = self.others.iter().filter(|(_, heap, _, _)| *heap != HeapId::MMAP);
+        let states = self.stacks.iter().chain(others.map(|(_, _, _, state)| state));
+        states.map(StackState::course_row).filter(|row| row.live_count > 0).for_each(&mut visit);
     }
 
     #[inline(always)]

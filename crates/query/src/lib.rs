@@ -72,14 +72,14 @@ pub use query::{Action, GroupBy, Query};
 pub use recorded_span::RecordedSpan;
 pub use replay::Progress;
 pub use report::{Answer, Group, HeapRow, Ranking, Report, Section};
-pub use run::{run, run_with_progress};
+pub use run::{run, run_with_progress, whole_summary};
 pub use snapshot_series::{
     Change, ChangeOrder, Confidence, Line, LineChange, LineOrder, LineStack, Series as SnapshotSeries,
     SeriesFile, Suspect, SuspectJson, SuspectOrder, Taken, is_at_end, process_names,
 };
 pub use stack_groups::StackGroups;
 pub use steady_growth::{SteadyGrowth, course_in_words, ordered};
-pub use symbol_forms::folded;
+pub use symbol_forms::{folded, plain_symbol};
 pub use symbol_source::{FrameSink, NoSymbols, SourceFrame, SymbolSource};
 pub use trend::Trend;
 

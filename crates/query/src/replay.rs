@@ -10,7 +10,7 @@
 //! | in a snapshot | the snapshot's blocks | the snapshot's |
 //! | at the peak | as at a time; the peak's from the summary, or from a replay if it is of chosen processes, sizes or a range | the same |
 
-use heapr_ledger::{Cause, Ledger, Observer, SummaryBuilder};
+use heapr_ledger::{Cause, CourseTaker, Ledger, Observer, SummaryBuilder};
 use heapr_trace::{Block, Damage, Event, EventReader, ProcessIndex, StackIndex, Summary, Trace};
 
 use crate::choice::Choice;
@@ -51,10 +51,11 @@ struct Peak {
 impl Replay<'_, '_> {
     /// The summary that a file without one would have had.
     pub fn summary(&mut self) -> Result<Summary> {
-        let mut builder = SummaryBuilder::new();
+        let mut observer = WithCourse::default();
         let mut ledger = self.new_ledger();
-        self.feed(self.trace.events(0, u64::MAX), &mut ledger, &mut builder, |_| false)?;
-        let mut summary = builder.finish();
+        self.feed(self.trace.events(0, u64::MAX), &mut ledger, &mut observer, |_| false)?;
+        let mut summary = observer.summary.finish();
+        summary.course = observer.course.finish();
         summary.event_count = self.trace.event_count();
         summary.duration_ns = self.trace.duration_ns();
         Ok(summary)
@@ -220,6 +221,41 @@ impl Replay<'_, '_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Makes a summary with its course.
+#[derive(Default)]
+struct WithCourse {
+    summary: SummaryBuilder,
+    course: CourseTaker,
+}
+
+impl WithCourse {
+    fn reach(&mut self, time_ns: u64) {
+        if time_ns >= self.course.next_ns() {
+            self.course.take(time_ns, &self.summary);
+        }
+    }
+}
+
+impl Observer for WithCourse {
+    fn born(&mut self, block: &Block) {
+        self.reach(block.alloc_ns);
+        self.summary.born(block);
+    }
+
+    fn died(&mut self, block: &Block, death: &heapr_ledger::Death) {
+        self.reach(death.time_ns);
+        self.summary.died(block, death);
+    }
+
+    fn failed(&mut self, event: &Event, process: ProcessIndex, size_bytes: u64, stack: StackIndex) {
+        self.summary.failed(event, process, size_bytes, stack);
+    }
+
+    fn unmatched_free(&mut self, event: &Event, process: ProcessIndex, is_inherited: bool) {
+        self.summary.unmatched_free(event, process, is_inherited);
     }
 }
 

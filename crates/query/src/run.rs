@@ -1,7 +1,7 @@
 //! From a query to its report: the summary where it suffices, else a replay of what the query
 //! needs.
 
-use heapr_trace::{HeapId, ProcessIndex, StackIndex, Totals, Trace};
+use heapr_trace::{HeapId, ProcessIndex, StackIndex, Summary, Totals, Trace};
 
 use crate::answer::Culled;
 use crate::choice::Choice;
@@ -151,6 +151,21 @@ pub fn run_with_progress<'t>(
     evidence.totals = sums.totals;
     evidence.by_heap = sums.by_heap;
     evidence.report(trace, query, tree, is_counted, replay.damage)
+}
+
+/// The summary with the totals by stack and the course: as it stands in the file, or of a replay.
+///
+/// # Errors
+/// There is neither, or the events cannot be read.
+pub fn whole_summary(trace: &Trace) -> Result<Summary> {
+    let written = trace.summary().ok().flatten();
+    let course = trace.course().ok().flatten();
+    match (written, course) {
+        (Some(written), Some(course)) => Ok(Summary { course, ..written }),
+        (Some(written), None) if is_without_events(trace) || written.event_count == 0 => Ok(written),
+        _ if is_without_events(trace) => Err(Error::NoEventsNoSummary),
+        _ => Replay { trace, progress: &mut |_, _| {}, damage: Vec::new() }.summary(),
+    }
 }
 
 /// Whether nothing is asked that a summary does not hold.

@@ -25,6 +25,12 @@ pub(crate) fn for_each_form(symbol_lower: &str, mut visit: impl FnMut(&str) -> b
     plain != without_arguments && visit(&plain)
 }
 
+/// A symbol without arguments, templates and return type: a pattern that matches it.
+#[must_use]
+pub fn plain_symbol(symbol: &str) -> String {
+    plain(&without_arguments(symbol))
+}
+
 /// A symbol to be read: what stands between the brackets of templates and of arguments is left out
 /// (`std::vector<…>::push_back(…)`), and tags of the ABI are.
 #[must_use]

@@ -67,13 +67,14 @@ pub enum ChunkKind {
     GraphEdges = 24,
     GraphRoots = 25,
     Functions = 26,
+    Course = 27,
 }
 
 impl ChunkKind {
     /// The kind of this number; later versions may have more.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        const KINDS: [ChunkKind; 26] = [
+        const KINDS: [ChunkKind; 27] = [
             ChunkKind::System,
             ChunkKind::Session,
             ChunkKind::Processes,
@@ -100,6 +101,7 @@ impl ChunkKind {
             ChunkKind::GraphEdges,
             ChunkKind::GraphRoots,
             ChunkKind::Functions,
+            ChunkKind::Course,
         ];
         KINDS.get(usize::from(number).checked_sub(1)?).copied()
     }

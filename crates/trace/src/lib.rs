@@ -14,6 +14,7 @@ mod blocks;
 mod bytes;
 mod called_function;
 mod chunk;
+mod course;
 mod error;
 mod events;
 mod graph_reader;

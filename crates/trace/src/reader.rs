@@ -11,6 +11,7 @@ pub use event_reader::{Checkpoint, EventReader};
 use opening::damage_of;
 
 use crate::chunk::{ChunkInfo, ChunkKind, ITEMS_PER_CHUNK};
+use crate::course::{COURSE_STREAMS, take_course};
 use crate::error::{Damage, Error, Malformed, Result};
 use crate::source::ReadAt;
 use crate::stacks::{STACK_STREAMS, StackTable};
@@ -327,6 +328,18 @@ impl Trace {
                 .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
         }
         Ok(())
+    }
+
+    /// What was live at moments; `None` if the recorder kept none.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn course(&self) -> Result<Option<Course>> {
+        let Some(info) = self.of_kind(ChunkKind::Course).next_back() else { return Ok(None) };
+        let streams = self.streams::<COURSE_STREAMS>(info)?;
+        let course = take_course(&streams, info.item_count as usize, self.stacks().len())
+            .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
+        Ok(Some(course))
     }
 
     /// The last embedded bundle of symbols.

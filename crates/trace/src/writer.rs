@@ -14,6 +14,7 @@ use crate::chunk::{
     CHUNK_HEADER_BYTES, ChunkHeader, ChunkInfo, ChunkKind, FILE_HEADER_BYTES, FILE_MAGIC, FORMAT_VERSION,
     ITEMS_PER_CHUNK, trailer,
 };
+use crate::course::course_columns;
 use crate::error::{Error, Result};
 use crate::events::{EVENTS_PER_CHUNK, EventColumns};
 use crate::heap_graph::{GraphHead, for_each_edge_chunk, for_each_root_chunk};
@@ -382,6 +383,12 @@ impl<W: Write> TraceWriter<W> {
             let columns = stack_total_columns(part);
             let streams = columns.each_ref().map(Vec::as_slice);
             self.chunk(ChunkKind::StackTotals, &streams, part.len() as u32, 0, summary.duration_ns)?;
+        }
+        if !summary.course.moments.is_empty() {
+            let columns = course_columns(&summary.course);
+            let streams = columns.each_ref().map(Vec::as_slice);
+            let count = summary.course.moments.len() as u32;
+            self.chunk(ChunkKind::Course, &streams, count, 0, 0)?;
         }
         let mut bytes = Vec::new();
         put_summary(summary, &mut bytes);

@@ -1,9 +1,9 @@
 //! What is written is read; what is damaged is skipped and said; nothing panics.
 
 use heapr_trace::{
-    Action, Amounts, Block, ChunkKind, Event, HeapId, Mapping, Module, ModuleIndex, Process, ProcessIndex,
-    ProcessOrigin, StackIndex, StackNode, StackTotals, Summary, Thread, ThreadIndex, Totals, Trace,
-    TraceWriter,
+    Action, Amounts, Block, ChunkKind, Course, CourseMoment, CourseRow, Event, HeapId, Mapping, Module,
+    ModuleIndex, Process, ProcessIndex, ProcessOrigin, StackIndex, StackNode, StackTotals, Summary, Thread,
+    ThreadIndex, Totals, Trace, TraceWriter,
 };
 use proptest::prelude::*;
 
@@ -71,6 +71,7 @@ fn write(events: &[Event], blocks: &[Block], is_finished: bool) -> Vec<u8> {
             by_stack,
             event_count: events.len() as u64,
             duration_ns: last_ns + 1,
+            course: course(),
         };
         writer.finish(&summary).unwrap();
     }
@@ -78,11 +79,20 @@ fn write(events: &[Event], blocks: &[Block], is_finished: bool) -> Vec<u8> {
     file
 }
 
+fn course() -> Course {
+    let row = CourseRow { stack: StackIndex(9), live_bytes: 7, live_count: 1, total_count: u64::MAX };
+    let moment = |time_ns, rows| CourseMoment { time_ns, live_bytes: 7, live_count: 1, total_count: 2, rows };
+    Course { moments: vec![moment(10, vec![row]), moment(20, Vec::new())] }
+}
+
 fn read_all(file: Vec<u8>) -> Option<Vec<Event>> {
     let trace = Trace::from_source(Box::new(file)).ok()?;
     let _ = trace.summary();
     let _ = trace.checkpoint_before(u64::MAX);
     let _ = trace.embedded_symbols();
+    if let Ok(Some(read)) = trace.course() {
+        assert_eq!(read, course());
+    }
     let _ = trace.stacks().len();
     let mut events = trace.events(0, u64::MAX);
     let mut all = Vec::new();

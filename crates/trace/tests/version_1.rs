@@ -2,9 +2,9 @@
 //! here.
 
 use heapr_trace::{
-    Action, Amounts, Block, Error, Event, HeapId, Loss, Mapping, Marker, Module, ModuleIndex, Process,
-    ProcessIndex, ProcessOrigin, ResidentSample, RssSample, Session, StackIndex, StackNode, StackTotals,
-    Summary, SymbolEmbedder, System, Thread, ThreadIndex, Totals, Trace, TraceWriter,
+    Action, Amounts, Block, Course, Error, Event, HeapId, Loss, Mapping, Marker, Module, ModuleIndex,
+    Process, ProcessIndex, ProcessOrigin, ResidentSample, RssSample, Session, StackIndex, StackNode,
+    StackTotals, Summary, SymbolEmbedder, System, Thread, ThreadIndex, Totals, Trace, TraceWriter,
 };
 
 const STORED: &[u8] = include_bytes!("data/version-1.heapr");
@@ -170,6 +170,8 @@ fn summary() -> Summary {
         by_stack,
         event_count: events().len() as u64,
         duration_ns: 3_000_000,
+        // Later than the rest of this version.
+        course: Course::default(),
     }
 }
 

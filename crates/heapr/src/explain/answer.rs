@@ -5,29 +5,47 @@ use std::io::{self, Write};
 use heapr_findings::Finding;
 use serde_json::json;
 
+use super::finding_text;
 use super::resident::Resident;
+use crate::style::Style;
 
 /// What is said of a target.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-    /// Of what: a process, a session, files.
-    pub(super) subject: String,
-    /// `None`: nothing was recorded that could be judged.
-    pub(super) findings: Option<Vec<Finding>>,
+    /// Of each file; of a process the findings may be none.
+    pub(super) subjects: Vec<Subject>,
     /// What all resident memory is; of processes alone.
     pub(super) resident: Option<Resident>,
 }
 
+/// What is found of a process, a session, a trace or a series of snapshots.
+#[derive(Debug, Default)]
+pub(super) struct Subject {
+    /// As the user named it.
+    pub(super) name: String,
+    pub(super) findings: Vec<Finding>,
+    /// Stands above the findings, or in their place.
+    pub(super) verdict: String,
+    /// The most that was live; of a recording.
+    pub(super) peak_bytes: Option<u64>,
+}
+
 impl Answer {
+    /// All findings, each with what it is of.
+    pub(super) fn findings(&self) -> impl Iterator<Item = (&Subject, &Finding)> {
+        self.subjects
+            .iter()
+            .flat_map(|subject| subject.findings.iter().map(move |finding| (subject, finding)))
+    }
+
     /// For people.
-    pub(super) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{}", self.subject)?;
-        for (number, finding) in self.findings.iter().flatten().enumerate() {
-            writeln!(out, "{}. {}", number + 1, finding.sentence)?;
-            for evidence in &finding.evidence {
-                writeln!(out, "   - {evidence}")?;
+    pub(super) fn write_text(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
+        for (number, subject) in self.subjects.iter().enumerate() {
+            if number > 0 {
+                writeln!(out)?;
             }
-            writeln!(out, "   {} confidence; more: {}", finding.confidence.name(), finding.command)?;
+            writeln!(out, "{}", style.faint(&subject.name))?;
+            finding_text::write(out, &subject.verdict, &subject.findings, style, true)?;
         }
         if let Some(resident) = &self.resident {
             resident.write_text(out)?;
@@ -37,10 +55,21 @@ impl Answer {
 
     /// For programs.
     pub(super) fn json(&self) -> serde_json::Result<serde_json::Value> {
+        let names: Vec<&str> = self.subjects.iter().map(|subject| subject.name.as_str()).collect();
+        let verdicts: Vec<&str> = self.subjects.iter().map(|subject| subject.verdict.as_str()).collect();
+        let findings = self
+            .findings()
+            .map(|(subject, finding)| {
+                let mut value = serde_json::to_value(finding)?;
+                value["subject"] = subject.name.as_str().into();
+                Ok(value)
+            })
+            .collect::<serde_json::Result<Vec<_>>>()?;
         let mut answer = json!({
             "schema": "heapr.explain/1",
-            "subject": self.subject,
-            "findings": self.findings.as_deref().unwrap_or_default(),
+            "subjects": names,
+            "verdict": verdicts.join(" "),
+            "findings": findings,
         });
         if let Some(resident) = &self.resident {
             answer["resident"] = resident.json()?;

@@ -3,13 +3,18 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::answer::Answer;
-use super::findings;
+use heapr_findings::{Finding, Kind};
+
+use super::answer::{Answer, Subject};
 use super::resident::{self, ResidentArguments};
 use super::target::Target;
+use super::thresholds::{Threshold, threshold};
+use super::{findings, for_ci};
 use crate::output::output;
 use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
+use crate::report::quantity::bytes;
+use crate::style::Style;
 
 /// Arguments of `heapr explain`.
 #[derive(Debug, clap::Args)]
@@ -23,6 +28,10 @@ pub(crate) struct ExplainArguments {
     pub(super) own: OwnArguments,
     #[command(flatten, next_help_heading = "Resident memory of a process")]
     pub(super) resident: ResidentArguments,
+    /// End with 1 if this is found: growth, leak (growth that is never freed), churn, peak=SIZE; may be
+    /// given several times
+    #[arg(long, value_name = "KIND", value_parser = threshold)]
+    fail_on: Vec<Threshold>,
     /// Format
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
@@ -41,6 +50,10 @@ pub(super) enum Form {
     Text,
     /// For programs: schema heapr.explain/1
     Json,
+    /// Annotations of a workflow on GitHub
+    Github,
+    /// JUnit's XML, as most CI systems read it
+    Junit,
 }
 
 /// Runs the command.
@@ -49,16 +62,41 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
     let answer = match &target {
         Target::Process(pid) => {
             let resident = Some(resident::of_process(*pid, &arguments)?);
-            Answer { subject: target.name(), resident, ..Answer::default() }
+            Answer { subjects: vec![Subject { name: target.name(), ..Subject::default() }], resident }
         }
         Target::Session(session) => findings::of_session(session, &arguments)?,
         Target::Files(files) => findings::of_files(files, &arguments)?,
     };
-    let mut out = output(arguments.output.as_deref(), arguments.force, arguments.format == Form::Text)?;
+    let is_text = arguments.format == Form::Text;
+    let mut out = output(arguments.output.as_deref(), arguments.force, is_text)?;
+    let is_failure = |subject: &Subject, finding: &Finding| {
+        arguments.fail_on.iter().any(|threshold| {
+            threshold.is_passed_by(finding) || finding.kind == Kind::Peak && passes_peak(subject, *threshold)
+        })
+    };
     match arguments.format {
-        Form::Text => answer.write_text(&mut out)?,
+        Form::Text => {
+            let style = if arguments.output.is_none() { Style::of_stdout() } else { Style::default() };
+            answer.write_text(&mut out, style)?;
+        }
         Form::Json => writeln!(out, "{:#}", answer.json()?)?,
+        Form::Github => for_ci::write_github(&mut out, &answer, &is_failure)?,
+        Form::Junit => for_ci::write_junit(&mut out, &answer, &is_failure)?,
     }
     out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    let mut is_failed = answer.findings().any(|(subject, finding)| is_failure(subject, finding));
+    for subject in &answer.subjects {
+        for threshold in arguments.fail_on.iter().filter(|threshold| passes_peak(subject, **threshold)) {
+            let most = threshold.peak_bytes().unwrap_or(0);
+            let peak = subject.peak_bytes.unwrap_or(0);
+            tell!("heapr: {}: the peak is {}, and {} are allowed", subject.name, bytes(peak), bytes(most));
+            is_failed = true;
+        }
+    }
+    Ok(if is_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Whether the most that was live is more than may be.
+fn passes_peak(subject: &Subject, threshold: Threshold) -> bool {
+    threshold.peak_bytes().zip(subject.peak_bytes).is_some_and(|(most, peak)| peak > most)
 }

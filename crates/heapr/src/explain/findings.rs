@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use heapr_findings::Found;
 use heapr_session::{Answer as SessionAnswer, Request};
 
-use super::answer::Answer;
+use super::answer::{Answer, Subject};
 use super::command::ExplainArguments;
 use super::target::client;
+use crate::report::names::TraceNames;
+use crate::snapshot::verbs::HeapKind;
 use crate::trace_file::open;
 
 /// Of what a session has written so far.
@@ -17,16 +20,27 @@ pub(super) fn of_session(name: &str, arguments: &ExplainArguments) -> anyhow::Re
     }
 }
 
-/// Of files.
-pub(super) fn of_files(files: &[PathBuf], _arguments: &ExplainArguments) -> anyhow::Result<Answer> {
-    let mut names = Vec::new();
-    for file in files {
-        names.push(of_trace(file)?);
-    }
-    Ok(Answer { subject: names.join(", "), findings: Some(Vec::new()), resident: None })
+/// Of files: traces one by one, snapshots of V8 together.
+pub(super) fn of_files(files: &[PathBuf], arguments: &ExplainArguments) -> anyhow::Result<Answer> {
+    let subjects = match HeapKind::of(files)? {
+        HeapKind::V8 => vec![super::v8_snapshots::explain(files)?],
+        HeapKind::Native => {
+            files.iter().map(|file| of_trace(file, arguments)).collect::<anyhow::Result<_>>()?
+        }
+    };
+    Ok(Answer { subjects, resident: None })
 }
 
-fn of_trace(file: &Path) -> anyhow::Result<String> {
-    open(file)?;
-    Ok(file.display().to_string())
+fn of_trace(file: &Path, arguments: &ExplainArguments) -> anyhow::Result<Subject> {
+    let trace = open(file)?;
+    let name = file.display().to_string();
+    let mut names = TraceNames::new(&trace, &arguments.names);
+    let own = arguments.own.code(&trace)?;
+    let Found { findings, verdict, peak_bytes } =
+        heapr_findings::of_recording(&trace, &own, &mut names, &name)?;
+    let warnings = heapr_export::warnings(&trace, &[], false);
+    for warning in warnings {
+        warn!("{name}: {warning}");
+    }
+    Ok(Subject { name, findings, verdict, peak_bytes })
 }

@@ -2,8 +2,12 @@
 
 mod answer;
 mod command;
+pub(crate) mod finding_text;
 mod findings;
+mod for_ci;
 mod resident;
 mod target;
+mod thresholds;
+mod v8_snapshots;
 
 pub(crate) use command::{ExplainArguments, run};

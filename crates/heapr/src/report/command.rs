@@ -8,6 +8,7 @@ use heapr_export::Subject;
 use heapr_query::{Action, GroupBy, HistogramOf, Metric, Query, StackGroups};
 use heapr_trace::Trace;
 
+use crate::explain::finding_text;
 use crate::output::{Format, output, refuse_inputs, top};
 use crate::own_arguments::OwnArguments;
 use crate::plain_text::line_width;
@@ -143,6 +144,13 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
                 least_permille: 5,
                 style: if arguments.output.is_none() { Style::of_stdout() } else { Style::default() },
             };
+            if is_default && subject.filters.is_empty() {
+                let file = file.display().to_string();
+                if let Ok(found) = heapr_findings::of_recording(&trace, &subject.own, &mut names, &file) {
+                    finding_text::write(&mut out, &found.verdict, &found.findings, options.style, false)?;
+                    writeln!(out)?;
+                }
+            }
             text::write_text(&mut out, &subject, &report, options)?;
         }
     }

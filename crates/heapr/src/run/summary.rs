@@ -10,6 +10,7 @@ use heapr_query::{Action, Answer, FrameView, GroupBy, Metric, Query, Report};
 use heapr_session::SessionSummary;
 use heapr_trace::{HeapId, ProcessIndex, Totals};
 
+use crate::explain::finding_text;
 use crate::own_arguments::OwnArguments;
 use crate::plain_text::{PlainText, error_line_width};
 use crate::report::frame_text::frame_line;
@@ -57,6 +58,8 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     let mut text = PlainText(Vec::new());
     write_totals(&mut text, ending)?;
     let trace = open(output)?;
+    let file = output.display().to_string();
+    let mut names = TraceNames::new(&trace, &NameArguments::default());
     let by_heap = trace.summary_totals().ok().flatten().map(|summary| summary.by_heap).unwrap_or_default();
     let mut subject = Subject::new(output, &trace, &[], String::new());
     // A list of the user's that can't be read is no reason to say nothing.
@@ -64,6 +67,10 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
         subject.own = own;
     }
     write_heaps(&mut text, &subject, &by_heap)?;
+    // Where nothing can be judged the numbers stand alone.
+    if let Ok(found) = heapr_findings::of_recording(&trace, &subject.own, &mut names, &file) {
+        finding_text::write(&mut text, &found.verdict, &found.findings, Style::of_stderr(), false)?;
+    }
     let ranking = |sort| Action::Ranking { by: GroupBy::Stacks, sort };
     let query = Query {
         actions: vec![ranking(Metric::default()), ranking(Metric::PeakBytes)],
@@ -72,7 +79,6 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
         only_held: true,
         ..Query::default()
     };
-    let mut names = TraceNames::new(&trace, &NameArguments::default());
     let report = heapr_query::run(&trace, &query, &mut names)?;
     // Without its totals the file ends before the program did, and the totals above say more than
     // it holds.
@@ -84,12 +90,13 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     if let Some(advice) = names.advice() {
         writeln!(text, "heapr: {advice}")?;
     }
-    writeln!(text, "heapr: wrote {}; more with", output.display())?;
-    writeln!(text, "  heapr report {}", output.display())?;
+    writeln!(text, "heapr: wrote {file}; more with")?;
+    writeln!(text, "  heapr report {file}")?;
+    writeln!(text, "  heapr explain {file}")?;
     let snapshot_count = trace.snapshots().len();
     if snapshot_count > 0 {
         let taken = plural(snapshot_count as u64, "snapshot");
-        writeln!(text, "  heapr snapshot summary {}   ({taken})", output.display())?;
+        writeln!(text, "  heapr snapshot summary {file}   ({taken})")?;
     }
     // Where standard error is closed there is nobody to tell.
     let _ = std::io::stderr().write_all(&text.0);

@@ -6,7 +6,7 @@ mod limit;
 pub(crate) mod native;
 mod take;
 pub(crate) mod v8;
-mod verbs;
+pub(crate) mod verbs;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::BufWriter;
 
-use heapr_ledger::{Ledger, SummaryBuilder};
+use heapr_ledger::{CourseTaker, Ledger, SummaryBuilder};
 use heapr_trace::{Event, HeapGraph, ProcessIndex, Summary, TraceWriter};
 
 use crate::failure::Failure;
@@ -28,6 +28,7 @@ pub(crate) struct Sink {
     pub(crate) module_files: ModuleFiles,
     pub(crate) ledger: Ledger,
     pub(crate) summary: SummaryBuilder,
+    course: CourseTaker,
     pub(crate) event_count: u64,
     pending: Vec<(Event, ProcessIndex)>,
     /// Events go into the file, not only into the ledger.
@@ -60,6 +61,7 @@ impl Sink {
             module_files: ModuleFiles::new(),
             ledger: Ledger::new(),
             summary: SummaryBuilder::new(),
+            course: CourseTaker::default(),
             event_count: 0,
             pending: Vec::with_capacity(PENDING_MAX),
             keeps_events: mode != LoggingMode::Snapshot,
@@ -93,7 +95,17 @@ impl Sink {
 
     /// Hands on the events that were kept back.
     pub(crate) fn take_pending(&mut self) {
-        self.ledger.apply_all(&self.pending, &mut self.summary);
+        let mut rest = self.pending.as_slice();
+        while rest.last().is_some_and(|(event, _)| event.time_ns >= self.course.next_ns()) {
+            let next_ns = self.course.next_ns();
+            let (before, after) = rest.split_at(rest.partition_point(|(event, _)| event.time_ns < next_ns));
+            self.ledger.apply_all(before, &mut self.summary);
+            if let Some((event, _)) = after.first() {
+                self.course.take(event.time_ns, &self.summary);
+            }
+            rest = after;
+        }
+        self.ledger.apply_all(rest, &mut self.summary);
         if self.keeps_events && self.write_error.is_none() {
             let outcome = self.writer.events(self.pending.iter().map(|(event, _)| event));
             self.write_error = outcome.err();
@@ -215,6 +227,7 @@ impl Sink {
             Some(summary) => summary,
             None => {
                 let mut summary = self.summary.finish();
+                summary.course = self.course.finish();
                 summary.event_count = self.event_count;
                 summary
             }

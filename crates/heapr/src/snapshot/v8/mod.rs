@@ -10,7 +10,7 @@ mod dominators;
 mod doubts;
 mod export;
 mod filter_arguments;
-mod heap_file;
+pub(crate) mod heap_file;
 pub(crate) mod index_cache;
 mod native_contexts;
 mod object;

@@ -1,0 +1,105 @@
+//! Memory that is allocated and freed again at once, or resized step by step, over and over.
+
+use heapr_filters::quantity::{bytes, count, percent};
+use heapr_query::Confidence;
+
+use crate::finding::{Finding, Kind};
+use crate::recording::{Recording, Site, quoted};
+
+/// So many allocations are worth a word…
+const COUNT_MIN: u64 = 50_000;
+/// …if this share of all of them is temporary, or by realloc, and so much of that is one function's.
+const SHARE_MIN: f64 = 0.4;
+const SITE_SHARE_MIN: f64 = 0.25;
+
+/// Both findings.
+pub(crate) fn churn(recording: &Recording<'_>) -> Vec<Finding> {
+    let totals = recording.summary.totals;
+    let is_much = |part: u64| part >= COUNT_MIN && part as f64 >= totals.alloc_count as f64 * SHARE_MIN;
+    let most = |amount: fn(&Site) -> u64, all: u64| {
+        let site = recording.sites.iter().max_by_key(|site| amount(site))?;
+        (amount(site) as f64 >= all as f64 * SITE_SHARE_MIN).then_some(site)
+    };
+    let mut found = Vec::new();
+    if is_much(totals.temporary_count)
+        && let Some(site) = most(|site| site.amounts.temporary_count, totals.temporary_count)
+    {
+        found.push(temporary(recording, site));
+    }
+    if is_much(totals.realloc_count)
+        && let Some(site) = most(|site| site.amounts.realloc_count, totals.realloc_count)
+    {
+        found.push(resized(recording, site));
+    }
+    found
+}
+
+fn temporary(recording: &Recording<'_>, site: &Site) -> Finding {
+    let totals = recording.summary.totals;
+    let (own_frame, name) = recording.name(site);
+    let mean = site.amounts.total_bytes / site.amounts.total_count.max(1);
+    Finding {
+        kind: Kind::Churn,
+        sentence: format!(
+            "Churn: {name} makes {} blocks, and {} of them are freed before their thread allocates again: {} of all \
+             allocations.",
+            count(site.amounts.total_count),
+            percent(site.amounts.temporary_count, site.amounts.total_count),
+            percent(site.amounts.temporary_count, totals.alloc_count),
+        ),
+        confidence: sure(site.amounts.temporary_count, totals.alloc_count),
+        evidence: vec![format!(
+            "{} in all, {} each on average, where {} are live at most",
+            bytes(site.amounts.total_bytes),
+            bytes(mean),
+            bytes(totals.peak_bytes)
+        )],
+        command: format!(
+            "heapr report {} --temporary --stacks stc{}",
+            quoted(&recording.file),
+            recording.required(&own_frame)
+        ),
+        own_frame: Some(own_frame),
+        bytes: site.amounts.total_bytes,
+        is_left: false,
+    }
+}
+
+fn resized(recording: &Recording<'_>, site: &Site) -> Finding {
+    let totals = recording.summary.totals;
+    let (own_frame, name) = recording.name(site);
+    let amounts = site.amounts;
+    let blocks = amounts.total_count.saturating_sub(amounts.realloc_count);
+    let each = match blocks {
+        0 => String::new(),
+        blocks => {
+            format!(", {} for each of its {} blocks", count(amounts.realloc_count / blocks), count(blocks))
+        }
+    };
+    Finding {
+        kind: Kind::Churn,
+        sentence: format!(
+            "Churn: {name} grows blocks step by step: {} reallocations{each}, {} of all allocations.",
+            count(amounts.realloc_count),
+            percent(amounts.realloc_count, totals.alloc_count),
+        ),
+        confidence: sure(amounts.realloc_count, totals.alloc_count),
+        evidence: vec![format!(
+            "{} were asked for in all, where {} are live at most: room made at once, or by doubling, saves the rest",
+            bytes(amounts.total_bytes),
+            bytes(totals.peak_bytes)
+        )],
+        command: format!(
+            "heapr report {} --stacks src{}",
+            quoted(&recording.file),
+            recording.required(&own_frame)
+        ),
+        own_frame: Some(own_frame),
+        bytes: amounts.total_bytes,
+        is_left: false,
+    }
+}
+
+fn sure(part: u64, whole: u64) -> Confidence {
+    if part as f64 >= whole as f64 * 0.5 { Confidence::High } else { Confidence::Medium }
+}

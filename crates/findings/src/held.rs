@@ -1,0 +1,123 @@
+//! Memory that is held without growing: idle blocks, and many small ones.
+
+use heapr_filters::quantity::{bytes, count, duration, percent, plural};
+use heapr_query::{Confidence, Owner};
+
+use crate::finding::{Finding, Kind};
+use crate::recording::{Recording, Site, quoted};
+
+/// Idle memory of less is not worth a word: bytes, and share of what is live.
+const IDLE_MIN_BYTES: u64 = 1 << 20;
+const IDLE_MIN_SHARE: f64 = 0.3;
+/// It was there after this share of the time, and has stayed.
+const OLD_SHARE: f64 = 0.4;
+
+/// Overhead of less is not worth a word: bytes, and share of what is live with it.
+const OVERHEAD_MIN_BYTES: u64 = 1 << 20;
+const OVERHEAD_MIN_SHARE: f64 = 0.25;
+
+/// What is old and was never freed.
+pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
+    let is_idle = |site: &&Site| {
+        let work = &recording.processes[site.process.0 as usize];
+        let moments = work.end.saturating_sub(work.first);
+        if moments < 4 || site.owner != Owner::Program {
+            return false;
+        }
+        let old = work.first + (moments as f64 * OLD_SHARE) as usize;
+        let held = &site.held[old..work.end];
+        let (Some(first), Some(last)) = (held.first(), held.last()) else { return false };
+        let least = held.iter().map(|held| held.bytes).min().unwrap_or(0);
+        let has_stayed =
+            least as f64 >= last.bytes as f64 * 0.9 && first.bytes as f64 >= last.bytes as f64 * 0.9;
+        // Blocks that come and go are in use.
+        let is_still = last.made - first.made.min(last.made) <= last.count / 10;
+        has_stayed
+            && is_still
+            && last.bytes >= IDLE_MIN_BYTES
+            && last.bytes as f64 >= work.last_bytes() as f64 * IDLE_MIN_SHARE
+    };
+    let end_of = |site: &Site| recording.processes[site.process.0 as usize].end - 1;
+    let site = recording.sites.iter().filter(is_idle).max_by_key(|site| site.held[end_of(site)].bytes)?;
+    let work = &recording.processes[site.process.0 as usize];
+    let last = site.held[end_of(site)];
+    let since =
+        (work.first..work.end).find(|&place| site.held[place].bytes as f64 >= last.bytes as f64 * 0.9)?;
+    let (own_frame, name) = recording.name(site);
+    Some(Finding {
+        kind: Kind::Idle,
+        sentence: format!(
+            "Idle memory: {name} has held {} in {} since {}, {} of what is live, and neither frees nor makes any.",
+            bytes(last.bytes),
+            plural(last.count, "block"),
+            duration(recording.times_ns[since]),
+            percent(last.bytes, work.last_bytes()),
+        ),
+        confidence: if last.bytes as f64 >= work.last_bytes() as f64 * 0.6 {
+            Confidence::Medium
+        } else {
+            Confidence::Low
+        },
+        evidence: vec![format!(
+            "{} blocks were made in all, {} on average; whether they are read a recording does not tell",
+            count(last.made),
+            bytes(last.bytes / last.count.max(1))
+        )],
+        command: format!(
+            "heapr report {} --at {}ns{}",
+            quoted(&recording.file),
+            recording.times_ns[end_of(site)],
+            recording.required(&own_frame)
+        ),
+        own_frame: Some(own_frame),
+        bytes: last.bytes,
+        is_left: false,
+    })
+}
+
+/// What the C library's malloc adds to blocks of this mean size: a word before each, and all in steps
+/// of 16 bytes, 32 at least.
+fn overhead_bytes(site: &Site) -> u64 {
+    let amounts = &site.amounts;
+    let mean = amounts.peak_bytes / amounts.peak_count.max(1);
+    let chunk = mean.saturating_add(8).div_ceil(16).saturating_mul(16).max(32);
+    amounts.peak_count.saturating_mul(chunk - mean.min(chunk))
+}
+
+/// Many small blocks.
+pub(crate) fn small_blocks(recording: &Recording<'_>) -> Option<Finding> {
+    let totals = recording.summary.totals;
+    let site = recording.sites.iter().max_by_key(|site| overhead_bytes(site))?;
+    let all: u64 = recording.sites.iter().map(overhead_bytes).fold(0, u64::saturating_add);
+    let whole = totals.peak_bytes.saturating_add(all);
+    if all < OVERHEAD_MIN_BYTES || (all as f64) < whole as f64 * OVERHEAD_MIN_SHARE {
+        return None;
+    }
+    let (own_frame, name) = recording.name(site);
+    let amounts = site.amounts;
+    Some(Finding {
+        kind: Kind::Overhead,
+        sentence: format!(
+            "Many small blocks: {name} holds {} of {} on average at the peak; about {} beside them are the \
+             allocator's own.",
+            plural(amounts.peak_count, "block"),
+            bytes(amounts.peak_bytes / amounts.peak_count.max(1)),
+            bytes(overhead_bytes(site)),
+        ),
+        confidence: Confidence::Medium,
+        evidence: vec![format!(
+            "about {} beside {} live at the peak, as the C library's malloc rounds: {}",
+            bytes(all),
+            bytes(totals.peak_bytes),
+            percent(all, whole)
+        )],
+        command: format!(
+            "heapr report {} --at peak --stacks soc{}",
+            quoted(&recording.file),
+            recording.required(&own_frame)
+        ),
+        own_frame: Some(own_frame),
+        bytes: overhead_bytes(site),
+        is_left: false,
+    })
+}

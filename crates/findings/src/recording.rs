@@ -1,0 +1,356 @@
+//! A recording as findings look at it: what each function of the program's own held over time.
+
+use std::collections::HashMap;
+
+use heapr_query::engine::{CodeTable, FrameId, NamedStack, SymbolTree};
+use heapr_query::{CullList, OwnCode, Owner, SymbolSource, file_name, plain_symbol, whole_summary};
+use heapr_trace::{Amounts, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace};
+
+use crate::finding::OwnFrame;
+use crate::work_time::WorkTime;
+
+/// Stacks that are named of each order: by what was held at the peak, what is left, what was made.
+const NAMED_HELD: usize = 20_000;
+const NAMED_MADE: usize = 2_000;
+/// Of what is held so much is enough to name.
+const NAMED_SHARE: f64 = 0.97;
+
+/// What a function held at a moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) bytes: u64,
+    pub(crate) count: u64,
+    /// Blocks made until then.
+    pub(crate) made: u64,
+}
+
+/// All that a function of the program's own allocates in a process, with what it calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Site {
+    pub(crate) process: ProcessIndex,
+    /// The code is the program's, a library's, or the runtime's.
+    pub(crate) owner: Owner,
+    pub(crate) amounts: Amounts,
+    /// The stack that stands for it: the one with most at the peak or left.
+    pub(crate) stack: StackIndex,
+    weight: u64,
+    /// By moment of the recording.
+    pub(crate) held: Vec<Held>,
+}
+
+/// See the module.
+pub(crate) struct Recording<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) own: &'a OwnCode,
+    pub(crate) summary: Summary,
+    tree: Tree<'a>,
+    /// Moments of the course.
+    pub(crate) times_ns: Vec<u64>,
+    /// By moment: blocks made until then, by all: how far the work had come.
+    pub(crate) work_done: Vec<u64>,
+    pub(crate) sites: Vec<Site>,
+    /// By process: all that its sites held by moment, and when it worked.
+    pub(crate) processes: Vec<WorkTime>,
+    /// The file, as commands name it.
+    pub(crate) file: String,
+}
+
+enum Tree<'a> {
+    Own(Box<SymbolTree>),
+    Shared(&'a SymbolTree),
+}
+
+impl std::ops::Deref for Tree<'_> {
+    type Target = SymbolTree;
+
+    fn deref(&self) -> &SymbolTree {
+        match self {
+            Self::Own(tree) => tree,
+            Self::Shared(tree) => tree,
+        }
+    }
+}
+
+impl<'a> Recording<'a> {
+    /// Reads the summary and the course, and names the stacks that matter.
+    pub(crate) fn new(
+        trace: &'a Trace,
+        own: &'a OwnCode,
+        symbols: &mut dyn SymbolSource,
+        file: String,
+    ) -> heapr_query::Result<Self> {
+        let summary = whole_summary(trace)?;
+        let wanted = wanted_stacks(trace, &summary);
+        let codes = CodeTable::new(trace.mappings());
+        let tree = Tree::Own(Box::new(SymbolTree::build(trace, codes, symbols, wanted)));
+        Ok(Self::grouped(trace, own, summary, tree, file))
+    }
+
+    /// As [`Recording::new`], with names that are known.
+    pub(crate) fn with_names(
+        trace: &'a Trace,
+        own: &'a OwnCode,
+        tree: &'a SymbolTree,
+        file: String,
+    ) -> heapr_query::Result<Self> {
+        Ok(Self::grouped(trace, own, whole_summary(trace)?, Tree::Shared(tree), file))
+    }
+
+    fn grouped(trace: &'a Trace, own: &'a OwnCode, summary: Summary, tree: Tree<'a>, file: String) -> Self {
+        let times_ns: Vec<u64> = summary.course.moments.iter().map(|moment| moment.time_ns).collect();
+        let work_done = summary.course.moments.iter().map(|moment| moment.total_count).collect();
+        let mut recording = Self {
+            trace,
+            own,
+            summary,
+            tree,
+            times_ns,
+            work_done,
+            sites: Vec::new(),
+            processes: Vec::new(),
+            file,
+        };
+        recording.add_sites();
+        recording.processes = (0..trace.processes().len() as u32)
+            .map(|process| WorkTime::of(&recording, ProcessIndex(process)))
+            .collect();
+        recording
+    }
+
+    fn add_sites(&mut self) {
+        let frames = own_frames(&self.tree, self.own);
+        let mut numbers: HashMap<(ProcessIndex, Option<FrameId>), usize> = HashMap::new();
+        let mut sites: Vec<Site> = Vec::new();
+        let moment_count = self.times_ns.len();
+        let tree = &self.tree;
+        let trace = self.trace;
+        let mut site_of = |stack: StackIndex| {
+            let named = tree.named(stack);
+            if named == 0 {
+                return None;
+            }
+            let (frame, owner) = frames[named as usize];
+            let process = trace.stacks().node(stack).map_or(ProcessIndex(0), |node| node.process);
+            let number = *numbers.entry((process, frame)).or_insert_with(|| {
+                sites.push(Site {
+                    process,
+                    owner,
+                    amounts: Amounts::default(),
+                    stack,
+                    weight: 0,
+                    held: vec![Held::default(); moment_count],
+                });
+                sites.len() - 1
+            });
+            Some(number)
+        };
+        let totals = self.summary.by_stack.iter().filter(|totals| totals.heap != HeapId::MMAP);
+        let by_site: Vec<(usize, &StackTotals)> =
+            totals.filter_map(|totals| Some((site_of(totals.stack)?, totals))).collect();
+        // Stacks of the course alone, too.
+        for moment in &self.summary.course.moments {
+            moment.rows.iter().for_each(|row| {
+                site_of(row.stack);
+            });
+        }
+        for (number, totals) in by_site {
+            let site = &mut sites[number];
+            site.amounts += &totals.amounts;
+            let weight = totals.amounts.peak_bytes.max(totals.amounts.outstanding_bytes);
+            if weight > site.weight || site.weight == 0 {
+                site.weight = weight.max(1);
+                site.stack = totals.stack;
+            }
+        }
+        for (place, moment) in self.summary.course.moments.iter().enumerate() {
+            for row in &moment.rows {
+                let named = self.tree.named(row.stack);
+                let process = sites_process(trace, row.stack);
+                let ended = trace.processes().get(process.0 as usize).and_then(|process| process.end_ns);
+                // What a process has left behind is nobody's any more.
+                if named == 0 || ended.is_some_and(|end_ns| end_ns < moment.time_ns) {
+                    continue;
+                }
+                let Some(&number) = numbers.get(&(process, frames[named as usize].0)) else { continue };
+                let held = &mut sites[number].held[place];
+                held.bytes = held.bytes.saturating_add(row.live_bytes);
+                held.count = held.count.saturating_add(row.live_count);
+                held.made = held.made.saturating_add(row.total_count);
+            }
+        }
+        self.sites = sites;
+    }
+
+    /// Whether findings may name a site: the program's and libraries' code, and the runtime's where the
+    /// program is an interpreter that tells no functions of what it runs.
+    pub(crate) fn is_telling(&self, site: &Site) -> bool {
+        let process = self.trace.processes().get(site.process.0 as usize);
+        site.owner != Owner::Runtime
+            || process.is_some_and(|process| {
+                self.own.owner(Some(&process.executable), None, None) == Owner::Runtime
+            })
+    }
+
+    /// The own frame of a site with its place in the source, and the name that a sentence has for it.
+    pub(crate) fn name(&self, site: &Site) -> (OwnFrame, String) {
+        let stack = self.tree.named(site.stack);
+        let views = self.tree.views(self.trace, site.stack, stack);
+        let place = self.own.place(&views).or_else(|| {
+            // Nothing is the program's: the first that is not the allocator's.
+            (!views.is_empty()).then(|| {
+                let cull = CullList::built_in();
+                let culled = |view: &&heapr_query::FrameView<'_>| cull.matches(view.module, view.symbol);
+                views.iter().take_while(culled).count().min(views.len() - 1)
+            })
+        });
+        let Some(view) = place.and_then(|place| views.get(place)) else {
+            return (OwnFrame::default(), "code without a stack".to_owned());
+        };
+        let module = view.module.map(file_name);
+        let mut name = match (view.symbol, module) {
+            (Some(symbol), _) => plain_symbol(symbol),
+            (None, Some(module)) => format!("{module}+{:#x}", view.offset),
+            (None, None) => format!("{:#x}", view.offset),
+        };
+        if let (Some(file), Some(line)) = (view.file, view.line) {
+            name += &format!(" ({}:{line})", file_name(file));
+        }
+        if self.trace.processes().len() > 1
+            && let Some(process) = self.trace.processes().get(site.process.0 as usize)
+        {
+            name += &format!(" in {} ({})", process.name(), process.pid);
+        }
+        let frame = OwnFrame {
+            module: view.module.map(str::to_owned),
+            symbol: view.symbol.map(str::to_owned),
+            file: view.file.map(str::to_owned),
+            line: view.line,
+        };
+        (frame, name)
+    }
+
+    /// Whether one of the frames between the allocator and the own frame of a site puts something into
+    /// a map.
+    pub(crate) fn fills_a_map(&self, site: &Site) -> bool {
+        const MAPS: &[&str] = &[
+            "unordered_map",
+            "_Hashtable",
+            "_Rb_tree",
+            "std::map",
+            "HashMap",
+            "hashbrown",
+            "BTreeMap",
+            "QHash",
+            "dict",
+        ];
+        let stack = self.tree.named(site.stack);
+        let views = self.tree.views(self.trace, site.stack, stack);
+        let own = self.own.place(&views).unwrap_or(0);
+        let in_stack = |symbol: &str| MAPS.iter().any(|map| symbol.contains(map));
+        let mut symbols = views[..own].iter().filter_map(|view| view.symbol);
+        symbols.any(in_stack)
+    }
+
+    /// `--require-frames 'name'`, for the command that shows more; empty where it has no name.
+    pub(crate) fn required(&self, frame: &OwnFrame) -> String {
+        match (&frame.symbol, &frame.module) {
+            (Some(symbol), _) => format!(" --require-frames {}", quoted(&plain_symbol(symbol))),
+            (None, Some(module)) => {
+                format!(" --require-frames {}", quoted(&format!("{}!", file_name(module))))
+            }
+            (None, None) => String::new(),
+        }
+    }
+}
+
+fn sites_process(trace: &Trace, stack: StackIndex) -> ProcessIndex {
+    trace.stacks().node(stack).map_or(ProcessIndex(0), |node| node.process)
+}
+
+/// A word of a shell's command line.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:+,=@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// By stack of the tree: the innermost frame of the program's, else of a library's, else of the
+/// runtime's; what only allocates for others is none of them.
+fn own_frames(tree: &SymbolTree, own: &OwnCode) -> Vec<(Option<FrameId>, Owner)> {
+    let allocators = CullList::built_in();
+    let owners: Vec<Option<Owner>> = (0..tree.frames.count() as u32)
+        .map(|number| {
+            let frame = FrameId(number);
+            let (module, symbol) = (tree.frames.module(frame), tree.frames.symbol(frame));
+            match own.owner(module, symbol, tree.frames.file(frame)) {
+                Owner::Runtime if allocators.matches(module, symbol) => None,
+                owner => Some(owner),
+            }
+        })
+        .collect();
+    let mut found: Vec<(Option<FrameId>, Owner)> = vec![(None, Owner::Runtime); tree.count()];
+    for stack in 1..tree.count() {
+        let Some(frame) = tree.frame(stack as NamedStack) else { continue };
+        let of_caller = found[tree.parent(stack as NamedStack) as usize];
+        found[stack] = match owners[frame.0 as usize] {
+            // Who comes first owns more of it.
+            Some(owner) if owner <= of_caller.1 => (Some(frame), owner),
+            None if of_caller.0.is_none() => (Some(frame), Owner::Runtime),
+            _ => of_caller,
+        };
+    }
+    found
+}
+
+/// By stack: whether it, or one that it leads to, is to be named.
+fn wanted_stacks(trace: &Trace, summary: &Summary) -> Vec<bool> {
+    let mut chosen: Vec<StackIndex> = Vec::new();
+    let mut choose = |most: usize, share: f64, amount: fn(&Amounts) -> u64| {
+        let mut order: Vec<(u64, StackIndex)> = summary
+            .by_stack
+            .iter()
+            .filter(|totals| totals.heap != HeapId::MMAP)
+            .map(|totals| (amount(&totals.amounts), totals.stack))
+            .filter(|(amount, _)| *amount > 0)
+            .collect();
+        order.sort_unstable_by(|a, b| b.cmp(a));
+        let all: u64 =
+            order.iter().map(|(amount, _)| amount).fold(0, |sum, amount| sum.saturating_add(*amount));
+        let mut sum = 0_u64;
+        for (amount, stack) in order.into_iter().take(most) {
+            if sum as f64 > all as f64 * share {
+                break;
+            }
+            sum = sum.saturating_add(amount);
+            chosen.push(stack);
+        }
+    };
+    choose(NAMED_HELD, NAMED_SHARE, |amounts| amounts.peak_bytes);
+    choose(NAMED_HELD, NAMED_SHARE, |amounts| amounts.outstanding_bytes);
+    choose(NAMED_MADE, 1.0, |amounts| amounts.total_count);
+    choose(NAMED_MADE, 1.0, |amounts| amounts.temporary_count);
+    choose(NAMED_MADE, 1.0, |amounts| amounts.realloc_count);
+    choose(NAMED_MADE, 1.0, |amounts| amounts.peak_count);
+    // What was held in between.
+    for moment in &summary.course.moments {
+        let mut rows: Vec<(u64, StackIndex)> =
+            moment.rows.iter().map(|row| (row.live_bytes, row.stack)).collect();
+        rows.sort_unstable_by(|a, b| b.cmp(a));
+        chosen.extend(rows.into_iter().take(NAMED_MADE / 4).map(|(_, stack)| stack));
+    }
+    let stacks = trace.stacks();
+    let mut wanted = vec![false; stacks.len()];
+    for stack in chosen {
+        let mut next = stack;
+        while let Some(is_wanted) = wanted.get_mut(next.0 as usize).filter(|is_wanted| !**is_wanted) {
+            *is_wanted = true;
+            if next == StackIndex::EMPTY {
+                break;
+            }
+            next = stacks.parent(next);
+        }
+    }
+    wanted
+}

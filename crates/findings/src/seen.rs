@@ -1,0 +1,133 @@
+//! What the recording itself tells: memory that is resident and not live, frees that make no sense,
+//! and what was not seen.
+
+use heapr_filters::quantity::{bytes, count, duration, percent, plural};
+use heapr_query::Confidence;
+use heapr_trace::{ProcessIndex, ProcessOrigin};
+
+use crate::finding::{Finding, Kind};
+use crate::recording::{Recording, quoted};
+
+/// Resident memory that no block explains: bytes, and share of what is resident without a file.
+const RESIDENT_MIN_BYTES: u64 = 8 << 20;
+const RESIDENT_MIN_SHARE: f64 = 0.5;
+/// What a program without a heap has resident.
+const BARE_BYTES: u64 = 2 << 20;
+
+/// Resident and not live, at the last look before the program's end.
+pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
+    let process =
+        recording.trace.resident_samples().iter().max_by_key(|sample| sample.anonymous_bytes)?.process;
+    let work = recording.processes.get(process.0 as usize)?;
+    let until_ns = recording.times_ns.get(work.end.checked_sub(1)?).copied()?;
+    let samples = recording.trace.resident_samples().iter().filter(|sample| sample.process == process);
+    let sample = samples.filter(|sample| sample.time_ns <= until_ns).next_back()?;
+    let place = recording.times_ns.partition_point(|&time_ns| time_ns <= sample.time_ns).checked_sub(1)?;
+    let live = work.live_bytes.get(place.checked_sub(work.first)?).copied()?;
+    let resident = sample.anonymous_bytes;
+    let unexplained = resident.saturating_sub(live).saturating_sub(BARE_BYTES);
+    if unexplained < RESIDENT_MIN_BYTES || (unexplained as f64) < resident as f64 * RESIDENT_MIN_SHARE {
+        return None;
+    }
+    // Was it ever in blocks?
+    let peak = work.live_bytes.iter().copied().max().unwrap_or(0).max(peak_of(recording, process));
+    if (peak as f64) < resident as f64 * 0.5 {
+        return Some(Finding {
+            kind: Kind::Unseen,
+            sentence: format!(
+                "Most of the memory is not malloc's: {} are resident without a file, and at most {} were ever live in \
+                 blocks.",
+                bytes(resident),
+                bytes(peak)
+            ),
+            confidence: Confidence::Medium,
+            own_frame: None,
+            bytes: resident - peak,
+            is_left: false,
+            evidence: vec![format!(
+                "looked at after {}: heaps of language runtimes, mappings of the program's own and stacks are not in \
+                 the recording",
+                duration(sample.time_ns)
+            )],
+            command: "heapr explain PID".to_owned(),
+        });
+    }
+    let site = recording.sites.iter().filter(|site| site.process == process).max_by_key(|site| {
+        site.amounts.peak_bytes.max(site.held.iter().map(|held| held.bytes).max().unwrap_or(0))
+    })?;
+    let (own_frame, name) = recording.name(site);
+    Some(Finding {
+        kind: Kind::Resident,
+        sentence: format!(
+            "Freed memory stays resident: {} are resident after {}, where {} are live; most of it was made by {name}.",
+            bytes(resident),
+            duration(sample.time_ns),
+            bytes(live),
+        ),
+        confidence: Confidence::High,
+        bytes: unexplained,
+        is_left: false,
+        evidence: vec![
+            format!("up to {} were live in blocks before, and are free now", bytes(peak)),
+            "small blocks that live on keep pages and arenas from being given back (malloc_trim, fewer arenas, or one \
+             place for what lives long help)"
+                .to_owned(),
+        ],
+        command: format!("heapr report {} --at peak{}", quoted(&recording.file), recording.required(&own_frame)),
+        own_frame: Some(own_frame),
+    })
+}
+
+fn peak_of(recording: &Recording<'_>, process: ProcessIndex) -> u64 {
+    let of_it = recording.summary.by_heap.iter().filter(|(owner, _, _)| *owner == process);
+    of_it.map(|(_, _, totals)| totals.peak_bytes).max().unwrap_or(0)
+}
+
+/// Frees of what is not allocated.
+pub(crate) fn frees(recording: &Recording<'_>) -> Option<Finding> {
+    let totals = recording.summary.totals;
+    // Where the recording began in the middle, or has gaps, blocks were made before or unseen.
+    let is_whole = recording.trace.whole_loss().events_lost == 0
+        && recording.trace.processes().iter().all(|process| matches!(process.origin, ProcessOrigin::Exec))
+        && !recording.trace.session().command_line.is_empty();
+    if !is_whole || totals.unmatched_frees == 0 {
+        return None;
+    }
+    Some(Finding {
+        kind: Kind::Frees,
+        sentence: format!(
+            "{} free what is not allocated: freed twice, or not made by malloc.",
+            plural(totals.unmatched_frees, "call")
+        ),
+        confidence: Confidence::Medium,
+        own_frame: None,
+        bytes: 0,
+        is_left: false,
+        evidence: vec![format!(
+            "{} of {} frees; who frees is told where frees carry stacks (--stacks alloc,realloc,free)",
+            count(totals.unmatched_frees),
+            count(totals.alloc_count.saturating_sub(totals.outstanding_count) + totals.unmatched_frees)
+        )],
+        command: format!("heapr report {} --free-stacks", quoted(&recording.file)),
+    })
+}
+
+/// Events that were lost.
+pub(crate) fn loss(recording: &Recording<'_>) -> Option<Finding> {
+    let lost = recording.trace.whole_loss().events_lost;
+    let all = recording.trace.event_count().saturating_add(lost);
+    (lost > 0).then(|| Finding {
+        kind: Kind::Unseen,
+        sentence: format!(
+            "{} were lost, {} of all: the numbers are too small.",
+            plural(lost, "event"),
+            percent(lost, all)
+        ),
+        confidence: Confidence::High,
+        own_frame: None,
+        bytes: 0,
+        is_left: false,
+        evidence: vec!["buffers were full: --on-full block waits, --max-buffers gives more room".to_owned()],
+        command: format!("heapr info {}", quoted(&recording.file)),
+    })
+}

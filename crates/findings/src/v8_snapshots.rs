@@ -1,0 +1,155 @@
+//! Findings of snapshots of V8: who grew from one to the next, and texts that are there many times.
+
+use heapr_filters::quantity::{bytes, count, plural, signed_bytes};
+use heapr_query::Confidence;
+use heapr_v8::analysis::{self, DuplicatedString, Naming, Place, Suspect};
+use heapr_v8::devtools::Heap;
+
+use crate::finding::{Finding, Kind, OwnFrame};
+use crate::found::{Found, ranked, verdict};
+use crate::recording::quoted;
+
+/// Suspects that are looked at.
+const SUSPECTS_MAX: usize = 5;
+/// Duplicates of less are not worth a word: bytes, and share of the heap.
+const DUPLICATES_MIN_BYTES: u64 = 256 << 10;
+const DUPLICATES_MIN_SHARE: f64 = 0.03;
+/// Texts that are looked at.
+const TEXTS_MAX: usize = 100;
+/// Characters shown of one.
+const TEXT_SHOWN: usize = 40;
+
+/// Of one snapshot, or of several of one program in order of time; `files`: their names in commands.
+#[must_use]
+pub fn of_v8_snapshots(heaps: &[&Heap], files: &[String]) -> Found {
+    let Some(last) = heaps.last() else { return Found::default() };
+    let words: Vec<String> = files.iter().map(|file| quoted(file)).collect();
+    let last_file = words.last().map_or("", String::as_str);
+    let mut findings: Vec<Finding> = Vec::new();
+    if heaps.len() > 1 {
+        let found = analysis::suspects(heaps, SUSPECTS_MAX);
+        let command = format!("heapr snapshot suspects {}", words.join(" "));
+        findings.extend(found.suspects.iter().filter_map(|suspect| growth(suspect, &command)));
+    }
+    findings.extend(duplicates(last, last_file));
+    let largest = || {
+        let naming = Naming::of(*last);
+        let owner = analysis::large_owners(*last, &naming, 1).into_iter().next()?;
+        Some(format!(
+            "The largest collection is {}: it retains {} in {} of {}.",
+            shortened(&owner.called.text),
+            bytes(owner.retained_bytes),
+            plural(owner.class_count, "object"),
+            shortened(&owner.class)
+        ))
+    };
+    let said = verdict(&findings, largest);
+    let verdict = if heaps.len() > 1 { said } else { said.replacen("Nothing grows; nothing", "Nothing", 1) };
+    let verdict = if heaps.len() > 1 { verdict } else { verdict.replacen("Nothing grows.", "", 1) };
+    Found { findings: ranked(findings), verdict, peak_bytes: None }
+}
+
+fn growth(suspect: &Suspect, command: &str) -> Option<Finding> {
+    let confidence = match suspect.confidence {
+        analysis::Confidence::High => Confidence::High,
+        analysis::Confidence::Medium => Confidence::Medium,
+        // It grew, and that is all.
+        analysis::Confidence::Low => return None,
+    };
+    let steps: Vec<String> =
+        suspect.growth_bytes_at.iter().map(|&bytes| signed_bytes(i128::from(bytes))).collect();
+    let collects = suspect.collects.first().map(|collected| {
+        format!(
+            " and collects {} more of {}",
+            count(u64::try_from(collected.count).unwrap_or(0)),
+            shortened(&collected.class)
+        )
+    });
+    let made = suspect.place.as_ref().map(|place| format!(", made at {place}")).unwrap_or_default();
+    let mut evidence = vec![format!("it {}", suspect.reasons.join("; it "))];
+    let retained: Vec<String> = suspect
+        .retained_bytes_at
+        .iter()
+        .map(|retained| retained.map_or_else(|| "not there".to_owned(), bytes))
+        .collect();
+    evidence.push(format!("it retains {} (@{})", retained.join(", then "), suspect.owner_id));
+    evidence.extend(
+        suspect
+            .path
+            .iter()
+            .map(|step| shortened(&step.name))
+            .reduce(|path, step| path + " > " + &step)
+            .map(|path| format!("held by {path}")),
+    );
+    Some(Finding {
+        kind: Kind::Growth,
+        sentence: format!(
+            "Memory grows: {}{made} grew by {}{}.",
+            shortened(&suspect.name),
+            steps.join(", then "),
+            collects.unwrap_or_default(),
+        ),
+        confidence,
+        own_frame: Some(own_frame(&suspect.name, suspect.place.as_ref())),
+        bytes: u64::try_from(suspect.growth_bytes).unwrap_or(0),
+        is_left: true,
+        evidence,
+        command: command.to_owned(),
+    })
+}
+
+fn own_frame(name: &str, place: Option<&Place>) -> OwnFrame {
+    OwnFrame {
+        module: None,
+        symbol: Some(name.to_owned()),
+        file: place.map(|place| place.script.clone()),
+        line: place.map(|place| place.line),
+    }
+}
+
+fn duplicates(heap: &Heap, file: &str) -> Option<Finding> {
+    let texts: Vec<DuplicatedString> =
+        analysis::duplicated_strings(heap, TEXTS_MAX).into_iter().filter(|text| !text.is_cut).collect();
+    let wasted = texts.iter().map(|text| text.wasted_bytes).fold(0, u64::saturating_add);
+    let whole = heap.statistics().total_bytes;
+    let first = texts.first()?;
+    if wasted < DUPLICATES_MIN_BYTES || (wasted as f64) < whole as f64 * DUPLICATES_MIN_SHARE {
+        return None;
+    }
+    Some(Finding {
+        kind: Kind::Duplicates,
+        sentence: format!(
+            "Duplicated strings: the same texts take {} more than once; \"{}\" is there {} times.",
+            bytes(wasted),
+            shortened(&first.text),
+            count(first.count),
+        ),
+        confidence: Confidence::High,
+        own_frame: None,
+        bytes: wasted,
+        is_left: false,
+        evidence: texts
+            .iter()
+            .take(3)
+            .map(|text| {
+                format!(
+                    "\"{}\": {} strings, {} too many",
+                    shortened(&text.text),
+                    count(text.count),
+                    bytes(text.wasted_bytes)
+                )
+            })
+            .collect(),
+        command: format!("heapr snapshot strings {file}"),
+    })
+}
+
+/// Names are as long as a program's strings.
+fn shortened(text: &str) -> String {
+    let mut short: String =
+        text.chars().take(TEXT_SHOWN * 2).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(TEXT_SHOWN * 2).is_some() {
+        short.push('…');
+    }
+    short
+}

@@ -1,0 +1,68 @@
+//! Findings to be read.
+
+use std::io::{self, Write};
+
+use heapr_findings::Finding;
+
+use crate::plain_text::{error_line_width, line_width, page_columns};
+use crate::style::Style;
+
+/// Writes the verdict and the findings; `is_whole`: with evidence and commands.
+pub(crate) fn write(
+    out: &mut dyn Write,
+    verdict: &str,
+    findings: &[Finding],
+    style: Style,
+    is_whole: bool,
+) -> io::Result<()> {
+    let width = if is_whole { line_width() } else { error_line_width() };
+    let columns = page_columns(width).clamp(60, 110);
+    if !verdict.is_empty() {
+        for line in wrapped(verdict, columns) {
+            writeln!(out, "{}", style.bold(&line))?;
+        }
+    }
+    for (number, finding) in findings.iter().enumerate() {
+        for (line, text) in wrapped(&finding.sentence, columns - 3).iter().enumerate() {
+            let lead = if line == 0 { format!("{}. ", number + 1) } else { "   ".to_owned() };
+            writeln!(out, "{lead}{}", style.bold(text))?;
+        }
+        if is_whole {
+            for evidence in &finding.evidence {
+                for (line, text) in wrapped(evidence, columns - 5).iter().enumerate() {
+                    writeln!(out, "   {} {text}", if line == 0 { "-" } else { " " })?;
+                }
+            }
+            writeln!(out, "   {} confidence; more:", finding.confidence.name())?;
+        }
+        // A command is copied whole: it is never cut.
+        writeln!(out, "   {}", style.faint(&finding.command))?;
+    }
+    Ok(())
+}
+
+/// Words in lines of at most so many characters; a longer word has a line of its own.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
+                line.extend([" ", word]);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("a_word_longer_than_a_line b", 7), ["a_word_longer_than_a_line", "b"]);
+        assert_eq!(wrapped("", 7), [""; 0]);
+    }
+}

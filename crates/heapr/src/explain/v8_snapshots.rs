@@ -1,0 +1,16 @@
+//! Findings of snapshots of V8.
+
+use std::path::PathBuf;
+
+use super::answer::Subject;
+use crate::snapshot::v8::heap_file::{Wanted, open};
+
+/// Of one snapshot, or of several of one program.
+pub(super) fn explain(files: &[PathBuf]) -> anyhow::Result<Subject> {
+    let heaps =
+        files.iter().map(|file| open(file, Wanted::Dominators)).collect::<anyhow::Result<Vec<_>>>()?;
+    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let heaps: Vec<&heapr_v8::devtools::Heap> = heaps.iter().map(|heap| &**heap).collect();
+    let found = heapr_findings::of_v8_snapshots(&heaps, &names);
+    Ok(Subject { name: names.join(", "), findings: found.findings, verdict: found.verdict, peak_bytes: None })
+}

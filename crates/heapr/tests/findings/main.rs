@@ -1,0 +1,210 @@
+//! What heapr finds in programs with a known cause (`victims/findings`), and how it says so.
+//!
+//! The first lines of a program tell how it is run (`build: c++`, `build: rust`, `run: python`, `run:
+//! node-snapshots`) and what stands first (`finding: growth in SessionTable::open`; `none`: no growth).
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use heapr_testkit::not_run;
+use serde_json::Value;
+
+/// Of all programs so many have their true cause in the first finding.
+const RIGHT_MIN: usize = 22;
+
+/// A program and what its header says.
+struct Planted {
+    source: PathBuf,
+    how: String,
+    /// Kind, and a part of the name; `none`.
+    finding: String,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims/findings").canonicalize().unwrap()
+}
+
+fn planted() -> Vec<Planted> {
+    let files = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let mut all: Vec<Planted> = files
+        .filter_map(|source| {
+            let text = std::fs::read_to_string(&source).unwrap();
+            let value = |key: &str| {
+                let line = text.lines().find_map(|line| line.split_once(&format!("{key}: ")));
+                line.map(|(_, value)| value.trim().to_owned())
+            };
+            let how = value("build").or_else(|| value("run"))?;
+            Some(Planted { source, how, finding: value("finding").expect("a finding") })
+        })
+        .collect();
+    all.sort_by(|a, b| a.source.cmp(&b.source));
+    all
+}
+
+fn heapr(arguments: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_heapr"))
+        .args(arguments)
+        .current_dir(folder)
+        .env_remove("COLUMNS")
+        .output()
+        .expect("heapr runs")
+}
+
+fn has(command: &str) -> bool {
+    Command::new(command).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// The files that a program's recording makes; `None`: what it needs is not installed.
+fn recorded(planted: &Planted, folder: &Path) -> Option<Vec<String>> {
+    let stem = planted.source.file_name().unwrap().to_str().unwrap().replace('.', "_");
+    let program = folder.join(&stem);
+    let built = |command: &mut Command| {
+        let status = command.arg("-o").arg(&program).arg(&planted.source).status();
+        assert!(status.is_ok_and(|status| status.success()), "{}", planted.source.display());
+        vec![program.display().to_string()]
+    };
+    let words = match planted.how.as_str() {
+        "c++" => built(Command::new("g++").args(["-std=c++17", "-g", "-O1", "-pthread"])),
+        "rust" => built(Command::new("rustc").args(["--edition", "2021", "-g", "-C", "opt-level=1"])),
+        "python" => {
+            // Not a script that starts another one.
+            let script = "import os, sys; print(os.path.realpath(sys.executable))";
+            let output = Command::new("python3").args(["-c", script]).output().ok()?;
+            let python = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+            vec![python, planted.source.display().to_string()]
+        }
+        "node-snapshot" | "node-snapshots" => {
+            if !has("node") {
+                return None;
+            }
+            let count = if planted.how == "node-snapshot" { 1 } else { 3 };
+            let files: Vec<String> =
+                (1..=count).map(|number| format!("{stem}.{number}.heapsnapshot")).collect();
+            let status = Command::new("node").arg(&planted.source).args(&files).current_dir(folder).status();
+            assert!(status.is_ok_and(|status| status.success()), "{}", planted.source.display());
+            return Some(files);
+        }
+        how => panic!("{}: how is {how:?} run?", planted.source.display()),
+    };
+    let file = format!("{stem}.heapr");
+    let mut arguments = vec!["run", "-q", "-o", &file, "--"];
+    arguments.extend(words.iter().map(String::as_str));
+    let output = heapr(&arguments, folder);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(vec![file])
+}
+
+fn explained(files: &[String], folder: &Path) -> Value {
+    let mut arguments = vec!["explain", "--format", "json"];
+    arguments.extend(files.iter().map(String::as_str));
+    let output = heapr(&arguments, folder);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// What is wrong with an answer; `None`: nothing.
+fn judged(planted: &Planted, answer: &Value) -> Option<String> {
+    assert_eq!(answer["schema"], "heapr.explain/1");
+    let findings = answer["findings"].as_array().unwrap();
+    assert!(findings.len() <= 5);
+    for finding in findings {
+        for key in ["kind", "sentence", "confidence", "own_frame", "bytes", "evidence", "command"] {
+            assert!(finding.get(key).is_some(), "{key}: {finding}");
+        }
+    }
+    let (kind, name) = planted.finding.split_once(" in").unwrap_or((&planted.finding, ""));
+    let is_right = if kind == "none" {
+        findings.iter().all(|finding| finding["kind"] != "growth")
+    } else {
+        findings.first().is_some_and(|first| {
+            first["kind"] == kind && first["sentence"].as_str().unwrap().contains(name.trim())
+        })
+    };
+    let sentences: Vec<&str> = findings.iter().filter_map(|finding| finding["sentence"].as_str()).collect();
+    (!is_right).then(|| format!("{}: not {:?}: {sentences:?}", planted.source.display(), planted.finding))
+}
+
+#[test]
+fn the_true_cause_stands_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = planted();
+    assert_eq!(all.len(), 24);
+    let (next, wrong, healthy_wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(planted) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let Some(files) = recorded(planted, folder.path()) else {
+                        not_run(format!("{}: what it needs is not installed", planted.source.display()));
+                        continue;
+                    };
+                    if let Some(text) = judged(planted, &explained(&files, folder.path())) {
+                        let is_healthy = planted.finding == "none";
+                        healthy_wrong.fetch_add(usize::from(is_healthy), Ordering::Relaxed);
+                        wrong.lock().unwrap().push(text);
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert_eq!(healthy_wrong.into_inner(), 0, "{wrong:#?}");
+    assert!(all.len() - wrong.len() >= RIGHT_MIN, "{wrong:#?}");
+}
+
+#[test]
+fn a_finding_is_said_after_a_run_in_a_report_and_for_ci() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder_of("leak_freed_at_exit.cc");
+    let program = folder.path().join("leak");
+    let status =
+        Command::new("g++").args(["-std=c++17", "-g", "-O1", "-o"]).arg(&program).arg(source).status();
+    assert!(status.is_ok_and(|status| status.success()));
+    let ran = heapr(&["run", "-o", "t.heapr", "--", "./leak"], folder.path());
+    let sentence = "1. Memory grows: Registry::subscribe (leak_freed_at_exit.cc:";
+    let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(stderr.contains(sentence), "{stderr}");
+    assert!(stderr.contains("\n   heapr report t.heapr --at "), "{stderr}");
+    let text = |arguments: &[&str]| {
+        let output = heapr(arguments, folder.path());
+        (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code())
+    };
+    let (report, _) = text(&["report", "t.heapr"]);
+    assert!(report.starts_with(sentence), "{report}");
+    let (explained, status) = text(&["explain", "t.heapr"]);
+    assert!(explained.contains(sentence) && explained.contains("high confidence"), "{explained}");
+    assert_eq!(status, Some(0));
+    // Freed at exit: growth, and no leak.
+    for (threshold, status) in [("growth", 1), ("leak", 0), ("churn", 0), ("peak=100K", 1), ("peak=100M", 0)]
+    {
+        assert_eq!(text(&["explain", "t.heapr", "--fail-on", threshold]).1, Some(status), "{threshold}");
+    }
+    let (github, status) = text(&["explain", "t.heapr", "--fail-on", "growth", "--format", "github"]);
+    assert!(github.starts_with("::error title=heapr%3A growth,file="), "{github}");
+    assert!(github.contains(",line=") && status == Some(1), "{github}");
+    let (junit, _) = text(&["explain", "t.heapr", "--fail-on", "growth", "--format", "junit"]);
+    assert!(
+        junit.contains(" failures=\"1\"") && junit.contains("<failure message=\"Memory grows: "),
+        "{junit}"
+    );
+    // The command of a finding shows what it is about.
+    let answer = explained_json(folder.path());
+    let command = answer["findings"][0]["command"].as_str().unwrap();
+    let shown = Command::new("sh")
+        .args(["-c", &command.replacen("heapr", env!("CARGO_BIN_EXE_heapr"), 1)])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(shown.status.success() && String::from_utf8_lossy(&shown.stdout).contains("Registry::subscribe"));
+}
+
+fn folder_of(name: &str) -> PathBuf {
+    folder().join(name)
+}
+
+fn explained_json(folder: &Path) -> Value {
+    explained(&["t.heapr".to_owned()], folder)
+}

@@ -1,0 +1,155 @@
+//! What was live at moments of a recording, by stack: how memory came to be as it is.
+//!
+//! Moments lie at multiples of an interval. Whenever there are too many of them every second one is
+//! left out, and the interval doubled: so many are kept of a second and of a month. They depend on the
+//! events alone, so that a replay finds those that the recorder has found.
+//!
+//! ```text
+//! interval 1   | | | | | | | |          full
+//! interval 2     |   |   |   |   | …    every second one is left
+//! ```
+
+use heapr_trace::{Course, CourseMoment, CourseRow};
+
+use crate::summary_builder::SummaryBuilder;
+
+/// Most moments that are kept.
+const MOMENTS_MAX: u64 = 64;
+/// Time between the first moments.
+const FIRST_INTERVAL_NS: u64 = 1 << 20;
+/// A stack is told that holds at least one part in so many of what is live.
+const ROWS_MAX: u64 = 4096;
+
+/// Keeps what is live at moments.
+#[derive(Debug)]
+pub struct CourseTaker {
+    interval_ns: u64,
+    /// Of the moments 1, 2, 3 … times the interval.
+    course: Course,
+    next_ns: u64,
+}
+
+impl Default for CourseTaker {
+    fn default() -> Self {
+        Self { interval_ns: FIRST_INTERVAL_NS, course: Course::default(), next_ns: FIRST_INTERVAL_NS }
+    }
+}
+
+impl CourseTaker {
+    /// The next moment: [`CourseTaker::take`] wants to be called before an event at or after it is
+    /// counted.
+    #[inline(always)]
+    #[must_use]
+    pub fn next_ns(&self) -> u64 {
+        self.next_ns
+    }
+
+    /// Takes the moments up to `reached_ns`, the time of an event that is not counted yet.
+    #[cold]
+    #[inline(never)]
+    pub fn take(&mut self, reached_ns: u64, summary: &SummaryBuilder) {
+        while reached_ns / self.interval_ns > MOMENTS_MAX {
+            self.interval_ns *= 2;
+            let mut place = 0;
+            self.course.moments.retain(|_| {
+                place += 1;
+                place % 2 == 0
+            });
+        }
+        let wanted = reached_ns / self.interval_ns;
+        let mut last: Option<CourseMoment> = None;
+        while (self.course.moments.len() as u64) < wanted {
+            let time_ns = (self.course.moments.len() as u64 + 1) * self.interval_ns;
+            let moment = match last.take() {
+                // Nothing has happened in between.
+                Some(last) => CourseMoment { time_ns, ..last },
+                None => moment(time_ns, summary),
+            };
+            last = (self.course.moments.len() as u64 + 1 < wanted).then(|| moment.clone());
+            self.course.moments.push(moment);
+        }
+        self.next_ns = (wanted + 1) * self.interval_ns;
+    }
+
+    /// All moments.
+    #[must_use]
+    pub fn finish(self) -> Course {
+        self.course
+    }
+}
+
+fn moment(time_ns: u64, summary: &SummaryBuilder) -> CourseMoment {
+    let total_count = summary.made_count();
+    let mut moment = CourseMoment { time_ns, total_count, ..CourseMoment::default() };
+    summary.for_each_live(|row| {
+        moment.live_bytes = moment.live_bytes.saturating_add(row.live_bytes);
+        moment.live_count += row.live_count;
+    });
+    let least_bytes = moment.live_bytes.div_ceil(ROWS_MAX).max(1);
+    let mut rows: Vec<CourseRow> = Vec::new();
+    summary.for_each_live(|row| {
+        if row.live_bytes >= least_bytes {
+            rows.push(row);
+        }
+    });
+    rows.sort_unstable_by_key(|row| row.stack);
+    moment.rows = rows;
+    moment
+}
+
+#[cfg(test)]
+mod tests {
+    use heapr_trace::{Action, Event, HeapId, ProcessIndex, StackIndex, ThreadIndex};
+
+    use super::*;
+    use crate::ledger::Ledger;
+
+    /// Allocates a byte at each time; takes moments as the recorder does.
+    fn course_of(times_ns: &[u64]) -> Course {
+        let (mut ledger, mut summary, mut taker) =
+            (Ledger::new(), SummaryBuilder::new(), CourseTaker::default());
+        for (number, &time_ns) in times_ns.iter().enumerate() {
+            if time_ns >= taker.next_ns() {
+                taker.take(time_ns, &summary);
+            }
+            let action = Action::Alloc {
+                address_avma: 0x1000 + number as u64 * 16,
+                size_bytes: 1,
+                stack: StackIndex(1 + number as u32 % 3),
+                is_moved_realloc: false,
+            };
+            let event = Event { time_ns, thread: ThreadIndex(0), heap: HeapId::MALLOC, action };
+            ledger.apply(&event, ProcessIndex(0), &mut summary);
+        }
+        taker.finish()
+    }
+
+    #[test]
+    fn a_moment_holds_what_was_live_before_it_and_moments_stay_few() {
+        for count in [10_u64, 1_000, 30_000] {
+            let times: Vec<u64> = (0..count).map(|number| number * 400_000).collect();
+            let course = course_of(&times);
+            assert!(course.moments.len() as u64 <= MOMENTS_MAX, "{}", course.moments.len());
+            assert!(count < 1_000 || course.moments.len() as u64 >= MOMENTS_MAX / 2 - 1);
+            for moment in &course.moments {
+                let before = times.iter().filter(|&&time| time < moment.time_ns).count() as u64;
+                assert_eq!(
+                    (moment.live_bytes, moment.live_count, moment.total_count),
+                    (before, before, before)
+                );
+                assert_eq!(moment.rows.iter().map(|row| row.live_bytes).sum::<u64>(), before);
+            }
+            assert!(course.moments.is_sorted_by(|a, b| a.time_ns < b.time_ns));
+        }
+    }
+
+    #[test]
+    fn a_long_pause_has_moments_of_its_own() {
+        let course = course_of(&[0, 1, 40 << 20, 41 << 20]);
+        assert_eq!(course.moments.len(), 41);
+        assert!(course.moments[..40].iter().all(|moment| moment.live_bytes == 2));
+        assert_eq!(course.moments[40].live_bytes, 3);
+        let far = course_of(&[0, 3600 << 30]);
+        assert!(far.moments.len() as u64 <= MOMENTS_MAX && far.moments.len() > 20);
+    }
+}

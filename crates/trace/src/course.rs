@@ -1,0 +1,119 @@
+//! The course of a recording: what was live at moments, by stack.
+
+use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
+use crate::error::Malformed;
+use crate::{Course, CourseMoment, CourseRow, StackIndex};
+
+/// Moments, and the columns of their rows: stack, live bytes, live blocks, blocks made so far.
+pub(crate) const COURSE_STREAMS: usize = 5;
+/// No writer makes more of either.
+const MOMENTS_MAX: usize = 128;
+const ROWS_MAX: usize = 1 << 21;
+
+/// Columns of a course.
+pub(crate) fn course_columns(course: &Course) -> [Vec<u8>; COURSE_STREAMS] {
+    let mut streams = [const { Vec::new() }; COURSE_STREAMS];
+    let [moments, stacks, bytes, counts, totals] = &mut streams;
+    let mut time_ns = 0;
+    for moment in &course.moments {
+        moments.put_varint(moment.time_ns.wrapping_sub(time_ns));
+        time_ns = moment.time_ns;
+        for value in [moment.live_bytes, moment.live_count, moment.total_count, moment.rows.len() as u64] {
+            moments.put_varint(value);
+        }
+        let mut stack = 0_u32;
+        for row in &moment.rows {
+            stacks.put_varint(zigzag(i64::from(row.stack.0) - i64::from(stack)));
+            stack = row.stack.0;
+            bytes.put_varint(row.live_bytes);
+            counts.put_varint(row.live_count);
+            totals.put_varint(row.total_count);
+        }
+    }
+    streams
+}
+
+/// Back from [`course_columns`], of untrusted columns; stacks that are not among the `stack_count` of
+/// the file are an error.
+pub(crate) fn take_course(
+    streams: &[Vec<u8>; COURSE_STREAMS],
+    moment_count: usize,
+    stack_count: usize,
+) -> Result<Course, Malformed> {
+    let [moments, stacks, bytes, counts, totals] = streams;
+    if moment_count > MOMENTS_MAX || moment_count > moments.len() {
+        return Err(Malformed("it claims more moments than it can have"));
+    }
+    if stacks.len() > ROWS_MAX * 5 {
+        return Err(Malformed("it has more rows than a course can have"));
+    }
+    let (mut moments, mut stacks) = (Take::new(moments), Take::new(stacks));
+    let (mut bytes, mut counts, mut totals) = (Take::new(bytes), Take::new(counts), Take::new(totals));
+    let mut course = Course::default();
+    let (mut time_ns, mut row_count) = (0_u64, 0_usize);
+    for _ in 0..moment_count {
+        time_ns = time_ns.checked_add(moments.varint()?).ok_or(Malformed("a time is beyond 64 bits"))?;
+        let (live_bytes, live_count) = (moments.varint()?, moments.varint()?);
+        let made_count = moments.varint()?;
+        let count = usize::try_from(moments.varint()?).unwrap_or(usize::MAX);
+        row_count = row_count.saturating_add(count);
+        if row_count > ROWS_MAX {
+            return Err(Malformed("it has more rows than a course can have"));
+        }
+        let mut rows = Vec::new();
+        let mut stack = 0_i64;
+        for _ in 0..count {
+            stack = stack.wrapping_add(unzigzag(stacks.varint()?));
+            let number = u32::try_from(stack).ok().filter(|&number| (number as usize) < stack_count);
+            rows.push(CourseRow {
+                stack: number.map(StackIndex).ok_or(Malformed("a stack's number is out of range"))?,
+                live_bytes: bytes.varint()?,
+                live_count: counts.varint()?,
+                total_count: totals.varint()?,
+            });
+        }
+        course.moments.push(CourseMoment { time_ns, live_bytes, live_count, total_count: made_count, rows });
+    }
+    Ok(course)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn row() -> impl Strategy<Value = CourseRow> {
+        (0..50_u32, any::<u64>(), 0..99_u64, 0..99_u64).prop_map(
+            |(stack, live_bytes, live_count, total_count)| CourseRow {
+                stack: StackIndex(stack),
+                live_bytes,
+                live_count,
+                total_count,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(moments in prop::collection::vec((0..1_000_u64, 0..9_u64, prop::collection::vec(row(), 0..5)), 0..6)) {
+            let mut time_ns = 0;
+            let moments: Vec<CourseMoment> = moments.into_iter().map(|(later, live_count, rows)| {
+                time_ns += later;
+                CourseMoment { time_ns, live_bytes: later * 7, live_count, total_count: later, rows }
+            }).collect();
+            let course = Course { moments };
+            let columns = course_columns(&course);
+            prop_assert_eq!(take_course(&columns, course.moments.len(), 50).unwrap(), course);
+        }
+
+        #[test]
+        fn any_columns_are_read_or_refused(
+            streams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), COURSE_STREAMS),
+            count in 0..9_usize,
+        ) {
+            let streams: [Vec<u8>; COURSE_STREAMS] = streams.try_into().unwrap();
+            let _ = take_course(&streams, count, 10);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+// Each of twelve threads keeps a scratch buffer as large as the largest job that it ever had, and one job was large.
+// build: c++
+// finding: idle in Worker::run
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+#include "pace.h"
+
+struct Worker {
+  __attribute__((noinline)) static size_t& run(size_t bytes) {
+    thread_local std::vector<char> scratch;
+    thread_local size_t used = 0;
+    if (scratch.size() < bytes) scratch.resize(bytes);
+    scratch[bytes - 1] = 1;
+    return used += bytes;
+  }
+};
+
+int main() {
+  std::vector<std::thread> threads;
+  std::vector<size_t> sums(12);
+  for (size_t number = 0; number < sums.size(); ++number) {
+    threads.emplace_back([number, &sums] {
+      for (int job = 0; job < 120; ++job) {
+        std::vector<char> request(2000 + job % 7);
+        sums[number] = Worker::run(job == 5 ? 900000 : 3000) + request.size();
+        pace(job, 120);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  std::printf("%zu\n", sums[0]);
+  return 0;
+}
