@@ -31,7 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("table", &[]),
     ("filters", &["query", "trace", "table"]),
     ("export", &["query", "trace", "table", "filters"]),
-    ("findings", &["query", "trace", "filters", "v8"]),
+    ("findings", &["query", "trace", "table", "v8"]),
     ("graph", &[]),
     ("v8", &["graph", "table"]),
     ("inspector", &["proc"]),

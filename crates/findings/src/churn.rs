@@ -1,7 +1,7 @@
 //! Memory that is allocated and freed again at once, or resized step by step, over and over.
 
-use heapr_filters::quantity::{bytes, count, percent};
 use heapr_query::Confidence;
+use heapr_table::quantity::{bytes, count, percent};
 
 use crate::finding::{Finding, Kind};
 use crate::recording::{Recording, Site, quoted};

@@ -1,7 +1,7 @@
 //! Memory that is held without growing: idle blocks, and many small ones.
 
-use heapr_filters::quantity::{bytes, count, duration, percent, plural};
 use heapr_query::{Confidence, Owner};
+use heapr_table::quantity::{bytes, count, duration, percent, plural};
 
 use crate::finding::{Finding, Kind};
 use crate::recording::{Recording, Site, quoted};

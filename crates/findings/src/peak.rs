@@ -1,7 +1,7 @@
 //! A moment at which much more is live than at others, and who made it.
 
-use heapr_filters::quantity::{bytes, duration, percent, plural};
 use heapr_query::Confidence;
+use heapr_table::quantity::{bytes, duration, percent, plural};
 
 use crate::finding::{Finding, Kind};
 use crate::recording::{Recording, Site, quoted};

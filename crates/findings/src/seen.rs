@@ -1,8 +1,8 @@
 //! What the recording itself tells: memory that is resident and not live, frees that make no sense,
 //! and what was not seen.
 
-use heapr_filters::quantity::{bytes, count, duration, percent, plural};
 use heapr_query::Confidence;
+use heapr_table::quantity::{bytes, count, duration, percent, plural};
 use heapr_trace::{ProcessIndex, ProcessOrigin};
 
 use crate::finding::{Finding, Kind};

@@ -1,7 +1,7 @@
 //! Findings of snapshots of V8: who grew from one to the next, and texts that are there many times.
 
-use heapr_filters::quantity::{bytes, count, plural, signed_bytes};
 use heapr_query::Confidence;
+use heapr_table::quantity::{bytes, count, plural, signed_bytes};
 use heapr_v8::analysis::{self, DuplicatedString, Naming, Place, Suspect};
 use heapr_v8::devtools::Heap;
 

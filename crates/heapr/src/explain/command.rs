@@ -13,8 +13,8 @@ use super::{findings, for_ci};
 use crate::output::output;
 use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
-use crate::report::quantity::bytes;
 use crate::style::Style;
+use heapr_table::quantity::bytes;
 
 /// Arguments of `heapr explain`.
 #[derive(Debug, clap::Args)]
