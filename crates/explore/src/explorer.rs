@@ -206,7 +206,7 @@ impl Explorer {
         Ok(&self.replayed_summary.get_or_init(|| (summary, replay.damage)).0)
     }
 
-    pub(crate) fn tree(&self) -> &SymbolTree {
+    pub fn tree(&self) -> &SymbolTree {
         self.tree.get_or_init(|| {
             let wanted = vec![true; self.trace.stacks().len()];
             let codes = CodeTable::new(self.trace.mappings());

@@ -3,8 +3,8 @@
 use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, count, percent};
 
-use crate::finding::{Finding, Kind};
-use crate::recording::{Recording, Site, quoted};
+use crate::finding::{Chosen, Finding, Kind};
+use crate::recording::{Recording, Site};
 
 /// So many allocations are worth a word…
 const COUNT_MIN: u64 = 50_000;
@@ -38,7 +38,13 @@ fn temporary(recording: &Recording<'_>, site: &Site) -> Finding {
     let totals = recording.summary.totals;
     let (own_frame, name) = recording.name(site);
     let mean = site.amounts.total_bytes / site.amounts.total_count.max(1);
-    Finding {
+    let chosen = Chosen {
+        temporary: true,
+        sort: "stc",
+        require_frames: recording.required(&own_frame),
+        ..Chosen::default()
+    };
+    let finding = Finding {
         kind: Kind::Churn,
         sentence: format!(
             "Churn: {name} makes {} blocks, and {} of them are freed before their thread allocates again: {} of all \
@@ -54,15 +60,13 @@ fn temporary(recording: &Recording<'_>, site: &Site) -> Finding {
             bytes(mean),
             bytes(totals.peak_bytes)
         )],
-        command: format!(
-            "heapr report {} --temporary --stacks stc{}",
-            quoted(&recording.file),
-            recording.required(&own_frame)
-        ),
+        curve: recording.curve(site),
         own_frame: Some(own_frame),
         bytes: site.amounts.total_bytes,
         is_left: false,
-    }
+        ..Finding::default()
+    };
+    finding.choosing(chosen, &recording.file)
 }
 
 fn resized(recording: &Recording<'_>, site: &Site) -> Finding {
@@ -76,7 +80,13 @@ fn resized(recording: &Recording<'_>, site: &Site) -> Finding {
             format!(", {} for each of its {} blocks", count(amounts.realloc_count / blocks), count(blocks))
         }
     };
-    Finding {
+    let chosen = Chosen {
+        temporary: false,
+        sort: "src",
+        require_frames: recording.required(&own_frame),
+        ..Chosen::default()
+    };
+    let finding = Finding {
         kind: Kind::Churn,
         sentence: format!(
             "Churn: {name} grows blocks step by step: {} reallocations{each}, {} of all allocations.",
@@ -89,15 +99,13 @@ fn resized(recording: &Recording<'_>, site: &Site) -> Finding {
             bytes(amounts.total_bytes),
             bytes(totals.peak_bytes)
         )],
-        command: format!(
-            "heapr report {} --stacks src{}",
-            quoted(&recording.file),
-            recording.required(&own_frame)
-        ),
+        curve: recording.curve(site),
         own_frame: Some(own_frame),
         bytes: amounts.total_bytes,
         is_left: false,
-    }
+        ..Finding::default()
+    };
+    finding.choosing(chosen, &recording.file)
 }
 
 fn sure(part: u64, whole: u64) -> Confidence {

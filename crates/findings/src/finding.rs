@@ -58,6 +58,47 @@ pub struct OwnFrame {
     pub line: Option<u32>,
 }
 
+/// Which allocations of a recording a finding is about, in the words of the options of `heapr report`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Chosen {
+    /// `peak`, or a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// Only what was freed at once.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub temporary: bool,
+    /// Only stacks with this frame.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub require_frames: Vec<String>,
+    /// The order of stacks; empty: by what is outstanding.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub sort: &'static str,
+}
+
+impl Chosen {
+    /// The command that shows them.
+    #[must_use]
+    pub fn command(&self, file: &str) -> String {
+        let mut words = vec!["heapr report".to_owned(), quoted(file)];
+        words.extend(self.at.as_ref().map(|at| format!("--at {at}")));
+        words.extend(self.temporary.then(|| "--temporary".to_owned()));
+        if !self.sort.is_empty() {
+            words.push(format!("--stacks {}", self.sort));
+        }
+        words.extend(self.require_frames.iter().map(|frame| format!("--require-frames {}", quoted(frame))));
+        words.join(" ")
+    }
+}
+
+/// A word of a shell's command line.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:+,=@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 /// A sentence about what stands out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
@@ -79,6 +120,40 @@ pub struct Finding {
     pub evidence: Vec<String>,
     /// The command that shows more.
     pub command: String,
+    /// What that command chooses; of recordings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Chosen>,
+    /// What the own frame held over time: moments in ns, and bytes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<(u64, u64)>,
+}
+
+impl Finding {
+    /// With what shows more.
+    #[must_use]
+    pub(crate) fn choosing(mut self, chosen: Chosen, file: &str) -> Self {
+        self.command = chosen.command(file);
+        self.chosen = Some(chosen);
+        self
+    }
+}
+
+impl Default for Finding {
+    /// Of nothing, and not sure.
+    fn default() -> Self {
+        Self {
+            kind: Kind::Peak,
+            sentence: String::new(),
+            confidence: Confidence::Low,
+            own_frame: None,
+            bytes: 0,
+            is_left: false,
+            evidence: Vec::new(),
+            command: String::new(),
+            chosen: None,
+            curve: Vec::new(),
+        }
+    }
 }
 
 fn confidence_name<S: Serializer>(confidence: &Confidence, serializer: S) -> Result<S::Ok, S::Error> {

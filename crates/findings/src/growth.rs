@@ -6,7 +6,7 @@
 use heapr_query::{Confidence, Trend};
 use heapr_table::quantity::{bytes, count, duration, percent, plural};
 
-use crate::finding::{Finding, Kind};
+use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::{Recording, Site};
 use crate::work_time::WorkTime;
 
@@ -174,13 +174,12 @@ impl Growing<'_> {
                 duration(took_ns)
             ));
         }
-        let command = format!(
-            "heapr report {} --at {}ns{}",
-            crate::recording::quoted(&recording.file),
-            last_ns,
-            recording.required(&own_frame)
-        );
-        Finding {
+        let chosen = Chosen {
+            at: Some(format!("{last_ns}ns")),
+            require_frames: recording.required(&own_frame),
+            ..Chosen::default()
+        };
+        let finding = Finding {
             kind: Kind::Growth,
             sentence,
             confidence: self.confidence(work),
@@ -188,7 +187,9 @@ impl Growing<'_> {
             bytes: last.bytes,
             is_left,
             evidence,
-            command,
-        }
+            curve: recording.curve(self.site),
+            ..Finding::default()
+        };
+        finding.choosing(chosen, &recording.file)
     }
 }

@@ -3,8 +3,8 @@
 use heapr_query::{Confidence, Owner};
 use heapr_table::quantity::{bytes, count, duration, percent, plural};
 
-use crate::finding::{Finding, Kind};
-use crate::recording::{Recording, Site, quoted};
+use crate::finding::{Chosen, Finding, Kind};
+use crate::recording::{Recording, Site};
 
 /// Idle memory of less is not worth a word: bytes, and share of what is live.
 const IDLE_MIN_BYTES: u64 = 1 << 20;
@@ -44,7 +44,12 @@ pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
     let since =
         (work.first..work.end).find(|&place| site.held[place].bytes as f64 >= last.bytes as f64 * 0.9)?;
     let (own_frame, name) = recording.name(site);
-    Some(Finding {
+    let chosen = Chosen {
+        at: Some(format!("{}ns", recording.times_ns[end_of(site)])),
+        require_frames: recording.required(&own_frame),
+        ..Chosen::default()
+    };
+    let finding = Finding {
         kind: Kind::Idle,
         sentence: format!(
             "Idle memory: {name} has held {} in {} since {}, {} of what is live, and neither frees nor makes any.",
@@ -63,16 +68,13 @@ pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
             count(last.made),
             bytes(last.bytes / last.count.max(1))
         )],
-        command: format!(
-            "heapr report {} --at {}ns{}",
-            quoted(&recording.file),
-            recording.times_ns[end_of(site)],
-            recording.required(&own_frame)
-        ),
+        curve: recording.curve(site),
         own_frame: Some(own_frame),
         bytes: last.bytes,
         is_left: false,
-    })
+        ..Finding::default()
+    };
+    Some(finding.choosing(chosen, &recording.file))
 }
 
 /// What the C library's malloc adds to blocks of this mean size: a word before each, and all in steps
@@ -95,7 +97,13 @@ pub(crate) fn small_blocks(recording: &Recording<'_>) -> Option<Finding> {
     }
     let (own_frame, name) = recording.name(site);
     let amounts = site.amounts;
-    Some(Finding {
+    let chosen = Chosen {
+        at: Some("peak".to_owned()),
+        sort: "soc",
+        require_frames: recording.required(&own_frame),
+        ..Chosen::default()
+    };
+    let finding = Finding {
         kind: Kind::Overhead,
         sentence: format!(
             "Many small blocks: {name} holds {} of {} on average at the peak; about {} beside them are the \
@@ -111,13 +119,11 @@ pub(crate) fn small_blocks(recording: &Recording<'_>) -> Option<Finding> {
             bytes(totals.peak_bytes),
             percent(all, whole)
         )],
-        command: format!(
-            "heapr report {} --at peak --stacks soc{}",
-            quoted(&recording.file),
-            recording.required(&own_frame)
-        ),
+        curve: recording.curve(site),
         own_frame: Some(own_frame),
         bytes: overhead_bytes(site),
         is_left: false,
-    })
+        ..Finding::default()
+    };
+    Some(finding.choosing(chosen, &recording.file))
 }

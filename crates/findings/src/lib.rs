@@ -22,6 +22,6 @@ mod seen;
 mod v8_snapshots;
 mod work_time;
 
-pub use finding::{Finding, Kind, OwnFrame};
+pub use finding::{Chosen, Finding, Kind, OwnFrame};
 pub use found::{Found, of_named_recording, of_recording};
 pub use v8_snapshots::of_v8_snapshots;

@@ -3,8 +3,8 @@
 use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, duration, percent, plural};
 
-use crate::finding::{Finding, Kind};
-use crate::recording::{Recording, Site, quoted};
+use crate::finding::{Chosen, Finding, Kind};
+use crate::recording::{Recording, Site};
 
 /// A peak is so many times what is live in the middle of the time, and so much more.
 const PEAK_TIMES: f64 = 1.8;
@@ -56,20 +56,23 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
         evidence.push(format!("{left} of it is left when the recording ends"));
     }
     let is_sure = is_spike && share >= 0.5 && totals.peak_bytes as f64 >= usual as f64 * 2.5;
-    Some(Finding {
+    let chosen = Chosen {
+        at: Some("peak".to_owned()),
+        require_frames: recording.required(&own_frame),
+        ..Chosen::default()
+    };
+    let finding = Finding {
         kind: Kind::Peak,
         sentence,
         confidence: if is_sure { Confidence::High } else { Confidence::Medium },
-        command: format!(
-            "heapr report {} --at peak{}",
-            quoted(&recording.file),
-            recording.required(&own_frame)
-        ),
+        curve: recording.curve(site),
         own_frame: Some(own_frame),
         bytes: held,
         is_left: false,
         evidence,
-    })
+        ..Finding::default()
+    };
+    Some(finding.choosing(chosen, &recording.file))
 }
 
 /// Who holds most at the peak: said where nothing stands out.

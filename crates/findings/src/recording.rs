@@ -251,29 +251,24 @@ impl<'a> Recording<'a> {
         symbols.any(in_stack)
     }
 
-    /// `--require-frames 'name'`, for the command that shows more; empty where it has no name.
-    pub(crate) fn required(&self, frame: &OwnFrame) -> String {
-        match (&frame.symbol, &frame.module) {
-            (Some(symbol), _) => format!(" --require-frames {}", quoted(&plain_symbol(symbol))),
-            (None, Some(module)) => {
-                format!(" --require-frames {}", quoted(&format!("{}!", file_name(module))))
-            }
-            (None, None) => String::new(),
-        }
+    /// The pattern of stacks with a frame; none where it has no name.
+    pub(crate) fn required(&self, frame: &OwnFrame) -> Vec<String> {
+        let pattern = match (&frame.symbol, &frame.module) {
+            (Some(symbol), _) => Some(plain_symbol(symbol)),
+            (None, Some(module)) => Some(format!("{}!", file_name(module))),
+            (None, None) => None,
+        };
+        pattern.into_iter().collect()
+    }
+
+    /// What a site held over time.
+    pub(crate) fn curve(&self, site: &Site) -> Vec<(u64, u64)> {
+        self.times_ns.iter().zip(&site.held).map(|(&time_ns, held)| (time_ns, held.bytes)).collect()
     }
 }
 
 fn sites_process(trace: &Trace, stack: StackIndex) -> ProcessIndex {
     trace.stacks().node(stack).map_or(ProcessIndex(0), |node| node.process)
-}
-
-/// A word of a shell's command line.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:+,=@%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// By stack of the tree: the innermost frame of the program's, else of a library's, else of the

@@ -5,8 +5,8 @@ use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, count, duration, percent, plural};
 use heapr_trace::{ProcessIndex, ProcessOrigin};
 
-use crate::finding::{Finding, Kind};
-use crate::recording::{Recording, quoted};
+use crate::finding::{Chosen, Finding, Kind, quoted};
+use crate::recording::Recording;
 
 /// Resident memory that no block explains: bytes, and share of what is resident without a file.
 const RESIDENT_MIN_BYTES: u64 = 8 << 20;
@@ -50,13 +50,19 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
                 duration(sample.time_ns)
             )],
             command: "heapr explain PID".to_owned(),
+            ..Finding::default()
         });
     }
     let site = recording.sites.iter().filter(|site| site.process == process).max_by_key(|site| {
         site.amounts.peak_bytes.max(site.held.iter().map(|held| held.bytes).max().unwrap_or(0))
     })?;
     let (own_frame, name) = recording.name(site);
-    Some(Finding {
+    let chosen = Chosen {
+        at: Some("peak".to_owned()),
+        require_frames: recording.required(&own_frame),
+        ..Chosen::default()
+    };
+    let finding = Finding {
         kind: Kind::Resident,
         sentence: format!(
             "Freed memory stays resident: {} are resident after {}, where {} are live; most of it was made by {name}.",
@@ -73,9 +79,11 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
              place for what lives long help)"
                 .to_owned(),
         ],
-        command: format!("heapr report {} --at peak{}", quoted(&recording.file), recording.required(&own_frame)),
+        curve: recording.curve(site),
         own_frame: Some(own_frame),
-    })
+        ..Finding::default()
+    };
+    Some(finding.choosing(chosen, &recording.file))
 }
 
 fn peak_of(recording: &Recording<'_>, process: ProcessIndex) -> u64 {
@@ -109,6 +117,7 @@ pub(crate) fn frees(recording: &Recording<'_>) -> Option<Finding> {
             count(totals.alloc_count.saturating_sub(totals.outstanding_count) + totals.unmatched_frees)
         )],
         command: format!("heapr report {} --free-stacks", quoted(&recording.file)),
+        ..Finding::default()
     })
 }
 
@@ -129,5 +138,6 @@ pub(crate) fn loss(recording: &Recording<'_>) -> Option<Finding> {
         is_left: false,
         evidence: vec!["buffers were full: --on-full block waits, --max-buffers gives more room".to_owned()],
         command: format!("heapr info {}", quoted(&recording.file)),
+        ..Finding::default()
     })
 }

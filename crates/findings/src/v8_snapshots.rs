@@ -5,9 +5,8 @@ use heapr_table::quantity::{bytes, count, plural, signed_bytes};
 use heapr_v8::analysis::{self, DuplicatedString, Naming, Place, Suspect};
 use heapr_v8::devtools::Heap;
 
-use crate::finding::{Finding, Kind, OwnFrame};
+use crate::finding::{Finding, Kind, OwnFrame, quoted};
 use crate::found::{Found, ranked, verdict};
-use crate::recording::quoted;
 
 /// Suspects that are looked at.
 const SUSPECTS_MAX: usize = 5;
@@ -95,6 +94,7 @@ fn growth(suspect: &Suspect, command: &str) -> Option<Finding> {
         is_left: true,
         evidence,
         command: command.to_owned(),
+        ..Finding::default()
     })
 }
 
@@ -141,6 +141,7 @@ fn duplicates(heap: &Heap, file: &str) -> Option<Finding> {
             })
             .collect(),
         command: format!("heapr snapshot strings {file}"),
+        ..Finding::default()
     })
 }
 

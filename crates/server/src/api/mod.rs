@@ -5,6 +5,7 @@ mod diff;
 mod diff_flame;
 mod export;
 mod files;
+mod findings;
 mod flame;
 mod flame_json;
 mod frame;
@@ -29,6 +30,7 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
     match name {
         "files" => files::files(&context),
         "reopen" => files::reopen(&context, body),
+        "findings" => findings::findings(&context, body),
         "timeline" => timeline::timeline(&context, body),
         "report" => report::report(&context, body),
         "leaks" => leaks::leaks(&context, body),

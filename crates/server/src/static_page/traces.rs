@@ -37,6 +37,8 @@ pub(super) fn record(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile
 
 fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     if recorder.begin(&format!("timeline, tables and flame graph of file {file}")) {
+        // A page that is given away holds no sources.
+        recorder.record("findings", json!({"file": file, "source_lines": 0}))?;
         timeline(recorder, file, "none", "bytes")?;
         flame(recorder, file, "outstanding_bytes", "top-down", false)?;
         for (by, sort) in

@@ -1,0 +1,69 @@
+//! What stands out in a trace, in words, with the source where it is there.
+
+use heapr_findings::Finding;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::source_lines::{SourceFiles, SourceJson};
+use crate::command_line::command;
+use crate::error::Result;
+use crate::request::{Answer, Context, read};
+
+/// A trace without a summary is replayed for its findings: only if it has no more events.
+const REPLAYED_MAX: u64 = 3_000_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FindingsRequest {
+    file: usize,
+    /// Before and behind the line of the own frame; 0: no source at all.
+    #[serde(default = "three")]
+    source_lines: u32,
+}
+
+fn three() -> u32 {
+    3
+}
+
+#[derive(Serialize)]
+struct FindingJson {
+    #[serde(flatten)]
+    finding: Finding,
+    source: Option<SourceJson>,
+}
+
+pub(super) fn findings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: FindingsRequest = read(body)?;
+    let file = context.files.trace(request.file)?;
+    let path = file.path.display().to_string();
+    let trace = file.trace();
+    let is_summed = trace.summary_totals().is_ok_and(|summary| summary.is_some());
+    if !is_summed && trace.event_count() > REPLAYED_MAX {
+        return crate::request::json(&json!({
+            "schema": "heapr.view.findings/1",
+            "command": command(&["explain", &path]),
+            "verdict": "What stands out is told when the recording has ended.",
+            "findings": [],
+        }));
+    }
+    file.wait_for_names(context.cancel)?;
+    let found = heapr_findings::of_named_recording(trace, &file.own, file.explorer.tree(), &path)?;
+    let around = request.source_lines.min(50);
+    let mut sources = SourceFiles::new(file.modified_unix_ns);
+    let findings: Vec<FindingJson> = found
+        .findings
+        .into_iter()
+        .map(|finding| {
+            let place = finding.own_frame.as_ref().and_then(|own| own.file.as_deref().zip(own.line));
+            let source =
+                place.filter(|_| around != 0).and_then(|(path, line)| sources.lines(path, line, around));
+            FindingJson { finding, source }
+        })
+        .collect();
+    crate::request::json(&json!({
+        "schema": "heapr.view.findings/1",
+        "command": command(&["explain", &path]),
+        "verdict": found.verdict,
+        "findings": findings,
+    }))
+}
