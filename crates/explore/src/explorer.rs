@@ -206,6 +206,7 @@ impl Explorer {
         Ok(&self.replayed_summary.get_or_init(|| (summary, replay.damage)).0)
     }
 
+    /// All stacks by names; without any, where none were looked for yet.
     pub fn tree(&self) -> &SymbolTree {
         self.tree.get_or_init(|| {
             let wanted = vec![true; self.trace.stacks().len()];

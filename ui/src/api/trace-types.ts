@@ -29,6 +29,11 @@ export interface Frame {
   offset: number;
 }
 
+/** The program's own frame of a stack, and its place among all frames. */
+export interface OwnFrameOfStack extends Frame {
+  place: number;
+}
+
 export interface TimelineSeries {
   name: string;
   filter: Filter | null;
@@ -60,6 +65,7 @@ export interface Group extends Amounts {
   id: string;
   frames: Frame[];
   frame_count: number;
+  own?: OwnFrameOfStack;
   thread?: { tid: number; name: string; pid: number | null } | null;
   oldest_ns?: number | null;
   newest_ns?: number | null;

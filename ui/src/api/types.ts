@@ -1,6 +1,7 @@
 /** The JSON of the HTTP API (docs/api.md). Only shapes: what the numbers mean stands there. */
 export type { Amounts } from './metrics';
 export type * from './file-types';
+export type * from './finding-types';
 export type * from './heap-types';
 export type * from './native-types';
 export type * from './row-types';

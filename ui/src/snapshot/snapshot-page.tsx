@@ -42,7 +42,9 @@ export function SnapshotPage({ file, files }: { file: OpenFile; files: OpenFile[
   const address = useAddress();
   const [command, setCommand] = useState<string | null>(null);
   const views = file.kind === 'native' ? VIEWS.filter((view) => NATIVE_VIEWS.includes(view.key)) : VIEWS;
-  const view = views.find((candidate) => candidate.key === address.view)?.key ?? 'summary';
+  // Of several snapshots of one program the question is who grew.
+  const isSeries = file.kind !== 'native' && files.filter((other) => other.snapshot && other.kind === file.kind).length > 1;
+  const view = views.find((candidate) => candidate.key === address.view)?.key ?? (isSeries ? 'suspects' : 'summary');
   const totalBytes = file.snapshot?.total_bytes ?? 0;
   const props: SnapshotViewProps = { file, files, totalBytes, onCommand: setCommand };
   const main = (

@@ -76,6 +76,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
         />
       )}
       {layout && layout.total === 0 && <p class="empty">{value.startsWith('outstanding') ? 'Nothing is outstanding: all of it was freed.' : 'Nothing is left by the filters.'}</p>}
+      {layout && layout.total > 0 && selected <= 0 && <div class="selection quiet">A click selects a frame, a double click zooms to it.</div>}
       {layout && selected > 0 && (
         <div class="selection">
           <strong>{nodeName(layout, selected)}</strong>
@@ -95,7 +96,7 @@ export function Trail({ steps }: { steps: { id: string; name: string }[] }) {
   if (steps.length === 0 && !address.focus) return null;
   return (
     <nav class="trail" aria-label="Zoomed to">
-      {address.focus && <button type="button" class="chip" onClick={() => go({ focus: '', root: '' })}>focused on one frame ×</button>}
+      {address.focus && <button type="button" class="chip" onClick={() => go({ focus: '', root: '' })}>focused on one frame <span aria-hidden="true">×</span></button>}
       {steps.map((step, at) => <button key={step.id} type="button" disabled={at === steps.length - 1} onClick={() => go({ root: step.id })}>{step.name}</button>)}
     </nav>
   );

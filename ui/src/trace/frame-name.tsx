@@ -3,6 +3,7 @@ import type { Frame } from '../api/types';
 import { imageHue } from '../canvas/colours';
 import { fileName, unnamedCode } from '../format';
 import { linkedName, linksTo } from '../image-links';
+import { folded, lastPart } from '../symbol-text';
 import { framePlace } from './metric-columns';
 
 /** An image alone, with its path. */
@@ -23,14 +24,26 @@ export function ImageSwatch({ name }: { name: string }) {
   return name === '' ? <i class="swatch is-rest" /> : <i class="swatch is-image" style={`--hue: ${imageHue(name)}`} />;
 }
 
-export function FrameName({ frame, showsPlace = true, showsModule = true }: { frame: Frame; showsPlace?: boolean; showsModule?: boolean }) {
+/** A name that may be cut: brackets folded, the scope cut before the name itself; whole on hover. */
+export function SymbolText({ name, isOwn = false }: { name: string; isOwn?: boolean }) {
+  const short = folded(name);
+  const at = lastPart(short);
+  return (
+    <span class={`symbol${isOwn ? ' is-own' : ''}`} title={short === name ? undefined : name}>
+      {at > 0 && <span class="symbol-scope">{short.slice(0, at)}</span>}
+      <span class="symbol-last">{short.slice(at)}</span>
+    </span>
+  );
+}
+
+export function FrameName({ frame, showsPlace = true, showsModule = true, isOwn = false }: { frame: Frame; showsPlace?: boolean; showsModule?: boolean; isOwn?: boolean }) {
   const module = frame.module === null ? '' : fileName(frame.module);
   const place = showsPlace ? framePlace(frame) : '';
   return (
     <span class="frame-name">
       <ImageSwatch name={module} />
-      <span class="symbol">{frame.symbol ?? unnamedCode(linkedName(module), frame.offset)}</span>
-      {frame.inlined && <span class="badge" title="Inlined into its caller">inlined</span>}
+      <SymbolText name={frame.symbol ?? unnamedCode(linkedName(module), frame.offset)} isOwn={isOwn} />
+      {frame.inlined && <span class="inlined-mark quiet" title="Inlined into its caller" aria-label="inlined">⤷</span>}
       {place && <span class="quiet">{place}</span>}
       {showsModule && frame.symbol !== null && module && <span class="quiet">{linkedName(module)}</span>}
     </span>

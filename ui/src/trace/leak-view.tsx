@@ -46,15 +46,15 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
     { key: 'outstanding_count', title: 'Live', isNumber: true, width: 5.6, sort: 'count', text: (group) => formatCount(group.outstanding_count), raw: (group) => group.outstanding_count },
     { key: 'freed_share', title: 'Unfreed', help: 'Share of the allocations of this stack that were never freed: 100 % is typical of a leak', isNumber: true, width: 5.4, sort: 'unfreed', text: (group) => formatPercent(group.outstanding_count, group.total_count) },
     age('mean_age_ns', 'Mean age', 'From allocation to the end, on average'),
-    age('oldest_ns', 'Oldest', 'When the oldest block was allocated'),
-    age('newest_ns', 'Newest', 'When the newest block was allocated: near the end, it still grows'),
+    age('oldest_ns', 'First made', 'When the oldest block was allocated, since the start'),
+    age('newest_ns', 'Last made', 'When the newest block was allocated, since the start: near the end, it still grows'),
     {
       key: 'growth', title: 'Over time', help: `Live bytes of the stack over ${formatDuration(durationNs)}`, width: 7, text: (group) => (group.growth ?? []).map(formatBytes).join(' '),
       exact: (group) => (group.growth?.length ? `${formatBytes(group.growth[0] ?? 0)} → ${formatBytes(group.growth.at(-1) ?? 0)}` : ''), cell: (group) => (group.growth?.length ? <Curve values={group.growth} /> : ''),
     },
     {
       key: 'stack', title: 'Stack', width: 0, text: (group) => group.frames.map(frameName).join(' ← '), exact: (group) => group.frames.map(frameName).join('\n'),
-      cell: (group) => <StackName frames={group.frames} frameCount={group.frame_count} />,
+      cell: (group) => <StackName frames={group.frames} own={group.own} frameCount={group.frame_count} />,
     },
   ];
   return (

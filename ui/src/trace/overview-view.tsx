@@ -5,6 +5,7 @@ import { go, useAddress } from '../address/use-address';
 import type { Amounts, Filter, Group, HeapTotals, ReportAnswer, Totals } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural, shellWords } from '../format';
+import { FindingCards } from '../finding/finding-cards';
 import { Message } from '../frame/message';
 import { ImageName } from './frame-name';
 import { frameName, framePattern } from './metric-columns';
@@ -23,6 +24,7 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
   return (
     <div class="overview">
       {stacks.error && <Message kind="error">{stacks.error.message}</Message>}
+      {isEmpty(filter) && <FindingCards file={file} />}
       {totals && <TotalsCards totals={totals} isPart={isPart(filter)} />}
       <div class="cards">
         <Ranking title="Largest at the peak" answer={peak.data} metric="peak_bytes" onMore={() => go({ view: 'stacks', sort: 'peak' })} />
@@ -35,6 +37,11 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
       <Facts {...{ file }} />
     </div>
   );
+}
+
+/** Findings are of the whole recording. */
+function isEmpty(filter: Filter): boolean {
+  return Object.keys(filter).length === 0;
 }
 
 /** Whether a filter chooses among the blocks of a moment: the peak is that of all of them, and of it what passes. */
@@ -89,7 +96,7 @@ function Ranking({ title, answer, metric, onMore, isOfImages }: RankingProps) {
               <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (group[metric] * 100) / whole}%` }} /></span>
               <span class="amount">{amount(group[metric])}</span>
               <span class="percent">{formatPercent(group[metric], whole)}</span>
-              {isOfImages ? <ImageName module={group.frames[0]?.module ?? null} /> : <StackName frames={group.frames} frameCount={group.frame_count} showsModule={group.frames.length === 1} />}
+              {isOfImages ? <ImageName module={group.frames[0]?.module ?? null} /> : <StackName frames={group.frames} own={group.own} frameCount={group.frame_count} showsModule={group.frames.length === 1} />}
             </button>
           </li>
         ))}

@@ -84,7 +84,7 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
 function GroupName({ group, by }: { group: Group; by: ReportBy }) {
   if (by === 'by-thread') return <>{groupName(group)}</>;
   if (by === 'images' && group.frames[0]) return <ImageName module={group.frames[0].module} />;
-  return <StackName frames={group.frames} frameCount={group.frame_count} showsPlace={by === 'frames'} showsCallers={by === 'stacks'} />;
+  return <StackName frames={group.frames} own={by === 'stacks' ? group.own : null} frameCount={group.frame_count} showsPlace={by === 'frames'} showsCallers={by === 'stacks'} />;
 }
 
 function groupName(group: Group): string {
@@ -104,7 +104,7 @@ function Export({ file, filter, sort }: { file: number; filter: object; sort: st
   const save = async (to: string, ending: string) => {
     try {
       setError('');
-      const rest = to === 'json' || to === 'csv' ? { by: 'stacks', sort } : { value: sort };
+      const rest = { by: 'stacks', value: sort };
       saveBlob(`heapr-${to}.${ending}`, await requestFile('/api/export', { file, filter, to, ...rest }));
     } catch (failure) {
       setError(failure instanceof Error ? failure.message : String(failure));

@@ -1,21 +1,30 @@
-/** A stack in a cell or on a card: the allocating frame plain, who called it quiet. */
+/** A stack in a cell or on a card: the program's own frame bold, the allocating frame and who called it quiet. */
 import type { ComponentChildren } from 'preact';
-import type { Frame } from '../api/types';
+import type { Frame, OwnFrameOfStack } from '../api/types';
 import { fileName, unnamedCode } from '../format';
 import { linkedName } from '../image-links';
-import { FrameName, ImageSwatch } from './frame-name';
+import { folded } from '../symbol-text';
+import { FrameName, ImageSwatch, SymbolText } from './frame-name';
 
 /** So many callers are named; a narrow cell cuts them, and the stack in full is one click away. */
 const CALLERS_NAMED = 3;
 
+/** What a frame is called beside others. */
+function plainName(frame: Frame): string {
+  return frame.symbol === null ? unnamedCode(linkedName(frame.module === null ? '' : fileName(frame.module)), frame.offset) : folded(frame.symbol);
+}
+
 /** `frameCount`: how many frames the whole stack has, of which `frames` are the first. */
-export function StackName({ frames, frameCount = frames.length, showsPlace = false, showsModule = true, showsCallers = true }: { frames: Frame[]; frameCount?: number; showsPlace?: boolean; showsModule?: boolean; showsCallers?: boolean }) {
-  const [first, ...callers] = frames;
+export function StackName({ frames, own = null, frameCount = frames.length, showsPlace = false, showsModule = true, showsCallers = true }: { frames: Frame[]; own?: OwnFrameOfStack | null | undefined; frameCount?: number; showsPlace?: boolean; showsModule?: boolean; showsCallers?: boolean }) {
+  const first = frames[0];
   if (!first) return <span class="quiet">(no frames)</span>;
-  const names = callers.map((caller) => caller.symbol ?? unnamedCode(linkedName(caller.module === null ? '' : fileName(caller.module)), caller.offset));
+  const shown = own ?? first;
+  const place = own?.place ?? 0;
+  const callers = showsCallers ? frames.slice(place + 1).map(plainName) : [];
   return (
-    <WithCallers names={showsCallers ? names : []} frameCount={frameCount}>
-      <FrameName frame={first} showsPlace={showsPlace} showsModule={showsModule} />
+    <WithCallers names={callers} frameCount={frameCount - place}>
+      <FrameName frame={shown} showsPlace={showsPlace || own !== null} showsModule={showsModule && own === null} isOwn={own !== null} />
+      {place > 0 && <span class="through quiet" title={first.symbol ?? ''}>through {plainName(first)}</span>}
     </WithCallers>
   );
 }
@@ -36,7 +45,7 @@ export function NamedStack({ names }: { names: string[] }) {
     <WithCallers names={callers.map((caller) => (isKnown(caller) ? caller.symbol : linkedName(caller.module)))} frameCount={names.length}>
       <span class="frame-name">
         <ImageSwatch name={first.module || first.symbol} />
-        <span class="symbol">{isKnown(first) ? first.symbol : linkedName(first.module) || '(no name)'}</span>
+        <SymbolText name={isKnown(first) ? first.symbol : linkedName(first.module) || '(no name)'} />
         {isKnown(first) && first.module && <span class="quiet">{linkedName(first.module)}</span>}
         {!isKnown(first) && first.module && <span class="quiet">(no name)</span>}
       </span>

@@ -11,7 +11,7 @@ import { FrameName } from './frame-name';
 import { frameName, framePattern } from './metric-columns';
 
 export function StackPane({ file, filter, id }: { file: OpenFile; filter: Filter; id: string }) {
-  const { data, error, isLoading } = useAnswer<{ frames: StackFrame[] }>('/api/stack', { file: file.file, id, filter, source_lines: 5 });
+  const { data, error, isLoading } = useAnswer<{ frames: StackFrame[]; own?: number | null }>('/api/stack', { file: file.file, id, filter, source_lines: 5 });
   const top = useTop<HTMLOListElement>(id);
   if (error) return <Message kind="error">{error.message}</Message>;
   if (!data) return <p class="empty" role="status">Loading…</p>;
@@ -26,20 +26,21 @@ export function StackPane({ file, filter, id }: { file: OpenFile; filter: Filter
         <button type="button" class="button" onClick={() => void copyText(asText())}>Copy</button>
       </header>
       <ol ref={top} class="stack-frames">
-        {data.frames.map((frame, at) => <StackStep key={at} frame={frame} isFirst={!frame.culled && data.frames.findIndex((other) => !other.culled) === at} />)}
+        {data.frames.map((frame, at) => <StackStep key={at} frame={frame} isOwn={at === data.own} isFirst={at === (data.own ?? data.frames.findIndex((other) => !other.culled))} />)}
       </ol>
     </section>
   );
 }
 
-function StackStep({ frame, isFirst }: { frame: StackFrame; isFirst: boolean }) {
+function StackStep({ frame, isFirst, isOwn }: { frame: StackFrame; isFirst: boolean; isOwn: boolean }) {
   const address = useAddress();
   const pattern = framePattern(frame);
   const place = frame.file === null ? null : `${frame.file}${frame.line === null ? '' : `:${frame.line}`}`;
   return (
-    <li class={frame.culled ? 'is-culled' : ''}>
+    <li class={frame.culled ? 'is-culled' : isOwn ? 'is-own' : ''}>
       <div class="stack-line">
-        <FrameName frame={frame} showsPlace={false} />
+        <FrameName frame={frame} showsPlace={false} isOwn={isOwn} />
+        {isOwn && <span class="badge" title="The innermost frame that is no allocator's, runtime's or library's">own</span>}
         {frame.culled && <span class="badge" title="Removed by culling: the allocator's own frame, or one of the cull list">culled</span>}
         <span class="stack-actions">
           <button type="button" class="button" title="Callers and callees" onClick={() => go({ view: 'frames', select: frame.id, sort: '', match: '', hidden: [] })}>callers</button>

@@ -7,6 +7,12 @@ use crate::snapshot::v8::heap_file::{Wanted, open};
 
 /// Of one snapshot, or of several of one program.
 pub(super) fn explain(files: &[PathBuf]) -> anyhow::Result<Subject> {
+    let mut files = files.to_vec();
+    let written = |file: &PathBuf| file.metadata().and_then(|metadata| metadata.modified()).ok();
+    if !files.is_sorted_by_key(written) {
+        warn!("the snapshots are compared in the order in which their files were written");
+        files.sort_by_key(written);
+    }
     let heaps =
         files.iter().map(|file| open(file, Wanted::Dominators)).collect::<anyhow::Result<Vec<_>>>()?;
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();

@@ -152,7 +152,7 @@ pub(crate) fn refuse_native(file: &Path) -> anyhow::Result<()> {
 
 /// Whether a file begins as a trace does. Of a pipe it isn't known: what is read of it here would
 /// be lost.
-fn is_trace(path: &Path) -> bool {
+pub(crate) fn is_trace(path: &Path) -> bool {
     let mut magic = [0; 8];
     path.metadata().is_ok_and(|metadata| metadata.is_file())
         && File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()

@@ -6,6 +6,8 @@ use anyhow::{Context as _, bail};
 use heapr_server::Source;
 use heapr_session::{Answer, Request, SessionClient, SessionName, sessions};
 
+use crate::snapshot::verbs::is_trace;
+
 /// The sources, in the order of the words; without any the session that runs. What is wrong from
 /// the start is said at once, and not on a page.
 pub(crate) fn sources(words: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
@@ -20,7 +22,25 @@ pub(crate) fn sources(words: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
             }
         };
     }
-    words.iter().map(|word| source(word)).collect()
+    let mut sources = words.iter().map(|word| source(word)).collect::<anyhow::Result<Vec<_>>>()?;
+    sort_snapshots(&mut sources);
+    Ok(sources)
+}
+
+/// Snapshots of V8 stand in order of time, whatever order they are given in: what is said of growth
+/// would be turned round.
+fn sort_snapshots(sources: &mut [Source]) {
+    let taken = |source: &Source| match source {
+        Source::File(path) if !is_trace(path) => path.metadata().and_then(|metadata| metadata.modified()).ok(),
+        _ => None,
+    };
+    if sources.len() > 1 && sources.iter().all(|source| taken(source).is_some()) {
+        let is_sorted = sources.is_sorted_by_key(taken);
+        sources.sort_by_key(taken);
+        if !is_sorted {
+            tell!("heapr: the snapshots are shown in the order in which their files were written");
+        }
+    }
 }
 
 fn source(word: &Path) -> anyhow::Result<Source> {

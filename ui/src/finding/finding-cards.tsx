@@ -1,0 +1,79 @@
+/** What stands out, in words: the first thing that a person reads. */
+import { useState } from 'preact/hooks';
+import { addedFilter, defaultAddress, emptyFilter } from '../address/address';
+import { go } from '../address/use-address';
+import type { Finding, FindingsAnswer, OpenFile } from '../api/types';
+import { useAnswer } from '../api/use-answer';
+import { formatBytes, formatDuration } from '../format';
+import { copyText, saveBlob } from '../frame/clipboard';
+import { FindingCurve } from './finding-curve';
+import { findingMarkdown, findingPicture } from './finding-share';
+
+const KINDS: Record<Finding['kind'], string> = {
+  growth: 'Growth', peak: 'Peak', churn: 'Churn', idle: 'Idle', resident: 'Resident', overhead: 'Small blocks', duplicates: 'Duplicates', frees: 'Frees', unseen: 'Not seen',
+};
+const SURE: Record<Finding['confidence'], string> = { high: 'certain', medium: 'likely', low: 'possible' };
+
+export function FindingCards({ file }: { file: OpenFile }) {
+  const { data, error, isLoading } = useAnswer<FindingsAnswer>('/api/findings', { file: file.file }, file.generation);
+  if (error) return null;
+  if (!data) return <section class="card findings is-waiting" role="status" aria-busy={isLoading}>Looking for what stands out…</section>;
+  return (
+    <section class="findings" aria-label="Findings">
+      {data.verdict && <p class="verdict">{data.verdict}</p>}
+      {data.findings.map((finding, at) => <FindingCard key={finding.sentence} finding={finding} file={file} isFirst={at === 0} />)}
+    </section>
+  );
+}
+
+function FindingCard({ finding, file, isFirst }: { finding: Finding; file: OpenFile; isFirst: boolean }) {
+  const [said, setSaid] = useState('');
+  const say = (text: string) => {
+    setSaid(text);
+    setTimeout(() => setSaid(''), 3000);
+  };
+  const { sort = '', ...filter } = finding.chosen ?? {};
+  const show = (view: string, more = {}) => go({ ...emptyFilter(), ...addedFilter(defaultAddress(), filter), view, sort, select: '', match: '', root: '', focus: '', ...more });
+  const value = finding.kind === 'churn' ? 'temporary_bytes' : filter.at ? 'outstanding_bytes' : 'total_bytes';
+  return (
+    <article class={`card finding is-${finding.kind}${isFirst ? ' is-first' : ''}`}>
+      <header>
+        <h2><span class={`kind is-${finding.kind}`}>{KINDS[finding.kind]}</span> <span class="quiet">{SURE[finding.confidence]}</span></h2>
+        <span class="quiet" role="status">{said}</span>
+        <span class="actions">
+          {finding.chosen && <button type="button" class="button" onClick={() => show('flame', { value })}>Flame graph</button>}
+          {finding.chosen && <button type="button" class="button" onClick={() => show('stacks')}>Stacks</button>}
+          <button type="button" class="button" title="Sentence, figures, source and command, for a note or an issue" onClick={() => void copyText(findingMarkdown(finding, file)).then(() => say('copied'), (failure) => say(String(failure)))}>Copy as Markdown</button>
+          {finding.curve && <button type="button" class="button" title="Curve, sentence, file and command as a PNG" onClick={() => void findingPicture(finding, file).then((blob) => saveBlob('heapr-finding.png', blob), (failure) => say(String(failure)))}>Save as picture</button>}
+        </span>
+      </header>
+      <p class="sentence"><Sentence finding={finding} /></p>
+      <div class="finding-body">
+        {finding.curve && finding.curve.length > 1 && <FindingCurve curve={finding.curve} label={`${formatBytes(finding.bytes)} over ${formatDuration(file.trace?.duration_ns ?? 0)}`} />}
+        {isFirst && finding.source && (
+          <pre class="source" aria-label={`${finding.own_frame?.file ?? ''}`}>
+            {finding.source.lines.map((text, at) => {
+              const number = (finding.source?.first_line ?? 1) + at;
+              return <div key={number} class={number === finding.own_frame?.line ? 'is-line' : ''}><span class="line-number">{number}</span>{text}</div>;
+            })}
+          </pre>
+        )}
+        <ul class="evidence">{finding.evidence.map((text) => <li key={text}>{text}</li>)}</ul>
+      </div>
+      <code class="finding-command">{finding.command}</code>
+    </article>
+  );
+}
+
+/** The sentence, with the own frame's name bold. */
+function Sentence({ finding }: { finding: Finding }) {
+  const { sentence, own_frame: own } = finding;
+  const symbol = own?.symbol ?? '';
+  // The sentence has the symbol without arguments and templates: its longest beginning that is there.
+  const words = sentence.split(' ');
+  const bare = words.find((word) => word.length > 3 && symbol !== '' && symbol.replace(/<[^<>]*>/g, '').includes(word.replace(/[,.;]$/, '')));
+  if (!bare) return <>{sentence}</>;
+  const name = bare.replace(/[,.;]$/, '');
+  const at = sentence.indexOf(name);
+  return <>{sentence.slice(0, at)}<strong class="own-name">{name}</strong>{sentence.slice(at + name.length)}</>;
+}

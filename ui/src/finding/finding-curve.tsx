@@ -1,0 +1,26 @@
+/** What a function held over time, with its axes. */
+import { formatBytes, formatDuration } from '../format';
+
+const WIDTH = 320;
+const HEIGHT = 90;
+
+/** Points of the line in a box of this size. */
+export function curvePoints(curve: [number, number][], width: number, height: number): string {
+  const most = Math.max(1, ...curve.map(([, bytes]) => bytes));
+  const last = Math.max(1, curve.at(-1)?.[0] ?? 1);
+  return curve.map(([time, bytes]) => `${((time * width) / last).toFixed(1)},${(height - (bytes * (height - 2)) / most).toFixed(1)}`).join(' ');
+}
+
+export function FindingCurve({ curve, label }: { curve: [number, number][]; label: string }) {
+  const points = curvePoints(curve, WIDTH, HEIGHT);
+  const most = Math.max(...curve.map(([, bytes]) => bytes));
+  return (
+    <figure class="finding-curve">
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={label}>
+        <polygon points={`${points.split(' ')[0]?.split(',')[0] ?? 0},${HEIGHT} ${points} ${WIDTH},${HEIGHT}`} />
+        <polyline points={points} />
+      </svg>
+      <figcaption class="quiet"><span>{formatBytes(most)} at most</span><span>{formatDuration(curve.at(-1)?.[0] ?? 0)}</span></figcaption>
+    </figure>
+  );
+}

@@ -1,0 +1,64 @@
+/** Symbols to be read: what stands between brackets is folded, as `heapr` writes them on a terminal. */
+
+const ANONYMOUS = '(anonymous namespace)';
+const OPERATORS = ['()', '[]', '<=>', '<<=', '>>=', '->*', '->', '<<', '>>', '<=', '>=', '<', '>'];
+
+/** Length of `operator<<` and the like at `at`, where brackets are part of the name. */
+function operatorLength(symbol: string, at: number): number {
+  if (!symbol.startsWith('operator', at) || /[\w$]/.test(symbol[at - 1] ?? '')) return 0;
+  const sign = OPERATORS.find((candidate) => symbol.startsWith(candidate, at + 8));
+  return sign === undefined ? 0 : 8 + sign.length;
+}
+
+/** Behind the bracket that closes the one at `at`; the end if none does. */
+function closing(symbol: string, at: number, open: string, close: string): number {
+  let depth = 0;
+  for (let place = at; place < symbol.length; place += 1) {
+    if (symbol[place] === open) depth += 1;
+    else if (symbol[place] === close && !(close === '>' && symbol[place - 1] === '-')) {
+      depth -= 1;
+      if (depth === 0) return place + 1;
+    }
+  }
+  return symbol.length;
+}
+
+/** `std::vector<…>::push_back(…)`. */
+export function folded(symbol: string): string {
+  let kept = '';
+  let at = 0;
+  if (symbol.startsWith('<')) {
+    // Rust's `<Type as Trait>::method`: the types are what tells it from others.
+    at = closing(symbol, 0, '<', '>');
+    kept = `<${folded(symbol.slice(1, at).replace(/>$/, ''))}>`;
+  }
+  while (at < symbol.length) {
+    const operator = operatorLength(symbol, at);
+    const rest = symbol[at] ?? '';
+    if (operator > 0) {
+      kept += symbol.slice(at, at + operator);
+      at += operator;
+    } else if (symbol.startsWith(ANONYMOUS, at)) {
+      kept += ANONYMOUS;
+      at += ANONYMOUS.length;
+    } else if (rest === '<') {
+      kept += '<…>';
+      at = closing(symbol, at, '<', '>');
+    } else if (rest === '(' && symbol[at + 1] !== ')') {
+      kept += '(…)';
+      at = closing(symbol, at, '(', ')');
+    } else if (symbol.startsWith('[abi:', at)) {
+      at = closing(symbol, at, '[', ']');
+    } else {
+      kept += rest;
+      at += 1;
+    }
+  }
+  return kept;
+}
+
+/** Where the last part of a folded symbol begins, which tells it from its neighbours: `::remember(…)`. */
+export function lastPart(symbol: string): number {
+  const at = symbol.lastIndexOf('::');
+  return at > 0 ? at : 0;
+}
