@@ -291,8 +291,8 @@ fn own_frames(tree: &SymbolTree, own: &OwnCode) -> Vec<(Option<FrameId>, Owner)>
         let of_caller = found[tree.parent(stack as NamedStack) as usize];
         found[stack] = match owners[frame.0 as usize] {
             // Who comes first owns more of it.
-            Some(owner) if owner <= of_caller.1 => (Some(frame), owner),
-            None if of_caller.0.is_none() => (Some(frame), Owner::Runtime),
+            Some(owner) if owner <= of_caller.1 => (Some(tree.frames.function(frame)), owner),
+            None if of_caller.0.is_none() => (Some(tree.frames.function(frame)), Owner::Runtime),
             _ => of_caller,
         };
     }

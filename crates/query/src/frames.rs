@@ -99,7 +99,8 @@ impl FrameTable {
     }
 
     /// The frame of all lines of a frame's function.
-    pub(crate) fn function(&self, frame: FrameId) -> FrameId {
+    #[must_use]
+    pub fn function(&self, frame: FrameId) -> FrameId {
         self.functions[frame.0 as usize]
     }
 
