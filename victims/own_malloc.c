@@ -1,7 +1,7 @@
-// A program with an allocator in its executable, which passes on what is large to the C library's: the agent sees only that, and says so.
+// A program with an allocator in its executable, which passes on what is large to the C library's: each call counts once.
 // build: -ldl
-// notice: malloc of its own
-// expect: frame=malloc allocs=100 alloc_bytes=20000000 outstanding=0
+// expect: frame=victim_takes allocs=200 alloc_bytes=20100000 outstanding=0
+// expect-unmatched: 0
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -41,14 +41,17 @@ void *realloc(void *old, size_t bytes) {
     return block;
 }
 
+VICTIM static void victim_takes(void) {
+    free(malloc(1000));
+    free(malloc(200000));
+}
+
 int main(void) {
     next_malloc = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
     next_free = (void (*)(void *))dlsym(RTLD_NEXT, "free");
     MUST(next_malloc && next_free);
-    for (int i = 0; i < 100; i++) {
-        free(malloc(1000));
-        free(malloc(200000));
-    }
+    for (int i = 0; i < 100; i++)
+        victim_takes();
     puts("done");
     return 0;
 }

@@ -43,6 +43,11 @@ mod shared_object {
     #[unsafe(link_section = ".init_array")]
     static CONSTRUCTOR: extern "C" fn() = crate::hooks::start::construct;
 
+    /// Runs when the program ends by `exit`.
+    #[used]
+    #[unsafe(link_section = ".fini_array")]
+    static DESTRUCTOR: extern "C" fn() = crate::process::last_facts::note;
+
     /// No code of the agent panics (the build checks that none of core's panic machinery is
     /// linked); the language wants a handler all the same.
     #[panic_handler]

@@ -136,7 +136,7 @@ impl Attaching<'_> {
                 None => {
                     // An agent whose recorder is gone is in the way of a new one.
                     detach::clear_orphan(pid, self.memory)?;
-                    Plan::make(pid, self.memory, self.request.agent, self.request.hooks_mmap)?
+                    Plan::make(self.request, self.memory)?
                 }
             };
             let Outcome::Again { reason } = self.try_once(plan, while_stopped)? else { return Ok(()) };
@@ -219,8 +219,10 @@ impl Attaching<'_> {
         stopwatch: &mut Stopwatch,
     ) -> Result<Outcome> {
         let (pid, memory) = (self.request.pid, self.memory);
-        let settled = stopped
-            .settle(SETTLE_LIMIT, |thread| thread_place::is_in_prologue(plan, memory, mappings, thread))?;
+        let settled = stopped.settle(SETTLE_LIMIT, |thread| {
+            let prologues: Vec<_> = plan.hooks.iter().map(|hook| &hook.prologue).collect();
+            thread_place::is_in_prologue(&prologues, memory, mappings, thread)
+        })?;
         parts.settle += stopwatch.lap();
         if settled != Settled::Quiet {
             return Ok(Outcome::Again { reason: "a thread was at the entry of the allocator at each try" });

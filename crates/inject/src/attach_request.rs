@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::inside_function::InsideFunction;
+
 /// What to attach, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct AttachRequest<'a> {
@@ -16,6 +18,9 @@ pub struct AttachRequest<'a> {
     pub session: &'a str,
     /// The agent's file for them, if the target can see it.
     pub agent_path: Option<&'a Path>,
+    /// Functions of allocators inside of the program and its libraries, besides those that are
+    /// found by the names that the loader knows.
+    pub inside: &'a [InsideFunction],
     /// mmap, munmap and mremap too.
     pub hooks_mmap: bool,
     /// Filters of its that cannot be read are taken to end nobody.

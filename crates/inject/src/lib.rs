@@ -20,6 +20,8 @@ mod exec_watch;
 mod gate;
 mod hold;
 mod image;
+mod inside;
+mod inside_function;
 mod install;
 mod loaded_agent;
 mod memory;
@@ -53,6 +55,8 @@ pub use exec_argument::{ExecArgument, exec_argument};
 pub use exec_stop::{HeldExec, Preparation};
 pub use exec_watch::{ExecWatch, Started};
 pub use hold::{HeldProcess, HeldThread, HoldReport, hold};
+pub use inside::{InsideReport, LoadedModule, hook_inside, loaded_modules};
+pub use inside_function::InsideFunction;
 pub use memory::{ProcessMemory, TargetMemory, Unreachable};
 pub use program_start::{
     file_bytes_max, has_small_stack, leave_given_limits, start_as_given, with_given_limits,

@@ -6,12 +6,15 @@ use std::mem::offset_of;
 
 use heapr_wire::{
     BUILD_ID, HOOK_ALLOCATOR, HOOK_EXEC, HOOK_FOREIGN, HOOK_LOADER, HOOK_MAPPING, HOOK_OPERATOR,
-    INJECTION_MAGIC, INJECTION_SYMBOL, InjectedHook, Injection, MORE_ALLOCATORS,
+    INJECTION_MAGIC, INJECTION_SYMBOL, INNER_FUNCTIONS, InjectedHook, Injection, InnerFunction,
+    MORE_ALLOCATORS,
 };
 
 use crate::allocator_code::AllocatorCode;
+use crate::attach_request::AttachRequest;
 use crate::error::{Error, Result};
 use crate::image::Image;
+use crate::inside_function::{InsideFunction, InsideHeaps};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::{Module, Modules, Symbol};
 use crate::remote::Gadgets;
@@ -74,12 +77,16 @@ struct Places<'a> {
 /// What an operator's name ends with that answers null in place of throwing.
 const NOTHROW: &str = "RKSt9nothrow_t";
 
+/// As many as the record of an attach has room for, with some to spare.
+const HOOKS_MAX: usize = 220;
+
 /// Allocators that are shared objects of their own, whose callers are elsewhere.
 const LIBRARIES: [&str; 3] = ["libjemalloc", "libtcmalloc", "libmimalloc"];
 
 impl Plan {
-    pub(crate) fn make(pid: u32, memory: &ProcessMemory, agent: &[u8], hooks_mmap: bool) -> Result<Self> {
-        let mut image = Image::load(agent)?;
+    pub(crate) fn make(request: &AttachRequest<'_>, memory: &ProcessMemory) -> Result<Self> {
+        let &AttachRequest { pid, hooks_mmap, .. } = request;
+        let mut image = Image::load(request.agent)?;
         // Relocated to 0: pointers in the agent's table are offsets.
         image.relocate(0, 0, |_| Some(0))?;
         let injection =
@@ -141,6 +148,7 @@ impl Plan {
             return Err(Error::Unsupported { pid, reason: "its malloc cannot be hooked" });
         }
         plan.choose_more(&places)?;
+        plan.choose_inside(memory, request.inside)?;
         plan.modules = modules;
         Ok(plan)
     }
@@ -231,6 +239,57 @@ impl Plan {
                 entry.name = format!("{} in {}", entry.name, module.name);
                 self.choose(places, entry, module, symbol)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Allocators inside of the program and its libraries: their entries in the agent's table.
+    fn choose_inside(&mut self, memory: &ProcessMemory, functions: &[InsideFunction]) -> Result<()> {
+        let word = |image: &Image, at: usize| image.word(self.injection + at as u64);
+        let entry_avma = word(&self.image, offset_of!(Injection, kept_entry))?;
+        let first = word(&self.image, offset_of!(Injection, inner))?;
+        let first_kept = word(&self.image, offset_of!(Injection, inner_kept))?;
+        let kept_bytes = word(&self.image, offset_of!(Injection, inner_kept_bytes))?;
+        let names = word(&self.image, offset_of!(Injection, inner_heap_names))?;
+        let mut heaps = InsideHeaps::default();
+        let mut number = 0;
+        for function in functions {
+            if number >= INNER_FUNCTIONS as u64 || self.hooks.len() >= HOOKS_MAX {
+                self.not_hooked.push((function.name.clone(), "there are too many".to_owned()));
+                continue;
+            }
+            let prologue = match function.prologue(memory) {
+                Ok(prologue) => prologue,
+                Err(reason) => {
+                    self.not_hooked.push((function.name.clone(), reason.to_owned()));
+                    continue;
+                }
+            };
+            if self.hooks.iter().any(|hook| hook.prologue.entry_avma == prologue.entry_avma) {
+                continue;
+            }
+            let at = first + number * size_of::<InnerFunction>() as u64;
+            let place = |field: usize| at + field as u64;
+            let heap = heaps.number_of(function);
+            self.plain.push((place(offset_of!(InnerFunction, signature)), function.signature.word()));
+            self.plain.push((place(offset_of!(InnerFunction, heap)), heap));
+            let (real, own) = (place(offset_of!(InnerFunction, real)), place(offset_of!(InnerFunction, own)));
+            // Where another is called in its place, that is put into `real`, and the function
+            // itself beside it.
+            let real = match function.instead_avma {
+                Some(instead_avma) => {
+                    self.plain.push((real, instead_avma));
+                    own
+                }
+                None => real,
+            };
+            let way = Way::Kept { entry_avma, function_avma: first_kept + number * kept_bytes };
+            self.hooks.push(Hook { name: function.name.clone(), way, real: vec![real], prologue });
+            self.code.has_other = true;
+            number += 1;
+        }
+        for (place, name) in heaps.words() {
+            self.plain.push((names + place, name));
         }
         Ok(())
     }
@@ -334,7 +393,7 @@ fn file_name(path: &str) -> &str {
 }
 
 /// The modules without an agent that was preloaded: its functions are not the allocator's.
-fn modules_of<'a>(list: &'a [Module], memory: &ProcessMemory) -> Vec<&'a Module> {
+pub(crate) fn modules_of<'a>(list: &'a [Module], memory: &ProcessMemory) -> Vec<&'a Module> {
     list.iter().filter(|module| module.symbol(memory, INJECTION_SYMBOL).is_none()).collect()
 }
 

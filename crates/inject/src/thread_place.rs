@@ -10,9 +10,9 @@ use std::os::unix::fs::FileTypeExt as _;
 use crate::allocator_code::{AllocatorCode, is_in};
 use crate::gate::Gate;
 use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
-use crate::plan::Plan;
 use crate::remote::Borrowed;
 use crate::stop::StoppedThread;
+use crate::x86_64::Prologue;
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
 
@@ -100,15 +100,15 @@ pub(crate) fn is_in_allocator(
 /// Whether a thread is, or will come back, in bytes that a jump overwrites: a signal may have
 /// interrupted it there.
 pub(crate) fn is_in_prologue(
-    plan: &Plan,
+    prologues: &[&Prologue],
     memory: &ProcessMemory,
     mappings: &[Mapping],
     thread: &StoppedThread,
 ) -> bool {
-    let low = plan.hooks.iter().map(|hook| hook.prologue.entry_avma).min().unwrap_or(u64::MAX);
-    let high = plan.hooks.iter().map(|hook| hook.prologue.rest_avma).max().unwrap_or(0);
+    let low = prologues.iter().map(|prologue| prologue.entry_avma).min().unwrap_or(u64::MAX);
+    let high = prologues.iter().map(|prologue| prologue.rest_avma).max().unwrap_or(0);
     let is_inside = |address: u64| {
-        (low..high).contains(&address) && plan.hooks.iter().any(|hook| hook.prologue.is_inside(address))
+        (low..high).contains(&address) && prologues.iter().any(|prologue| prologue.is_inside(address))
     };
     is_inside(thread.registers.rip)
         || may_have_word(stack_words(memory, mappings, thread.registers.rsp, STACK_BYTES_MAX), is_inside)

@@ -84,6 +84,9 @@ pub fn claim_process(pool: &Pool, claim: ProcessClaim<'_>) -> Option<SlotClaim> 
         slot.disable_reason.store(0, Relaxed);
         slot.untraced_exec.store(0, Relaxed);
         slot.has_own_malloc.store(u32::from(claim.has_own_malloc), Relaxed);
+        slot.looks_wanted.store(0, Relaxed);
+        slot.looks_done.store(0, Relaxed);
+        slot.exits_noted.store(0, Relaxed);
         slot.start_ticks.store(claim.start_ticks, Relaxed);
         store_name(slot, claim.executable);
         for counter in [&slot.events_lost, &slot.stacks_lost, &slot.verify_count, &slot.verify_mismatch_count]
@@ -302,6 +305,24 @@ pub fn wake_recorder(pool: &Pool) {
     let word = &pool.control().recorder_sleeping;
     if word.load(Relaxed) == 1 && word.swap(0, AcqRel) == 1 {
         sys::futex_wake(word, 1);
+    }
+}
+
+/// Asks for a look at what a process has loaded, and waits until it was done, the session ends, or
+/// `limit_ns` is over.
+pub fn ask_for_look(pool: &Pool, slot: &ProcessSlot, limit_ns: u64) {
+    let control = pool.control();
+    let wanted = slot.looks_wanted.fetch_add(1, AcqRel).wrapping_add(1);
+    control.looks_wanted.fetch_add(1, AcqRel);
+    sys::futex_wake(&control.looks_wanted, 1);
+    let mut watch = Stopwatch::start();
+    while control.state.load(Relaxed) == SESSION_RECORDING && watch.ns() < limit_ns {
+        let done = slot.looks_done.load(Acquire);
+        if done.wrapping_sub(wanted) as i32 >= 0 {
+            return;
+        }
+        sys::futex_wait(&slot.looks_done, done, WAIT_SLICE_NS);
+        watch.slice_count = watch.slice_count.wrapping_add(1);
     }
 }
 

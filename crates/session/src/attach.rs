@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
+use heapr_allocators::Table;
 use heapr_glibc_heap::{Error as RundownError, Rundown};
 use heapr_inject::StoppedProcess;
 use heapr_inject::{AttachReport, AttachRequest, DetachReport, HeldExec};
@@ -10,6 +11,7 @@ use heapr_proc::inner_pid;
 use heapr_wire::FLAG_HOOK_MMAP;
 
 use crate::agent_file::AGENT;
+use crate::recorder::inside::{Finder, Inside, Looked, functions_of};
 use crate::recorder::pool_growth;
 use crate::recorder::target_view::sees_file;
 use crate::{Error, Session};
@@ -27,6 +29,8 @@ pub(crate) struct Preload {
     pub(crate) hooks_mmap: bool,
     /// Seccomp filters that cannot be read are taken to end nobody.
     pub(crate) despite_seccomp: bool,
+    /// Texts with further allocators that may be inside.
+    pub(crate) allocators: Vec<String>,
 }
 
 /// An attach whose blocks are not in the trace yet.
@@ -34,6 +38,7 @@ pub(crate) struct Preload {
 pub(crate) struct AttachOutcome {
     report: AttachReport,
     found: Option<Result<Rundown, String>>,
+    inside: Inside,
 }
 
 /// Attaches, from any thread. `held`: stopped before its own code has run.
@@ -56,12 +61,14 @@ pub(crate) fn attach_target(
     let mut room = heap_plan.as_ref().map(|plan| plan.room(&heap)).unwrap_or_default();
     let mut room = Some(&mut room);
     let mut found = None;
+    let inside = look_inside(preload, pid);
     let request = AttachRequest {
         pid,
         agent: AGENT,
         pool: preload.pool,
         session: if is_same_namespace { &preload.session } else { "" },
         agent_path,
+        inside: &functions_of(&inside),
         hooks_mmap: preload.hooks_mmap,
         despite_seccomp: preload.despite_seccomp,
         fail_at,
@@ -81,7 +88,14 @@ pub(crate) fn attach_target(
     })?;
     // The target runs again.
     let found = found.map(|found| found.map(heapr_glibc_heap::Reading::finish));
-    Ok(AttachOutcome { report, found })
+    Ok(AttachOutcome { report, found, inside })
+}
+
+/// The allocators inside of a process that is about to be attached to.
+fn look_inside(preload: &Preload, pid: u32) -> Inside {
+    let Ok(modules) = heapr_inject::loaded_modules(pid) else { return Inside::default() };
+    // (The texts were looked at when the session began.)
+    Finder::new(Table::with(&preload.allocators).unwrap_or_default()).look(pid, &modules)
 }
 
 /// Finds the heap of a process that runs: where it is just being changed it does not look like one.
@@ -130,12 +144,13 @@ impl Session {
             pool: self.recorder.growth.descriptor.number(),
             hooks_mmap: flags & FLAG_HOOK_MMAP != 0,
             despite_seccomp: self.properties().despite_seccomp,
+            allocators: self.properties().allocators.clone(),
         }
     }
 
     /// Enters what an attach has found.
     pub(crate) fn take_attached(&mut self, pid: u32, outcome: AttachOutcome) -> AttachReport {
-        let AttachOutcome { mut report, found } = outcome;
+        let AttachOutcome { mut report, found, inside } = outcome;
         self.recorder.process_attached(report.process_slot, report.process_generation, pid);
         match found {
             Some(Ok(found)) => {
@@ -149,6 +164,14 @@ impl Session {
             }
             None => {}
         }
+        let hooked_count = report.hooks.iter().filter(|name| name.contains(" in ")).count();
+        self.recorder.looked.push(Looked {
+            key: (report.process_slot, report.process_generation),
+            inside,
+            not_hooked: Vec::new(),
+            hooked_count,
+            failure: None,
+        });
         report
     }
 

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use heapr_allocators::Table;
 use heapr_wire::{BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, BUFFER_COUNT_LIMIT};
 use serde::{Deserialize, Serialize};
 
@@ -174,6 +175,10 @@ pub struct SessionProperties {
     /// filters are known to answer with errors, and not to end the process.
     #[serde(default)]
     pub despite_seccomp: bool,
+    /// Texts with further allocators to be looked for inside of programs, in the words of
+    /// `heapr_allocators`.
+    #[serde(default)]
+    pub allocators: Vec<String>,
 }
 
 impl SessionProperties {
@@ -198,6 +203,7 @@ impl SessionProperties {
             mode: LoggingMode::Trace,
             max_file_bytes: None,
             despite_seccomp: false,
+            allocators: Vec::new(),
         }
     }
 
@@ -225,6 +231,9 @@ impl SessionProperties {
                 "{} buffers from the start: 1 to the largest number, {}, are possible",
                 self.min_buffers, self.max_buffers
             ));
+        }
+        if let Err(error) = Table::with(&self.allocators) {
+            return invalid(format!("a file of allocators: {error}"));
         }
         if self.flush_timer.is_zero() {
             return invalid("a flush timer of 0".to_owned());

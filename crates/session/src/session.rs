@@ -4,16 +4,19 @@ use std::ffi::OsString;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use heapr_allocators::Table;
 use heapr_ring::{Pool, reader};
 use heapr_trace::Summary;
 use heapr_wire::{
-    FLAG_CLOCK_TSC, FLAG_DROP_ON_FULL, FLAG_HOOK_MMAP, FLAG_NO_FOLLOW, FLAG_STACK_ALLOC, FLAG_STACK_CREATE,
-    FLAG_STACK_DESTROY, FLAG_STACK_FREE, FLAG_STACK_REALLOC, FLAG_STACK_SPECIAL, SESSION_RECORDING,
+    FLAG_CLOCK_TSC, FLAG_DROP_ON_FULL, FLAG_HOOK_MMAP, FLAG_LOOK_INSIDE, FLAG_NO_FOLLOW, FLAG_STACK_ALLOC,
+    FLAG_STACK_CREATE, FLAG_STACK_DESTROY, FLAG_STACK_FREE, FLAG_STACK_REALLOC, FLAG_STACK_SPECIAL,
+    SESSION_RECORDING,
 };
 
 use crate::agent_file::{agent_file, preload_with};
 use crate::recorder::Recorder;
 use crate::recorder::clock::{Clock, ClockSource};
+use crate::recorder::inside::Watch;
 use crate::recorder::module_files::HeldModule;
 use crate::recorder::pool_growth::{self, PoolGrowth};
 use crate::recorder::sink::Sink;
@@ -47,6 +50,8 @@ pub struct Session {
     marker_count: u64,
     /// The file has reached its largest size, or the recording was ended: the recorder is closed.
     is_full: bool,
+    /// Who looks into programs for allocators; `None`: nobody.
+    inside: Option<Watch>,
 }
 
 /// What a session recorded.
@@ -88,7 +93,9 @@ impl Session {
         describe(&mut sink, &properties, source, start_unix_ns);
         // Whoever is killed from here on leaves a file that opens.
         sink.flush();
-        open_pool(&pool, &clock, source, &properties);
+        let table = Table::with(&properties.allocators).unwrap_or_default();
+        let inside = Pool::open(&descriptor).ok().and_then(|pool| Watch::start(pool, table));
+        open_pool(&pool, &clock, source, &properties, inside.is_some());
         Ok(Self {
             recorder: Recorder::new(pool, PoolGrowth::new(descriptor), clock, sink),
             agent,
@@ -103,6 +110,7 @@ impl Session {
             start_unix_ns,
             marker_count: 0,
             is_full: false,
+            inside,
         })
     }
 
@@ -133,6 +141,7 @@ impl Session {
             std::thread::sleep(ROUND_IDLE);
             return;
         }
+        self.take_looked();
         let turn = self.spare_time.turn(&mut self.recorder);
         self.recorder.advance_snapshots();
         self.end_if_full();
@@ -198,7 +207,15 @@ impl Session {
     /// One round without sleep.
     pub fn step_now(&mut self) {
         if !self.is_full {
+            self.take_looked();
             self.recorder.round();
+        }
+    }
+
+    /// Hands over what was found inside of programs.
+    fn take_looked(&mut self) {
+        if let Some(inside) = &self.inside {
+            self.recorder.looked.extend(inside.take());
         }
     }
 
@@ -313,6 +330,8 @@ impl Session {
     /// Takes what is left, ends the file.
     #[must_use]
     pub fn stop(mut self) -> SessionSummary {
+        self.take_looked();
+        self.inside = None;
         if !self.is_full {
             self.recorder.close();
         }
@@ -391,12 +410,19 @@ fn describe(sink: &mut Sink, properties: &SessionProperties, source: ClockSource
 }
 
 /// Fills in the control page; with its state the agents may come.
-fn open_pool(pool: &Pool, clock: &Clock, source: ClockSource, properties: &SessionProperties) {
+fn open_pool(
+    pool: &Pool,
+    clock: &Clock,
+    source: ClockSource,
+    properties: &SessionProperties,
+    looks_inside: bool,
+) {
     let flags = [
         (source == ClockSource::Tsc, FLAG_CLOCK_TSC),
         (properties.on_full == OnFull::Drop, FLAG_DROP_ON_FULL),
         (properties.mmap, FLAG_HOOK_MMAP),
         (!properties.follow, FLAG_NO_FOLLOW),
+        (looks_inside, FLAG_LOOK_INSIDE),
     ];
     let flags = flags.into_iter().filter(|&(is_on, _)| is_on).fold(0, |all, (_, flag)| all | flag);
     let is_special = properties.max_frames | properties.verify_every != 0;

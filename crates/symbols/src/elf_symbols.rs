@@ -80,7 +80,7 @@ impl ElfSymbols {
 }
 
 /// The ELF file, xz-compressed, that MiniDebugInfo keeps the symbols in that others do not need.
-fn mini_file(cache: &ReadCache<File>) -> Option<Vec<u8>> {
+pub(crate) fn mini_file(cache: &ReadCache<File>) -> Option<Vec<u8>> {
     let header = Header::parse(cache).ok()?;
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, cache).ok()?;

@@ -13,6 +13,7 @@ mod debug_file;
 mod demangle;
 mod elf_facts;
 mod elf_symbols;
+mod function_names;
 mod mapped_file;
 mod module_key;
 mod options;
@@ -24,6 +25,7 @@ mod whole_names;
 
 pub use bundle::{decode_bundle, encode_bundle};
 pub use debug_file::Unresolved;
+pub use function_names::{NamedFunction, Told, visit_functions};
 pub use module_key::ModuleKey;
 pub use options::SymbolOptions;
 pub use perf_map::PerfMap;

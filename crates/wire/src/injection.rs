@@ -4,7 +4,9 @@
 //! what the loader would have told it. The agent describes itself in a static
 //! ([`INJECTION_SYMBOL`]), the injector its wishes in [`AttachParameters`].
 
-use core::sync::atomic::{AtomicU8, AtomicUsize};
+use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
+
+use crate::InnerFunction;
 
 /// Name under which the agent exports its [`Injection`].
 pub const INJECTION_SYMBOL: &str = "heapr_injection";
@@ -49,6 +51,16 @@ pub struct Injection {
     /// Asks the C library for a thread key: `extern "C" fn(create: usize, delete: usize, key: *mut
     /// u32) -> i32`.
     pub claim_key: *const (),
+    /// First of [`crate::INNER_FUNCTIONS`] functions of allocators inside of the program.
+    pub inner: *const InnerFunction,
+    /// What [`Injection::kept_entry`] is to do for the first of them; the others follow.
+    pub inner_kept: *const (),
+    /// Bytes from one to the next.
+    pub inner_kept_bytes: usize,
+    /// First of [`crate::INNER_HEAPS`] names of heaps, 32 bytes each with zeros behind.
+    pub inner_heap_names: *const [AtomicU64; 4],
+    /// Called in place of the loader's `_dl_debug_state`, which does nothing: `extern "C" fn()`.
+    pub after_load: *const (),
 }
 
 /// Allocators that are hooked besides the first one of a process.

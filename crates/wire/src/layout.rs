@@ -7,7 +7,7 @@ pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"heaprpl\x01");
 
 /// A number that differs between builds whose layout or records differ. Change it with every change
 /// of this crate.
-pub const BUILD_ID: u64 = 0x2026_1126_0000_0035;
+pub const BUILD_ID: u64 = 0x2026_1126_0000_0036;
 
 /// Process images that can be traced at the same time.
 pub const PROCESS_SLOT_COUNT: usize = 2048;
@@ -53,6 +53,9 @@ pub const FLAG_HOOK_MMAP: u32 = 1 << 2;
 /// [`Control::flags`]: children are not followed: the agent of a forked or exec'd child disables
 /// itself.
 pub const FLAG_NO_FOLLOW: u32 = 1 << 3;
+/// [`Control::flags`]: somebody looks for allocators inside of programs and libraries, when an
+/// agent asks for it ([`ProcessSlot::looks_wanted`]).
+pub const FLAG_LOOK_INSIDE: u32 = 1 << 4;
 /// [`Control::flags`]: allocations carry stacks.
 pub const FLAG_STACK_ALLOC: u32 = 1 << 8;
 /// [`Control::flags`]: reallocations carry stacks.
@@ -145,6 +148,8 @@ pub struct Control {
     /// How many may be opened, as far as the recorder knows: less than exist where there is no room
     /// for more.
     pub buffers_limit: AtomicU32,
+    /// Futex word: incremented by agents with each [`ProcessSlot::looks_wanted`].
+    pub looks_wanted: AtomicU32,
 }
 
 /// [`ProcessSlot::state`]: nobody's.
@@ -166,8 +171,7 @@ pub const ORIGIN_ATTACH: u32 = 3;
 /// No slot (process or thread).
 pub const NO_SLOT: u32 = u32::MAX;
 
-/// Longest file name of a program that a process slot holds, in bytes: what is left of the slot's
-/// two cache lines.
+/// Longest file name of a program that a process slot holds, in bytes.
 pub const EXECUTABLE_NAME_BYTES_MAX: usize = 48;
 
 /// One traced process image. Written by the agent of that process; freed (state 0) by the recorder.
@@ -214,6 +218,16 @@ pub struct ProcessSlot {
     /// where it is unknown or longer. For a process that has ended before anybody could ask
     /// /proc, and has written no record that tells its path.
     pub executable_name: [AtomicU64; EXECUTABLE_NAME_BYTES_MAX / 8],
+    /// Incremented by the agent when modules were loaded in which an allocator may be. It waits
+    /// until `looks_done` is the same.
+    pub looks_wanted: AtomicU32,
+    /// Futex word. Written by who has looked.
+    pub looks_done: AtomicU32,
+    /// What the process had resident when it was about to end, as the kernel told it: anonymous
+    /// memory, files, shared memory, and the most of all; in bytes. 0: it did not come to that.
+    pub resident_at_exit: [AtomicU64; 4],
+    /// Incremented when [`Self::resident_at_exit`] is written.
+    pub exits_noted: AtomicU32,
 }
 
 /// [`ThreadSlot::state`]: nobody's.
@@ -411,7 +425,7 @@ impl DisableReason {
 
 const _: () = assert!(size_of::<Control>() <= PROCESS_SLOTS_OFFSET);
 const _: () = assert!(size_of::<Control>() == 192);
-const _: () = assert!(size_of::<ProcessSlot>() == 128);
+const _: () = assert!(size_of::<ProcessSlot>() == 256);
 const _: () = assert!(size_of::<ThreadSlot>() == 128);
 const _: () = assert!(size_of::<BufferHeader>() == 64);
 const _: () = assert!(size_of::<StackNode>() == 16);

@@ -27,11 +27,13 @@
 
 mod called;
 mod injection;
+mod inner_function;
 mod layout;
 mod record;
 pub mod seccomp;
 
 pub use called::*;
 pub use injection::*;
+pub use inner_function::*;
 pub use layout::*;
 pub use record::*;

@@ -22,8 +22,10 @@ use crate::hooks;
 use crate::hooks::entries;
 use crate::hooks::exec;
 use crate::hooks::foreign;
+use crate::hooks::inner_functions;
 use crate::hooks::kept::{self, Kept};
 use crate::hooks::locking;
+use crate::hooks::look_inside;
 use crate::hooks::mapping_hooks;
 use crate::hooks::real::{MMAP, MREMAP, REAL, Real, SYSCALL};
 use crate::hooks::registered_code;
@@ -97,6 +99,11 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     more: (&raw const kept::MORE).cast(),
     more_count: kept::MORE.0.len(),
     claim_key: thread::claim_key as *const (),
+    inner: (&raw const inner_functions::FUNCTIONS).cast(),
+    inner_kept: (&raw const inner_functions::KEPT).cast(),
+    inner_kept_bytes: size_of::<Kept>(),
+    inner_heap_names: (&raw const inner_functions::HEAP_NAMES).cast(),
+    after_load: (&raw const look_inside::AFTER_LOAD).cast(),
 });
 
 /// Starts the agent. Called by the injector on a stack of its own, before any function is hooked.
@@ -150,6 +157,7 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
     if foreign::is_any_known() {
         hooks::watch_inner_calls();
     }
+    look_inside::note_found();
     AGENT.state.store(ACTIVE, Release);
     let Some(claim) = AGENT.process() else { return Err(DisableReason::NoProcessSlot) };
     parameters.process_slot = claim.index;

@@ -70,6 +70,14 @@ fn is_of_allocator(pc: usize) -> bool {
     })
 }
 
+/// 1: allocators lie in the program itself, among its own code.
+static IS_ANYWHERE: AtomicU32 = AtomicU32::new(0);
+
+/// From now on a call of whatever code is an inner one while the thread is in an allocator.
+pub(crate) fn expect_from_anywhere() {
+    IS_ANYWHERE.store(1, Relaxed);
+}
+
 /// Begins a call of an allocator's function: what [`end`] is to be told. `None`: it is an inner
 /// call, and nothing to be recorded.
 #[inline(always)]
@@ -101,7 +109,8 @@ fn is_inner(outer_sp: usize, entry_sp: *const usize) -> bool {
     // SAFETY: at entry the stack pointer points to the return address.
     let pc = unsafe { *entry_sp };
     // An injector that has changed the functions themselves does not tell where they are.
-    let may_be = || is_of_allocator(pc) || AGENT.is_injected.load(Relaxed) != 0;
+    let may_be =
+        || is_of_allocator(pc) || AGENT.is_injected.load(Relaxed) != 0 || IS_ANYWHERE.load(Relaxed) != 0;
     (entry_sp as usize) < outer_sp && may_be()
 }
 

@@ -15,6 +15,7 @@ use heapr_wire::{HOOK_ALLOCATOR, InjectedHook, MORE_ALLOCATORS, called};
 
 use crate::hooks::Caller;
 use crate::hooks::forwarded::{self, kinds};
+use crate::hooks::inner_calls;
 use crate::hooks::real::REAL;
 use crate::hooks::shared::Shared;
 use crate::record::thread::{self, Outermost, Scope};
@@ -130,6 +131,14 @@ pub(crate) unsafe extern "C" fn make_call(call: *mut KeptCall) -> usize {
         Outcome::PassOn => return own,
     }
     0
+}
+
+/// As [`new`], of a function whose second argument is an alignment or none.
+pub(crate) fn new_named(kept: &Kept, all: &Arguments, is_aligned: bool, caller: Caller) -> Outcome {
+    let Some(begun) = inner_calls::begin(caller.entry_sp()) else { return Outcome::PassOn };
+    let outcome = if is_aligned { new::<true>(kept, all, caller) } else { new::<false>(kept, all, caller) };
+    inner_calls::end(begun);
+    outcome
 }
 
 /// operator new and its kin; see [`crate::hooks::foreign::call_what_does_not_throw`].

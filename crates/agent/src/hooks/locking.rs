@@ -10,6 +10,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use heapr_ring::{mappings, sys};
 
 use crate::hooks::real::REAL;
+use crate::process::own_files::{for_each_line, hexadecimal};
 use crate::state::AGENT;
 
 const CURRENT: c_int = 1;
@@ -114,38 +115,6 @@ fn is_agents(address: usize) -> bool {
     })
 }
 
-/// A number at the start of a text, and how many digits it has.
-fn hexadecimal(text: &[u8]) -> (usize, usize) {
-    let mut number = 0_usize;
-    let mut count = 0_usize;
-    for &byte in text {
-        let Some(digit) = (byte as char).to_digit(16) else { break };
-        number = number.wrapping_shl(4) | digit as usize;
-        count = count.wrapping_add(1);
-    }
-    (number, count)
-}
-
-/// Calls `visit` with the beginning of each line of a file.
-fn for_each_line(path: &[u8], visit: &mut dyn FnMut(&[u8])) {
-    let Ok(file) = sys::open(path, false) else { return };
-    let (mut line, mut line_bytes) = ([0_u8; 64], 0_usize);
-    let mut chunk = [0_u8; 1024];
-    while let Ok(count @ 1..) = sys::read(&file, &mut chunk) {
-        for &byte in chunk.get(..count).unwrap_or_default() {
-            if byte == b'\n' {
-                visit(line.get(..line_bytes).unwrap_or(&line));
-                line_bytes = 0;
-                continue;
-            }
-            if let Some(place) = line.get_mut(line_bytes) {
-                *place = byte;
-            }
-            line_bytes = line_bytes.wrapping_add(1);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +125,5 @@ mod tests {
         let mut has_own = false;
         for_each_mapping(&mut |start, end| has_own |= (start..end).contains(&own));
         assert!(has_own);
-        assert_eq!(hexadecimal(b"7f00a-7f00b r--p"), (0x7f00a, 5));
-        assert_eq!(hexadecimal(b"-"), (0, 0));
     }
 }

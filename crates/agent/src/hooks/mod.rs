@@ -19,8 +19,10 @@ pub(crate) mod forwarded;
 pub(crate) mod heaps;
 pub(crate) mod injected;
 pub(crate) mod inner_calls;
+pub(crate) mod inner_functions;
 pub(crate) mod kept;
 pub(crate) mod locking;
+pub(crate) mod look_inside;
 pub(crate) mod mapping_hooks;
 pub(crate) mod other_allocators;
 pub(crate) mod registered_code;
@@ -92,6 +94,15 @@ impl Caller {
     #[inline(always)]
     pub(crate) fn new(entry_sp: *const usize, bp: usize, called: u8) -> Self {
         Self { entry_sp, bp, called }
+    }
+
+    /// The same call, of another function.
+    pub(crate) fn of_function(self, called: u8) -> Self {
+        Self { called, ..self }
+    }
+
+    pub(crate) fn entry_sp(self) -> *const usize {
+        self.entry_sp
     }
 
     #[inline(always)]

@@ -13,6 +13,7 @@ use crate::frames::control_block;
 use crate::hooks;
 use crate::hooks::foreign;
 use crate::hooks::inner_calls;
+use crate::hooks::look_inside;
 use crate::hooks::mapping_hooks;
 use crate::hooks::real::REAL;
 use crate::hooks::step_aside;
@@ -102,6 +103,7 @@ pub(crate) extern "C" fn construct() {
     // Registers process and main thread now, so that a program that allocates nothing is seen too.
     events::announce();
     foreign::start();
+    look_inside::ask();
 }
 
 /// After a fork the child's first event registers it anyway; doing so at once, in the C library's

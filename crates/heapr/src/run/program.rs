@@ -144,9 +144,7 @@ fn elf_traceability(head: &[u8]) -> Traceability {
     let word =
         |at: usize| head.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
     if head.get(4) != Some(&2) || head.get(5) != Some(&1) || half(18) != Some(EM_X86_64) {
-        return no(
-            "it is for another processor than x86-64: use heapr on that machine, or valgrind --tool=dhat",
-        );
+        return no("it is for another processor than x86-64: use heapr on that machine");
     }
     let (Some(offset), Some(size), Some(count)) = (word(32), half(54), half(56)) else {
         return Traceability::Yes;
@@ -159,8 +157,6 @@ fn elf_traceability(head: &[u8]) -> Traceability {
     if has_interpreter {
         Traceability::Yes
     } else {
-        no(
-            "it is statically linked, so nothing can be loaded into it: link it dynamically, or use valgrind --tool=dhat",
-        )
+        no("it is statically linked, so nothing can be loaded into it: link it dynamically")
     }
 }

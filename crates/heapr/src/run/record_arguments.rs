@@ -1,5 +1,6 @@
 //! Options of a recording, the same for every command that records.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -38,6 +39,9 @@ pub(crate) struct RecordArguments {
     /// MAP_NORESERVE) is not live
     #[arg(long)]
     mmap: bool,
+    /// Look inside of programs for the allocators in this file, too (docs/allocators.md)
+    #[arg(long, value_name = "FILE")]
+    allocator: Vec<PathBuf>,
     /// Do not record children
     #[arg(long)]
     no_follow: bool,
@@ -106,6 +110,10 @@ impl RecordArguments {
             }
         };
         properties.max_file_bytes = self.max_file;
+        for file in &self.allocator {
+            let text = std::fs::read_to_string(file);
+            properties.allocators.push(text.with_context(|| format!("cannot read {}", file.display()))?);
+        }
         if let Some(every) = std::env::var_os(VERIFY_VARIABLE) {
             let every = every.to_string_lossy().into_owned();
             properties.verify_every =

@@ -39,6 +39,22 @@ impl Prologue {
     /// Plans for the function of which `code` is the whole body, as far as it is known (at least 32
     /// bytes), and `behind` what follows.
     pub(crate) fn plan(function_avma: u64, code: &[u8], behind: &[u8]) -> Result<Self, &'static str> {
+        Self::plan_with(function_avma, code, behind, false)
+    }
+
+    /// As [`Self::plan`], of a function that may begin with calls: what they call comes back to the
+    /// island, which no unwind tables know. So nothing is unwound meanwhile: an allocator's inner
+    /// calls are not recorded.
+    pub(crate) fn plan_calling(function_avma: u64, code: &[u8], behind: &[u8]) -> Result<Self, &'static str> {
+        Self::plan_with(function_avma, code, behind, true)
+    }
+
+    fn plan_with(
+        function_avma: u64,
+        code: &[u8],
+        behind: &[u8],
+        may_call: bool,
+    ) -> Result<Self, &'static str> {
         let entry_avma = entry_of(function_avma, code);
         let end_avma = function_avma + code.len() as u64;
         let body = code.get((entry_avma - function_avma) as usize..).unwrap_or_default();
@@ -63,6 +79,7 @@ impl Prologue {
                 FlowControl::Exception | FlowControl::Interrupt | FlowControl::XbeginXabortXend => {
                     return Err("it begins with an instruction that cannot be moved");
                 }
+                FlowControl::Call if may_call => {}
                 // A call in the moved part would return to where the jump now stands.
                 _ => return Err("it begins with a call"),
             }

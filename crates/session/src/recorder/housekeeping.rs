@@ -122,7 +122,10 @@ impl Recorder {
             return;
         }
         let mut texts = Vec::new();
-        if !process.is_own_malloc_noted && slot.has_own_malloc.load(Relaxed) != 0 {
+        // (It may be hooked yet.)
+        let is_looked_at = slot.looks_wanted.load(Relaxed) == slot.looks_done.load(Relaxed);
+        let has_own_malloc = slot.has_own_malloc.load(Relaxed) != 0;
+        if !process.is_own_malloc_noted && has_own_malloc && (is_looked_at || process.has_ended) {
             process.is_own_malloc_noted = true;
             texts.push(OWN_MALLOC.to_owned());
         }
@@ -139,6 +142,8 @@ impl Recorder {
             process.is_exec_noted = true;
             texts.push(format!("a program that it started runs untraced: {}", disable_text(reason)));
         }
+        texts.extend(self.take_inside(place));
+        let process = &self.processes[place];
         for text in texts {
             let notice = Notice { process: process.index, time_ns: now_ns, text };
             let outcome = self.sink.writer.notice(&notice);

@@ -30,6 +30,8 @@ mod attach_hold;
 mod earlier_blocks;
 mod graph_snapshots;
 mod housekeeping;
+pub(crate) mod inside;
+mod inside_notes;
 mod memory_room;
 mod scan;
 mod snapshots;
@@ -47,6 +49,7 @@ use self::attach_hold::HeldProcesses;
 use self::snapshots::Snapshots;
 use crate::ProcessStatus;
 use crate::recorder::clock::Clock;
+use crate::recorder::inside::Looked;
 use crate::recorder::merge::Stream;
 use crate::recorder::pool_growth::PoolGrowth;
 use crate::recorder::process_state::ProcessState;
@@ -104,6 +107,8 @@ pub(crate) struct Recorder {
     /// A thread has it that runs only when no other wants to.
     is_lent: bool,
     snapshots: Snapshots,
+    /// What was found inside of processes and is not in the file yet.
+    pub(crate) looked: Vec<Looked>,
     /// All events up to this time have been taken.
     watermark_ns: u64,
 }
@@ -147,6 +152,7 @@ impl Recorder {
             is_final: false,
             is_lent: false,
             snapshots: Snapshots::default(),
+            looked: Vec::new(),
             watermark_ns: 0,
         }
     }

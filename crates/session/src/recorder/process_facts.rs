@@ -26,6 +26,13 @@ pub(crate) fn outer_pid(inner_pid: u32, namespace: u32) -> Option<u32> {
     })
 }
 
+/// The process that sees itself as `inner_pid` in the process namespace `namespace`, by its id as
+/// we see it; `None`: /proc does not show it.
+pub(crate) fn shown_pid(inner_pid: u32, namespace: u32) -> Option<u32> {
+    let is_of_ours = namespace == 0 || namespace == own_namespace();
+    if is_of_ours && is_proc_of_own_namespace() { Some(inner_pid) } else { outer_pid(inner_pid, namespace) }
+}
+
 /// The thread that sees itself as `inner_tid`, by its id as we see it.
 pub(crate) fn outer_tid(pid: u32, inner_tid: u32) -> Option<u32> {
     let is_wanted = |status: Fields| status.last_number("NSpid") == Some(inner_tid);

@@ -1,0 +1,202 @@
+//! Functions of allocators inside of the program or a library, which nobody reaches through the
+//! loader: found from outside, and hooked by changing their first instructions.
+//!
+//! Their callers lie in the same file, so that they come by [`crate::hooks::kept`]. What such an
+//! allocator calls in turn (Rust's allocation shim jemalloc, jemalloc mmap, an object allocator
+//! malloc) is none of the program's calls: the outermost counts.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use heapr_wire::{
+    FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, INNER_FUNCTIONS, INNER_HEAP_FIRST, INNER_HEAPS, InnerAction,
+    InnerFunction, Signature,
+};
+
+use crate::hooks::forwarded;
+use crate::hooks::kept::{self, Arguments, Kept, Outcome};
+use crate::hooks::{self, Caller, inner_calls, stack_for};
+use crate::record::events;
+use crate::record::thread::Scope;
+
+/// For the injector: what it has hooked.
+pub(crate) static FUNCTIONS: [InnerFunction; INNER_FUNCTIONS] =
+    [const { InnerFunction::free() }; INNER_FUNCTIONS];
+
+/// For the injector: names of the heaps of their own, zeros behind them.
+pub(crate) static HEAP_NAMES: [[AtomicU64; 4]; INNER_HEAPS] =
+    [const { [const { AtomicU64::new(0) }; 4] }; INNER_HEAPS];
+
+/// 1: the recorder was told of the heap.
+static TOLD: [AtomicU32; INNER_HEAPS] = [const { AtomicU32::new(0) }; INNER_HEAPS];
+
+#[allow(clippy::indexing_slicing, reason = "the compiler evaluates it, and refuses an index out of range")]
+/// What each of [`FUNCTIONS`] is to [`kept::make_call`].
+pub(crate) static KEPT: [Kept; INNER_FUNCTIONS] = {
+    const fn kept(number: usize) -> Kept {
+        Kept { run, real: &FUNCTIONS[number].real, throwing: &FUNCTIONS[number].own, called: 0 }
+    }
+    let mut table = [const { kept(0) }; INNER_FUNCTIONS];
+    let mut number = 0;
+    while number < INNER_FUNCTIONS {
+        table[number] = kept(number);
+        number += 1;
+    }
+    table
+};
+
+/// The entry behind a [`Kept`].
+fn function_of(kept: &Kept) -> Option<&'static InnerFunction> {
+    let from_first = (core::ptr::from_ref(kept) as usize).wrapping_sub(KEPT.as_ptr() as usize);
+    FUNCTIONS.get(from_first / size_of::<Kept>())
+}
+
+/// Whether anything is hooked.
+pub(crate) fn is_any_known() -> bool {
+    FUNCTIONS.iter().any(|function| function.real.load(Relaxed) != 0)
+}
+
+fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
+    let Some(function) = function_of(kept) else { return Outcome::PassOn };
+    let Some(signature) = Signature::of_word_untrusted(function.signature.load(Relaxed)) else {
+        return Outcome::PassOn;
+    };
+    let argument = |place: Option<u8>| all.get(usize::from(place?)).copied();
+    let size = argument(signature.size).unwrap_or(signature.fixed_bytes as usize);
+    let size = size.saturating_mul(argument(signature.count).unwrap_or(1));
+    let block = argument(signature.block).unwrap_or(0);
+    let caller = caller.of_function(signature.called);
+    let call = Call { real: kept.real, all, block, size, caller };
+    let action = match signature.action {
+        InnerAction::Any if block == 0 && size == 0 => return Outcome::PassOn,
+        InnerAction::Any if block == 0 => InnerAction::Allocate,
+        InnerAction::Any if size == 0 => {
+            let heap = function.heap.load(Relaxed);
+            return Outcome::Answered(if heap == 0 { call.free() } else { call.free_in(heap as u8) });
+        }
+        InnerAction::Any => InnerAction::Reallocate,
+        action => action,
+    };
+    match (function.heap.load(Relaxed), action) {
+        (_, InnerAction::New) => kept::new_named(kept, all, signature.block.is_some(), caller),
+        (0, _) => call.run(action),
+        (heap, _) => call.run_in(heap as u8, action),
+    }
+}
+
+/// A call on its way.
+struct Call<'a> {
+    real: &'a AtomicUsize,
+    all: &'a Arguments,
+    block: usize,
+    size: usize,
+    caller: Caller,
+}
+
+impl Call<'_> {
+    fn make(&self) -> usize {
+        forwarded::call(self.real, *self.all)
+    }
+
+    fn free(&self) -> usize {
+        forwarded::run_free(self.real, *self.all, self.block, self.caller)
+    }
+
+    /// Blocks of the program's main heap.
+    fn run(&self, action: InnerAction) -> Outcome {
+        let &Self { real, all: &all, block, size, caller } = self;
+        Outcome::Answered(match action {
+            InnerAction::Allocate | InnerAction::New => forwarded::run_alloc(real, all, size, caller),
+            InnerAction::Reallocate | InnerAction::Any => {
+                forwarded::run_realloc(real, all, block, size, caller)
+            }
+            InnerAction::Store => {
+                let store = || self.make() as c_int;
+                hooks::aligned_block::<true>(block as *mut _, size, caller, store) as usize
+            }
+            InnerAction::Resize => forwarded::run_resize(real, all, size, caller, |done| done >= size),
+            InnerAction::Expand => forwarded::run_resize(real, all, size, caller, |block| block != 0),
+            InnerAction::Text => forwarded::run_string(real, all, caller),
+            InnerAction::Free => {
+                self.free();
+                return Outcome::Silent;
+            }
+        })
+    }
+
+    /// Blocks of a heap of their own: see [`crate::hooks::heaps`].
+    fn run_in(&self, heap: u8, action: InnerAction) -> Outcome {
+        match action {
+            InnerAction::Free => {
+                self.free_in(heap);
+                Outcome::Silent
+            }
+            InnerAction::Reallocate if self.block != 0 => Outcome::Answered(self.reallocate_in(heap)),
+            InnerAction::Allocate | InnerAction::Reallocate => Outcome::Answered(self.allocate_in(heap)),
+            _ => Outcome::PassOn,
+        }
+    }
+
+    fn allocate_in(&self, heap: u8) -> usize {
+        let caller = self.caller;
+        let Some(begun) = inner_calls::begin(caller.entry_sp()) else { return self.make() };
+        let block = self.make();
+        inner_calls::end(begun);
+        if block != 0
+            && let Some(mut scope) = Scope::enter(caller.sp())
+        {
+            tell_of(&mut scope, heap, caller);
+            let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
+            events::alloc(scope.handle(), heap, block, self.size, stack);
+        }
+        block
+    }
+
+    fn free_in(&self, heap: u8) -> usize {
+        let Some(begun) = inner_calls::begin(self.caller.entry_sp()) else { return self.make() };
+        if self.block != 0
+            && let Some(mut scope) = Scope::enter(self.caller.sp())
+        {
+            events::free(&mut scope, heap, self.block);
+        }
+        let answer = self.make();
+        inner_calls::end(begun);
+        answer
+    }
+
+    fn reallocate_in(&self, heap: u8) -> usize {
+        let &Self { block, size, caller, .. } = self;
+        let Some(begun) = inner_calls::begin(caller.entry_sp()) else { return self.make() };
+        let is_prepared = Scope::enter(caller.sp())
+            .is_some_and(|mut scope| events::realloc_prepare(&mut scope, heap, block));
+        let new = self.make();
+        inner_calls::end(begun);
+        if is_prepared && let Some(mut scope) = Scope::enter(caller.sp()) {
+            if new == 0 {
+                events::realloc_abort(&mut scope, heap, block, size);
+            } else {
+                let stack = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
+                events::realloc_commit(&mut scope, heap, new, size, stack);
+            }
+        }
+        new
+    }
+}
+
+/// Tells the recorder what a heap is called, once. (What another thread does there meanwhile may
+/// come before it: the number is the heap's alone.)
+fn tell_of(scope: &mut Scope, heap: u8, caller: Caller) {
+    let place = usize::from(heap).wrapping_sub(INNER_HEAP_FIRST);
+    let (Some(told), Some(words)) = (TOLD.get(place), HEAP_NAMES.get(place)) else { return };
+    if told.load(Relaxed) != 0 || told.swap(1, Relaxed) != 0 {
+        return;
+    }
+    let mut name = [0_u8; 32];
+    for (bytes, word) in name.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+    }
+    let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+    let stack = stack_for(scope, caller, heapr_wire::FLAG_STACK_CREATE);
+    let handle = 1 << 8 | u64::from(heap);
+    events::heap_created(scope, heap, name.get(..length).unwrap_or_default(), handle, stack);
+}

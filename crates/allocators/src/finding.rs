@@ -1,0 +1,242 @@
+//! Which allocators are in a module, by the names of its functions.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use heapr_symbols::{SymbolOptions, Told, visit_functions};
+use heapr_wire::{CALLED, Signature};
+
+use crate::row::Allocator;
+use crate::table::Table;
+
+/// What a module is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModuleKind {
+    /// The program itself.
+    pub is_main: bool,
+    /// The loader gives its malloc to others.
+    pub exports_malloc: bool,
+}
+
+/// A function to be hooked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundFunction {
+    /// Its symbol.
+    pub name: String,
+    /// Where it begins in the file.
+    pub svma: u64,
+    /// 0: unknown.
+    pub size_bytes: u64,
+    /// What it does.
+    pub signature: Signature,
+    /// The function that is called in its place.
+    pub instead_svma: Option<u64>,
+}
+
+/// An allocator in a module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundAllocator {
+    /// What it is called.
+    pub name: String,
+    /// The heap that its blocks belong to; empty: the program's main heap.
+    pub heap: String,
+    /// Its functions.
+    pub functions: Vec<FoundFunction>,
+}
+
+/// What was found in a module.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InsideOf {
+    /// In the order of the table.
+    pub allocators: Vec<FoundAllocator>,
+    /// Only what it offers to others has names: there may be more.
+    pub is_stripped: bool,
+}
+
+/// Symbols of a module that the table may mean: where, and how large.
+type Symbols = HashMap<String, (u64, u64)>;
+
+impl InsideOf {
+    /// Looks into a module's file. `path`: as the process names it. `None`: it is no ELF file.
+    #[must_use]
+    pub fn read(
+        table: &Table,
+        file: &Path,
+        path: &Path,
+        options: &SymbolOptions,
+        kind: ModuleKind,
+    ) -> Option<Self> {
+        // A library whose functions the loader gives to others is seen at those.
+        if kind.exports_malloc && !kind.is_main {
+            return Some(Self::default());
+        }
+        let wanted = Wanted::of(table);
+        let mut symbols = Symbols::new();
+        let told = visit_functions(file, path, options, &mut |function| {
+            let name = plain_name(function.name);
+            if wanted.may_mean(name) {
+                symbols.entry(name.to_owned()).or_insert((function.svma, function.size_bytes));
+            }
+        })?;
+        let mut inside = Self { allocators: Vec::new(), is_stripped: told == Told::Exported };
+        let mut taken = HashSet::new();
+        for allocator in &table.allocators {
+            if allocator.is_last && !inside.allocators.is_empty() {
+                continue;
+            }
+            for prefix in prefixes(allocator, &symbols) {
+                let functions = functions(allocator, &prefix, &symbols, &mut taken);
+                if !functions.is_empty() {
+                    let (name, heap) = (allocator.name.clone(), allocator.heap.clone());
+                    inside.allocators.push(FoundAllocator { name, heap, functions });
+                }
+            }
+        }
+        Some(inside)
+    }
+}
+
+/// The prefixes under which an allocator is there; one without has the empty one.
+fn prefixes(allocator: &Allocator, symbols: &Symbols) -> Vec<String> {
+    if allocator.any_prefix.is_empty() {
+        let has = |name: &String| symbols.contains_key(name);
+        let is_there = allocator.needs.iter().all(has) && !allocator.absent.iter().any(has);
+        return if is_there { vec![String::new()] } else { Vec::new() };
+    }
+    let mut prefixes: Vec<String> = symbols
+        .keys()
+        .flat_map(|symbol| allocator.any_prefix.iter().filter_map(|end| symbol.strip_suffix(end.as_str())))
+        .map(str::to_owned)
+        .collect();
+    prefixes.sort_unstable();
+    prefixes.dedup();
+    let has = |prefix: &str, name: &str| symbols.contains_key(&format!("{prefix}{name}"));
+    let is_whole = |prefix: &String| {
+        allocator.needs.iter().all(|name| has(prefix, name))
+            // Another function's end may be that of one of these.
+            && allocator.functions.iter().filter(|row| has(prefix, &row.name)).count() >= 2
+    };
+    prefixes.retain(is_whole);
+    prefixes
+}
+
+fn functions(
+    allocator: &Allocator,
+    prefix: &str,
+    symbols: &Symbols,
+    taken: &mut HashSet<u64>,
+) -> Vec<FoundFunction> {
+    let mut found = Vec::new();
+    for row in &allocator.functions {
+        let name = format!("{prefix}{}", row.name);
+        let Some(&(svma, size_bytes)) = symbols.get(&name) else { continue };
+        let instead_svma = match &row.instead {
+            None => None,
+            Some(instead) => match symbols.get(&format!("{prefix}{instead}")) {
+                Some(&(svma, _)) => Some(svma),
+                None => continue,
+            },
+        };
+        if taken.insert(svma) {
+            let mut signature = row.signature;
+            let shown = CALLED.iter().position(|known| prefix.is_empty() && *known == name);
+            signature.called = shown.and_then(|place| u8::try_from(place).ok()).unwrap_or(signature.called);
+            found.push(FoundFunction { name, svma, size_bytes, signature, instead_svma });
+        }
+    }
+    found
+}
+
+/// Rust's own functions have names that depend on the compiler, as of 1.87: what they end with is
+/// meant.
+fn plain_name(symbol: &str) -> &str {
+    const RUST: &str = "___rustc";
+    match symbol.rfind("___r") {
+        Some(at) if symbol.starts_with("_R") && symbol.contains(RUST) => &symbol[at + 1..],
+        _ => symbol,
+    }
+}
+
+/// Which symbols need not be kept: most of some 100,000.
+struct Wanted<'a> {
+    names: HashSet<&'a str>,
+    ends: Vec<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(table: &'a Table) -> Self {
+        let (mut names, mut ends) = (HashSet::new(), Vec::new());
+        for allocator in &table.allocators {
+            names.extend(allocator.needs.iter().chain(&allocator.absent).map(String::as_str));
+            let of_functions = allocator.functions.iter().map(|row| row.name.as_str());
+            if allocator.any_prefix.is_empty() {
+                names.extend(of_functions);
+            } else {
+                ends.extend(of_functions);
+                ends.extend(allocator.any_prefix.iter().map(String::as_str));
+            }
+        }
+        ends.sort_unstable();
+        ends.dedup();
+        Self { names, ends }
+    }
+
+    fn may_mean(&self, name: &str) -> bool {
+        /// Longer than an allocator's name with its prefix.
+        const BYTES_MAX: usize = 64;
+        self.names.contains(name)
+            || name.len() <= BYTES_MAX
+                && matches!(name.as_bytes(), [.., b'c' | b'x' | b'e' | b'n' | b'd'])
+                && self.ends.iter().any(|end| name.ends_with(end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(names: &[&str]) -> Vec<(String, Vec<String>)> {
+        let symbols: Symbols = names
+            .iter()
+            .enumerate()
+            .map(|(place, name)| (plain_name(name).to_owned(), (place as u64 * 16 + 16, 16)))
+            .collect();
+        let mut all = Vec::new();
+        for allocator in &Table::default().allocators {
+            for prefix in prefixes(allocator, &symbols) {
+                let functions = functions(allocator, &prefix, &symbols, &mut HashSet::new());
+                let names = functions.into_iter().map(|function| function.name).collect();
+                all.push((allocator.name.clone(), names));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn jemalloc_is_known_under_any_prefix() {
+        for prefix in ["_rjem_", "je_", "", "my_own_"] {
+            let names: Vec<String> =
+                ["malloc", "sdallocx", "rallocx"].iter().map(|name| format!("{prefix}{name}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let jemalloc: Vec<_> = found(&names).into_iter().filter(|(name, _)| name == "jemalloc").collect();
+            let [(_, functions)] = jemalloc.as_slice() else { panic!("{prefix}: {jemalloc:?}") };
+            assert_eq!(functions.len(), 3, "{prefix}");
+        }
+        assert!(found(&["my_sdallocx"]).is_empty());
+    }
+
+    #[test]
+    fn rusts_functions_are_known_by_either_name() {
+        let old = ["__rust_alloc", "__rust_dealloc", "__rust_alloc_zeroed"];
+        let new = [
+            "_RNvCs5fKp_7___rustc12___rust_alloc",
+            "_RNvCs5fKp_7___rustc14___rust_dealloc",
+            "_RNvCs5fKp_7___rustc19___rust_alloc_zeroed",
+        ];
+        for names in [old, new] {
+            assert_eq!(found(&names).first().map(|(_, functions)| functions.len()), Some(3), "{names:?}");
+        }
+        // The standard library's own, which calls malloc.
+        assert!(found(&["__rdl_alloc", "__rust_alloc", "__rust_dealloc"]).is_empty());
+    }
+}

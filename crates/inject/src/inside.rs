@@ -1,0 +1,347 @@
+//! Hooking allocators inside of a program whose agent its loader has loaded: what no name
+//! leads to is changed from outside, as an attach does it.
+//!
+//! ```text
+//! the agent waits    modules, their functions: by whoever reads symbols
+//! it stands still    nobody in bytes to be overwritten; one thread maps an island near each module
+//!                    the agent's table is filled, then the jumps are written
+//! it runs on         and each call of those functions is recorded
+//! ```
+//! A jump leads to the agent from the first moment on: it is active already.
+
+use std::mem::offset_of;
+use std::time::Duration;
+
+use heapr_wire::{
+    BUILD_ID, INJECTION_MAGIC, INJECTION_SYMBOL, INNER_FUNCTIONS, INNER_HEAPS, Injection, InnerFunction,
+};
+
+use crate::address_room;
+use crate::error::{Error, Result};
+use crate::inside_function::{InsideFunction, InsideHeaps};
+use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::modules::Modules;
+use crate::own_thread::in_own_thread;
+use crate::plan;
+use crate::remote::Borrowed;
+use crate::stop::{Settled, Stopped, StoppedThread};
+use crate::x86_64::{Island, Prologue, Way, island_of};
+use crate::{target, thread_place};
+use heapr_proc::{Mapping, mappings};
+
+/// A module of a process.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LoadedModule {
+    /// As its loader has it; empty for the program itself.
+    pub name: String,
+    /// The program itself.
+    pub is_main: bool,
+    /// `avma - bias_avma` is the address as in the file.
+    pub bias_avma: u64,
+    /// It is an agent of ours.
+    pub is_agent: bool,
+    /// It has a `malloc` that others can call.
+    pub exports_malloc: bool,
+    /// It is the C library, or the loader.
+    pub is_c_library: bool,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InsideReport {
+    /// Functions whose calls are recorded now.
+    pub hooked: Vec<String>,
+    /// Functions that could not be hooked, and why.
+    pub not_hooked: Vec<(String, String)>,
+    /// How long the process stood still.
+    pub pause: Duration,
+}
+
+const STOP_LIMIT: Duration = Duration::from_millis(200);
+const SETTLE_LIMIT: Duration = Duration::from_millis(100);
+/// Nearest multiple of 2 GiB that a jump reaches, with a margin.
+const JUMP_DISTANCE: u64 = (1 << 31) - (64 << 20);
+const SYS_MMAP: u64 = 9;
+const SYS_MPROTECT: u64 = 10;
+const PROT_READ_WRITE: u64 = 3;
+const PROT_READ_EXECUTE: u64 = 5;
+/// Private, anonymous, without reserved swap, and not in place of anything.
+const MAP_FLAGS: u64 = 0x02 | 0x20 | 0x4000 | 0x10_0000;
+
+fn open(pid: u32) -> Result<ProcessMemory> {
+    ProcessMemory::open(pid).map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => target::not_permitted(pid),
+        _ => Error::NoSuchProcess { pid },
+    })
+}
+
+/// The modules of a process, as its loader has them.
+///
+/// # Errors
+/// It has no loader, may not be read, or is gone.
+pub fn loaded_modules(pid: u32) -> Result<Vec<LoadedModule>> {
+    let memory = open(pid)?;
+    let modules = Modules::read(pid, &memory)?;
+    let has = |module: &crate::modules::Module, name: &str| module.symbol(&memory, name).is_some();
+    let seen = modules.list.iter().map(|module| LoadedModule {
+        name: module.name.clone(),
+        is_main: module.is_main,
+        bias_avma: module.bias,
+        is_agent: has(module, INJECTION_SYMBOL),
+        exports_malloc: has(module, "malloc"),
+        is_c_library: has(module, "gnu_get_libc_version") || has(module, "_rtld_global"),
+    });
+    Ok(seen.collect())
+}
+
+/// The agent that a process has loaded, as far as it is needed here.
+struct LoadedAgent {
+    injection_avma: u64,
+}
+
+impl LoadedAgent {
+    fn find(pid: u32, memory: &ProcessMemory, modules: &Modules) -> Result<Self> {
+        let agents = modules.list.iter().filter_map(|module| module.symbol(memory, INJECTION_SYMBOL));
+        let agents = agents.map(|symbol| Self { injection_avma: symbol.address_avma });
+        let is_ours = |agent: &Self| {
+            agent.word(memory, offset_of!(Injection, magic)) == Some(INJECTION_MAGIC)
+                && agent.word(memory, offset_of!(Injection, build_id)) == Some(BUILD_ID)
+        };
+        agents.into_iter().find(is_ours).ok_or(Error::NotAttached { pid })
+    }
+
+    fn word(&self, memory: &ProcessMemory, field: usize) -> Option<u64> {
+        memory.read_u64(self.injection_avma.wrapping_add(field as u64)).ok()
+    }
+}
+
+/// One function on its way.
+struct Planned {
+    name: String,
+    prologue: Prologue,
+    way: Way,
+    /// What goes into the agent's table, address and word; without where the function itself is.
+    words: Vec<(u64, u64)>,
+    /// Where that goes.
+    real_avma: Option<u64>,
+}
+
+/// Hooks functions of a process that its agent waits in.
+///
+/// # Errors
+/// It may not be traced, has no agent of ours, or gave no good moment: it runs on as it was.
+pub fn hook_inside(pid: u32, functions: &[InsideFunction]) -> Result<InsideReport> {
+    in_own_thread(|| hook_here(pid, functions))
+}
+
+fn hook_here(pid: u32, functions: &[InsideFunction]) -> Result<InsideReport> {
+    let memory = &open(pid)?;
+    let modules = Modules::read(pid, memory)?;
+    let agent = LoadedAgent::find(pid, memory, &modules)?;
+    target::check(pid, false)?;
+    let mut report = InsideReport::default();
+    let planned = plan_functions(pid, memory, &modules, &agent, functions, &mut report)?;
+    if planned.is_empty() {
+        return Ok(report);
+    }
+    let gadgets = plan::gadgets(pid, memory)?;
+    let no_moment =
+        |reason: &str| Error::NoQuietMoment { pid, seconds: STOP_LIMIT.as_secs(), reason: reason.to_owned() };
+    let Some(mut stopped) = Stopped::stop(pid, None, STOP_LIMIT)? else {
+        return Err(no_moment("a thread did not stop"));
+    };
+    let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
+    let prologues: Vec<&Prologue> = planned.iter().map(|planned| &planned.prologue).collect();
+    let settled = stopped
+        .settle(SETTLE_LIMIT, |thread| thread_place::is_in_prologue(&prologues, memory, &mappings, thread))?;
+    if settled != Settled::Quiet {
+        return Err(no_moment("a thread was at the entry of the allocator"));
+    }
+    let Some(&thread) = thread_place::choose_thread(memory, &mappings, &stopped.threads) else {
+        return Err(no_moment("no thread has room on its stack"));
+    };
+    write_hooks(pid, memory, gadgets, &thread, &planned, &mut report)?;
+    report.pause = stopped.resume();
+    Ok(report)
+}
+
+fn plan_functions(
+    pid: u32,
+    memory: &ProcessMemory,
+    modules: &Modules,
+    agent: &LoadedAgent,
+    functions: &[InsideFunction],
+    report: &mut InsideReport,
+) -> Result<Vec<Planned>> {
+    let field = |at: usize| agent.word(memory, at).ok_or(Error::NotAttached { pid });
+    let entry_avma = field(offset_of!(Injection, kept_entry))?;
+    let first_avma = field(offset_of!(Injection, inner))?;
+    let first_kept_avma = field(offset_of!(Injection, inner_kept))?;
+    let kept_bytes = field(offset_of!(Injection, inner_kept_bytes))?;
+    let names_avma = field(offset_of!(Injection, inner_heap_names))?;
+    let place = |number: usize| first_avma + (number * size_of::<InnerFunction>()) as u64;
+    let mut free = (0..INNER_FUNCTIONS)
+        .filter(|&number| memory.read_u64(place(number) + offset_of!(InnerFunction, real) as u64) == Ok(0));
+    let known = (0..INNER_HEAPS).map(|heap| {
+        let name = memory.read_vec(names_avma + heap as u64 * 32, 32).unwrap_or_default();
+        String::from_utf8_lossy(name.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
+    });
+    let mut heaps = InsideHeaps::known(known);
+    let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
+    let mut planned: Vec<Planned> = Vec::new();
+    for function in functions {
+        let prologue = match function.prologue(memory) {
+            Ok(prologue) => prologue,
+            Err(reason) => {
+                report.not_hooked.push((function.name.clone(), reason.to_owned()));
+                continue;
+            }
+        };
+        // Hooked already, in the process that this one was forked from.
+        if jumps_to_island(memory, &mappings, prologue.entry_avma) {
+            continue;
+        }
+        // Two names of the same function: one hook.
+        if planned.iter().any(|known| known.prologue.entry_avma == prologue.entry_avma) {
+            continue;
+        }
+        let Some(number) = free.next() else {
+            report.not_hooked.push((function.name.clone(), "there are too many".to_owned()));
+            continue;
+        };
+        let at = |field: usize| place(number) + field as u64;
+        let mut words = vec![
+            (at(offset_of!(InnerFunction, signature)), function.signature.word()),
+            (at(offset_of!(InnerFunction, heap)), heaps.number_of(function)),
+        ];
+        let (real, own) = (at(offset_of!(InnerFunction, real)), at(offset_of!(InnerFunction, own)));
+        words.extend(function.instead_avma.map(|instead_avma| (real, instead_avma)));
+        planned.push(Planned {
+            name: function.name.clone(),
+            prologue,
+            way: Way::Kept { entry_avma, function_avma: first_kept_avma + number as u64 * kept_bytes },
+            words,
+            real_avma: Some(if function.instead_avma.is_some() { own } else { real }),
+        });
+    }
+    if let Some(first) = planned.first_mut() {
+        first.words.extend(heaps.words().map(|(offset, word)| (names_avma + offset, word)));
+    }
+    planned.extend(after_load(
+        memory,
+        &mappings,
+        modules,
+        entry_avma,
+        field(offset_of!(Injection, after_load))?,
+    ));
+    Ok(planned)
+}
+
+/// Whether a function begins with a jump to code without a file.
+fn jumps_to_island(memory: &ProcessMemory, mappings: &[Mapping], entry_avma: u64) -> bool {
+    let code = memory.read_vec(entry_avma, 16).unwrap_or_default();
+    let island = island_of(entry_avma, &code).and_then(|page_avma| mappings::find(mappings, page_avma));
+    island.is_some_and(|mapping| mapping.is_executable && mapping.inode == 0)
+}
+
+/// The function that the loader calls when it has loaded more, unless it is hooked already.
+fn after_load(
+    memory: &ProcessMemory,
+    mappings: &[Mapping],
+    modules: &Modules,
+    entry_avma: u64,
+    function_avma: u64,
+) -> Option<Planned> {
+    const NAME: &str = "_dl_debug_state";
+    let (_, symbol) = modules.find(memory, NAME)?;
+    let function = InsideFunction {
+        name: NAME.to_owned(),
+        address_avma: symbol.address_avma,
+        size_bytes: symbol.size_bytes,
+        signature: heapr_wire::Signature::of_word_untrusted(2)?,
+        heap: String::new(),
+        instead_avma: None,
+    };
+    let prologue = function.prologue(memory).ok()?;
+    if jumps_to_island(memory, mappings, prologue.entry_avma) {
+        return None;
+    }
+    let way = Way::Kept { entry_avma, function_avma };
+    Some(Planned { name: NAME.to_owned(), prologue, way, words: Vec::new(), real_avma: None })
+}
+
+/// Maps the islands by a thread of the process, fills in the agent's table, writes the jumps.
+fn write_hooks(
+    pid: u32,
+    memory: &ProcessMemory,
+    gadgets: crate::remote::Gadgets,
+    thread: &StoppedThread,
+    planned: &[Planned],
+    report: &mut InsideReport,
+) -> Result<()> {
+    let memory_error = |source| Error::Memory { pid, source };
+    let mut borrowed = Borrowed::new(pid, memory, gadgets, thread)?;
+    let mut islands: Vec<(Island, u64)> = Vec::new();
+    let mut jumps = Vec::new();
+    for function in planned {
+        let entry_avma = function.prologue.entry_avma;
+        let near =
+            islands.iter().position(|(island, _)| island.start_avma.abs_diff(entry_avma) < JUMP_DISTANCE);
+        let near = match near {
+            Some(near) => near,
+            None => {
+                let bytes = Island::bytes_for(planned.len());
+                let start = map_near(pid, memory, &mut borrowed, entry_avma, bytes)?;
+                islands.push((Island::new(start, start, start), bytes));
+                islands.len() - 1
+            }
+        };
+        let (island, _) = &mut islands[near];
+        let added = island
+            .add(&function.prologue, &function.way)
+            .and_then(|landing| Ok((landing, Island::jump_from(&function.prologue, landing)?)));
+        match added {
+            Ok((landing, jump)) => {
+                // No gate: the agent is there.
+                let at = (landing.target_avma - island.start_avma) as usize;
+                island.bytes[at..at + 8].copy_from_slice(&landing.trampoline_avma.to_le_bytes());
+                jumps.push((function, landing, jump));
+            }
+            Err(reason) => report.not_hooked.push((function.name.clone(), reason.to_owned())),
+        }
+    }
+    for (island, bytes) in &islands {
+        memory.write(island.start_avma, &island.bytes).map_err(memory_error)?;
+        let arguments = [island.start_avma, *bytes, PROT_READ_EXECUTE, 0, 0, 0];
+        borrowed.call_system("mprotect", SYS_MPROTECT, arguments)?;
+    }
+    borrowed.bring_home()?;
+    for (function, landing, _) in &jumps {
+        let real = function.real_avma.map(|avma| (avma, landing.moved_avma));
+        for (avma, word) in function.words.iter().copied().chain(real) {
+            memory.write(avma, &word.to_le_bytes()).map_err(memory_error)?;
+        }
+    }
+    for (function, _, jump) in &jumps {
+        memory.write(function.prologue.entry_avma, jump).map_err(memory_error)?;
+        if function.real_avma.is_some() {
+            report.hooked.push(function.name.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Memory near a function.
+fn map_near(
+    pid: u32,
+    memory: &ProcessMemory,
+    thread: &mut Borrowed<'_>,
+    near_avma: u64,
+    bytes: u64,
+) -> Result<u64> {
+    let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
+    let hint = address_room::room_near(&mappings, near_avma, bytes, JUMP_DISTANCE)
+        .ok_or(Error::Unsupported { pid, reason: "there is no free address range near its allocator" })?;
+    let arguments = [hint, bytes, PROT_READ_WRITE, MAP_FLAGS, u64::MAX, 0];
+    thread.call_system("mmap", SYS_MMAP, arguments)
+}

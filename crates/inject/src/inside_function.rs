@@ -1,0 +1,87 @@
+//! A function of an allocator inside of a program or a library, found by whoever reads symbols.
+
+use heapr_wire::{INNER_HEAP_FIRST, INNER_HEAPS, Signature};
+
+use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::x86_64::Prologue;
+
+/// One function to be hooked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InsideFunction {
+    /// As its file's table of symbols has it, with the module's file name behind.
+    pub name: String,
+    /// Where it is.
+    pub address_avma: u64,
+    /// 0: unknown.
+    pub size_bytes: u64,
+    /// What it does.
+    pub signature: Signature,
+    /// The heap that its blocks belong to; empty: the program's main heap.
+    pub heap: String,
+    /// The function that answers null where this one throws: called in its place.
+    pub instead_avma: Option<u64>,
+}
+
+impl InsideFunction {
+    /// Plans its first instructions.
+    pub(crate) fn prologue(&self, memory: &ProcessMemory) -> Result<Prologue, &'static str> {
+        const BEHIND_BYTES: usize = 16;
+        let bytes = if self.size_bytes == 0 { 64 } else { self.size_bytes.min(16 << 10) } as usize;
+        let code = memory.read_vec(self.address_avma, bytes + BEHIND_BYTES);
+        // At the end of what is mapped nothing follows.
+        let code = code.or_else(|_| memory.read_vec(self.address_avma, bytes)).unwrap_or_default();
+        let (body, behind) = code.split_at(bytes.min(code.len()));
+        let behind = if self.size_bytes == bytes as u64 { behind } else { &[] };
+        // What is thrown must find its way.
+        if self.instead_avma.is_some() {
+            return Prologue::plan(self.address_avma, body, behind);
+        }
+        Prologue::plan_calling(self.address_avma, body, behind)
+    }
+}
+
+/// The heaps of such functions, numbered as they come.
+#[derive(Debug, Default)]
+pub(crate) struct InsideHeaps {
+    names: Vec<String>,
+}
+
+/// Bytes of a name that are kept.
+const NAME_BYTES: usize = 32;
+
+impl InsideHeaps {
+    /// Those that a process has been told of.
+    pub(crate) fn known(names: impl IntoIterator<Item = String>) -> Self {
+        Self { names: names.into_iter().take_while(|name| !name.is_empty()).collect() }
+    }
+
+    /// The number of a function's heap; the main heap's where there are too many.
+    pub(crate) fn number_of(&mut self, function: &InsideFunction) -> u64 {
+        let name: String = function.heap.chars().filter(char::is_ascii).take(NAME_BYTES - 1).collect();
+        if name.is_empty() {
+            return 0;
+        }
+        let place = self.names.iter().position(|known| *known == name).unwrap_or_else(|| {
+            self.names.push(name);
+            self.names.len() - 1
+        });
+        if place < INNER_HEAPS { (INNER_HEAP_FIRST + place) as u64 } else { 0 }
+    }
+
+    /// Offset in the table of names, and eight bytes that stand there.
+    pub(crate) fn words(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.names.iter().take(INNER_HEAPS).enumerate().flat_map(|(place, name)| {
+            let mut bytes = [0; NAME_BYTES];
+            bytes[..name.len()].copy_from_slice(name.as_bytes());
+            let words: Vec<(u64, u64)> = bytes
+                .chunks_exact(8)
+                .enumerate()
+                .map(|(number, word)| {
+                    let at = (place * NAME_BYTES + number * 8) as u64;
+                    (at, u64::from_le_bytes(word.try_into().unwrap_or_default()))
+                })
+                .collect();
+            words
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! Allocators inside of programs and libraries: found by their symbols, hooked where an agent asks
+//! for it or an attach comes.
+
+mod finder;
+mod watch;
+
+pub(crate) use finder::{Finder, functions_of};
+pub use finder::{Inside, InsideModule};
+pub(crate) use watch::{Looked, Watch};

@@ -1,0 +1,148 @@
+//! Who looks into a program when its agent asks for it: a thread of its own, so that no program
+//! waits for what the recorder is just at.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use heapr_allocators::Table;
+use heapr_inject::LoadedModule;
+use heapr_ring::{Pool, sys};
+use heapr_wire::{PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT, ProcessSlot};
+
+use crate::recorder::inside::finder::{Finder, Inside, functions_of};
+use crate::recorder::process_facts;
+
+/// How often it is looked whether somebody has asked, should a call have been missed.
+const ROUND: Duration = Duration::from_millis(100);
+
+/// What a look into a process has found and done.
+#[derive(Debug, Clone)]
+pub(crate) struct Looked {
+    /// Slot and generation of the process.
+    pub(crate) key: (u32, u32),
+    pub(crate) inside: Inside,
+    /// Functions that could not be hooked, and why.
+    pub(crate) not_hooked: Vec<(String, String)>,
+    /// How many are recorded.
+    pub(crate) hooked_count: usize,
+    /// Why nothing could be hooked, if so.
+    pub(crate) failure: Option<String>,
+}
+
+/// The thread, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pool: Arc<Pool>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    looked: Receiver<Looked>,
+}
+
+impl Watch {
+    /// `None`: there can be no thread, so that nobody may ask.
+    pub(crate) fn start(pool: Pool, table: Table) -> Option<Self> {
+        let (pool, is_over) = (Arc::new(pool), Arc::new(AtomicBool::new(false)));
+        let (sender, looked) = channel();
+        let of_thread = (Arc::clone(&pool), Arc::clone(&is_over));
+        let thread = std::thread::Builder::new().name("heapr-inside".to_owned()).spawn(move || {
+            let (pool, is_over) = of_thread;
+            Watcher { pool: &pool, finder: Finder::new(table), known: HashMap::new(), sender }.run(&is_over);
+        });
+        Some(Self { pool, is_over, thread: Some(thread.ok()?), looked })
+    }
+
+    /// What has been found since the last call.
+    pub(crate) fn take(&self) -> impl Iterator<Item = Looked> + '_ {
+        self.looked.try_iter()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.is_over.store(true, Release);
+        let word = &self.pool.control().looks_wanted;
+        word.fetch_add(1, Release);
+        sys::futex_wake(word, u32::MAX >> 1);
+        if let Some(thread) = self.thread.take() {
+            // A panic of its is told by its own message.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Watcher<'a> {
+    pool: &'a Pool,
+    finder: Finder,
+    /// By slot: its generation, and the modules that were looked at.
+    known: HashMap<u32, (u32, HashSet<LoadedModule>)>,
+    sender: Sender<Looked>,
+}
+
+impl Watcher<'_> {
+    fn run(&mut self, is_over: &AtomicBool) {
+        let word = &self.pool.control().looks_wanted;
+        loop {
+            let seen = word.load(Acquire);
+            if is_over.load(Acquire) {
+                return;
+            }
+            for index in 0..PROCESS_SLOT_COUNT as u32 {
+                let Some(slot) = self.pool.process_slot(index) else { break };
+                let state = slot.state.load(Acquire);
+                // Behind one that was never used there is none in use.
+                if state == PROCESS_FREE && slot.generation.load(Relaxed) == 0 {
+                    break;
+                }
+                let wanted = slot.looks_wanted.load(Acquire);
+                if state == PROCESS_LIVE && wanted != slot.looks_done.load(Relaxed) {
+                    self.look(index, slot);
+                    slot.looks_done.store(wanted, Release);
+                    sys::futex_wake(&slot.looks_done, u32::MAX >> 1);
+                }
+            }
+            sys::futex_wait(word, seen, ROUND.as_nanos() as u64);
+        }
+    }
+
+    fn look(&mut self, index: u32, slot: &ProcessSlot) {
+        let generation = slot.generation.load(Relaxed);
+        let (inner_pid, namespace) = (slot.pid.load(Relaxed), slot.namespace.load(Relaxed));
+        let Some(pid) = process_facts::shown_pid(inner_pid, namespace) else { return };
+        let Ok(modules) = heapr_inject::loaded_modules(pid) else { return };
+        let known = self.known.entry(index).or_default();
+        if known.0 != generation {
+            *known = (generation, HashSet::new());
+        }
+        let new: Vec<LoadedModule> =
+            modules.into_iter().filter(|module| known.1.insert(module.clone())).collect();
+        let is_first = new.iter().any(|module| module.is_main);
+        let inside = self.finder.look(pid, &new);
+        let functions = functions_of(&inside);
+        // The first look also has the later ones asked for.
+        if functions.is_empty() && !is_first {
+            return;
+        }
+        let mut looked = Looked {
+            key: (index, generation),
+            inside,
+            not_hooked: Vec::new(),
+            hooked_count: 0,
+            failure: None,
+        };
+        match heapr_inject::hook_inside(pid, &functions) {
+            Ok(report) => {
+                looked.hooked_count = report.hooked.len();
+                looked.not_hooked = report.not_hooked;
+                if report.hooked.iter().any(|name| name.starts_with("malloc in ")) && is_first {
+                    slot.has_own_malloc.store(0, Relaxed);
+                }
+            }
+            Err(error) => looked.failure = Some(error.to_string()),
+        }
+        let _ = self.sender.send(looked);
+    }
+}

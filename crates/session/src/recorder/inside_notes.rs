@@ -1,0 +1,51 @@
+//! What is written into the file of the allocators inside of programs.
+
+use super::Recorder;
+use crate::recorder::inside::{Inside, Looked};
+
+impl Recorder {
+    /// Takes what was found inside of a process: what is to be said of it.
+    pub(super) fn take_inside(&mut self, place: usize) -> Vec<String> {
+        let process = &self.processes[place];
+        let key = (process.slot, process.generation);
+        let mut texts = Vec::new();
+        for looked in self.looked.extract_if(.., |looked| looked.key == key) {
+            for name in names_of(&looked.inside) {
+                let outcome = self.sink.writer.statistic(
+                    &format!("functions recorded of {name}"),
+                    if looked.failure.is_some() { 0 } else { looked.hooked_count as u64 },
+                );
+                self.sink.keep(outcome);
+            }
+            texts.extend(complaint(&looked));
+        }
+        texts
+    }
+}
+
+/// `jemalloc in server`, for each that was found.
+fn names_of(inside: &Inside) -> Vec<String> {
+    let of_module = |module: &crate::InsideModule| {
+        let file = module.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        module.allocators.iter().map(move |found| format!("{} in {file}", found.name)).collect::<Vec<_>>()
+    };
+    inside.modules.iter().flat_map(of_module).collect()
+}
+
+/// What of an allocator inside is not recorded.
+fn complaint(looked: &Looked) -> Option<String> {
+    let names = names_of(&looked.inside);
+    if names.is_empty() {
+        return None;
+    }
+    let names = names.join(", ");
+    if let Some(failure) = &looked.failure {
+        return Some(format!("it has an allocator inside ({names}) that is not recorded: {failure}"));
+    }
+    let (first, reason) = looked.not_hooked.first()?;
+    let more = match looked.not_hooked.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!("it has an allocator inside ({names}); not recorded of it: {first}{more}, because {reason}"))
+}

@@ -1,0 +1,96 @@
+//! All functions of a module by name, wherever they are told: in the file's table of symbols, in
+//! its separate debug file, in what distributions pack into `.gnu_debugdata`.
+
+use std::fs::File;
+use std::path::Path;
+
+use object::elf::{FileHeader64, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, SectionType};
+use object::read::elf::{FileHeader as _, SectionHeader as _, Sym as _};
+use object::{Endianness, ReadCache, ReadRef, StringTable};
+
+use crate::debug_file;
+use crate::elf_facts::{ElfFacts, open_regular};
+use crate::elf_symbols::mini_file;
+use crate::{ModuleKey, SymbolOptions};
+
+type Header = FileHeader64<Endianness>;
+
+/// A function, as a table of symbols has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedFunction<'a> {
+    /// As the linker knows it.
+    pub name: &'a str,
+    /// Where it begins.
+    pub svma: u64,
+    /// 0: unknown.
+    pub size_bytes: u64,
+}
+
+/// Which functions could be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// All of them.
+    All,
+    /// Those that the module offers to others, or uses of others: it is stripped.
+    Exported,
+}
+
+/// Visits the functions of the module in a file. `path`: as the process names it, for the debug
+/// files beside it. `None`: it is no ELF file of 64 bits.
+pub fn visit_functions(
+    file: &Path,
+    path: &Path,
+    options: &SymbolOptions,
+    visit: &mut dyn FnMut(NamedFunction<'_>),
+) -> Option<Told> {
+    let facts = ElfFacts::read(file)?;
+    let cache = ReadCache::new(open_regular(file)?);
+    if section(&cache, SHT_SYMTAB, visit).is_some() {
+        return Some(Told::All);
+    }
+    let exported = section(&cache, SHT_DYNSYM, visit);
+    if let Some(mini) = mini_file(&cache)
+        && section(mini.as_slice(), SHT_SYMTAB, visit).is_some()
+    {
+        return Some(Told::All);
+    }
+    let key = ModuleKey { path: path.to_owned(), build_id: facts.build_id.clone() };
+    let mut options = options.clone();
+    options.files.insert(key.clone(), file.to_owned());
+    if let Ok(found) = debug_file::find(&key, &options)
+        && found.debug != file
+        && let Some(debug) = File::open(&found.debug).ok().map(ReadCache::new)
+        && section(&debug, SHT_SYMTAB, visit).is_some()
+    {
+        return Some(Told::All);
+    }
+    exported.map(|()| Told::Exported).or(Some(Told::Exported))
+}
+
+/// Visits the functions of a table; `None`: there is none.
+fn section<'d>(
+    data: impl ReadRef<'d>,
+    table: SectionType,
+    visit: &mut dyn FnMut(NamedFunction<'_>),
+) -> Option<()> {
+    let header = Header::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, data).ok()?;
+    let symbols = sections.symbols(endian, data, table).ok()?;
+    // The names in one piece: see `elf_symbols`.
+    let names = sections.section(symbols.string_section()).ok()?.data(endian, data).ok()?;
+    let names = StringTable::new(names, 0, names.len() as u64);
+    let mut is_any = false;
+    for symbol in symbols.symbols() {
+        let is_function = symbol.st_type() == STT_FUNC && symbol.is_definition(endian, names);
+        if !is_function || symbol.st_type() == STT_GNU_IFUNC {
+            continue;
+        }
+        let name = symbol.name(endian, names).ok().and_then(|name| std::str::from_utf8(name).ok());
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            is_any = true;
+            visit(NamedFunction { name, svma: symbol.st_value(endian), size_bytes: symbol.st_size(endian) });
+        }
+    }
+    is_any.then_some(())
+}

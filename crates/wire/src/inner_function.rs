@@ -1,0 +1,166 @@
+//! Functions of allocators inside of a program or a library: found by name from outside, hooked by
+//! changing their first instructions.
+//!
+//! The injector fills in one [`InnerFunction`] for each, of a table that the agent has; what its
+//! arguments mean is a [`Signature`] in a word.
+
+use core::sync::atomic::{AtomicU64, AtomicUsize};
+
+/// Inner functions that a process can have hooked.
+pub const INNER_FUNCTIONS: usize = 320;
+
+/// Heaps of their own that inner functions can have.
+pub const INNER_HEAPS: usize = 16;
+/// Number of the first of them; below are those that programs tell of.
+pub const INNER_HEAP_FIRST: usize = 240;
+
+/// One of them. Written by the injector before the first call, [`Self::real`] first of all.
+#[derive(Debug)]
+#[repr(C)]
+pub struct InnerFunction {
+    /// Where the function itself is; 0: the entry is free. (For [`InnerAction::New`]: the function
+    /// that answers null where this one throws.)
+    pub real: AtomicUsize,
+    /// Where the function itself is, if `real` is another; else 0.
+    pub own: AtomicUsize,
+    /// [`Signature::word`].
+    pub signature: AtomicU64,
+    /// Which heap its blocks belong to.
+    pub heap: AtomicUsize,
+}
+
+impl InnerFunction {
+    /// A free entry.
+    #[must_use]
+    pub const fn free() -> Self {
+        Self {
+            real: AtomicUsize::new(0),
+            own: AtomicUsize::new(0),
+            signature: AtomicU64::new(0),
+            heap: AtomicUsize::new(0),
+        }
+    }
+}
+
+/// What a function does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum InnerAction {
+    /// Answers a new block, or null.
+    Allocate = 1,
+    /// Takes a block back.
+    Free = 2,
+    /// Answers the block in its new size, or null.
+    Reallocate = 3,
+    /// Stores a new block where its argument `block` points, and answers a status.
+    Store = 4,
+    /// Changes a block's size in place, and answers what it has then.
+    Resize = 5,
+    /// Changes a block's size in place, and answers null where it cannot.
+    Expand = 6,
+    /// Answers a new block with a text in it.
+    Text = 7,
+    /// As [`Self::Allocate`], but throws where it cannot.
+    New = 8,
+    /// Allocates where the block is null, frees where the size is 0, else reallocates.
+    Any = 9,
+}
+
+/// No argument.
+const NONE: u8 = 7;
+
+/// What a function does with which of its first four arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature {
+    /// What it does.
+    pub action: InnerAction,
+    /// Number of the argument that names the block.
+    pub block: Option<u8>,
+    /// Number of the argument that the size is multiplied with.
+    pub count: Option<u8>,
+    /// Number of the argument that is the size.
+    pub size: Option<u8>,
+    /// The size where no argument tells it.
+    pub fixed_bytes: u32,
+    /// Number in [`crate::CALLED`] of what its calls are shown as.
+    pub called: u8,
+}
+
+impl Signature {
+    /// All of it in a word, never 0.
+    #[must_use]
+    pub const fn word(self) -> u64 {
+        const fn place(argument: Option<u8>) -> u64 {
+            match argument {
+                Some(number) if number < 4 => number as u64,
+                _ => NONE as u64,
+            }
+        }
+        self.action as u64
+            | place(self.block) << 8
+            | place(self.count) << 12
+            | place(self.size) << 16
+            | (self.called as u64) << 24
+            | (self.fixed_bytes as u64) << 32
+    }
+
+    /// What a word says.
+    #[must_use]
+    pub const fn of_word_untrusted(word: u64) -> Option<Self> {
+        const fn argument(nibble: u64) -> Option<u8> {
+            let number = (nibble & 15) as u8;
+            if number < 4 { Some(number) } else { None }
+        }
+        let action = match word as u8 {
+            1 => InnerAction::Allocate,
+            2 => InnerAction::Free,
+            3 => InnerAction::Reallocate,
+            4 => InnerAction::Store,
+            5 => InnerAction::Resize,
+            6 => InnerAction::Expand,
+            7 => InnerAction::Text,
+            8 => InnerAction::New,
+            9 => InnerAction::Any,
+            _ => return None,
+        };
+        Some(Self {
+            action,
+            block: argument(word >> 8),
+            count: argument(word >> 12),
+            size: argument(word >> 16),
+            called: (word >> 24) as u8,
+            fixed_bytes: (word >> 32) as u32,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_comes_back_out_of_its_word() {
+        let all = Signature {
+            action: InnerAction::Reallocate,
+            block: Some(0),
+            count: Some(1),
+            size: Some(3),
+            called: 200,
+            fixed_bytes: 0,
+        };
+        let least = Signature {
+            action: InnerAction::Text,
+            block: None,
+            count: None,
+            size: None,
+            called: 0,
+            fixed_bytes: u32::MAX,
+        };
+        for signature in [all, least] {
+            assert_eq!(Signature::of_word_untrusted(signature.word()), Some(signature));
+        }
+        for word in [0, 10, u64::MAX] {
+            assert_eq!(Signature::of_word_untrusted(word), None);
+        }
+    }
+}
