@@ -190,8 +190,10 @@ fn plan_functions(
     let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
     let mut planned: Vec<Planned> = Vec::new();
     for function in functions {
-        let prologue = match function.prologue(memory) {
-            Ok(prologue) => prologue,
+        let seen: Vec<u64> = planned.iter().map(|planned| planned.prologue.function_avma).collect();
+        let prologue = match function.prologue(memory, &seen) {
+            Ok(Some(prologue)) => prologue,
+            Ok(None) => continue,
             Err(reason) => {
                 report.not_hooked.push((function.name.clone(), reason.to_owned()));
                 continue;
@@ -262,7 +264,7 @@ fn after_load(
         heap: String::new(),
         instead_avma: None,
     };
-    let prologue = function.prologue(memory).ok()?;
+    let prologue = function.prologue(memory, &[]).ok()??;
     if jumps_to_island(memory, mappings, prologue.entry_avma) {
         return None;
     }

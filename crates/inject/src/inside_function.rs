@@ -3,7 +3,7 @@
 use heapr_wire::{INNER_HEAP_FIRST, INNER_HEAPS, Signature};
 
 use crate::memory::{ProcessMemory, TargetMemory as _};
-use crate::x86_64::Prologue;
+use crate::x86_64::{Prologue, calls_one_of};
 
 /// One function to be hooked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,20 +23,35 @@ pub struct InsideFunction {
 }
 
 impl InsideFunction {
-    /// Plans its first instructions.
-    pub(crate) fn prologue(&self, memory: &ProcessMemory) -> Result<Prologue, &'static str> {
+    /// Its code and what follows, as far as they are known.
+    fn code(&self, memory: &ProcessMemory) -> (Vec<u8>, Vec<u8>) {
         const BEHIND_BYTES: usize = 16;
         let bytes = if self.size_bytes == 0 { 64 } else { self.size_bytes.min(16 << 10) } as usize;
         let code = memory.read_vec(self.address_avma, bytes + BEHIND_BYTES);
         // At the end of what is mapped nothing follows.
-        let code = code.or_else(|_| memory.read_vec(self.address_avma, bytes)).unwrap_or_default();
-        let (body, behind) = code.split_at(bytes.min(code.len()));
-        let behind = if self.size_bytes == bytes as u64 { behind } else { &[] };
+        let mut body = code.or_else(|_| memory.read_vec(self.address_avma, bytes)).unwrap_or_default();
+        let behind = body.split_off(bytes.min(body.len()));
+        (body, if self.size_bytes == bytes as u64 { behind } else { Vec::new() })
+    }
+
+    /// Plans its first instructions. `Ok(None)`: they cannot be moved, but it calls one of the `seen`
+    /// functions, and so is seen.
+    pub(crate) fn prologue(
+        &self,
+        memory: &ProcessMemory,
+        seen: &[u64],
+    ) -> Result<Option<Prologue>, &'static str> {
+        let (body, behind) = self.code(memory);
         // What is thrown must find its way.
-        if self.instead_avma.is_some() {
-            return Prologue::plan(self.address_avma, body, behind);
+        let planned = if self.instead_avma.is_some() {
+            Prologue::plan(self.address_avma, &body, &behind)
+        } else {
+            Prologue::plan_calling(self.address_avma, &body, &behind)
+        };
+        match planned {
+            Err(_) if calls_one_of(self.address_avma, &body, seen) => Ok(None),
+            planned => planned.map(Some),
         }
-        Prologue::plan_calling(self.address_avma, body, behind)
     }
 }
 

@@ -258,8 +258,9 @@ impl Plan {
                 self.not_hooked.push((function.name.clone(), "there are too many".to_owned()));
                 continue;
             }
-            let prologue = match function.prologue(memory) {
-                Ok(prologue) => prologue,
+            let prologue = match function.prologue(memory, &self.seen_functions()) {
+                Ok(Some(prologue)) => prologue,
+                Ok(None) => continue,
                 Err(reason) => {
                     self.not_hooked.push((function.name.clone(), reason.to_owned()));
                     continue;
