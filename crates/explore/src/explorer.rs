@@ -7,8 +7,8 @@ use heapr_query::engine::{
     SymbolTree, frames_of_group, is_without_events,
 };
 use heapr_query::{
-    Action, CullList, Error, Filter, FramePattern, FrameView, Group, GroupBy, HeapRow, HistogramOf, Metric,
-    Moment, Progress, Query, Ranking, Result, StackGroups, SymbolSource,
+    Action, CullList, Error, Filter, FramePattern, FrameView, Functions, Group, GroupBy, HeapRow,
+    HistogramOf, Metric, Moment, Progress, Query, Ranking, Result, StackGroups, SymbolSource,
 };
 use heapr_trace::{Damage, StackIndex, Summary, Trace};
 
@@ -365,6 +365,14 @@ impl Explorer {
     /// Never for what [`Explorer::select`] made.
     pub fn rank(&self, selection: &Selection, cull: &CullList, by: GroupBy, sort: Metric) -> Result<Ranking> {
         self.culled(selection, cull, by)?.ranking(by, sort, usize::MAX)
+    }
+
+    /// All functions of a selection, each with all that it calls.
+    ///
+    /// # Errors
+    /// The trace cannot be read.
+    pub fn functions(&self, selection: &Selection, cull: &CullList, sort: Metric) -> Result<Functions> {
+        self.culled(selection, cull, GroupBy::Stacks)?.functions(sort, usize::MAX)
     }
 
     /// The frames of a group, as [`heapr_query::Report::frames`].

@@ -62,6 +62,13 @@ pub fn write_csv(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) ->
                     line(out, [action, sort], at + 1, 0, &name, &group.amounts)?;
                 }
             }
+            Answer::Functions(functions) => {
+                // What is its own is the ranking of frames.
+                for (at, function) in functions.functions.iter().enumerate() {
+                    let name = frame_name(&report.function_frame(function));
+                    line(out, [action, sort], at + 1, 0, &name, &function.inclusive)?;
+                }
+            }
             Answer::Tree(tree) => {
                 for (at, node) in tree.nodes.iter().enumerate() {
                     let name = frame_name(&report.tree_frame(node));

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use heapr_query::json::{AmountsJson, FrameJson, HeapJson, HistogramJson, TotalsJson};
-use heapr_query::{Action, Answer, CallTree, Group, GroupBy, Ranking, Report, Section};
+use heapr_query::{Action, Answer, CallTree, Functions, Group, GroupBy, Ranking, Report, Section};
 use serde::ser::{Serialize, SerializeSeq as _, SerializeStruct as _, Serializer};
 
 use crate::Subject;
@@ -86,6 +86,13 @@ impl Serialize for Groups<'_> {
 }
 
 #[derive(serde::Serialize)]
+struct FunctionJson {
+    frame: FrameJson,
+    inclusive: AmountsJson,
+    own: AmountsJson,
+}
+
+#[derive(serde::Serialize)]
 struct NodeJson {
     parent: Option<usize>,
     depth: usize,
@@ -136,6 +143,19 @@ impl Serialize for SectionJson<'_> {
                 object.serialize_field("rest", &AmountsJson::from(rest))?;
                 object.serialize_field("groups", &Groups { whole: self.whole, groups })?;
             }
+            Answer::Functions(Functions { functions, function_count }) => {
+                let report = self.whole.report;
+                let functions: Vec<FunctionJson> = functions
+                    .iter()
+                    .map(|function| FunctionJson {
+                        frame: (&report.function_frame(function)).into(),
+                        inclusive: (&function.inclusive).into(),
+                        own: (&function.own).into(),
+                    })
+                    .collect();
+                object.serialize_field("function_count", function_count)?;
+                object.serialize_field("functions", &functions)?;
+            }
             Answer::Tree(tree) => {
                 object.serialize_field("node_count", &tree.node_count)?;
                 object.serialize_field("all", &AmountsJson::from(&tree.amounts))?;
@@ -175,7 +195,7 @@ impl Serialize for Whole<'_> {
         let first = report.sections.iter().find(is_ranking);
         let groups = first.map_or(&[][..], |section| match &section.answer {
             Answer::Ranking(ranking) => &ranking.groups,
-            Answer::Tree(_) => &[],
+            Answer::Functions(_) | Answer::Tree(_) => &[],
         });
         if let Some(Section { action, answer: Answer::Ranking(ranking) }) = first {
             let (name, sort) = action_name(action);
@@ -210,6 +230,7 @@ pub fn action_name(action: &Action) -> (&'static str, &'static str) {
             };
             (name, sort.key())
         }
+        Action::Functions { sort } => ("functions", sort.key()),
         Action::TopDown { sort } => ("invert", sort.key()),
         Action::Callers { sort, .. } => ("callers", sort.key()),
     }

@@ -150,7 +150,7 @@ impl Format {
 pub fn samples(report: &Report<'_>) -> Vec<Sample> {
     let rankings = report.sections.iter().filter_map(|section| match &section.answer {
         Answer::Ranking(ranking) => Some(ranking),
-        Answer::Tree(_) => None,
+        Answer::Functions(_) | Answer::Tree(_) => None,
     });
     let sample = |group: &Group| Sample {
         frames: report.frames(group).iter().map(SampleFrame::new).collect(),

@@ -9,6 +9,7 @@ use crate::culling::Culling;
 use crate::error::{Error, Result};
 use crate::frame_pattern::FramePattern;
 use crate::frames::FrameId;
+use crate::functions::{self, Functions};
 use crate::metrics::Metric;
 use crate::query::{Action, GroupBy};
 use crate::report::{Answer, Group, GroupKey, Ranking};
@@ -51,6 +52,15 @@ impl<'a, 't> Culled<'a, 't> {
         Ok(Self { rows, tree, stacks })
     }
 
+    /// Functions, each with all that it calls, by an inclusive amount.
+    pub fn functions(&self, sort: Metric, top: usize) -> Result<Functions> {
+        functions::functions(self, sort, top)
+    }
+
+    pub(crate) fn tree(&self) -> &SymbolTree {
+        self.tree
+    }
+
     /// Shows all counted rows with their culled stacks.
     pub fn for_each(&self, mut visit: impl FnMut(&StackTotals, NamedStack)) -> Result<()> {
         let mut stacks = self.stacks.iter();
@@ -69,6 +79,7 @@ impl<'a, 't> Culled<'a, 't> {
     pub(crate) fn answer(&self, action: &Action, top: usize) -> Result<Answer> {
         Ok(match action {
             Action::Ranking { by, sort } => Answer::Ranking(self.ranking(*by, *sort, top)?),
+            Action::Functions { sort } => Answer::Functions(functions::functions(self, *sort, top)?),
             Action::TopDown { sort } => Answer::Tree(self.top_down(*sort, top)?),
             Action::Callers { of, sort } => Answer::Tree(self.callers(of, *sort, top)?),
         })

@@ -32,6 +32,11 @@ pub enum Action {
         /// In which order.
         sort: Metric,
     },
+    /// Functions, each with all that it calls.
+    Functions {
+        /// By which amount.
+        sort: Metric,
+    },
     /// The tree of frames from the program's start down.
     TopDown {
         /// Order of the frames below a frame.
@@ -99,7 +104,7 @@ impl Query {
                 Action::Ranking { by, .. } => {
                     matches!(by, GroupBy::Stacks | GroupBy::Frames | GroupBy::Lines)
                 }
-                Action::TopDown { .. } | Action::Callers { .. } => true,
+                Action::Functions { .. } | Action::TopDown { .. } | Action::Callers { .. } => true,
             })
     }
 }

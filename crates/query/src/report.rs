@@ -4,6 +4,7 @@ use heapr_trace::{Amounts, HeapId, ProcessIndex, StackIndex, ThreadIndex, Totals
 
 use crate::call_tree::{CallNode, CallTree};
 use crate::frames::{FrameId, FrameView};
+use crate::functions::{FunctionAmounts, Functions};
 use crate::histogram::Histogram;
 use crate::name_table::Name;
 use crate::query::{Action, GroupBy};
@@ -74,6 +75,8 @@ pub struct Ranking {
 pub enum Answer {
     /// To [`Action::Ranking`].
     Ranking(Ranking),
+    /// To [`Action::Functions`].
+    Functions(Functions),
     /// To [`Action::TopDown`] and [`Action::Callers`].
     Tree(CallTree),
 }
@@ -114,6 +117,12 @@ impl Report<'_> {
     #[must_use]
     pub fn frames(&self, group: &Group) -> Vec<FrameView<'_>> {
         frames_of_group(&self.tree, self.stacks, group)
+    }
+
+    /// A function, with the source file of it that is known, and no line: it has many.
+    #[must_use]
+    pub fn function_frame(&self, function: &FunctionAmounts) -> FrameView<'_> {
+        FrameView { file: self.tree.frames.file(function.frame), ..self.tree.frames.view(function.frame) }
     }
 
     /// The frame of a node of a tree, with its place in the source in one of the stacks that pass

@@ -306,6 +306,12 @@ impl Session {
         self.recorder.live_process_count()
     }
 
+    /// Events taken, bytes that are live, and the most that were.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64, u64) {
+        self.recorder.progress()
+    }
+
     /// Process images seen so far.
     #[must_use]
     pub fn process_count(&self) -> usize {

@@ -6,10 +6,10 @@ import { recordedKey } from './recorded-key';
 import { type Row, differs, rowOrder } from './recorded-order';
 
 /** Where answers have rows, and how their number is called. */
-const ROWS = [['groups', 'match_count'], ['rows', 'row_count'], ['callers', ''], ['callees', '']] as const;
+const ROWS = [['groups', 'match_count'], ['functions', 'match_count'], ['rows', 'row_count'], ['callers', ''], ['callees', '']] as const;
 
 /** The orders of requests that name none. */
-const OWN_ORDERS: Record<string, string> = { '/api/leaks': 'bytes' };
+const OWN_ORDERS: Record<string, string> = { '/api/leaks': 'bytes', '/api/functions': 'so' };
 
 export class RecordedAnswers {
   private readonly byKey: Map<string, unknown>;
@@ -29,18 +29,22 @@ export class RecordedAnswers {
 
   /** The answer of a request, with the rows that it asks for; undefined if it was not recorded. */
   find(path: string, body: unknown): unknown {
-    const asked = (body ?? {}) as { sort?: string; descending?: boolean; offset?: number; limit?: number; same?: boolean };
-    const known = this.byKey.get(recordedKey(path, body));
-    const isInOrder = known !== undefined && asked.descending !== false;
-    const answer = known ?? (asked.sort === undefined ? undefined : this.inAnyOrder.get(recordedKey(path, { ...asked, sort: null })));
+    const asked = (body ?? {}) as { match?: string; by_own?: boolean; sort?: string; descending?: boolean; offset?: number; limit?: number; same?: boolean };
+    const text = (asked.match ?? '').toLowerCase();
+    const bare = { ...asked, match: null, by_own: null };
+    const known = this.byKey.get(recordedKey(path, bare));
+    const isInOrder = known !== undefined && asked.descending !== false && !asked.by_own;
+    const answer = known ?? (asked.sort === undefined ? undefined : this.inAnyOrder.get(recordedKey(path, { ...bare, sort: null })));
     if (typeof answer !== 'object' || answer === null) return answer;
     const found: Record<string, unknown> = { ...answer };
     const { offset, limit } = asked;
     for (const [name, count] of ROWS) {
       const list = found[name];
       if (!Array.isArray(list)) continue;
-      const sort = asked.sort ?? OWN_ORDERS[path] ?? '';
-      const wanted = asked.same === false ? (list as Row[]).filter((row) => differs(path, sort, row)) : (list as Row[]);
+      const sort = `${asked.sort ?? OWN_ORDERS[path] ?? ''}${asked.by_own ? '-own' : ''}`;
+      const differing = asked.same === false ? (list as Row[]).filter((row) => differs(path, sort, row)) : (list as Row[]);
+      // A search looks at what was recorded: all rows, or of a long table the first.
+      const wanted = text === '' ? differing : differing.filter((row) => holds(row, text));
       const ordered = isInOrder ? wanted : sorted(wanted, path, sort, asked.descending !== false);
       if (!ordered) return undefined;
       if (count === '') {
@@ -53,6 +57,12 @@ export class RecordedAnswers {
     }
     return found;
   }
+}
+
+/** Whether one of a row's names holds a text. */
+function holds(row: Row, text: string): boolean {
+  const named = [row['frames'], row['frame'], row['names'], row['name'], row['class'], row['thread']].filter((part) => part !== undefined);
+  return JSON.stringify(named.length > 0 ? named : row).toLowerCase().includes(text);
 }
 
 /** Rows in an order of the server's; undefined if that is not known here. */

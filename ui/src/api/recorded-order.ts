@@ -50,6 +50,11 @@ export function differs(path: string, sort: string, row: Row): boolean {
 /** What comes first where a table is sorted so; null if the order is not known. */
 export function rowOrder(path: string, sort: string): Order | null {
   if (path === '/api/report' || path === '/api/frame') return SORTS[sort] === undefined ? null : greatest(number(SORTS[sort]));
+  if (path === '/api/functions') {
+    const metric = SORTS[sort.replace(/-own$/, '')];
+    const part = sort.endsWith('-own') ? 'own' : 'inclusive';
+    return metric === undefined ? null : greatest((row) => number(metric)((row[part] ?? {}) as Row));
+  }
   if (path === '/api/diff') return SORTS[sort] === undefined ? null : greatest((row) => Math.abs(difference(row, SORTS[sort] ?? '')));
   if (path === '/api/snapshot/diff') return sort === 'name' ? byText((row) => String(row['class'] ?? '')) : greatest(number(sort));
   if (path === '/api/snapshot/series' && /^\d+$/.test(sort)) return greatest((row) => (row['retained_bytes_at'] as number[] | undefined)?.[Number(sort)] ?? 0);

@@ -91,6 +91,23 @@ export interface ReportAnswer {
   groups: Group[];
 }
 
+/** A function with all that it calls, and what is its own. */
+export interface FunctionRow {
+  id: string;
+  frame: Frame;
+  is_own: boolean;
+  inclusive: Amounts;
+  own: Amounts;
+}
+
+export interface FunctionsAnswer {
+  command: string | null;
+  totals: Totals;
+  function_count: number;
+  match_count: number;
+  functions: FunctionRow[];
+}
+
 export interface StackFrame extends Frame {
   culled: boolean;
   id: string;

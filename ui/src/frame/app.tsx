@@ -49,6 +49,7 @@ export function App() {
 
   return (
     <div class="page">
+      <a class="skip" href="#" onClick={(event) => { event.preventDefault(); document.querySelector<HTMLElement>('.view')?.focus(); }}>Skip to the view</a>
       <header class="top-bar">
         <h1 title={version ? `heapr ${version}` : 'heapr'}>heapr</h1>
         <nav class="files" aria-label="Files">
@@ -63,10 +64,11 @@ export function App() {
           ))}
         </nav>
         <span class="quiet" role="status">{said}</span>
-        <button type="button" class="button" title="Copy the address of what is shown (S)" onClick={() => void share()}>Share</button>
+        <button type="button" class="button" title="Copy the address of what is shown, for this machine while heapr view runs (S); heapr view --static FILE makes a page for others" onClick={() => void share()}>Copy address</button>
         <button type="button" class="button" title="Light, dark, or as the system (T)" onClick={nextTheme}>Theme: {theme}</button>
         <button type="button" class="button" title="Keyboard shortcuts (?)" aria-label="Keyboard shortcuts" onClick={help.toggle}>?</button>
       </header>
+      <main class="main">
       {error && <Message kind="error">{error}</Message>}
       {file && <FileNotes file={file} askAgain={askAgain} />}
       {newest?.session && <SessionBar file={newest} isHeld={isHeld} setHeld={setHeld} askAgain={askAgain} />}
@@ -82,6 +84,7 @@ export function App() {
         </Message>
       )}
       {files?.length === 0 && <p class="empty">No file is open. Start with: heapr view FILE…</p>}
+      </main>
       {help.isOpen && <Shortcuts close={help.toggle} />}
     </div>
   );

@@ -48,7 +48,7 @@ export function SnapshotPage({ file, files }: { file: OpenFile; files: OpenFile[
   const totalBytes = file.snapshot?.total_bytes ?? 0;
   const props: SnapshotViewProps = { file, files, totalBytes, onCommand: setCommand };
   const main = (
-    <div class="view" role="tabpanel" aria-label={views.find((candidate) => candidate.key === view)?.title}>
+    <div class="view" role="tabpanel" tabIndex={-1} aria-label={views.find((candidate) => candidate.key === view)?.title}>
       {view === 'summary' && <SummaryView {...props} />}
       {view === 'comparison' && <ComparisonView {...props} />}
       {view === 'containment' && <TreeView key="containment" kind="containment" {...props} />}

@@ -107,7 +107,7 @@ export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSiz
   if (answer && answer.bins > 0) {
     paintAreas(context, painting, answer, x, y, isDark);
     if (painting.showsRss && chart === 'bytes') paintRss(context, answer, x, y, themeColour('rss'));
-    paintSigns(context, answer, x, heightPx, { marker: themeColour('marker'), snapshot: themeColour('good'), peak: themeColour('bad'), text: text ?? '' });
+    paintSigns(context, answer, x, heightPx, { marker: themeColour('marker'), edge: themeColour('surface'), peak: themeColour('bad'), text: text ?? '', widthPx });
   }
   if (painting.range) paintRange(context, x(painting.range[0]), x(painting.range[1]), size, accent ?? '');
   if (painting.atNs !== null) {
@@ -176,12 +176,17 @@ function paintAreas(
 }
 
 function paintRss(context: CanvasRenderingContext2D, answer: TimelineAnswer, x: (ns: number) => number, y: (amount: number) => number, colour: string): void {
-  context.strokeStyle = colour;
-  context.lineWidth = 1.5;
-  context.setLineDash([4, 3]);
   for (const { time_ns, rss_bytes } of answer.rss) {
     context.beginPath();
     time_ns.forEach((timeNs, at) => context.lineTo(x(timeNs), y(rss_bytes[at] ?? 0)));
+    // Seen on any area: a line of the surface's colour below it.
+    context.setLineDash([]);
+    context.strokeStyle = themeColour('surface');
+    context.lineWidth = 4;
+    context.stroke();
+    context.setLineDash([4, 3]);
+    context.strokeStyle = colour;
+    context.lineWidth = 1.5;
     context.stroke();
   }
   context.setLineDash([]);
@@ -189,11 +194,13 @@ function paintRss(context: CanvasRenderingContext2D, answer: TimelineAnswer, x: 
 
 function paintSigns(
   context: CanvasRenderingContext2D, answer: TimelineAnswer, x: (ns: number) => number, heightPx: number,
-  colours: { marker: string; snapshot: string; peak: string; text: string },
+  colours: { marker: string; edge: string; peak: string; text: string; widthPx: number },
 ): void {
   const bottom = heightPx - AXIS_BOTTOM_PX;
   // 1 on a small screen; signs grow with the page's text.
   const scale = Math.max(1, parseFloat(getComputedStyle(document.documentElement).fontSize) / 13);
+  // A sign at the edge is not cut in half.
+  const inside = (place: number) => Math.min(place, colours.widthPx - 6 * scale);
   context.lineWidth = 1;
   context.textAlign = 'left';
   answer.markers.forEach((marker, at) => {
@@ -205,13 +212,16 @@ function paintSigns(
     context.fillText(fittedText(context, marker.text, Math.min(220, room)), place + 4, 8);
   });
   for (const snapshot of answer.snapshots) {
-    const place = x(snapshot.time_ns);
-    context.fillStyle = colours.snapshot;
+    const place = inside(x(snapshot.time_ns));
+    context.fillStyle = colours.text;
+    context.strokeStyle = colours.edge;
     context.beginPath();
     context.moveTo(place - 5 * scale, bottom);
     context.lineTo(place + 5 * scale, bottom);
     context.lineTo(place, bottom - 8 * scale);
+    context.closePath();
     context.fill();
+    context.stroke();
   }
   if (answer.peak && answer.peak.bytes > 0) {
     const place = Math.round(x(answer.peak.time_ns)) + 0.5;
@@ -219,9 +229,11 @@ function paintSigns(
     context.setLineDash([2, 3]);
     line(context, place, TOP_PX - 4, place, bottom);
     context.setLineDash([]);
+    context.strokeStyle = colours.edge;
     context.beginPath();
-    context.arc(place, TOP_PX - 4, 3.5 * scale, 0, 2 * Math.PI);
+    context.arc(inside(place), TOP_PX - 4, 3.5 * scale, 0, 2 * Math.PI);
     context.fill();
+    context.stroke();
   }
 }
 

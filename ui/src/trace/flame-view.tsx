@@ -124,7 +124,7 @@ export function SelectionActions({ layout, node }: { layout: FlameLayout; node: 
           Focus
         </button>
       )}
-      {(!isDifference || symbol !== '') && <button type="button" class="button" onClick={() => go({ view: 'frames', select: isDifference ? pattern : frame.id, sort: '', match: '', hidden: [] })}>Callers and callees</button>}
+      {(!isDifference || symbol !== '') && <button type="button" class="button" onClick={() => go({ view: 'functions', select: isDifference ? pattern : frame.id, sort: '', match: '', hidden: [] })}>Callers and callees</button>}
       {isDifference && symbol === '' && image !== '' && (
         <button type="button" class="button" title="Without a name it cannot be told apart from other code of its image in both files" onClick={() => go({ view: 'frames', select: '', sort: '', match: image, hidden: [] })}>Frames of the image</button>
       )}

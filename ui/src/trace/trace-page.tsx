@@ -12,6 +12,7 @@ import { Timeline } from '../timeline/timeline';
 import { CompareView } from './compare-view';
 import { FlameView } from './flame-view';
 import { HistogramView } from './histogram-view';
+import { FunctionView } from './function-view';
 import { giveLinks } from '../image-links';
 import { LeakView } from './leak-view';
 import { OverviewView } from './overview-view';
@@ -32,7 +33,8 @@ const VIEWS: View[] = [
   { key: 'overview', title: 'Overview', help: 'Totals, heaps, what is largest' },
   { key: 'flame', title: 'Flame graph', help: 'Who holds the memory' },
   { key: 'stacks', title: 'Stacks', help: 'Whole stacks, ranked' },
-  { key: 'frames', title: 'Frames', help: 'Functions with callers and callees' },
+  { key: 'functions', title: 'Functions', help: 'All functions with what they call, their callers and callees' },
+  { key: 'frames', title: 'Frames', help: 'What allocates by itself' },
   { key: 'images', title: 'Images', help: 'Programs and libraries' },
   { key: 'threads', title: 'Threads', help: 'Allocating threads' },
   { key: 'leaks', title: 'Leaks', help: 'What was never freed, with its age' },
@@ -65,10 +67,11 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
             <CommandLine command={told.command} />
           </div>
           <Tabs views={views} current={view} />
-          <div class="view" role="tabpanel" aria-label={VIEWS.find((candidate) => candidate.key === view)?.title}>
+          <div class="view" role="tabpanel" tabIndex={-1} aria-label={VIEWS.find((candidate) => candidate.key === view)?.title}>
             {view === 'overview' && <OverviewView {...props} />}
             {view === 'flame' && <FlameView {...props} />}
             {view === 'stacks' && <ReportView key="stacks" by="stacks" {...props} />}
+            {view === 'functions' && <FunctionView {...props} />}
             {view === 'frames' && <ReportView key="frames" by="frames" {...props} />}
             {view === 'images' && <ReportView key="images" by="images" {...props} />}
             {view === 'threads' && <ReportView key="threads" by="by-thread" {...props} />}

@@ -19,9 +19,10 @@ pub(crate) struct ActionArguments {
 }
 
 /// Option, alias, help.
-const SORTED: [(&str, &str, &str); 6] = [
+const SORTED: [(&str, &str, &str); 7] = [
     ("stacks", "stack", "Rank by whole stack"),
     ("frames", "frame", "Rank by innermost frame"),
+    ("functions", "function", "Rank functions, each with all that it calls (recursion counts once)"),
     ("lines", "line", "Rank by source line of the innermost frame"),
     ("images", "image", "Rank by module of the innermost frame"),
     ("by-thread", "threads", "Rank by allocating thread"),
@@ -30,9 +31,10 @@ const SORTED: [(&str, &str, &str); 6] = [
 const CALLERS: &str = "callers";
 const BY: &str = "by";
 /// What can follow `--by`, and the action that it is.
-const KINDS: [(&str, &str); 5] = [
+const KINDS: [(&str, &str); 6] = [
     ("stack", "stacks"),
     ("frame", "frames"),
+    ("function", "functions"),
     ("line", "lines"),
     ("image", "images"),
     ("thread", "by-thread"),
@@ -68,7 +70,7 @@ impl Args for ActionArguments {
         command = command.arg(
             Arg::new(BY)
                 .long(BY)
-                .help("Rank by stack, frame, line, image or thread; a sort key may follow")
+                .help("Rank by stack, frame, function, line, image or thread; a sort key may follow")
                 .value_names(["KIND", "KEY"])
                 .num_args(1..=2)
                 .action(ArgAction::Append)
@@ -160,6 +162,7 @@ impl GivenAction {
             "lines" => ranking(GroupBy::Lines),
             "images" => ranking(GroupBy::Images),
             "by-thread" => ranking(GroupBy::Threads),
+            "functions" => Action::Functions { sort },
             "invert" => Action::TopDown { sort },
             _ => Action::Callers {
                 of: FramePattern::parse(self.values.first().map_or("", String::as_str))?,

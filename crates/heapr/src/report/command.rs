@@ -92,10 +92,13 @@ const DEFAULT_DEPTH_SHOWN: usize = 12;
 /// Runs the command.
 pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     let file = arguments.file.take().or_else(|| arguments.actions.take_file().map(PathBuf::from));
-    let file = file.context(
-        "no trace given: heapr report FILE [OPTIONS] (FILE goes first: options such as --cull-frames take all words \
-         that follow them)",
-    )?;
+    let file = match file {
+        Some(file) => file,
+        None => newest_trace(Path::new(".")).context(
+            "no trace given, and none in this folder: heapr report FILE [OPTIONS] (FILE goes first: options such as \
+             --cull-frames take all words that follow them)",
+        )?,
+    };
     let is_xperf = arguments.layout == Layout::Xperf;
     anyhow::ensure!(
         !is_xperf || arguments.format == Format::Text,
@@ -158,6 +161,19 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The trace of a folder that was written last; says which.
+fn newest_trace(folder: &Path) -> Option<PathBuf> {
+    let traces = std::fs::read_dir(folder).ok()?.filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let is_trace = path.extension().is_some_and(|extension| extension == "heapr") && path.is_file();
+        is_trace.then_some((path.metadata().and_then(|metadata| metadata.modified()).ok()?, path))
+    });
+    let (_, path) = traces.max()?;
+    let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
+    tell!("heapr: the newest trace here: {}", path.display());
+    Some(path)
+}
+
 /// `--free-stacks`.
 fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyhow::Result<ExitCode> {
     let filter = arguments.filters.filter(trace)?;
@@ -197,6 +213,7 @@ fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyho
 fn refuse_without_xperf(query: &Query) -> anyhow::Result<()> {
     let unknown = query.actions.iter().find_map(|action| match action {
         Action::Ranking { .. } => None,
+        Action::Functions { .. } => Some("--functions"),
         Action::TopDown { .. } => Some("--invert"),
         Action::Callers { .. } => Some("--callers"),
     });

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use heapr_query::{
-    Action, Answer, CallTree, FrameView, GroupBy, Histogram, HistogramOf, Metric, Ranking, Report, Section,
+    Action, Answer, CallTree, FrameView, Functions, GroupBy, HeapRow, Histogram, HistogramOf, Metric, Owner,
+    Ranking, Report, Section,
 };
 use heapr_trace::Amounts;
 
@@ -29,6 +30,9 @@ pub(crate) struct TextOptions {
     /// Of the output.
     pub(crate) style: Style,
 }
+
+/// Heaps listed, the largest first; JSON and CSV have all.
+const HEAPS_SHOWN: usize = 10;
 
 /// Prints it all.
 pub(crate) fn write_text(
@@ -92,8 +96,20 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
             totals.peak_bytes,
         ]
     };
-    for heap in &report.by_heap {
+    let mut heaps: Vec<&HeapRow> = report.by_heap.iter().collect();
+    let left_out = heaps.len().saturating_sub(HEAPS_SHOWN);
+    // One more line would say no more than that there is one more.
+    if left_out > 1 {
+        heaps.sort_by_key(|heap| std::cmp::Reverse(heap.totals.peak_bytes));
+        heaps.truncate(HEAPS_SHOWN);
+    }
+    for heap in heaps {
         table.row(row(subject.process(heap.process), subject.heap(heap.process, heap.heap), &heap.totals));
+    }
+    if left_out > 1 {
+        let mut rest = row![format!("({} smaller ones)", count(left_out as u64)), String::new()];
+        rest.resize(columns.len(), Cell::Nothing);
+        table.row(rest);
     }
     // Each kind of heap by itself: what is mapped is no part of what malloc has given.
     let mut kinds: Vec<String> =
@@ -185,6 +201,7 @@ fn write_section(
     writeln!(out)?;
     let (sort, title) = match &section.action {
         Action::Ranking { by, sort } => (*sort, group_title(*by).to_owned()),
+        Action::Functions { sort } => (*sort, "FUNCTIONS, with what they call,".to_owned()),
         Action::TopDown { sort } => (*sort, "TOP-DOWN TREE".to_owned()),
         Action::Callers { of, sort } => (*sort, format!("CALLERS of {}", of.as_str())),
     };
@@ -197,6 +214,7 @@ fn write_section(
                 _ => write_ranking(out, subject, report, ranking, sort, options.width),
             }
         }
+        Answer::Functions(functions) => write_functions(out, subject, report, functions, sort, options),
         Answer::Tree(tree) => write_tree(out, report, tree, sort, options),
     }
 }
@@ -324,6 +342,41 @@ fn write_ranking(
         add(&ranking.rest, format!("({} more)", count(left_out as u64)));
     }
     write_lines(out, table.lines(0, width))
+}
+
+/// A line for each: share, inclusive, its own; the program's own functions are marked.
+fn write_functions(
+    out: &mut dyn Write,
+    subject: &Subject,
+    report: &Report<'_>,
+    functions: &Functions,
+    sort: Metric,
+    options: TextOptions,
+) -> io::Result<()> {
+    let shown = functions.functions.len() as u64;
+    let all = functions.function_count as u64;
+    writeln!(
+        out,
+        ": {}{}",
+        count(shown),
+        if shown < all { format!(" of {}", count(all)) } else { String::new() }
+    )?;
+    let whole = sort.of(&report.totals.amounts());
+    writeln!(out, "{:>7}  {:>10}  {:>10}    Function", "%", "Inclusive", "Own")?;
+    for function in &functions.functions {
+        let frame = report.function_frame(function);
+        let is_own = subject.own.owner(frame.module, frame.symbol, frame.file) == Owner::Program;
+        let line = frame_line(&frame, options.width.saturating_sub(33));
+        let lead = format!(
+            "{:>7}  {:>10}  {:>10}  {} ",
+            percent(sort.of(&function.inclusive), whole).trim_end_matches(" %"),
+            amount(sort, &function.inclusive),
+            amount(sort, &function.own),
+            if is_own { ">" } else { " " },
+        );
+        writeln!(out, "{lead}{}", if is_own { options.style.bold(&line) } else { line })?;
+    }
+    Ok(())
 }
 
 fn write_tree(

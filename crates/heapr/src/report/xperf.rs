@@ -28,7 +28,7 @@ pub(crate) fn write_xperf(
         .iter()
         .filter_map(|section| match &section.answer {
             Answer::Ranking(ranking) => Some(ranking),
-            Answer::Tree(_) => None,
+            Answer::Functions(_) | Answer::Tree(_) => None,
         })
         .collect();
     if rankings.is_empty() {

@@ -14,6 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use crate::run::output_error::{explain, keeps_heapr_out};
 use crate::run::passed_signals::{Passed, PassedSignals};
 use crate::run::program::{self, Traceability};
+use crate::run::progress_line::ProgressLine;
 use crate::run::record_arguments::RecordArguments;
 use crate::run::snapshot_rules::SnapshotRuleArguments;
 use crate::run::summary;
@@ -150,8 +151,10 @@ fn record(
     let mut ended = std::time::Instant::now();
     let mut next_look = ended;
     let mut has_told_full = false;
+    let mut line = ProgressLine::new(arguments.quiet);
     loop {
         session.step();
+        line.show(session);
         if let Some(error) = session.take_write_error() {
             *has_told_incomplete = true;
             warn!("{error}; the program runs on, the file can be read up to here");

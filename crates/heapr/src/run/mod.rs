@@ -4,6 +4,7 @@ mod command;
 pub(crate) mod output_error;
 pub(crate) mod passed_signals;
 pub(crate) mod program;
+mod progress_line;
 pub(crate) mod record_arguments;
 mod sanitizer;
 pub(crate) mod snapshot_rules;

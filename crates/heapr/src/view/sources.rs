@@ -31,7 +31,9 @@ pub(crate) fn sources(words: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
 /// would be turned round.
 fn sort_snapshots(sources: &mut [Source]) {
     let taken = |source: &Source| match source {
-        Source::File(path) if !is_trace(path) => path.metadata().and_then(|metadata| metadata.modified()).ok(),
+        Source::File(path) if !is_trace(path) => {
+            path.metadata().and_then(|metadata| metadata.modified()).ok()
+        }
         _ => None,
     };
     if sources.len() > 1 && sources.iter().all(|source| taken(source).is_some()) {

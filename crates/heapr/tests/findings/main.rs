@@ -190,6 +190,11 @@ fn a_finding_is_said_after_a_run_in_a_report_and_for_ci() {
         junit.contains(" failures=\"1\"") && junit.contains("<failure message=\"Memory grows: "),
         "{junit}"
     );
+    // Without a file, the newest one is meant.
+    let (functions, status) = text(&["report", "--functions", "peak"]);
+    assert!(functions.contains("FUNCTIONS, with what they call,"), "{functions}");
+    assert!(functions.contains("> leak!Registry::subscribe(int)"), "{functions}");
+    assert_eq!(status, Some(0));
     // The command of a finding shows what it is about.
     let answer = explained_json(folder.path());
     let command = answer["findings"][0]["command"].as_str().unwrap();

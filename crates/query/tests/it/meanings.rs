@@ -101,6 +101,28 @@ fn a_function_has_no_line_and_each_of_its_lines_has() {
 }
 
 #[test]
+fn a_function_has_all_that_it_calls_and_recursion_counts_once() {
+    let steps = [
+        step(10, 0, alloc(0x10, 100, &[MAIN, GROW, MAIN, (2, 1), MALLOC])),
+        step(20, 0, alloc(0x20, 7, &[MAIN, (1, 0), MALLOC])),
+    ];
+    let trace = trace_of(&steps, 100, true, 50);
+    let actions = vec![Action::Functions { sort: Metric::TotalBytes }];
+    let report = run(&trace, &Query { actions, ..Query::default() }, &mut Names).unwrap();
+    let Answer::Functions(found) = &report.sections[0].answer else { panic!("no functions") };
+    let lines: Vec<_> = found
+        .functions
+        .iter()
+        .map(|function| {
+            let symbol = report.function_frame(function).symbol.unwrap();
+            (symbol, function.inclusive.total_bytes, function.own.total_bytes)
+        })
+        .collect();
+    assert_eq!(lines, [("main", 107, 0), ("grow<int>(int)", 100, 100), ("load(int)", 7, 7)]);
+    assert_eq!(found.function_count, 3);
+}
+
+#[test]
 fn the_top_down_tree_and_the_callers_hold_what_passes_through_each_frame() {
     let tree = |action: Action| {
         let trace = small();

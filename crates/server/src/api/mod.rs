@@ -9,6 +9,7 @@ mod findings;
 mod flame;
 mod flame_json;
 mod frame;
+mod functions;
 mod leaks;
 mod panels;
 mod report;
@@ -36,6 +37,7 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
         "leaks" => leaks::leaks(&context, body),
         "stack" => stack::stack(&context, body),
         "flame" => flame::flame(&context, body),
+        "functions" => functions::functions(&context, body),
         "frame" => frame::frame(&context, body),
         "panels" => batch::batch(&context, body),
         "histograms" => panels::histograms(&context, body),

@@ -120,13 +120,13 @@ pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
     let is_snapshot =
         |number: &usize| matches!(recorder.files.entries[*number].content(), Content::Snapshot(_));
     let all: Vec<usize> = (0..recorder.files.entries.len()).filter(is_snapshot).collect();
-    let Some((first, others)) = all.split_first().filter(|(_, others)| !others.is_empty()) else {
+    if all.len() < 2 {
         return Ok(());
-    };
+    }
     recorder.record("snapshot/suspects", json!({"files": all, "top": 20}))?;
     recorder
         .record("snapshot/series", json!({"files": all, "sort": "steady", "limit": ROWS, "same": true}))?;
-    for other in others {
+    for (first, other) in super::traces::pairs(&all) {
         if !recorder.begin(&format!("comparison of files {first} and {other}")) {
             continue;
         }

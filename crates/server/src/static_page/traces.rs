@@ -46,8 +46,10 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
         {
             report(recorder, file, by, sort)?;
         }
+        recorder.record("functions", json!({"file": file, "limit": ROWS}))?;
         recorder.record("types", json!({"file": file}))?;
         recorder.record("histograms", json!({"file": file}))?;
+        peak(recorder, file)?;
         recorder.record("leaks", json!({"file": file, "limit": ROWS}))?;
     }
     Ok(())
@@ -114,6 +116,23 @@ fn third(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     Ok(())
 }
 
+/// What the button of the peak shows.
+fn peak(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
+    let filter = json!({"at": "peak"});
+    for (by, sort) in
+        [("stacks", "so"), ("stacks", "peak"), ("images", "so"), ("stacks", "stc"), ("frames", "so")]
+    {
+        recorder.record(
+            "report",
+            json!({"file": file, "filter": filter, "by": by, "sort": sort, "limit": ROWS, "frames_max": 12}),
+        )?;
+    }
+    recorder.record("functions", json!({"file": file, "filter": filter, "limit": ROWS}))?;
+    let body = json!({"file": file, "filter": filter, "value": "outstanding_bytes", "direction": "top-down", "nodes_max": 10_000});
+    recorder.record("flame", body)?;
+    Ok(())
+}
+
 fn report(recorder: &mut Recorder<'_>, file: usize, by: &str, sort: &str) -> Result<Option<Value>> {
     recorder.record("report", json!({"file": file, "by": by, "sort": sort, "limit": ROWS, "frames_max": 12}))
 }
@@ -168,12 +187,23 @@ fn native(recorder: &mut Recorder<'_>, file: usize, numbers: &[u32]) -> Result<(
     Ok(())
 }
 
-/// Comparisons of each trace with the first one.
+/// So many files are compared each with each; of more, each with the first one.
+pub(super) const EACH_WITH_EACH: usize = 4;
+
+/// The pairs that are compared: whichever file is shown, the others are what was before.
+pub(super) fn pairs(files: &[usize]) -> Vec<(usize, usize)> {
+    let all = files.iter().flat_map(|&before| files.iter().map(move |&after| (before, after)));
+    let is_wanted = |&(before, after): &(usize, usize)| {
+        before != after && (files.len() <= EACH_WITH_EACH || files.first() == Some(&before))
+    };
+    all.filter(is_wanted).collect()
+}
+
+/// Comparisons of traces.
 pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
     let is_trace = |number: &usize| matches!(recorder.files.entries[*number].content(), Content::Trace(_));
     let traces: Vec<usize> = (0..recorder.files.entries.len()).filter(is_trace).collect();
-    let Some((first, others)) = traces.split_first() else { return Ok(()) };
-    for other in others {
+    for (first, other) in pairs(&traces) {
         if !recorder.begin(&format!("comparison of files {first} and {other}")) {
             continue;
         }

@@ -170,6 +170,12 @@ impl Recorder {
         self.processes.iter().filter(|process| !process.has_ended).count()
     }
 
+    /// Events taken, bytes that are live, and the most that were.
+    pub(crate) fn progress(&self) -> (u64, u64, u64) {
+        let totals = self.sink.summary.totals();
+        (self.sink.event_count, totals.outstanding_bytes, totals.peak_bytes)
+    }
+
     /// Images seen so far.
     pub(crate) fn process_count(&self) -> usize {
         self.processes.iter().filter(|process| !process.is_superseded).count()

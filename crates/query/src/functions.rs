@@ -1,0 +1,85 @@
+//! Functions with all that they call: what was allocated while each was on the stack, and what by its
+//! own frame.
+
+use heapr_trace::{Amounts, StackIndex};
+
+use crate::answer::Culled;
+use crate::error::Result;
+use crate::frames::FrameId;
+use crate::metrics::Metric;
+use crate::symbol_tree::NamedStack;
+
+/// A function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FunctionAmounts {
+    /// Which.
+    pub frame: FrameId,
+    /// Of all stacks that it is in; one in which it is several times counts once.
+    pub inclusive: Amounts,
+    /// Of the stacks whose innermost frame it is, after culling.
+    pub own: Amounts,
+    /// The stack that adds most to what is sorted by.
+    pub representative: StackIndex,
+    most: u64,
+}
+
+/// Functions, the greatest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Functions {
+    /// At most `top`.
+    pub functions: Vec<FunctionAmounts>,
+    /// Functions in all.
+    pub function_count: usize,
+}
+
+/// Adds up all functions of the rows, ranks them by an inclusive amount.
+pub(crate) fn functions(culled: &Culled<'_, '_>, sort: Metric, top: usize) -> Result<Functions> {
+    let tree = culled.tree();
+    let frame_count = tree.frames.count();
+    // By frame: its place among those found, plus one.
+    let mut places = vec![0_u32; frame_count];
+    // By frame: the last row that it was seen in.
+    let mut seen = vec![0_u32; frame_count];
+    let mut found: Vec<FunctionAmounts> = Vec::new();
+    let mut row_number = 0_u32;
+    culled.for_each(|row, stack: NamedStack| {
+        row_number = row_number.wrapping_add(1).max(1);
+        for (depth, frame) in tree.frames_of(stack).enumerate() {
+            let frame = tree.frames.function(frame);
+            let number = frame.0 as usize;
+            if places[number] == 0 {
+                found.push(FunctionAmounts {
+                    frame,
+                    inclusive: Amounts::default(),
+                    own: Amounts::default(),
+                    representative: row.stack,
+                    most: 0,
+                });
+                places[number] = found.len() as u32;
+            }
+            let function = &mut found[places[number] as usize - 1];
+            if depth == 0 {
+                function.own += &row.amounts;
+            }
+            if seen[number] == row_number {
+                continue;
+            }
+            seen[number] = row_number;
+            function.inclusive += &row.amounts;
+            let amount = sort.of(&row.amounts);
+            if amount > function.most {
+                (function.most, function.representative) = (amount, row.stack);
+            }
+        }
+    })?;
+    found.sort_by_key(|function| {
+        std::cmp::Reverse((
+            sort.of(&function.inclusive),
+            sort.of(&function.own),
+            function.inclusive.total_bytes,
+        ))
+    });
+    let function_count = found.len();
+    found.truncate(top);
+    Ok(Functions { functions: found, function_count })
+}

@@ -1,0 +1,108 @@
+//! All functions, each with all that it calls and what is its own.
+
+use heapr_explore::{Found, FrameNumber};
+use heapr_filters::FilterArguments;
+use heapr_query::{FunctionAmounts, Owner};
+use serde::{Deserialize, Serialize};
+
+use super::frame::frame_json;
+use super::report::ROWS_MAX;
+use crate::command_line::report_command;
+use crate::error::Result;
+use crate::ids::{frame_id, sort_key};
+use crate::json::{AmountsJson, FrameJson, TotalsJson};
+use crate::request::{Answer, Context, read};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FunctionsRequest {
+    file: usize,
+    #[serde(default)]
+    filter: FilterArguments,
+    #[serde(default = "crate::request::so")]
+    sort: String,
+    /// By what is a function's own, not by all that it calls.
+    #[serde(default)]
+    by_own: bool,
+    #[serde(default = "crate::request::yes")]
+    descending: bool,
+    #[serde(default)]
+    offset: usize,
+    #[serde(default = "crate::request::number::<200>")]
+    limit: usize,
+    #[serde(default)]
+    r#match: String,
+}
+
+#[derive(Serialize)]
+struct FunctionJson {
+    id: String,
+    frame: Option<FrameJson>,
+    /// It is the program's.
+    is_own: bool,
+    inclusive: AmountsJson,
+    own: AmountsJson,
+}
+
+#[derive(Serialize)]
+struct FunctionsJson {
+    schema: &'static str,
+    command: String,
+    totals: TotalsJson,
+    function_count: usize,
+    match_count: usize,
+    offset: usize,
+    functions: Vec<FunctionJson>,
+}
+
+pub(super) fn functions(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: FunctionsRequest = read(body)?;
+    let file = context.files.trace(request.file)?;
+    let sort = sort_key(&request.sort)?;
+    let read = file.filter(&request.filter)?;
+    let selection = file.select(&request.filter, &read.filter, Found::default(), context.cancel)?;
+    file.wait_for_names(context.cancel)?;
+    let explorer = &file.explorer;
+    let mut found = explorer.functions(&selection, &read.cull, sort)?.functions;
+    let function_count = found.len();
+    if request.by_own {
+        found.sort_by_key(|function| {
+            std::cmp::Reverse((sort.of(&function.own), sort.of(&function.inclusive)))
+        });
+    }
+    if !request.r#match.is_empty() {
+        let text = request.r#match.to_lowercase();
+        found.retain(|function| {
+            explorer.frame(FrameNumber(function.frame.0)).is_some_and(|view| {
+                let holds = |name: Option<&str>| name.is_some_and(|name| name.to_lowercase().contains(&text));
+                holds(view.symbol) || holds(view.module)
+            })
+        });
+    }
+    if !request.descending {
+        found.reverse();
+    }
+    let row = |function: &FunctionAmounts| {
+        let number = FrameNumber(function.frame.0);
+        let source = explorer.tree().frames.file(function.frame);
+        let is_own = explorer
+            .frame(number)
+            .is_some_and(|view| file.own.owner(view.module, view.symbol, source) == Owner::Program);
+        FunctionJson {
+            id: frame_id(number),
+            frame: frame_json(explorer, number),
+            is_own,
+            inclusive: (&function.inclusive).into(),
+            own: (&function.own).into(),
+        }
+    };
+    crate::request::json(&FunctionsJson {
+        schema: "heapr.view.functions/1",
+        command: report_command(&file, &["--functions", sort.key()], &request.filter),
+        totals: (&selection.totals).into(),
+        function_count,
+        match_count: found.len(),
+        offset: request.offset,
+        functions: found.iter().skip(request.offset).take(request.limit.min(ROWS_MAX)).map(row).collect(),
+    })
+}
