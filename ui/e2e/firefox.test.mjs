@@ -16,7 +16,7 @@ after(async () => {
 
 const VIEWS = [
   ['view=overview', '.ranking .amount'], ['view=flame', '.flame canvas'], ['view=stacks', '.rows-block .row[aria-rowindex="2"] .cell:nth-child(2)'], ['view=leaks', '.growth'],
-  ['view=histograms', '.bars .bar'], ['view=types&range=1s&range=2s', '.type-card'], ['view=compare&before=1', '.table'], ['file=2', '.class-name'], ['file=2&view=statistics', '.ring'],
+  ['view=histograms', '.bars .bar'], ['view=types&range=1s&range=2s', '.type-card'], ['view=compare&before=1', '.table'], ['file=2&view=summary', '.class-name'], ['file=2&view=statistics', '.ring'],
   ['file=2&view=treemap', '.treemap canvas'], ['file=2&view=summary&object=99&lower=paths', '.path-object'],
 ];
 

@@ -165,7 +165,7 @@ test('a stack opens with its frames, a frame with its callers', async () => {
   await shown.page.hover('.stack-frames li:nth-child(3)');
   await shown.page.click('.stack-frames li:nth-child(3) button:has-text("callers")');
   await shown.page.waitForSelector('.frame-self');
-  assert.equal(await shown.page.getAttribute('role=tab[name="Frames"]', 'aria-selected'), 'true');
+  assert.equal(await shown.page.getAttribute('role=tab[name="Functions"]', 'aria-selected'), 'true');
   assert.ok((await shown.page.locator('.neighbours').first().locator('li button').count()) > 0, 'callers');
 });
 

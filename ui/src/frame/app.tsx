@@ -79,7 +79,7 @@ export function App() {
       {!files && !error && <p class="empty" role="status">Loading…</p>}
       {known.static && (
         <Message kind="note">
-          Written by heapr view --static{known.static.made_unix_ns > 0 ? ` on ${new Date(known.static.made_unix_ns / 1e6).toISOString().slice(0, 16).replace('T', ' ')} UTC` : ''}: filters, other ranges, searches and the rest of long tables need <code>heapr view</code> on the file itself.
+          Written by heapr view --static{known.static.made_unix_ns > 0 ? ` on ${new Date(known.static.made_unix_ns / 1e6).toISOString().slice(0, 16).replace('T', ' ')} UTC` : ''}: filters, other ranges and the rest of long tables need <code>heapr view</code> on the file itself.
           {known.static.left_out.length > 0 && <span class="quiet"> Left out: {known.static.left_out.slice(0, 3).join('; ')}{known.static.left_out.length > 3 ? ` and ${known.static.left_out.length - 3} more` : ''}.</span>}
         </Message>
       )}
