@@ -18,7 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("testkit", &[]),
     ("proc", &[]),
     ("glibc_heap", &["proc"]),
-    ("resident", &["proc", "glibc_heap"]),
+    ("resident", &["proc", "glibc_heap", "table"]),
     ("inject", &["wire", "proc", "glibc_heap"]),
     ("allocators", &["wire", "symbols"]),
     ("trace", &[]),

@@ -27,19 +27,6 @@ pub struct HeapChunk {
     pub usage: ChunkUse,
 }
 
-/// The unused end of an arena.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ArenaTop {
-    /// The arena's place in the ring.
-    pub arena: u32,
-    /// First address.
-    pub start_avma: u64,
-    /// Size.
-    pub size_bytes: u64,
-    /// Whether it is that of a main arena, of which a trim gives back what it can.
-    pub is_main: bool,
-}
-
 /// Neighbouring chunks.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkRun<'a> {
@@ -84,10 +71,5 @@ impl Rundown {
         let mut runs: Vec<ChunkRun<'_>> = runs.collect();
         runs.sort_by_key(ChunkRun::start_avma);
         runs
-    }
-
-    /// The arenas' tops, by address.
-    pub fn tops(&self) -> &[ArenaTop] {
-        &self.tops
     }
 }

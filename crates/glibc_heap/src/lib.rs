@@ -31,6 +31,7 @@
 
 mod allocator;
 mod arena;
+mod arena_top;
 mod block_scan;
 mod chunk_lists;
 mod chunk_walk;
@@ -54,7 +55,8 @@ mod segment;
 mod thread_caches;
 mod walk;
 
-pub use chunks::{ArenaTop, ChunkRun, ChunkUse, HeapChunk};
+pub use arena_top::ArenaTop;
+pub use chunks::{ChunkRun, ChunkUse, HeapChunk};
 pub use error::Error;
 pub use finding::Finding;
 pub use heap_memory::HeapMemory;

@@ -1,7 +1,7 @@
 //! What a walk gives: compact while the target waits, a list of blocks afterwards.
 
+use super::arena_top::ArenaTop;
 use super::block_scan::MappedBlock;
-use super::chunks::ArenaTop;
 use super::finding::Finding;
 use super::layout::{HEADER_BYTES, Version};
 use super::segment::Segment;
@@ -105,6 +105,11 @@ impl Rundown {
         let unknown: Vec<(u64, u64)> = self.findings.iter().filter_map(Finding::unknown_range).collect();
         let all = self.own.iter().copied().chain(segments).chain(mapped);
         without(joined(all.collect()), &joined(unknown))
+    }
+
+    /// The arenas' tops, by address.
+    pub fn tops(&self) -> &[ArenaTop] {
+        &self.tops
     }
 
     /// Sums over all of it.

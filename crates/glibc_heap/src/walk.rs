@@ -1,10 +1,10 @@
 //! The walk itself, under the stop.
 
 use super::arena::{self, Arena};
+use super::arena_top::ArenaTop;
 use super::block_scan::{MainPieces, Scan};
 use super::chunk_lists::{ChunkList, follow};
 use super::chunk_walk::Piece;
-use super::chunks::ArenaTop;
 use super::error::Error;
 use super::finding::{Finding, ListKind};
 use super::heap_memory::HeapMemory;

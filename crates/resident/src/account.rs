@@ -17,6 +17,9 @@ use crate::residency::split;
 use crate::subject::{PageStates, Subject, file_name};
 use crate::thread_stacks;
 
+/// The part of a heap that is in arenas besides the main one.
+pub(crate) const OTHER_ARENAS: &str = "other arenas";
+
 /// Neighbouring addresses of one owner, with what is resident of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
@@ -86,7 +89,7 @@ impl Account {
             class: Class::GlibcHeap,
             part: match region.kind {
                 RegionKind::Brk | RegionKind::MainPiece => "main arena".to_owned(),
-                RegionKind::ArenaHeap => "other arenas".to_owned(),
+                RegionKind::ArenaHeap => OTHER_ARENAS.to_owned(),
                 RegionKind::MappedBlock => "blocks with mappings of their own".to_owned(),
             },
             told_by: ToldBy::Contents,

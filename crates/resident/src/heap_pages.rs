@@ -87,14 +87,14 @@ pub struct HeapDivision {
 /// What is told of live blocks that hold free bytes.
 pub trait BlockWatcher {
     /// How much was asked for, where that is known.
-    fn asked_bytes(&self, block_avma: u64) -> Option<u64>;
+    fn asked_bytes(&mut self, block_avma: u64) -> Option<u64>;
     /// A resident page has so many free bytes, and these live blocks keep it.
     fn pinned_page(&mut self, free_bytes: u64, block_avmas: &[u64]);
 }
 
 /// Nobody watches.
 impl BlockWatcher for () {
-    fn asked_bytes(&self, _block_avma: u64) -> Option<u64> {
+    fn asked_bytes(&mut self, _block_avma: u64) -> Option<u64> {
         None
     }
 

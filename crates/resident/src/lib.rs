@@ -16,10 +16,12 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod advice;
 mod beside;
 mod claims;
 mod class;
 mod code_files;
+mod heap_account;
 mod heap_detail;
 mod heap_pages;
 mod heap_spans;
@@ -30,6 +32,7 @@ mod subject;
 mod thread_stacks;
 
 pub use account::{Account, Line, Piece};
+pub use advice::{Advice, Certainty, advice};
 pub use beside::Beside;
 pub use class::{Class, ToldBy};
 pub use heap_detail::HeapDetail;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use heapr_findings::{Finding, Kind};
 
 use super::answer::{Answer, Subject};
-use super::resident::{self, ResidentArguments};
-use super::target::Target;
+use super::resident::{self, Resident, ResidentArguments};
+use super::target::{Target, client};
 use super::thresholds::{Threshold, threshold};
 use super::{findings, for_ci};
 use crate::output::output;
@@ -61,10 +61,20 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
     let target = Target::of(&arguments.target)?;
     let answer = match &target {
         Target::Process(pid) => {
-            let resident = Some(resident::of_process(*pid, &arguments)?);
-            Answer { subjects: vec![Subject { name: target.name(), ..Subject::default() }], resident }
+            let resident = resident::of_process(*pid, &arguments.resident)?;
+            let (findings, verdict) = (resident.findings(), resident.verdict());
+            let subject = Subject { name: target.name(), findings, verdict, ..Subject::default() };
+            Answer { subjects: vec![subject], resident: Some(resident) }
         }
-        Target::Session(session) => findings::of_session(session, &arguments)?,
+        Target::Session(session) => {
+            let mut answer = findings::of_session(session, &arguments)?;
+            answer.resident = resident::of_session(&client(session)?, &arguments.names, &arguments.own)?;
+            let more = answer.resident.iter().flat_map(Resident::findings);
+            if let Some(subject) = answer.subjects.first_mut() {
+                subject.findings.extend(more);
+            }
+            answer
+        }
         Target::Files(files) => findings::of_files(files, &arguments)?,
     };
     let is_text = arguments.format == Form::Text;

@@ -165,6 +165,69 @@ fn what_a_trim_gives_back_is_foretold_and_live_blocks_are_those_that_were_kept()
     }
 }
 
+fn rules_say(answer: &Value) -> Vec<String> {
+    let findings = answer["findings"].as_array().unwrap();
+    findings.iter().map(|finding| finding["sentence"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn advice_is_given_where_following_it_helps_and_nowhere_else() {
+    // What is pinned cannot be trimmed, what is whole can, and of live blocks nothing is to be said.
+    let cases: [(&[&str], Option<&str>); 3] = [
+        (&["20000", "1000", "5"], Some("cannot be given back")),
+        (&["20000", "1000", "400"], Some("malloc_trim(0)")),
+        (&["20000", "1000", "1"], None),
+    ];
+    for (layout, expected) in cases {
+        let mut victim = Waiting::start("resident/fragmented.c", layout);
+        let answer = explain(victim.pid(), &["--deep"]);
+        let said = rules_say(&answer);
+        assert_eq!(said.len(), usize::from(expected.is_some()), "{layout:?}: {said:?}");
+        assert!(expected.is_none_or(|words| said[0].contains(words)), "{layout:?}: {said:?}");
+        let (_, given_back) = victim.ask("trim");
+        let is_trim = expected.is_some_and(|words| words.contains("trim"));
+        let promised = answer["findings"][0]["bytes"].as_u64();
+        assert!(!is_trim || promised == Some(given_back), "{said:?}: {given_back}");
+    }
+}
+
+#[test]
+fn a_recorded_process_tells_the_stack_whose_blocks_pin_free_memory() {
+    let header = Header::read(&sources().join("resident/fragmented.c"));
+    let program = build("resident/fragmented.c", &header, &["-O1".to_owned()]);
+    let folder = tempfile::tempdir().unwrap();
+    let heapr = |words: &[&str]| {
+        let mut heapr = Command::new(HEAPR);
+        heapr.env("XDG_RUNTIME_DIR", folder.path()).args(words);
+        bounded_run::run(heapr, folder.path(), Duration::from_secs(60))
+    };
+    // Its input ends when the other end of the pipe does.
+    let output = folder.path().join("trace");
+    let script = format!("tail -f /dev/null | {} 20000 1000 7", program.display());
+    let started = heapr(&["start", "pins", "-o", output.to_str().unwrap(), "--", "sh", "-c", &script]);
+    assert_eq!(started.status, 0, "{}", started.stderr);
+    let answer: Value = wait_until("it has made its blocks", || {
+        let outcome = heapr(&["explain", "pins", "--format", "json"]);
+        let answer: Value = serde_json::from_str(&outcome.stdout).ok()?;
+        let kept = answer["resident"]["malloc"]["all"]["free_pinned_bytes"].as_u64()?;
+        (kept > 10 << 20).then_some(answer)
+    });
+    heapr(&["cancel", "pins"]);
+    let resident = &answer["resident"];
+    let pinned = resident["malloc"]["all"]["free_pinned_bytes"].as_u64().unwrap();
+    let first = &resident["pinned_by"][0];
+    assert_eq!(first["frames"][0].as_str().unwrap().rsplit('!').next(), Some("kept_block"), "{first}");
+    assert_eq!(first["own_frame"].as_str().unwrap().rsplit('!').next(), Some("kept_block"));
+    assert!(first["free_bytes"].as_u64().unwrap() * 100 > pinned * 95, "{first} of {pinned}");
+    assert!((2856..=2858).contains(&first["block_count"].as_u64().unwrap()), "{first}");
+    let sum: u64 =
+        resident["pinned_by"].as_array().unwrap().iter().map(|one| one["free_bytes"].as_u64().unwrap()).sum();
+    // The rest lies in pages that only chunks in a thread's cache keep.
+    assert!(sum <= pinned && sum * 100 > pinned * 98, "{sum} of {pinned}");
+    assert!(rules_say(&answer).iter().any(|sentence| sentence.contains("cannot be given back")));
+    assert!(answer["findings"][0]["evidence"].to_string().contains("kept_block"), "{}", answer["findings"]);
+}
+
 #[test]
 fn a_process_that_stands_still_already_stays_so_and_is_looked_into() {
     let victim = Waiting::start("resident/fragmented.c", &["60000", "1000", "5"]);

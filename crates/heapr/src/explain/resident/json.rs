@@ -3,6 +3,7 @@
 use heapr_resident::{Class, HeapDetail, HeapDivision, Line};
 use serde_json::{Value, json};
 
+use super::pinning::PinnedBy;
 use super::{Moment, Resident};
 
 /// `lines` add up to `rss_bytes`; `unknown_bytes` says again what the line `unknown` has.
@@ -19,6 +20,8 @@ pub(super) fn value(resident: &Resident) -> Value {
         "unknown_bytes": account.bytes(Class::Unknown),
         "arena_count": account.arena_count,
         "malloc": account.heap.as_ref().map(|heap| malloc(heap, resident.moment)),
+        "pinned_by": resident.pinned_by.iter().map(PinnedBy::json).collect::<Vec<_>>(),
+        "recorded": resident.recorded.map(|recorded| json!({"count": recorded.count, "bytes": recorded.bytes})),
         "beside": {
             "swapped_bytes": resident.beside.swapped_bytes,
             "page_table_bytes": resident.beside.page_table_bytes,

@@ -2,16 +2,24 @@
 
 mod heap_look;
 mod json;
+mod pinning;
 mod quiet_memory;
 mod reading;
+mod recorded;
 mod text;
 
 use std::io::{self, Write};
 use std::time::Duration;
 
-use heapr_resident::{Account, Beside};
+use heapr_findings::{Finding, Kind};
+use heapr_query::Confidence;
+use heapr_resident::{Account, Advice, Beside, Certainty, advice};
+use heapr_session::SessionClient;
+use heapr_table::quantity::{bytes, plural};
 
-use super::command::ExplainArguments;
+use self::pinning::{BlockSum, PinnedBy};
+use crate::own_arguments::OwnArguments;
+use crate::report::names::NameArguments;
 
 /// Options that only a process has.
 #[derive(Debug, Default, clap::Args)]
@@ -25,15 +33,19 @@ pub(crate) struct ResidentArguments {
 /// The resident memory of a process, explained.
 #[derive(Debug)]
 pub(super) struct Resident {
-    pub(super) pid: u32,
+    pid: u32,
     /// The program's file.
-    pub(super) executable: String,
-    pub(super) account: Account,
-    pub(super) beside: Beside,
+    executable: String,
+    account: Account,
+    beside: Beside,
     /// How glibc's heap was looked into, if it was.
-    pub(super) moment: Option<Moment>,
+    moment: Option<Moment>,
+    /// Which stacks' blocks keep free memory, of a recorded process.
+    pinned_by: Vec<PinnedBy>,
+    /// Live blocks that were recorded.
+    recorded: Option<BlockSum>,
     /// What could not be told, and why.
-    pub(super) limits: Vec<String>,
+    limits: Vec<String>,
 }
 
 /// A look into a heap.
@@ -46,11 +58,75 @@ pub(super) struct Moment {
 }
 
 /// Looks at a process.
-pub(super) fn of_process(pid: u32, arguments: &ExplainArguments) -> anyhow::Result<Resident> {
-    reading::read(pid, arguments.resident.deep)
+pub(super) fn of_process(pid: u32, options: &ResidentArguments) -> anyhow::Result<Resident> {
+    reading::read(pid, options.deep, &mut ())
+}
+
+/// Looks at a process of a session that records it: its live blocks have stacks.
+pub(super) fn of_session(
+    client: &SessionClient,
+    names: &NameArguments,
+    own: &OwnArguments,
+) -> anyhow::Result<Option<Resident>> {
+    recorded::look(client, names, own)
 }
 
 impl Resident {
+    /// What to do about it.
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        let mut found = advice(&self.account, &self.beside);
+        self.name_pinning(&mut found);
+        let findings = found.into_iter().map(|advice| Finding {
+            kind: Kind::Resident,
+            sentence: advice.sentence,
+            confidence: match advice.certainty {
+                Certainty::Low => Confidence::Low,
+                Certainty::Medium => Confidence::Medium,
+                Certainty::High => Confidence::High,
+            },
+            bytes: advice.bytes,
+            evidence: advice.evidence,
+            command: format!("heapr explain {} --deep --format json", self.pid),
+            ..Finding::default()
+        });
+        findings.collect()
+    }
+
+    /// The findings in few words.
+    pub(super) fn verdict(&self) -> String {
+        let most = advice(&self.account, &self.beside).iter().map(|advice| advice.bytes).max();
+        match most {
+            Some(most) => format!(
+                "Of {} resident, up to {} could be saved.",
+                bytes(self.account.pages.rss_bytes),
+                bytes(most)
+            ),
+            None => "Nothing that the rules know of would save memory here.".to_owned(),
+        }
+    }
+
+    /// Puts names to what keeps free memory, where it was recorded.
+    fn name_pinning(&self, found: &mut [Advice]) {
+        let Some(advice) = found.iter_mut().find(|advice| advice.rule == "pinned") else { return };
+        /// The names of more are in the line of what is pinned.
+        const MOST: usize = 3;
+        let named = self.pinned_by.iter().take(MOST).map(|pinned| {
+            format!(
+                "{} of {} from {} keep {} free",
+                plural(pinned.blocks.count, "block"),
+                bytes(pinned.blocks.bytes),
+                pinned.name(),
+                bytes(pinned.free_bytes)
+            )
+        });
+        let named: Vec<String> = named.collect();
+        if !named.is_empty() {
+            // In place of the hint how to get the names.
+            advice.evidence.truncate(1);
+            advice.evidence.extend(named);
+        }
+    }
+
     pub(super) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         text::write(self, out)
     }

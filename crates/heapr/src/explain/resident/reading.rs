@@ -5,14 +5,15 @@ use heapr_glibc_heap::{Error as HeapError, HeapMemory, Plan, Regions, regions};
 use heapr_inject::StoppedProcess;
 use heapr_proc::smaps::MappingPages;
 use heapr_proc::{Mapping, PageMap, ResidentCounters, machine, smaps};
-use heapr_resident::{Account, Beside, Subject};
+use heapr_resident::{Account, Beside, BlockWatcher, Subject};
 
 use super::heap_look::{self, BothStates};
 use super::quiet_memory::QuietMemory;
 use super::{Moment, Resident};
 
-/// All that can be told of a process. `is_deep`: glibc's heap is looked into, too.
-pub(super) fn read(pid: u32, is_deep: bool) -> anyhow::Result<Resident> {
+/// All that can be told of a process. `is_deep`: glibc's heap is looked into, too, and shown to
+/// `watcher`.
+pub(super) fn read(pid: u32, is_deep: bool, watcher: &mut impl BlockWatcher) -> anyhow::Result<Resident> {
     let counters = ResidentCounters::of_process(pid);
     let mut limits = Vec::new();
     let mut mappings = match smaps::read(pid) {
@@ -65,7 +66,7 @@ pub(super) fn read(pid: u32, is_deep: bool) -> anyhow::Result<Resident> {
     let states = BothStates { kept: look.as_ref().map(|look| &look.states), pages: page_map };
     let mut account = Account::of(&subject, &memory, &states);
     if let Some(look) = &look {
-        account.divide_heap(&look.rundown, &subject.malloc.regions, &states, &mut ());
+        account.divide_heap(&look.rundown, &subject.malloc.regions, &states, watcher);
     }
     if account.estimated_mappings > 0 && page_map.is_some() {
         limits.push(format!(
@@ -76,7 +77,16 @@ pub(super) fn read(pid: u32, is_deep: bool) -> anyhow::Result<Resident> {
     let threads = heapr_proc::threads(pid).map_or(0, Iterator::count) as u64;
     let beside = Beside::of(&account.pages, counters.as_ref(), threads);
     let moment = look.map(|look| Moment { held: look.held, is_quiet: look.is_quiet });
-    Ok(Resident { pid, executable: subject.executable, account, beside, moment, limits })
+    Ok(Resident {
+        pid,
+        executable: subject.executable,
+        account,
+        beside,
+        moment,
+        pinned_by: Vec::new(),
+        recorded: None,
+        limits,
+    })
 }
 
 fn addresses_of(mappings: &[MappingPages]) -> Vec<Mapping> {
@@ -94,7 +104,16 @@ fn only_counters(pid: u32, counters: Option<ResidentCounters>, why: &str) -> any
     let limits = vec![format!(
         "{why}: only the kernel's counters can be told; run heapr as root, or as the user of the process"
     )];
-    Ok(Resident { pid, executable: String::new(), account, beside, moment: None, limits })
+    Ok(Resident {
+        pid,
+        executable: String::new(),
+        account,
+        beside,
+        moment: None,
+        pinned_by: Vec::new(),
+        recorded: None,
+        limits,
+    })
 }
 
 /// Whether any of its memory can be looked into.

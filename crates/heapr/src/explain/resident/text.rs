@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use heapr_resident::{Class, Line, ToldBy};
-use heapr_table::quantity::{bytes, count, duration, plural, share};
+use heapr_table::quantity::{bytes, count, duration, percent, plural, share};
 use heapr_table::{Column, Table, row};
 
 use super::Resident;
+use super::pinning::PinnedBy;
 use crate::plain_text::line_width;
 
 pub(super) fn write(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
@@ -92,6 +93,18 @@ fn notes(line: &Line, resident: &Resident) -> String {
     notes.join("; ")
 }
 
+/// So many stacks that pin memory are shown.
+const MOST_PINNED: usize = 5;
+
+/// A stack in one line, the innermost frames first.
+fn stack(pinned: &PinnedBy) -> String {
+    const MOST_FRAMES: usize = 3;
+    match pinned.frames.as_slice() {
+        [] => pinned.name(),
+        frames => frames.iter().take(MOST_FRAMES).map(String::as_str).collect::<Vec<_>>().join(" <- "),
+    }
+}
+
 /// What was seen in malloc's heap, and how.
 fn heap(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
     let (Some(heap), Some(moment)) = (&resident.account.heap, resident.moment) else { return Ok(()) };
@@ -108,6 +121,20 @@ fn heap(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
         count(heap.mapped_blocks),
         how
     )?;
+    if let Some(recorded) = resident.recorded {
+        let blocks = plural(recorded.count, "block");
+        writeln!(out, "  recorded: {blocks} of {}, each with its stack", bytes(recorded.bytes))?;
+    }
+    for pinned in resident.pinned_by.iter().take(MOST_PINNED) {
+        let (free, blocks) = (bytes(pinned.free_bytes), plural(pinned.blocks.count, "block"));
+        let share = percent(pinned.free_bytes, heap.all.pinned_bytes);
+        writeln!(
+            out,
+            "  {free} ({share}) pinned by {blocks} of {}: {}",
+            bytes(pinned.blocks.bytes),
+            stack(pinned)
+        )?;
+    }
     if moment.held.is_some() && !moment.is_quiet {
         writeln!(out, "  a thread was in the allocator all the time: some chunks may be counted wrong")?;
     }

@@ -1,0 +1,325 @@
+//! What to do about it: rules that say what they saw, how sure they are, and what would change.
+//!
+//! A rule speaks only where following it would change something that is worth it.
+
+use heapr_table::quantity::{bytes, percent, plural};
+
+use crate::account::Account;
+use crate::beside::Beside;
+use crate::class::Class;
+
+/// How sure a rule is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    /// Something else may be the cause.
+    Low,
+    /// Probable.
+    Medium,
+    /// Counted.
+    High,
+}
+
+/// What a rule says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advice {
+    /// Its name.
+    pub rule: &'static str,
+    /// What is the case and what to do, with figures.
+    pub sentence: String,
+    /// What it saw.
+    pub evidence: Vec<String>,
+    /// See [`Certainty`].
+    pub certainty: Certainty,
+    /// At most so much would be given back.
+    pub bytes: u64,
+}
+
+/// Less than this, or than a tenth of what is resident, is worth nobody's time.
+const LEAST_BYTES: u64 = 8 << 20;
+
+/// All that the rules have to say, what gives back most first.
+pub fn advice(account: &Account, beside: &Beside) -> Vec<Advice> {
+    const RULES: &[fn(&Account, &Beside) -> Option<Advice>] = &[
+        trim,
+        arenas,
+        arenas_from_outside,
+        pinned,
+        huge_pages,
+        lazily_freed,
+        python_pools,
+        page_tables,
+        swapped,
+    ];
+    let mut found: Vec<Advice> = RULES.iter().filter_map(|rule| rule(account, beside)).collect();
+    found.sort_by_key(|advice| std::cmp::Reverse(advice.bytes));
+    found
+}
+
+fn is_worth_it(bytes: u64, account: &Account) -> bool {
+    bytes >= LEAST_BYTES && bytes >= account.pages.rss_bytes / 10
+}
+
+fn of_all(bytes_of: u64, account: &Account) -> String {
+    format!("{} ({} of what is resident)", bytes(bytes_of), percent(bytes_of, account.pages.rss_bytes))
+}
+
+/// Whole pages that are free.
+fn trim(account: &Account, _: &Beside) -> Option<Advice> {
+    let heap = account.heap.as_ref()?;
+    let whole_bytes = heap.all.whole_bytes;
+    if !is_worth_it(whole_bytes, account) {
+        return None;
+    }
+    Some(Advice {
+        rule: "trim",
+        sentence: format!(
+            "malloc keeps {} in whole free pages: malloc_trim(0), called when a peak is over, gives them back at once",
+            of_all(whole_bytes, account)
+        ),
+        evidence: vec![
+            format!(
+                "{} of blocks are live in the arenas, and {} of pages lie wholly in free chunks",
+                bytes(heap.all.live_bytes),
+                bytes(whole_bytes)
+            ),
+            "malloc gives back the end of its heap by itself, and pages between live blocks never".to_owned(),
+        ],
+        certainty: Certainty::High,
+        bytes: whole_bytes,
+    })
+}
+
+/// Arenas that are made for contention, and keep what their threads have freed.
+fn arenas(account: &Account, _: &Beside) -> Option<Advice> {
+    const FEW: usize = 3;
+    let heap = account.heap.as_ref()?;
+    let others = heap.arenas.iter().filter(|(number, _)| **number != 0);
+    let free = |division: &crate::HeapDivision| {
+        division.whole_bytes + division.pinned_bytes + division.top_bytes + division.thread_cache_bytes
+    };
+    let with_free: Vec<u64> = others.map(|(_, division)| free(division)).collect();
+    let free_bytes: u64 = with_free.iter().sum();
+    if with_free.len() < FEW || !is_worth_it(free_bytes, account) {
+        return None;
+    }
+    // What the fullest two have free now, they would have with all threads in them.
+    let mut sorted = with_free.clone();
+    sorted.sort_unstable_by_key(|bytes| std::cmp::Reverse(*bytes));
+    let kept_bytes: u64 = sorted.iter().take(2).sum();
+    let given_bytes = free_bytes - kept_bytes;
+    is_worth_it(given_bytes, account).then(|| Advice {
+        rule: "arenas",
+        sentence: format!(
+            "{} keep {} free, each for its own threads: MALLOC_ARENA_MAX=2 in the environment lets threads share, and saves about {}",
+            plural(with_free.len() as u64 + 1, "arena"),
+            of_all(free_bytes, account),
+            bytes(given_bytes)
+        ),
+        evidence: vec![
+            format!("free in arenas besides the main one: {}", list(&sorted)),
+            "threads wait for each other in malloc more often then: measure the program's speed, too".to_owned(),
+        ],
+        certainty: Certainty::Medium,
+        bytes: given_bytes,
+    })
+}
+
+fn list(amounts: &[u64]) -> String {
+    const MOST: usize = 6;
+    let mut words: Vec<String> = amounts.iter().take(MOST).map(|amount| bytes(*amount)).collect();
+    if amounts.len() > MOST {
+        words.push(format!("{} more", amounts.len() - MOST));
+    }
+    words.join(", ")
+}
+
+/// The same where nobody has looked into the heap.
+fn arenas_from_outside(account: &Account, beside: &Beside) -> Option<Advice> {
+    const MANY: u32 = 8;
+    if account.heap.is_some() || account.arena_count < MANY {
+        return None;
+    }
+    let others = account.pieces.iter().filter(|piece| piece.class == Class::GlibcHeap);
+    let others = others.filter(|piece| piece.part == crate::account::OTHER_ARENAS);
+    let other_bytes: u64 = others.map(|piece| piece.pages.rss_bytes).sum();
+    let is_large = other_bytes >= 4 * LEAST_BYTES && other_bytes >= account.pages.rss_bytes / 3;
+    is_large.then(|| Advice {
+        rule: "arenas",
+        sentence: format!(
+            "malloc has {} with {}: --deep tells how much of that is free; if it is much, MALLOC_ARENA_MAX=2 lets threads share",
+            plural(account.arena_count.into(), "arena"),
+            of_all(other_bytes, account)
+        ),
+        evidence: vec![format!("{} in the process", plural(beside.threads, "thread"))],
+        certainty: Certainty::Low,
+        bytes: other_bytes,
+    })
+}
+
+/// Pages of which a few live blocks keep the rest.
+fn pinned(account: &Account, _: &Beside) -> Option<Advice> {
+    let all = &account.heap.as_ref()?.all;
+    let is_mostly_free = all.pinned_bytes > all.live_bytes / 2;
+    (is_mostly_free && is_worth_it(all.pinned_bytes, account)).then(|| Advice {
+        rule: "pinned",
+        sentence: format!(
+            "{} are free and cannot be given back: {} of {} keep their pages; who allocates what lives long apart from what passes \
+             (a pool, an arena of its own, another order) gets them back",
+            of_all(all.pinned_bytes, account),
+            plural(all.pinning_blocks, "live block"),
+            bytes(all.pinning_bytes)
+        ),
+        evidence: vec![
+            format!(
+                "pages at least half free have {} of live blocks in them",
+                bytes(all.pinning_bytes)
+            ),
+            "malloc_trim does not help here; heapr explain NAME, of a session that records the process, names the stacks".to_owned(),
+        ],
+        certainty: Certainty::High,
+        bytes: all.pinned_bytes,
+    })
+}
+
+/// Huge pages under a heap that is mostly free.
+fn huge_pages(account: &Account, _: &Beside) -> Option<Advice> {
+    let all = &account.heap.as_ref()?.all;
+    let of_heap = |class: Class| {
+        matches!(class, Class::LiveBlocks | Class::FreeWholePages | Class::FreePinned | Class::CachesTops)
+    };
+    let heap = account.pieces.iter().filter(|piece| of_heap(piece.class));
+    let huge_bytes: u64 = heap.map(|piece| piece.pages.anonymous_huge_bytes).sum();
+    let free_bytes = all.whole_bytes + all.pinned_bytes;
+    let is_cause =
+        huge_bytes > 0 && free_bytes > all.live_bytes && is_worth_it(free_bytes.min(huge_bytes), account);
+    is_cause.then(|| Advice {
+        rule: "huge_pages",
+        sentence: format!(
+            "{} of malloc's heap are in huge pages, and more of the heap is free than live: huge pages keep 2 MiB for what needs a few KiB; \
+             GLIBC_TUNABLES=glibc.malloc.hugetlb=0 or prctl(PR_SET_THP_DISABLE) turns them off",
+            of_all(huge_bytes, account)
+        ),
+        evidence: vec![format!("live {}, free {}", bytes(all.live_bytes), bytes(free_bytes))],
+        certainty: Certainty::Medium,
+        bytes: free_bytes.min(huge_bytes),
+    })
+}
+
+/// Pages that the kernel takes when it needs them.
+fn lazily_freed(account: &Account, _: &Beside) -> Option<Advice> {
+    let lazy_bytes = account.pages.lazily_freed_bytes;
+    is_worth_it(lazy_bytes, account).then(|| Advice {
+        rule: "lazily_freed",
+        sentence: format!(
+            "{} are given back already (MADV_FREE): the kernel takes them when it needs them; nothing is to be done",
+            of_all(lazy_bytes, account)
+        ),
+        evidence: vec!["the kernel counts them as LazyFree; the resident set falls only under pressure".to_owned()],
+        certainty: Certainty::High,
+        bytes: lazy_bytes,
+    })
+}
+
+/// CPython's pools, kept by single objects.
+fn python_pools(account: &Account, _: &Beside) -> Option<Advice> {
+    let pools = &account.python;
+    let free_bytes = pools.pool_bytes.saturating_sub(pools.used_bytes);
+    let is_much = free_bytes > pools.used_bytes / 2 && is_worth_it(free_bytes, account);
+    is_much.then(|| Advice {
+        rule: "python_pools",
+        sentence: format!(
+            "{} are free in CPython's pools, which single live objects keep: work that makes many objects for a short time is best done \
+             in a process of its own",
+            of_all(free_bytes, account)
+        ),
+        evidence: vec![format!("blocks in use: {} of {}", bytes(pools.used_bytes), bytes(pools.pool_bytes))],
+        certainty: Certainty::Medium,
+        bytes: free_bytes,
+    })
+}
+
+/// Page tables of an address space that is used thinly.
+fn page_tables(account: &Account, beside: &Beside) -> Option<Advice> {
+    let table_bytes = beside.page_table_bytes;
+    (table_bytes >= 2 * LEAST_BYTES && table_bytes >= account.pages.rss_bytes / 20).then(|| Advice {
+        rule: "page_tables",
+        sentence: format!(
+            "page tables take {} that the resident set does not count: memory is used thinly over a large address space",
+            bytes(table_bytes)
+        ),
+        evidence: vec![format!(
+            "a table of 4 KiB serves 2 MiB; {} are resident",
+            bytes(account.pages.rss_bytes)
+        )],
+        certainty: Certainty::High,
+        bytes: table_bytes,
+    })
+}
+
+/// What is swapped out was resident, and will be again.
+fn swapped(account: &Account, beside: &Beside) -> Option<Advice> {
+    is_worth_it(beside.swapped_bytes, account).then(|| Advice {
+        rule: "swapped",
+        sentence: format!(
+            "{} more are swapped out: the resident set alone understates what the process takes",
+            bytes(beside.swapped_bytes)
+        ),
+        evidence: Vec::new(),
+        certainty: Certainty::High,
+        bytes: beside.swapped_bytes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use heapr_proc::smaps::PageAmounts;
+
+    use super::*;
+    use crate::{HeapDetail, HeapDivision};
+
+    fn account(all: HeapDivision, rss_bytes: u64) -> Account {
+        let heap = HeapDetail { all, ..HeapDetail::default() };
+        Account {
+            pages: PageAmounts { rss_bytes, ..PageAmounts::default() },
+            heap: Some(heap),
+            ..Account::default()
+        }
+    }
+
+    fn rules(account: &Account) -> Vec<&'static str> {
+        advice(account, &Beside::default()).iter().map(|advice| advice.rule).collect()
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn nothing_is_advised_where_nothing_is_wrong() {
+        let healthy = HeapDivision {
+            live_bytes: 90 * MIB,
+            whole_bytes: 3 * MIB,
+            pinned_bytes: 6 * MIB,
+            ..HeapDivision::default()
+        };
+        assert_eq!(rules(&account(healthy, 110 * MIB)), [""; 0]);
+        assert_eq!(rules(&Account::default()), [""; 0]);
+    }
+
+    #[test]
+    fn whole_and_pinned_pages_have_each_their_own_remedy() {
+        let whole = HeapDivision { live_bytes: 10 * MIB, whole_bytes: 60 * MIB, ..HeapDivision::default() };
+        assert_eq!(rules(&account(whole, 80 * MIB)), ["trim"]);
+        let pinned = HeapDivision { live_bytes: 10 * MIB, pinned_bytes: 60 * MIB, ..HeapDivision::default() };
+        assert_eq!(rules(&account(pinned, 80 * MIB)), ["pinned"]);
+    }
+
+    #[test]
+    fn arenas_are_named_only_if_sharing_them_saves_something() {
+        let one = HeapDivision { live_bytes: MIB, whole_bytes: 20 * MIB, ..HeapDivision::default() };
+        let mut many = account(one, 200 * MIB);
+        many.heap.as_mut().unwrap().all.whole_bytes = 0;
+        many.heap.as_mut().unwrap().arenas = (0..8).map(|number| (number, one)).collect();
+        assert_eq!(rules(&many), ["arenas"]);
+        many.heap.as_mut().unwrap().arenas = (0..3).map(|number| (number, one)).collect();
+        assert_eq!(rules(&many), [""; 0]);
+    }
+}
