@@ -41,7 +41,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("capi", &["session"]),
     ("symbols", &[]),
-    ("query", &["trace", "ledger", "symbols"]),
+    ("query", &["trace", "ledger", "symbols", "table"]),
     ("explore", &["query", "trace", "ledger", "symbols"]),
     ("table", &[]),
     ("filters", &["query", "trace", "table"]),

@@ -76,8 +76,8 @@ pub use replay::Progress;
 pub use report::{Answer, Group, HeapRow, Ranking, Report, Section};
 pub use run::{run, run_with_progress, whole_summary};
 pub use snapshot_series::{
-    Change, ChangeOrder, Confidence, Line, LineChange, LineOrder, LineStack, Series as SnapshotSeries,
-    SeriesFile, Suspect, SuspectJson, SuspectOrder, Taken, is_at_end, process_names,
+    Change, ChangeOrder, Confidence, Line, LineChange, LineOrder, LineStack, SUSPECT_COLUMNS,
+    Series as SnapshotSeries, SeriesFile, Suspect, SuspectOrder, Taken, is_at_end, process_names,
 };
 pub use stack_groups::StackGroups;
 pub use steady_growth::{SteadyGrowth, course_in_words, ordered};

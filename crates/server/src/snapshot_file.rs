@@ -6,13 +6,23 @@ use std::sync::{Arc, Mutex};
 use heapr_v8::devtools::{Heap, NodeSet};
 use heapr_v8::view::{ObjectOrder, SnapshotView};
 use heapr_v8::{Error as V8Error, ReadOptions, Snapshot, StoredSummary};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::result_cache::ResultCache;
+
+/// What is known of a snapshot before anything is asked.
+#[derive(Debug, Serialize)]
+pub(crate) struct SnapshotFacts {
+    node_count: u32,
+    edge_count: u32,
+    total_bytes: u64,
+    exposes_internals: bool,
+    pub(crate) root_id: u64,
+    problems: Vec<String>,
+}
 
 /// Characters of a name in a list.
 pub(crate) const NAME_CHARS_MAX: usize = 200;
@@ -135,15 +145,15 @@ impl SnapshotFile {
     }
 
     /// What `/api/files` says of it.
-    pub(crate) fn facts(&self) -> Value {
-        let Ok(summary) = self.summary() else { return Value::Null };
-        json!({
-            "node_count": summary.node_count,
-            "edge_count": summary.edge_count,
-            "total_bytes": summary.statistics.total_bytes,
-            "exposes_internals": summary.exposes_internals,
-            "root_id": self.view.objects().id(self.view.root()),
-            "problems": summary.problems,
+    pub(crate) fn facts(&self) -> Option<SnapshotFacts> {
+        let summary = self.summary().ok()?;
+        Some(SnapshotFacts {
+            node_count: summary.node_count,
+            edge_count: summary.edge_count,
+            total_bytes: summary.statistics.total_bytes,
+            exposes_internals: summary.exposes_internals,
+            root_id: self.view.objects().id(self.view.root()),
+            problems: summary.problems.clone(),
         })
     }
 

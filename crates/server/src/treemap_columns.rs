@@ -8,7 +8,7 @@ use serde::Serialize;
 pub(crate) const NODES_MAX: usize = 20_000;
 
 #[derive(Debug, Serialize)]
-struct Nodes<I> {
+struct TreemapNodes<I> {
     id: Vec<Option<I>>,
     parent: Vec<i64>,
     name: Vec<u32>,
@@ -23,7 +23,7 @@ struct Nodes<I> {
 pub(crate) struct TreemapColumns<I> {
     names: Vec<String>,
     numbers: HashMap<String, u32>,
-    nodes: Nodes<I>,
+    nodes: TreemapNodes<I>,
     most: usize,
 }
 
@@ -34,13 +34,13 @@ pub(crate) struct TreemapJson<I> {
     command: String,
     total: u64,
     names: Vec<String>,
-    nodes: Nodes<I>,
+    nodes: TreemapNodes<I>,
 }
 
 impl<I> TreemapColumns<I> {
     /// Of at most `most` nodes.
     pub(crate) fn new(most: usize) -> Self {
-        let nodes = Nodes {
+        let nodes = TreemapNodes {
             id: Vec::new(),
             parent: Vec::new(),
             name: Vec::new(),

@@ -20,13 +20,15 @@ pub enum Cell {
     Unsigned(u64),
     /// A change.
     Signed(i64),
-    /// A number with a fraction, of which one digit is shown.
+    /// A number with a fraction.
     Real(f64),
+    /// An amount at several moments: JSON and CSV have all, people get the last.
+    Series(Vec<u64>),
     /// A name or a word.
     Text(String),
     /// Frames, the innermost first.
     Frames(Vec<String>),
-    /// What programs get, and what people read in place of it.
+    /// What programs get, and what people read in place of it; in CSV, too, where it is a list.
     Worded(Value, String),
 }
 
@@ -48,7 +50,13 @@ impl Cell {
             (Self::Signed(value), Kind::Bytes) => signed_bytes(i128::from(*value)),
             (Self::Signed(value), Kind::Count) => signed_count(i128::from(*value)),
             (Self::Signed(value), _) => value.to_string(),
-            (Self::Real(value), _) => format!("{value:.1}"),
+            (Self::Real(value), Kind::Bytes) => signed_bytes(*value as i128),
+            (Self::Real(value), Kind::Percent) => format!("{value:.1}"),
+            (Self::Real(value), Kind::Share) => format!("{:.0}", value * 100.0),
+            (Self::Real(value), _) => format!("{value:.2}"),
+            (Self::Series(values), _) => {
+                values.last().map_or_else(String::new, |last| Self::Unsigned(*last).text(kind, width))
+            }
             (Self::Text(text) | Self::Worded(_, text), _) => one_line(text, width),
             (Self::Frames(frames), _) => frames.first().map_or(NO_STACK, String::as_str).to_owned(),
         }
@@ -59,6 +67,8 @@ impl Cell {
             Self::Nothing => String::new(),
             Self::Text(text) | Self::Worded(Value::String(text), _) => quoted(text),
             Self::Frames(frames) => quoted(&frames.join(" <- ")),
+            Self::Worded(Value::Array(_) | Value::Object(_), text) => quoted(text),
+            Self::Series(values) => values.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
             other => json!(other).to_string(),
         }
     }
@@ -72,6 +82,7 @@ impl Serialize for Cell {
             Self::Signed(value) => serializer.serialize_i64(*value),
             Self::Real(value) => serializer.serialize_f64(*value),
             Self::Text(text) => serializer.serialize_str(text),
+            Self::Series(values) => values.serialize(serializer),
             Self::Frames(frames) => frames.serialize(serializer),
             Self::Worded(value, _) => value.serialize(serializer),
         }
@@ -97,6 +108,8 @@ cells! {
     f64 => |value| Self::Real(value);
     String => |text| Self::Text(text);
     &str => |text| Self::Text(text.to_owned());
+    Vec<u64> => |values| Self::Series(values);
+    Value => |value| Self::worded(value, "");
     Vec<String> => |frames| Self::Frames(frames);
 }
 

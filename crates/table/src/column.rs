@@ -17,8 +17,12 @@ pub enum Kind {
     Ns,
     /// Hundredths: the heading says so.
     Percent,
+    /// 0 to 1, as hundredths: the heading says so.
+    Share,
     /// Frames of a stack, the innermost first.
     Frames,
+    /// What only JSON has.
+    Detail,
 }
 
 /// A column of a table.
@@ -53,13 +57,20 @@ impl Column {
         id Id
         ns Ns
         percent Percent
+        share Share
         frames Frames
     }
 
-    /// A text that is in JSON and CSV alone.
+    /// A column that JSON alone has.
     #[must_use]
-    pub const fn hidden(key: &'static str) -> Self {
-        Self { key, heading: "", kind: Kind::Text, is_shown: false }
+    pub const fn detail(key: &'static str) -> Self {
+        Self { key, heading: "", kind: Kind::Detail, is_shown: false }
+    }
+
+    /// The same for JSON and CSV alone.
+    #[must_use]
+    pub const fn hidden(self) -> Self {
+        Self { is_shown: false, ..self }
     }
 
     pub(crate) fn is_left_aligned(&self) -> bool {

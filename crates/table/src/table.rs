@@ -20,6 +20,8 @@ pub struct Table {
     facts: Vec<(&'static str, Value)>,
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
+    /// What the rows are called in JSON.
+    rows_key: &'static str,
     /// Rows beyond the limit.
     left_off: u64,
     /// Frames of a stack that stand below its row as text; `None`: the innermost one stands in the
@@ -36,6 +38,7 @@ impl Table {
             facts: Vec::new(),
             columns: columns.to_vec(),
             rows: Vec::new(),
+            rows_key: "rows",
             left_off: 0,
             depth: None,
         }
@@ -52,6 +55,11 @@ impl Table {
     /// Adds what is true of the whole.
     pub fn fact(&mut self, key: &'static str, value: impl Into<Value>) {
         self.facts.push((key, value.into()));
+    }
+
+    /// Gives the rows another name in JSON.
+    pub fn call_rows(&mut self, key: &'static str) {
+        self.rows_key = key;
     }
 
     /// From now on stacks stand below their rows, with so many frames at most.
@@ -152,10 +160,12 @@ impl Table {
     /// # Errors
     /// It cannot be written.
     pub fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        let keys: Vec<&str> = self.columns.iter().map(|column| column.key).collect();
+        let is_in = |column: &&Column| column.kind != Kind::Detail;
+        let keys: Vec<&str> = self.columns.iter().filter(is_in).map(|column| column.key).collect();
         writeln!(out, "{}", keys.join(","))?;
         for row in &self.rows {
-            writeln!(out, "{}", row.iter().map(Cell::csv).collect::<Vec<_>>().join(","))?;
+            let cells = self.columns.iter().zip(row).filter(|(column, _)| is_in(column));
+            writeln!(out, "{}", cells.map(|(_, cell)| cell.csv()).collect::<Vec<_>>().join(","))?;
         }
         Ok(())
     }
@@ -169,7 +179,7 @@ impl Serialize for Table {
         for (key, value) in &self.facts {
             whole.serialize_entry(key, value)?;
         }
-        whole.serialize_entry("rows", &Rows(self))?;
+        whole.serialize_entry(self.rows_key, &Rows(self))?;
         whole.serialize_entry("left_off", &self.left_off)?;
         whole.end()
     }

@@ -25,7 +25,7 @@ mod suspects;
 mod tables;
 mod unreachable;
 
-pub use answers::{path_json, suspects_json};
+pub use answers::{owner_table, path_json, suspect_table};
 pub use closures::{ContextOfVariables, Variable, contexts_of_variables};
 pub use collections::{Collection, CollectionOrder, collections};
 pub use comparison::{

@@ -1,83 +1,13 @@
 /** V8 snapshots in the HTTP API. */
-export interface SnapshotFacts {
-  node_count: number;
-  edge_count: number;
-  total_bytes: number;
-  exposes_internals: boolean;
-  root_id: number;
-  problems: (string | { offset?: number; what?: string })[];
-}
+import type { Treemap } from './answers';
 
-export interface HeapObject {
-  id: number;
-  name: string;
-  class: string;
-  type: string;
-  distance: number;
-  shallow_bytes: number;
-  retained_bytes: number;
-  child_count: number;
-  dom_state: string | null;
-  system?: boolean;
-}
-
-export interface EdgeRow extends HeapObject {
-  edge: string;
-  edge_type: string;
-}
-
-export interface ClassRow {
-  class: string;
-  class_key: string;
-  place: string | null;
-  object_count: number;
-  distance: number;
-  shallow_bytes: number;
-  retained_bytes: number;
-}
-
-export interface ClassDiffRow {
-  class: string;
-  class_key: string;
-  place: string | null;
-  new_count: number;
-  deleted_count: number;
-  count_delta: number;
-  new_bytes: number;
-  deleted_bytes: number;
-  bytes_delta: number;
-}
-
-/** A class over several snapshots: one number for each. */
-export interface ClassSeriesRow {
-  class: string;
-  place: string | null;
-  /** Its key in each snapshot that has it. */
-  class_keys: (string | null)[];
-  object_count_at: number[];
-  shallow_bytes_at: number[];
-  retained_bytes_at: number[];
-  count_growth: number;
-  growth_bytes: number;
-  /** 0 to 1. */
-  steadiness: number;
-}
+export type { ClassDiffRow, ClassRow, ClassSeriesRow, EdgeRow, HeapObject, ObjectAnswer, SnapshotFacts } from './answers';
 
 export interface PathStep {
   name: string;
   id: number;
   held_as: string;
   place: string | null;
-}
-
-export interface ObjectAnswer {
-  object: HeapObject;
-  /** The whole name, or the whole string. */
-  text: string | null;
-  place: string | null;
-  dominator: HeapObject | null;
-  dominated_count: number;
-  command: string | null;
 }
 
 export interface Suspect {
@@ -115,14 +45,4 @@ export interface Owner {
   path: PathStep[];
 }
 
-export interface TreemapAnswer {
-  names: string[];
-  nodes: {
-    id: (string | number | null)[];
-    parent: number[];
-    name: number[];
-    value: number[];
-    self: number[];
-    left_out: number[];
-  };
-}
+export type TreemapAnswer = Pick<Treemap<string | number>, 'names' | 'nodes'>;

@@ -145,7 +145,7 @@ function FileNotes({ file, askAgain }: { file: OpenFile; askAgain: () => void })
           {damage.length > 3 ? ` and ${damage.length - 3} more places` : ''}: what lies there is missing below.
         </Message>
       )}
-      {problems.length > 0 && <Message kind="warning">{problems.slice(0, 3).map((problem) => (typeof problem === 'string' ? problem : (problem.what ?? JSON.stringify(problem)))).join('; ')}</Message>}
+      {problems.length > 0 && <Message kind="warning">{problems.slice(0, 3).join('; ')}</Message>}
       {file.state === 'ready' && file.tasks.some((task) => task.done < task.all) && (
         <div class="tasks" role="status">
           {file.tasks.map((task) => <label key={task.what}>{task.what} <progress max={Math.max(1, task.all)} value={task.done} /></label>)}

@@ -15,12 +15,12 @@ export function FramePane({ file, filter, frame, sort }: { file: OpenFile; filte
   if (error) return <Message kind="error">{error.message}</Message>;
   if (!data) return <p class="empty" role="status">Loading…</p>;
   const metric = metricOf(sort);
-  const pattern = framePattern(data.frame);
+  const pattern = data.frame && framePattern(data.frame);
   return (
     <section class={`frame-pane${isLoading ? ' is-old' : ''}`} aria-label="Callers and callees">
       <Neighbours title="Callers" frame={frame} groups={data.callers} metric={metric} whole={data.inclusive[metric]} />
       <div class="frame-self">
-        <FrameName frame={data.frame} />
+        {data.frame && <FrameName frame={data.frame} />}
         <p>
           <span title={exactOf(metric, data.inclusive[metric])}>with callees {amountOf(metric, data.inclusive[metric])}</span>{' · '}
           <span title={exactOf(metric, data.self[metric])}>itself {amountOf(metric, data.self[metric])}</span>
@@ -48,7 +48,7 @@ function Neighbours({ title, frame, groups, metric, whole }: { title: string; fr
               <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (group[metric] * 100) / whole}%` }} /></span>
               <span class="amount" title={exactOf(metric, group[metric])}>{amountOf(metric, group[metric])}</span>
               <span class="percent">{formatPercent(group[metric], whole)}</span>
-              <FrameName frame={group.frame} />
+              {group.frame ? <FrameName frame={group.frame} /> : <span class="quiet">(not known)</span>}
             </button>
           </li>
         ))}

@@ -41,12 +41,13 @@ export function FunctionView({ file, filter, onCommand }: TraceViewProps) {
   const isBytes = metric.endsWith('_bytes');
   const amount = (value: number) => (isBytes ? formatBytes(value) : formatCount(value));
   const whole = totals ? { outstanding_bytes: totals.outstanding_bytes, outstanding_count: totals.outstanding_count, total_bytes: totals.alloc_bytes, total_count: totals.alloc_count, peak_bytes: totals.peak_bytes, peak_count: totals.peak_count, realloc_count: totals.realloc_count, temporary_count: totals.temporary_count }[metric] : 0;
+  const nameOf = (row: FunctionRow) => (row.frame ? frameName(row.frame) : '');
   const columns: Column<FunctionRow>[] = [
     { key: 'percent', title: '%', help: 'Share of all, with what it calls', isNumber: true, width: 4, text: (row) => (whole ? formatPercent(row.inclusive[metric], whole).replace(' %', '') : '') },
     { key: 'inclusive', title: 'With callees', help: 'Of all stacks that the function is in; recursion counts once', isNumber: true, width: 8, sort: key, text: (row) => amount(row.inclusive[metric]), exact: (row) => (isBytes ? exactBytes(row.inclusive[metric]) : formatCount(row.inclusive[metric])), raw: (row) => row.inclusive[metric] },
     { key: 'own', title: 'Itself', help: 'Of the stacks whose innermost frame it is, after culling', isNumber: true, width: 7, sort: `${key}-own`, text: (row) => amount(row.own[metric]), exact: (row) => (isBytes ? exactBytes(row.own[metric]) : formatCount(row.own[metric])), raw: (row) => row.own[metric] },
     { key: 'allocations', title: 'Allocs', help: 'Allocations with what it calls', isNumber: true, width: 6.6, text: (row) => formatCount(row.inclusive.total_count), raw: (row) => row.inclusive.total_count },
-    { key: 'function', title: 'Function', width: 0, text: (row) => frameName(row.frame), exact: (row) => frameName(row.frame), cell: (row) => <FrameName frame={row.frame} showsPlace={false} isOwn={row.is_own} /> },
+    { key: 'function', title: 'Function', width: 0, text: (row) => nameOf(row), exact: (row) => nameOf(row), cell: (row) => (row.frame ? <FrameName frame={row.frame} showsPlace={false} isOwn={row.is_own} /> : '') },
   ];
   const table = (
     <Table

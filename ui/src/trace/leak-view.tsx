@@ -1,7 +1,7 @@
 /** What was allocated and never freed, by stack, with how old it is and how it grew. */
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
-import type { Amounts, Group, ReportAnswer } from '../api/types';
+import type { Amounts, Leak, LeaksAnswer } from '../api/types';
 import { answer } from '../api/use-answer';
 import { Curve } from '../canvas/curve';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural } from '../format';
@@ -22,9 +22,9 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   const sort = address.sort || 'bytes';
   // The order that is there by itself is not named: a page without a server has that one.
   const body = { file: file.file, filter, ...(sort === 'bytes' ? {} : { sort }), descending: !address.ascending, match: address.match };
-  const { tree, isLoading } = useTree<Group>(JSON.stringify(body), async (_, offset, limit, signal) => {
+  const { tree, isLoading } = useTree<Leak>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {
-      const report = await answer<ReportAnswer>('/api/leaks', { ...body, offset, limit }, signal);
+      const report = await answer<LeaksAnswer>('/api/leaks', { ...body, offset, limit }, signal);
       setWhole(report.all);
       onCommand(report.command, null);
       return { rows: report.groups, count: report.match_count };
@@ -35,12 +35,12 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   }, file.generation);
   useEffect(() => () => onCommand(null, null), []);
   const durationNs = file.trace?.duration_ns ?? 0;
-  const age = (key: 'mean_age_ns' | 'oldest_ns' | 'newest_ns', title: string, help: string): Column<Group> => ({
+  const age = (key: 'mean_age_ns' | 'oldest_ns' | 'newest_ns', title: string, help: string): Column<Leak> => ({
     key, title, help, isNumber: true, width: 6, sort: key.replace('_ns', ''),
     text: (group) => { const value = group[key]; return value == null ? '' : formatDuration(value); },
     raw: (group) => group[key] ?? '',
   });
-  const columns: Column<Group>[] = [
+  const columns: Column<Leak>[] = [
     { key: 'percent', title: '%', isNumber: true, width: 3.8, text: (group) => (whole ? formatPercent(group.outstanding_bytes, whole.outstanding_bytes).replace(' %', '') : '') },
     { key: 'outstanding_bytes', title: 'Live bytes', isNumber: true, width: 7.2, sort: 'bytes', text: (group) => formatBytes(group.outstanding_bytes), exact: (group) => exactBytes(group.outstanding_bytes), raw: (group) => group.outstanding_bytes },
     { key: 'outstanding_count', title: 'Live', isNumber: true, width: 5.6, sort: 'count', text: (group) => formatCount(group.outstanding_count), raw: (group) => group.outstanding_count },
@@ -62,7 +62,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
       direction="side" label="Width of the details" share={0.34}
       first={(
         <Table
-          label={`${file.name} leaks`} columns={columns} tree={tree} rowKey={(group) => group.id} selected={address.select} onSelect={(group) => go({ select: group.id }, true)}
+          label={`${file.name} leaks`} columns={columns} tree={tree} rowKey={(group) => group.id ?? ''} selected={address.select} onSelect={(group) => go({ select: group.id ?? '' }, true)}
           sort={sort} descending={!address.ascending} onSort={(key, descending) => go({ sort: key === 'bytes' ? '' : key, ascending: !descending })}
           hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="Everything was freed."
           tools={(

@@ -83,7 +83,7 @@ function Ranking({ title, answer, metric, onMore, isOfImages }: RankingProps) {
   const amount = (value: number) => (metric.endsWith('_bytes') ? formatBytes(value) : formatCount(value));
   const open = (group: Group) => {
     const first = group.frames[0];
-    if (!isOfImages) go({ view: 'stacks', select: group.id, sort: metric === 'peak_bytes' ? 'peak' : metric === 'total_count' ? 'stc' : '' });
+    if (!isOfImages) go({ view: 'stacks', select: group.id ?? '', sort: metric === 'peak_bytes' ? 'peak' : metric === 'total_count' ? 'stc' : '' });
     else if (first) go({ ...addedFilter(address, { require_frames: [framePattern({ ...first, symbol: null })] }), view: 'stacks' });
   };
   return (

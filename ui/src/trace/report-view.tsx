@@ -62,8 +62,8 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
   };
   const table = (
     <Table
-      label={`${file.name} ${TITLES[by]}s`} columns={columns} tree={tree} rowKey={(group) => group.id} selected={address.select}
-      onSelect={(group) => go({ select: group.id }, true)} onActivate={narrow} sort={sort} descending={!address.ascending}
+      label={`${file.name} ${TITLES[by]}s`} columns={columns} tree={tree} rowKey={(group) => group.id ?? group.frames[0]?.module ?? ''} selected={address.select}
+      onSelect={(group) => go({ select: group.id ?? '' }, true)} onActivate={narrow} sort={sort} descending={!address.ascending}
       onSort={(key, descending) => go({ sort: key === 'so' ? '' : key, ascending: !descending })}
       hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading}
       empty="No allocation is left by the filters."

@@ -4,9 +4,9 @@
 mod change;
 mod series;
 mod suspect;
-mod suspect_json;
+mod suspect_table;
 
 pub use change::{Change, ChangeOrder, LineChange};
 pub use series::{Line, LineOrder, LineStack, Series, SeriesFile, Taken, process_names};
 pub use suspect::{Confidence, Suspect, SuspectOrder, is_at_end};
-pub use suspect_json::SuspectJson;
+pub use suspect_table::SUSPECT_COLUMNS;

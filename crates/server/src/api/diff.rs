@@ -85,7 +85,7 @@ struct DiffGroupJson {
 }
 
 #[derive(Serialize)]
-struct DiffJson {
+struct DiffAnswer {
     schema: &'static str,
     command: Option<String>,
     before: AmountsJson,
@@ -149,7 +149,7 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         after: (&group.after).into(),
         delta: sort.difference(&group.before, &group.after),
     });
-    crate::request::json(&DiffJson {
+    crate::request::json(&DiffAnswer {
         schema: "heapr.view.diff/1",
         command: diff_command([&request.before, &request.after], &sides, by, sort),
         before: (&before).into(),

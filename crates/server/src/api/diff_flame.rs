@@ -45,7 +45,7 @@ fn least_share() -> f64 {
 }
 
 #[derive(Default, Serialize)]
-struct NodeColumns {
+struct DiffFlameNodes {
     id: Vec<String>,
     parent: Vec<i64>,
     frame: Vec<i64>,
@@ -62,7 +62,7 @@ struct UnionFrame {
 }
 
 #[derive(Serialize)]
-struct DiffFlameJson<'a> {
+struct DiffFlameAnswer<'a> {
     schema: &'static str,
     command: Option<String>,
     value: &'a str,
@@ -71,7 +71,7 @@ struct DiffFlameJson<'a> {
     node_count: usize,
     names: Vec<String>,
     frames: Vec<UnionFrame>,
-    nodes: NodeColumns,
+    nodes: DiffFlameNodes,
 }
 
 /// A frame of both sides by its id or by a pattern, whose first match it is.
@@ -109,7 +109,7 @@ pub(super) fn diff_flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let mut names = FrameColumns::new();
     let mut frames: Vec<UnionFrame> = Vec::new();
     let mut numbers = std::collections::HashMap::new();
-    let mut nodes = NodeColumns::default();
+    let mut nodes = DiffFlameNodes::default();
     for node in &tree.nodes {
         let number = match node.frame {
             None => -1,
@@ -130,7 +130,7 @@ pub(super) fn diff_flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         nodes.before.push(node.before);
         nodes.after.push(node.after);
     }
-    crate::request::json(&DiffFlameJson {
+    crate::request::json(&DiffFlameAnswer {
         schema: "heapr.view.diff-flame/1",
         command: diff_command([&request.before, &request.after], &sides, heapr_query::GroupBy::Stacks, value),
         value: &request.value,

@@ -2,21 +2,20 @@
 
 use std::sync::atomic::Ordering;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::entry::{Change, Content};
 use crate::error::Result;
 use crate::request::{Answer, Context, read};
 
-use crate::host::Host;
-use crate::json::TotalsJson;
-use crate::native::snapshot_json;
+use super::trace_facts::TraceFacts;
+use crate::session::SessionFacts;
+use crate::snapshot_file::SnapshotFacts;
 use crate::trace_file::TraceFile;
 
 pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
     let entries = context.files.entries.iter().enumerate();
-    let files: Vec<Value> = entries
+    let files: Vec<OpenFile> = entries
         .map(|(number, entry)| {
             if let Some(session) = &entry.session {
                 session.note_interest();
@@ -54,120 +53,91 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
                     Change::Grown => ("grown", None),
                 };
             }
-            let (tasks, warnings, trace, snapshot) = match &content {
-                Content::Trace(trace) => {
+            let (mut trace, mut snapshot) = (None, None);
+            let (tasks, warnings) = match &content {
+                Content::Trace(file) => {
                     let is_running =
                         entry.session.as_ref().is_some_and(|session| session.stage().is_running());
-                    (
-                        tasks(trace),
-                        trace.warnings(is_running),
-                        trace_facts(&*context.files.host, trace),
-                        Value::Null,
-                    )
+                    trace = Some(TraceFacts::new(&*context.files.host, file));
+                    (tasks(file), file.warnings(is_running))
                 }
-                Content::Snapshot(snapshot) => {
-                    (json!([]), snapshot.warnings(), Value::Null, snapshot.facts())
+                Content::Snapshot(file) => {
+                    snapshot = file.facts();
+                    (Vec::new(), file.warnings())
                 }
-                Content::Opening => (
-                    json!([{ "what": "reading the snapshot", "done": 0, "all": 0 }]),
-                    Vec::new(),
-                    Value::Null,
-                    Value::Null,
-                ),
-                Content::Failed { .. } => (json!([]), Vec::new(), Value::Null, Value::Null),
+                Content::Opening => {
+                    (vec![FileTask { what: "reading the snapshot", done: 0, all: 0 }], Vec::new())
+                }
+                Content::Failed { .. } => (Vec::new(), Vec::new()),
             };
-            json!({
-                "file": number,
-                "kind": if entry.is_snapshot { "v8" } else { "trace" },
-                "name": path.file_name().map(|name| name.to_string_lossy().into_owned()),
-                "path": path.display().to_string(),
-                "file_bytes": entry.bytes(),
-                "generation": entry.generation(),
-                "state": state,
-                "error": error,
-                "offset": offset,
-                "tasks": tasks,
-                "warnings": warnings,
-                "trace": trace,
-                "snapshot": snapshot,
-                "session": entry.session.as_ref().map(|session| session.facts()),
-            })
+            OpenFile {
+                file: number,
+                kind: if entry.is_snapshot { "v8" } else { "trace" },
+                name: path.file_name().map(|name| name.to_string_lossy().into_owned()),
+                path: path.display().to_string(),
+                file_bytes: entry.bytes(),
+                generation: entry.generation(),
+                state,
+                error,
+                offset,
+                tasks,
+                warnings,
+                trace,
+                snapshot,
+                session: entry.session.as_ref().map(|session| session.facts()),
+            }
         })
         .collect();
-    crate::request::json(&json!({
-        "schema": "heapr.view.files/1",
-        "heapr_version": context.files.host.version(),
-        "files": files,
-    }))
+    crate::request::json(&Files {
+        schema: "heapr.view.files/1",
+        heapr_version: context.files.host.version().to_owned(),
+        files,
+    })
 }
 
-fn tasks(trace: &TraceFile) -> Value {
-    let task = |task: &std::sync::Arc<crate::trace_file::Task>| {
-        json!({
-            "what": task.what,
-            "done": task.done.load(Ordering::Relaxed),
-            "all": task.all.load(Ordering::Relaxed),
-        })
+/// What is being read of a file, and how far.
+#[derive(Serialize)]
+struct FileTask {
+    what: &'static str,
+    done: usize,
+    all: usize,
+}
+
+/// An open file.
+#[derive(Serialize)]
+struct OpenFile {
+    file: usize,
+    kind: &'static str,
+    name: Option<String>,
+    path: String,
+    file_bytes: u64,
+    generation: u32,
+    state: &'static str,
+    error: Option<String>,
+    /// Where in the file the error is.
+    offset: Option<u64>,
+    tasks: Vec<FileTask>,
+    warnings: Vec<String>,
+    trace: Option<TraceFacts>,
+    snapshot: Option<SnapshotFacts>,
+    session: Option<SessionFacts>,
+}
+
+/// The open files.
+#[derive(Serialize)]
+struct Files {
+    schema: &'static str,
+    heapr_version: String,
+    files: Vec<OpenFile>,
+}
+
+fn tasks(trace: &TraceFile) -> Vec<FileTask> {
+    let task = |task: &std::sync::Arc<crate::trace_file::Task>| FileTask {
+        what: task.what,
+        done: task.done.load(Ordering::Relaxed),
+        all: task.all.load(Ordering::Relaxed),
     };
     trace.tasks().iter().map(task).collect()
-}
-
-fn trace_facts(host: &dyn Host, file: &TraceFile) -> Value {
-    let trace = file.trace();
-    let (system, session, loss) = (trace.system(), trace.session(), trace.whole_loss());
-    let processes: Vec<Value> = trace
-        .processes()
-        .iter()
-        .enumerate()
-        .map(|(number, process)| {
-            let status = process.exit_status;
-            // As wait(2) has it: the low seven bits are the signal.
-            let signal = status.map(|status| status & 0x7f).filter(|&signal| signal != 0);
-            let exit_code = status.filter(|_| signal.is_none()).map(|status| status >> 8 & 0xff);
-            json!({
-                "process": number, "pid": process.pid, "name": process.name(), "executable": process.executable,
-                "command_line": process.command_line,
-                "start_ns": process.start_ns, "end_ns": process.end_ns, "exit_code": exit_code, "signal": signal,
-            })
-        })
-        .collect();
-    let threads: Vec<Value> = trace
-        .threads()
-        .iter()
-        .enumerate()
-        .map(|(number, thread)| {
-            json!({
-                "thread": number, "process": thread.process.0, "tid": thread.tid, "name": thread.name,
-                "start_ns": thread.start_ns, "end_ns": thread.end_ns,
-            })
-        })
-        .collect();
-    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let totals = trace.summary_totals().ok().flatten();
-    json!({
-        "duration_ns": trace.duration_ns(),
-        "start_unix_ns": session.start_unix_ns,
-        "event_count": trace.event_count(),
-        "is_complete": trace.is_complete(),
-        "session": session.name,
-        "heapr_version": session.heapr_version,
-        "command_line": session.command_line,
-        "loss": {
-            "events_lost": loss.events_lost, "stacks_lost": loss.stacks_lost, "events_late": loss.events_late,
-            "records_invalid": loss.records_invalid, "processes_refused": loss.processes_refused,
-        },
-        "damage": file.damage().iter().map(|damage| json!({"offset": damage.offset, "bytes": damage.bytes, "what": damage.what})).collect::<Vec<_>>(),
-        "system": {
-            "kernel": system.kernel, "machine": system.machine, "distribution": system.distribution, "cpu_count": system.cpu_count,
-            "memory_bytes": system.memory_bytes, "page_bytes": system.page_bytes,
-        },
-        "processes": processes,
-        "threads": threads,
-        "modules": trace.modules().iter().map(|module| json!({"path": module.path, "build_id": hexadecimal(&module.build_id)})).collect::<Vec<_>>(),
-        "markers": trace.markers().iter().map(|marker| json!({"time_ns": marker.time_ns, "text": marker.text})).collect::<Vec<_>>(),
-        "snapshots": trace.snapshots().iter().map(|snapshot| snapshot_json(trace, snapshot, &host.trigger(snapshot.trigger))).collect::<Vec<_>>(),
-        "totals": totals.map(|summary| TotalsJson::from(&summary.totals)),
-    })
 }
 
 #[derive(Deserialize)]

@@ -26,7 +26,7 @@ fn three() -> u32 {
 }
 
 #[derive(Serialize)]
-struct FindingJson {
+struct SourcedFinding {
     #[serde(flatten)]
     finding: Finding,
     source: Option<SourceJson>,
@@ -50,14 +50,14 @@ pub(super) fn findings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let found = heapr_findings::of_named_recording(trace, &file.own, file.explorer.tree(), &path)?;
     let around = request.source_lines.min(50);
     let mut sources = SourceFiles::new(file.modified_unix_ns);
-    let findings: Vec<FindingJson> = found
+    let findings: Vec<SourcedFinding> = found
         .findings
         .into_iter()
         .map(|finding| {
             let place = finding.own_frame.as_ref().and_then(|own| own.file.as_deref().zip(own.line));
             let source =
                 place.filter(|_| around != 0).and_then(|(path, line)| sources.lines(path, line, around));
-            FindingJson { finding, source }
+            SourcedFinding { finding, source }
         })
         .collect();
     crate::request::json(&json!({

@@ -5,7 +5,7 @@ use heapr_filters::FilterArguments;
 use heapr_query::Metric;
 use serde::{Deserialize, Serialize};
 
-use super::flame_json::{FlameFrame, FrameColumns, NodeColumns, node_columns};
+use super::flame_json::{FlameFrame, FlameNodes, FrameColumns, node_columns};
 use crate::command_line::report_command;
 use crate::error::{Error, Result};
 use crate::ids::{flame_value, frame, node_key};
@@ -60,7 +60,7 @@ pub(super) fn bounded(least_share: f64, nodes_max: usize) -> (f64, usize) {
 }
 
 #[derive(Serialize)]
-struct FlameJson<'a> {
+struct FlameAnswer<'a> {
     schema: &'static str,
     command: String,
     value: &'a str,
@@ -68,7 +68,7 @@ struct FlameJson<'a> {
     node_count: usize,
     names: Vec<String>,
     frames: Vec<FlameFrame>,
-    nodes: NodeColumns,
+    nodes: FlameNodes,
 }
 
 pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
@@ -108,7 +108,7 @@ pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         (true, None) => vec!["--frames", sort],
         _ => vec!["--invert", sort],
     };
-    crate::request::json(&FlameJson {
+    crate::request::json(&FlameAnswer {
         schema: "heapr.view.flame/1",
         command: report_command(&file, &action, &filter),
         value: &request.value,

@@ -66,7 +66,7 @@ impl FrameColumns {
 }
 
 #[derive(Debug, Default, Serialize)]
-pub(super) struct NodeColumns {
+pub(super) struct FlameNodes {
     id: Vec<String>,
     parent: Vec<i64>,
     frame: Vec<i64>,
@@ -77,8 +77,8 @@ pub(super) struct NodeColumns {
 }
 
 /// The nodes of a tree.
-pub(super) fn node_columns(explorer: &Explorer, tree: &FlameTree, frames: &mut FrameColumns) -> NodeColumns {
-    let mut columns = NodeColumns::default();
+pub(super) fn node_columns(explorer: &Explorer, tree: &FlameTree, frames: &mut FrameColumns) -> FlameNodes {
+    let mut columns = FlameNodes::default();
     for node in &tree.nodes {
         columns.id.push(node_id(node.key));
         columns.parent.push(node.parent.map_or(-1, |parent| parent as i64));

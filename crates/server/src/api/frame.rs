@@ -25,7 +25,7 @@ struct FrameRequest {
 }
 
 #[derive(Serialize)]
-struct NeighbourJson {
+struct FrameGroup {
     id: String,
     frame: Option<FrameJson>,
     #[serde(flatten)]
@@ -41,9 +41,9 @@ struct FrameAnswer {
     inclusive: AmountsJson,
     #[serde(rename = "self")]
     own: AmountsJson,
-    callers: Vec<NeighbourJson>,
+    callers: Vec<FrameGroup>,
     caller_count: usize,
-    callees: Vec<NeighbourJson>,
+    callees: Vec<FrameGroup>,
     callee_count: usize,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn frame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let number = crate::ids::frame(explorer, &request.frame)?;
     let found = explorer.neighbours(&selection, &read.cull, number, sort)?;
     let neighbours = |list: &[(FrameNumber, Amounts)]| {
-        let one = |(frame, amounts): &(FrameNumber, Amounts)| NeighbourJson {
+        let one = |(frame, amounts): &(FrameNumber, Amounts)| FrameGroup {
             id: frame_id(*frame),
             frame: frame_json(explorer, *frame),
             amounts: amounts.into(),

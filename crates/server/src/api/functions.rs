@@ -35,7 +35,7 @@ struct FunctionsRequest {
 }
 
 #[derive(Serialize)]
-struct FunctionJson {
+struct FunctionRow {
     id: String,
     frame: Option<FrameJson>,
     /// It is the program's.
@@ -45,14 +45,14 @@ struct FunctionJson {
 }
 
 #[derive(Serialize)]
-struct FunctionsJson {
+struct FunctionsAnswer {
     schema: &'static str,
     command: String,
     totals: TotalsJson,
     function_count: usize,
     match_count: usize,
     offset: usize,
-    functions: Vec<FunctionJson>,
+    functions: Vec<FunctionRow>,
 }
 
 pub(super) fn functions(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
@@ -88,7 +88,7 @@ pub(super) fn functions(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let is_own = explorer
             .frame(number)
             .is_some_and(|view| file.own.owner(view.module, view.symbol, source) == Owner::Program);
-        FunctionJson {
+        FunctionRow {
             id: frame_id(number),
             frame: frame_json(explorer, number),
             is_own,
@@ -96,7 +96,7 @@ pub(super) fn functions(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             own: (&function.own).into(),
         }
     };
-    crate::request::json(&FunctionsJson {
+    crate::request::json(&FunctionsAnswer {
         schema: "heapr.view.functions/1",
         command: report_command(&file, &["--functions", sort.key()], &request.filter),
         totals: (&selection.totals).into(),

@@ -86,7 +86,7 @@ struct LeakJson {
 }
 
 #[derive(Serialize)]
-struct LeaksJson {
+struct LeaksAnswer {
     schema: &'static str,
     command: String,
     totals: TotalsJson,
@@ -147,7 +147,7 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             growth,
         }
     });
-    crate::request::json(&LeaksJson {
+    crate::request::json(&LeaksAnswer {
         schema: "heapr.view.leaks/1",
         command: report_command(&file, &["--stacks", "so"], &words),
         totals: (&selection.totals).into(),

@@ -17,6 +17,7 @@ mod session;
 mod source_lines;
 mod stack;
 mod timeline;
+mod trace_facts;
 
 use crate::request::{Answer, Context};
 

@@ -34,7 +34,7 @@ pub(super) fn histograms(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 }
 
 #[derive(Serialize)]
-struct TypeJson {
+struct TypeSum {
     r#type: &'static str,
     command: String,
     count: u64,
@@ -69,7 +69,7 @@ pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
                 (selection.totals.alloc_count, selection.totals.alloc_bytes)
             }
         };
-        types.push(TypeJson {
+        types.push(TypeSum {
             r#type: name,
             command: report_command(&file, &["--totals"], &words),
             count,

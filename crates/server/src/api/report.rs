@@ -75,7 +75,7 @@ pub(super) struct GroupJson {
 }
 
 #[derive(Serialize)]
-struct TableJson {
+struct ReportAnswer {
     schema: &'static str,
     command: String,
     totals: TotalsJson,
@@ -194,7 +194,7 @@ pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             process.map_or("", Process::name),
         )
     });
-    crate::request::json(&TableJson {
+    crate::request::json(&ReportAnswer {
         schema: "heapr.view.report/1",
         command: report_command(&file, &[option_of(by), sort.key()], &request.filter),
         totals: (&selection.totals).into(),

@@ -6,6 +6,7 @@ use heapr_query::{Span, file_name};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::trace_facts::Marker;
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::ids::{frame_id, stack_id};
@@ -43,8 +44,36 @@ impl Default for TimelineRequest {
     }
 }
 
+/// A native snapshot on the time axis.
 #[derive(Serialize)]
-struct SeriesJson {
+struct SnapshotMark {
+    time_ns: u64,
+    number: u32,
+    name: String,
+    trigger: String,
+    block_bytes: u64,
+    block_count: u64,
+    pids: Vec<u32>,
+}
+
+/// The resident memory of a process.
+#[derive(Serialize)]
+struct RssSeries {
+    pid: Option<u32>,
+    time_ns: Vec<u64>,
+    rss_bytes: Vec<u64>,
+}
+
+/// The most that was live.
+#[derive(Serialize)]
+struct TimelinePeak {
+    time_ns: u64,
+    bytes: u64,
+    count: u64,
+}
+
+#[derive(Serialize)]
+struct TimelineSeries {
     name: String,
     filter: Value,
     id: Option<String>,
@@ -52,7 +81,7 @@ struct SeriesJson {
 }
 
 #[derive(Serialize)]
-struct TimelineJson {
+struct TimelineAnswer {
     schema: &'static str,
     /// Why there is no course.
     note: Option<&'static str>,
@@ -65,12 +94,12 @@ struct TimelineJson {
     alloc_bytes: Vec<u64>,
     alloc_count: Vec<u64>,
     free_count: Vec<u64>,
-    series: Vec<SeriesJson>,
+    series: Vec<TimelineSeries>,
     rest: Vec<u64>,
-    rss: Vec<Value>,
-    markers: Vec<Value>,
-    snapshots: Vec<Value>,
-    peak: Value,
+    rss: Vec<RssSeries>,
+    markers: Vec<Marker>,
+    snapshots: Vec<SnapshotMark>,
+    peak: Option<TimelinePeak>,
 }
 
 pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
@@ -140,10 +169,10 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         })?;
     let series = course.series.into_iter().map(|series| {
         let (name, filter, id) = described(&file, series.key);
-        SeriesJson { name, filter, id, values: series.values }
+        TimelineSeries { name, filter, id, values: series.values }
     });
     let (time_ns, bytes, count) = course.peak;
-    crate::request::json(&TimelineJson {
+    crate::request::json(&TimelineAnswer {
         schema: "heapr.view.timeline/1",
         note: None,
         from_ns: request.from_ns,
@@ -160,7 +189,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         rss: rss(&file, query.time, request.bins),
         markers: markers(&file, query.time),
         snapshots: snapshots(&*context.files.host, &file, query.time),
-        peak: json!({"time_ns": time_ns, "bytes": bytes, "count": count}),
+        peak: Some(TimelinePeak { time_ns, bytes, count }),
     })
 }
 
@@ -168,7 +197,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 fn without_course(context: &Context<'_>, file: &TraceFile, query: &TimelineQuery) -> Result<Answer> {
     let Span { from: from_ns, to: to_ns } = query.time;
     let none = || vec![0; query.bins];
-    crate::request::json(&TimelineJson {
+    crate::request::json(&TimelineAnswer {
         schema: "heapr.view.timeline/1",
         note: Some("recorded without events (--mode snapshot): only snapshots and totals are known"),
         from_ns,
@@ -185,28 +214,32 @@ fn without_course(context: &Context<'_>, file: &TraceFile, query: &TimelineQuery
         rss: rss(file, query.time, query.bins),
         markers: markers(file, query.time),
         snapshots: snapshots(&*context.files.host, file, query.time),
-        peak: Value::Null,
+        peak: None,
     })
 }
 
-fn markers(file: &TraceFile, time: Span) -> Vec<Value> {
+fn markers(file: &TraceFile, time: Span) -> Vec<Marker> {
     let markers = file.trace().markers().iter().filter(|marker| time.contains(marker.time_ns));
-    markers.map(|marker| json!({"time_ns": marker.time_ns, "text": marker.text})).collect()
+    markers.map(|marker| Marker { time_ns: marker.time_ns, text: marker.text.clone() }).collect()
 }
 
 /// The native snapshots of a time.
-fn snapshots(host: &dyn Host, file: &TraceFile, time: Span) -> Vec<Value> {
+fn snapshots(host: &dyn Host, file: &TraceFile, time: Span) -> Vec<SnapshotMark> {
     let trace = file.trace();
-    let snapshots = trace.snapshots().iter().filter(|snapshot| time.contains(snapshot.time_ns));
-    snapshots
-        .map(|snapshot| {
-            let pids = snapshot.processes.iter().filter_map(|process| trace.processes().get(process.process.0 as usize));
-            json!({
-                "time_ns": snapshot.time_ns, "number": snapshot.number, "name": snapshot.name, "trigger": host.trigger(snapshot.trigger),
-                "block_bytes": snapshot.block_bytes, "block_count": snapshot.block_count, "pids": pids.map(|process| process.pid).collect::<Vec<_>>(),
-            })
-        })
-        .collect()
+    let mark = |snapshot: &heapr_trace::Snapshot| {
+        let processes = snapshot.processes.iter();
+        let known = processes.filter_map(|process| trace.processes().get(process.process.0 as usize));
+        SnapshotMark {
+            time_ns: snapshot.time_ns,
+            number: snapshot.number,
+            name: snapshot.name.clone(),
+            trigger: host.trigger(snapshot.trigger),
+            block_bytes: snapshot.block_bytes,
+            block_count: snapshot.block_count,
+            pids: known.map(|process| process.pid).collect(),
+        }
+    };
+    trace.snapshots().iter().filter(|snapshot| time.contains(snapshot.time_ns)).map(mark).collect()
 }
 
 /// Name, filter and id of a series.
@@ -269,7 +302,7 @@ fn described(file: &TraceFile, key: SeriesKey) -> (String, Value, Option<String>
 }
 
 /// The samples of each process, at most two a bin: the least and the most.
-fn rss(file: &TraceFile, time: Span, bins: usize) -> Vec<Value> {
+fn rss(file: &TraceFile, time: Span, bins: usize) -> Vec<RssSeries> {
     let mut by_process: std::collections::BTreeMap<u32, Vec<(u64, u64)>> = std::collections::BTreeMap::new();
     for sample in file.trace().rss_samples().iter().filter(|sample| time.contains(sample.time_ns)) {
         by_process.entry(sample.process.0).or_default().push((sample.time_ns, sample.rss_bytes));
@@ -289,8 +322,8 @@ fn rss(file: &TraceFile, time: Span, bins: usize) -> Vec<Value> {
                 thinned.extend(both);
             }
             let pid = file.trace().processes().get(process as usize).map(|process| process.pid);
-            let (times, bytes): (Vec<u64>, Vec<u64>) = thinned.into_iter().unzip();
-            json!({"pid": pid, "time_ns": times, "rss_bytes": bytes})
+            let (time_ns, rss_bytes) = thinned.into_iter().unzip();
+            RssSeries { pid, time_ns, rss_bytes }
         })
         .collect()
 }

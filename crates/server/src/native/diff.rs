@@ -2,10 +2,9 @@
 
 use heapr_filters::FilterArguments;
 use heapr_query::{Change, ChangeOrder, LineChange, SteadyGrowth, ordered};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
-use super::rows::{Page, amounts, group_by, line_id, matches, taken_json};
+use super::rows::{Page, TakenSnapshot, amounts, group_by, line_id, matches, taken};
 use super::series::{Chosen, Read, number};
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context, json, read};
@@ -73,31 +72,28 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     }
     let page = Page { offset: request.offset, limit: request.limit, descending: request.descending };
     let rows = page.of(&lines, |changed| {
-        let mut row = change_json(&changed.change);
-        let (bytes, blocks) = amounts(changed.line);
-        row["id"] = json!(line_id(&read, changed.line));
-        row["frames"] = json!(changed.line.frames);
-        row["steadiness"] = json!(SteadyGrowth::of(&bytes).steadiness);
-        row["state"] = json!(changed.change.state());
-        row["block_bytes"] = json!(bytes);
-        row["block_count"] = json!(blocks);
-        row
+        let (block_bytes, block_count) = amounts(changed.line);
+        NativeDiffRow {
+            id: line_id(&read, changed.line),
+            frames: changed.line.frames.clone(),
+            state: changed.change.state(),
+            change: NativeChange::from(&changed.change),
+            steadiness: SteadyGrowth::of(&block_bytes).steadiness,
+            block_bytes,
+            block_count,
+        }
     });
-    let mut answer = change_json(&whole);
-    let more = json!({
-        "schema": "heapr.view.native.diff/1",
-        "command": diff_command(&read, &request.sort),
-        "snapshots": taken_json(&*context.files.host, &read, series),
-        "is_one_recording": series.is_one_recording(),
-        "warnings": read.warnings(),
-        "row_count": lines.len(),
-        "offset": request.offset,
-        "rows": rows,
-    });
-    if let (Value::Object(answer), Value::Object(more)) = (&mut answer, more) {
-        answer.extend(more);
-    }
-    json(&answer)
+    json(&NativeDiff {
+        schema: "heapr.view.native.diff/1",
+        command: diff_command(&read, &request.sort),
+        snapshots: taken(&*context.files.host, &read),
+        is_one_recording: series.is_one_recording(),
+        warnings: read.warnings(),
+        row_count: lines.len(),
+        offset: request.offset,
+        rows,
+        change: NativeChange::from(&whole),
+    })
 }
 
 /// The snapshots by file.
@@ -135,16 +131,63 @@ fn diff_command(read: &Read, sort: &str) -> Option<String> {
     Some(read.command("diff", &options))
 }
 
-fn change_json(change: &Change) -> Value {
-    let (new, gone) = change.turnover.unzip();
-    json!({
-        "before_bytes": change.before.block_bytes,
-        "after_bytes": change.after.block_bytes,
-        "bytes_delta": i64::try_from(change.bytes()).unwrap_or(i64::MAX),
-        "count_delta": i64::try_from(change.blocks()).unwrap_or(i64::MAX),
-        "new_bytes": new.map(|new| new.block_bytes),
-        "new_count": new.map(|new| new.block_count),
-        "gone_bytes": gone.map(|gone| gone.block_bytes),
-        "gone_count": gone.map(|gone| gone.block_count),
-    })
+/// A change; what is new and gone is known within one recording.
+#[derive(Debug, Serialize)]
+struct NativeChange {
+    before_bytes: u64,
+    after_bytes: u64,
+    bytes_delta: i64,
+    count_delta: i64,
+    new_bytes: Option<u64>,
+    new_count: Option<u64>,
+    gone_bytes: Option<u64>,
+    gone_count: Option<u64>,
+}
+
+impl From<&Change> for NativeChange {
+    fn from(change: &Change) -> Self {
+        let (new, gone) = change.turnover.unzip();
+        Self {
+            before_bytes: change.before.block_bytes,
+            after_bytes: change.after.block_bytes,
+            bytes_delta: i64::try_from(change.bytes()).unwrap_or(i64::MAX),
+            count_delta: i64::try_from(change.blocks()).unwrap_or(i64::MAX),
+            new_bytes: new.map(|new| new.block_bytes),
+            new_count: new.map(|new| new.block_count),
+            gone_bytes: gone.map(|gone| gone.block_bytes),
+            gone_count: gone.map(|gone| gone.block_count),
+        }
+    }
+}
+
+/// A line of a comparison.
+#[derive(Debug, Serialize)]
+struct NativeDiffRow {
+    id: Option<String>,
+    /// `module!symbol`, the innermost first.
+    frames: Vec<String>,
+    state: &'static str,
+    #[serde(flatten)]
+    change: NativeChange,
+    /// 0 to 1: how steadily the bytes grew over the snapshots.
+    steadiness: f64,
+    /// By snapshot.
+    block_bytes: Vec<u64>,
+    /// By snapshot.
+    block_count: Vec<u64>,
+}
+
+/// Two or more snapshots side by side.
+#[derive(Debug, Serialize)]
+struct NativeDiff {
+    schema: &'static str,
+    command: Option<String>,
+    snapshots: Vec<TakenSnapshot>,
+    is_one_recording: bool,
+    warnings: Vec<String>,
+    row_count: usize,
+    offset: usize,
+    rows: Vec<NativeDiffRow>,
+    #[serde(flatten)]
+    change: NativeChange,
 }

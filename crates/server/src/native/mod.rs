@@ -8,6 +8,7 @@ mod summary;
 mod suspects;
 mod treemap;
 
+pub(crate) use rows::NativeSnapshot;
 pub use rows::snapshot_json;
 
 use crate::error::{Error, Result};

@@ -1,9 +1,10 @@
 //! What the lists have in common: snapshots as JSON, texts that lines are searched by, pages of
 //! rows.
 
-use heapr_query::{GroupBy, Line, SnapshotSeries, Taken, process_names};
+use heapr_query::{GroupBy, Line, Taken, process_names};
 use heapr_trace::{Snapshot, Trace};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::series::Read;
 use crate::error::{Error, Result};
@@ -11,7 +12,7 @@ use crate::host::Host;
 use crate::ids::{frame_id, stack_id};
 
 /// Most rows of an answer.
-const ROWS_MAX: usize = 10_000;
+pub(super) const ROWS_MAX: usize = 10_000;
 
 /// Which rows of a list are sent.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +24,7 @@ pub(super) struct Page {
 
 impl Page {
     /// The rows of the page, each as `row` writes it.
-    pub(super) fn of<T>(self, rows: &[T], row: impl Fn(&T) -> Value) -> Vec<Value> {
+    pub(super) fn of<T, R>(self, rows: &[T], row: impl Fn(&T) -> R) -> Vec<R> {
         let limit = self.limit.min(ROWS_MAX);
         if self.descending {
             rows.iter().skip(self.offset).take(limit).map(row).collect()
@@ -63,47 +64,90 @@ pub(super) fn amounts(line: &Line) -> (Vec<u64>, Vec<u64>) {
     line.rows.iter().map(|row| (row.amount.block_bytes, row.amount.block_count)).unzip()
 }
 
+/// A snapshot of a series.
+#[derive(Debug, Serialize)]
+pub(super) struct TakenSnapshot {
+    file: usize,
+    number: u32,
+    name: String,
+    time_ns: u64,
+    unix_ns: u64,
+    trigger: String,
+    block_bytes: u64,
+    block_count: u64,
+    processes: Vec<String>,
+}
+
 /// The snapshots of a series.
-pub(super) fn taken_json(host: &dyn Host, read: &Read, series: &SnapshotSeries) -> Vec<Value> {
-    let one = |taken: &Taken| {
-        json!({
-            "file": read.files[taken.file].0,
-            "number": taken.snapshot.number,
-            "name": taken.snapshot.name,
-            "time_ns": taken.snapshot.time_ns,
-            "unix_ns": taken.unix_ns,
-            "trigger": host.trigger(taken.snapshot.trigger),
-            "block_bytes": taken.snapshot.block_bytes,
-            "block_count": taken.snapshot.block_count,
-            "processes": taken.processes,
-        })
+pub(super) fn taken(host: &dyn Host, read: &Read) -> Vec<TakenSnapshot> {
+    let one = |taken: &Taken| TakenSnapshot {
+        file: read.files[taken.file].0,
+        number: taken.snapshot.number,
+        name: taken.snapshot.name.clone(),
+        time_ns: taken.snapshot.time_ns,
+        unix_ns: taken.unix_ns,
+        trigger: host.trigger(taken.snapshot.trigger),
+        block_bytes: taken.snapshot.block_bytes,
+        block_count: taken.snapshot.block_count,
+        processes: taken.processes.clone(),
     };
-    series.taken.iter().map(one).collect()
+    read.series.taken.iter().map(one).collect()
+}
+
+/// A process in a snapshot.
+#[derive(Debug, Serialize)]
+struct SnapshotProcess {
+    pid: Option<u32>,
+    name: String,
+    rss_bytes: Option<u64>,
+    block_count: u64,
+    block_bytes: u64,
+}
+
+/// A snapshot without its blocks.
+#[derive(Debug, Serialize)]
+pub(crate) struct NativeSnapshot {
+    number: u32,
+    time_ns: u64,
+    event_index: u64,
+    name: String,
+    /// Why it was taken, in words.
+    trigger: String,
+    block_count: u64,
+    block_bytes: u64,
+    export_ns: u64,
+    processes: Vec<SnapshotProcess>,
+    notes: Vec<String>,
+}
+
+impl NativeSnapshot {
+    /// `trigger`: why it was taken, in words.
+    pub(crate) fn new(trace: &Trace, snapshot: &Snapshot, trigger: String) -> Self {
+        let names = process_names(trace, snapshot);
+        let processes = snapshot.processes.iter().zip(names).map(|(process, name)| SnapshotProcess {
+            pid: trace.processes().get(process.process.0 as usize).map(|known| known.pid),
+            name,
+            rss_bytes: process.rss_bytes,
+            block_count: process.block_count,
+            block_bytes: process.block_bytes,
+        });
+        Self {
+            number: snapshot.number,
+            time_ns: snapshot.time_ns,
+            event_index: snapshot.event_index,
+            name: snapshot.name.clone(),
+            trigger,
+            block_count: snapshot.block_count,
+            block_bytes: snapshot.block_bytes,
+            export_ns: snapshot.export_ns,
+            processes: processes.collect(),
+            notes: snapshot.notes.clone(),
+        }
+    }
 }
 
 /// A snapshot without its blocks. `trigger`: why it was taken, in words.
 #[must_use]
 pub fn snapshot_json(trace: &Trace, snapshot: &Snapshot, trigger: &str) -> Value {
-    let names = process_names(trace, snapshot);
-    let processes = snapshot.processes.iter().zip(names).map(|(process, name)| {
-        json!({
-            "pid": trace.processes().get(process.process.0 as usize).map(|known| known.pid),
-            "name": name,
-            "rss_bytes": process.rss_bytes,
-            "block_count": process.block_count,
-            "block_bytes": process.block_bytes,
-        })
-    });
-    json!({
-        "number": snapshot.number,
-        "time_ns": snapshot.time_ns,
-        "event_index": snapshot.event_index,
-        "name": snapshot.name,
-        "trigger": trigger,
-        "block_count": snapshot.block_count,
-        "block_bytes": snapshot.block_bytes,
-        "export_ns": snapshot.export_ns,
-        "processes": processes.collect::<Vec<_>>(),
-        "notes": snapshot.notes,
-    })
+    serde_json::to_value(NativeSnapshot::new(trace, snapshot, trigger.to_owned())).unwrap_or_default()
 }

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use heapr_explore::Found;
 use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, HistogramOf, Metric};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::series::number;
 use crate::command_line::report_command;
@@ -56,32 +55,64 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let thread = group.thread().and_then(|thread| trace.threads().get(thread.0 as usize));
         let name = thread.map_or_else(
             || "(unknown)".to_owned(),
-            |thread| format!("{} ({})", if thread.name.is_empty() { "thread" } else { &thread.name }, thread.tid),
+            |thread| {
+                format!("{} ({})", if thread.name.is_empty() { "thread" } else { &thread.name }, thread.tid)
+            },
         );
-        json!({"name": name, "block_bytes": group.amounts.outstanding_bytes, "block_count": group.amounts.outstanding_count})
+        NativePart {
+            name,
+            block_bytes: group.amounts.outstanding_bytes,
+            block_count: group.amounts.outstanding_count,
+        }
     });
     let histogram = |of: HistogramOf| {
         selection.histograms.iter().find(|histogram| histogram.of == of).map(HistogramJson::from)
     };
-    json(&json!({
-        "schema": "heapr.view.native.statistics/1",
-        "command": report_command(&file, &["--totals", "--by-thread", "--histogram", "size", "--histogram", "lifetime"], &words),
-        "shown": shown,
-        "total_bytes": selection.totals.outstanding_bytes,
-        "total_count": selection.totals.outstanding_count,
-        "heaps": listed(heaps),
-        "processes": listed(processes),
-        "threads": threads.collect::<Vec<_>>(),
-        "sizes": histogram(HistogramOf::Size),
-        "ages": histogram(HistogramOf::Lifetime),
-    }))
+    json(&NativeStatistics {
+        schema: "heapr.view.native.statistics/1",
+        command: report_command(
+            &file,
+            &["--totals", "--by-thread", "--histogram", "size", "--histogram", "lifetime"],
+            &words,
+        ),
+        shown,
+        total_bytes: selection.totals.outstanding_bytes,
+        total_count: selection.totals.outstanding_count,
+        heaps: listed(heaps),
+        processes: listed(processes),
+        threads: threads.collect(),
+        sizes: histogram(HistogramOf::Size),
+        ages: histogram(HistogramOf::Lifetime),
+    })
+}
+
+/// A heap, a process or a thread.
+#[derive(Debug, Serialize)]
+struct NativePart {
+    name: String,
+    block_bytes: u64,
+    block_count: u64,
+}
+
+/// What a snapshot consists of.
+#[derive(Debug, Serialize)]
+struct NativeStatistics {
+    schema: &'static str,
+    command: String,
+    shown: u32,
+    total_bytes: u64,
+    total_count: u64,
+    heaps: Vec<NativePart>,
+    processes: Vec<NativePart>,
+    threads: Vec<NativePart>,
+    sizes: Option<HistogramJson>,
+    ages: Option<HistogramJson>,
 }
 
 /// The greatest first.
-fn listed(sums: BTreeMap<String, (u64, u64)>) -> Vec<Value> {
+fn listed(sums: BTreeMap<String, (u64, u64)>) -> Vec<NativePart> {
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by_key(|(_, (bytes, _))| std::cmp::Reverse(*bytes));
-    sums.into_iter()
-        .map(|(name, (bytes, blocks))| json!({"name": name, "block_bytes": bytes, "block_count": blocks}))
-        .collect()
+    let part = |(name, (block_bytes, block_count))| NativePart { name, block_bytes, block_count };
+    sums.into_iter().map(part).collect()
 }

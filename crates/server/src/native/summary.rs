@@ -2,8 +2,7 @@
 
 use heapr_filters::FilterArguments;
 use heapr_query::{Line, LineOrder};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use super::rows::{Page, group_by, line_id, matches};
 use super::series::{Read, number};
@@ -54,25 +53,61 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let page = Page { offset: request.offset, limit: request.limit, descending: request.descending };
     let rows = page.of(&lines, |line| {
         let row = &line.rows[0];
-        json!({
-            "id": line_id(&read, line), "frames": line.frames, "block_bytes": row.amount.block_bytes, "block_count": row.amount.block_count,
-            "youngest_ns": row.youngest_age_ns, "mean_age_ns": row.mean_age_ns(), "oldest_ns": row.oldest_age_ns,
-        })
+        NativeRow {
+            id: line_id(&read, line),
+            frames: line.frames.clone(),
+            block_bytes: row.amount.block_bytes,
+            block_count: row.amount.block_count,
+            youngest_ns: row.youngest_age_ns,
+            mean_age_ns: row.mean_age_ns(),
+            oldest_ns: row.oldest_age_ns,
+        }
     });
     let whole = &read.series.wholes[0];
     let options = ["--sort", &request.sort, "--snapshot", &shown.to_string()].map(str::to_owned);
-    json(&json!({
-        "schema": "heapr.view.native.summary/1",
-        "command": read.command("summary", &options),
-        "shown": shown,
-        "total_bytes": whole.amount.block_bytes,
-        "total_count": whole.amount.block_count,
-        "oldest_ns": whole.oldest_age_ns,
-        "youngest_ns": whole.youngest_age_ns,
-        "mean_age_ns": whole.mean_age_ns(),
-        "warnings": read.warnings(),
-        "row_count": lines.len(),
-        "offset": request.offset,
-        "rows": rows,
-    }))
+    json(&NativeSummary {
+        schema: "heapr.view.native.summary/1",
+        command: read.command("summary", &options),
+        shown,
+        total_bytes: whole.amount.block_bytes,
+        total_count: whole.amount.block_count,
+        oldest_ns: whole.oldest_age_ns,
+        youngest_ns: whole.youngest_age_ns,
+        mean_age_ns: whole.mean_age_ns(),
+        warnings: read.warnings(),
+        row_count: lines.len(),
+        offset: request.offset,
+        rows,
+    })
+}
+
+/// A line of a snapshot.
+#[derive(Debug, Serialize)]
+struct NativeRow {
+    id: Option<String>,
+    /// `module!symbol`, the innermost first.
+    frames: Vec<String>,
+    block_bytes: u64,
+    block_count: u64,
+    youngest_ns: u64,
+    mean_age_ns: u64,
+    oldest_ns: u64,
+}
+
+/// What one snapshot holds.
+#[derive(Debug, Serialize)]
+struct NativeSummary {
+    schema: &'static str,
+    command: String,
+    /// Its number.
+    shown: u32,
+    total_bytes: u64,
+    total_count: u64,
+    oldest_ns: u64,
+    youngest_ns: u64,
+    mean_age_ns: u64,
+    warnings: Vec<String>,
+    row_count: usize,
+    offset: usize,
+    rows: Vec<NativeRow>,
 }

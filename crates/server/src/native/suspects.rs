@@ -1,11 +1,12 @@
 //! What grows steadily over three or more snapshots.
 
 use heapr_filters::FilterArguments;
-use heapr_query::{Suspect, SuspectJson, SuspectOrder, is_at_end};
+use heapr_query::{SUSPECT_COLUMNS, Suspect, SuspectOrder, is_at_end};
+use heapr_table::{Column, Table, row};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::rows::{Page, group_by, line_id, matches, taken_json};
+use super::rows::{ROWS_MAX, group_by, line_id, matches, taken};
 use super::series::{Chosen, Read};
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context, json, read};
@@ -78,12 +79,11 @@ pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         .into_iter()
         .filter(|suspect| matches(suspect.line, &text))
         .collect();
-    let page = Page { offset: request.offset, limit: request.limit, descending: true };
-    let rows = page.of(&found, |suspect| {
-        let mut row = serde_json::to_value(SuspectJson::from(suspect)).unwrap_or_default();
-        row["id"] = json!(line_id(&read, suspect.line));
-        row
-    });
+    let columns =
+        [&SUSPECT_COLUMNS[..], &[Column::frames("frames", "Frames"), Column::detail("id")]].concat();
+    let page = found.iter().skip(request.offset).take(request.limit.min(ROWS_MAX));
+    let row = |suspect: &Suspect<'_>| [suspect.row(), row![line_id(&read, suspect.line)]].concat();
+    let table = Table::of("", &columns, page.map(row));
     let mut options = vec![
         "--sort".to_owned(),
         request.sort.clone(),
@@ -97,10 +97,10 @@ pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     json(&json!({
         "schema": "heapr.view.native.suspects/1",
         "command": read.command("suspects", &options),
-        "snapshots": taken_json(&*context.files.host, &read, series),
+        "snapshots": taken(&*context.files.host, &read),
         "warnings": read.warnings(),
         "row_count": found.len(),
         "offset": request.offset,
-        "rows": rows,
+        "rows": serde_json::to_value(table.rows_json()).unwrap_or_default(),
     }))
 }

@@ -10,4 +10,4 @@ mod history;
 mod running_session;
 
 pub use running_session::status_json;
-pub(crate) use running_session::{RunningSession, SessionStage};
+pub(crate) use running_session::{RunningSession, SessionFacts, SessionStage};

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use heapr_session::{Answer, ClientError, Request, SessionClient, SessionName, SessionState, SessionStatus};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::history::History;
@@ -134,15 +135,15 @@ impl RunningSession {
     }
 
     /// For `/api/files`.
-    pub(crate) fn facts(&self) -> Value {
+    pub(crate) fn facts(&self) -> SessionFacts {
         let known = self.lock();
-        json!({
-            "name": self.name.as_str(),
-            "state": known.stage.name(),
-            "shown_until_ns": known.shown_until_ns,
-            "trouble": known.trouble,
-            "status": known.status.as_ref().map(status_json),
-        })
+        SessionFacts {
+            name: self.name.as_str().to_owned(),
+            state: known.stage.name(),
+            shown_until_ns: known.shown_until_ns,
+            trouble: known.trouble.clone(),
+            status: known.status.as_ref().map(status_json),
+        }
     }
 
     /// For `/api/session/status`.
@@ -155,6 +156,17 @@ impl RunningSession {
             "history": known.history.thinned(),
         })
     }
+}
+
+/// A session that is looked at.
+#[derive(Debug, Serialize)]
+pub(crate) struct SessionFacts {
+    name: String,
+    state: &'static str,
+    shown_until_ns: u64,
+    trouble: Option<String>,
+    /// As `heapr status --format json` has it.
+    status: Option<Value>,
 }
 
 /// A session's entry of `heapr status --format json`.

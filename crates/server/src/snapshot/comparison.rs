@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use heapr_v8::analysis::{ClassDifference, Comparison, MatchedBy, ObjectDifference, compare, compare_class};
 use heapr_v8::devtools::ScriptPaths;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::rows::heap_object;
@@ -87,6 +87,21 @@ impl Compared {
     }
 }
 
+/// What came and went of a class.
+#[derive(Debug, Serialize)]
+struct ClassDiffRow {
+    class: String,
+    class_key: String,
+    /// Of its constructor.
+    place: Option<String>,
+    new_count: u64,
+    deleted_count: u64,
+    count_delta: i64,
+    new_bytes: u64,
+    deleted_bytes: u64,
+    bytes_delta: i64,
+}
+
 pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: DiffRequest = read(body)?;
     let compared = Compared::open(context, &request)?;
@@ -112,19 +127,19 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     }
     let row_count = lines.len();
     let paths: ScriptPaths = compared.after.view.objects().script_paths();
-    let rows: Vec<Value> = lines
-        .into_iter()
-        .skip(request.offset)
-        .take(request.limit.min(ROWS_MAX))
-        .map(|line| {
-            let place = line.class.location.map(|(script_id, line, column)| paths.place_at(script_id, line, column));
-            json!({
-                "class": line.class.name_text(), "class_key": line.class.key(), "place": place,
-                "new_count": line.new_count, "deleted_count": line.deleted_count, "count_delta": line.count_delta(),
-                "new_bytes": line.new_bytes, "deleted_bytes": line.deleted_bytes, "bytes_delta": line.bytes_delta(),
-            })
-        })
-        .collect();
+    let row = |line: &ClassDifference| ClassDiffRow {
+        class: line.class.name_text().into_owned(),
+        class_key: line.class.key(),
+        place: line.class.location.map(|(script_id, line, column)| paths.place_at(script_id, line, column)),
+        new_count: line.new_count,
+        deleted_count: line.deleted_count,
+        count_delta: line.count_delta(),
+        new_bytes: line.new_bytes,
+        deleted_bytes: line.deleted_bytes,
+        bytes_delta: line.bytes_delta(),
+    };
+    let page = lines.into_iter().skip(request.offset).take(request.limit.min(ROWS_MAX));
+    let rows: Vec<ClassDiffRow> = page.map(row).collect();
     answer_json(&json!({
         "schema": "heapr.view.snapshot.diff/1",
         "command": compared.command(&[]),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::first_objects::{KEPT_ROWS, query_of};
-use super::rows::{EdgeJson, ObjectJson, edge, object};
+use super::rows::{EdgeRow, HeapObject, edge, object};
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context, json as answer_json, read};
 use crate::snapshot_file::SummaryFilter;
@@ -127,7 +127,7 @@ pub(super) fn objects_answer(
     offset: usize,
     listed: &Listed<ObjectRow>,
 ) -> Result<Answer> {
-    let rows: Vec<ObjectJson> = listed.rows.iter().map(|row| object(file.view.objects(), row)).collect();
+    let rows: Vec<HeapObject> = listed.rows.iter().map(|row| object(file.view.objects(), row)).collect();
     answer_json(&json!({
         "schema": schema, "command": command, "row_count": listed.total_count, "offset": offset, "rows": rows,
     }))
@@ -173,7 +173,7 @@ pub(super) fn containment(context: &Context<'_>, body: &[u8]) -> Result<Answer> 
     };
     let listed = request.ask(&file, |page| file.view.children(node, order, page))?;
     let objects = file.view.objects();
-    let rows: Vec<EdgeJson> = listed.rows.iter().map(|row| edge(objects, row)).collect();
+    let rows: Vec<EdgeRow> = listed.rows.iter().map(|row| edge(objects, row)).collect();
     answer_json(&json!({
         "schema": "heapr.view.snapshot.containment/1",
         "command": file.command("containment", &[&format!("@{}", objects.id(node))]),
@@ -196,7 +196,7 @@ pub(super) fn retainers(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let view = RetainersView::new(&heap, &ignored);
         request.ask(&file, |page| file.view.retainers_ignoring(&view, node, page))?
     };
-    let rows: Vec<EdgeJson> = listed.rows.iter().map(|row| edge(file.view.objects(), row)).collect();
+    let rows: Vec<EdgeRow> = listed.rows.iter().map(|row| edge(file.view.objects(), row)).collect();
     answer_json(&json!({
         "schema": "heapr.view.snapshot.retainers/1",
         "command": file.command("retainers", &[&format!("@{id}")]),
@@ -212,7 +212,7 @@ pub(super) fn dominators(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let listed = request.ask(&file, |page| file.view.dominated(node, page))?;
     let objects = file.view.objects();
     let row = |row: &ObjectRow| object(objects, row).with_children(objects.dominated_by_count(row.node));
-    let rows: Vec<ObjectJson> = listed.rows.iter().map(row).collect();
+    let rows: Vec<HeapObject> = listed.rows.iter().map(row).collect();
     answer_json(&json!({
         "schema": "heapr.view.snapshot.dominators/1",
         "command": file.command("dominators", &[&format!("@{}", objects.id(node))]),

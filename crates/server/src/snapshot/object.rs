@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use heapr_v8::analysis::path_json;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::rows;
@@ -25,16 +25,30 @@ pub(super) fn object(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let file = context.files.snapshot(request.file)?;
     let details = file.view.details(file.node(request.id)?).map_err(|error| file.error(&error))?;
     let objects = file.view.objects();
-    answer_json(&json!({
-        "schema": "heapr.view.snapshot.object/1",
-        "command": file.command("object", &[&format!("@{}", request.id)]),
-        "object": rows::object(objects, &details.row),
-        "text": details.row.name,
-        "place": details.place,
-        "dominator": rows::object(objects, &details.dominator),
-        "dominated_count": details.dominated_count,
-        "trace_node_id": (details.trace_node_id != 0).then_some(details.trace_node_id),
-    }))
+    answer_json(&ObjectAnswer {
+        schema: "heapr.view.snapshot.object/1",
+        command: file.command("object", &[&format!("@{}", request.id)]),
+        object: rows::object(objects, &details.row),
+        dominator: rows::object(objects, &details.dominator),
+        dominated_count: details.dominated_count,
+        trace_node_id: (details.trace_node_id != 0).then_some(details.trace_node_id),
+        text: details.row.name,
+        place: details.place,
+    })
+}
+
+/// All that is known of an object.
+#[derive(Serialize)]
+struct ObjectAnswer {
+    schema: &'static str,
+    command: String,
+    object: rows::HeapObject,
+    /// The whole name, or the whole string.
+    text: String,
+    place: Option<String>,
+    dominator: rows::HeapObject,
+    dominated_count: u32,
+    trace_node_id: Option<u32>,
 }
 
 #[derive(Deserialize)]

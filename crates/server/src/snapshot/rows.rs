@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// An object.
 #[derive(Debug, Serialize)]
-pub(crate) struct ObjectJson {
+pub(crate) struct HeapObject {
     id: u64,
     name: String,
     class: String,
@@ -39,9 +39,9 @@ pub(crate) fn distance(distance: i32) -> (i32, bool) {
 }
 
 /// A row of an object.
-pub(crate) fn object(objects: &dyn Objects, row: &ObjectRow) -> ObjectJson {
+pub(crate) fn object(objects: &dyn Objects, row: &ObjectRow) -> HeapObject {
     let (distance, system) = distance(row.distance);
-    ObjectJson {
+    HeapObject {
         id: row.id,
         name: short(&row.name),
         class: row.class.clone(),
@@ -59,7 +59,7 @@ pub(crate) fn object(objects: &dyn Objects, row: &ObjectRow) -> ObjectJson {
 }
 
 /// A row of an object of a heap in memory.
-pub(crate) fn heap_object(heap: &Heap, node: u32) -> ObjectJson {
+pub(crate) fn heap_object(heap: &Heap, node: u32) -> HeapObject {
     let snapshot = heap.snapshot();
     let classes = heap.classes();
     let row = ObjectRow {
@@ -76,7 +76,7 @@ pub(crate) fn heap_object(heap: &Heap, node: u32) -> ObjectJson {
     object(heap, &row)
 }
 
-impl ObjectJson {
+impl HeapObject {
     /// With the number of its children in another tree than that of references.
     pub(crate) fn with_children(self, child_count: u32) -> Self {
         Self { child_count, ..self }
@@ -85,19 +85,19 @@ impl ObjectJson {
 
 /// An object and the edge that leads to it, or from it.
 #[derive(Debug, Serialize)]
-pub(crate) struct EdgeJson {
+pub(crate) struct EdgeRow {
     edge: String,
     edge_type: &'static str,
     #[serde(flatten)]
-    object: ObjectJson,
+    object: HeapObject,
 }
 
 /// A row of an edge, with the object at its other end.
-pub(crate) fn edge(objects: &dyn Objects, row: &FieldRow) -> EdgeJson {
+pub(crate) fn edge(objects: &dyn Objects, row: &FieldRow) -> EdgeRow {
     let (distance, system) = distance(row.distance);
-    EdgeJson {
+    EdgeRow {
         edge: short(&row.field),
         edge_type: row.edge_kind,
-        object: ObjectJson { distance, system, ..object(objects, &row.object) },
+        object: HeapObject { distance, system, ..object(objects, &row.object) },
     }
 }

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use heapr_query::{SteadyGrowth, ordered};
 use heapr_v8::StoredSummary;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context, json as answer_json, read};
@@ -128,6 +128,22 @@ fn sort(all: &mut [ClassSeries<'_>], sort: &str) -> Result<()> {
     Ok(())
 }
 
+/// A class over several snapshots: one number for each.
+#[derive(Debug, Serialize)]
+struct ClassSeriesRow {
+    class: String,
+    place: Option<String>,
+    /// Its key in each snapshot that has it.
+    class_keys: Vec<Option<String>>,
+    object_count_at: Vec<u64>,
+    shallow_bytes_at: Vec<u64>,
+    retained_bytes_at: Vec<u64>,
+    count_growth: i64,
+    growth_bytes: i64,
+    /// 0 to 1.
+    steadiness: f64,
+}
+
 pub(super) fn series(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: SeriesRequest = read(body)?;
     if !(2..=SNAPSHOTS_MAX).contains(&request.files.len()) {
@@ -144,19 +160,22 @@ pub(super) fn series(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     if !request.descending {
         all.reverse();
     }
-    let rows: Vec<Value> = all
-        .iter()
-        .skip(request.offset)
-        .take(request.limit.min(ROWS_MAX))
-        .map(|series| {
-            let growth = series.growth();
-            json!({
-                "class": series.name, "place": series.place, "class_keys": series.keys, "object_count_at": series.object_counts,
-                "shallow_bytes_at": series.shallow_bytes, "retained_bytes_at": series.retained_bytes,
-                "count_growth": series.count_growth(), "growth_bytes": growth.growth, "steadiness": growth.steadiness,
-            })
-        })
-        .collect();
+    let row = |series: &ClassSeries<'_>| {
+        let growth = series.growth();
+        ClassSeriesRow {
+            class: series.name.to_owned(),
+            place: series.place.map(str::to_owned),
+            class_keys: series.keys.iter().map(|key| key.map(str::to_owned)).collect(),
+            object_count_at: series.object_counts.clone(),
+            shallow_bytes_at: series.shallow_bytes.clone(),
+            retained_bytes_at: series.retained_bytes.clone(),
+            count_growth: series.count_growth(),
+            growth_bytes: growth.growth,
+            steadiness: growth.steadiness,
+        }
+    };
+    let page = all.iter().skip(request.offset).take(request.limit.min(ROWS_MAX));
+    let rows: Vec<ClassSeriesRow> = page.map(row).collect();
     let totals = summaries.iter().map(|summary| summary.statistics.total_bytes);
     answer_json(&json!({
         "schema": "heapr.view.snapshot.series/1",

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use heapr_v8::devtools::{Filter, Heap, NodeSet};
 use heapr_v8::view::ObjectOrder;
 use heapr_v8::{StoredClass, StoredSummary};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use super::first_objects;
 use super::lists::{ListRequest, open};
@@ -102,12 +103,28 @@ fn sorted_classes<'a>(request: &ListRequest, summary: &'a StoredSummary) -> Resu
     Ok(lines)
 }
 
-fn class_rows(request: &ListRequest, lines: &[&StoredClass]) -> Vec<Value> {
-    let row = |line: &StoredClass| {
-        json!({
-            "class": line.name, "class_key": line.key, "place": line.place, "object_count": line.object_count,
-            "distance": distance(line.distance).0, "shallow_bytes": line.self_bytes, "retained_bytes": line.retained_bytes,
-        })
+/// A class.
+#[derive(Debug, Serialize)]
+struct ClassRow {
+    class: String,
+    class_key: String,
+    /// Of its constructor.
+    place: Option<String>,
+    object_count: u64,
+    distance: i32,
+    shallow_bytes: u64,
+    retained_bytes: u64,
+}
+
+fn class_rows(request: &ListRequest, lines: &[&StoredClass]) -> Vec<ClassRow> {
+    let row = |line: &StoredClass| ClassRow {
+        class: line.name.clone(),
+        class_key: line.key.clone(),
+        place: line.place.clone(),
+        object_count: line.object_count,
+        distance: distance(line.distance).0,
+        shallow_bytes: line.self_bytes,
+        retained_bytes: line.retained_bytes,
     };
     lines.iter().skip(request.offset).take(request.limit()).map(|line| row(line)).collect()
 }

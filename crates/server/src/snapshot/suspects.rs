@@ -1,9 +1,8 @@
 //! What grows over snapshots, and what is large in one.
 
-use heapr_v8::analysis::{self, LargeOwner, Naming, path_json, suspects_json};
+use heapr_v8::analysis::{self, Naming, owner_table, suspect_table};
 use heapr_v8::devtools::Heap;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::rows::short;
 use crate::command_line::command;
@@ -34,32 +33,16 @@ pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         [] => Err(Error::bad("files", "no snapshot is given")),
         [heap] => {
             let naming = Naming::of(&**heap);
-            let owners: Vec<Value> = analysis::large_owners(&**heap, &naming, top)
-                .iter()
-                .map(|owner| owner_json(heap, owner))
-                .collect();
-            answer_json(&json!({
-                "schema": "heapr.view.snapshot.owners/1", "command": command(&words), "owners": owners,
-            }))
+            let owners = analysis::large_owners(&**heap, &naming, top);
+            let mut table = owner_table("heapr.view.snapshot.owners/1", heap, &owners, short);
+            table.fact("command", command(&words));
+            answer_json(&table)
         }
         heaps => {
             let found = analysis::suspects(&heaps.iter().map(|heap| &**heap).collect::<Vec<&Heap>>(), top);
-            let mut answer = suspects_json("heapr.view.snapshot.suspects/1", &paths, &found, short);
-            answer["command"] = command(&words).into();
-            answer_json(&answer)
+            let mut table = suspect_table("heapr.view.snapshot.suspects/1", &paths, &found, short);
+            table.fact("command", command(&words));
+            answer_json(&table)
         }
     }
-}
-
-fn owner_json(heap: &Heap, owner: &LargeOwner) -> Value {
-    json!({
-        "name": short(&owner.called.text),
-        "id": heap.snapshot().id(owner.node),
-        "retained_bytes": owner.retained_bytes,
-        "count": owner.count,
-        "class": owner.class,
-        "class_count": owner.class_count,
-        "place": owner.called.place.as_ref().map(ToString::to_string),
-        "path": path_json(&owner.path, short),
-    })
 }

@@ -64,7 +64,7 @@ fn second(recorder: &mut Recorder<'_>, file: usize, snapshot: &SnapshotFile) -> 
         }
     }
     if recorder.begin(&format!("containment and dominators of file {file}")) {
-        let root = snapshot.facts()["root_id"].clone();
+        let root = json!(snapshot.facts().map(|facts| facts.root_id));
         for (kind, start) in [("containment", Value::Null), ("dominators", root)] {
             let mut level = vec![start];
             for _ in 0..LEVELS {

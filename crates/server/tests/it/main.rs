@@ -1,6 +1,7 @@
 //! The server as a browser sees it: over a socket, on a trace that the real writer has written.
 
 mod access;
+mod answer_types;
 mod changing_files;
 mod made;
 mod queries;

@@ -1,8 +1,10 @@
-//! Answers in JSON, for whoever prints or serves them.
+//! Answers as tables and JSON, for whoever prints or serves them.
 
+use heapr_table::{Cell, Column, Table, row};
 use serde_json::{Value, json};
 
-use super::{Confidence, Doubt, PathStep, Suspect, Suspects};
+use super::{Collected, Confidence, Doubt, LargeOwner, PathStep, Suspect, Suspects};
+use crate::devtools::Heap;
 
 impl Confidence {
     /// `high`, `medium` or `low`.
@@ -31,17 +33,94 @@ pub fn path_json(path: &[PathStep], shown: fn(&str) -> String) -> Value {
     path.iter().map(step).collect()
 }
 
-/// Who grew, in the words of schema `heapr.snapshot.suspects/1`, with what speaks against the
-/// comparison.
+/// Who grew, with what speaks against the comparison.
 #[must_use]
-pub fn suspects_json(schema: &str, files: &[String], found: &Suspects, shown: fn(&str) -> String) -> Value {
-    json!({
-        "schema": schema,
-        "files": files,
-        "growth_bytes": found.growth_bytes,
-        "doubts": found.doubts.iter().map(doubt_json).collect::<Vec<_>>(),
-        "suspects": found.suspects.iter().map(|suspect| suspect_json(suspect, shown)).collect::<Vec<_>>(),
-    })
+pub fn suspect_table(
+    schema: &'static str,
+    files: &[String],
+    found: &Suspects,
+    shown: fn(&str) -> String,
+) -> Table {
+    let columns = [
+        Column::number("rank", "").hidden(),
+        Column::text("name", "Name"),
+        Column::text("confidence", "Confidence"),
+        Column::bytes("growth_bytes", "Growth"),
+        Column::count("growth_count", "Objects"),
+        Column::count("owner_count", "Owners"),
+        Column::id("owner_id", "Owner"),
+        Column::text("owner_class", "Class"),
+        Column::text("place", "Made at"),
+        Column::text("collects", "Collects"),
+        Column::detail("reasons"),
+        Column::detail("growth_bytes_at"),
+        Column::detail("retained_bytes_at"),
+        Column::detail("also_held_by"),
+        Column::detail("path"),
+    ];
+    let row = |(at, suspect): (usize, &Suspect)| {
+        let first = suspect.collects.first().map_or("", |collected| collected.class.as_str());
+        row![
+            at + 1,
+            suspect.name.as_str(),
+            suspect.confidence.word(),
+            suspect.growth_bytes,
+            suspect.growth_count,
+            suspect.owner_count,
+            suspect.owner_id,
+            suspect.owner_class.as_str(),
+            suspect.place.as_ref().map(ToString::to_string),
+            Cell::worded(suspect.collects.iter().map(collected_json).collect::<Value>(), first),
+            json!(suspect.reasons),
+            json!(suspect.growth_bytes_at),
+            json!(suspect.retained_bytes_at),
+            json!(suspect.also_held_by),
+            path_json(&suspect.path, shown),
+        ]
+    };
+    let mut table = Table::of(schema, &columns, found.suspects.iter().enumerate().map(row));
+    table.call_rows("suspects");
+    table.fact("files", files);
+    table.fact("growth_bytes", found.growth_bytes);
+    table.fact("doubts", found.doubts.iter().map(doubt_json).collect::<Vec<_>>());
+    table
+}
+
+/// What is large in one snapshot.
+#[must_use]
+pub fn owner_table(
+    schema: &'static str,
+    heap: &Heap,
+    owners: &[LargeOwner],
+    shown: fn(&str) -> String,
+) -> Table {
+    let columns = [
+        Column::number("rank", "").hidden(),
+        Column::text("name", "Name"),
+        Column::id("id", "Id"),
+        Column::bytes("retained_bytes", "Retained"),
+        Column::count("count", "Objects"),
+        Column::text("class", "Class"),
+        Column::count("class_count", "Of it"),
+        Column::text("place", "Made at"),
+        Column::detail("path"),
+    ];
+    let row = |(at, owner): (usize, &LargeOwner)| {
+        row![
+            at + 1,
+            shown(&owner.called.text),
+            heap.snapshot().id(owner.node),
+            owner.retained_bytes,
+            owner.count,
+            owner.class.as_str(),
+            owner.class_count,
+            owner.called.place.as_ref().map(ToString::to_string),
+            path_json(&owner.path, shown),
+        ]
+    };
+    let mut table = Table::of(schema, &columns, owners.iter().enumerate().map(row));
+    table.call_rows("owners");
+    table
 }
 
 fn doubt_json(doubt: &Doubt) -> Value {
@@ -57,33 +136,15 @@ fn doubt_json(doubt: &Doubt) -> Value {
     }
 }
 
-fn suspect_json(suspect: &Suspect, shown: fn(&str) -> String) -> Value {
-    let collects = suspect.collects.iter().map(|collected| {
-        json!({
-            "class": collected.class,
-            "count": collected.count,
-            "bytes": collected.bytes,
-            "example_id": collected.example_id,
-            "example_text": collected.example_text,
-            "example_allocated_by":
-                collected.example_allocated_by.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "example_place": collected.example_place.as_ref().map(|(_, place)| place.to_string()),
-        })
-    });
+fn collected_json(collected: &Collected) -> Value {
     json!({
-        "name": suspect.name,
-        "confidence": suspect.confidence.word(),
-        "reasons": suspect.reasons,
-        "owner_id": suspect.owner_id,
-        "owner_class": suspect.owner_class,
-        "owner_count": suspect.owner_count,
-        "place": suspect.place.as_ref().map(ToString::to_string),
-        "growth_bytes": suspect.growth_bytes,
-        "growth_count": suspect.growth_count,
-        "growth_bytes_at": suspect.growth_bytes_at,
-        "retained_bytes_at": suspect.retained_bytes_at,
-        "collects": collects.collect::<Vec<_>>(),
-        "also_held_by": suspect.also_held_by,
-        "path": path_json(&suspect.path, shown),
+        "class": collected.class,
+        "count": collected.count,
+        "bytes": collected.bytes,
+        "example_id": collected.example_id,
+        "example_text": collected.example_text,
+        "example_allocated_by":
+            collected.example_allocated_by.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "example_place": collected.example_place.as_ref().map(|(_, place)| place.to_string()),
     })
 }

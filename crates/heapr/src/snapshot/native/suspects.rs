@@ -4,15 +4,14 @@ use std::process::ExitCode;
 
 use anyhow::ensure;
 use heapr_filters::quantity::parse_bytes;
-use heapr_query::{Confidence, Suspect, SuspectJson, SuspectOrder, Taken, is_at_end};
+use heapr_query::{Confidence, SUSPECT_COLUMNS, Suspect, SuspectOrder, Taken, is_at_end};
 use heapr_trace::Snapshot;
 use serde_json::{Value, json};
 
 use super::series::{Chosen, SeriesArguments, read};
-use crate::output::{Format, print_table};
+use crate::output::print_table;
 use crate::snapshot::verbs::SuspectsQuestion;
 use heapr_table::quantity::{bytes, duration, plural};
-use heapr_table::{Cell, Column, Table, row};
 
 /// What only native heaps can be asked for.
 #[derive(Debug, clap::Args)]
@@ -78,35 +77,28 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
         Order::Growth => SuspectOrder::Growth,
     };
     let suspects = series.suspects(options.min_growth, order);
-    if asked.output.format == Format::Json {
-        let shown = suspects.iter().take(asked.output.top());
-        crate::plain_text::say_json(&json!({
-            "schema": "heapr.snapshot.suspects/1",
-            "heap": "native",
-            "files": asked.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>(),
-            "snapshots": series.taken.iter().map(|taken| moment_json(taken, &files)).collect::<Vec<_>>(),
-            "warnings": warnings,
-            "suspects": shown.map(SuspectJson::from).collect::<Vec<_>>(),
-        }));
-    } else {
-        let title = [
-            format!(
-                "{} in {}: {} to {}",
-                plural(series.taken.len() as u64, "snapshot"),
-                duration(last.unix_ns.saturating_sub(first.unix_ns)),
-                bytes(first.snapshot.block_bytes),
-                bytes(last.snapshot.block_bytes)
-            ),
-            match suspects.len() {
-                1 => format!("1 {} that grows", options.series.nouns()[0]),
-                number => format!("{number} {} that grow", options.series.nouns()[1]),
-            },
-            String::new(),
-        ];
-        let mut sheet = sheet(&options.series);
-        sheet.rows(asked.output.top(), suspects.iter().map(row));
-        print_table(&sheet, asked.output.format, &title)?;
-    }
+    let title = [
+        format!(
+            "{} in {}: {} to {}",
+            plural(series.taken.len() as u64, "snapshot"),
+            duration(last.unix_ns.saturating_sub(first.unix_ns)),
+            bytes(first.snapshot.block_bytes),
+            bytes(last.snapshot.block_bytes)
+        ),
+        match suspects.len() {
+            1 => format!("1 {} that grows", options.series.nouns()[0]),
+            number => format!("{number} {} that grow", options.series.nouns()[1]),
+        },
+        String::new(),
+    ];
+    let mut table = options.series.sheet("heapr.snapshot.suspects/1", &SUSPECT_COLUMNS);
+    table.call_rows("suspects");
+    table.fact("heap", "native");
+    table.fact("files", asked.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>());
+    table.fact("snapshots", series.taken.iter().map(|taken| moment_json(taken, &files)).collect::<Vec<_>>());
+    table.fact("warnings", warnings);
+    table.rows(asked.output.top(), suspects.iter().map(Suspect::row));
+    print_table(&table, asked.output.format, &title)?;
     let is_over = |suspect: &Suspect<'_>| {
         asked.fail_if_growth.is_some_and(|limit| suspect.trend.growth > i128::from(limit))
             && suspect.confidence >= Confidence::Medium
@@ -119,40 +111,6 @@ fn too_few(number: usize) -> anyhow::Error {
         "growth is seen in three or more snapshots, and there are {number}: `heapr run --snapshot-every SECONDS` and \
          `heapr snapshot every SECONDS PID` take them"
     )
-}
-
-fn sheet(series: &SeriesArguments) -> Table {
-    series.sheet(
-        "heapr.snapshot.suspects/1",
-        &[
-            Column::text("confidence", "Confidence"),
-            Column::bytes("bytes_per_hour", "Per hour"),
-            Column::bytes("growth_bytes", "Growth"),
-            Column::bytes("block_bytes", "Now"),
-            Column::count("block_count", "Blocks"),
-            Column::ns("oldest_ns", "Oldest"),
-            Column::percent("rising_percent", "Rising %"),
-            Column::number("chance", "Chance"),
-            Column::percent("kept_percent", "Kept %"),
-        ],
-    )
-}
-
-fn row(suspect: &Suspect<'_>) -> Vec<Cell> {
-    let percent = |share: f64| (share * 100.0).round() as u64;
-    let rounded = |chance: f64| Cell::worded((chance * 100.0).round() / 100.0, format!("{chance:.2}"));
-    row![
-        suspect.confidence.name(),
-        suspect.trend.per_hour as i64,
-        suspect.trend.growth,
-        suspect.last.amount.block_bytes,
-        suspect.last.amount.block_count,
-        suspect.last.oldest_age_ns,
-        percent(suspect.trend.rising_share),
-        rounded(suspect.trend.chance),
-        suspect.kept_share.map(percent),
-        suspect.line.frames.clone(),
-    ]
 }
 
 fn moment_json(taken: &Taken, files: &[Chosen]) -> Value {

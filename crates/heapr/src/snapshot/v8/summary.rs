@@ -153,7 +153,7 @@ fn print_classes(arguments: &SummaryArguments<'_>, summary: &StoredSummary) -> a
             Column::number("distance", "Distance"),
             Column::bytes("shallow_bytes", "Shallow"),
             Column::bytes("retained_bytes", "Retained"),
-            Column::hidden("class_key"),
+            Column::text("class_key", "").hidden(),
         ],
     );
     let mut lines: Vec<&StoredClass> = summary.classes.iter().collect();

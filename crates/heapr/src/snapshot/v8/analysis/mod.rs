@@ -4,7 +4,6 @@ mod listings;
 mod path_text;
 mod single;
 mod suspects;
-mod suspects_json;
 mod suspects_text;
 
 use std::process::ExitCode;

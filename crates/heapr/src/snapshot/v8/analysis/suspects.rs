@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use heapr_v8::analysis::{self, Confidence};
 
-use super::{single, suspects_json, suspects_text};
-use crate::output::Format;
+use super::{single, suspects_text};
+use crate::output::{Format, print_table};
 use crate::plain_text::printed;
 use crate::snapshot::v8::heap_file::{Wanted, open};
 use crate::snapshot::verbs::SuspectsQuestion;
@@ -26,13 +26,15 @@ pub(in crate::snapshot::v8) fn run(arguments: &SuspectsQuestion) -> anyhow::Resu
         return single::run(heap, top, format);
     }
     let found = analysis::suspects(&heaps.iter().map(|heap| &**heap).collect::<Vec<_>>(), top);
-    let mut out = printed(format == Format::Text);
-    match format {
-        Format::Text => suspects_text::write(&mut out, &arguments.files, &found)?,
-        Format::Json => writeln!(out, "{:#}", suspects_json::value(&arguments.files, &found))?,
-        Format::Csv => suspects_json::write_csv(&mut out, &found)?,
+    if format == Format::Text {
+        let mut out = printed(true);
+        suspects_text::write(&mut out, &arguments.files, &found)?;
+        out.flush()?;
+    } else {
+        let files: Vec<String> = arguments.files.iter().map(|file| file.display().to_string()).collect();
+        let table = analysis::suspect_table("heapr.snapshot.suspects/1", &files, &found, str::to_owned);
+        print_table(&table, format, &[])?;
     }
-    out.flush()?;
     let is_over = |suspect: &analysis::Suspect| {
         limit.is_some_and(|limit| i128::from(suspect.growth_bytes) > i128::from(limit))
             && suspect.confidence >= Confidence::Medium
