@@ -4,6 +4,9 @@ export function program(): string;
 /** Writes a snapshot of this thread's heap, after a garbage collection; the file's path. */
 export function takeSnapshot(file?: string): string;
 
+/** Something keeps growing; the message names it, where it was made, and what holds it. */
+export class HeapGrowthError extends Error {}
+
 export interface GrowthOptions {
   /** Runs before the first snapshot, in which caches fill (10). */
   warmup?: number;

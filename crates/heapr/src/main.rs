@@ -15,6 +15,7 @@ mod explain;
 mod export;
 mod info;
 mod manual;
+mod mcp;
 mod output;
 mod own_arguments;
 mod processes;
@@ -89,6 +90,8 @@ enum Command {
     Doctor(doctor::DoctorArguments),
     /// Start Node ready for snapshots, or profile a running Node.
     Node(Box<snapshot_take::NodeArguments>),
+    /// Serve agents: tools to record, explain and compare heaps, by the Model Context Protocol.
+    Mcp(mcp::McpArguments),
     /// Print what a shell needs to complete heapr's commands and options.
     Completions(completions::CompletionsArguments),
     /// Print the manual's page of a command, or write all pages into a folder.
@@ -144,6 +147,7 @@ fn run_command(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Config(command) => config::run(command),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Node(arguments) => snapshot_take::run_node(*arguments),
+        Command::Mcp(arguments) => mcp::run(arguments),
         Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),
         Command::Man(arguments) => manual::run(&arguments, Arguments::command()),
     }

@@ -80,10 +80,10 @@ impl Payload {
             copy(&crate::root().join(from), &lists.join(name))?;
         }
         let documents = made("share/doc/heapr")?;
-        for name in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+        for name in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
             copy(&crate::root().join(name), &documents.join(name))?;
         }
-        copy_folder(&crate::root().join("docs/book"), &documents.join("book"))?;
+        copy_folder(&crate::root().join("docs"), &documents.join("docs"))?;
         write(&documents.join("THIRD-PARTY-LICENCES.txt"), licences::texts()?.as_bytes())?;
         write(&documents.join("heapr.cdx.json"), sbom::cyclone_dx()?.as_bytes())?;
         Ok(Self { usr, debug, version: env!("CARGO_PKG_VERSION"), needs })

@@ -1,0 +1,164 @@
+//! Arguments of tools: described once, for the client's schema and for the check of what it sends.
+
+use serde_json::{Map, Value, json};
+
+use crate::{Error, Result};
+
+/// What an argument may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// A text.
+    Text,
+    /// Some texts, at least one.
+    Texts,
+    /// A whole number from 1 to this.
+    Count(u64),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Yes or no.
+    Flag,
+}
+
+/// An argument of a tool.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Argument {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) about: &'static str,
+    pub(crate) is_required: bool,
+}
+
+/// Bytes of all texts of a call, at most.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+/// Texts of a list, at most.
+const TEXTS_MAX: usize = 256;
+
+/// The JSON schema of a tool's arguments.
+pub(crate) fn schema(arguments: &[Argument]) -> Map<String, Value> {
+    let mut properties = Map::new();
+    for argument in arguments {
+        let mut property = match argument.kind {
+            Kind::Text => json!({"type": "string"}),
+            Kind::Texts => json!({"type": "array", "items": {"type": "string"}, "minItems": 1}),
+            Kind::Count(most) => json!({"type": "integer", "minimum": 1, "maximum": most}),
+            Kind::Choice(words) => json!({"type": "string", "enum": words}),
+            Kind::Flag => json!({"type": "boolean"}),
+        };
+        property["description"] = argument.about.into();
+        properties.insert(argument.name.to_owned(), property);
+    }
+    let required: Vec<&str> =
+        arguments.iter().filter(|argument| argument.is_required).map(|argument| argument.name).collect();
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), "object".into());
+    schema.insert("properties".to_owned(), properties.into());
+    schema.insert("required".to_owned(), required.into());
+    schema.insert("additionalProperties".to_owned(), false.into());
+    schema
+}
+
+/// What a client has sent, checked against the description.
+#[derive(Debug)]
+pub(crate) struct Given(Map<String, Value>);
+
+impl Given {
+    /// Checks it.
+    pub(crate) fn check(arguments: &'static [Argument], sent: Option<Map<String, Value>>) -> Result<Self> {
+        let sent = sent.unwrap_or_default();
+        if let Some(unknown) = sent.keys().find(|key| arguments.iter().all(|argument| argument.name != *key))
+        {
+            let shown: String = unknown.chars().take(40).collect();
+            return Err(Error::Refused(format!("there is no argument {shown:?}")));
+        }
+        let bytes: usize = sent.values().map(|value| value.to_string().len()).sum();
+        if bytes > TEXT_BYTES_MAX {
+            return Err(Error::Refused(format!(
+                "arguments of {bytes} bytes: at most {TEXT_BYTES_MAX} are read"
+            )));
+        }
+        for argument in arguments {
+            let wrong = |reason: String| Error::Argument { name: argument.name, reason };
+            match (sent.get(argument.name).filter(|value| !value.is_null()), argument.kind) {
+                (None, _) if argument.is_required => return Err(wrong("it is required".to_owned())),
+                (None, _) | (Some(Value::String(_)), Kind::Text) | (Some(Value::Bool(_)), Kind::Flag) => {}
+                (Some(Value::Number(number)), Kind::Count(most))
+                    if number.as_u64().is_some_and(|number| (1..=most).contains(&number)) => {}
+                (Some(Value::String(word)), Kind::Choice(words)) if words.contains(&word.as_str()) => {}
+                (Some(Value::Array(texts)), Kind::Texts)
+                    if (1..=TEXTS_MAX).contains(&texts.len()) && texts.iter().all(Value::is_string) => {}
+                (Some(_), Kind::Text) => return Err(wrong("it is a text".to_owned())),
+                (Some(_), Kind::Flag) => return Err(wrong("it is true or false".to_owned())),
+                (Some(_), Kind::Count(most)) => {
+                    return Err(wrong(format!("it is a number from 1 to {most}")));
+                }
+                (Some(_), Kind::Choice(words)) => {
+                    return Err(wrong(format!("it is one of {}", words.join(", "))));
+                }
+                (Some(_), Kind::Texts) => {
+                    return Err(wrong(format!("it is a list of 1 to {TEXTS_MAX} texts")));
+                }
+            }
+        }
+        Ok(Self(sent))
+    }
+
+    /// A text or a choice.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.as_str()
+    }
+
+    /// A text that is required.
+    pub(crate) fn required(&self, name: &'static str) -> Result<&str> {
+        self.text(name).ok_or_else(|| Error::Argument { name, reason: "it is required".to_owned() })
+    }
+
+    /// A list of texts; empty if it is not given.
+    pub(crate) fn texts(&self, name: &str) -> Vec<&str> {
+        self.0.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// A number.
+    pub(crate) fn count(&self, name: &str) -> Option<u64> {
+        self.0.get(name)?.as_u64()
+    }
+
+    /// Yes or no; no if it is not given.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ARGUMENTS: &[Argument] = &[
+        Argument { name: "file", kind: Kind::Text, about: "", is_required: true },
+        Argument { name: "top", kind: Kind::Count(50), about: "", is_required: false },
+        Argument { name: "sort", kind: Kind::Choice(&["so", "st"]), about: "", is_required: false },
+        Argument { name: "frames", kind: Kind::Texts, about: "", is_required: false },
+    ];
+
+    #[test]
+    fn what_the_schema_does_not_allow_is_refused_with_the_arguments_name() {
+        let check = |sent: Value| {
+            Given::check(ARGUMENTS, sent.as_object().cloned()).map_err(|error| error.to_string())
+        };
+        let given = check(json!({"file": "t1", "top": 5, "sort": "st", "frames": ["a", "b"]})).unwrap();
+        assert_eq!(
+            (given.text("file"), given.count("top"), given.texts("frames").len()),
+            (Some("t1"), Some(5), 2)
+        );
+        for (sent, said) in [
+            (json!({}), "argument file: it is required"),
+            (json!({"file": 3}), "argument file: it is a text"),
+            (json!({"file": "t1", "top": 0}), "argument top: it is a number from 1 to 50"),
+            (json!({"file": "t1", "sort": "--output=x"}), "argument sort: it is one of so, st"),
+            (json!({"file": "t1", "frames": []}), "argument frames: it is a list of 1 to 256 texts"),
+            (json!({"file": "t1", "other": 1}), "there is no argument \"other\""),
+        ] {
+            assert_eq!(check(sent).unwrap_err(), said);
+        }
+        assert!(check(json!({"file": "x".repeat(1 << 20)})).is_err());
+    }
+}

@@ -1,0 +1,99 @@
+//! The command line, run for one question: bounded in time and in what it may answer.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::{Error, Result};
+
+/// No question takes longer.
+const SECONDS_MAX: u64 = 600;
+/// Bytes of an answer's text, at most: what a client can keep in mind.
+const ANSWER_BYTES_MAX: usize = 16 << 10;
+
+/// Runs heapr's commands.
+#[derive(Debug, Clone)]
+pub(crate) struct Commands {
+    program: PathBuf,
+}
+
+impl Commands {
+    /// With the command line's program.
+    pub(crate) fn new(program: PathBuf) -> Self {
+        Self { program }
+    }
+
+    /// Runs a command to its end; what it prints on standard output, and what it warns of.
+    pub(crate) async fn ask<Word: Into<OsString>>(
+        &self,
+        words: impl IntoIterator<Item = Word>,
+    ) -> Result<String> {
+        let output = self.run(words, SECONDS_MAX).await?;
+        let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let warnings: Vec<&str> = said.lines().filter(|line| line.starts_with("heapr: warning:")).collect();
+        if !warnings.is_empty() {
+            text = format!("{}\n{text}", warnings.join("\n"));
+        }
+        Ok(shortened(text))
+    }
+
+    /// The whole output of a command that answers with JSON.
+    pub(crate) async fn ask_json<Word: Into<OsString>>(
+        &self,
+        words: impl IntoIterator<Item = Word>,
+    ) -> Result<serde_json::Value> {
+        let output = self.run(words, SECONDS_MAX).await?;
+        serde_json::from_slice(&output.stdout).map_err(|error| Error::Refused(error.to_string()))
+    }
+
+    /// Runs a command to its end, or for so many seconds. A finding (status 1) is an answer.
+    pub(crate) async fn run<Word: Into<OsString>>(
+        &self,
+        words: impl IntoIterator<Item = Word>,
+        seconds_max: u64,
+    ) -> Result<Output> {
+        let output = self.run_any(words, seconds_max).await?;
+        match output.status.code() {
+            Some(0 | 1) => Ok(output),
+            _ => {
+                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                let said = if said.is_empty() { format!("heapr: {}", output.status) } else { said };
+                Err(Error::Refused(shortened(said)))
+            }
+        }
+    }
+
+    /// The same, whatever its status says.
+    pub(crate) async fn run_any<Word: Into<OsString>>(
+        &self,
+        words: impl IntoIterator<Item = Word>,
+        seconds_max: u64,
+    ) -> Result<Output> {
+        let mut command = Command::new(&self.program);
+        command.args(words.into_iter().map(Into::into)).stdin(Stdio::null()).kill_on_drop(true);
+        let ended = tokio::time::timeout(Duration::from_secs(seconds_max), command.output()).await;
+        ended.map_err(|_| Error::Late(seconds_max))?.map_err(Error::Run)
+    }
+}
+
+/// As much of it as an answer may have, and a word on the rest.
+pub(crate) fn shortened(mut text: String) -> String {
+    if text.len() > ANSWER_BYTES_MAX {
+        let whole = text.len();
+        let end = (0..=ANSWER_BYTES_MAX).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str(&format!("\n… {} bytes more: ask for fewer (top, depth) or filter", whole - end));
+    }
+    text
+}
+
+#[test]
+fn a_long_answer_is_cut_between_characters_and_says_so() {
+    let text = shortened("é".repeat(ANSWER_BYTES_MAX));
+    assert!(text.len() < ANSWER_BYTES_MAX + 100 && text.contains("bytes more"));
+    assert_eq!(shortened("short".to_owned()), "short");
+}

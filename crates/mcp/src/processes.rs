@@ -1,0 +1,42 @@
+//! The processes that this user may look at, largest first.
+
+use std::fmt::Write as _;
+
+/// Processes that are listed.
+const LISTED_MAX: usize = 40;
+/// Characters of a command line.
+const COMMAND_CHARACTERS_MAX: usize = 100;
+
+/// A line each: number, resident memory, command line. `name`: only those that have it there.
+pub(crate) fn list(name: Option<&str>) -> String {
+    let mut found: Vec<(u64, u32, String)> = heapr_proc::pids()
+        .filter(|&pid| heapr_proc::executable(pid).is_ok())
+        .filter_map(|pid| Some((heapr_proc::resident_bytes(pid)?, pid, command(pid))))
+        .filter(|(_, _, command)| name.is_none_or(|name| command.contains(name)))
+        .collect();
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    let mut text = String::from("pid  resident  command\n");
+    for (resident_bytes, pid, command) in found.iter().take(LISTED_MAX) {
+        let _ = writeln!(text, "{pid}  {:.1} MiB  {command}", *resident_bytes as f64 / f64::from(1 << 20));
+    }
+    if found.len() > LISTED_MAX {
+        let _ = writeln!(text, "… {} more: give a name", found.len() - LISTED_MAX);
+    }
+    text
+}
+
+fn command(pid: u32) -> String {
+    let words = heapr_proc::command_line(pid).join(" ");
+    words
+        .chars()
+        .take(COMMAND_CHARACTERS_MAX)
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .collect()
+}
+
+#[test]
+fn this_process_is_listed_once() {
+    let own = format!("{}  ", std::process::id());
+    assert_eq!(list(None).lines().filter(|line| line.starts_with(&own)).count(), 1);
+    assert_eq!(list(Some("no process has this in its command line: \u{1}")).lines().count(), 1);
+}
