@@ -11,6 +11,8 @@ use crate::recording::Recording;
 /// Resident memory that no block explains: bytes, and share of what is resident without a file.
 const RESIDENT_MIN_BYTES: u64 = 8 << 20;
 const RESIDENT_MIN_SHARE: f64 = 0.5;
+/// How far the time of a look at the resident set may be off.
+const LOOK_NS: u64 = 100_000_000;
 /// What a program without a heap has resident.
 const BARE_BYTES: u64 = 2 << 20;
 
@@ -22,8 +24,12 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     let until_ns = recording.times_ns.get(work.end.checked_sub(1)?).copied()?;
     let samples = recording.trace.resident_samples().iter().filter(|sample| sample.process == process);
     let sample = samples.filter(|sample| sample.time_ns <= until_ns).next_back()?;
-    let place = recording.times_ns.partition_point(|&time_ns| time_ns <= sample.time_ns).checked_sub(1)?;
-    let live = work.live_bytes.get(place.checked_sub(work.first)?).copied()?;
+    // A step that is shorter than the look's own uncertainty must not count as freed.
+    let first = recording.times_ns.partition_point(|&time_ns| time_ns + LOOK_NS <= sample.time_ns);
+    let end = recording.times_ns.partition_point(|&time_ns| time_ns <= sample.time_ns + LOOK_NS);
+    let first = first.saturating_sub(1).saturating_sub(work.first);
+    let end = end.checked_sub(work.first)?.min(work.live_bytes.len());
+    let live = work.live_bytes.get(first..end)?.iter().copied().max()?;
     let resident = sample.anonymous_bytes;
     let unexplained = resident.saturating_sub(live).saturating_sub(BARE_BYTES);
     if unexplained < RESIDENT_MIN_BYTES || (unexplained as f64) < resident as f64 * RESIDENT_MIN_SHARE {

@@ -13,6 +13,11 @@ use crate::recorder::statistics::{ThreadCounters, add};
 const OWN_MALLOC: &str = "it brings a malloc of its own, of which only what reaches the C library's is recorded (heapr start --pid attaches to it \
                           and sees all)";
 
+/// A look at a resident set that takes longer was interrupted: nobody knows what time it shows.
+const LOOK_NS: u64 = 2_000_000;
+/// Where processors are busy, the least interrupted of so many looks is kept.
+const MAX_LOOKS: u32 = 4;
+
 impl Recorder {
     /// Takes note that a child was waited for.
     pub(crate) fn process_exited(&mut self, pid: u32, wait_status: i32) {
@@ -83,7 +88,7 @@ impl Recorder {
                 self.processes[place].has_ended = true;
                 continue;
             }
-            self.note_resident_set(place, now_ns);
+            self.note_resident_set(place);
         }
         self.look_at_threads(now_ns);
         self.look_at_sizes();
@@ -92,10 +97,23 @@ impl Recorder {
 
     /// Keeps what a process has resident. The kernel's own counters: reading them walks no pages and
     /// makes the process wait for nothing, as `smaps_rollup` does.
-    fn note_resident_set(&mut self, place: usize, now_ns: u64) {
+    fn note_resident_set(&mut self, place: usize) {
         let process = &self.processes[place];
-        let Some(counters) = heapr_proc::ResidentCounters::of_process(process.pid) else { return };
-        let (time_ns, process) = (now_ns, process.index);
+        let mut best = None;
+        for _ in 0..MAX_LOOKS {
+            let before_ns = self.clock.now_ns();
+            let Some(counters) = heapr_proc::ResidentCounters::of_process(process.pid) else { break };
+            let time_ns = self.clock.now_ns();
+            let took_ns = time_ns.saturating_sub(before_ns);
+            if best.as_ref().is_none_or(|&(least_ns, ..)| took_ns < least_ns) {
+                best = Some((took_ns, time_ns, counters));
+            }
+            if took_ns < LOOK_NS {
+                break;
+            }
+        }
+        let Some((_, time_ns, counters)) = best else { return };
+        let process = process.index;
         let rss_bytes = counters.rss_bytes();
         let outcome = self.sink.writer.rss_sample(RssSample { time_ns, process, rss_bytes });
         self.sink.keep(outcome);
