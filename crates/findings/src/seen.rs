@@ -24,11 +24,11 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     let until_ns = recording.times_ns.get(work.end.checked_sub(1)?).copied()?;
     let samples = recording.trace.resident_samples().iter().filter(|sample| sample.process == process);
     let sample = samples.filter(|sample| sample.time_ns <= until_ns).next_back()?;
-    // A step that is shorter than the look's own uncertainty must not count as freed.
+    // From the moment before to the moment after: what a step takes meanwhile must not count as freed.
     let first = recording.times_ns.partition_point(|&time_ns| time_ns + LOOK_NS <= sample.time_ns);
     let end = recording.times_ns.partition_point(|&time_ns| time_ns <= sample.time_ns + LOOK_NS);
     let first = first.saturating_sub(1).saturating_sub(work.first);
-    let end = end.checked_sub(work.first)?.min(work.live_bytes.len());
+    let end = (end + 1).checked_sub(work.first)?.min(work.live_bytes.len());
     let live = work.live_bytes.get(first..end)?.iter().copied().max()?;
     let resident = sample.anonymous_bytes;
     let unexplained = resident.saturating_sub(live).saturating_sub(BARE_BYTES);

@@ -99,7 +99,7 @@ impl Recorder {
     /// makes the process wait for nothing, as `smaps_rollup` does.
     fn note_resident_set(&mut self, place: usize) {
         let process = &self.processes[place];
-        let mut best = None;
+        let mut best: Option<(u64, u64, heapr_proc::ResidentCounters)> = None;
         for _ in 0..MAX_LOOKS {
             let before_ns = self.clock.now_ns();
             let Some(counters) = heapr_proc::ResidentCounters::of_process(process.pid) else { break };
