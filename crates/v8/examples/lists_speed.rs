@@ -1,4 +1,4 @@
-//! Times to open the rows with most lines below them: `cargo run --profile quick -p heapr-v8
+//! Times to open the rows with most lines below them: `cargo run --release -p heapr-v8
 //! --example lists_speed FILE CACHE`.
 //!
 //! `CACHE` is a directory for the index, which is written first if there is none.

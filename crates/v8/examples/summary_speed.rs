@@ -1,4 +1,4 @@
-//! Times each step of a summary: `cargo run --profile quick -p heapr-v8 --example summary_speed
+//! Times each step of a summary: `cargo run --release -p heapr-v8 --example summary_speed
 //! FILE`.
 
 use std::path::Path;
