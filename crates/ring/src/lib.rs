@@ -10,6 +10,9 @@
 //! the pages.
 #![cfg_attr(not(test), no_std)]
 
+// By this name, so that the model in `tests/model` can put its own atomics in its place.
+use heapr_wire as wire;
+
 pub mod forbidden_calls;
 pub mod mappings;
 mod pool;

@@ -5,7 +5,7 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use heapr_wire::{
+use crate::wire::{
     EXECUTABLE_NAME_BYTES_MAX, NODE_ADDRESS_MASK, OWNER_EVENTS, OWNER_NODES, PUBLISHED_BUSY,
     PUBLISHED_CLOSED, ProcessSlot, SESSION_CLOSED, split_owner,
 };

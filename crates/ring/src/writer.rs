@@ -7,10 +7,10 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use heapr_wire::{
+use crate::wire::{
     BufferHeader, EXECUTABLE_NAME_BYTES_MAX, NO_SLOT, OWNER_EVENTS, OWNER_NODES, PROCESS_CLAIMED,
-    PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT, ProcessSlot, SESSION_RECORDING, THREAD_CLAIMED,
-    THREAD_FREE, THREAD_LIVE, THREAD_SLOT_COUNT, owner_word,
+    PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT, PUBLISHED_BUSY, ProcessSlot, SESSION_RECORDING,
+    THREAD_CLAIMED, THREAD_FREE, THREAD_LIVE, THREAD_SLOT_COUNT, owner_word,
 };
 
 use crate::{Pool, forbidden_calls, sys};
@@ -237,6 +237,20 @@ pub fn unclaim_buffer(pool: &Pool, index: u32) {
         // Release: whoever claims it next sees the header cleared.
         header.owner.store(0, Release);
     }
+}
+
+/// Tells that an event is being written behind so many words, before its time is read.
+#[inline(always)]
+pub fn begin_event(header: &BufferHeader, words: u32) {
+    // Release: whoever reads this word has read the words before it, too.
+    header.published.store((words * 8) | PUBLISHED_BUSY, Release);
+}
+
+/// Publishes all up to so many words. `closing`: 0, or [`PUBLISHED_CLOSED`].
+#[inline(always)]
+pub fn publish(header: &BufferHeader, words: u32, closing: u32) {
+    // Release: pairs with the recorder's Acquire of `published`.
+    header.published.store((words * 8) | closing, Release);
 }
 
 /// Tells that nothing more comes into a buffer of events.

@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 use heapr_ring::writer;
 use heapr_wire::{
     HEAP_MALLOC, HEAP_MMAP, LANGUAGE_PYTHON, MODULE_MAIN, ModuleRecord, NO_RECORD_BEFORE, PACKED_SIZE_MAX,
-    PUBLISHED_BUSY, PUBLISHED_CLOSED, RecordKind, SHORT_ALLOC, STACK_BITS, address_word, short_word0, word0,
+    PUBLISHED_CLOSED, RecordKind, SHORT_ALLOC, STACK_BITS, address_word, short_word0, word0,
 };
 
 use crate::modules::{self, Module, ModuleSink};
@@ -129,17 +129,16 @@ fn publish(level: &mut Level, region: Option<Region>, fill: impl FnOnce(*const A
     // SAFETY: a header of the pool, which is never unmapped, of the buffer that this thread fills;
     // the cursor lies in it.
     let (header, first) = unsafe { (&*level.header, level.words.add(level.cursor as usize)) };
-    header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
+    writer::begin_event(header, level.cursor);
     core::sync::atomic::compiler_fence(SeqCst);
     let Some(ticks) = AGENT.event_ticks(&mut level.clock, region, level.cursor) else {
-        header.published.store(level.cursor * 8, Release);
+        writer::publish(header, level.cursor, 0);
         return;
     };
     let words = fill(first, ticks, level.last_ticks);
     level.last_ticks = ticks;
     level.cursor = level.cursor.wrapping_add(words);
-    // Release: pairs with the recorder's Acquire of `published`.
-    header.published.store((level.cursor * 8) | level.closing, Release);
+    writer::publish(header, level.cursor, level.closing);
 }
 
 /// Writes words from `place` on.
@@ -218,14 +217,14 @@ pub(crate) fn write_short<const N: usize>(level: &mut Level, address: usize, pac
     let held = place(level);
     let place = |level: &Level| if N == 0 { place(level) } else { held };
     let (header, _, cursor) = held;
-    header.published.store((cursor * 8) | PUBLISHED_BUSY, Relaxed);
+    writer::begin_event(header, cursor);
     core::sync::atomic::compiler_fence(SeqCst);
     let found = AGENT.clock.expected_ticks(&level.clock, Region::of(address as u64));
     let found = found
         .and_then(|ticks| Some((ticks, short_word0(alloc_bit, address as u64, ticks, level.last_ticks)?)));
     let (header, words, cursor) = place(level);
     let Some((ticks, word0)) = found else {
-        header.published.store(cursor * 8, Release);
+        writer::publish(header, cursor, 0);
         return false;
     };
     // SAFETY: N + 1 words fit between cursor and limit.
@@ -237,8 +236,7 @@ pub(crate) fn write_short<const N: usize>(level: &mut Level, address: usize, pac
     level.last_ticks = ticks;
     let cursor = cursor.wrapping_add(N as u32 + 1);
     level.cursor = cursor;
-    // Release: pairs with the recorder's Acquire of `published`.
-    header.published.store((cursor * 8) | level.closing, Release);
+    writer::publish(header, cursor, level.closing);
     true
 }
 
