@@ -5,4 +5,4 @@ mod skipped;
 mod waiting;
 
 pub use skipped::{cannot_run_here, not_run};
-pub use waiting::{LIMIT, wait_until};
+pub use waiting::{LIMIT, wait_until, within_limit};

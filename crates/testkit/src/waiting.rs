@@ -1,5 +1,6 @@
 //! Waiting for a condition. A test never waits for a duration: on a busy machine that is too short.
 
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// How long a condition may take before a test gives up; far more than any needs on a machine with
@@ -19,5 +20,23 @@ pub fn wait_until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
         }
         assert!(begin.elapsed() < LIMIT, "waited {} s in vain until {what}", LIMIT.as_secs());
         std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// What `work` gives; it runs on a thread of its own, so that a test that hangs fails.
+///
+/// # Panics
+/// It panics, or is not done within [`LIMIT`].
+#[track_caller]
+pub fn within_limit<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = mpsc::channel();
+    let thread = std::thread::spawn(move || sender.send(work()));
+    match receiver.recv_timeout(LIMIT) {
+        Ok(outcome) => outcome,
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("{what} is not done after {} s", LIMIT.as_secs()),
+        Err(mpsc::RecvTimeoutError::Disconnected) => match thread.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(_) => unreachable!("the outcome was sent"),
+        },
     }
 }

@@ -2,7 +2,6 @@
 //! is said.
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use heapr_glibc_heap::{Error, Plan, Rundown, walk};
 use heapr_inject::{ProcessMemory, StoppedProcess};
@@ -10,16 +9,13 @@ use heapr_proc::mappings;
 
 use crate::account::{Holder, Shape};
 
-/// A debug build on a busy machine; nothing in a walk may depend on what the heap pretends to be.
-const LIMIT: Duration = Duration::from_secs(20);
-
+/// Nothing in a walk may depend on what the heap pretends to be: it ends.
 fn rundown(holder: &Holder) -> Result<Rundown, Error> {
-    let memory = StoppedProcess::of(holder.pid());
-    let started = Instant::now();
-    let outcome = Plan::make(&memory)
-        .and_then(|plan| walk(&plan, &memory, &holder.account.thread_pointers, &mut plan.room(&memory)));
-    assert!(started.elapsed() < LIMIT, "the walk took {:?}", started.elapsed());
-    outcome
+    let (pid, thread_pointers) = (holder.pid(), holder.account.thread_pointers.clone());
+    heapr_testkit::within_limit("the walk", move || {
+        let memory = StoppedProcess::of(pid);
+        Plan::make(&memory).and_then(|plan| walk(&plan, &memory, &thread_pointers, &mut plan.room(&memory)))
+    })
 }
 
 #[test]
@@ -101,20 +97,14 @@ fn other_allocators_are_named_and_no_rundown_is_made() {
         }
         let mut child =
             Command::new("sleep").arg("60").env("LD_PRELOAD", &path).stdin(Stdio::null()).spawn().unwrap();
-        let deadline = Instant::now() + LIMIT;
         let memory = StoppedProcess::of(child.id());
         // Until its loader has mapped the library there is another reason.
-        let outcome = loop {
-            let outcome = Plan::make(&memory);
-            let is_loaded = matches!(outcome, Err(Error::OtherAllocator { .. }));
-            if is_loaded || Instant::now() > deadline {
-                break outcome;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let said = heapr_testkit::wait_until("the library is found", || match Plan::make(&memory) {
+            Err(error @ Error::OtherAllocator { .. }) => Some(error.to_string()),
+            _ => None,
+        });
         let _ = child.kill();
         let _ = child.wait();
-        let said = outcome.err().map(|error| error.to_string()).unwrap_or_default();
         let name = library.split(".so").next().unwrap();
         assert!(said.contains(name) && said.contains("not glibc's"), "{library}: {said:?}");
     }

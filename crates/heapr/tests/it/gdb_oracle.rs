@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -52,7 +51,7 @@ fn gdb_stacks(command: &[String], count: usize) -> Vec<Vec<String>> {
     std::fs::write(&script, SCRIPT.replace("COUNT", &count.to_string())).unwrap();
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-x"]).arg(&script).arg("--args").args(command);
-    let outcome = bounded_run::run(gdb, scratch.path(), Duration::from_secs(120));
+    let outcome = bounded_run::run(gdb, scratch.path(), heapr_testkit::LIMIT);
     let stacks: Vec<Vec<String>> = outcome
         .stdout
         .lines()
@@ -100,7 +99,7 @@ fn assert_stacks_are_gdbs(name: &str, arguments: &[&str], level: &str, count: us
         .map(str::to_owned)
         .collect();
     let recording =
-        recording::record(&command, &Settings { limit: Duration::from_secs(60), ..Settings::default() });
+        recording::record(&command, &Settings { limit: heapr_testkit::LIMIT, ..Settings::default() });
     let ours =
         heapr_stacks(&recording.json(&["report", "--stacks", "--no-default-cull", "--top", "1000000"]));
     for stack in gdb_stacks(&command, count) {

@@ -9,7 +9,7 @@
 //! // environment: NAME=VALUE
 //! // needs: root                      or a command that must be there; the test says that it was not run
 //! // exit: 137                        status as a shell says it; 0 without the line
-//! // seconds: 60                      time-out; 30 without the line
+//! // seconds: 600                     time-out; 120 without the line
 //! // verify: 16                       every Nth stack is checked; 1 without the line, 0 never
 //! // untraced: static                 runs, cannot be traced, heapr's stderr must say this word
 //! // expect: frame=victim_main allocs=10 alloc_bytes=160 outstanding=1 peak_bytes>=16
@@ -80,7 +80,7 @@ impl Header {
     pub(crate) fn read(source: &Path) -> Self {
         let text =
             std::fs::read_to_string(source).unwrap_or_else(|error| panic!("{}: {error}", source.display()));
-        let mut header = Self { seconds: 30, verify: 1, ..Self::default() };
+        let mut header = Self { seconds: heapr_testkit::LIMIT.as_secs(), verify: 1, ..Self::default() };
         for line in text.lines() {
             let Some(line) = line.strip_prefix("//").or_else(|| line.strip_prefix('#')) else { break };
             header.take(line.trim(), source);

@@ -1,7 +1,6 @@
 //! `heapr info`: damage is told wherever in the file it is.
 
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -17,7 +16,7 @@ fn damage_in_chunks_of_every_kind_is_told() {
         std::fs::write(scratch.path().join("x.heapr"), bytes).unwrap();
         let mut command = Command::new(HEAPR);
         command.args(["info", "x.heapr", "--format", format]).current_dir(scratch.path());
-        let outcome = bounded_run::run(command, scratch.path(), Duration::from_secs(30));
+        let outcome = bounded_run::run(command, scratch.path(), heapr_testkit::LIMIT);
         assert_eq!(outcome.status, 0, "{}", outcome.stderr);
         outcome.stdout
     };

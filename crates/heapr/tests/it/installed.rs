@@ -1,7 +1,6 @@
 //! What packages take from the program itself: completions, the manual, the version.
 
 use std::process::Command;
-use std::time::Duration;
 
 use crate::bounded_run::{self, Outcome};
 use crate::recording::HEAPR;
@@ -9,7 +8,7 @@ use crate::recording::HEAPR;
 fn heapr(arguments: &[&str], folder: &std::path::Path) -> Outcome {
     let mut command = Command::new(HEAPR);
     command.args(arguments).current_dir(folder);
-    bounded_run::run(command, folder, Duration::from_secs(60))
+    bounded_run::run(command, folder, heapr_testkit::LIMIT)
 }
 
 #[test]
@@ -27,7 +26,7 @@ fn bash_completes_commands_and_options_of_commands() {
         );
         let mut bash = Command::new("bash");
         bash.args(["--norc", "-c", &script]).current_dir(scratch.path());
-        bounded_run::run(bash, scratch.path(), Duration::from_secs(60)).stdout
+        bounded_run::run(bash, scratch.path(), heapr_testkit::LIMIT).stdout
     };
     assert_eq!(complete("heapr sna"), "snapshot\n");
     assert_eq!(complete("heapr snapshot susp"), "suspects\n");

@@ -5,12 +5,11 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+
+use heapr_testkit::LIMIT;
 
 use crate::bounded_run::{self, Outcome};
 use crate::recording::HEAPR;
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// A shell's script, in which `$0` is heapr.
 fn script(folder: &Path, text: &str) -> Outcome {

@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -69,7 +68,7 @@ impl Stage {
     }
 
     fn run(&self, heapr: Command) -> Outcome {
-        bounded_run::run(heapr, self.path(), Duration::from_secs(60))
+        bounded_run::run(heapr, self.path(), heapr_testkit::LIMIT)
     }
 
     fn text(&self, words: &[&str]) -> String {

@@ -1,7 +1,6 @@
 //! Snapshots of a native heap from `heapr run` to the commands that read them.
 
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -23,7 +22,7 @@ fn grown(options: &[&str]) -> Recording {
 fn run(recording: &Recording, words: &[&str]) -> Outcome {
     let mut heapr = Command::new(HEAPR);
     heapr.args(["snapshot", words[0]]).arg(recording.file()).args(&words[1..]).args(["--format", "json"]);
-    bounded_run::run(heapr, recording.folder(), Duration::from_secs(60))
+    bounded_run::run(heapr, recording.folder(), heapr_testkit::LIMIT)
 }
 
 fn read(recording: &Recording, words: &[&str]) -> Value {

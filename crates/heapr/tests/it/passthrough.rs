@@ -5,15 +5,14 @@ use std::io::Read as _;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use heapr_trace::ProcessOrigin;
+
+use heapr_testkit::LIMIT;
 
 use crate::bounded_run::{self, Outcome};
 use crate::recording::{self, HEAPR, Settings};
 use crate::victim_build;
-
-const LIMIT: Duration = Duration::from_secs(30);
 
 /// A victim that allocates 100 blocks of 100 bytes, copied to `place`.
 fn victim_at(place: &Path) {

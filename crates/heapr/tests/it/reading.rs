@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -25,7 +24,7 @@ fn heapr(recording: &Recording, words: &str) -> Outcome {
     let mut heapr = Command::new(HEAPR);
     heapr.current_dir(recording.folder()).args(words.split(' '));
     let folder = tempfile::tempdir_in(recording.folder()).unwrap();
-    bounded_run::run(heapr, folder.path(), Duration::from_secs(60))
+    bounded_run::run(heapr, folder.path(), heapr_testkit::LIMIT)
 }
 
 /// Fails unless heapr ends with one line that says this, and prints nothing.

@@ -35,7 +35,7 @@ pub(crate) struct Settings<'a> {
 
 impl Default for Settings<'_> {
     fn default() -> Self {
-        Self { options: &["--quiet"], verify_every: 0, environment: &[], limit: Duration::from_secs(30) }
+        Self { options: &["--quiet"], verify_every: 0, environment: &[], limit: heapr_testkit::LIMIT }
     }
 }
 
@@ -100,7 +100,7 @@ impl Recording {
         let mut heapr = Command::new(HEAPR);
         heapr.arg(arguments[0]).arg(self.file()).args(&arguments[1..]).args(["--format", "json"]);
         let folder = tempfile::tempdir_in(self.folder()).unwrap();
-        let outcome = bounded_run::run(heapr, folder.path(), Duration::from_secs(120));
+        let outcome = bounded_run::run(heapr, folder.path(), heapr_testkit::LIMIT);
         assert_eq!(outcome.status, 0, "heapr {arguments:?}: {}", outcome.stderr);
         serde_json::from_str(&outcome.stdout)
             .unwrap_or_else(|error| panic!("heapr {arguments:?}: {error}: {:.300}", outcome.stdout))
@@ -111,7 +111,7 @@ impl Recording {
         let mut heapr = Command::new(HEAPR);
         heapr.arg(arguments[0]).arg(self.file()).args(&arguments[1..]);
         let folder = tempfile::tempdir_in(self.folder()).unwrap();
-        let outcome = bounded_run::run(heapr, folder.path(), Duration::from_secs(120));
+        let outcome = bounded_run::run(heapr, folder.path(), heapr_testkit::LIMIT);
         assert_eq!(outcome.status, 0, "heapr {arguments:?}: {}", outcome.stderr);
         outcome.stdout
     }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use heapr_trace::{
     Amounts, HeapId, Process, ProcessIndex, ProcessOrigin, StackIndex, StackNode, StackTotals, Summary,
@@ -17,7 +16,7 @@ const STORED: &[u8] = include_bytes!("../../../trace/tests/data/version-1.heapr"
 fn heapr(scratch: &Path, arguments: &[&str]) -> Outcome {
     let mut command = Command::new(HEAPR);
     command.args(arguments).current_dir(scratch).env("XDG_CACHE_HOME", scratch.join("cache"));
-    bounded_run::run(command, scratch, Duration::from_secs(30))
+    bounded_run::run(command, scratch, heapr_testkit::LIMIT)
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Counts against Valgrind's "total heap usage" on single-threaded programs.
 
 use std::process::Command;
-use std::time::Duration;
 
 use crate::bounded_run;
 use crate::header::Header;
@@ -20,7 +19,7 @@ fn valgrind(command: &[String]) -> Usage {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--run-libc-freeres=no", "--run-cxx-freeres=no", "--undef-value-errors=no"]).args(command);
     let scratch = tempfile::tempdir().unwrap();
-    let outcome = bounded_run::run(valgrind, scratch.path(), Duration::from_secs(120));
+    let outcome = bounded_run::run(valgrind, scratch.path(), heapr_testkit::LIMIT);
     let line = outcome
         .stderr
         .lines()
@@ -37,7 +36,7 @@ fn valgrind(command: &[String]) -> Usage {
 
 fn heapr(command: &[String]) -> Usage {
     let recording =
-        recording::record(command, &Settings { limit: Duration::from_secs(60), ..Settings::default() });
+        recording::record(command, &Settings { limit: heapr_testkit::LIMIT, ..Settings::default() });
     let totals = recording.json(&["report", "--totals"])["totals"].clone();
     let number = |name: &str| totals[name].as_u64().unwrap();
     Usage { allocs: number("alloc_count"), frees: number("free_count"), bytes: number("alloc_bytes") }

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::stage::Stage;
 
@@ -53,22 +53,33 @@ fn garbage_is_answered_and_harms_nothing() {
     assert_eq!(stage.status("target")["marker_count"], 0);
 }
 
+/// Whether the other side has neither answered nor closed.
+fn is_open(stream: &UnixStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    let read = (&mut &*stream).read(&mut [0]);
+    read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+}
+
 #[test]
 fn clients_that_say_nothing_keep_neither_the_recorder_nor_the_others_waiting() {
     let stage = Stage::new();
     stage.start_steady("target", &["-o", "t.heapr"]).ok();
-    let mut silent: Vec<UnixStream> = (0..8).map(|_| connect(&stage)).collect();
-    silent[0].write_all(b"{\"heapr\":1,").unwrap();
-    let before = stage.status("target");
-    let started = Instant::now();
-    let after = stage.wait_for("target", "more events", |status| {
-        status["event_count"].as_u64() > before["event_count"].as_u64().map(|count| count + 5000)
+    // On a busy machine they may be given up before the events have come: then it tells nothing.
+    let silent = heapr_testkit::wait_until("events come while nobody is given up", || {
+        let mut silent: Vec<UnixStream> = (0..8).map(|_| connect(&stage)).collect();
+        silent[0].write_all(b"{\"heapr\":1,").unwrap();
+        let before = stage.status("target");
+        let after = stage.wait_for("target", "more events", |status| {
+            status["event_count"].as_u64() > before["event_count"].as_u64().map(|count| count + 5000)
+        });
+        assert_eq!(after["events_lost"], 0);
+        silent.iter().all(is_open).then_some(silent)
     });
-    assert!(started.elapsed() < Duration::from_secs(8));
-    assert_eq!(after["events_lost"], 0);
     // Too many at once are closed; when they are gone there is room again.
     let more: Vec<UnixStream> = (0..100).map(|_| connect(&stage)).collect();
-    std::thread::sleep(Duration::from_millis(50));
+    heapr_testkit::wait_until("those beyond the limit are closed", || {
+        (!more.iter().all(is_open)).then_some(())
+    });
     drop(more);
     drop(silent);
     stage.wait_for_answer("target");
@@ -78,17 +89,20 @@ fn clients_that_say_nothing_keep_neither_the_recorder_nor_the_others_waiting() {
 fn a_client_that_does_not_take_its_answer_blocks_nobody() {
     let stage = Stage::new();
     stage.start_steady("target", &["-o", "t.heapr"]).ok();
-    let deaf: Vec<UnixStream> = (0..6)
+    let mut deaf: Vec<UnixStream> = (0..6)
         .map(|_| {
             let mut stream = connect(&stage);
             stream.write_all(b"{\"heapr\":1,\"request\":\"status\"}\n").unwrap();
             stream
         })
         .collect();
-    let started = Instant::now();
     stage.status("target");
-    assert!(started.elapsed() < Duration::from_secs(5));
-    drop(deaf);
+    // Theirs are still to be taken.
+    for stream in &mut deaf {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.contains("recording"), "{text}");
+    }
 }
 
 #[test]

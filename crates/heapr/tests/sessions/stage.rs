@@ -9,13 +9,11 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use heapr_testkit::LIMIT;
 use serde_json::Value;
 
 /// The heapr that is under test.
 pub(crate) const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
-
-/// Any single command of heapr is done within this time.
-const LIMIT: Duration = Duration::from_secs(30);
 
 /// What a command did.
 #[derive(Debug)]
@@ -150,6 +148,19 @@ impl Stage {
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let outcome = self.heapr(&[arguments, &["--format", "json"]].concat()).ok();
         serde_json::from_str(&outcome.stdout).unwrap()
+    }
+
+    /// The recorders, and commands, of this stage that run.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let variable = format!("HEAPR_RUNTIME_DIR={}", self.folder.path().display());
+        let is_of_stage = |pid: &u32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|program| program == Path::new(HEAPR))
+                && environment.split(|&byte| byte == 0).any(|one| one == variable.as_bytes())
+        };
+        let names =
+            fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        names.filter_map(|name| name.parse().ok()).filter(is_of_stage).collect()
     }
 
     /// Names of the files in the folder of sockets.

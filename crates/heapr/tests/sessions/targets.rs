@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use heapr_testkit::wait_until;
 use serde_json::Value;
@@ -212,8 +211,11 @@ fn a_second_snapshot_has_a_file_of_its_own_and_none_is_taken_of_a_process_that_h
     stage.wait_for(&name, "its end", |status| live_count(status) == 0);
     let shown = stage.heapr(&["status", &name]).ok().stdout;
     assert!(shown.contains(&format!("heapr stop {name}")), "{shown}");
-    // Longer than the interval.
-    std::thread::sleep(Duration::from_millis(2500));
+    // Longer than the interval, by the recorder's clock.
+    let ended_ns = stage.status(&name)["duration_ns"].as_u64().unwrap();
+    stage.wait_for(&name, "a later time", |status| {
+        status["duration_ns"].as_u64() > Some(ended_ns + 2_500_000_000)
+    });
     stage.heapr(&["stop", &name, "-q"]).ok();
     let summary = stage.json(&["snapshot", "summary", &format!("heapr.{pid}.3.heapr")]);
     let snapshots = summary["snapshots"].as_array().unwrap();

@@ -61,10 +61,8 @@ fn an_inspector_that_was_open_before_stays_open() {
     if !has_node() {
         return;
     }
-    let server = Program::node(&["--inspect=127.0.0.1:0"], crate::node_server::SERVER, &[]);
-    while !server.output().contains("port ") {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    let mut server = Program::node(&["--inspect=127.0.0.1:0"], crate::node_server::SERVER, &[]);
+    server.wait_for_output("port ");
     let before = server.listening();
     assert_eq!(before.len(), 2);
     let outcome = server.heapr(&["snapshot", "take", &server.pid().to_string(), "--no-signal"]);
@@ -79,10 +77,8 @@ fn an_inspector_that_the_program_opened_by_itself_is_found_and_stays_open() {
     }
     let script =
         "require('inspector').open(0, '127.0.0.1'); setInterval(() => {}, 1000); console.log('ready');";
-    let program = Program::node(&["--inspect-port=0"], script, &[]);
-    while !program.output().contains("ready") {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    let mut program = Program::node(&["--inspect-port=0"], script, &[]);
+    program.wait_for_output("ready");
     let before = program.listening();
     let outcome = program.heapr(&["snapshot", "take", &program.pid().to_string()]);
     assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
@@ -99,11 +95,7 @@ fn a_busy_loop_is_looked_into_too() {
     let mut program = Program::node(&["--inspect-port=0"], script, &[]);
     let outcome = program.heapr(&["snapshot", "take", &program.pid().to_string()]);
     assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
-    let started = std::time::Instant::now();
-    while !program.listening().is_empty() {
-        assert!(started.elapsed() < crate::node_server::LIMIT, "{}", outcome.stderr);
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    heapr_testkit::wait_until("its port is closed", || program.listening().is_empty().then_some(()));
     assert!(program.is_alive());
 }
 

@@ -2,19 +2,14 @@
 
 use std::process::Command;
 
-use crate::node_server::{LIMIT, Program, SERVER, has_node, ids_of};
+use crate::node_server::{Program, SERVER, has_node, ids_of};
 
 /// The process that has the container's Node in it: `unshare` is its parent.
 pub(crate) fn child_of(parent: u32) -> u32 {
-    let started = std::time::Instant::now();
-    loop {
+    heapr_testkit::wait_until("it has a child", || {
         let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
-        if let Some(child) = children.split_whitespace().next() {
-            return child.parse().unwrap();
-        }
-        assert!(started.elapsed() < LIMIT);
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+        children.split_whitespace().next().map(|child| child.parse().unwrap())
+    })
 }
 
 #[test]

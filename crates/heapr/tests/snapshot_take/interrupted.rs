@@ -1,7 +1,6 @@
 //! A capture that ends before its end leaves no file and no open port.
 
 use std::process::Command;
-use std::time::Duration;
 
 use crate::node_server::{Program, has_node, request};
 
@@ -9,13 +8,10 @@ fn send(signal: &str, pid: u32) {
     assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
 }
 
-/// Starts a capture, and waits until the process has opened its port.
+/// Starts a capture, and waits until its file is being written.
 fn capture_under_way(server: &Program) -> std::process::Child {
     let heapr = server.spawn_heapr(&["snapshot", "take", &server.pid().to_string()]);
-    while server.listening().len() < 2 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    std::thread::sleep(Duration::from_millis(500));
+    server.wait_for_partial_file();
     heapr
 }
 

@@ -7,8 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Nothing here takes longer on an idle machine than a tenth of it.
-pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+use heapr_testkit::{LIMIT, wait_until};
 
 /// A server that keeps `objects` objects, answers every request with `hello`, and says on which
 /// port it listens.
@@ -56,11 +55,7 @@ impl Program {
             .spawn()
             .unwrap();
         let mut program = Self { child, folder };
-        let started = Instant::now();
-        while !program.output().contains('\n') {
-            assert!(started.elapsed() < LIMIT && program.is_alive(), "{}", program.output());
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        program.wait_for_output("\n");
         program
     }
 
@@ -75,6 +70,14 @@ impl Program {
 
     pub(crate) fn output(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("out")).unwrap()
+    }
+
+    /// Waits until it has said so.
+    pub(crate) fn wait_for_output(&mut self, text: &str) {
+        wait_until(&format!("it says {text:?}"), || {
+            assert!(self.is_alive(), "{}", self.output());
+            self.output().contains(text).then_some(())
+        });
     }
 
     pub(crate) fn is_alive(&mut self) -> bool {
@@ -113,11 +116,7 @@ impl Program {
 
     /// Waits until it listens on nothing but its own port: the thread may be busy until then.
     pub(crate) fn wait_until_closed(&self) {
-        let started = Instant::now();
-        while self.listening() != [self.port()] {
-            assert!(started.elapsed() < LIMIT, "{:?} listen\n{}", self.listening(), self.output());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until("only its own port is open", || (self.listening() == [self.port()]).then_some(()));
     }
 
     /// Heapr with its arguments, in the folder of the program.
@@ -151,6 +150,15 @@ impl Program {
         let output = child.wait_with_output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Outcome { status: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// Waits until heapr has begun to write into the folder.
+    pub(crate) fn wait_for_partial_file(&self) {
+        wait_until("heapr writes a file", || {
+            let mut names =
+                std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+            names.any(|name| name.to_string_lossy().ends_with(".partial")).then_some(())
+        });
     }
 
     /// Names in the folder that begin with `Heap`, hidden ones, too.

@@ -38,11 +38,16 @@ fn an_interrupt_ends_the_sampling_and_keeps_the_profile() {
     }
     let program = Program::node(&["--inspect-port=0"], ALLOCATOR, &[]);
     let pid = program.pid().to_string();
-    let heapr = program.spawn_heapr(&["node", "sample", &pid, "-d", "1000", "-o", "p.heapprofile"]);
-    std::thread::sleep(std::time::Duration::from_secs(2));
-    Command::new("kill").args(["-INT", &heapr.id().to_string()]).status().unwrap();
-    let outcome = program.finish(heapr);
-    assert_eq!(outcome.status, Some(0), "{outcome:?}");
+    // Before it samples there is nothing to be kept: each time a bit later.
+    let mut rest = std::time::Duration::ZERO;
+    heapr_testkit::wait_until("what was sampled is kept", || {
+        let heapr = program.spawn_heapr(&["node", "sample", &pid, "-d", "1000", "-o", "p.heapprofile"]);
+        program.wait_for_partial_file();
+        std::thread::sleep(rest);
+        rest += std::time::Duration::from_millis(100);
+        Command::new("kill").args(["-INT", &heapr.id().to_string()]).status().unwrap();
+        (program.finish(heapr).status == Some(0)).then_some(())
+    });
     assert!(json(&program, "p.heapprofile")["head"].is_object());
     assert_eq!(program.listening(), [0_u16; 0]);
 }

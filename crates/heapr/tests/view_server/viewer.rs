@@ -6,12 +6,9 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
+use heapr_testkit::LIMIT;
 use serde_json::{Value, json};
-
-/// Any single step is done within this time.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// A folder; its sessions are ended with it.
 pub(crate) struct Stage {
@@ -166,15 +163,7 @@ impl Viewer {
     /// Waits until the first file is as wanted.
     #[track_caller]
     pub(crate) fn wait_for(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
-        let start = Instant::now();
-        loop {
-            let file = self.files()[0].clone();
-            if is_it(&file) {
-                return file;
-            }
-            assert!(start.elapsed() < LIMIT, "no {what}: {file}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        heapr_testkit::wait_until(what, || Some(self.files()[0].clone()).filter(|file| is_it(file)))
     }
 
     /// The report of the first file by stacks, without a filter.

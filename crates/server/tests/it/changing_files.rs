@@ -72,14 +72,9 @@ fn what_is_no_trace_says_so() {
     assert!(reply.json()["error"].as_str().unwrap().contains("not a heapr trace"), "{reply:?}");
     assert!(server.ask("report", "{\"file\":1}").json()["error"].as_str().unwrap().contains("empty"));
     // A snapshot is opened on a thread of its own.
-    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    loop {
-        let reply = server.ask("snapshot/summary", "{\"file\":2}");
-        if reply.status == 422 {
-            assert!(reply.json()["offset"].is_u64(), "{reply:?}");
-            break;
-        }
-        assert!(reply.status == 409 && std::time::Instant::now() < give_up, "{reply:?}");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    let reply = heapr_testkit::wait_until("it was tried", || {
+        Some(server.ask("snapshot/summary", "{\"file\":2}")).filter(|reply| reply.status != 409)
+    });
+    assert_eq!(reply.status, 422, "{reply:?}");
+    assert!(reply.json()["offset"].is_u64(), "{reply:?}");
 }

@@ -1,8 +1,6 @@
 //! What passes a filter of a V8 snapshot is kept, and found anew when a file that the filter speaks
 //! of has changed.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
 use crate::made::{Running, write_snapshot};
@@ -10,20 +8,13 @@ use crate::made::{Running, write_snapshot};
 /// The number of orders that pass, once the snapshots are open.
 fn orders(server: &Running, filter: &Value) -> u64 {
     let body = json!({"file": 1, "filter": filter}).to_string();
-    let give_up = Instant::now() + Duration::from_secs(20);
-    loop {
-        let reply = server.ask("snapshot/summary", &body);
-        if reply.status == 409 && Instant::now() < give_up {
-            std::thread::sleep(Duration::from_millis(20));
-            continue;
-        }
-        assert_eq!(reply.status, 200, "{reply:?}");
-        let answer = reply.json();
-        let rows = answer["rows"].as_array().unwrap();
-        let counts =
-            rows.iter().filter(|row| row["class"] == "Order").filter_map(|row| row["object_count"].as_u64());
-        return counts.sum();
-    }
+    let reply = heapr_testkit::wait_until("the snapshots are open", || {
+        Some(server.ask("snapshot/summary", &body)).filter(|reply| reply.status != 409)
+    });
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let answer = reply.json();
+    let rows = answer["rows"].as_array().unwrap();
+    rows.iter().filter(|row| row["class"] == "Order").filter_map(|row| row["object_count"].as_u64()).sum()
 }
 
 #[test]

@@ -1,22 +1,15 @@
 //! Several V8 snapshots side by side.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
 use crate::made::{Running, write_snapshot};
 
 /// The answer, once the snapshots are open.
 fn series(server: &Running, body: &Value) -> (u16, Value) {
-    let give_up = Instant::now() + Duration::from_secs(20);
-    loop {
-        let reply = server.ask("snapshot/series", &body.to_string());
-        if reply.status == 409 && Instant::now() < give_up {
-            std::thread::sleep(Duration::from_millis(20));
-            continue;
-        }
-        return (reply.status, reply.json());
-    }
+    let reply = heapr_testkit::wait_until("the snapshots are open", || {
+        Some(server.ask("snapshot/series", &body.to_string())).filter(|reply| reply.status != 409)
+    });
+    (reply.status, reply.json())
 }
 
 #[test]

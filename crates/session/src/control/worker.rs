@@ -546,9 +546,7 @@ mod tests {
         let session = Session::start(SessionProperties::new(path.clone())).unwrap();
         let (_orders, receiver) = std::sync::mpsc::channel();
         let worker = Worker::new(session, receiver, None);
-        let begin = Instant::now();
         let ended = worker.run_until_forsaken(&AtomicBool::new(false), Duration::from_millis(150));
-        assert!(begin.elapsed() >= Duration::from_millis(150));
         assert!(ended.summary.is_some() && ended.report.write_error.is_none());
         assert!(heapr_trace::Trace::open(&path).is_ok());
     }

@@ -1,7 +1,6 @@
 //! Programs that go on as if nothing had been, and what is recorded of them.
 
 use std::process::Command;
-use std::time::Duration;
 
 use crate::victim::{Victim, build};
 use crate::{record_for, session};
@@ -86,7 +85,7 @@ fn a_thread_that_cannot_be_stopped_goes_on_when_it_wakes() {
     // While it is tried again the child ends: now it can be stopped.
     let pid = victim.pid();
     let attaching = std::thread::spawn(move || session.attach(pid).map(|_| session));
-    std::thread::sleep(Duration::from_millis(700));
+    heapr_testkit::wait_until("it is tried again", || (!victim.is_untraced()).then_some(()));
     victim.say("on\n");
     assert_eq!(victim.line(), "went on");
     // Whether the next child was there sooner is chance.

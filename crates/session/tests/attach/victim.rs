@@ -5,10 +5,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
-/// Longest that a line is waited for.
-const LIMIT: Duration = Duration::from_secs(60);
+use heapr_testkit::LIMIT;
 
 #[derive(Debug)]
 pub(crate) struct Victim {
@@ -73,6 +71,12 @@ impl Victim {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether nobody traces its first thread.
+    pub(crate) fn is_untraced(&self) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        status.contains("TracerPid:\t0\n")
     }
 
     pub(crate) fn say(&mut self, line: &str) {

@@ -1,7 +1,6 @@
 //! Modules that are not what they seem: damaged ELF files, devices, pipes, directories.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use heapr_symbols::ModuleKey;
 use proptest::prelude::*;
@@ -37,10 +36,11 @@ fn what_is_no_file_is_not_opened() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     must(std::process::Command::new("mkfifo").arg(&pipe));
-    let start = Instant::now();
     for path in [pipe, folder.path().to_owned(), "/dev/zero".into(), "/dev/stdin".into(), "".into()] {
         let key = ModuleKey { path: path.clone(), build_id: Vec::new() };
-        assert!(resolve(&key, &[0x1000], nothing_else()).is_err(), "{}", path.display());
+        let found = heapr_testkit::within_limit(&path.display().to_string(), move || {
+            resolve(&key, &[0x1000], nothing_else())
+        });
+        assert!(found.is_err(), "{}", path.display());
     }
-    assert!(start.elapsed() < Duration::from_secs(5));
 }

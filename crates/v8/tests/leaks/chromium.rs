@@ -1,7 +1,7 @@
 //! A page in Chromium, where there is one on the machine.
 
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use heapr_v8::analysis::{Confidence, detached, suspects};
 
@@ -45,10 +45,7 @@ impl Browser {
             }
         };
         let port_file = profile.join("DevToolsActivePort");
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while !port_file.exists() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        heapr_testkit::wait_until("its port is open", || port_file.exists().then_some(()));
         Some(browser)
     }
 }
