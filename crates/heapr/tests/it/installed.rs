@@ -91,6 +91,6 @@ fn helpers_for_tests_of_node_programs_find_what_grows() {
     std::fs::copy(format!("{package}/test/growth.test.js"), &test).unwrap();
     let mut node = Command::new("node");
     node.arg("--test").arg(&test).env("HEAPR", HEAPR).current_dir(scratch.path());
-    let outcome = bounded_run::run(node, scratch.path(), Duration::from_secs(180));
+    let outcome = bounded_run::run(node, scratch.path(), heapr_testkit::LIMIT);
     assert_eq!(outcome.status, 0, "{}{}", outcome.stdout, outcome.stderr);
 }

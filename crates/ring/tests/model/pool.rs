@@ -67,6 +67,7 @@ shared!(Control {
     buffers_held: AtomicU32,
     ends_looked_for: AtomicU32,
     nodes_waited_in_vain: AtomicU32,
+    looks_wanted: AtomicU32,
 });
 shared!(ProcessSlot {
     state: AtomicU32,
@@ -84,6 +85,9 @@ shared!(ProcessSlot {
     namespace: AtomicU32,
     has_own_malloc: AtomicU32,
     untraced_exec: AtomicU32,
+    looks_wanted: AtomicU32,
+    looks_done: AtomicU32,
+    exits_noted: AtomicU32,
     executable_name: [AtomicU64; EXECUTABLE_NAME_BYTES_MAX / 8],
 });
 shared!(ThreadSlot {
