@@ -165,6 +165,8 @@ pub struct SessionProperties {
     pub mmap: bool,
     /// Children are recorded too.
     pub follow: bool,
+    /// Stacks have the frames of the language that a program is written in.
+    pub languages: bool,
     /// Every Nth stack is compared with a full unwind; 0: none.
     pub verify_every: u32,
     /// What is kept of the events.
@@ -199,6 +201,7 @@ impl SessionProperties {
             max_frames: 0,
             mmap: false,
             follow: true,
+            languages: true,
             verify_every: 0,
             mode: LoggingMode::Trace,
             max_file_bytes: None,

@@ -8,7 +8,7 @@ use heapr_allocators::Table;
 use heapr_ring::{Pool, reader};
 use heapr_trace::Summary;
 use heapr_wire::{
-    FLAG_CLOCK_TSC, FLAG_DROP_ON_FULL, FLAG_HOOK_MMAP, FLAG_LOOK_INSIDE, FLAG_NO_FOLLOW, FLAG_STACK_ALLOC,
+    FLAG_CLOCK_TSC, FLAG_DROP_ON_FULL, FLAG_HOOK_MMAP, FLAG_LOOK_INSIDE, FLAG_NO_FOLLOW, FLAG_NO_LANGUAGES, FLAG_STACK_ALLOC,
     FLAG_STACK_CREATE, FLAG_STACK_DESTROY, FLAG_STACK_FREE, FLAG_STACK_REALLOC, FLAG_STACK_SPECIAL,
     SESSION_RECORDING,
 };
@@ -429,6 +429,7 @@ fn open_pool(
         (properties.mmap, FLAG_HOOK_MMAP),
         (!properties.follow, FLAG_NO_FOLLOW),
         (looks_inside, FLAG_LOOK_INSIDE),
+        (!properties.languages, FLAG_NO_LANGUAGES),
     ];
     let flags = flags.into_iter().filter(|&(is_on, _)| is_on).fold(0, |all, (_, flag)| all | flag);
     let is_special = properties.max_frames | properties.verify_every != 0;

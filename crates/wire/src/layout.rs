@@ -56,6 +56,8 @@ pub const FLAG_NO_FOLLOW: u32 = 1 << 3;
 /// [`Control::flags`]: somebody looks for allocators inside of programs and libraries, when an
 /// agent asks for it ([`ProcessSlot::looks_wanted`]).
 pub const FLAG_LOOK_INSIDE: u32 = 1 << 4;
+/// [`Control::flags`]: stacks have native frames alone.
+pub const FLAG_NO_LANGUAGES: u32 = 1 << 5;
 /// [`Control::flags`]: allocations carry stacks.
 pub const FLAG_STACK_ALLOC: u32 = 1 << 8;
 /// [`Control::flags`]: reallocations carry stacks.

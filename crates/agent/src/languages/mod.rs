@@ -20,13 +20,17 @@ mod readable;
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use heapr_wire::FLAG_NO_LANGUAGES;
+
 use crate::frames::frame::Start;
 use crate::record::thread::Scope;
 use crate::state::AGENT;
 
 /// Looks whether an interpreter has turned up since.
 pub(crate) fn look() {
-    if python::look() {
+    let is_wanted =
+        AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_NO_LANGUAGES == 0);
+    if is_wanted && python::look() {
         AGENT.plain_bytes_end.store(0, Relaxed);
     }
 }

@@ -45,6 +45,9 @@ pub(crate) struct RecordArguments {
     /// Do not record children
     #[arg(long)]
     no_follow: bool,
+    /// Frames of the language that a program is written in (Python): auto where there are any
+    #[arg(long, value_enum, value_name = "auto|off", default_value_t = LanguageArgument::Auto)]
+    lang: LanguageArgument,
     /// What is kept of the events
     #[arg(long, value_enum, default_value_t = ModeArgument::Trace)]
     mode: ModeArgument,
@@ -55,6 +58,12 @@ pub(crate) struct RecordArguments {
     /// End the recording when the file has this size; the program runs on untraced
     #[arg(long, value_name = "SIZE", value_parser = parse_size, alias = "maxfile")]
     max_file: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum LanguageArgument {
+    Auto,
+    Off,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -101,6 +110,7 @@ impl RecordArguments {
         properties.max_frames = self.max_frames;
         properties.mmap = self.mmap;
         properties.follow = !self.no_follow;
+        properties.languages = self.lang == LanguageArgument::Auto;
         properties.mode = match (self.mode, self.memory) {
             (ModeArgument::Trace, None) => LoggingMode::Trace,
             (ModeArgument::Trace, Some(bytes)) => LoggingMode::Memory { bytes },
