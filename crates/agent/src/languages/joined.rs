@@ -46,17 +46,17 @@ pub(crate) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
     if hash == 0 {
         return native;
     }
-    let (last_native, last_hash, last) = kept.last;
-    if last_native == native && last_hash == hash {
-        return last;
-    }
     let pair = pair_hash(native, hash);
+    let &mut (known, node) = kept.pair(pair);
+    if known == pair {
+        return node;
+    }
     let node = match tree::find(pair) {
         Some(node) => node,
         None => build(scope, kept, layout, (start, native, pair)),
     };
-    if node != tree::ROOT {
-        kept.last = (native, hash, node);
+    if node != native {
+        *kept.pair(pair) = (pair, node);
     }
     node
 }

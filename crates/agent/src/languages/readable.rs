@@ -13,6 +13,7 @@ const FIRST_AVMA: usize = 1 << 16;
 pub(crate) struct Readable {
     ranges: [(usize, usize); REMEMBERED],
     next: usize,
+    last: (usize, usize),
 }
 
 impl Readable {
@@ -24,7 +25,19 @@ impl Readable {
 
     pub(crate) fn has_unaligned(&mut self, address: usize, bytes: usize) -> bool {
         let Some(end) = address.checked_add(bytes).filter(|_| address >= FIRST_AVMA) else { return false };
-        self.ranges.iter().any(|&(low, high)| address >= low && end <= high) || self.ask(address, end)
+        let holds = |&(low, high): &(usize, usize)| address >= low && end <= high;
+        holds(&self.last) || self.look(address, end)
+    }
+
+    fn look(&mut self, address: usize, end: usize) -> bool {
+        let known = self.ranges.iter().find(|&&(low, high)| address >= low && end <= high);
+        match known {
+            Some(&range) => {
+                self.last = range;
+                true
+            }
+            None => self.ask(address, end),
+        }
     }
 
     #[cold]

@@ -1,6 +1,6 @@
 //! A frame, as CPython keeps it, and as it is remembered.
 
-use crate::languages::python::layout::{Layout, OWNED_BY_STACK, Style};
+use crate::languages::python::layout::{CODE_VERSION, Layout, OWNED_BY_STACK, Style};
 use crate::languages::readable::{half, word};
 
 /// What a kept frame was when it was read.
@@ -24,26 +24,76 @@ pub(crate) struct PythonFrame {
     pub(crate) is_entry: bool,
 }
 
+/// What is read of a frame at each event.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FrameNow {
+    code: usize,
+    previous: usize,
+    pub(crate) instruction: usize,
+    is_entry: bool,
+}
+
+/// Where frames of a style have what is read: code, frame outwards, instruction, mark of the outermost.
+/// (Constants: what would have to be read first takes as long as the frame itself.)
+const fn offsets<const STYLE: u8>() -> [usize; 4] {
+    match STYLE {
+        1 => [32, 48, 56, 68],
+        2 => [0, 8, 56, 0],
+        // The instruction's differs.
+        _ => [32, 24, 0, 0],
+    }
+}
+
+impl FrameNow {
+    /// # Safety
+    /// 1. A frame of this style can be read there.
+    #[inline(always)]
+    pub(crate) unsafe fn read<const STYLE: u8>(layout: &Layout, address: usize) -> Self {
+        let [code, previous, instruction, is_entry] = const { offsets::<STYLE>() };
+        let field = |offset: usize| address.wrapping_add(offset);
+        // SAFETY: (1).
+        unsafe {
+            Self {
+                code: word(field(code)),
+                previous: word(field(previous)),
+                instruction: if STYLE == 0 {
+                    half(field(layout.instruction)) as usize
+                } else {
+                    word(field(instruction))
+                },
+                is_entry: match STYLE {
+                    0 => true,
+                    1 => (field(is_entry) as *const u8).read_volatile() != 0,
+                    _ => false,
+                },
+            }
+        }
+    }
+
+    /// Whether it runs the kept frame's code (or what has its address), and has the same frame
+    /// outwards of it.
+    #[inline(always)]
+    pub(crate) fn leads<const STYLE: u8>(&self, kept: &PythonFrame) -> bool {
+        (self.code ^ kept.code) | (self.previous ^ kept.previous) == 0
+            && (STYLE != 1 || self.is_entry == kept.is_entry)
+    }
+}
+
 impl PythonFrame {
     /// # Safety
     /// 1. The frame is one of the calling thread's, and its code an object.
     #[inline(always)]
     pub(crate) unsafe fn read(layout: &Layout, address: usize) -> Self {
         // SAFETY: (1).
-        unsafe {
-            let field = |offset: usize| address.wrapping_add(offset);
-            let code = word(field(layout.code));
-            let (instruction, is_entry) = match layout.style {
-                Style::Objects => (half(field(layout.instruction)) as usize, true),
-                Style::Marked => {
-                    let mark = (field(layout.is_entry) as *const u8).read_volatile();
-                    (word(field(layout.instruction)), mark != 0)
-                }
-                Style::Shim => (word(field(layout.instruction)), false),
-            };
-            let previous = word(field(layout.previous));
-            Self { address, code, instruction, previous, check: 0, place: 0, part: 0, is_entry }
-        }
+        let now = unsafe {
+            match layout.style {
+                Style::Objects => FrameNow::read::<0>(layout, address),
+                Style::Marked => FrameNow::read::<1>(layout, address),
+                Style::Shim => FrameNow::read::<2>(layout, address),
+            }
+        };
+        let FrameNow { code, previous, instruction, is_entry } = now;
+        Self { address, code, instruction, previous, check: 0, place: 0, part: 0, is_entry }
     }
 
     /// Bytes of a frame that are read.
@@ -64,21 +114,22 @@ pub(crate) unsafe fn is_shim(layout: &Layout, address: usize) -> bool {
         && unsafe { (address.wrapping_add(layout.owner) as *const u8).read_volatile() } == OWNED_BY_STACK
 }
 
-/// What tells a code object from another that has its address later. It is held by a frame.
+/// What tells a code object from another that has its address later: its version, or what it is made
+/// of. It is held by a frame.
 ///
 /// # Safety
-/// 1. `code` is a code object.
+/// 1. `code` is a code object, of this style of frames.
 #[inline(always)]
-pub(crate) unsafe fn check_of(layout: &Layout, code: usize) -> u64 {
+pub(crate) unsafe fn check_of<const STYLE: u8>(layout: &Layout, code: usize) -> u64 {
     // SAFETY: (1); its name is a text, which knows its hash, and its line table bytes.
     unsafe {
-        let line = u64::from(half(code.wrapping_add(layout.first_line)));
-        if layout.code_version != 0 {
-            return line << 32 | u64::from(half(code.wrapping_add(layout.code_version)));
+        if STYLE == 2 {
+            return u64::from(half(code.wrapping_add(CODE_VERSION)));
         }
         const HASH_AT: usize = 24;
         const COUNT_AT: usize = 16;
         const BYTES_AT: usize = 32;
+        let line = u64::from(half(code.wrapping_add(layout.first_line)));
         let name = word(code.wrapping_add(layout.name));
         let table = word(code.wrapping_add(layout.line_table));
         let file = word(code.wrapping_add(layout.file));
@@ -88,5 +139,20 @@ pub(crate) unsafe fn check_of(layout: &Layout, code: usize) -> u64 {
             ^ spread(word(table.wrapping_add(HASH_AT)), 3)
                 .wrapping_add(spread(word(table.wrapping_add(COUNT_AT)), 53))
                 .wrapping_add(spread(word(table.wrapping_add(BYTES_AT)), 11))
+    }
+}
+
+/// As [`check_of`], for the style of a layout.
+///
+/// # Safety
+/// 1. `code` is a code object.
+pub(crate) unsafe fn check_of_any(layout: &Layout, code: usize) -> u64 {
+    // SAFETY: (1).
+    unsafe {
+        match layout.style {
+            Style::Objects => check_of::<0>(layout, code),
+            Style::Marked => check_of::<1>(layout, code),
+            Style::Shim => check_of::<2>(layout, code),
+        }
     }
 }

@@ -15,7 +15,7 @@
 use heapr_ring::sys;
 
 use crate::languages::python::code::{self, Known};
-use crate::languages::python::frame::{PythonFrame, check_of, is_shim};
+use crate::languages::python::frame::{FrameNow, PythonFrame, check_of, check_of_any, is_shim};
 use crate::languages::python::layout::{Layout, Style};
 use crate::languages::python::thread::State;
 use crate::languages::readable::{Readable, word};
@@ -23,6 +23,8 @@ use crate::record::thread::Scope;
 use crate::tree;
 
 const FIRST_CAPACITY: usize = 512;
+/// Pairs of stacks whose nodes are remembered.
+const PAIRS: usize = 1024;
 /// Frames of a stack that are read (ten times what the interpreter allows unless told otherwise).
 const DEPTH_MAX: usize = 1 << 16;
 /// Innermost frames that may be gone or new without reading the stack anew.
@@ -37,8 +39,8 @@ pub(crate) struct KeptPython {
     capacity: usize,
     depth: usize,
     hash: u64,
-    /// The last answer: native node and hash of the Python stack, and the node of both.
-    pub(crate) last: (u32, u64, u32),
+    /// Nodes of pairs of a native stack and one of Python's, by their hashes.
+    pairs: [(u64, u32); PAIRS],
     /// Room for what [`KeptPython::find_joins`] finds.
     joins: *mut usize,
     readable: Readable,
@@ -50,6 +52,14 @@ impl KeptPython {
     #[cold]
     pub(crate) fn allocate() -> *mut Self {
         sys::map_anonymous(size_of::<Self>(), true).map_or(core::ptr::null_mut(), <*mut u8>::cast)
+    }
+
+    /// Where the node of a pair with this hash is remembered.
+    #[inline(always)]
+    pub(crate) fn pair(&mut self, hash: u64) -> &mut (u64, u32) {
+        let place = (hash >> 40) as usize % PAIRS;
+        // SAFETY: inside of the array.
+        unsafe { &mut *self.pairs.as_mut_ptr().wrapping_add(place) }
     }
 
     /// The hash of the kept stack; 0: there are no frames.
@@ -89,6 +99,9 @@ impl KeptPython {
 
     /// The present stack against the kept one, which is changed where they differ. `false`: they
     /// differ in more than that, and what is kept means nothing.
+    ///
+    /// Where each frame lies is taken from the kept ones, as the frame inwards of it has just been
+    /// found to lead there: so no read waits for another.
     #[inline(always)]
     fn compare<const STYLE: u8>(&mut self, scope: &mut Scope, layout: &Layout, first: usize) -> bool {
         // SAFETY: below the depth.
@@ -98,43 +111,44 @@ impl KeptPython {
             return false;
         }
         let mut index = self.depth;
-        let mut at = first;
-        while index != 0 && at != 0 {
+        loop {
             index = index.wrapping_sub(1);
             // SAFETY: below the depth.
             let kept = unsafe { self.frame(index) };
-            if kept.address != at {
-                return false;
-            }
             // SAFETY: a frame was read here, and one of the thread's is here now, whose fields lie
-            // in the same places; its code is looked at only where it is the kept one's.
-            let now = unsafe { PythonFrame::read(layout, at) };
-            // SAFETY: as above.
-            let is_same = now.code == kept.code
-                && now.previous == kept.previous
-                && (STYLE != 1 || now.is_entry == kept.is_entry)
-                && unsafe { check_of(layout, kept.code) } == kept.check;
+            // in the same places.
+            let now = unsafe { FrameNow::read::<STYLE>(layout, kept.address) };
+            // SAFETY: the kept frame's code is the present one's, which holds it.
+            let is_same =
+                now.leads::<STYLE>(kept) && unsafe { check_of::<STYLE>(layout, kept.code) } == kept.check;
             if !is_same {
-                if !self.replace(scope, layout, index, at) {
+                let address = kept.address;
+                if !self.replace(scope, layout, index, address) {
                     return false;
                 }
             } else if now.instruction != kept.instruction {
                 let (code, check) = (kept.code, kept.check);
                 let parts = (&mut self.readable, &mut self.known);
-                // SAFETY: the kept frame's code, which is the present one's.
+                // SAFETY: as above.
                 let place = unsafe { code::place(scope, layout, parts, (code, check, now.instruction)) };
                 self.set_place(index, now.instruction, place);
             }
             // SAFETY: below the depth.
             let kept = unsafe { self.frame(index) };
-            at = if STYLE == 2 && kept.is_entry {
+            let outer = if STYLE == 2 && kept.is_entry {
                 // SAFETY: the frame on the evaluating function's stack, which was read before.
                 unsafe { word(kept.previous.wrapping_add(layout.previous)) }
             } else {
                 kept.previous
             };
+            if index == 0 {
+                return outer == 0;
+            }
+            // SAFETY: below the depth.
+            if outer != unsafe { self.frame(index.wrapping_sub(1)) }.address {
+                return false;
+            }
         }
-        index == 0 && at == 0
     }
 
     /// A kept frame is at another instruction.
@@ -241,7 +255,7 @@ impl KeptPython {
         }
         // SAFETY: a code object.
         unsafe {
-            frame.check = check_of(layout, frame.code);
+            frame.check = check_of_any(layout, frame.code);
             let parts = (&mut self.readable, &mut self.known);
             frame.place = code::place(scope, layout, parts, (frame.code, frame.check, frame.instruction));
         }

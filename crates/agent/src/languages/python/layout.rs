@@ -46,19 +46,15 @@ pub(crate) struct Layout {
     /// In that structure; 0 with `previous_cframe` 0: there is none.
     pub(crate) cframe_frame: usize,
     pub(crate) previous_cframe: usize,
-    /// Frames.
-    pub(crate) code: usize,
+    /// Frames (what else is read of them: see [`super::frame`]).
     pub(crate) previous: usize,
     pub(crate) instruction: usize,
-    pub(crate) is_entry: usize,
     pub(crate) owner: usize,
     /// `PyCodeObject`.
     pub(crate) first_line: usize,
     pub(crate) file: usize,
     pub(crate) name: usize,
     pub(crate) line_table: usize,
-    /// A number of its own; 0: it has none.
-    pub(crate) code_version: usize,
     /// The first instruction, in the code or (to 3.10) in an object.
     pub(crate) instructions: usize,
     /// Texts: bytes before the characters, of those in ASCII and of others.
@@ -68,6 +64,9 @@ pub(crate) struct Layout {
 
 /// [`Layout::owner`] of a frame on the evaluating function's stack.
 pub(crate) const OWNED_BY_STACK: u8 = 3;
+
+/// `co_version` of a code object from 3.12 on: no two have the same.
+pub(crate) const CODE_VERSION: usize = 92;
 
 const OLDEST: Layout = Layout {
     version: 0x0308,
@@ -80,16 +79,13 @@ const OLDEST: Layout = Layout {
     frame: 24,
     cframe_frame: 0,
     previous_cframe: 0,
-    code: 32,
     previous: 24,
     instruction: 104,
-    is_entry: 0,
     owner: 0,
     first_line: 40,
     file: 104,
     name: 112,
     line_table: 120,
-    code_version: 0,
     instructions: 48,
     ascii_bytes: 48,
     compact_bytes: 72,
@@ -106,17 +102,14 @@ const SHIMS: Layout = Layout {
     frame: 56,
     cframe_frame: 0,
     previous_cframe: 8,
-    code: 0,
     previous: 8,
     instruction: 56,
-    is_entry: 0,
     owner: 70,
     first_line: 68,
     file: 112,
     // The qualified one.
     name: 128,
     line_table: 136,
-    code_version: 92,
     instructions: 192,
     ascii_bytes: 40,
     compact_bytes: 56,
@@ -142,12 +135,9 @@ static LAYOUTS: [Layout; 6] = [
         thread_id: 152,
         cframe_frame: 8,
         previous_cframe: 16,
-        code: 32,
         previous: 48,
-        is_entry: 68,
         owner: 69,
         first_line: 72,
-        code_version: 0,
         instructions: 184,
         ascii_bytes: 48,
         compact_bytes: 72,
