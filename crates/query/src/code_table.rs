@@ -235,8 +235,8 @@ impl CodeTable {
         if place.module.is_some() { None } else { LanguagePlace::of_call(place.address) }
     }
 
-    /// Frames at a place, innermost first; after [`Self::resolve`] empty only where they are not to be
-    /// shown.
+    /// Frames at a place, innermost first; after [`Self::resolve`] empty only where they are not to
+    /// be shown.
     pub(crate) fn locations(&self, code: CodeId) -> &[Location] {
         let code = code as usize;
         &self.locations[self.starts[code] as usize..self.starts[code + 1] as usize]
@@ -265,8 +265,8 @@ impl CodeTable {
     }
 }
 
-/// The frame of a language at a place. Its line is a part of it: a function of such a language is as
-/// long as a file, and its lines are what its authors know it by.
+/// The frame of a language at a place. Its line is a part of it: a function of such a language is
+/// as long as a file, and its lines are what its authors know it by.
 fn language_location(
     stacks: &(impl StackSource + ?Sized),
     process: ProcessIndex,

@@ -3,10 +3,10 @@
 //! ```text
 //!  63     56 55      52 51            24 23         0
 //! +---------+----------+----------------+------------+
-//! |    0    | language | function       | line       |   plus one, as a return address lies behind its call
+//! |    0    | language | function       | line       |   plus one: see below
 //! +---------+----------+----------------+------------+
 //! ```
-//! No program has code at such an address. A reader that does not know of languages shows it as it
+//! Plus one, as a return address lies behind its call. No program has code at such an address. A reader that does not know of languages shows it as it
 //! is. The function is one of the file's ([`LanguageFunction`]), by process, language and number.
 
 use crate::ProcessIndex;

@@ -273,8 +273,8 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Adds a function that frames of a language name. One with the same process, language and number
-    /// takes its place.
+    /// Adds a function that frames of a language name. One with the same process, language and
+    /// number takes its place.
     pub fn function(&mut self, function: &LanguageFunction) -> Result<()> {
         self.functions.add(function);
         Ok(())

@@ -113,7 +113,8 @@ impl RecordKind {
         })
     }
 
-    /// Words of a record of this kind; 0 for `Module` and `Function`, whose word 1 holds their bytes.
+    /// Words of a record of this kind; 0 for `Module` and `Function`, whose word 1 holds their
+    /// bytes.
     #[must_use]
     pub const fn words(self) -> usize {
         match self {
@@ -221,11 +222,11 @@ impl ModuleRecord {
     pub const BYTES_MAX: usize = Self::FIXED_WORDS * 8 + Self::BUILD_ID_BYTES_MAX + Self::PATH_BYTES_MAX;
 }
 
-/// The fixed part of a `Function` record, a function of a language: 5 words, then its name padded to a
-/// multiple of 8, then its file likewise.
+/// The fixed part of a `Function` record, a function of a language: 5 words, then its name padded
+/// to a multiple of 8, then its file likewise.
 ///
-/// Words: 0 kind and time, 1 total bytes, 2 language:32 | number:32 (see [`language_place`]), 3 first
-/// line, 4 name bytes:32 | file bytes:32.
+/// Words: 0 kind and time, 1 total bytes, 2 language:32 | number:32 (see [`language_place`]), 3
+/// first line, 4 name bytes:32 | file bytes:32.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionRecord;
 
@@ -241,8 +242,8 @@ pub const LANGUAGE_PYTHON: u8 = 1;
 /// Largest line that a place holds.
 pub const LINE_MAX: u32 = (1 << 24) - 2;
 
-/// Where a frame of a language is, as a word that is no address of code: its language from bit 52 on
-/// (1 to 14), its function's number from bit 24 on, its line (0: unknown).
+/// Where a frame of a language is, as a word that is no address of code: its language from bit 52
+/// on (1 to 14), its function's number from bit 24 on, its line (0: unknown).
 ///
 /// A stack node holds it plus one, as a return address lies behind the call.
 #[inline(always)]

@@ -1,15 +1,15 @@
 //! The functions of a language that the recorder was told of, by what they are called: number by
 //! hash. A function that is made anew and again has one number.
 //!
-//! Shared by the threads, insert-only, wiped in a forked child, which tells its own recorder's entry
-//! anew.
+//! Shared by the threads, insert-only, wiped in a forked child, which tells its own recorder's
+//! entry anew.
 
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
 use heapr_ring::sys;
 
-/// Functions of a process that get a number, at most (those that are code of the program, made once,
-/// are some thousands).
+/// Functions of a process that get a number, at most (those that are code of the program, made
+/// once, are some thousands).
 const CAPACITY: usize = 1 << 20;
 /// Places that are looked at.
 const PLACES: usize = 64;

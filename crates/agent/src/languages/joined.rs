@@ -30,11 +30,11 @@ pub(crate) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
         tell_unknown(scope);
         return native;
     };
-    if scope.level().python.is_null() {
-        scope.level().python = KeptPython::allocate();
+    if scope.level().language.is_null() {
+        scope.level().language = KeptPython::allocate().cast();
     }
     // SAFETY: null, or a mapping of this level alone, which is never unmapped.
-    let Some(kept) = (unsafe { scope.level().python.as_mut() }) else {
+    let Some(kept) = (unsafe { scope.level().language.cast::<KeptPython>().as_mut() }) else {
         AGENT.count(|slot| &slot.stacks_lost);
         return native;
     };

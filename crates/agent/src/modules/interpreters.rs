@@ -53,8 +53,8 @@ pub(crate) fn note(dynamic: &Dynamic) {
     PYTHON.runtime.store(runtime, Release);
 }
 
-/// How far above the stack pointer of a frame without tables that of its caller lies, where the frame
-/// is one of the trampolines that a CPython has made, which returns to `return_address`.
+/// How far above the stack pointer of a frame without tables that of its caller lies, where the
+/// frame is one of the trampolines that a CPython has made, which returns to `return_address`.
 pub(crate) fn trampoline_frame_bytes(return_address: usize) -> Option<usize> {
     if PYTHON.runtime.load(Relaxed) == 0 {
         return None;

@@ -19,7 +19,6 @@ use heapr_wire::{BufferHeader, NO_RECORD_BEFORE, ProcessSlot, THREAD_ENDED, Thre
 use crate::frames::bounds::KnownRanges;
 use crate::frames::control_block;
 use crate::frames::kept_stack::Kept;
-use crate::languages::python::kept::KeptPython;
 use crate::modules::link_map;
 use crate::state::AGENT;
 use crate::state::event_clock::View;
@@ -51,8 +50,9 @@ pub(crate) struct Level {
     pub(crate) sequence: u64,
     /// The last captured stack.
     pub(crate) kept: Kept,
-    /// The last stack of Python's frames; null: none was read yet.
-    pub(crate) python: *mut KeptPython,
+    /// The last frames of the program's language, whose type is the languages' own; null: none were
+    /// read yet.
+    pub(crate) language: *mut (),
 }
 
 /// A thread's state. See the module.

@@ -33,8 +33,8 @@ pub(crate) struct FrameNow {
     is_entry: bool,
 }
 
-/// Where frames of a style have what is read: code, frame outwards, instruction, mark of the outermost.
-/// (Constants: what would have to be read first takes as long as the frame itself.)
+/// Where frames of a style have what is read: code, frame outwards, instruction, mark of the
+/// outermost. (Constants: what would have to be read first takes as long as the frame itself.)
 const fn offsets<const STYLE: u8>() -> [usize; 4] {
     match STYLE {
         1 => [32, 48, 56, 68],
@@ -114,8 +114,8 @@ pub(crate) unsafe fn is_shim(layout: &Layout, address: usize) -> bool {
         && unsafe { (address.wrapping_add(layout.owner) as *const u8).read_volatile() } == OWNED_BY_STACK
 }
 
-/// What tells a code object from another that has its address later: its version, or what it is made
-/// of. It is held by a frame.
+/// What tells a code object from another that has its address later: its version, or what it is
+/// made of. It is held by a frame.
 ///
 /// # Safety
 /// 1. `code` is a code object, of this style of frames.

@@ -88,8 +88,8 @@ impl State {
         None
     }
 
-    /// Address of the innermost frame (0: none), and of the structure that points to it, if there is
-    /// one.
+    /// Address of the innermost frame (0: none), and of the structure that points to it, if there
+    /// is one.
     #[inline(always)]
     pub(crate) fn frame(self, layout: &Layout) -> (usize, usize) {
         // SAFETY: a field of the thread's own state.
