@@ -1,6 +1,6 @@
 """A dictionary that is used as a cache by a key with a time stamp in it."""
 # run: python
-# finding: growth in
+# finding: growth in render (cache_without_eviction.py
 import time
 
 CACHE = {}
@@ -13,9 +13,9 @@ def render(key):
 
 
 total = 0
-for number in range(5000):
+for number in range(2400):
     key = number if number % 3 == 0 else number % 40
     total += render("page %d" % key)
-    if number % 40 == 0:
+    if number % 20 == 0:
         time.sleep(0.0025)
 print(total)

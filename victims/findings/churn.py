@@ -1,6 +1,6 @@
 """A buffer of the same size for each message, dropped at once."""
 # run: python
-# finding: churn in
+# finding: churn in encode (churn.py
 import time
 
 
@@ -9,8 +9,8 @@ def encode(number):
 
 
 total = 0
-for number in range(120000):
+for number in range(40000):
     total += encode(number)
-    if number % 1000 == 0:
+    if number % 330 == 0:
         time.sleep(0.0025)
 print(total)

@@ -6,9 +6,9 @@ import time
 
 QUEUE = collections.deque(maxlen=100)
 total = 0
-for number in range(9000):
+for number in range(3000):
     QUEUE.append(bytearray(600 + number % 200))
     total += len(QUEUE[0])
-    if number % 75 == 0:
+    if number % 25 == 0:
         time.sleep(0.0025)
 print(total)

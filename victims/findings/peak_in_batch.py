@@ -1,6 +1,6 @@
 """A batch that reads all chunks of a file before it adds them up."""
 # run: python
-# finding: peak in
+# finding: peak in add_up_all
 import time
 
 
@@ -14,10 +14,10 @@ def step(number):
 
 
 total = 0
-for number in range(2400):
+for number in range(1200):
     total += step(number)
-    if number == 1000:
+    if number == 500:
         total += add_up_all()
-    if number % 20 == 0:
+    if number % 10 == 0:
         time.sleep(0.0025)
 print(total)

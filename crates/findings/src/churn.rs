@@ -9,8 +9,12 @@ use crate::recording::{Recording, Site};
 /// So many allocations are worth a word…
 const COUNT_MIN: u64 = 50_000;
 /// …if this share of all of them is temporary, or by realloc, and so much of that is one function's.
-const SHARE_MIN: f64 = 0.4;
+const SHARE_MIN: f64 = 0.25;
 const SITE_SHARE_MIN: f64 = 0.25;
+/// Blocks that do not go at once are churn where one function makes this share of all of them, and so
+/// many times what it ever holds.
+const TURNOVER_SHARE_MIN: f64 = 0.5;
+const TURNOVER_MIN: u64 = 50;
 
 /// Both findings.
 pub(crate) fn churn(recording: &Recording<'_>) -> Vec<Finding> {
@@ -31,7 +35,51 @@ pub(crate) fn churn(recording: &Recording<'_>) -> Vec<Finding> {
     {
         found.push(resized(recording, site));
     }
+    if found.is_empty()
+        && let Some(site) = recording.sites.iter().max_by_key(|site| site.amounts.total_count)
+        && recording.is_telling(site)
+        && is_turned_over(site, totals.alloc_count)
+    {
+        found.push(turnover(recording, site));
+    }
     found
+}
+
+fn most_held(site: &Site) -> u64 {
+    site.held.iter().map(|held| held.bytes).max().unwrap_or(0).max(site.amounts.peak_bytes)
+}
+
+fn is_turned_over(site: &Site, all_count: u64) -> bool {
+    let amounts = &site.amounts;
+    amounts.total_count >= COUNT_MIN
+        && amounts.total_count as f64 >= all_count as f64 * TURNOVER_SHARE_MIN
+        && amounts.total_bytes >= most_held(site).saturating_mul(TURNOVER_MIN)
+}
+
+fn turnover(recording: &Recording<'_>, site: &Site) -> Finding {
+    let totals = recording.summary.totals;
+    let (own_frame, name) = recording.name(site);
+    let chosen = Chosen { sort: "stc", require_frames: recording.required(&own_frame), ..Chosen::default() };
+    let finding = Finding {
+        kind: Kind::Churn,
+        sentence: format!(
+            "Churn: {name} makes {} blocks, {} of all, and holds {} at most.",
+            count(site.amounts.total_count),
+            percent(site.amounts.total_count, totals.alloc_count),
+            bytes(most_held(site)),
+        ),
+        confidence: Confidence::Medium,
+        evidence: vec![format!(
+            "{} in all, {} each on average",
+            bytes(site.amounts.total_bytes),
+            bytes(site.amounts.total_bytes / site.amounts.total_count.max(1)),
+        )],
+        curve: recording.curve(site),
+        own_frame: Some(own_frame),
+        bytes: site.amounts.total_bytes,
+        ..Finding::default()
+    };
+    finding.choosing(chosen, &recording.file)
 }
 
 fn temporary(recording: &Recording<'_>, site: &Site) -> Finding {

@@ -185,10 +185,14 @@ impl<'a> Recording<'a> {
     /// program is an interpreter that tells no functions of what it runs.
     pub(crate) fn is_telling(&self, site: &Site) -> bool {
         let process = self.trace.processes().get(site.process.0 as usize);
-        site.owner != Owner::Runtime
-            || process.is_some_and(|process| {
+        let is_interpreter = || {
+            process.is_some_and(|process| {
                 self.own.owner(Some(&process.executable), None, None) == Owner::Runtime
             })
+        };
+        let tells_functions =
+            || self.sites.iter().any(|other| other.process == site.process && other.owner == Owner::Program);
+        site.owner != Owner::Runtime || is_interpreter() && !tells_functions()
     }
 
     /// The own frame of a site with its place in the source, and the name that a sentence has for it.
@@ -208,6 +212,7 @@ impl<'a> Recording<'a> {
         };
         let module = view.module.map(file_name);
         let mut name = match (view.symbol, module) {
+            (Some(symbol), _) if view.module.is_some_and(is_language) => symbol.to_owned(),
             (Some(symbol), _) => plain_symbol(symbol),
             (None, Some(module)) => format!("{module}+{:#x}", view.offset),
             (None, None) => format!("{:#x}", view.offset),
@@ -254,6 +259,7 @@ impl<'a> Recording<'a> {
     /// The pattern of stacks with a frame; none where it has no name.
     pub(crate) fn required(&self, frame: &OwnFrame) -> Vec<String> {
         let pattern = match (&frame.symbol, &frame.module) {
+            (Some(symbol), Some(module)) if is_language(module) => Some(format!("{module}!{symbol}")),
             (Some(symbol), _) => Some(plain_symbol(symbol)),
             (None, Some(module)) => Some(format!("{}!", file_name(module))),
             (None, None) => None,
@@ -265,6 +271,11 @@ impl<'a> Recording<'a> {
     pub(crate) fn curve(&self, site: &Site) -> Vec<(u64, u64)> {
         self.times_ns.iter().zip(&site.held).map(|(&time_ns, held)| (time_ns, held.bytes)).collect()
     }
+}
+
+/// Frames of languages have its name in place of a path; theirs are no symbols of C++.
+fn is_language(module: &str) -> bool {
+    !module.contains('/') && !module.starts_with('[')
 }
 
 fn sites_process(trace: &Trace, stack: StackIndex) -> ProcessIndex {

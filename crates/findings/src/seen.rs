@@ -3,7 +3,7 @@
 
 use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, count, duration, percent, plural};
-use heapr_trace::{ProcessIndex, ProcessOrigin};
+use heapr_trace::{HeapId, ProcessIndex, ProcessOrigin};
 
 use crate::finding::{Chosen, Finding, Kind, quoted};
 use crate::recording::Recording;
@@ -13,6 +13,8 @@ const RESIDENT_MIN_BYTES: u64 = 8 << 20;
 const RESIDENT_MIN_SHARE: f64 = 0.5;
 /// How far the time of a look at the resident set may be off.
 const LOOK_NS: u64 = 100_000_000;
+/// Of memory that was never malloc's, so much is worth a word: an interpreter has some ten MB of its own.
+const UNSEEN_MIN_BYTES: u64 = 48 << 20;
 /// What a program without a heap has resident.
 const BARE_BYTES: u64 = 2 << 20;
 
@@ -22,11 +24,12 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
         recording.trace.resident_samples().iter().max_by_key(|sample| sample.anonymous_bytes)?.process;
     let work = recording.processes.get(process.0 as usize)?;
     let until_ns = recording.times_ns.get(work.end.checked_sub(1)?).copied()?;
-    let samples = recording.trace.resident_samples().iter().filter(|sample| sample.process == process);
-    let sample = samples.filter(|sample| sample.time_ns <= until_ns).next_back()?;
+    let mut samples = recording.trace.resident_samples().iter().filter(|sample| sample.process == process);
+    let sample = samples.rfind(|sample| sample.time_ns <= until_ns)?;
     // From the moment before to the moment after: what a step takes meanwhile must not count as freed.
-    let first = recording.times_ns.partition_point(|&time_ns| time_ns + LOOK_NS <= sample.time_ns);
-    let end = recording.times_ns.partition_point(|&time_ns| time_ns <= sample.time_ns + LOOK_NS);
+    let times = &recording.times_ns;
+    let first = times.partition_point(|&time_ns| time_ns.saturating_add(LOOK_NS) <= sample.time_ns);
+    let end = times.partition_point(|&time_ns| time_ns <= sample.time_ns.saturating_add(LOOK_NS));
     let first = first.saturating_sub(1).saturating_sub(work.first);
     let end = (end + 1).checked_sub(work.first)?.min(work.live_bytes.len());
     let live = work.live_bytes.get(first..end)?.iter().copied().max()?;
@@ -36,8 +39,12 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
         return None;
     }
     // Was it ever in blocks?
-    let peak = work.live_bytes.iter().copied().max().unwrap_or(0).max(peak_of(recording, process));
+    let peak = work.live_bytes[..end].iter().copied().max().unwrap_or(0);
+    let peak = peak.max(peak_of(recording, process, sample.time_ns));
     if (peak as f64) < resident as f64 * 0.5 {
+        if unexplained < UNSEEN_MIN_BYTES {
+            return None;
+        }
         return Some(Finding {
             kind: Kind::Unseen,
             sentence: format!(
@@ -92,8 +99,11 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     Some(finding.choosing(chosen, &recording.file))
 }
 
-fn peak_of(recording: &Recording<'_>, process: ProcessIndex) -> u64 {
-    let of_it = recording.summary.by_heap.iter().filter(|(owner, _, _)| *owner == process);
+/// The exact peak of a process, if it was before a time.
+fn peak_of(recording: &Recording<'_>, process: ProcessIndex, until_ns: u64) -> u64 {
+    let of_it = recording.summary.by_heap.iter().filter(|(owner, heap, totals)| {
+        *owner == process && *heap != HeapId::MMAP && totals.peak_time_ns <= until_ns
+    });
     of_it.map(|(_, _, totals)| totals.peak_bytes).max().unwrap_or(0)
 }
 

@@ -51,6 +51,8 @@ pub fn folded(symbol: &str) -> String {
             continue;
         }
         let bracket = match rest.as_bytes()[0] {
+            // Python's `f.<locals>.g`.
+            b'<' if kept.ends_with('.') => None,
             b'<' => Some((b'<', b'>', "<…>")),
             b'(' if rest.starts_with("(anonymous namespace)") => None,
             b'(' if rest.starts_with("()") => None,
@@ -228,6 +230,7 @@ mod tests {
         for (symbol, wanted) in [
             ("std::vector<int, std::allocator<int> >::push_back(int&&)", "std::vector<…>::push_back(…)"),
             ("main", "main"),
+            ("add.<locals>.<listcomp>", "add.<locals>.<listcomp>"),
             ("f() const", "f() const"),
             ("app::operator<(app::A const&, app::A const&)", "app::operator<(…)"),
             ("app::(anonymous namespace)::f(int)", "app::(anonymous namespace)::f(…)"),

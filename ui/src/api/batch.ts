@@ -11,7 +11,7 @@
 import { ApiError } from './client';
 
 /** What a batch may hold: questions on a trace that take about as long as each other. */
-const PANELS = new Set(['report', 'timeline', 'flame', 'histograms', 'types', 'leaks', 'frame', 'stack']);
+const PANELS = new Set(['report', 'timeline', 'flame', 'histograms', 'types', 'leaks', 'frame', 'stack', 'functions']);
 /** The most that the server takes at once. */
 const REQUESTS_MAX = 32;
 

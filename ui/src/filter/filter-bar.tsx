@@ -51,7 +51,7 @@ export function FilterBar({ file, error }: { file: OpenFile; error: string | nul
       {chips.length === 0 && <span class="quiet">everything</span>}
       {chips.map((chip) => (
         <button key={chip.title} type="button" class="chip" title={`${chip.title}: click to remove`} aria-label={`Remove filter ${chip.label}`} onClick={() => go(chip.without)}>
-          {chip.label}<span aria-hidden="true"> ×</span>
+          <span class="chip-label">{chip.label}</span><span aria-hidden="true">×</span>
         </button>
       ))}
       {chips.length > 1 && <button type="button" class="button" title="Remove all filters (X)" onClick={() => go(emptyFilter())}>Clear</button>}

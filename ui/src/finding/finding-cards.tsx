@@ -51,7 +51,7 @@ function FindingCard({ finding, file, isFirst }: { finding: Finding; file: OpenF
       <div class="finding-body">
         {finding.curve && finding.curve.length > 1 && <FindingCurve curve={finding.curve} label={`${formatBytes(finding.bytes)} over ${formatDuration(file.trace?.duration_ns ?? 0)}`} />}
         {isFirst && finding.source && (
-          <pre class="source" aria-label={`${finding.own_frame?.file ?? ''}`}>
+          <pre class="source" tabIndex={0} aria-label={`Source ${finding.own_frame?.file ?? ''}`}>
             {finding.source.lines.map((text, at) => {
               const number = (finding.source?.first_line ?? 1) + at;
               return <div key={number} class={number === finding.own_frame?.line ? 'is-line' : ''}><span class="line-number">{number}</span>{text}</div>;

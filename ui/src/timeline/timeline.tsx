@@ -192,7 +192,7 @@ function Legend({ data }: { data: TimelineAnswer | null }) {
       {data.series.map((series, place) => (
         <li key={series.id}>
           <button
-            type="button" disabled={!series.filter} title={series.filter ? `Only ${series.name}` : series.name}
+            type="button" disabled={!series.filter} title={series.filter ? `Only stacks that pass through ${series.name}` : series.name}
             onClick={() => series.filter && go(addedFilter(address, series.filter))}
           >
             <i class="swatch" style={{ background: colours[place] ?? '' }} />
@@ -200,7 +200,7 @@ function Legend({ data }: { data: TimelineAnswer | null }) {
           </button>
         </li>
       ))}
-      <li><i class="swatch" style={{ background: restColour(isDrawnDark()) }} />rest</li>
+      {data.rest.some((value) => value > 0) && <li><i class="swatch" style={{ background: restColour(isDrawnDark()) }} />rest</li>}
     </ul>
   );
 }

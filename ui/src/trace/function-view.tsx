@@ -25,7 +25,7 @@ export function FunctionView({ file, filter, onCommand }: TraceViewProps) {
   const byOwn = address.sort.endsWith('-own');
   const key = address.sort.replace(/-own$/, '') || 'so';
   const metric = metricOf(key);
-  const body = { file: file.file, filter, ...(key === 'so' ? {} : { sort: key }), ...(byOwn ? { by_own: true } : {}), descending: !address.ascending, match: address.match };
+  const body = { file: file.file, filter, sort: key, ...(byOwn ? { by_own: true } : {}), descending: !address.ascending, match: address.match };
   const { tree, isLoading } = useTree<FunctionRow>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {
       const found = await answer<FunctionsAnswer>('/api/functions', { ...body, offset, limit }, signal);

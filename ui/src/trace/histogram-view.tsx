@@ -39,7 +39,7 @@ export function HistogramBars({ histogram, counted, title }: { histogram: Histog
   const most = Math.max(1, ...histogram.buckets.map((bucket) => bucket[counted]));
   const isTime = histogram.unit === 'ns';
   const edge = isTime ? formatDuration : formatBytes;
-  const label = (bucket: HistogramBucket) => (bucket.from === bucket.last ? edge(bucket.from) : `${edge(bucket.from)} – ${edge(bucket.last)}`);
+  const label = (bucket: HistogramBucket) => (bucket.from === bucket.last ? edge(bucket.from) : `${edge(bucket.from)} – below ${edge(bucket.last + 1)}`);
   const choose = (bucket: HistogramBucket) => {
     if (isTime) go({ lifetime: [`${bucket.from}ns`, `${bucket.last + 1}ns`] });
     else go({ size: [String(bucket.from), String(bucket.last + 1)] });
@@ -54,7 +54,7 @@ export function HistogramBars({ histogram, counted, title }: { histogram: Histog
           <li key={bucket.from}>
             <button type="button" title={`${exact(bucket[counted])}: click to count only these`} onClick={() => choose(bucket)}>
               <span class="bucket">{label(bucket)}</span>
-              <span class="bar"><i style={{ width: `${(bucket[counted] * 100) / most}%` }} /></span>
+              <span class="bar"><i class={bucket[counted] === 0 ? 'is-none' : ''} style={{ width: `${(bucket[counted] * 100) / most}%` }} /></span>
               <span class="amount">{amount(bucket[counted])}</span>
               <span class="percent">{formatPercent(bucket[counted], whole)}</span>
             </button>

@@ -1,13 +1,13 @@
 /** What a person wants to know first: the totals, the heaps, what is largest, what the trace is of. */
-import { useEffect } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
-import type { Amounts, Filter, Group, HeapTotals, ReportAnswer, Totals } from '../api/types';
+import type { Amounts, Filter, FunctionsAnswer, Group, HeapTotals, ReportAnswer, Totals } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural, shellWords } from '../format';
 import { FindingCards } from '../finding/finding-cards';
 import { Message } from '../frame/message';
-import { ImageName } from './frame-name';
+import { FrameName, ImageName } from './frame-name';
 import { frameName, framePattern } from './metric-columns';
 import { StackName } from './stack-name';
 import type { TraceViewProps } from './trace-page';
@@ -27,6 +27,7 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
       {isEmpty(filter) && <FindingCards file={file} />}
       {totals && <TotalsCards totals={totals} isPart={isPart(filter)} />}
       <div class="cards">
+        <FunctionRanking file={file} filter={filter} />
         <Ranking title="Largest at the peak" answer={peak.data} metric="peak_bytes" onMore={() => go({ view: 'stacks', sort: 'peak' })} />
         <Ranking title="Largest outstanding" answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: '' })} />
         <Ranking title="Most allocations" answer={churn.data} metric="total_count" onMore={() => go({ view: 'stacks', sort: 'stc' })} />
@@ -106,15 +107,45 @@ function Ranking({ title, answer, metric, onMore, isOfImages }: RankingProps) {
   );
 }
 
-function Heaps({ heaps }: { heaps: HeapTotals[] }) {
+/** The program's own functions by what was live at the peak with all that they call: where stacks are splintered, they are not. */
+function FunctionRanking({ file, filter }: Pick<TraceViewProps, 'file' | 'filter'>) {
+  const { data } = useAnswer<FunctionsAnswer>('/api/functions', { file: file.file, filter, sort: 'peak', descending: true, offset: 0, limit: 200, match: '' }, file.generation);
+  const whole = data?.totals.peak_bytes ?? 0;
+  const rows = (data?.functions ?? []).filter((row) => row.is_own && row.inclusive.peak_bytes > 0).slice(0, 8);
+  if (data && rows.length === 0) return null;
+  return (
+    <section class="card">
+      <header><h2>The program's functions at the peak, with what they call</h2><button type="button" class="button" onClick={() => go({ view: 'functions', sort: 'peak' })}>all</button></header>
+      <ol class="ranking">
+        {rows.map((row) => (
+          <li key={row.id}>
+            <button type="button" onClick={() => go({ view: 'functions', sort: 'peak', select: row.id })} title={frameName(row.frame)}>
+              <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (row.inclusive.peak_bytes * 100) / whole}%` }} /></span>
+              <span class="amount">{formatBytes(row.inclusive.peak_bytes)}</span>
+              <span class="percent">{formatPercent(row.inclusive.peak_bytes, whole)}</span>
+              <FrameName frame={row.frame} showsPlace={false} isOwn />
+            </button>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+/** Heaps listed before all are asked for. */
+const HEAPS_SHOWN = 10;
+
+function Heaps({ heaps: given }: { heaps: HeapTotals[] }) {
   const address = useAddress();
+  const [showsAll, setShowsAll] = useState(false);
+  const heaps = [...given].sort((one, other) => other.peak_bytes - one.peak_bytes).slice(0, showsAll ? 1000 : HEAPS_SHOWN);
   return (
     <section class="card is-wide">
-      <header><h2>Processes and heaps</h2></header>
+      <header><h2>Processes and heaps</h2>{given.length > HEAPS_SHOWN && <button type="button" class="button" onClick={() => setShowsAll(!showsAll)}>{showsAll ? `the largest ${HEAPS_SHOWN}` : `all ${formatCount(given.length)}`}</button>}</header>
       <table class="plain">
         <thead><tr><th>Process</th><th>Heap</th><th>Allocs</th><th>Total</th><th>Reallocs</th><th>Live</th><th>Live bytes</th><th>Peak</th></tr></thead>
         <tbody>
-          {heaps.slice(0, 200).map((heap) => (
+          {heaps.map((heap) => (
             <tr key={`${heap.pid} ${heap.heap}`}>
               <td><button type="button" class="link" title={`--pid ${heap.pid}`} onClick={() => go(addedFilter(address, { pid: [String(heap.pid)] }))}>{heap.process} ({heap.pid})</button></td>
               <td>{heap.heap}</td>

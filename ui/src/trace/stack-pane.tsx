@@ -52,7 +52,7 @@ function StackStep({ frame, isFirst, isOwn }: { frame: StackFrame; isFirst: bool
       {frame.source && (
         <details open={isFirst}>
           <summary class="quiet">source{frame.source.is_newer ? ' (changed after the trace was made)' : ''}</summary>
-          <pre class="source">
+          <pre class="source" tabIndex={0} aria-label="Source">
             {frame.source.lines.map((text, at) => {
               const number = (frame.source?.first_line ?? 1) + at;
               return <div key={number} class={number === frame.line ? 'is-line' : ''}><span class="line-number">{number}</span>{text}</div>;

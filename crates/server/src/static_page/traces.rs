@@ -46,7 +46,9 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
         {
             report(recorder, file, by, sort)?;
         }
-        recorder.record("functions", json!({"file": file, "limit": ROWS}))?;
+        for sort in ["so", "peak"] {
+            recorder.record("functions", json!({"file": file, "sort": sort, "limit": ROWS}))?;
+        }
         recorder.record("types", json!({"file": file}))?;
         recorder.record("histograms", json!({"file": file}))?;
         peak(recorder, file)?;
@@ -127,7 +129,9 @@ fn peak(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
             json!({"file": file, "filter": filter, "by": by, "sort": sort, "limit": ROWS, "frames_max": 12}),
         )?;
     }
-    recorder.record("functions", json!({"file": file, "filter": filter, "limit": ROWS}))?;
+    for sort in ["so", "peak"] {
+        recorder.record("functions", json!({"file": file, "filter": filter, "sort": sort, "limit": ROWS}))?;
+    }
     let body = json!({"file": file, "filter": filter, "value": "outstanding_bytes", "direction": "top-down", "nodes_max": 10_000});
     recorder.record("flame", body)?;
     Ok(())

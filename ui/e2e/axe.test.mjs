@@ -1,0 +1,39 @@
+// axe-core on every view in both themes: no violation of WCAG A and AA.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, before, test } from 'node:test';
+import { openBrowser } from './browser.mjs';
+import { startMock } from './mock-server.mjs';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const VIEWS = [
+  ...['overview', 'flame', 'stacks', 'functions', 'frames', 'images', 'threads', 'leaks', 'histograms', 'types', 'compare'].map((view) => `file=0&view=${view}&select=s3&before=1`),
+  'file=5&view=snapshots', 'file=5&view=snapshots&part=suspects',
+  ...['summary', 'comparison', 'containment', 'dominators', 'statistics', 'suspects', 'treemap', 'lists', 'search'].map((view) => `file=2&view=${view}&object=99`),
+];
+
+let mock;
+before(async () => { mock = await startMock(); });
+after(() => mock?.stop());
+
+for (const dark of [false, true]) {
+  test(`no view has a violation, ${dark ? 'dark' : 'light'}`, { timeout: 300_000 }, async () => {
+    const browser = await openBrowser({ dark });
+    try {
+      await browser.page.goto(mock.url);
+      await browser.page.waitForSelector('.tabs');
+      await browser.page.evaluate(AXE);
+      const found = [];
+      for (const view of VIEWS) {
+        await browser.page.evaluate((text) => { location.hash = text; }, view);
+        await browser.page.waitForTimeout(350);
+        const violations = await browser.page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'], resultTypes: ['violations'] }).then((result) => result.violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message ?? ''}`).join(' | ')}`)));
+        found.push(...violations.map((text) => `${view}: ${text}`));
+      }
+      assert.deepEqual(found, []);
+    } finally {
+      await browser.close();
+    }
+  });
+}
