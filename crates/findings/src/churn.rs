@@ -13,7 +13,7 @@ const SHARE_MIN: f64 = 0.25;
 const SITE_SHARE_MIN: f64 = 0.25;
 /// Blocks that do not go at once are churn where one function makes this share of all of them, and so
 /// many times what it ever holds.
-const TURNOVER_SHARE_MIN: f64 = 0.5;
+const TURNOVER_SHARE_MIN: f64 = 0.25;
 const TURNOVER_MIN: u64 = 50;
 
 /// Both findings.
