@@ -111,7 +111,7 @@ function Ranking({ title, answer, metric, onMore, isOfImages }: RankingProps) {
 function FunctionRanking({ file, filter }: Pick<TraceViewProps, 'file' | 'filter'>) {
   const { data } = useAnswer<FunctionsAnswer>('/api/functions', { file: file.file, filter, sort: 'peak', descending: true, offset: 0, limit: 200, match: '' }, file.generation);
   const whole = data?.totals.peak_bytes ?? 0;
-  const rows = (data?.functions ?? []).filter((row) => row.is_own && row.inclusive.peak_bytes > 0).slice(0, 8);
+  const rows = (data?.functions ?? []).flatMap(({ id, frame, is_own, inclusive }) => (is_own && frame && inclusive.peak_bytes > 0 ? [{ id, frame, inclusive }] : [])).slice(0, 8);
   if (data && rows.length === 0) return null;
   return (
     <section class="card">
