@@ -41,6 +41,18 @@ pub fn memory_limits(pid: u32) -> Vec<GroupLimit> {
     places.flat_map(|(top, group, files)| limits_from(&top, &group, files)).collect()
 }
 
+/// The group of a process that counts memory: where the hierarchy is mounted, the group below it,
+/// and whether it is of version 2.
+pub(crate) fn memory_group(pid: u32) -> Option<(PathBuf, PathBuf, bool)> {
+    let groups = fs::read_to_string(folder(pid).join("cgroup")).unwrap_or_default();
+    let mounts = mounts();
+    let places = groups.lines().filter_map(|line| place(line, &mounts));
+    let mut found: Vec<_> = places.map(|(top, group, files)| (top, group, files == V2)).collect();
+    // Where both versions are mounted only one of them counts memory.
+    found.retain(|(top, group, _)| top.join(group).join("memory.stat").exists());
+    found.into_iter().next()
+}
+
 /// Where the hierarchy of memory is mounted, and where in it a group is, by a line of `cgroup`:
 /// `0::/user.slice/…` in version 2, `7:cpu,memory:/…` in version 1.
 fn place(line: &str, mounts: &[Mount]) -> Option<(PathBuf, PathBuf, [Files; 2])> {

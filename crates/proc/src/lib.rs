@@ -7,6 +7,7 @@
 mod control_groups;
 mod fields;
 mod first_thread;
+mod group_memory;
 mod ids;
 pub mod machine;
 pub mod mappings;
@@ -20,6 +21,7 @@ mod stat;
 pub use control_groups::{GroupLimit, memory_limits};
 pub use fields::Fields;
 pub use first_thread::{folder, is_alive, telling_thread};
+pub use group_memory::{GroupMemory, GroupParts, group_memory};
 pub use ids::{own_pid, pids, stack_pointers, threads};
 pub use mappings::Mapping;
 pub use page_map::{PageMap, PageState};

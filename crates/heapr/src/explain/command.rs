@@ -54,11 +54,20 @@ pub(super) enum Form {
     Github,
     /// JUnit's XML, as most CI systems read it
     Junit,
+    /// A page by itself: the resident memory of a process as a treemap
+    Html,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
     let target = Target::of(&arguments.target)?;
+    let output_file = arguments.output.as_deref();
+    if let Target::Process(pid) = target {
+        let out = || output(output_file, arguments.force, false);
+        if resident::series(pid, &arguments.resident, out)? {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
     let answer = match &target {
         Target::Process(pid) => {
             let resident = resident::of_process(*pid, &arguments.resident)?;
@@ -90,6 +99,15 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
             answer.write_text(&mut out, style)?;
         }
         Form::Json => writeln!(out, "{:#}", answer.json()?)?,
+        Form::Html => match &answer.resident {
+            Some(resident) => {
+                let findings: Vec<Finding> = answer.findings().map(|(_, finding)| finding.clone()).collect();
+                resident.write_html(&findings, &mut out)?;
+            }
+            None => {
+                anyhow::bail!("--format html shows the resident memory of a process that lives; this is none")
+            }
+        },
         Form::Github => for_ci::write_github(&mut out, &answer, &is_failure)?,
         Form::Junit => for_ci::write_junit(&mut out, &answer, &is_failure)?,
     }

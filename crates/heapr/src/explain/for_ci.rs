@@ -6,6 +6,7 @@ use heapr_findings::Finding;
 use heapr_query::Confidence;
 
 use super::answer::{Answer, Subject};
+use super::markup::escaped;
 
 /// A line for each finding, which GitHub shows beside the line of source.
 pub(super) fn write_github(
@@ -85,25 +86,6 @@ pub(super) fn write_junit(
 
 fn kind(finding: &Finding) -> &'static str {
     finding.kind.name()
-}
-
-/// Text in XML; characters that XML 1.0 can't have are replaced.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\n' => escaped.push_str("&#10;"),
-            '\t' => escaped.push(' '),
-            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            character if character.is_control() => escaped.push('\u{fffd}'),
-            character => escaped.push(character),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod command;
 pub(crate) mod finding_text;
 mod findings;
 mod for_ci;
+mod markup;
 mod resident;
 mod target;
 mod thresholds;

@@ -3,6 +3,8 @@
 use heapr_resident::{Class, HeapDetail, HeapDivision, Line};
 use serde_json::{Value, json};
 
+use super::difference::Difference;
+use super::group::Group;
 use super::pinning::PinnedBy;
 use super::{Moment, Resident};
 
@@ -29,6 +31,8 @@ pub(super) fn value(resident: &Resident) -> Value {
             "reserved_huge_bytes": resident.beside.reserved_huge_bytes,
             "threads": resident.beside.threads,
         },
+        "since": resident.difference.as_ref().map(Difference::json),
+        "group": resident.group.as_ref().map(Group::json),
         "not_told": resident.limits,
     })
 }

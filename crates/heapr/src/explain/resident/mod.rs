@@ -1,22 +1,31 @@
 //! What all resident memory of a process is.
 
+mod difference;
+mod group;
 mod heap_look;
+mod html;
 mod json;
 mod pinning;
 mod quiet_memory;
 mod reading;
 mod recorded;
+mod series;
 mod text;
+mod treemap;
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use heapr_filters::quantity::parse_seconds;
 use heapr_findings::{Finding, Kind};
 use heapr_query::Confidence;
 use heapr_resident::{Account, Advice, Beside, Certainty, advice};
 use heapr_session::SessionClient;
 use heapr_table::quantity::{bytes, plural};
 
+use self::difference::Difference;
+use self::group::Group;
 use self::pinning::{BlockSum, PinnedBy};
 use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
@@ -28,6 +37,15 @@ pub(crate) struct ResidentArguments {
     /// stands still for milliseconds; a large heap is read while it runs
     #[arg(long)]
     deep: bool,
+    /// Explain all processes of the process's control group, too, and what the kernel adds
+    #[arg(long)]
+    cgroup: bool,
+    /// Say what has changed since an earlier answer (--format json) or the last of a series
+    #[arg(long, value_name = "OLD")]
+    diff: Option<PathBuf>,
+    /// Look again each SECONDS until the process ends: a line of JSON each
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with_all = ["diff", "cgroup"])]
+    every: Option<Duration>,
 }
 
 /// The resident memory of a process, explained.
@@ -44,6 +62,10 @@ pub(super) struct Resident {
     pinned_by: Vec<PinnedBy>,
     /// Live blocks that were recorded.
     recorded: Option<BlockSum>,
+    /// What has changed since an earlier answer.
+    difference: Option<Difference>,
+    /// The control group that it is in.
+    group: Option<Group>,
     /// What could not be told, and why.
     limits: Vec<String>,
 }
@@ -59,7 +81,25 @@ pub(super) struct Moment {
 
 /// Looks at a process.
 pub(super) fn of_process(pid: u32, options: &ResidentArguments) -> anyhow::Result<Resident> {
-    reading::read(pid, options.deep, &mut ())
+    let mut resident = reading::read(pid, options.deep, &mut ())?;
+    if let Some(old) = &options.diff {
+        resident.difference = Some(difference::since(old, &resident.account)?);
+    }
+    if options.cgroup {
+        resident.group = Some(group::of_process(pid)?);
+    }
+    Ok(resident)
+}
+
+/// Looks at intervals, if that is asked for.
+pub(super) fn series(
+    pid: u32,
+    options: &ResidentArguments,
+    out: impl FnOnce() -> anyhow::Result<Box<dyn Write>>,
+) -> anyhow::Result<bool> {
+    let Some(interval) = options.every else { return Ok(false) };
+    series::write(pid, interval, options.deep, &mut *out()?)?;
+    Ok(true)
 }
 
 /// Looks at a process of a session that records it: its live blocks have stacks.
@@ -129,6 +169,11 @@ impl Resident {
 
     pub(super) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         text::write(self, out)
+    }
+
+    /// A page by itself.
+    pub(super) fn write_html(&self, findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
+        html::write(self, findings, out)
     }
 
     pub(super) fn json(&self) -> serde_json::Result<serde_json::Value> {

@@ -85,6 +85,8 @@ pub(super) fn read(pid: u32, is_deep: bool, watcher: &mut impl BlockWatcher) -> 
         moment,
         pinned_by: Vec::new(),
         recorded: None,
+        difference: None,
+        group: None,
         limits,
     })
 }
@@ -112,6 +114,8 @@ fn only_counters(pid: u32, counters: Option<ResidentCounters>, why: &str) -> any
         moment: None,
         pinned_by: Vec::new(),
         recorded: None,
+        difference: None,
+        group: None,
         limits,
     })
 }

@@ -30,6 +30,12 @@ pub(super) fn write(resident: &Resident, out: &mut dyn Write) -> io::Result<()> 
     }
     heap(resident, out)?;
     beside(resident, out)?;
+    if let Some(difference) = &resident.difference {
+        difference.write_text(out)?;
+    }
+    if let Some(group) = &resident.group {
+        group.write_text(out)?;
+    }
     for limit in &resident.limits {
         writeln!(out, "not told: {limit}")?;
     }
@@ -37,7 +43,7 @@ pub(super) fn write(resident: &Resident, out: &mut dyn Write) -> io::Result<()> 
 }
 
 /// The name of a line; that of an allocator says which.
-fn label(line: &Line) -> String {
+pub(super) fn label(line: &Line) -> String {
     match (line.class, line.parts.first()) {
         (Class::OtherAllocator, Some((name, _))) => format!("memory of {name}"),
         _ => line.class.label().to_owned(),
@@ -45,7 +51,7 @@ fn label(line: &Line) -> String {
 }
 
 /// What there is to say beside the number.
-fn notes(line: &Line, resident: &Resident) -> String {
+pub(super) fn notes(line: &Line, resident: &Resident) -> String {
     let mut notes = Vec::new();
     let is_named_already = line.class == Class::OtherAllocator;
     /// More are of no use in a line.

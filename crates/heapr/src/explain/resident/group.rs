@@ -1,0 +1,151 @@
+//! All processes of a control group, and what the kernel adds to them.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use anyhow::Context as _;
+use heapr_proc::{GroupMemory, group_memory};
+use heapr_resident::Class;
+use heapr_table::quantity::{bytes, percent, share};
+use heapr_table::{Column, Table, row};
+use serde_json::{Value, json};
+
+use super::reading;
+use crate::plain_text::line_width;
+
+/// A control group, explained.
+#[derive(Debug)]
+pub(super) struct Group {
+    memory: GroupMemory,
+    processes: Vec<Process>,
+    /// Each page divided by the number of its users, so that it is counted once.
+    classes: BTreeMap<Class, u64>,
+}
+
+#[derive(Debug)]
+struct Process {
+    pid: u32,
+    name: String,
+    rss_bytes: u64,
+    pss_bytes: u64,
+}
+
+/// The group that `pid` is in.
+pub(super) fn of_process(pid: u32) -> anyhow::Result<Group> {
+    let memory = group_memory(pid).context(
+        "no control group that counts memory is mounted, or the process's is outside of our namespace",
+    )?;
+    let (mut processes, mut classes) = (Vec::new(), BTreeMap::new());
+    for pid in &memory.pids {
+        // It may have ended, or be another user's.
+        let Ok(resident) = reading::read(*pid, false, &mut ()) else { continue };
+        for line in resident.account.lines() {
+            *classes.entry(line.class).or_default() += line.pages.pss_bytes;
+        }
+        let name = resident.executable.rsplit('/').next().unwrap_or_default().to_owned();
+        let pages = &resident.account.pages;
+        processes.push(Process { pid: *pid, name, rss_bytes: pages.rss_bytes, pss_bytes: pages.pss_bytes });
+    }
+    processes.sort_by_key(|process| std::cmp::Reverse(process.pss_bytes));
+    Ok(Group { memory, processes, classes })
+}
+
+impl Group {
+    /// What is charged to the group beside what its processes have mapped.
+    fn kernel_parts(&self) -> Vec<(&'static str, &'static str, u64)> {
+        let parts = &self.memory.parts;
+        let rows = [
+            (
+                "page_cache",
+                "page cache that no process has mapped",
+                parts.file_bytes.saturating_sub(parts.mapped_file_bytes),
+            ),
+            ("slab_reclaimable", "names of files and inodes", parts.slab_reclaimable_bytes),
+            ("slab_unreclaimable", "other kernel objects", parts.slab_unreclaimable_bytes),
+            ("sockets", "buffers of sockets", parts.socket_bytes),
+            ("page_tables", "page tables", parts.page_table_bytes),
+            ("kernel_stacks", "kernel stacks", parts.kernel_stack_bytes),
+            ("kernel_other", "the kernel's, not divided", parts.kernel_other_bytes),
+            ("swap", "swapped out", parts.swapped_bytes),
+        ];
+        rows.into_iter().filter(|(_, _, amount)| *amount > 0).collect()
+    }
+
+    /// Page cache is given back whenever somebody else needs it.
+    pub(super) fn advice(&self) -> Option<String> {
+        let cache_bytes = self.memory.parts.file_bytes;
+        let all = self.memory.current_bytes?;
+        (cache_bytes >= 64 << 20 && cache_bytes > all / 2).then(|| {
+            format!(
+                "{} of the group's {} ({}) are page cache of files that were read or written: it is no leak, and is given back when memory \
+                 is short",
+                bytes(cache_bytes),
+                bytes(all),
+                percent(cache_bytes, all)
+            )
+        })
+    }
+
+    pub(super) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
+        const MOST_PROCESSES: usize = 20;
+        let charged = self.memory.current_bytes.map(bytes);
+        let charged = charged.map_or(String::new(), |amount| format!(", {amount} charged to it"));
+        writeln!(out, "control group {}: {} processes{charged}", self.memory.path, self.processes.len())?;
+        let columns = [
+            Column::number("pid", "pid"),
+            Column::text("name", "process"),
+            Column::bytes("rss_bytes", "resident"),
+            Column::bytes("pss_bytes", "its share"),
+        ];
+        let mut table = Table::new("heapr.explain/1", &columns);
+        for process in self.processes.iter().take(MOST_PROCESSES) {
+            table.row(row![process.pid, process.name.as_str(), process.rss_bytes, process.pss_bytes]);
+        }
+        for line in table.lines(2, line_width()) {
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        if self.processes.len() > MOST_PROCESSES {
+            writeln!(out, "  and {} more", self.processes.len() - MOST_PROCESSES)?;
+        }
+        let all: u64 = self.classes.values().sum();
+        writeln!(out, "their memory, each page counted once: {}", bytes(all))?;
+        let columns =
+            [Column::text("class", ""), Column::bytes("bytes", "resident"), Column::percent("percent", "%")];
+        let mut table = Table::new("heapr.explain/1", &columns);
+        for (class, amount) in &self.classes {
+            table.row(row![class.label(), *amount, share(*amount, all)]);
+        }
+        for line in table.lines(2, line_width()) {
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        writeln!(out, "what the kernel adds:")?;
+        for (_, label, amount) in self.kernel_parts() {
+            writeln!(out, "  {label}: {}", bytes(amount))?;
+        }
+        if let Some(advice) = self.advice() {
+            writeln!(out, "{advice}")?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let process = |process: &Process| {
+            json!({
+                "pid": process.pid,
+                "name": process.name,
+                "rss_bytes": process.rss_bytes,
+                "pss_bytes": process.pss_bytes,
+            })
+        };
+        let class = |(class, amount): (&Class, &u64)| json!({"class": class, "bytes": amount});
+        let kernel = self.kernel_parts();
+        json!({
+            "path": self.memory.path,
+            "current_bytes": self.memory.current_bytes,
+            "processes": self.processes.iter().map(process).collect::<Vec<_>>(),
+            "lines": self.classes.iter().map(class).collect::<Vec<_>>(),
+            "kernel": kernel.iter().map(|(key, _, amount)| json!({"class": key, "bytes": amount})).collect::<Vec<_>>(),
+            "advice": self.advice(),
+        })
+    }
+}
