@@ -1,7 +1,7 @@
 //! Holding a process still for a moment to look at it: nothing is written into it.
 //!
-//! Whoever is in the C library's allocator runs on for a moment while all others stand still. Should
-//! we be killed, the kernel lets all of it go on.
+//! Whoever is in the C library's allocator runs on for a moment while all others stand still.
+//! Should we be killed, the kernel lets all of it go on.
 
 use std::time::Duration;
 

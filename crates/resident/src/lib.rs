@@ -4,15 +4,15 @@
 //! into; each of them may be missing, and what cannot be told then is said.
 //!
 //! ```text
-//! smaps ----> mappings --+                            +--> pieces --> lines (sum: Rss, to the page)
+//! smaps ----> mappings --+                            +--> pieces --> lines (sum: Rss)
 //! glibc_heap > regions --+--> claims: who owns which --+
 //! contents --> pools ... +    addresses               +--> what the resident set does not count
 //! ```
 //!
 //! It is not for: single blocks, who allocated them. It reads nothing itself.
 //!
-//! Invariants: no page has two owners; the sum over the lines is the sum over the mappings, whatever
-//! is claimed; what is only told by elimination says so.
+//! Invariants: no page has two owners; the sum over the lines is the sum over the mappings,
+//! whatever is claimed; what is only told by elimination says so.
 #![forbid(unsafe_code)]
 
 mod account;

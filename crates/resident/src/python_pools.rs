@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! pool, 16 KiB (before 3.10: 4 KiB):
-//!  0 u32 blocks in use   8 first free   16, 24 neighbours   32 u32 arena   36 u32 size class   40 u32 next offset
-//!  44 u32 last offset: pool - size of a block
+//!  0 u32 blocks in use   8 first free   16, 24 neighbours   32 u32 arena   36 u32 size class
+//! 40 u32 next offset    44 u32 last offset: pool - size of a block
 //! ```
 
 use heapr_glibc_heap::{HeapMemory, PAGE_BYTES};

@@ -172,7 +172,7 @@ fn rules_say(answer: &Value) -> Vec<String> {
 
 #[test]
 fn advice_is_given_where_following_it_helps_and_nowhere_else() {
-    // What is pinned cannot be trimmed, what is whole can, and of live blocks nothing is to be said.
+    // What is pinned cannot be trimmed, what is whole can; of live blocks nothing is to be said.
     let cases: [(&[&str], Option<&str>); 3] = [
         (&["20000", "1000", "5"], Some("cannot be given back")),
         (&["20000", "1000", "400"], Some("malloc_trim(0)")),

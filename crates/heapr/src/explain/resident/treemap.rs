@@ -9,8 +9,8 @@ pub(super) struct Area {
     pub(super) height: f64,
 }
 
-/// Divides `area` in proportion to `amounts`, the largest of which stand first; rows are cut off along
-/// the shorter side, each as long as that makes its rectangles squarer.
+/// Divides `area` in proportion to `amounts`, the largest of which stand first; rows are cut off
+/// along the shorter side, each as long as that makes its rectangles squarer.
 pub(super) fn divide(area: Area, amounts: &[u64]) -> Vec<Area> {
     let total: f64 = amounts.iter().map(|amount| *amount as f64).sum();
     let mut found = Vec::with_capacity(amounts.len());
