@@ -20,7 +20,7 @@ pub use crate::modules::Regions;
 use crate::block_map::BlockMap;
 use crate::memory::Memory;
 use crate::modules::{is_of_device, is_of_kernel, is_private_anonymous, joined, without};
-use crate::stacks::stack_block;
+use crate::stacks::{Descriptors, stack_block};
 
 /// Below the stack pointer: leaf functions keep data there.
 const RED_ZONE_BYTES: u64 = 128;
@@ -57,6 +57,8 @@ pub struct ProcessFacts {
     pub untracked: Vec<(u64, u64)>,
     /// Memory of the agent.
     pub agent: Vec<(u64, u64)>,
+    /// Words that the kernel holds for the program, and what for.
+    pub kernel: Vec<(String, Vec<u64>)>,
 }
 
 /// A root area and how it is looked through.
@@ -70,8 +72,6 @@ pub struct Area {
     pub words: Vec<u64>,
     /// Who holds a block from here may be nobody.
     pub is_doubtful: bool,
-    /// It is code, which has words at any place.
-    pub is_code: bool,
 }
 
 impl Area {
@@ -81,7 +81,6 @@ impl Area {
             pieces: vec![(start_avma, end_avma)],
             words: Vec::new(),
             is_doubtful: false,
-            is_code: false,
         }
     }
 }
@@ -93,6 +92,13 @@ pub fn root_areas(facts: &ProcessFacts, map: &BlockMap, memory: &impl Memory) ->
     for thread in &facts.threads {
         of_thread(thread, facts, map, memory, &mut areas, &mut taken);
     }
+    for (what, words) in &facts.kernel {
+        let mut area = Area::new(RootClass::Kernel, (0, words.len() as u64 * 8), what);
+        area.pieces.clear();
+        area.words.clone_from(words);
+        areas.push(area);
+    }
+    of_ended_threads(facts, memory, &mut areas, &mut taken);
     let heap = facts.heap.as_deref().unwrap_or_default();
     taken.extend(heap);
     let taken = joined(taken);
@@ -152,6 +158,38 @@ fn of_thread(
     }
     // Also what is below the stack pointer is nobody's.
     taken.push((start_avma, end_avma));
+}
+
+/// Stacks of threads that have ended are kept for later ones: what lies there is nobody's. What a
+/// thread that nobody has waited for yet has left is in its descriptor.
+fn of_ended_threads(
+    facts: &ProcessFacts,
+    memory: &impl Memory,
+    areas: &mut Vec<Area>,
+    taken: &mut Vec<(u64, u64)>,
+) {
+    const MAPPINGS_MAX: usize = 20_000;
+    let live: Vec<(u64, u32)> =
+        facts.threads.iter().map(|thread| (thread.thread_pointer, thread.tid)).collect();
+    let Some(descriptors) = Descriptors::of(memory, &live) else { return };
+    let anonymous = facts
+        .mappings
+        .iter()
+        .filter(|mapping| is_private_anonymous(mapping) && mapping.is_writable && mapping.name.is_empty());
+    for mapping in anonymous.take(MAPPINGS_MAX) {
+        let Some(ended) = descriptors.ended_before(memory, mapping.end_avma) else { continue };
+        let (start_avma, end_avma) = ended.block;
+        if start_avma < mapping.start_avma {
+            continue;
+        }
+        taken.push((start_avma, end_avma));
+        if !ended.is_done {
+            let mut area =
+                Area::new(RootClass::ThreadLocal, (ended.thread_pointer, end_avma), "ended thread");
+            area.root.tid = 0;
+            areas.push(area);
+        }
+    }
 }
 
 /// The first thread's stack.
@@ -215,7 +253,6 @@ fn of_mapping(
     let mut area = Area::new(class, range, name);
     area.pieces = pieces;
     area.is_doubtful = class == RootClass::Unknown;
-    area.is_code = mapping.is_executable;
     Some(area)
 }
 

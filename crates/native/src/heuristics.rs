@@ -79,6 +79,31 @@ impl<'a, M: Memory> Inspector<'a, M> {
                 .is_some_and(|capacity| length <= capacity && capacity.checked_add(25).is_some_and(fits))
     }
 
+    /// The name of the type of the object that begins a block, as the compiler wrote it, if it has
+    /// virtual functions: its table leads to its description, and that to the name. Also where
+    /// nothing has symbols.
+    pub(crate) fn type_name(&mut self, block: usize) -> Option<String> {
+        const NAME_BYTES_MAX: usize = 1024;
+        let table_avma = self.heads[block];
+        if self.top_of(table_avma) != Some(0) {
+            return None;
+        }
+        let description_avma = self.memory.word(table_avma.wrapping_sub(8)).filter(|&word| word != 0)?;
+        let name_avma = self.memory.word(description_avma.wrapping_add(8))?;
+        if !self.regions.is_data_of_module(name_avma) {
+            return None;
+        }
+        let mut bytes = [0; NAME_BYTES_MAX];
+        let count = self.memory.read(name_avma, &mut bytes);
+        let bytes = &bytes[..count];
+        let end = bytes.iter().position(|&byte| byte == 0)?;
+        let name = std::str::from_utf8(&bytes[..end]).ok()?;
+        // Some begin with a star: they are compared by address.
+        let name = name.strip_prefix('*').unwrap_or(name);
+        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+        is_name.then(|| name.to_owned())
+    }
+
     /// Whether an object with virtual functions begins the block, and a base of it is at `offset`.
     fn is_base(&mut self, block: u32, head: u64, offset: u64) -> bool {
         if self.top_of(head) != Some(0) {

@@ -1,6 +1,8 @@
 //! The scan: every word of blocks and roots once, in order of address; those that lead into a block
 //! become references.
 
+use std::collections::HashMap;
+
 use heapr_trace::{EdgeGrade, RootEdge};
 
 use crate::areas::{Area, Regions};
@@ -13,6 +15,8 @@ const WINDOW_BYTES: u64 = 1 << 20;
 /// Blocks with less between them are read together.
 const GAP_BYTES: u64 = 16 << 10;
 const PAGE_BYTES: u64 = 4096;
+/// Larger blocks are no packed structures.
+const PACKED_BYTES_MAX: u64 = 4096;
 
 /// The references that a scan has found; edges are numbered by source, as in
 /// [`heapr_trace::HeapGraph`].
@@ -28,6 +32,10 @@ pub struct Scanned {
     pub grades: Vec<EdgeGrade>,
     /// References from outside of blocks.
     pub roots: Vec<RootEdge>,
+    /// By block: the number of its type's name plus one; 0: not known.
+    pub types: Vec<u32>,
+    /// Names of types, as the compiler wrote them.
+    pub type_names: Vec<String>,
     /// Bytes that could not be read.
     pub unread_bytes: u64,
     /// Bytes that were looked at.
@@ -149,6 +157,16 @@ impl<M: Memory> Scan<'_, M> {
                     self.inside.push((Place::Edge(edge), Inside::of(hit)));
                 }
             }
+            if size_bytes <= PACKED_BYTES_MAX {
+                let start = (at_avma - start_avma) / 8;
+                unaligned(self.map, words, |number, target| {
+                    if target as usize != block {
+                        self.found.targets.push(target);
+                        self.found.slots.push((start + number as u64) as u32);
+                        self.found.grades.push(EdgeGrade::Unaligned);
+                    }
+                });
+            }
             self.found.read_bytes += count * 8;
             at_avma += (count * 8).max(8);
         }
@@ -190,14 +208,17 @@ impl<M: Memory> Scan<'_, M> {
                 let from = (at_avma - self.window.start_avma) as usize;
                 let range = from..from + (until_avma - at_avma) as usize;
                 let bytes = std::mem::take(&mut self.window.bytes);
-                let words = bytes[range.clone()].as_chunks::<8>().0;
+                let words = bytes[range].as_chunks::<8>().0;
                 for (place, word) in words.iter().enumerate() {
                     let offset_bytes = at_avma + place as u64 * 8 - start_avma;
                     self.root_word(number, area, offset_bytes, u64::from_le_bytes(*word));
                 }
-                if area.is_code {
-                    self.code(number, at_avma - start_avma, &bytes[range]);
-                }
+                let offset_bytes = at_avma - start_avma;
+                unaligned(self.map, words, |place, target| {
+                    let offset_bytes = offset_bytes + place as u64 * 8;
+                    let grade = EdgeGrade::Unaligned;
+                    self.found.roots.push(RootEdge { area: number, offset_bytes, target, grade });
+                });
                 let count = words.len() as u64;
                 self.window.bytes = bytes;
                 self.found.read_bytes += count * 8;
@@ -216,22 +237,6 @@ impl<M: Memory> Scan<'_, M> {
         self.found.roots.push(RootEdge { area: area_number, offset_bytes, target: hit.block, grade });
         if may_be_explained(grade) {
             self.inside.push((Place::Root(place), Inside::of(hit)));
-        }
-    }
-
-    /// Code that was made at run time has addresses at any place.
-    fn code(&mut self, area: u32, offset_bytes: u64, bytes: &[u8]) {
-        for (place, word) in bytes.windows(8).enumerate().filter(|(place, _)| place % 8 != 0) {
-            let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
-            if let Some(hit) = self.map.find(word).filter(|hit| hit.offset_bytes == 0) {
-                let (target, grade) = (hit.block, EdgeGrade::Unaligned);
-                self.found.roots.push(RootEdge {
-                    area,
-                    offset_bytes: offset_bytes + place as u64,
-                    target,
-                    grade,
-                });
-            }
         }
     }
 
@@ -273,6 +278,24 @@ impl<M: Memory> Scan<'_, M> {
     /// Takes a second look at references to the inside of blocks.
     fn judge(&mut self, regions: &Regions) {
         let mut inspector = Inspector::new(self.memory, self.map, regions, &self.heads);
+        let mut numbers: HashMap<u64, u32> = HashMap::new();
+        for (block, &head) in self.heads.iter().enumerate() {
+            if !regions.is_data_of_module(head) {
+                self.found.types.push(0);
+                continue;
+            }
+            let names = &mut self.found.type_names;
+            let number = *numbers.entry(head).or_insert_with(|| {
+                let Some(name) = inspector.type_name(block) else { return 0 };
+                let known = names.iter().position(|known| *known == name);
+                let place = known.unwrap_or_else(|| {
+                    names.push(name);
+                    names.len() - 1
+                });
+                place as u32 + 1
+            });
+            self.found.types.push(number);
+        }
         for &(place, inside) in &self.inside {
             let Some(grade) = inspector.explain(inside) else { continue };
             match place {
@@ -315,6 +338,26 @@ fn tagged(map: &BlockMap, word: u64) -> Option<(Hit, EdgeGrade)> {
     let hit = map.find(word & (ADDRESS_LIMIT - 1))?;
     // Low bits may be a tag too; elsewhere a number would lead into some block too easily.
     (hit.offset_bytes < 8).then_some((hit, EdgeGrade::Tagged))
+}
+
+/// Words that stand at no multiple of 8 and lead to a block's start: of packed structures, and of
+/// code that was made at run time. Gives the word that each begins in.
+fn unaligned(map: &BlockMap, words: &[[u8; 8]], mut found: impl FnMut(usize, u32)) {
+    for (number, pair) in words.windows(2).enumerate() {
+        let (low, high) = (u64::from_le_bytes(pair[0]), u64::from_le_bytes(pair[1]));
+        if low == 0 && high == 0 {
+            continue;
+        }
+        let both = u128::from(low) | u128::from(high) << 64;
+        for shift in 1..8 {
+            let word = (both >> (shift * 8)) as u64;
+            if map.may_hit(word)
+                && let Some(hit) = map.find(word).filter(|hit| hit.offset_bytes == 0)
+            {
+                found(number, hit.block);
+            }
+        }
+    }
 }
 
 /// Whether what a block holds may make the reference a sure one.

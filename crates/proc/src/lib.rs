@@ -9,6 +9,7 @@ mod fields;
 mod first_thread;
 mod group_memory;
 mod ids;
+mod kernel_words;
 pub mod machine;
 pub mod mappings;
 pub mod mounts;
@@ -23,6 +24,7 @@ pub use fields::Fields;
 pub use first_thread::{folder, is_alive, telling_thread};
 pub use group_memory::{GroupMemory, GroupParts, group_memory};
 pub use ids::{own_pid, pids, stack_pointers, threads};
+pub use kernel_words::kernel_words;
 pub use mappings::Mapping;
 pub use page_map::{PageMap, PageState};
 pub use process::{

@@ -9,6 +9,7 @@
 mod bundle;
 mod cache;
 mod d_names;
+mod data_symbols;
 mod debug_file;
 mod demangle;
 mod elf_facts;
@@ -24,6 +25,7 @@ mod varint;
 mod whole_names;
 
 pub use bundle::{decode_bundle, encode_bundle};
+pub use data_symbols::{DataSymbols, type_name};
 pub use debug_file::Unresolved;
 pub use function_names::{NamedFunction, Told, visit_functions};
 pub use module_key::ModuleKey;

@@ -56,6 +56,7 @@ impl Trace {
         // So far the end of each node.
         graph.first_edge.insert(0, 0);
         graph.areas = head.areas;
+        graph.type_names = head.type_names;
         graph.notes = head.notes;
         Ok(Some(graph))
     }

@@ -16,8 +16,8 @@ use crate::error::Malformed;
 use crate::tables::Entry;
 use crate::{ProcessIndex, Snapshot};
 
-/// Streams of a chunk of references between blocks: place, degrees, targets, slots, grades.
-pub(crate) const GRAPH_EDGE_STREAMS: usize = 5;
+/// Streams of a chunk of references between blocks: place, degrees, targets, slots, grades, types.
+pub(crate) const GRAPH_EDGE_STREAMS: usize = 6;
 /// Streams of a chunk of roots' references: place, areas, offsets, targets, grades.
 pub(crate) const GRAPH_ROOT_STREAMS: usize = 5;
 /// References in a chunk; far below its largest size.
@@ -174,6 +174,10 @@ pub struct HeapGraph {
     pub areas: Vec<RootArea>,
     /// References from there.
     pub roots: Vec<RootEdge>,
+    /// By node: the number of its type's name plus one; 0: not known.
+    pub types: Vec<u32>,
+    /// Names of types as the compiler wrote them (`3Foo`).
+    pub type_names: Vec<String>,
     /// How long the process stood still for it.
     pub pause_ns: u64,
     /// What could not be looked at, and what follows: one sentence each.
@@ -205,6 +209,7 @@ pub(crate) struct GraphHead {
     pub(crate) pause_ns: u64,
     pub(crate) areas: Vec<RootArea>,
     pub(crate) notes: Vec<String>,
+    pub(crate) type_names: Vec<String>,
 }
 
 impl GraphHead {
@@ -218,6 +223,7 @@ impl GraphHead {
             pause_ns: graph.pause_ns,
             areas: graph.areas.clone(),
             notes: graph.notes.clone(),
+            type_names: graph.type_names.clone(),
         }
     }
 }
@@ -241,6 +247,8 @@ impl Entry for GraphHead {
         }
         fields.put_varint(self.notes.len() as u64);
         self.notes.iter().for_each(|note| fields.put_text(note));
+        fields.put_varint(self.type_names.len() as u64);
+        self.type_names.iter().for_each(|name| fields.put_text(name));
         out.put_bytes(&fields);
     }
 
@@ -262,7 +270,9 @@ impl Entry for GraphHead {
         }
         let note_count = take.count()?;
         let notes = (0..note_count).map(|_| take.text()).collect::<Result<_, _>>()?;
-        Ok(Self { snapshot, process, node_count, edge_count, root_count, pause_ns, areas, notes })
+        let type_count = take.count()?;
+        let type_names = (0..type_count).map(|_| take.text()).collect::<Result<_, _>>()?;
+        Ok(Self { snapshot, process, node_count, edge_count, root_count, pause_ns, areas, notes, type_names })
     }
 }
 
@@ -292,12 +302,13 @@ pub(crate) fn for_each_edge_chunk<E>(
     let (mut node, mut edge) = (0_u32, 0_usize);
     while node < node_count {
         let place = place_stream(snapshot, graph.process, u64::from(node));
-        let [mut degrees, mut targets, mut slots, mut grades] = [const { Vec::new() }; 4];
+        let [mut degrees, mut targets, mut slots, mut grades, mut types] = [const { Vec::new() }; 5];
         let (mut count, mut room) = (0, EDGES_PER_CHUNK);
         while node < node_count && count < NODES_PER_CHUNK && room > 0 {
             let end = graph.first_edge[node as usize + 1] as usize;
             let taken = (end - edge).min(room);
             degrees.put_varint(taken as u64);
+            types.put_varint(u64::from(graph.types.get(node as usize).copied().unwrap_or(0)));
             let mut slot = 0;
             for number in edge..edge + taken {
                 targets.put_varint(zigzag(i64::from(graph.targets[number]) - i64::from(node)));
@@ -312,7 +323,7 @@ pub(crate) fn for_each_edge_chunk<E>(
             }
             node += 1;
         }
-        write(count, [&place, &degrees, &targets, &slots, &grades])?;
+        write(count, [&place, &degrees, &targets, &slots, &grades, &types])?;
     }
     Ok(())
 }
@@ -326,7 +337,7 @@ pub(crate) fn take_edge_chunk(
     graph: &mut HeapGraph,
 ) -> Result<(), Malformed> {
     let (_, _, first) = place_of(&streams[0])?;
-    let [_, mut degrees, mut targets, mut slots, mut grades] =
+    let [_, mut degrees, mut targets, mut slots, mut grades, mut types] =
         streams.each_ref().map(|stream| Take::new(stream));
     // The node that is open is the last that has a border.
     let open = graph.first_edge.len() as u64;
@@ -340,6 +351,8 @@ pub(crate) fn take_edge_chunk(
             return Err(Malformed("it has more nodes than the graph"));
         }
         let degree = degrees.varint()? as usize;
+        let kind = types.varint32()?;
+        let kind = if kind as usize <= head.type_names.len() { kind } else { 0 };
         if graph.targets.len() + degree > head.edge_count as usize {
             return Err(Malformed("it has more references than the graph"));
         }
@@ -356,7 +369,10 @@ pub(crate) fn take_edge_chunk(
         let end = graph.targets.len() as u32;
         match graph.first_edge.get_mut(node as usize) {
             Some(known) => *known = end,
-            None => graph.first_edge.push(end),
+            None => {
+                graph.first_edge.push(end);
+                graph.types.push(kind);
+            }
         }
     }
     Ok(())

@@ -266,6 +266,8 @@ fn large_graph() -> heapr_trace::HeapGraph {
             grade: EdgeGrade::Tagged,
         });
     }
+    graph.types = (0..node_count).map(|node| node % 3).collect();
+    graph.type_names = vec!["3Foo".to_owned(), "N1a1bE".to_owned()];
     graph.notes = vec!["something was not seen".to_owned()];
     graph
 }

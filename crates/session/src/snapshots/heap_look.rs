@@ -1,10 +1,13 @@
 //! Looking through the memory of a process that stands still: its heap, its roots, the references
 //! between its blocks.
 
-use heapr_glibc_heap::{Error as RundownError, Plan, ReadStore, Rundown};
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+use heapr_glibc_heap::{Error as RundownError, PAGE_BYTES, Plan, ReadStore, Rundown};
 use heapr_inject::{HeldProcess, StoppedProcess};
 use heapr_native::{BlockMap, Cut, KnownBlock, Memory, ProcessFacts, Regions, ThreadFacts, root_areas, scan};
-use heapr_proc::mappings;
+use heapr_proc::{kernel_words, mappings};
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
 /// What is found before the process is stopped: it takes longer than what is done then.
@@ -27,15 +30,27 @@ pub(crate) enum NoGraph {
 }
 
 /// Memory as the scan reads it.
-struct Still<'a>(&'a StoppedProcess);
+struct Still<'a> {
+    memory: &'a StoppedProcess,
+    /// Reads also what the process itself may not.
+    file: Option<File>,
+}
 
 impl Memory for Still<'_> {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
-        heapr_glibc_heap::HeapMemory::read(self.0, address_avma, into)
+        let count = heapr_glibc_heap::HeapMemory::read(self.memory, address_avma, into);
+        if count > 0 {
+            return count;
+        }
+        // A page that it has locked away for now, one at a time.
+        let left_bytes = (PAGE_BYTES - address_avma % PAGE_BYTES).min(into.len() as u64) as usize;
+        let page = &mut into[..left_bytes];
+        let read = self.file.as_ref().map(|file| file.read_at(page, address_avma));
+        read.and_then(Result::ok).unwrap_or(0)
     }
 
     fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
-        self.0.written_parts(start_avma, end_avma)
+        self.memory.written_parts(start_avma, end_avma)
     }
 }
 
@@ -84,9 +99,11 @@ impl Prepared {
             heap: known.heap,
             untracked: known.untracked,
             agent: held.agent.clone(),
+            kernel: kernel_words(pid),
         };
         let map = BlockMap::new(known.blocks);
-        let memory = Still(memory);
+        let file = File::open(heapr_proc::folder(pid).join("mem")).ok();
+        let memory = Still { memory, file };
         let areas = root_areas(&facts, &map, &memory);
         let regions = Regions::of(&facts.mappings);
         let found = scan(&memory, &map, &areas, &regions, goes_on).map_err(|cut| match cut {
@@ -100,6 +117,8 @@ impl Prepared {
             grades: found.grades,
             areas: areas.into_iter().map(|area| area.root).collect(),
             roots: found.roots,
+            types: found.types,
+            type_names: found.type_names,
             notes,
             ..HeapGraph::default()
         };

@@ -11,7 +11,7 @@ use crate::report::names::NameArguments;
 use crate::trace_file::open;
 
 /// Which graph of a file is meant.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[group(skip)]
 pub(crate) struct GraphArguments {
     /// Which snapshot: its number, its name or `last` [default: the last with a graph]

@@ -1,5 +1,6 @@
 //! Snapshots of native heaps: taking, reading and comparing those in `.heapr` files.
 
+mod as_heap;
 mod diff;
 mod every;
 mod graph_file;
@@ -15,7 +16,9 @@ use std::process::ExitCode;
 
 use super::verbs::{DiffQuestion, Heaps, SummaryQuestion, SuspectsQuestion};
 
+pub(crate) use as_heap::NativeHeap;
 pub(crate) use every::{NativeEveryOptions, every};
+pub(crate) use graph_file::GraphArguments;
 pub(crate) use leaks::{LeaksArguments, run as leaks};
 pub(crate) use summary::{snapshot_json, why};
 pub(crate) use take::{NativeTakeOptions, take};

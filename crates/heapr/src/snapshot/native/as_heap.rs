@@ -1,0 +1,319 @@
+//! A native graph in the form of a heap snapshot: so it is asked by the same verbs, shown by the same
+//! views, and opened by DevTools.
+//!
+//! ```text
+//!  root ── thread 12 "worker" stack ── +0x40 ──> block ── +0x18 ──> block
+//!       ── libfoo.so data ── libfoo.so!g_cache ──> block
+//!       ── (leaked: nothing leads here) ──> block
+//! ```
+//! A block's id is its address. What names it is its type, where that is known, else the function
+//! that it was allocated by.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::Path;
+
+use heapr_export::frame_text::frame_name;
+use heapr_native::LeakKind;
+use heapr_query::{CullList, GroupBy, StackGroups, file_name};
+use heapr_symbols::{DataSymbols, type_name};
+use heapr_trace::{Block, EdgeGrade, HeapGraph, RootArea, RootClass};
+use serde_json::json;
+
+use super::graph_file::{GraphArguments, GraphFile};
+use super::leaks::find_leaks;
+use crate::report::names::TraceNames;
+
+/// All that is written, with its names.
+pub(crate) struct NativeHeap {
+    graph: HeapGraph,
+    blocks: Vec<Block>,
+    strings: Strings,
+    /// By block.
+    names: Vec<u32>,
+    area_names: Vec<u32>,
+    /// By root: the name of the reference.
+    root_names: Vec<u32>,
+    /// Blocks that stand for a leak.
+    leaked: Vec<u32>,
+}
+
+/// Texts, each once.
+#[derive(Default)]
+struct Strings {
+    numbers: HashMap<String, u32>,
+    texts: Vec<String>,
+}
+
+impl Strings {
+    fn number(&mut self, text: &str) -> u32 {
+        if let Some(&known) = self.numbers.get(text) {
+            return known;
+        }
+        let number = self.texts.len() as u32;
+        self.numbers.insert(text.to_owned(), number);
+        self.texts.push(text.to_owned());
+        number
+    }
+}
+
+/// Numbers of the kinds in the header.
+const NATIVE: u32 = 8;
+const SYNTHETIC: u32 = 9;
+const PROPERTY: u32 = 2;
+const INTERNAL: u32 = 3;
+const SHORTCUT: u32 = 5;
+const NODE_FIELDS: u64 = 7;
+
+impl NativeHeap {
+    /// Reads the graph of a trace and names what is in it.
+    pub(crate) fn of(path: &Path, asked: &GraphArguments) -> anyhow::Result<Self> {
+        let file = GraphFile::open(path, asked)?;
+        let mut names = TraceNames::new(&file.trace, &asked.names);
+        let stacks: std::collections::HashSet<_> = file.blocks.iter().map(|block| block.stack).collect();
+        let cull = CullList::built_in();
+        let groups = StackGroups::new(&file.trace, stacks, GroupBy::Stacks, &cull, &[], &mut names);
+        let leaks = find_leaks(&file, &groups);
+        let leaked = leaks.leaks.iter().filter(|leak| leak.kind == LeakKind::Definite);
+        let leaked = leaked.map(|leak| leak.node).collect();
+        let mut strings = Strings::default();
+        strings.number("");
+        let sites: Vec<String> = (0..groups.len() as u32)
+            .map(|group| {
+                let frames = groups.frames(group);
+                frames.first().map_or_else(String::new, |frame| format!("block of {}", frame_name(frame)))
+            })
+            .collect();
+        let types: Vec<String> = file.graph.type_names.iter().map(|name| type_name(name)).collect();
+        let block_names = file.blocks.iter().enumerate().map(|(node, block)| {
+            let kind =
+                file.graph.types.get(node).and_then(|&kind| types.get((kind as usize).checked_sub(1)?));
+            let site = || groups.group_of(block.stack).and_then(|group| sites.get(group as usize));
+            let name = kind.or_else(site).map_or("block", String::as_str);
+            strings.number(if name.is_empty() { "block" } else { name })
+        });
+        let block_names = block_names.collect();
+        let area_names = file.graph.areas.iter().map(|area| strings.number(&area_name(area))).collect();
+        let mut places = Places::of(&file);
+        let root_names = file.graph.roots.iter().map(|root| {
+            let area = &file.graph.areas[root.area as usize];
+            let place = places.name(area, root.offset_bytes);
+            strings.number(&format!("{place}{}", grade_text(root.grade)))
+        });
+        let root_names = root_names.collect();
+        let GraphFile { graph, blocks, .. } = file;
+        Ok(Self { graph, blocks, strings, names: block_names, area_names, root_names, leaked })
+    }
+
+    /// Writes it as DevTools reads it.
+    pub(crate) fn write(mut self, out: &mut impl Write) -> io::Result<()> {
+        let block_count = self.blocks.len() as u64;
+        let area_count = self.graph.areas.len() as u64;
+        // The root, the areas, the leaked, the blocks.
+        let first_block = 2 + area_count;
+        let node_count = first_block + block_count;
+        let edge_count = area_count
+            + 1
+            + self.graph.roots.len() as u64
+            + self.leaked.len() as u64
+            + self.graph.targets.len() as u64;
+        write!(out, "{{\"snapshot\":{}", header(node_count, edge_count))?;
+        let mut roots_of: Vec<Vec<u32>> = vec![Vec::new(); area_count as usize];
+        for (number, root) in self.graph.roots.iter().enumerate() {
+            roots_of[root.area as usize].push(number as u32);
+        }
+        write!(out, ",\n\"nodes\":[")?;
+        let root = self.strings.number("");
+        node(out, true, [SYNTHETIC.into(), root.into(), 1, 0, area_count + 1])?;
+        for (number, roots) in roots_of.iter().enumerate() {
+            let id = 3 + 2 * number as u64;
+            node(out, false, [NATIVE.into(), self.area_names[number].into(), id, 0, roots.len() as u64])?;
+        }
+        let leaked_name = self.strings.number("(leaked: nothing leads here)");
+        let leaked_id = 3 + 2 * area_count;
+        node(out, false, [NATIVE.into(), leaked_name.into(), leaked_id, 0, self.leaked.len() as u64])?;
+        for (number, block) in self.blocks.iter().enumerate() {
+            let degree = self.graph.edges(number as u32).len() as u64;
+            let name = u64::from(self.names[number]);
+            node(out, false, [NATIVE.into(), name, block.address_avma, block.size_bytes, degree])?;
+        }
+        write!(out, "],\n\"edges\":[")?;
+        let mut is_first = true;
+        for child in 0..=area_count {
+            let name = self.strings.number(&child.to_string());
+            edge(out, &mut is_first, [SHORTCUT.into(), name.into(), 1 + child])?;
+        }
+        for root in roots_of.iter().flatten() {
+            let name = u64::from(self.root_names[*root as usize]);
+            let target = self.graph.roots[*root as usize].target;
+            edge(out, &mut is_first, [PROPERTY.into(), name, first_block + u64::from(target)])?;
+        }
+        let leaked_edge = self.strings.number("leaked");
+        for &target in &self.leaked {
+            edge(out, &mut is_first, [INTERNAL.into(), leaked_edge.into(), first_block + u64::from(target)])?;
+        }
+        let mut slots: HashMap<(u32, EdgeGrade), u32> = HashMap::new();
+        for number in 0..self.graph.targets.len() {
+            let key = (self.graph.slots[number], self.graph.grades[number]);
+            let strings = &mut self.strings;
+            let name = *slots.entry(key).or_insert_with(|| {
+                strings.number(&format!("+{:#x}{}", u64::from(key.0) * 8, grade_text(key.1)))
+            });
+            let target = first_block + u64::from(self.graph.targets[number]);
+            edge(out, &mut is_first, [PROPERTY.into(), name.into(), target])?;
+        }
+        write!(
+            out,
+            "],\n\"trace_function_infos\":[],\"trace_tree\":[],\"samples\":[],\"locations\":[],\n\"strings\":["
+        )?;
+        for (number, text) in self.strings.texts.iter().enumerate() {
+            if number > 0 {
+                out.write_all(b",\n")?;
+            }
+            serde_json::to_writer(&mut *out, text)?;
+        }
+        out.write_all(b"]}\n")
+    }
+}
+
+fn header(node_count: u64, edge_count: u64) -> serde_json::Value {
+    const NODE_KINDS: [&str; 16] = [
+        "hidden",
+        "array",
+        "string",
+        "object",
+        "code",
+        "closure",
+        "regexp",
+        "number",
+        "native",
+        "synthetic",
+        "concatenated string",
+        "sliced string",
+        "symbol",
+        "bigint",
+        "object shape",
+        "wasm object",
+    ];
+    const EDGE_KINDS: [&str; 7] =
+        ["context", "element", "property", "internal", "hidden", "shortcut", "weak"];
+    json!({
+        "meta": {
+            "node_fields": ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"],
+            "node_types": [NODE_KINDS, "string", "number", "number", "number", "number", "number"],
+            "edge_fields": ["type", "name_or_index", "to_node"],
+            "edge_types": [EDGE_KINDS, "string_or_number", "node"],
+            "trace_function_info_fields": ["function_id", "name", "script_name", "script_id", "line", "column"],
+            "trace_node_fields": ["id", "function_info_index", "count", "size", "children"],
+            "sample_fields": ["timestamp_us", "last_assigned_id"],
+            "location_fields": ["object_index", "script_id", "line", "column"],
+        },
+        "node_count": node_count,
+        "edge_count": edge_count,
+        "trace_function_count": 0,
+    })
+}
+
+fn node(out: &mut impl Write, is_first: bool, row: [u64; 5]) -> io::Result<()> {
+    let [kind, name, id, self_bytes, edge_count] = row;
+    let comma = if is_first { "" } else { "\n," };
+    write!(out, "{comma}{kind},{name},{id},{self_bytes},{edge_count},0,0")
+}
+
+fn edge(out: &mut impl Write, is_first: &mut bool, [kind, name, target]: [u64; 3]) -> io::Result<()> {
+    let comma = if *is_first { "" } else { "\n," };
+    *is_first = false;
+    write!(out, "{comma}{kind},{name},{}", target * NODE_FIELDS)
+}
+
+/// What is to be said of a reference that is not to a block's start.
+fn grade_text(grade: EdgeGrade) -> &'static str {
+    match grade {
+        EdgeGrade::Start => "",
+        EdgeGrade::ArrayCookie => " (array)",
+        EdgeGrade::LengthPrefix => " (behind its length)",
+        EdgeGrade::StringBody => " (text)",
+        EdgeGrade::SecondBase => " (base class)",
+        EdgeGrade::Interior => " (to its inside)",
+        EdgeGrade::OnePast => " (to its end)",
+        EdgeGrade::Tagged => " (tagged)",
+        EdgeGrade::Unaligned => " (unaligned)",
+        EdgeGrade::DeadMemory => " (maybe dead)",
+    }
+}
+
+fn area_name(area: &RootArea) -> String {
+    let thread = || match area.name.as_str() {
+        "" => format!("thread {}", area.tid),
+        name => format!("thread {} \"{name}\"", area.tid),
+    };
+    let range = || format!("{:#x}-{:#x}", area.start_avma, area.end_avma);
+    match area.class {
+        RootClass::Registers => format!("{} registers", thread()),
+        RootClass::Stack => format!("{} stack", thread()),
+        RootClass::ThreadLocal if area.tid == 0 => format!("{} {}", area.name, range()),
+        RootClass::ThreadLocal => format!("{} thread-local memory", thread()),
+        RootClass::Global => format!("{} data", file_name(&area.name)),
+        RootClass::Mapping if area.name.is_empty() => format!("mapping {}", range()),
+        RootClass::Mapping => format!("{} {}", area.name, range()),
+        RootClass::Shared => format!("shared {} {}", area.name, range()),
+        RootClass::Untracked => format!("blocks that were not recorded {}", range()),
+        RootClass::Unknown if !area.name.is_empty() && area.start_avma == 0 => area.name.clone(),
+        RootClass::Unknown => format!("between blocks {}", range()),
+        RootClass::Kernel => format!("kernel: {}", area.name),
+        RootClass::Other(number) => format!("root of kind {number} {}", range()),
+    }
+}
+
+/// Names of places in root areas.
+struct Places<'f> {
+    file: &'f GraphFile,
+    /// By path.
+    symbols: HashMap<String, DataSymbols>,
+}
+
+const REGISTERS: [&str; 19] = [
+    "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+    "r15", "rip", "fs base", "gs base",
+];
+
+impl<'f> Places<'f> {
+    fn of(file: &'f GraphFile) -> Self {
+        Self { file, symbols: HashMap::new() }
+    }
+
+    fn name(&mut self, area: &RootArea, offset_bytes: u64) -> String {
+        let plain = || format!("+{offset_bytes:#x}");
+        match area.class {
+            RootClass::Registers => REGISTERS
+                .get((offset_bytes / 8) as usize)
+                .map_or_else(|| "vector register".to_owned(), |&name| name.to_owned()),
+            RootClass::Global => {
+                self.variable(area, area.start_avma.wrapping_add(offset_bytes)).unwrap_or_else(plain)
+            }
+            RootClass::Kernel => "data".to_owned(),
+            _ => plain(),
+        }
+    }
+
+    /// `libfoo.so!g_cache+0x18`
+    fn variable(&mut self, area: &RootArea, avma: u64) -> Option<String> {
+        let trace = &self.file.trace;
+        let mapping = trace.mappings().iter().filter(|mapping| {
+            let module = trace.modules().get(mapping.module.0 as usize);
+            mapping.process == self.file.process
+                && mapping.start_avma <= avma
+                && module.is_some_and(|module| module.path == area.name)
+        });
+        let bias_avma = mapping.max_by_key(|mapping| mapping.start_avma)?.bias_avma;
+        let symbols =
+            self.symbols.entry(area.name.clone()).or_insert_with_key(|path| DataSymbols::of(Path::new(path)));
+        let svma = avma.wrapping_sub(bias_avma);
+        let module = file_name(&area.name);
+        Some(match symbols.find(svma) {
+            Some((name, 0)) => format!("{module}!{name}"),
+            Some((name, offset)) => format!("{module}!{name}+{offset:#x}"),
+            None => format!("{module}+{svma:#x}"),
+        })
+    }
+}

@@ -1,0 +1,42 @@
+// Pointers to the inside of blocks that are made in the ordinary course, and such that are not.
+// leaks: frame=length_prefix kind=reachable count=1
+// leaks: frame=array_of_objects kind=reachable count=1
+// leaks: frame=empty_array kind=reachable count=1
+// leaks: frame=second_base kind=reachable count=1
+// leaks: frame=counted_string kind=reachable count=1
+// leaks: frame=no_length_prefix kind=possible count=1
+// leaks: frame=no_counted_string kind=possible count=1
+// leaks: frame=no_second_base kind=possible count=1
+// leaks: frame=one_past kind=possible count=1
+#include "graph.h"
+struct One { virtual ~One() {} long a = 1; };
+struct Two { virtual ~Two() {} long b = 2; };
+struct Both : One, Two { long c = 3; };
+struct Counted { ~Counted() {} long x = 0; };
+void *volatile roots[10];
+APART char *length_prefix() { uint64_t *p = (uint64_t *)malloc(8 + 23); p[0] = 23; return (char *)(p + 1); }
+APART char *no_length_prefix() { uint64_t *p = (uint64_t *)malloc(8 + 23); p[0] = 77; return (char *)(p + 1); }
+APART Counted *array_of_objects() { return new Counted[7]; }
+APART Counted *empty_array(int n) { return new Counted[n]; }
+APART Two *second_base() { return new Both; }
+APART char *no_second_base() { Both *p = new Both; return (char *)p + 40 - 16; }
+APART char *counted(size_t capacity, size_t told) {
+  size_t *p = (size_t *)malloc(24 + capacity + 1);
+  p[0] = 3; p[1] = told; p[2] = 0;
+  return (char *)(p + 3);
+}
+APART char *counted_string() { char *p = counted(40, 40); __asm__ volatile("" : "+r"(p)); return p; }
+APART char *no_counted_string() { char *p = counted(40, 50); __asm__ volatile("" : "+r"(p)); return p; }
+APART char *one_past() { char *p = (char *)malloc(48); return p + 48; }
+static APART void build(int n) {
+  roots[0] = length_prefix();
+  roots[1] = array_of_objects();
+  roots[2] = empty_array(n);
+  roots[3] = second_base();
+  roots[4] = counted_string();
+  roots[5] = no_length_prefix();
+  roots[6] = no_counted_string();
+  roots[7] = no_second_base();
+  roots[8] = one_past();
+}
+int main(int argc, char **) { build(argc - 1); wait_to_be_seen(); }
