@@ -33,8 +33,8 @@ MAKER(xored)
 static void *volatile data = (void *)1;
 static void *volatile bss;
 static struct { char pad[4096]; void *p; char end[4096]; } constants __attribute__((aligned(4096)));
-static char *holder, *packed, *short_one;
-static uint64_t tagged;
+static char *volatile holder, *volatile packed, *volatile short_one;
+static volatile uint64_t tagged;
 static void at_exit(int status, void *argument) {}
 int on_exit(void (*)(int, void *), void *);
 static void *page(int protection, int flags, int descriptor) {
@@ -90,7 +90,7 @@ static APART void build(char *file) {
   void **gone = malloc(3000);
   gone[100] = in_freed();
   free(gone);
-  static uintptr_t hidden;
+  static volatile uintptr_t hidden;
   hidden = HIDDEN(xored());
   q = 0;
 }

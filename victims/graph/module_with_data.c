@@ -2,7 +2,7 @@
 // (no program: graph programs load it)
 #include <stdlib.h>
 void *module_global;
-static void *kept;
+static void *volatile kept;
 __thread void *module_local;
 __thread char large_local[20000];
 __attribute__((noinline)) void *of_module_data(void) { void *p = malloc(70); __asm__ volatile("" : "+r"(p)); return p; }

@@ -12,7 +12,7 @@
 // leaks: frame=aligned kind=definite count=1 bytes=1000
 // leaks: frame=grown kind=definite count=1 bytes=5000
 #include "graph.h"
-struct node { struct node *one, *two; long more[2]; };
+struct node { struct node *volatile one, *volatile two; long more[2]; };
 APART struct node *chain(void) { return calloc(1, sizeof(struct node)); }
 APART struct node *tree(int depth) {
   struct node *p = calloc(1, sizeof *p);

@@ -13,7 +13,7 @@
 // leaks: frame=of_ended_thread kind=definite count=1
 #include "graph.h"
 #include <pthread.h>
-static __thread void *local, *second;
+static __thread void *volatile local, *volatile second;
 APART void *on_stack(void) { return malloc(100); }
 APART void *in_general_register(void) { return malloc(101); }
 APART void *in_vector_register(void) { return malloc(102); }

@@ -48,6 +48,11 @@ mod shared_object {
     #[unsafe(link_section = ".fini_array")]
     static DESTRUCTOR: extern "C" fn() = crate::process::last_facts::note;
 
+    /// Runs then too, the other way round: first this.
+    #[used]
+    #[unsafe(link_section = ".fini_array")]
+    static LAST_LOOK: extern "C" fn() = crate::process::exit::wait_to_be_seen;
+
     /// No code of the agent panics (the build checks that none of core's panic machinery is
     /// linked); the language wants a handler all the same.
     #[panic_handler]

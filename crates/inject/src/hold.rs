@@ -29,6 +29,7 @@ const STOP_LIMIT: Duration = Duration::from_millis(50);
 const SETTLE_LIMIT: Duration = Duration::from_millis(30);
 /// Tries after which a thread in the allocator is no longer waited for.
 const TRIES_MAX: u32 = 8;
+const FUTEX: u64 = 202;
 /// Bytes of a stack in which an allocator has its frames.
 const ALLOCATOR_STACK_BYTES: u64 = 2048;
 
@@ -77,15 +78,20 @@ struct AgentPlace {
     memory: Vec<(u64, u64)>,
 }
 
-/// Calls `while_still` while all threads of a recorded process stand still.
+/// Calls `while_still` while all threads of a recorded process stand still. `at_exit`: one of them
+/// waits in the agent to be looked at.
 ///
 /// # Errors
 /// See [`Error`]; the process runs on as it was.
-pub fn hold(pid: u32, while_still: &mut (dyn FnMut(&HeldProcess) + Send)) -> Result<HoldReport> {
-    in_own_thread(|| hold_here(pid, while_still))
+pub fn hold(
+    pid: u32,
+    at_exit: bool,
+    while_still: &mut (dyn FnMut(&HeldProcess) + Send),
+) -> Result<HoldReport> {
+    in_own_thread(|| hold_here(pid, at_exit, while_still))
 }
 
-fn hold_here(pid: u32, while_still: &mut dyn FnMut(&HeldProcess)) -> Result<HoldReport> {
+fn hold_here(pid: u32, at_exit: bool, while_still: &mut dyn FnMut(&HeldProcess)) -> Result<HoldReport> {
     target::check(pid, false)?;
     let memory = ProcessMemory::open(pid).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => target::not_permitted(pid),
@@ -106,8 +112,12 @@ fn hold_here(pid: u32, while_still: &mut dyn FnMut(&HeldProcess)) -> Result<Hold
         };
         let agent = agent_place(pid, &memory)?;
         let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
-        let settled =
-            stopped.settle(SETTLE_LIMIT, |thread| is_at_allocating(&agent, &memory, &mappings, thread))?;
+        let settled = stopped.settle(SETTLE_LIMIT, |thread| {
+            let waits = at_exit
+                && thread.registers.system_call() == Some(FUTEX)
+                && is_in(&agent.code, thread.registers.rip);
+            !waits && is_at_allocating(&agent, &memory, &mappings, thread)
+        })?;
         let is_last = report.try_count >= TRIES_MAX && settled != Settled::Runs;
         if settled != Settled::Quiet && !is_last {
             stopped.resume();

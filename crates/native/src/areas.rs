@@ -179,9 +179,6 @@ fn of_ended_threads(
     for mapping in anonymous.take(MAPPINGS_MAX) {
         let Some(ended) = descriptors.ended_before(memory, mapping.end_avma) else { continue };
         let (start_avma, end_avma) = ended.block;
-        if start_avma < mapping.start_avma {
-            continue;
-        }
         taken.push((start_avma, end_avma));
         if !ended.is_done {
             let mut area =

@@ -181,6 +181,10 @@ pub struct SessionProperties {
     /// `heapr_allocators`.
     #[serde(default)]
     pub allocators: Vec<String>,
+    /// A program that was started with the session and ends by exit waits until a snapshot with its
+    /// graph is taken.
+    #[serde(default)]
+    pub graph_at_exit: bool,
 }
 
 impl SessionProperties {
@@ -207,6 +211,7 @@ impl SessionProperties {
             max_file_bytes: None,
             despite_seccomp: false,
             allocators: Vec::new(),
+            graph_at_exit: false,
         }
     }
 

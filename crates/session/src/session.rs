@@ -9,7 +9,7 @@ use heapr_ring::{Pool, reader};
 use heapr_trace::Summary;
 use heapr_wire::{
     FLAG_CLOCK_TSC, FLAG_DROP_ON_FULL, FLAG_HOOK_MMAP, FLAG_LOOK_INSIDE, FLAG_NO_FOLLOW, FLAG_NO_LANGUAGES,
-    FLAG_STACK_ALLOC, FLAG_STACK_CREATE, FLAG_STACK_DESTROY, FLAG_STACK_FREE, FLAG_STACK_REALLOC,
+    FLAG_SEE_EXITS,    FLAG_STACK_ALLOC, FLAG_STACK_CREATE, FLAG_STACK_DESTROY, FLAG_STACK_FREE, FLAG_STACK_REALLOC,
     FLAG_STACK_SPECIAL, SESSION_RECORDING,
 };
 
@@ -265,6 +265,13 @@ impl Session {
         self.recorder.flush();
     }
 
+    /// Whether a process is being held still for its graph: who waits for a child by `wait` would take
+    /// what the child tells whoever holds it.
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
+        self.recorder.is_capturing()
+    }
+
     /// Brings the file to a state that can be read.
     pub(crate) fn flush_file(&mut self) {
         self.recorder.flush();
@@ -430,6 +437,7 @@ fn open_pool(
         (!properties.follow, FLAG_NO_FOLLOW),
         (looks_inside, FLAG_LOOK_INSIDE),
         (!properties.languages, FLAG_NO_LANGUAGES),
+        (properties.graph_at_exit, FLAG_SEE_EXITS),
     ];
     let flags = flags.into_iter().filter(|&(is_on, _)| is_on).fold(0, |all, (_, flag)| all | flag);
     let is_special = properties.max_frames | properties.verify_every != 0;

@@ -58,6 +58,8 @@ pub const FLAG_NO_FOLLOW: u32 = 1 << 3;
 pub const FLAG_LOOK_INSIDE: u32 = 1 << 4;
 /// [`Control::flags`]: stacks have native frames alone.
 pub const FLAG_NO_LANGUAGES: u32 = 1 << 5;
+/// [`Control::flags`]: a process that ends by exit waits to be looked at before its memory goes.
+pub const FLAG_SEE_EXITS: u32 = 1 << 6;
 /// [`Control::flags`]: allocations carry stacks.
 pub const FLAG_STACK_ALLOC: u32 = 1 << 8;
 /// [`Control::flags`]: reallocations carry stacks.
@@ -230,7 +232,14 @@ pub struct ProcessSlot {
     pub resident_at_exit: [AtomicU64; 4],
     /// Incremented when [`Self::resident_at_exit`] is written.
     pub exits_noted: AtomicU32,
+    /// `MARK_EXIT_*`.
+    pub exit_marks: AtomicU32,
 }
+
+/// [`ProcessSlot::exit_marks`]: it is about to end, and waits; set by the agent.
+pub const MARK_EXIT_WAITS: u32 = 1;
+/// [`ProcessSlot::exit_marks`]: it need wait no longer; set by the recorder.
+pub const MARK_EXIT_SEEN: u32 = 1 << 1;
 
 /// [`ThreadSlot::state`]: nobody's.
 pub const THREAD_FREE: u32 = 0;

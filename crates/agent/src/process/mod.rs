@@ -1,6 +1,7 @@
 //! What the process was started with, and what it is about to run.
 
 pub(crate) mod environment;
+pub(crate) mod exit;
 pub(crate) mod flagged_program;
 pub(crate) mod last_facts;
 pub(crate) mod own_files;

@@ -72,6 +72,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     let mut properties = SessionProperties::new(output.clone());
     arguments.record.apply(&mut properties)?;
     properties.overwrite = arguments.force;
+    properties.graph_at_exit = arguments.snapshots.graph_at_exit;
     properties.command_line =
         arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let is_output_named = arguments.output.is_some();
@@ -193,7 +194,7 @@ fn record(
             }
             signals.pass_on(pid, signal);
         }
-        if status.is_none() {
+        if status.is_none() && !session.is_holding() {
             status = child.try_wait().context("cannot wait for the program")?;
             if let Some(status) = status {
                 // What registered and ended between two rounds is found first.

@@ -17,6 +17,10 @@ pub(crate) struct SnapshotRuleArguments {
     /// Take one of each process when it ends or is killed
     #[arg(long)]
     snapshot_at_exit: bool,
+    /// Take one of each process that ends by exit, with the references between the blocks: what is
+    /// leaked then, after all that the program does at its end
+    #[arg(long)]
+    pub(crate) graph_at_exit: bool,
     /// Take one when the resident set of a process passes SIZE, and again after it has been a tenth
     /// below it
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]

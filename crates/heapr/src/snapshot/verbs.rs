@@ -1,7 +1,7 @@
 //! What the verbs of `heapr snapshot` ask of heaps, whatever kind they are of.
 //!
 //! A kind of heap implements [`Heaps`], with the options that only it has. Verbs that walk
-//! references take V8 snapshots alone until native ones have references: [`refuse_native`].
+//! references read native heaps in the form of V8's ([`super::native::NativeHeap`]).
 
 use std::fs::File;
 use std::io::Read as _;
@@ -137,17 +137,6 @@ impl HeapKind {
             Self::Native => "native",
         }
     }
-}
-
-/// Refuses a trace where only a V8 snapshot has an answer.
-pub(crate) fn refuse_native(file: &Path) -> anyhow::Result<()> {
-    ensure!(
-        !is_trace(file),
-        "{}: its snapshots are of native heaps, which have no classes and references: heapr snapshot summary, diff and \
-         suspects, and heapr report --snapshot, read them",
-        file.display()
-    );
-    Ok(())
 }
 
 /// Whether a file begins as a trace does. Of a pipe it isn't known: what is read of it here would

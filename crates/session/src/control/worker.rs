@@ -348,7 +348,8 @@ impl Worker {
     }
 
     fn look_at_processes(&mut self) {
-        if let Some(child) = &mut self.child
+        if !self.session.is_holding()
+            && let Some(child) = &mut self.child
             && let Ok(Some(status)) = child.try_wait()
         {
             let pid = child.id();

@@ -1,8 +1,10 @@
 //! Snapshots with the graph of a process: the cut is made while it stands still.
 
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-use heapr_trace::{Block, HeapId, ProcessIndex};
+use heapr_trace::{Block, HeapId, ProcessIndex, SnapshotTrigger};
+use heapr_wire::{FLAG_SEE_EXITS, MARK_EXIT_SEEN, MARK_EXIT_WAITS};
 
 use super::Recorder;
 use crate::Error;
@@ -16,6 +18,8 @@ use crate::snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, Snapsho
 pub(super) struct Capturing {
     capture: GraphCapture,
     process: ProcessIndex,
+    /// It waits at its end: slot and generation.
+    at_exit: Option<(u32, u32)>,
     /// Until the cut is made.
     asked: Option<(Option<SnapshotTicket>, SnapshotRequest)>,
 }
@@ -33,12 +37,16 @@ impl Recorder {
         request: SnapshotRequest,
         graph: GraphRequest,
     ) {
+        let at_exit = self.exiting(&request).filter(|_| graph.at_exit);
         match self.start_capture(&request, graph) {
             Ok((capture, process)) => {
-                self.snapshots.capturing =
-                    Some(Capturing { capture, process, asked: Some((ticket, request)) });
+                let asked = Some((ticket, request));
+                self.snapshots.capturing = Some(Capturing { capture, process, at_exit, asked });
             }
-            Err(error) => self.report_failure(ticket, &error),
+            Err(error) => {
+                self.let_end(at_exit);
+                self.report_failure(ticket, &error);
+            }
         }
     }
 
@@ -69,6 +77,7 @@ impl Recorder {
             Told::Still => self.cut_while_still(),
             Told::Done(outcome) => {
                 let Some(capturing) = self.snapshots.capturing.take() else { return };
+                self.let_end(capturing.at_exit);
                 match (capturing.asked, outcome) {
                     (Some((ticket, _)), Err(error)) => self.report_failure(ticket, &error),
                     // It says that it is done only after it was given the blocks.
@@ -105,6 +114,50 @@ impl Recorder {
         let blocks: Vec<(u64, u64)> = blocks.map(|block| (block.address_avma, block.size_bytes)).collect();
         if let Some(capturing) = &self.snapshots.capturing {
             capturing.capture.give(blocks);
+        }
+    }
+
+    /// Whether a graph is being taken.
+    pub(crate) fn is_capturing(&self) -> bool {
+        self.snapshots.capturing.is_some()
+    }
+
+    /// Asks for a snapshot of each process that waits at its end for it.
+    pub(super) fn look_for_exits(&mut self) {
+        if self.pool.control().flags.load(Relaxed) & FLAG_SEE_EXITS == 0 {
+            return;
+        }
+        for place in 0..self.processes.len() {
+            let process = &self.processes[place];
+            if process.has_ended || process.is_done || process.is_exit_seen {
+                continue;
+            }
+            let Some(slot) = self.pool.process_slot(process.slot) else { continue };
+            // Acquire: what it has written before is there.
+            let is_waiting = slot.generation.load(Relaxed) == process.generation
+                && slot.exit_marks.load(Acquire) & MARK_EXIT_WAITS != 0;
+            if is_waiting {
+                self.processes[place].is_exit_seen = true;
+                let scope = SnapshotScope::Image(self.processes[place].index);
+                let graph = Some(GraphRequest { at_exit: true, ..GraphRequest::default() });
+                let trigger = SnapshotTrigger::Exit;
+                self.queue_by_rule(SnapshotRequest { name: String::new(), trigger, scope, graph });
+            }
+        }
+    }
+
+    /// Slot and generation of the one process that is meant.
+    fn exiting(&self, request: &SnapshotRequest) -> Option<(u32, u32)> {
+        let process = self.processes.iter().find(|process| process.is_of(&request.scope))?;
+        Some((process.slot, process.generation))
+    }
+
+    /// A process that waits at its end need wait no longer.
+    fn let_end(&self, at_exit: Option<(u32, u32)>) {
+        let Some((slot, generation)) = at_exit else { return };
+        let slot = self.pool.process_slot(slot);
+        if let Some(slot) = slot.filter(|slot| slot.generation.load(Relaxed) == generation) {
+            slot.exit_marks.fetch_or(MARK_EXIT_SEEN, Release);
         }
     }
 

@@ -50,6 +50,8 @@ pub(crate) struct ProcessState {
     pub(crate) has_ended: bool,
     /// It had ended when the last scan began: nothing of it is unread after that round.
     pub(crate) had_ended_at_scan: bool,
+    /// It has waited at its end, and its graph was asked for.
+    pub(crate) is_exit_seen: bool,
     /// The file says that its recording ended before it did.
     pub(crate) is_end_noted: bool,
     /// It was said that a program that it started is not recorded.
@@ -133,6 +135,7 @@ impl ProcessState {
             before: BlocksBefore::default(),
             has_ended: false,
             had_ended_at_scan: false,
+            is_exit_seen: false,
             is_end_noted: false,
             is_exec_noted: false,
             is_own_malloc_noted: false,

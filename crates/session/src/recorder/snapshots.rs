@@ -119,6 +119,7 @@ impl Recorder {
             self.processes.iter().any(is_due)
         });
         due.into_iter().for_each(|request| self.queue_by_rule(request));
+        self.look_for_exits();
         self.advance_capture();
         if !self.sink.has_snapshot() {
             if self.snapshots.capturing.is_some() {
@@ -184,7 +185,7 @@ impl Recorder {
         }
     }
 
-    fn queue_by_rule(&mut self, request: SnapshotRequest) {
+    pub(super) fn queue_by_rule(&mut self, request: SnapshotRequest) {
         // One that waits for the same reason will show the same.
         let is_waiting = self.snapshots.waiting.iter().any(|(_, waiting)| *waiting == request);
         if is_waiting {

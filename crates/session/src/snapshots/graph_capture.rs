@@ -24,11 +24,14 @@ use crate::snapshots::heap_look::{NoGraph, Prepared};
 pub struct GraphRequest {
     /// Longest that the process may stand still.
     pub max_pause: Duration,
+    /// The process waits at its end to be looked at.
+    #[serde(default)]
+    pub at_exit: bool,
 }
 
 impl Default for GraphRequest {
     fn default() -> Self {
-        Self { max_pause: Duration::from_secs(30) }
+        Self { max_pause: Duration::from_secs(30), at_exit: false }
     }
 }
 
@@ -103,7 +106,7 @@ fn capture(
     let mut prepared = Prepared::of(pid);
     let (mut cut, mut found) = (Some(cut), Err(NoGraph::Gone));
     let tell = tell.clone();
-    let report = heapr_inject::hold(pid, &mut |held| {
+    let report = heapr_inject::hold(pid, request.at_exit, &mut |held| {
         let deadline = Instant::now() + request.max_pause;
         let Some(cut) = cut.take() else { return };
         let goes_on = || Instant::now() < deadline && !is_given_up.load(Relaxed);

@@ -60,9 +60,9 @@ impl Strings {
 /// Numbers of the kinds in the header.
 const NATIVE: u32 = 8;
 const SYNTHETIC: u32 = 9;
+const ELEMENT: u32 = 1;
 const PROPERTY: u32 = 2;
 const INTERNAL: u32 = 3;
-const SHORTCUT: u32 = 5;
 const NODE_FIELDS: u64 = 7;
 
 impl NativeHeap {
@@ -140,8 +140,7 @@ impl NativeHeap {
         write!(out, "],\n\"edges\":[")?;
         let mut is_first = true;
         for child in 0..=area_count {
-            let name = self.strings.number(&child.to_string());
-            edge(out, &mut is_first, [SHORTCUT.into(), name.into(), 1 + child])?;
+            edge(out, &mut is_first, [ELEMENT.into(), child, 1 + child])?;
         }
         for root in roots_of.iter().flatten() {
             let name = u64::from(self.root_names[*root as usize]);

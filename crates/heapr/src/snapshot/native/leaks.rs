@@ -12,6 +12,7 @@ use heapr_trace::StackIndex;
 use serde_json::{Map, Value, json};
 
 use super::graph_file::{GraphArguments, GraphFile};
+use super::later_frees::LaterFrees;
 use super::suppressions::Suppressions;
 use crate::output::{Format, OutputArguments, print_table};
 use crate::report::names::TraceNames;
@@ -68,6 +69,15 @@ impl Kind {
     }
 }
 
+/// What is added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    kind: LeakKind,
+    group: Option<u32>,
+    /// In the graph's list plus one.
+    type_number: u32,
+}
+
 /// Leaks of one kind from one place.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
@@ -91,25 +101,26 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
     let stacks: HashSet<StackIndex> = file.blocks.iter().map(|block| block.stack).collect();
     let cull = CullList::built_in();
     let groups = StackGroups::new(&file.trace, stacks, GroupBy::Stacks, &cull, &[], &mut names);
-    let of_loader = loader_groups(&groups);
-    let is_kept = |node: u32| of_loader.contains(&groups.group_of(file.blocks[node as usize].stack));
-    let verdicts = Verdicts::of(&file.graph, is_kept);
-    let leaks = Leaks::of(
-        &file.graph,
-        &verdicts,
-        |node| file.blocks[node as usize].size_bytes,
-        |node| file.blocks[node as usize].alloc_ns,
-    );
-    let mut sums: BTreeMap<(LeakKind, Option<u32>), Sum> = BTreeMap::new();
+    let leaks = find_leaks(&file, &groups);
+    let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
+    let mut called = vec![false; file.blocks.len()];
+    leaks.leaks.iter().for_each(|leak| called[leak.node as usize] = true);
+    let later = LaterFrees::of(&file, |node| called[node as usize])?;
+    let mut struck = Sum::default();
     for leak in &leaks.leaks {
         let block = &file.blocks[leak.node as usize];
         if since_ns.is_some_and(|since_ns| block.alloc_ns <= since_ns) {
             continue;
         }
+        if later.freed.contains(&leak.node) {
+            struck.count += 1;
+            struck.bytes += block.size_bytes;
+            continue;
+        }
         let age_ns = file.age_ns(leak.node);
-        let sum = sums
-            .entry((leak.kind, groups.group_of(block.stack)))
-            .or_insert(Sum { youngest_ns: u64::MAX, ..Sum::default() });
+        let type_number = file.graph.types.get(leak.node as usize).copied().unwrap_or(0);
+        let key = Key { kind: leak.kind, group: groups.group_of(block.stack), type_number };
+        let sum = sums.entry(key).or_insert(Sum { youngest_ns: u64::MAX, ..Sum::default() });
         sum.count += 1;
         sum.bytes += block.size_bytes;
         sum.retained_bytes += leak.retained_bytes;
@@ -118,8 +129,8 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
         sum.oldest_ns = sum.oldest_ns.max(age_ns);
     }
     let mut suppressed = Sum::default();
-    sums.retain(|&(_, group), sum| {
-        let frames = group.map_or_else(Vec::new, |group| groups.frames(group));
+    sums.retain(|key, sum| {
+        let frames = key.group.map_or_else(Vec::new, |group| groups.frames(group));
         let is_known = suppressions.iter().any(|list| list.holds(&frames, sum.count));
         if is_known {
             suppressed.count += sum.count;
@@ -127,11 +138,16 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
         }
         !is_known
     });
-    let totals = Totals::of(&sums, suppressed);
+    let totals = Totals { struck, watched_ns: later.watched_ns, ..Totals::of(&sums, suppressed) };
     let mut lines: Vec<Line> = sums
         .into_iter()
-        .filter(|((kind, _), _)| is_listed(arguments, *kind))
-        .map(|((kind, group), sum)| Line { kind, sum, frames: frames_of(&groups, group) })
+        .filter(|(key, _)| is_listed(arguments, key.kind))
+        .map(|(key, sum)| Line {
+            kind: key.kind,
+            sum,
+            type_name: type_of(&file, key.type_number),
+            frames: frames_of(&groups, key.group),
+        })
         .collect();
     // Indirect ones go with their holders.
     lines.sort_by(|one, other| {
@@ -176,6 +192,24 @@ fn loader_groups(groups: &StackGroups<'_>) -> HashSet<Option<u32>> {
     all.map(Some).collect()
 }
 
+fn type_of(file: &GraphFile, number: u32) -> Option<String> {
+    let name = file.graph.type_names.get((number as usize).checked_sub(1)?)?;
+    Some(heapr_symbols::type_name(name))
+}
+
+/// The leaks of a graph.
+pub(super) fn find_leaks(file: &GraphFile, groups: &StackGroups<'_>) -> Leaks {
+    let of_loader = loader_groups(groups);
+    let is_kept = |node: u32| of_loader.contains(&groups.group_of(file.blocks[node as usize].stack));
+    let verdicts = Verdicts::of(&file.graph, is_kept);
+    Leaks::of(
+        &file.graph,
+        &verdicts,
+        |node| file.blocks[node as usize].size_bytes,
+        |node| file.blocks[node as usize].alloc_ns,
+    )
+}
+
 fn frames_of(groups: &StackGroups<'_>, group: Option<u32>) -> Vec<String> {
     let Some(group) = group else { return Vec::new() };
     groups.frames(group).iter().map(frame_name).collect()
@@ -184,6 +218,7 @@ fn frames_of(groups: &StackGroups<'_>, group: Option<u32>) -> Vec<String> {
 struct Line {
     kind: LeakKind,
     sum: Sum,
+    type_name: Option<String>,
     frames: Vec<String>,
 }
 
@@ -191,18 +226,21 @@ struct Line {
 struct Totals {
     by_kind: HashMap<LeakKind, Sum>,
     suppressed: Sum,
+    /// Freed later, as the recording shows.
+    struck: Sum,
+    watched_ns: u64,
 }
 
 impl Totals {
-    fn of(sums: &BTreeMap<(LeakKind, Option<u32>), Sum>, suppressed: Sum) -> Self {
+    fn of(sums: &BTreeMap<Key, Sum>, suppressed: Sum) -> Self {
         let mut by_kind: HashMap<LeakKind, Sum> = HashMap::new();
-        for ((kind, _), sum) in sums {
-            let all = by_kind.entry(*kind).or_default();
+        for (key, sum) in sums {
+            let all = by_kind.entry(key.kind).or_default();
             all.count += sum.count;
             all.bytes += sum.bytes;
             all.retained_bytes += sum.retained_bytes;
         }
-        Self { by_kind, suppressed }
+        Self { by_kind, suppressed, struck: Sum::default(), watched_ns: 0 }
     }
 
     fn get(&self, kind: LeakKind) -> Sum {
@@ -218,6 +256,9 @@ impl Totals {
         }
         all.insert("suppressed_count".to_owned(), json!(self.suppressed.count));
         all.insert("suppressed_bytes".to_owned(), json!(self.suppressed.bytes));
+        all.insert("struck_count".to_owned(), json!(self.struck.count));
+        all.insert("struck_bytes".to_owned(), json!(self.struck.bytes));
+        all.insert("watched_ns".to_owned(), json!(self.watched_ns));
         all.insert("block_count".to_owned(), json!(file.blocks.len()));
         all.insert(
             "block_bytes".to_owned(),
@@ -263,6 +304,7 @@ fn print(
             Column::bytes("retained_bytes", "With what they hold"),
             Column::ns("youngest_ns", "Youngest"),
             Column::ns("oldest_ns", "Oldest"),
+            Column::text("type", "Type"),
             Column::frames("frames", ""),
         ],
     );
@@ -295,6 +337,17 @@ fn title(file: &GraphFile, totals: &Totals, met: &[(&str, u64)]) -> Vec<String> 
             met.iter().map(|(text, count)| format!("{text} ({count})")).collect::<Vec<_>>().join(", ")
         ));
     }
+    if totals.struck.count > 0 {
+        title.push(format!(
+            "{} in {} struck: freed later, within the {} that were recorded after the snapshot",
+            bytes(totals.struck.bytes),
+            plural(totals.struck.count, "block"),
+            duration(totals.watched_ns)
+        ));
+    } else if totals.watched_ns > 0 {
+        title
+            .push(format!("none of them was freed in the {} recorded after it", duration(totals.watched_ns)));
+    }
     title.extend(file.graph.notes.iter().map(|note| format!("not seen: {note}")));
     title.push(String::new());
     title
@@ -312,6 +365,7 @@ fn cells(line: &Line) -> Vec<Cell> {
         line.sum.retained_bytes,
         line.sum.youngest_ns,
         line.sum.oldest_ns,
+        line.type_name.clone(),
         line.frames.clone(),
     ]
 }
@@ -325,7 +379,7 @@ fn line_json(line: &Line) -> Value {
         "circle_count": line.sum.circle_count,
         "youngest_ns": line.sum.youngest_ns,
         "oldest_ns": line.sum.oldest_ns,
-        "type": Value::Null,
+        "type": line.type_name,
         "frames": line.frames,
     })
 }

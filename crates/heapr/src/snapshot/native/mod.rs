@@ -4,6 +4,7 @@ mod as_heap;
 mod diff;
 mod every;
 mod graph_file;
+mod later_frees;
 mod leaks;
 mod series;
 mod summary;

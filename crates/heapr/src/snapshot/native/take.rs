@@ -38,6 +38,9 @@ pub(crate) struct NativeTakeOptions {
     /// Longest that the process may stand still for it, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 30_000, requires = "graph")]
     max_pause: u64,
+    /// Go on recording for so long: a block that is freed meanwhile is no leak, and is struck
+    #[arg(long, value_name = "SECONDS", requires = "graph", value_parser = heapr_filters::quantity::parse_seconds)]
+    confirm: Option<Duration>,
 }
 
 impl NativeTakeOptions {
@@ -47,7 +50,10 @@ impl NativeTakeOptions {
     }
 
     fn graph(&self) -> Option<GraphRequest> {
-        self.graph.then(|| GraphRequest { max_pause: Duration::from_millis(self.max_pause) })
+        self.graph.then(|| GraphRequest {
+            max_pause: Duration::from_millis(self.max_pause),
+            ..GraphRequest::default()
+        })
     }
 }
 
@@ -131,7 +137,8 @@ fn attach(
 ) -> anyhow::Result<SnapshotTaken> {
     let mut properties = SessionProperties::new(output.to_owned());
     properties.name = watchers::session_name(pids);
-    properties.mode = LoggingMode::Snapshot;
+    // What happens later is seen only among events.
+    properties.mode = if options.confirm.is_some() { LoggingMode::Trace } else { LoggingMode::Snapshot };
     properties.overwrite = asked.force;
     let mut request = StartRequest::new(properties.clone());
     request.pids = pids.to_vec();
@@ -143,6 +150,7 @@ fn attach(
     };
     match outcome {
         Ok(snapshot) => {
+            std::thread::sleep(options.confirm.unwrap_or_default());
             session.stop()?;
             Ok(snapshot)
         }

@@ -11,8 +11,9 @@ use heapr_v8::view::SnapshotView;
 use heapr_v8::{ReadOptions, Snapshot, StoredSummary};
 
 use crate::report::progress_bar::ProgressBar;
+use crate::snapshot::native::{GraphArguments, NativeHeap};
 use crate::snapshot::v8::index_cache::{self, PendingIndex};
-use crate::snapshot::verbs::refuse_native;
+use crate::snapshot::verbs::is_trace;
 
 /// What will be asked of the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,9 @@ pub(crate) enum Wanted {
 
 /// Reads a snapshot with a progress bar.
 pub(crate) fn read(file: &Path) -> anyhow::Result<Snapshot> {
-    refuse_native(file)?;
+    if is_trace(file) {
+        return read_native(file);
+    }
     let bar = Mutex::new(ProgressBar::new("reading"));
     let progress = |done: u64, all: Option<u64>| {
         let mut bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,6 +38,21 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Snapshot> {
     };
     let options = ReadOptions { progress: &progress, ..ReadOptions::default() };
     Snapshot::open(file, &options).with_context(|| file.display().to_string())
+}
+
+/// Reads the graph of a native heap, in the form of a snapshot of V8's.
+fn read_native(file: &Path) -> anyhow::Result<Snapshot> {
+    let heap = NativeHeap::of(file, &GraphArguments::default())?;
+    let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
+    // What cannot be written the reader misses.
+    let thread = std::thread::spawn(move || {
+        let mut out = std::io::BufWriter::with_capacity(1 << 20, writer);
+        heap.write(&mut out).and_then(|()| std::io::Write::flush(&mut out))
+    });
+    let snapshot =
+        Snapshot::read(reader, &ReadOptions::default()).with_context(|| file.display().to_string());
+    let _ = thread.join();
+    snapshot
 }
 
 /// A heap, and its index if one is to be written when the heap is no longer needed.
@@ -145,6 +163,10 @@ impl std::str::FromStr for ObjectId {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let digits = text.strip_prefix('@').unwrap_or(text);
+        // A block's id is its address.
+        if let Some(digits) = digits.strip_prefix("0x") {
+            return u64::from_str_radix(digits, 16).map(Self).map_err(|_| format!("{text:?} is no address"));
+        }
         digits.parse().map(Self).map_err(|_| format!("{text:?} is no id: it is a number as in @119915"))
     }
 }

@@ -1,0 +1,295 @@
+//! Graphs of native heaps: programs whose blocks are held, or leaked, in every way there is, each with
+//! what must be said of them in its header (`victims/graph`).
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use heapr_testkit::wait_until;
+use serde_json::Value;
+
+const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
+
+fn victims() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims/graph")
+}
+
+/// A folder with a session of its own, which ends with it.
+struct Stage {
+    folder: tempfile::TempDir,
+    pid: Option<u32>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        Self { folder, pid: None }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn heapr(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let output = Command::new(HEAPR)
+            .args(arguments)
+            .env("XDG_RUNTIME_DIR", self.folder.path())
+            .env("HEAPR_RUNTIME_DIR", self.folder.path())
+            .env("XDG_CACHE_HOME", self.folder.path())
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+
+    #[track_caller]
+    fn ok(&self, arguments: &[&str]) -> String {
+        let (status, stdout, stderr) = self.heapr(arguments);
+        assert_eq!(status, Some(0), "{arguments:?}: {stdout}{stderr}");
+        stdout
+    }
+
+    #[track_caller]
+    fn json(&self, arguments: &[&str]) -> Value {
+        let text = self.ok(&[arguments, &["--format", "json"]].concat());
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Builds a victim, and the library that it loads.
+    fn build(&self, name: &str) -> (PathBuf, Vec<String>, String) {
+        let source = victims().join(name);
+        let text = fs::read_to_string(&source).unwrap();
+        let program = self.path("program");
+        let compile = |source: &Path, output: &Path, more: &[&str]| {
+            let compiler = if source.extension().is_some_and(|it| it == "cc") { "g++" } else { "gcc" };
+            let status = Command::new(compiler)
+                .args(["-g", "-O1", "-w", "-fno-builtin", "-fno-optimize-sibling-calls", "-o"])
+                .arg(output)
+                .arg(source)
+                .args(more)
+                .status()
+                .unwrap();
+            assert!(status.success(), "{} does not compile", source.display());
+        };
+        let flags: Vec<&str> = values(&text, "build").flat_map(str::split_whitespace).collect();
+        compile(&source, &program, &flags);
+        let mut arguments = Vec::new();
+        for library in values(&text, "library") {
+            let output = self.path("library.so");
+            compile(&victims().join(library), &output, &["-fPIC", "-shared"]);
+            arguments.push(output.to_str().unwrap().to_owned());
+        }
+        (program, arguments, text)
+    }
+
+    /// Starts a victim in a session and waits until it is ready.
+    fn start(&mut self, program: &Path, arguments: &[String]) -> u32 {
+        let out = File::create(self.path("out")).unwrap();
+        let status = Command::new(HEAPR)
+            .args(["start", "graph", "-q", "-o", "trace.heapr", "--"])
+            .arg(program)
+            .args(arguments)
+            .env("XDG_RUNTIME_DIR", self.folder.path())
+            .env("HEAPR_RUNTIME_DIR", self.folder.path())
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(File::create(self.path("err")).unwrap())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        wait_until("the program is ready", || {
+            fs::read_to_string(self.path("out")).unwrap().contains("ready").then_some(())
+        });
+        let status = self.json(&["status", "graph"]);
+        let pid = find_pid(&status).expect("a process that lives");
+        self.pid = Some(pid);
+        pid
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = self.heapr(&["stop", "graph", "-q"]);
+        if let Some(pid) = self.pid {
+            let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+        }
+    }
+}
+
+/// The process that lives, wherever it stands in a status.
+fn find_pid(value: &Value) -> Option<u32> {
+    match value {
+        Value::Object(fields) => {
+            let is_alive = fields.get("is_alive").is_some_and(|it| it == true);
+            let pid = fields.get("pid").and_then(Value::as_u64).filter(|_| is_alive);
+            pid.map(|pid| pid as u32).or_else(|| fields.values().find_map(find_pid))
+        }
+        Value::Array(items) => items.iter().find_map(find_pid),
+        _ => None,
+    }
+}
+
+fn values<'t>(text: &'t str, key: &str) -> impl Iterator<Item = &'t str> {
+    let start = format!("// {key}: ");
+    text.lines().filter_map(move |line| line.strip_prefix(&start))
+}
+
+/// What a header claims of the blocks of one function.
+#[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
+struct Found {
+    count: u64,
+    bytes: u64,
+    retained: u64,
+}
+
+fn check(leaks: &Value, text: &str) {
+    let mut wrong = Vec::new();
+    let claims: Vec<&str> = values(text, "leaks").collect();
+    assert!(!claims.is_empty());
+    for claim in claims {
+        let value = |key: &str| {
+            claim.split(' ').find_map(|part| part.strip_prefix(key)?.strip_prefix('=').map(str::to_owned))
+        };
+        let (frame, kind) = (value("frame").unwrap(), value("kind").unwrap());
+        let of_frame: Vec<&Value> = leaks["groups"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|group| {
+                group["frames"].as_array().unwrap().iter().any(|name| {
+                    let name = name.as_str().unwrap().rsplit('!').next().unwrap();
+                    name.split('(').next() == Some(frame.as_str())
+                })
+            })
+            .collect();
+        let mut found = Found::default();
+        for group in of_frame.iter().filter(|group| group["kind"] == kind.as_str()) {
+            found.count += group["count"].as_u64().unwrap();
+            found.bytes += group["bytes"].as_u64().unwrap();
+            found.retained += group["retained_bytes"].as_u64().unwrap();
+        }
+        let number = |key: &str| value(key).map(|text| text.parse::<u64>().unwrap());
+        let is_right = if kind == "reachable" {
+            of_frame.is_empty()
+        } else {
+            number("count").is_none_or(|count| count == found.count)
+                && number("bytes").is_none_or(|bytes| bytes == found.bytes)
+                && number("retained").is_none_or(|retained| retained == found.retained)
+                && value("type")
+                    .is_none_or(|name| of_frame.iter().all(|group| group["type"] == name.as_str()))
+        };
+        if !is_right {
+            wrong.push(format!("{claim}: {of_frame:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{}\n{}", wrong.join("\n"), leaks["notes"], leaks["totals"]);
+}
+
+/// Runs a victim, takes its graph, and checks what its header claims.
+fn verdicts(name: &str) -> (Stage, Value) {
+    let mut stage = Stage::new();
+    let (program, arguments, text) = stage.build(name);
+    let pid = stage.start(&program, &arguments);
+    stage.ok(&["snapshot", "take", "--graph", &pid.to_string()]);
+    let leaks = stage.json(&["snapshot", "leaks", "trace.heapr"]);
+    check(&leaks, &text);
+    (stage, leaks)
+}
+
+#[test]
+fn two_blocks_can_be_held_in_nine_ways() {
+    let (stage, leaks) = verdicts("nine_cases.c");
+    assert_eq!(leaks["schema"], "heapr.leaks/1");
+    assert_eq!(leaks["totals"]["definite_count"], 3);
+    // Exit statuses, and what is suppressed.
+    let (status, ..) = stage.heapr(&["snapshot", "leaks", "trace.heapr", "--fail-if-leaks"]);
+    assert_eq!(status, Some(1));
+    fs::write(stage.path("known"), "leak:^b3$\nleak:a4\nleak:a9\nrace:x\n").unwrap();
+    let arguments = ["snapshot", "leaks", "trace.heapr", "--fail-if-leaks", "--suppress", "known"];
+    let rest = stage.json(&arguments);
+    assert_eq!(rest["totals"]["definite_count"], 0, "{rest}");
+    assert_eq!(rest["totals"]["suppressed_count"], 3);
+    let (status, _, stderr) = stage.heapr(&["snapshot", "leaks", "known"]);
+    assert_eq!(status, Some(2), "{stderr}");
+}
+
+#[test]
+fn what_holds_a_block_is_named() {
+    let (stage, _) = verdicts("nine_cases.c");
+    let found = stage.json(&["snapshot", "query", "trace.heapr", "--name", "b2"]);
+    let id = find_id(&found).unwrap_or_else(|| panic!("no block of b2: {found}"));
+    let retainers = stage.json(&["snapshot", "retainers", "trace.heapr", &format!("@{id}")]);
+    let paths = retainers["paths"].to_string();
+    assert!(paths.contains("program!roots+0x10"), "{paths}");
+    stage.ok(&["snapshot", "export", "trace.heapr", "-o", "out.heapsnapshot"]);
+    let exported = stage.json(&["snapshot", "retainers", "out.heapsnapshot", &format!("@{id}")]);
+    assert_eq!(exported["paths"], retainers["paths"]);
+}
+
+fn find_id(value: &Value) -> Option<u64> {
+    match value {
+        Value::Object(fields) => {
+            let own = fields.get("id").and_then(Value::as_u64);
+            own.or_else(|| fields.values().find_map(find_id))
+        }
+        Value::Array(items) => items.iter().find_map(find_id),
+        _ => None,
+    }
+}
+
+#[test]
+fn pointers_to_the_inside_count_if_the_block_explains_them() {
+    verdicts("inside_of_blocks.cc");
+}
+
+#[test]
+fn chains_trees_and_circles_are_one_leak_each() {
+    verdicts("shapes.c");
+}
+
+#[test]
+fn threads_hold_by_stack_registers_and_thread_local_memory() {
+    verdicts("threads.c");
+}
+
+#[test]
+fn memory_besides_the_heap_and_the_kernel_hold() {
+    verdicts("elsewhere.c");
+}
+
+#[test]
+fn coroutines_and_handlers_hold_by_their_own_stacks() {
+    verdicts("other_stacks.c");
+}
+
+#[test]
+fn libraries_hold_by_their_data_in_every_namespace() {
+    verdicts("modules.c");
+}
+
+#[test]
+fn at_its_end_a_program_has_given_back_what_it_gives_back() {
+    let stage = Stage::new();
+    let (program, _, text) = stage.build("ended.cc");
+    stage.ok(&["run", "-q", "--graph-at-exit", "-o", "trace.heapr", "--", program.to_str().unwrap()]);
+    let leaks = stage.json(&["snapshot", "leaks", "trace.heapr"]);
+    check(&leaks, &text);
+}
+
+#[test]
+fn each_program_has_a_test() {
+    let own = include_str!("main.rs");
+    for entry in fs::read_dir(victims()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let is_program = name.ends_with(".c") || name.ends_with(".cc");
+        assert!(
+            !is_program || own.contains(&format!("\"{name}\"")) || name == "module_with_data.c",
+            "{name}"
+        );
+    }
+}
