@@ -21,6 +21,10 @@ pub(crate) struct SnapshotRuleArguments {
     /// leaked then, after all that the program does at its end
     #[arg(long)]
     pub(crate) graph_at_exit: bool,
+    /// Those taken at an interval, at a size and on growth have the references too; the processes
+    /// stand still meanwhile
+    #[arg(long)]
+    graph: bool,
     /// Take one when the resident set of a process passes SIZE, and again after it has been a tenth
     /// below it
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -39,7 +43,10 @@ impl SnapshotRuleArguments {
             self.on_growth.map(|percent| SnapshotWhen::OnGrowth { percent }),
             self.snapshot_at_exit.then_some(SnapshotWhen::AtExit),
         ];
-        whens.into_iter().flatten().map(|when| SnapshotRule { when, pids: Vec::new() }).collect()
+        // Of a process that has ended there is nothing to look through.
+        let has_graph = |when: SnapshotWhen| self.graph && when != SnapshotWhen::AtExit;
+        let rule = |when| SnapshotRule { when, pids: Vec::new(), has_graph: has_graph(when) };
+        whens.into_iter().flatten().map(rule).collect()
     }
 }
 

@@ -1,16 +1,38 @@
 //! What the words of the command line name: files, or sessions that run.
 
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use heapr_server::Source;
 use heapr_session::{Answer, Request, SessionClient, SessionName, sessions};
+use heapr_trace::Trace;
 
+use crate::snapshot::native::{GraphArguments, NativeHeap};
 use crate::snapshot::verbs::is_trace;
 
-/// The sources, in the order of the words; without any the session that runs. What is wrong from
+/// The graphs of native heaps in traces, as the page shows heaps: written into `folder`.
+fn graphs(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
+    let mut found = Vec::new();
+    for (number, word) in words.iter().enumerate().filter(|(_, word)| is_trace(word)) {
+        let trace = Trace::open(word)?;
+        if !trace.snapshots().iter().any(|snapshot| !trace.graph_processes(snapshot).is_empty()) {
+            continue;
+        }
+        let name = word.file_stem().unwrap_or_default().to_string_lossy();
+        let path = folder.join(format!("{name}.{number}.heapsnapshot"));
+        let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
+        NativeHeap::of(word, &GraphArguments::default())?.write(&mut out)?;
+        out.flush()?;
+        found.push(Source::File(path));
+    }
+    Ok(found)
+}
+
+/// The sources, in the order of the words; after them the graphs of traces, written into `folder`; without any the session that runs. What is wrong from
 /// the start is said at once, and not on a page.
-pub(crate) fn sources(words: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
+pub(crate) fn sources(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
     if words.is_empty() {
         let running = sessions();
         return match running.as_slice() {
@@ -23,6 +45,7 @@ pub(crate) fn sources(words: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
         };
     }
     let mut sources = words.iter().map(|word| source(word)).collect::<anyhow::Result<Vec<_>>>()?;
+    sources.extend(graphs(words, folder)?);
     sort_snapshots(&mut sources);
     Ok(sources)
 }

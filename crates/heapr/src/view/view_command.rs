@@ -54,7 +54,9 @@ pub(crate) struct ViewArguments {
 pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
     let host =
         Arc::new(CommandLineHost { names: arguments.names, own: arguments.own, shown: arguments.shown });
-    let files = Files::open_sources(&sources(&arguments.files)?, host, Limits::default());
+    // Only this user may look into it; it goes with the page.
+    let folder = tempfile::tempdir().context("cannot make a directory for heaps")?;
+    let files = Files::open_sources(&sources(&arguments.files, folder.path())?, host, Limits::default());
     if let Some(path) = &arguments.static_page {
         return write(&files, path, arguments.force, arguments.max_size);
     }

@@ -105,8 +105,7 @@ impl Stage {
         wait_until("the program is ready", || {
             fs::read_to_string(self.path("out")).unwrap().contains("ready").then_some(())
         });
-        let status = self.json(&["status", "graph"]);
-        let pid = find_pid(&status).expect("a process that lives");
+        let pid = wait_until("the process is known", || find_pid(&self.json(&["status", "graph"])));
         self.pid = Some(pid);
         pid
     }

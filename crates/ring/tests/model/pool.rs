@@ -88,6 +88,7 @@ shared!(ProcessSlot {
     looks_wanted: AtomicU32,
     looks_done: AtomicU32,
     exits_noted: AtomicU32,
+    exit_marks: AtomicU32,
     executable_name: [AtomicU64; EXECUTABLE_NAME_BYTES_MAX / 8],
 });
 shared!(ThreadSlot {

@@ -45,6 +45,9 @@ pub enum Request {
         interval_ms: Option<u64>,
         /// Of which processes; empty: all.
         pids: Vec<u32>,
+        /// With the graph of each.
+        #[serde(default)]
+        has_graph: bool,
     },
     /// End the session and its file.
     Stop,

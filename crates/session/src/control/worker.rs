@@ -420,7 +420,7 @@ impl Worker {
 
     /// At an interval from now on, in place of an earlier one of the same processes; `None`: no
     /// more.
-    fn snapshot_every(&mut self, interval_ms: Option<u64>, pids: Vec<u32>) -> Answer {
+    fn snapshot_every(&mut self, interval_ms: Option<u64>, pids: Vec<u32>, has_graph: bool) -> Answer {
         let interval = interval_ms.map(Duration::from_millis);
         if interval.is_some_and(|interval| interval < SNAPSHOT_INTERVAL_MIN) {
             let least_ms = SNAPSHOT_INTERVAL_MIN.as_millis();
@@ -432,7 +432,8 @@ impl Worker {
         };
         self.session.retain_snapshot_rules(|rule| !is_turned_off(rule));
         if let Some(interval) = interval {
-            self.session.add_snapshot_rule(SnapshotRule { when: SnapshotWhen::Every { interval }, pids });
+            let when = SnapshotWhen::Every { interval };
+            self.session.add_snapshot_rule(SnapshotRule { when, pids, has_graph });
         }
         Answer::Done
     }
@@ -456,7 +457,9 @@ impl Worker {
                 self.session.mark(&text);
                 Answer::Done
             }
-            Request::SnapshotEvery { interval_ms, pids } => self.snapshot_every(interval_ms, pids),
+            Request::SnapshotEvery { interval_ms, pids, has_graph } => {
+                self.snapshot_every(interval_ms, pids, has_graph)
+            }
             Request::Update(_) | Request::Snapshot { .. } | Request::Stop | Request::Cancel => Answer::Done,
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-use heapr_trace::{Block, HeapId, ProcessIndex, SnapshotTrigger};
+use heapr_trace::{Block, HeapId, Notice, ProcessIndex, SnapshotTrigger};
 use heapr_wire::{FLAG_SEE_EXITS, MARK_EXIT_SEEN, MARK_EXIT_WAITS};
 
 use super::Recorder;
@@ -79,7 +79,10 @@ impl Recorder {
                 let Some(capturing) = self.snapshots.capturing.take() else { return };
                 self.let_end(capturing.at_exit);
                 match (capturing.asked, outcome) {
-                    (Some((ticket, _)), Err(error)) => self.report_failure(ticket, &error),
+                    (Some((ticket, _)), Err(error)) => {
+                        self.note_failure(capturing.process, &error);
+                        self.report_failure(ticket, &error);
+                    }
                     // It says that it is done only after it was given the blocks.
                     (Some((ticket, _)), Ok(_)) => {
                         let reason = "it did not wait for the recorder".to_owned();
@@ -89,7 +92,10 @@ impl Recorder {
                         graph.process = capturing.process;
                         self.sink.give_graph(Ok(*graph));
                     }
-                    (None, Err(error)) => self.sink.give_graph(Err(Failure::from(&error))),
+                    (None, Err(error)) => {
+                        self.note_failure(capturing.process, &error);
+                        self.sink.give_graph(Err(Failure::from(&error)));
+                    }
                 }
             }
         }
@@ -115,6 +121,17 @@ impl Recorder {
         if let Some(capturing) = &self.snapshots.capturing {
             capturing.capture.give(blocks);
         }
+    }
+
+    /// A request for graphs of several processes, by process.
+    pub(super) fn one_by_one(&self, request: SnapshotRequest) -> Vec<SnapshotRequest> {
+        let lives = |process: &&ProcessState| !process.has_ended && !process.is_done;
+        let of_it = self.processes.iter().filter(lives).filter(|process| process.is_of(&request.scope));
+        let one = |process: &ProcessState| SnapshotRequest {
+            scope: SnapshotScope::Image(process.index),
+            ..request.clone()
+        };
+        of_it.map(one).collect()
     }
 
     /// Whether a graph is being taken.
@@ -159,6 +176,14 @@ impl Recorder {
         if let Some(slot) = slot.filter(|slot| slot.generation.load(Relaxed) == generation) {
             slot.exit_marks.fetch_or(MARK_EXIT_SEEN, Release);
         }
+    }
+
+    /// Who reads the file learns why there is no graph.
+    fn note_failure(&mut self, process: ProcessIndex, error: &Error) {
+        let time_ns = self.clock.now_ns();
+        let text = format!("a snapshot with references could not be taken: {error}");
+        let outcome = self.sink.writer.notice(&Notice { process, time_ns, text });
+        self.sink.keep(outcome);
     }
 
     fn report_failure(&mut self, ticket: Option<SnapshotTicket>, error: &Error) {

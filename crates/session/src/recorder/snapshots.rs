@@ -186,6 +186,13 @@ impl Recorder {
     }
 
     pub(super) fn queue_by_rule(&mut self, request: SnapshotRequest) {
+        // A graph is of one process.
+        if request.graph.is_some() && !matches!(request.scope, SnapshotScope::Image(_)) {
+            for request in self.one_by_one(request) {
+                self.queue_by_rule(request);
+            }
+            return;
+        }
         // One that waits for the same reason will show the same.
         let is_waiting = self.snapshots.waiting.iter().any(|(_, waiting)| *waiting == request);
         if is_waiting {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use heapr_trace::{ProcessIndex, SnapshotTrigger};
 use serde::{Deserialize, Serialize};
 
+use crate::snapshots::graph_capture::GraphRequest;
 use crate::snapshots::native_snapshot::{SnapshotRequest, SnapshotScope};
 
 /// Shortest interval: one snapshot is written in that time even of ten million blocks.
@@ -47,6 +48,9 @@ pub struct SnapshotRule {
     pub when: SnapshotWhen,
     /// Of which processes; empty: all.
     pub pids: Vec<u32>,
+    /// With the graph of each: one snapshot a process.
+    #[serde(default)]
+    pub has_graph: bool,
 }
 
 /// A process, as rules look at it.
@@ -91,7 +95,7 @@ impl RuleState {
             name: String::new(),
             trigger,
             scope: SnapshotScope::of_pids(&self.rule.pids),
-            graph: None,
+            graph: self.rule.has_graph.then(GraphRequest::default),
         }
     }
 
@@ -164,7 +168,7 @@ mod tests {
     use super::*;
 
     fn state(when: SnapshotWhen, pids: &[u32]) -> RuleState {
-        RuleState::new(SnapshotRule { when, pids: pids.to_vec() }, 0)
+        RuleState::new(SnapshotRule { when, pids: pids.to_vec(), has_graph: false }, 0)
     }
 
     fn looked(pid: u32, rss_bytes: u64, live_bytes: u64) -> Looked {

@@ -18,6 +18,9 @@ pub(crate) struct NativeEveryOptions {
     /// Of the native heap, also where a process runs JavaScript
     #[arg(long)]
     native: bool,
+    /// With the references between the blocks: the processes stand still meanwhile
+    #[arg(long, conflicts_with = "off")]
+    graph: bool,
     /// Take no more
     #[arg(long)]
     off: bool,
@@ -44,7 +47,11 @@ pub(crate) fn every(
         watchers::tell_unused(output, &watched);
     }
     for watcher in watched {
-        let request = Request::SnapshotEvery { interval_ms: Some(interval_ms), pids: watcher.pids.clone() };
+        let request = Request::SnapshotEvery {
+            interval_ms: Some(interval_ms),
+            pids: watcher.pids.clone(),
+            has_graph: options.graph,
+        };
         watcher.client.ask(request)?;
         if !is_quiet {
             say!("session {} takes one of {} every {shown}", watcher.client.name(), words(&watcher.pids));
@@ -56,6 +63,7 @@ pub(crate) fn every(
     let output = watchers::output(asked.output.as_deref(), &unwatched, asked.force)?;
     let mut more = vec!["--snapshot-every".to_owned(), format!("{interval_ms}ms")];
     more.extend(asked.force.then(|| "--force".to_owned()));
+    more.extend(options.graph.then(|| "--graph".to_owned()));
     let client = watchers::start(&unwatched, &output, &more)?;
     if is_quiet {
         return Ok(ExitCode::SUCCESS);
@@ -73,13 +81,17 @@ pub(crate) fn every(
 fn off(pids: &[u32]) -> anyhow::Result<ExitCode> {
     if pids.is_empty() {
         for client in watchers::all() {
-            client.ask(Request::SnapshotEvery { interval_ms: None, pids: Vec::new() })?;
+            client.ask(Request::SnapshotEvery { interval_ms: None, pids: Vec::new(), has_graph: false })?;
         }
         return Ok(ExitCode::SUCCESS);
     }
     let (watched, unwatched) = watchers::find(pids);
     for watcher in watched {
-        watcher.client.ask(Request::SnapshotEvery { interval_ms: None, pids: watcher.pids })?;
+        watcher.client.ask(Request::SnapshotEvery {
+            interval_ms: None,
+            pids: watcher.pids,
+            has_graph: false,
+        })?;
     }
     if !unwatched.is_empty() {
         bail!("no session records {}", words(&unwatched));
