@@ -1,7 +1,9 @@
 //! Which frame of a stack is the program's own: the innermost one that is not the allocator's, the
 //! language runtime's or a library's.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use heapr_trace::Trace;
 
@@ -54,7 +56,18 @@ pub struct OwnCode {
     executables: HashSet<String>,
     /// All programs that ran came with the system, and its libraries may be the larger part of them.
     is_of_system: bool,
+    answers: Answers,
 }
+
+/// Owners that were found: a frame is on many stacks, and is compared with hundreds of patterns.
+#[derive(Debug, Clone, Default)]
+struct Answers {
+    hashes: RandomState,
+    owners: Arc<Mutex<HashMap<u64, Owner>>>,
+}
+
+/// Answers that are kept.
+const ANSWERS_MAX: usize = 1 << 18;
 
 impl OwnCode {
     /// The built-in list, for the programs of a trace.
@@ -103,18 +116,34 @@ impl OwnCode {
             plain.push('\n');
             unsourced.push('\n');
         }
+        self.answers = Answers::default();
         self.runtime.add_lines(name, &plain)?;
         self.runtime_unsourced.add_lines(name, &unsourced)
     }
 
     /// Adds a pattern of frames that are the program's, whatever a list says.
     pub fn add_own(&mut self, pattern: FramePattern) {
+        self.answers = Answers::default();
         self.own.add(pattern);
     }
 
     /// Whose a frame is.
     #[must_use]
     pub fn owner(&self, module: Option<&str>, symbol: Option<&str>, file: Option<&str>) -> Owner {
+        let hash = self.answers.hashes.hash_one((module, symbol, file));
+        let mut owners = self.answers.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&owner) = owners.get(&hash) {
+            return owner;
+        }
+        if owners.len() >= ANSWERS_MAX {
+            owners.clear();
+        }
+        let owner = self.find_owner(module, symbol, file);
+        owners.insert(hash, owner);
+        owner
+    }
+
+    fn find_owner(&self, module: Option<&str>, symbol: Option<&str>, file: Option<&str>) -> Owner {
         if !self.own.is_empty() && self.own.matches(module, symbol) {
             return Owner::Program;
         }

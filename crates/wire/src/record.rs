@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(record_ticks(word0, 99), 123);
         assert_eq!(RecordKind::of_untrusted(word0), Some(RecordKind::HeapName));
         let last = RecordKind::UnknownLanguage as u64;
-        assert_eq!(RecordKind::of_untrusted(last << RecordKind::SHIFT), Some(RecordKind::Protect));
+        assert_eq!(RecordKind::of_untrusted(last << RecordKind::SHIFT), Some(RecordKind::UnknownLanguage));
         for number in last + 1..32 {
             assert_eq!(RecordKind::of_untrusted(number << RecordKind::SHIFT), None);
         }
