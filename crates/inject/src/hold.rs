@@ -1,9 +1,9 @@
 //! Holding a recorded process still at a moment when none of its threads is at allocating, so that
 //! its memory and what was recorded of it can be looked at together.
 //!
-//! Whoever is in the agent, or in an allocator that the agent has called, runs on for a moment while
-//! all others stand still. Nothing is written into the process. Should we be killed, the kernel lets
-//! all of it go on.
+//! Whoever is in the agent, or in an allocator that the agent has called, runs on for a moment
+//! while all others stand still. Nothing is written into the process. Should we be killed, the
+//! kernel lets all of it go on.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! What is to be looked through besides blocks: everything of the process that may hold a pointer of
-//! the program's, and nothing that only others write.
+//! What is to be looked through besides blocks: everything of the process that may hold a pointer
+//! of the program's, and nothing that only others write.
 //!
 //! ```text
 //!  thread      registers, stack from the stack pointer on, thread-local memory

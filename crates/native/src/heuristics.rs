@@ -7,8 +7,8 @@
 //!  counted string    | length | capacity | references |<- text ...
 //!  second base       | vptr | ... |<- vptr of the second base: it says how far it is to the top
 //! ```
-//! The four of Valgrind's memcheck, with the length of the fourth checked. Sizes of blocks from before
-//! an attach are rounded up: there what is left may be up to 23 bytes less.
+//! The four of Valgrind's memcheck, with the length of the fourth checked. Sizes of blocks from
+//! before an attach are rounded up: there what is left may be up to 23 bytes less.
 
 use std::collections::HashMap;
 

@@ -5,7 +5,8 @@
 //!   A: nobody refers to it: a leak     D, E: a circle: one of them stands for it, the older one
 //!   B, C: indirect, they would go with their holders
 //! ```
-//! A leak retains what only it leads to: here A retains B, the circle its other block, and C is shared.
+//! A leak retains what only it leads to: here A retains B, the circle its other block, and C is
+//! shared.
 
 use heapr_graph::{Components, Dominators, Graph, retained_bytes};
 use heapr_trace::HeapGraph;

@@ -5,9 +5,9 @@
 //! and [`scan`] finds the references: words that lead into a block. What it gives is stored in the
 //! trace ([`heapr_trace::HeapGraph`]) and answers everything else later, without the process.
 //!
-//! Nothing in a process says which word is a pointer. So what looks like one counts as one, graded by
-//! how sure that is ([`heapr_trace::EdgeGrade`]), and a block is only called leaked for certain if
-//! nothing of any grade leads to it.
+//! Nothing in a process says which word is a pointer. So what looks like one counts as one, graded
+//! by how sure that is ([`heapr_trace::EdgeGrade`]), and a block is only called leaked for certain
+//! if nothing of any grade leads to it.
 //!
 //! Invariants: nothing here does input or output but through [`Memory`], whose answers are
 //! untrusted; what the program can reach in ordinary ways is never left out of the roots.

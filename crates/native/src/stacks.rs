@@ -6,8 +6,8 @@
 //!                                                       ^ fs base    block and size stand somewhere in it
 //! ```
 //! Neither the descriptor's size nor the place of anything in it is the same in all versions of the
-//! C library: so the two words are looked for. A thread's block holds its descriptor, which no other
-//! pair of words does that could be a range of pages.
+//! C library: so the two words are looked for. A thread's block holds its descriptor, which no
+//! other pair of words does that could be a range of pages.
 
 use crate::memory::Memory;
 
@@ -56,8 +56,8 @@ pub(crate) struct EndedThread {
     pub(crate) is_done: bool,
 }
 
-/// Where a descriptor has its thread's number: the same in all versions on this processor; looked at
-/// in a living thread first.
+/// Where a descriptor has its thread's number: the same in all versions on this processor; looked
+/// at in a living thread first.
 const TID_OFFSET: u64 = 720;
 /// Before the end of a stack's block, in which a descriptor begins.
 const SEARCHED_BYTES: usize = 2 * DESCRIPTOR_BYTES;

@@ -30,8 +30,9 @@ fn graphs(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
     Ok(found)
 }
 
-/// The sources, in the order of the words; after them the graphs of traces, written into `folder`; without any the session that runs. What is wrong from
-/// the start is said at once, and not on a page.
+/// The sources, in the order of the words; after them the graphs of traces, written into `folder`;
+/// without any the session that runs. What is wrong from the start is said at once, and not on a
+/// page.
 pub(crate) fn sources(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
     if words.is_empty() {
         let running = sessions();

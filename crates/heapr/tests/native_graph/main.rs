@@ -1,5 +1,5 @@
-//! Graphs of native heaps: programs whose blocks are held, or leaked, in every way there is, each with
-//! what must be said of them in its header (`victims/graph`).
+//! Graphs of native heaps: programs whose blocks are held, or leaked, in every way there is, each
+//! with what must be said of them in its header (`victims/graph`).
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;

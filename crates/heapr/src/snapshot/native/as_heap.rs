@@ -1,5 +1,5 @@
-//! A native graph in the form of a heap snapshot: so it is asked by the same verbs, shown by the same
-//! views, and opened by DevTools.
+//! A native graph in the form of a heap snapshot: so it is asked by the same verbs, shown by the
+//! same views, and opened by DevTools.
 //!
 //! ```text
 //!  root ── thread 12 "worker" stack ── +0x40 ──> block ── +0x18 ──> block

@@ -1,7 +1,7 @@
 //! Leaks that are known and not to be told, in LeakSanitizer's syntax: lines `leak:PATTERN`.
 //!
-//! A pattern is looked for in function names, source files and modules of a leak's stack. `*` stands
-//! for anything, `^` and `$` hold it to the beginning and the end.
+//! A pattern is looked for in function names, source files and modules of a leak's stack. `*`
+//! stands for anything, `^` and `$` hold it to the beginning and the end.
 
 use std::cell::Cell;
 use std::path::Path;
