@@ -30,7 +30,7 @@ fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
         .args(["--", "-C", "force-unwind-tables=yes", "-C", "link-arg=-nostdlib"])
         .args(["-C", "link-arg=-Wl,-z,nodelete,-z,now,--gc-sections,-soname,libheapr_agent.so"]);
     // What the outer build sets for its own crates (clippy's wrapper, coverage flags) is not for
-    // the agent.
+    // the agent, nor what the shell exports for it.
     for variable in [
         "RUSTC_WORKSPACE_WRAPPER",
         "RUSTC_WRAPPER",
@@ -38,6 +38,7 @@ fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
         "CARGO_ENCODED_RUSTFLAGS",
         "CLIPPY_ARGS",
         "CARGO_TARGET_DIR",
+        "CARGO_INCREMENTAL",
         "CARGO_BUILD_TARGET",
         // A linker for an older C library: the agent is linked to none.
         "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
