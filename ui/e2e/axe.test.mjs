@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
-import { openBrowser } from './browser.mjs';
+import { openBrowser, waitUntil } from './browser.mjs';
 import { startMock } from './mock-server.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -27,7 +27,8 @@ for (const dark of [false, true]) {
       const found = [];
       for (const view of VIEWS) {
         await browser.page.evaluate((text) => { location.hash = text; }, view);
-        await browser.page.waitForTimeout(350);
+        await browser.page.waitForLoadState('networkidle');
+        await waitUntil(browser.page, () => !document.querySelector('.is-old, .is-waiting') && ![...document.querySelectorAll('.empty')].some((text) => /Loading|Comparing/.test(text.textContent)));
         const violations = await browser.page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'], resultTypes: ['violations'] }).then((result) => result.violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message ?? ''}`).join(' | ')}`)));
         found.push(...violations.map((text) => `${view}: ${text}`));
       }

@@ -53,10 +53,12 @@ export function SessionBar({ file, isHeld, setHeld, askAgain }: SessionBarProps)
     if (marker.current) marker.current.value = '';
   };
   const status = session.status;
+  // A session lives on for the next process; the program that it was started for may be gone.
+  const hasEnded = isRunning && status != null && status.process_count > 0 && status.live_process_count === 0;
   return (
     <>
       <section class="session-bar" aria-label={`Session ${session.name}`}>
-        <span title={`Shown up to ${formatDuration(isHeld ? (file.trace?.duration_ns ?? 0) : session.shown_until_ns)}`}><i class={`dot is-${session.state === 'recording' ? 'recording' : 'ready'}`} aria-hidden="true" /> <strong>{session.name}</strong> {SAYS[session.state]}</span>
+        <span title={`Shown up to ${formatDuration(isHeld ? (file.trace?.duration_ns ?? 0) : session.shown_until_ns)}`}><i class={`dot is-${session.state === 'recording' && !hasEnded ? 'recording' : 'ready'}`} aria-hidden="true" /> <strong>{session.name}</strong> {hasEnded ? 'all its processes have ended; Stop completes the file' : SAYS[session.state]}</span>
         {status && (
           <>
             <span title={`${exactBytes(status.live_bytes)}; most so far ${exactBytes(status.peak_bytes)}`}>{formatBytes(status.live_bytes)} live in {plural(status.live_count, 'block')}</span>

@@ -1,4 +1,5 @@
 /** The retaining paths, drawn: boxes are objects, arrows the fields that hold them. */
+import { useEffect, useRef } from 'preact/hooks';
 import type { PathStep } from '../api/types';
 import { type PathPlace, pathLayout } from './path-layout';
 
@@ -9,6 +10,11 @@ const MIDDLE_REM = 1.45;
 
 export function PathPicture({ paths, onChoose }: { paths: PathStep[][]; onChoose: (step: PathStep) => void }) {
   const layout = pathLayout(paths);
+  const box = useRef<HTMLDivElement>(null);
+  // The object is why one looks: its end of the path is seen first, the root's by scrolling.
+  useEffect(() => {
+    if (box.current) box.current.scrollLeft = box.current.scrollWidth;
+  }, [layout.columns, layout.rows]);
   const x = (column: number) => 1 + column * (BOX_REM + GAP_REM);
   const y = ({ column, row }: PathPlace) => 0.8 + (row + (layout.rows - (layout.heights[column] ?? 0)) / 2) * ROW_REM;
   const width = x(layout.columns - 1) + BOX_REM + 1;
@@ -25,7 +31,7 @@ export function PathPicture({ paths, onChoose }: { paths: PathStep[][]; onChoose
     return text;
   };
   return (
-    <div class="path-picture" role="group" aria-label="Retaining paths" tabIndex={0}>
+    <div ref={box} class="path-picture" role="group" aria-label="Retaining paths" tabIndex={0}>
       <div class="path-space" style={{ width: `${width}rem`, height: `${height}rem` }}>
         <svg viewBox={`0 0 ${width} ${height}`} aria-hidden="true">
           {layout.arrows.map((arrow, at) => {

@@ -28,6 +28,8 @@ export function SuspectsView({ file, files, onCommand }: SnapshotViewProps) {
   const { data, error, isLoading } = useAnswer<SuspectsAnswer>('/api/snapshot/suspects', { files: asked, top: 20 });
   useEffect(() => onCommand(data?.command ?? null), [data]);
   useEffect(() => () => onCommand(null), []);
+  const likely = (data?.suspects ?? []).filter(({ confidence }) => confidence !== 'low');
+  const unlikely = (data?.suspects ?? []).filter(({ confidence }) => confidence === 'low');
   return (
     <section class={`suspects${isLoading ? ' is-old' : ''}`}>
       {all.length < 2
@@ -42,10 +44,18 @@ export function SuspectsView({ file, files, onCommand }: SnapshotViewProps) {
           </div>
         )}
       {error && <Message kind="error">{error.message}</Message>}
-      {doubtsOf(data?.doubts ?? []).map((doubt) => <Message key={doubt} kind="warning">{doubt}</Message>)}
+      {doubtsOf(data?.doubts ?? []).map((doubt) => <Message key={doubt} kind={doubt.startsWith(DOUBTS['other-numbering'] ?? '?') ? 'note' : 'warning'}>{doubt}</Message>)}
       {!data && !error && <p class="empty" role="status">Comparing…</p>}
       <ol class="suspect-list">
-        {(data?.suspects ?? []).map((suspect, at) => <SuspectCard key={suspect.owner_id} suspect={suspect} number={at + 1} isOpen={at === 0} />)}
+        {likely.map((suspect, at) => <SuspectCard key={suspect.owner_id} suspect={suspect} number={at + 1} isOpen={at === 0} />)}
+        {unlikely.length > 0 && (
+          <li>
+            <details open={likely.length === 0}>
+              <summary class="quiet">{plural(unlikely.length, 'other')} that grew and {unlikely.length === 1 ? 'is' : 'are'} probably no leak</summary>
+              <ol class="suspect-list">{unlikely.map((suspect, at) => <SuspectCard key={suspect.owner_id} suspect={suspect} number={likely.length + at + 1} isOpen={false} />)}</ol>
+            </details>
+          </li>
+        )}
         {(data?.owners ?? []).map((owner, at) => (
           <li key={owner.id} class="card">
             <header>

@@ -225,7 +225,7 @@ export function Table<Row>(props: TableProps<Row>) {
           </div>
         </div>
         {tree.topCount === 0 && !tree.error && <p class="empty">{props.empty ?? 'Nothing here.'}</p>}
-        {tree.topCount === null && !tree.error && <p class="empty" aria-live="polite">Loading…</p>}
+        {tree.topCount === null && !tree.error && <p class="empty">Loading…</p>}
       </div>
     </section>
   );
