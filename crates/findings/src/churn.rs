@@ -8,11 +8,12 @@ use crate::recording::{Recording, Site};
 
 /// So many allocations are worth a word…
 const COUNT_MIN: u64 = 50_000;
-/// …if this share of all of them is temporary, or by realloc, and so much of that is one function's.
+/// …if this share of all of them is temporary, or by realloc, and so much of that is one
+/// function's.
 const SHARE_MIN: f64 = 0.25;
 const SITE_SHARE_MIN: f64 = 0.25;
-/// Blocks that do not go at once are churn where one function makes this share of all of them, and so
-/// many times what it ever holds.
+/// Blocks that do not go at once are churn where one function makes this share of all of them, and
+/// so many times what it ever holds.
 const TURNOVER_SHARE_MIN: f64 = 0.25;
 const TURNOVER_MIN: u64 = 50;
 

@@ -1,4 +1,5 @@
-//! A finding: a sentence with figures, evidence, a degree of certainty, and the command that shows more.
+//! A finding: a sentence with figures, evidence, a degree of certainty, and the command that shows
+//! more.
 
 use heapr_query::Confidence;
 use serde::{Serialize, Serializer};
@@ -58,7 +59,8 @@ pub struct OwnFrame {
     pub line: Option<u32>,
 }
 
-/// Which allocations of a recording a finding is about, in the words of the options of `heapr report`.
+/// Which allocations of a recording a finding is about, in the words of the options of `heapr
+/// report`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Chosen {
     /// `peak`, or a time.

@@ -1,7 +1,8 @@
 //! Memory that goes on growing while the program works.
 //!
-//! Whether it goes on is judged by the work that the program does, told by the blocks that it makes: a
-//! service that waits does not grow, and has stopped growing no more than one that is held up.
+//! Whether it goes on is judged by the work that the program does, told by the blocks that it
+//! makes: a service that waits does not grow, and has stopped growing no more than one that is held
+//! up.
 
 use heapr_query::{Confidence, Trend};
 use heapr_table::quantity::{bytes, count, duration, percent, plural};

@@ -77,8 +77,8 @@ pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
     Some(finding.choosing(chosen, &recording.file))
 }
 
-/// What the C library's malloc adds to blocks of this mean size: a word before each, and all in steps
-/// of 16 bytes, 32 at least.
+/// What the C library's malloc adds to blocks of this mean size: a word before each, and all in
+/// steps of 16 bytes, 32 at least.
 fn overhead_bytes(site: &Site) -> u64 {
     let amounts = &site.amounts;
     let mean = amounts.peak_bytes / amounts.peak_count.max(1);

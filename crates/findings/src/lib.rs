@@ -7,8 +7,8 @@
 //!                                       └─> findings, the weightiest first
 //! ```
 //!
-//! Invariants: no input or output, no clock; a sentence is the same wherever it is shown; nothing is
-//! found where nothing is wrong.
+//! Invariants: no input or output, no clock; a sentence is the same wherever it is shown; nothing
+//! is found where nothing is wrong.
 #![forbid(unsafe_code)]
 
 mod churn;

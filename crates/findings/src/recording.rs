@@ -181,8 +181,8 @@ impl<'a> Recording<'a> {
         self.sites = sites;
     }
 
-    /// Whether findings may name a site: the program's and libraries' code, and the runtime's where the
-    /// program is an interpreter that tells no functions of what it runs.
+    /// Whether findings may name a site: the program's and libraries' code, and the runtime's where
+    /// the program is an interpreter that tells no functions of what it runs.
     pub(crate) fn is_telling(&self, site: &Site) -> bool {
         let process = self.trace.processes().get(site.process.0 as usize);
         let is_interpreter = || {
@@ -195,7 +195,8 @@ impl<'a> Recording<'a> {
         site.owner != Owner::Runtime || is_interpreter() && !tells_functions()
     }
 
-    /// The own frame of a site with its place in the source, and the name that a sentence has for it.
+    /// The own frame of a site with its place in the source, and the name that a sentence has for
+    /// it.
     pub(crate) fn name(&self, site: &Site) -> (OwnFrame, String) {
         let stack = self.tree.named(site.stack);
         let views = self.tree.views(self.trace, site.stack, stack);
@@ -234,8 +235,8 @@ impl<'a> Recording<'a> {
         (frame, name)
     }
 
-    /// Whether one of the frames between the allocator and the own frame of a site puts something into
-    /// a map.
+    /// Whether one of the frames between the allocator and the own frame of a site puts something
+    /// into a map.
     pub(crate) fn fills_a_map(&self, site: &Site) -> bool {
         const MAPS: &[&str] = &[
             "unordered_map",

@@ -13,7 +13,8 @@ const RESIDENT_MIN_BYTES: u64 = 8 << 20;
 const RESIDENT_MIN_SHARE: f64 = 0.5;
 /// How far the time of a look at the resident set may be off.
 const LOOK_NS: u64 = 100_000_000;
-/// Of memory that was never malloc's, so much is worth a word: an interpreter has some ten MB of its own.
+/// Of memory that was never malloc's, so much is worth a word: an interpreter has some ten MB of
+/// its own.
 const UNSEEN_MIN_BYTES: u64 = 48 << 20;
 /// What a program without a heap has resident.
 const BARE_BYTES: u64 = 2 << 20;
@@ -26,7 +27,8 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     let until_ns = recording.times_ns.get(work.end.checked_sub(1)?).copied()?;
     let mut samples = recording.trace.resident_samples().iter().filter(|sample| sample.process == process);
     let sample = samples.rfind(|sample| sample.time_ns <= until_ns)?;
-    // From the moment before to the moment after: what a step takes meanwhile must not count as freed.
+    // From the moment before to the moment after: what a step takes meanwhile must not count as
+    // freed.
     let times = &recording.times_ns;
     let first = times.partition_point(|&time_ns| time_ns.saturating_add(LOOK_NS) <= sample.time_ns);
     let end = times.partition_point(|&time_ns| time_ns <= sample.time_ns.saturating_add(LOOK_NS));

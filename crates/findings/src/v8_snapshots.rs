@@ -18,7 +18,8 @@ const TEXTS_MAX: usize = 100;
 /// Characters shown of one.
 const TEXT_SHOWN: usize = 40;
 
-/// Of one snapshot, or of several of one program in order of time; `files`: their names in commands.
+/// Of one snapshot, or of several of one program in order of time; `files`: their names in
+/// commands.
 #[must_use]
 pub fn of_v8_snapshots(heaps: &[&Heap], files: &[String]) -> Found {
     let Some(last) = heaps.last() else { return Found::default() };

@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::io::IsTerminal as _;
 
-/// Characters of the private use area that [`crate::plain_text::PlainText`] turns into what a terminal
-/// understands: no name can hold them, as [`heapr_export::frame_text::harmless`] replaces them there.
+/// Characters of the private use area that [`crate::plain_text::PlainText`] turns into what a
+/// terminal understands: no name can hold them, as [`heapr_export::frame_text::harmless`] replaces
+/// them there.
 pub(crate) const BOLD: char = '\u{f8f0}';
 pub(crate) const FAINT: char = '\u{f8f1}';
 pub(crate) const END: char = '\u{f8f2}';

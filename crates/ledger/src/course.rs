@@ -1,8 +1,8 @@
 //! What was live at moments of a recording, by stack: how memory came to be as it is.
 //!
 //! Moments lie at multiples of an interval. Whenever there are too many of them every second one is
-//! left out, and the interval doubled: so many are kept of a second and of a month. They depend on the
-//! events alone, so that a replay finds those that the recorder has found.
+//! left out, and the interval doubled: so many are kept of a second and of a month. They depend on
+//! the events alone, so that a replay finds those that the recorder has found.
 //!
 //! ```text
 //! interval 1   | | | | | | | |          full

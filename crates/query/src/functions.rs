@@ -1,5 +1,5 @@
-//! Functions with all that they call: what was allocated while each was on the stack, and what by its
-//! own frame.
+//! Functions with all that they call: what was allocated while each was on the stack, and what by
+//! its own frame.
 
 use heapr_trace::{Amounts, StackIndex};
 

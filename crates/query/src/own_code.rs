@@ -54,7 +54,8 @@ pub struct OwnCode {
     runtime_unsourced: CullList,
     /// Paths of the programs that ran.
     executables: HashSet<String>,
-    /// All programs that ran came with the system, and its libraries may be the larger part of them.
+    /// All programs that ran came with the system, and its libraries may be the larger part of
+    /// them.
     is_of_system: bool,
     answers: Answers,
 }
@@ -172,8 +173,8 @@ impl OwnCode {
         }
     }
 
-    /// Place of the own frame in a stack, innermost first: the program's, or a library's where there is
-    /// none; `None`: all is the runtime's.
+    /// Place of the own frame in a stack, innermost first: the program's, or a library's where
+    /// there is none; `None`: all is the runtime's.
     #[must_use]
     pub fn place(&self, frames: &[FrameView<'_>]) -> Option<usize> {
         let mut library = None;

@@ -33,8 +33,8 @@ pub(crate) fn course_columns(course: &Course) -> [Vec<u8>; COURSE_STREAMS] {
     streams
 }
 
-/// Back from [`course_columns`], of untrusted columns; stacks that are not among the `stack_count` of
-/// the file are an error.
+/// Back from [`course_columns`], of untrusted columns; stacks that are not among the `stack_count`
+/// of the file are an error.
 pub(crate) fn take_course(
     streams: &[Vec<u8>; COURSE_STREAMS],
     moment_count: usize,

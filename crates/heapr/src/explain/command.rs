@@ -28,8 +28,8 @@ pub(crate) struct ExplainArguments {
     pub(super) own: OwnArguments,
     #[command(flatten, next_help_heading = "Resident memory of a process")]
     pub(super) resident: ResidentArguments,
-    /// End with 1 if this is found: growth, leak (growth that is never freed), churn, peak=SIZE; may be
-    /// given several times
+    /// End with 1 if this is found: growth, leak (growth that is never freed), churn, peak=SIZE;
+    /// may be given several times
     #[arg(long, value_name = "KIND", value_parser = threshold)]
     fail_on: Vec<Threshold>,
     /// Format

@@ -17,8 +17,8 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// A file goes before a session, and a session before a process: a name of digits that is none of
-    /// the first two is a process's.
+    /// A file goes before a session, and a session before a process: a name of digits that is none
+    /// of the first two is a process's.
     pub(super) fn of(words: &[PathBuf]) -> anyhow::Result<Self> {
         let [only] = words else { return Ok(Self::Files(words.to_vec())) };
         let text = only.to_string_lossy();

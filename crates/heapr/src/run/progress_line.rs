@@ -9,8 +9,8 @@ use heapr_table::quantity::{bytes, count, duration};
 /// Time between two lines.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Shown on standard error where that is a terminal and the program's output goes elsewhere: it would
-/// be written over otherwise.
+/// Shown on standard error where that is a terminal and the program's output goes elsewhere: it
+/// would be written over otherwise.
 #[derive(Debug)]
 pub(super) struct ProgressLine {
     is_shown: bool,

@@ -1,7 +1,8 @@
 //! What heapr finds in programs with a known cause (`victims/findings`), and how it says so.
 //!
-//! The first lines of a program tell how it is run (`build: c++`, `build: rust`, `run: python`, `run:
-//! node-snapshots`) and what stands first (`finding: growth in SessionTable::open`; `none`: no growth).
+//! The first lines of a program tell how it is run (`build: c++`, `build: rust`, `run: python`,
+//! `run: node-snapshots`) and what stands first (`finding: growth in SessionTable::open`; `none`:
+//! no growth).
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
