@@ -1,16 +1,19 @@
 //! The command line, run for one question: bounded in time and in what it may answer.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use tokio::process::Command;
 
 use crate::{Error, Result};
 
 /// No question takes longer.
 const SECONDS_MAX: u64 = 600;
+/// What a program has to end in.
+const LAST_WORDS_SECONDS: u64 = 30;
 /// Bytes of an answer's text, at most: what a client can keep in mind.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 
@@ -67,8 +70,38 @@ impl Commands {
         }
     }
 
-    /// The same, whatever its status says.
-    pub(crate) async fn run_any<Word: Into<OsString>>(
+    /// Runs a command that runs a program; after so many seconds the program is asked to end, and
+    /// what was recorded by then stays.
+    pub(crate) async fn run_for<Word: Into<OsString>>(
+        &self,
+        words: impl IntoIterator<Item = Word>,
+        folder: Option<&Path>,
+        seconds: u64,
+    ) -> Result<Output> {
+        let mut command = Command::new(&self.program);
+        command.args(words.into_iter().map(Into::into)).stdin(Stdio::null()).kill_on_drop(true);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(folder) = folder {
+            command.current_dir(folder);
+        }
+        let child = command.spawn().map_err(Error::Run)?;
+        let pid = child.id().and_then(|pid| rustix::process::Pid::from_raw(i32::try_from(pid).ok()?));
+        let ended = child.wait_with_output();
+        tokio::pin!(ended);
+        // It passes the first on to the program; the second is for one that does not listen.
+        for (signal, seconds) in [(Signal::TERM, seconds), (Signal::KILL, LAST_WORDS_SECONDS)] {
+            match tokio::time::timeout(Duration::from_secs(seconds), &mut ended).await {
+                Ok(output) => return output.map_err(Error::Run),
+                Err(_) => {
+                    let _ = pid.map(|pid| rustix::process::kill_process(pid, signal));
+                }
+            }
+        }
+        Err(Error::Late(seconds + LAST_WORDS_SECONDS))
+    }
+
+    /// As [`Self::run`], whatever its status says.
+    async fn run_any<Word: Into<OsString>>(
         &self,
         words: impl IntoIterator<Item = Word>,
         seconds_max: u64,

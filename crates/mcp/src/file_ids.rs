@@ -23,7 +23,7 @@ impl FileIds {
         format!("{}{}", if is_trace { 't' } else { 's' }, index + 1)
     }
 
-    /// The file that an id or a path names, as a path from the root: no option of a command begins so.
+    /// The file that an id or a path names, as a path from the root: no option begins so.
     pub(crate) fn path(&self, name: &'static str, word: &str) -> Result<PathBuf> {
         let wrong = |reason: String| Error::Argument { name, reason };
         let digits = word.strip_prefix(['t', 's']).unwrap_or_default();

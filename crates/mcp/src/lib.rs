@@ -4,10 +4,10 @@
 //!  client ── JSON-RPC ──> server ──> tools (one row each) ──> commands: heapr again, a process for each question
 //!                                        └─> file_ids: t1, s2 … for what was recorded or opened
 //! ```
-//! Invariants: a tool asks what a command of the command line asks, by that command, so both answer
-//! alike, and a question that needs too much or fails does not take the server with it; what changes
-//! a process or starts one is refused unless it was allowed; answers are short and bounded; standard
-//! output holds the protocol alone.
+//! Invariants: a tool asks what a command of the command line asks, by that command, so both
+//! answer alike, and a question that fails does not take the server with it; what changes a process
+//! or starts one is refused unless it was allowed; answers are short and bounded; standard output
+//! holds the protocol alone.
 #![forbid(unsafe_code)]
 
 mod arguments;

@@ -11,13 +11,16 @@ const COMMAND_CHARACTERS_MAX: usize = 100;
 pub(crate) fn list(name: Option<&str>) -> String {
     let mut found: Vec<(u64, u32, String)> = heapr_proc::pids()
         .filter(|&pid| heapr_proc::executable(pid).is_ok())
-        .filter_map(|pid| Some((heapr_proc::resident_bytes(pid)?, pid, command(pid))))
+        .filter_map(|pid| {
+            Some((heapr_proc::resident_bytes(pid)?, pid, heapr_proc::command_line(pid).join(" ")))
+        })
         .filter(|(_, _, command)| name.is_none_or(|name| command.contains(name)))
         .collect();
     found.sort_unstable_by(|a, b| b.cmp(a));
     let mut text = String::from("pid  resident  command\n");
     for (resident_bytes, pid, command) in found.iter().take(LISTED_MAX) {
-        let _ = writeln!(text, "{pid}  {:.1} MiB  {command}", *resident_bytes as f64 / f64::from(1 << 20));
+        let mib = *resident_bytes as f64 / f64::from(1 << 20);
+        let _ = writeln!(text, "{pid}  {mib:.1} MiB  {}", shortened(command));
     }
     if found.len() > LISTED_MAX {
         let _ = writeln!(text, "… {} more: give a name", found.len() - LISTED_MAX);
@@ -25,18 +28,15 @@ pub(crate) fn list(name: Option<&str>) -> String {
     text
 }
 
-fn command(pid: u32) -> String {
-    let words = heapr_proc::command_line(pid).join(" ");
-    words
-        .chars()
-        .take(COMMAND_CHARACTERS_MAX)
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .collect()
+fn shortened(command: &str) -> String {
+    let letters = command.chars().take(COMMAND_CHARACTERS_MAX);
+    letters.map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 #[test]
 fn this_process_is_listed_once() {
     let own = format!("{}  ", std::process::id());
-    assert_eq!(list(None).lines().filter(|line| line.starts_with(&own)).count(), 1);
+    let program = std::env::args().next().unwrap();
+    assert_eq!(list(Some(&program)).lines().filter(|line| line.starts_with(&own)).count(), 1);
     assert_eq!(list(Some("no process has this in its command line: \u{1}")).lines().count(), 1);
 }

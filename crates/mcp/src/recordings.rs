@@ -33,7 +33,7 @@ impl Recordings {
         self.folder.join(format!("{what}.{number}.heapr"))
     }
 
-    /// Runs a program to its end, or for so many seconds; the trace, and the last of what it printed.
+    /// Runs a program to its end, or for so many seconds; the trace, and the last that it printed.
     pub(crate) async fn run(
         &self,
         program: &[&str],
@@ -44,13 +44,8 @@ impl Recordings {
         let mut words: Vec<OsString> =
             vec!["run".into(), "--quiet".into(), "--max-file".into(), FILE_BYTES_MAX.to_string().into()];
         words.extend(["-o".into(), file.clone().into_os_string(), "--".into()]);
-        // `timeout` ends the program, not the recorder: what was recorded by then stays.
-        words.extend(["timeout".into(), "--signal=TERM".into(), seconds.to_string().into()]);
-        if let Some(folder) = folder {
-            words.extend(["env".into(), "-C".into(), folder.as_os_str().to_owned()]);
-        }
         words.extend(program.iter().map(OsString::from));
-        let output = self.commands.run_any(words, seconds + 60).await?;
+        let output = self.commands.run_for(words, folder, seconds).await?;
         let mut said = String::from_utf8_lossy(&output.stdout).into_owned();
         said.push_str(&String::from_utf8_lossy(&output.stderr));
         if !file.is_file() {
@@ -104,9 +99,13 @@ impl Recordings {
         ];
         let mut native = javascript.clone();
         native.pop();
-        native.push(inside.into());
+        native.push(inside.clone().into());
         if let Err(first) = self.commands.run(javascript, 600).await {
             self.commands.run(native, 600).await.map_err(|_| first)?;
+            // A process that only then had begun to answer.
+            if std::fs::read(&inside).is_ok_and(|content| content.first() == Some(&b'{')) {
+                std::fs::rename(&inside, inside.with_extension("heapsnapshot")).map_err(Error::Run)?;
+            }
         }
         let mut files: Vec<PathBuf> =
             std::fs::read_dir(&folder).map_err(Error::Run)?.flatten().map(|entry| entry.path()).collect();

@@ -52,9 +52,9 @@ impl Server {
             Action::Processes => Ok(processes::list(given.text("name"))),
             Action::Ask(question) => self.commands.ask(question(given, &self.ids)?).await,
             Action::SourceLines => {
-                let (question, sort) = lines_report(given, &self.ids)?;
+                let (question, sort, top) = lines_report(given, &self.ids)?;
                 let report = self.commands.ask_json(question).await?;
-                Ok(source_lines::text(&report, &sort))
+                Ok(source_lines::text(&report, &sort, top))
             }
             Action::Run => {
                 let folder =

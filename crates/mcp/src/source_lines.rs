@@ -1,5 +1,6 @@
 //! Source lines that allocate, with their text where the file is here.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::Path;
@@ -11,25 +12,34 @@ const AROUND: usize = 2;
 /// Larger files are no sources.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
-/// The groups of a report by line, each with the text around it.
-pub(crate) fn text(report: &Value, sort: &str) -> String {
+/// The lines of the program's own that stacks of a report lead to, each with the text around it.
+pub(crate) fn text(report: &Value, sort: &str, top: usize) -> String {
     let key = match sort {
         "soc" => "outstanding_count",
         "st" => "total_bytes",
         "stc" => "total_count",
         "src" => "realloc_count",
         "peak" => "peak_bytes",
+        "temporary" => "temporary_count",
         _ => "outstanding_bytes",
     };
-    let mut text = String::new();
+    let mut lines: BTreeMap<(&str, u64, &str), u64> = BTreeMap::new();
     for group in report["groups"].as_array().into_iter().flatten() {
-        let frame = &group["frames"][0];
+        // A stack without code of the program's own: the innermost frame stands for it.
+        let own = group["own_frame"].as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or(0);
+        let frame = &group["frames"][own];
         let word = |name: &str| frame[name].as_str().unwrap_or_default();
-        let (file, line) = (word("file"), frame["line"].as_u64().unwrap_or(0));
-        let place = if file.is_empty() { word("module").to_owned() } else { format!("{file}:{line}") };
-        let _ = writeln!(text, "{} {key}  {}  {place}", group[key], word("symbol"));
-        if let Some(lines) = around(Path::new(file), line) {
-            text.push_str(&lines);
+        let place = if word("file").is_empty() { word("module") } else { word("file") };
+        let line = (place, frame["line"].as_u64().unwrap_or(0), word("symbol"));
+        *lines.entry(line).or_default() += group[key].as_u64().unwrap_or(0);
+    }
+    let mut lines: Vec<_> = lines.into_iter().filter(|(_, amount)| *amount > 0).collect();
+    lines.sort_by_key(|(_, amount)| std::cmp::Reverse(*amount));
+    let mut text = String::new();
+    for ((place, line, symbol), amount) in lines.into_iter().take(top) {
+        let _ = writeln!(text, "{amount} {key}  {symbol}  {place}:{line}");
+        if let Some(code) = around(Path::new(place), line) {
+            text.push_str(&code);
         }
     }
     if text.is_empty() { "nothing is counted\n".to_owned() } else { text }
@@ -63,7 +73,9 @@ fn a_line_is_shown_with_its_neighbours_and_a_device_is_not_read() {
     let file = folder.path().join("a.c");
     std::fs::write(&file, "one\ntwo\nthree\nfour\nfive\nsix\n").unwrap();
     let frame = serde_json::json!({"symbol": "keep", "file": file, "line": 4});
-    let shown = text(&serde_json::json!({"groups": [{"frames": [frame], "outstanding_bytes": 7}]}), "so");
+    let inner = serde_json::json!({"symbol": "grow", "module": "libstdc++.so.6"});
+    let group = |bytes: u64| serde_json::json!({"frames": [inner, frame], "own_frame": 1, "outstanding_bytes": bytes});
+    let shown = text(&serde_json::json!({"groups": [group(3), group(4)]}), "so", 5);
     assert!(shown.contains("7 outstanding_bytes  keep") && shown.contains(">     4  four"), "{shown}");
     assert!(!shown.contains("one"), "{shown}");
     assert_eq!(around(Path::new("/dev/zero"), 1), None);

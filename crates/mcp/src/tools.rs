@@ -250,12 +250,11 @@ fn report(given: &Given, ids: &FileIds) -> Result<Vec<OsString>> {
 }
 
 /// The question whose answer [`crate::source_lines`] shows.
-pub(crate) fn lines_report(given: &Given, ids: &FileIds) -> Result<(Vec<OsString>, String)> {
+pub(crate) fn lines_report(given: &Given, ids: &FileIds) -> Result<(Vec<OsString>, String, usize)> {
     let sort = given.text("sort").unwrap_or("so").to_owned();
     let mut asked = vec!["report".into(), OsString::from(ids.path("trace", given.required("trace")?)?)];
-    asked.extend(words(["--lines", &sort, "--format", "json"]));
-    asked.push(top(given));
-    Ok((asked, sort))
+    asked.extend(words(["--stacks", &sort, "--format", "json", "--top=1000"]));
+    Ok((asked, sort, given.count("top").and_then(|top| usize::try_from(top).ok()).unwrap_or(5)))
 }
 
 fn diff(given: &Given, ids: &FileIds) -> Result<Vec<OsString>> {

@@ -1,5 +1,6 @@
 //! A leak in C++, in Python and in Node is found by tools alone.
 
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use heapr_testkit::not_run;
@@ -20,6 +21,15 @@ const NODE: &str = "class Order { constructor(i) { this.text = 'order ' + i; thi
 
 /// A program that is ended with the test.
 struct Ended(Child);
+
+impl Ended {
+    /// It says so on its first line.
+    fn wait_until_ready(&mut self) {
+        let mut line = String::new();
+        BufReader::new(self.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+    }
+}
 
 impl Drop for Ended {
     fn drop(&mut self) {
@@ -44,6 +54,7 @@ fn a_leak_in_cpp_is_named_with_its_line() {
         let stacks =
             client.ask("report", json!({"trace": trace, "require_frames": ["register_session*"]})).await;
         assert!(stacks.contains("register_session") && stacks.contains("main"), "{stacks}");
+        assert!(!recorded.contains("timeout"), "{recorded}");
         let lines = client.ask("source_lines", json!({"trace": trace, "top": 2})).await;
         assert!(lines.contains("> ") && lines.contains("new std::string(300"), "{lines}");
         let explained = client.ask("explain", json!({"targets": [trace]})).await;
@@ -54,6 +65,8 @@ fn a_leak_in_cpp_is_named_with_its_line() {
         let callers =
             client.ask("report", json!({"trace": trace, "callers_of": "register_session*", "top": 3})).await;
         assert!(callers.contains("main"), "{callers}");
+        let endless = client.ask("record", json!({"program": ["sleep", "1000"], "seconds": 1})).await;
+        assert!(endless.starts_with("t3 ") && endless.contains("signal"), "{endless}");
     });
 }
 
@@ -63,8 +76,9 @@ fn a_leak_in_python_is_found_in_a_process_that_runs() {
     let script = scratch.path().join("leak.py");
     std::fs::write(&script, format!("{PYTHON}print('ready', flush=True)\nimport time\nwhile True:\n    keep_page()\n    time.sleep(0.01)\n"))
         .unwrap();
-    let started = Command::new("python3").arg(&script).stdout(Stdio::null()).spawn();
-    let Ok(python) = started.map(Ended) else { return not_run("there is no python3") };
+    let started = Command::new("python3").arg(&script).stdout(Stdio::piped()).spawn();
+    let Ok(mut python) = started.map(Ended) else { return not_run("there is no python3") };
+    python.wait_until_ready();
     let pid = python.0.id();
     with_client(scratch.path(), &["--allow-attach"], async |client| {
         let listed = client.ask("list_processes", json!({"name": "leak.py"})).await;
@@ -88,9 +102,7 @@ fn a_leak_in_node_is_named_with_what_holds_it() {
     std::fs::write(&script, NODE).unwrap();
     let started = Command::new("node").arg(&script).stdout(Stdio::piped()).spawn();
     let Ok(mut node) = started.map(Ended) else { return not_run("there is no node") };
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(node.0.stdout.take().unwrap()), &mut line)
-        .unwrap();
+    node.wait_until_ready();
     let pid = node.0.id();
     with_client(scratch.path(), &["--allow-attach"], async |client| {
         let mut snapshots = Vec::new();
