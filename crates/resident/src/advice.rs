@@ -110,13 +110,14 @@ fn arenas(account: &Account, _: &Beside) -> Option<Advice> {
     is_worth_it(given_bytes, account).then(|| Advice {
         rule: "arenas",
         sentence: format!(
-            "{} keep {} free, each for its own threads: MALLOC_ARENA_MAX=2 in the environment lets threads share, and saves about {}",
+            "{} keep {} free, each for its own threads: MALLOC_ARENA_MAX=2 in the environment lets threads share, and saves up to {}",
             plural(with_free.len() as u64 + 1, "arena"),
             of_all(free_bytes, account),
             bytes(given_bytes)
         ),
         evidence: vec![
             format!("free in arenas besides the main one: {}", list(&sorted)),
+            "it saves less where all threads are at their peaks at once".to_owned(),
             "threads wait for each other in malloc more often then: measure the program's speed, too".to_owned(),
         ],
         certainty: Certainty::Medium,
