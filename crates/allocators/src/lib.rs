@@ -1,5 +1,6 @@
 //! Allocators that a program or a library brings itself, in one table: what they are called, how
-//! they are recognised, what their functions do. A user adds rows in the same words (`--allocator FILE`).
+//! they are recognised, what their functions do. A user adds rows in the same words (`--allocator
+//! FILE`).
 //!
 //! It reads files' tables of symbols; it touches no process.
 #![forbid(unsafe_code)]

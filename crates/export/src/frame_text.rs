@@ -65,8 +65,8 @@ pub fn short_name(frame: &FrameView<'_>) -> String {
     frame.symbol.map_or_else(|| frame_name(frame), |symbol| printable(&folded(symbol)))
 }
 
-/// One line of at most `width` columns: the name, folded and cut in the middle if need be, the place
-/// and whether it is inlined.
+/// One line of at most `width` columns: the name, folded and cut in the middle if need be, the
+/// place and whether it is inlined.
 #[must_use]
 pub fn frame_line(frame: &FrameView<'_>, width: usize) -> String {
     let mut tail = if frame.is_of_language() { String::new() } else { place(frame) };

@@ -4,7 +4,8 @@ use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, count, percent};
 
 use crate::finding::{Chosen, Finding, Kind};
-use crate::recording::{Recording, Site};
+use crate::recording::Recording;
+use crate::site::Site;
 
 /// So many allocations are worth a word…
 const COUNT_MIN: u64 = 50_000;

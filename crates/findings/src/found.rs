@@ -6,7 +6,8 @@ use heapr_trace::Trace;
 
 use crate::finding::{Finding, Kind};
 use crate::growth::growing;
-use crate::recording::{Recording, Site};
+use crate::recording::Recording;
+use crate::site::Site;
 use crate::{churn, held, peak, seen};
 
 /// Most findings of an answer.

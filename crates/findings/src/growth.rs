@@ -8,7 +8,8 @@ use heapr_query::{Confidence, Trend};
 use heapr_table::quantity::{bytes, count, duration, percent, plural};
 
 use crate::finding::{Chosen, Finding, Kind};
-use crate::recording::{Recording, Site};
+use crate::recording::Recording;
+use crate::site::Site;
 use crate::work_time::WorkTime;
 
 /// The parts of a process's time and of its work in which it warms up.

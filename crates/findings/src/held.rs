@@ -4,7 +4,8 @@ use heapr_query::{Confidence, Owner};
 use heapr_table::quantity::{bytes, count, duration, percent, plural};
 
 use crate::finding::{Chosen, Finding, Kind};
-use crate::recording::{Recording, Site};
+use crate::recording::Recording;
+use crate::site::Site;
 
 /// Idle memory of less is not worth a word: bytes, and share of what is live.
 const IDLE_MIN_BYTES: u64 = 1 << 20;

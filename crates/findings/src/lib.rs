@@ -19,6 +19,7 @@ mod held;
 mod peak;
 mod recording;
 mod seen;
+mod site;
 mod v8_snapshots;
 mod work_time;
 

@@ -4,7 +4,8 @@ use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, duration, percent, plural};
 
 use crate::finding::{Chosen, Finding, Kind};
-use crate::recording::{Recording, Site};
+use crate::recording::Recording;
+use crate::site::Site;
 
 /// A peak is so many times what is live in the middle of the time, and so much more.
 const PEAK_TIMES: f64 = 1.8;

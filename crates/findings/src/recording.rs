@@ -7,6 +7,7 @@ use heapr_query::{CullList, OwnCode, Owner, SymbolSource, file_name, plain_symbo
 use heapr_trace::{Amounts, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace};
 
 use crate::finding::OwnFrame;
+use crate::site::{Held, Site};
 use crate::work_time::WorkTime;
 
 /// Stacks that are named of each order: by what was held at the peak, what is left, what was made.
@@ -14,29 +15,6 @@ const NAMED_HELD: usize = 20_000;
 const NAMED_MADE: usize = 2_000;
 /// Of what is held so much is enough to name.
 const NAMED_SHARE: f64 = 0.97;
-
-/// What a function held at a moment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Held {
-    pub(crate) bytes: u64,
-    pub(crate) count: u64,
-    /// Blocks made until then.
-    pub(crate) made: u64,
-}
-
-/// All that a function of the program's own allocates in a process, with what it calls.
-#[derive(Debug, Clone)]
-pub(crate) struct Site {
-    pub(crate) process: ProcessIndex,
-    /// The code is the program's, a library's, or the runtime's.
-    pub(crate) owner: Owner,
-    pub(crate) amounts: Amounts,
-    /// The stack that stands for it: the one with most at the peak or left.
-    pub(crate) stack: StackIndex,
-    weight: u64,
-    /// By moment of the recording.
-    pub(crate) held: Vec<Held>,
-}
 
 /// See the module.
 pub(crate) struct Recording<'a> {
@@ -112,7 +90,9 @@ impl<'a> Recording<'a> {
         };
         recording.add_sites();
         recording.processes = (0..trace.processes().len() as u32)
-            .map(|process| WorkTime::of(&recording, ProcessIndex(process)))
+            .map(|process| {
+                WorkTime::of((trace, &recording.times_ns, &recording.sites), ProcessIndex(process))
+            })
             .collect();
         recording
     }

@@ -1,8 +1,8 @@
 //! When a process worked: from its start until it freed all at its end, or until it ended.
 
-use heapr_trace::ProcessIndex;
+use heapr_trace::{ProcessIndex, Trace};
 
-use crate::recording::Recording;
+use crate::site::Site;
 
 /// An end of freeing takes at most this share of a process's time…
 const TEARDOWN_SHARE_MAX: f64 = 0.2;
@@ -25,16 +25,15 @@ pub(crate) struct WorkTime {
 }
 
 impl WorkTime {
-    pub(crate) fn of(recording: &Recording<'_>, process: ProcessIndex) -> Self {
-        let times = &recording.times_ns;
-        let Some(known) = recording.trace.processes().get(process.0 as usize) else { return Self::default() };
-        let duration_ns = recording.trace.duration_ns();
+    pub(crate) fn of((trace, times, sites): (&Trace, &[u64], &[Site]), process: ProcessIndex) -> Self {
+        let Some(known) = trace.processes().get(process.0 as usize) else { return Self::default() };
+        let duration_ns = trace.duration_ns();
         let end_ns = known.end_ns.unwrap_or(duration_ns).min(duration_ns);
         let first = times.partition_point(|&time_ns| time_ns <= known.start_ns);
         let end = times.partition_point(|&time_ns| time_ns <= end_ns).max(first);
         let mut live_bytes = vec![0_u64; end - first];
         let mut left_bytes = 0_u64;
-        for site in recording.sites.iter().filter(|site| site.process == process) {
+        for site in sites.iter().filter(|site| site.process == process) {
             left_bytes = left_bytes.saturating_add(site.amounts.outstanding_bytes);
             for (sum, held) in live_bytes.iter_mut().zip(&site.held[first..end]) {
                 *sum = sum.saturating_add(held.bytes);

@@ -90,8 +90,8 @@ impl Rundown {
         }))
     }
 
-    /// All memory that is the allocator's: blocks, free chunks, its own records. By address; what of
-    /// it could not be made out is left out.
+    /// All memory that is the allocator's: blocks, free chunks, its own records. By address; what
+    /// of it could not be made out is left out.
     pub fn memory(&self) -> Vec<(u64, u64)> {
         let whole_segment = |segment: &Segment| {
             let bytes: u64 = segment.chunks().map(|chunk| chunk.size_bytes).sum();

@@ -34,8 +34,8 @@ impl InsideFunction {
         (body, if self.size_bytes == bytes as u64 { behind } else { Vec::new() })
     }
 
-    /// Plans its first instructions. `Ok(None)`: they cannot be moved, but it calls one of the `seen`
-    /// functions, and so is seen.
+    /// Plans its first instructions. `Ok(None)`: they cannot be moved, but it calls one of the
+    /// `seen` functions, and so is seen.
     pub(crate) fn prologue(
         &self,
         memory: &ProcessMemory,

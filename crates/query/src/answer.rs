@@ -1,11 +1,10 @@
 //! From rows to the answers of actions.
 
-use heapr_trace::{StackIndex, StackTotals, ThreadIndex};
+use heapr_trace::{StackIndex, ThreadIndex};
 
 use crate::aggregate::{self, NO_GROUP, Numbering};
 use crate::call_tree::{CallTree, CallTreeBuilder};
-use crate::cull_list::CullList;
-use crate::culling::Culling;
+use crate::culled_rows::{Culled, LEFT_OUT};
 use crate::error::{Error, Result};
 use crate::frame_pattern::FramePattern;
 use crate::frames::FrameId;
@@ -13,67 +12,12 @@ use crate::functions::{self, Functions};
 use crate::metrics::Metric;
 use crate::query::{Action, GroupBy};
 use crate::report::{Answer, Group, GroupKey, Ranking};
-use crate::row_table::RowSource;
-use crate::symbol_tree::{NamedStack, SymbolTree};
+use crate::symbol_tree::NamedStack;
 
-/// In place of a stack: the row is not counted.
-const LEFT_OUT: NamedStack = NamedStack::MAX;
-
-/// Rows with their stacks after culling: what all actions of a query share.
-#[derive(Debug)]
-pub struct Culled<'a, 't> {
-    rows: &'a RowSource<'t>,
-    tree: &'a SymbolTree,
-    /// By row.
-    stacks: Vec<NamedStack>,
-}
-
-impl<'a, 't> Culled<'a, 't> {
-    /// `is_counted`: whether the rows of a file's stack are.
-    pub(crate) fn new(
-        rows: &'a RowSource<'t>,
-        tree: &'a SymbolTree,
-        list: &CullList,
-        is_counted: impl Fn(StackIndex) -> bool,
-    ) -> Result<Self> {
-        let mut culling = Culling::new(tree, list);
-        let mut stacks = Vec::new();
-        rows.for_each(|row| {
-            let is_counted = is_counted(row.stack);
-            stacks.push(if is_counted { culling.cull(tree.named(row.stack)) } else { LEFT_OUT });
-        })?;
-        Ok(Self { rows, tree, stacks })
-    }
-
-    /// As [`Culled::new`] of all rows; `left`: by stack what culling leaves of it.
-    pub fn with_left(rows: &'a RowSource<'t>, tree: &'a SymbolTree, left: &[NamedStack]) -> Result<Self> {
-        let mut stacks = Vec::new();
-        rows.for_each(|row| stacks.push(left[tree.named(row.stack) as usize]))?;
-        Ok(Self { rows, tree, stacks })
-    }
-
+impl Culled<'_, '_> {
     /// Functions, each with all that it calls, by an inclusive amount.
     pub fn functions(&self, sort: Metric, top: usize) -> Result<Functions> {
         functions::functions(self, sort, top)
-    }
-
-    pub(crate) fn tree(&self) -> &SymbolTree {
-        self.tree
-    }
-
-    /// Shows all counted rows with their culled stacks.
-    pub fn for_each(&self, mut visit: impl FnMut(&StackTotals, NamedStack)) -> Result<()> {
-        let mut stacks = self.stacks.iter();
-        self.rows.for_each(|row| {
-            if let Some(&stack) = stacks.next().filter(|&&stack| stack != LEFT_OUT) {
-                visit(row, stack);
-            }
-        })
-    }
-
-    /// Group of each row: those of the counted ones, by their culled stacks.
-    fn group_rows(&self, mut group_of: impl FnMut(NamedStack) -> u32) -> Vec<u32> {
-        self.stacks.iter().map(|&stack| if stack == LEFT_OUT { NO_GROUP } else { group_of(stack) }).collect()
     }
 
     pub(crate) fn answer(&self, action: &Action, top: usize) -> Result<Answer> {

@@ -3,7 +3,7 @@
 
 use heapr_trace::{Amounts, StackIndex};
 
-use crate::answer::Culled;
+use crate::culled_rows::Culled;
 use crate::error::Result;
 use crate::frames::FrameId;
 use crate::metrics::Metric;

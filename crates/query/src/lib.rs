@@ -25,6 +25,7 @@ mod choice;
 mod code_table;
 mod collector;
 mod cull_list;
+mod culled_rows;
 mod culling;
 mod error;
 mod filter;
@@ -87,10 +88,10 @@ pub use trend::Trend;
 
 /// The parts that answers are made of, for `heapr-explore`: it finds the same rows in another way.
 pub mod engine {
-    pub use crate::answer::Culled;
     pub use crate::choice::Choice;
     pub use crate::code_table::CodeTable;
     pub use crate::collector::{Collected, Oddities, RowSums};
+    pub use crate::culled_rows::Culled;
     pub use crate::culling::Culling;
     pub use crate::frames::{FrameId, FrameTable};
     pub use crate::histogram::HistogramCounter;

@@ -3,10 +3,10 @@
 
 use heapr_trace::{HeapId, ProcessIndex, StackIndex, Summary, Totals, Trace};
 
-use crate::answer::Culled;
 use crate::choice::Choice;
 use crate::code_table::CodeTable;
 use crate::collector::{Collected, RowSums};
+use crate::culled_rows::Culled;
 use crate::error::{Error, Result};
 use crate::filter::{Filter, Moment};
 use crate::histogram::HistogramCounter;

@@ -197,8 +197,8 @@ impl HeapTrace {
         self.take_snapshot(name, pids, None)
     }
 
-    /// Takes a snapshot of the live heap of one process with its graph: which block refers to which,
-    /// and what refers to them from outside. The process stands still meanwhile.
+    /// Takes a snapshot of the live heap of one process with its graph: which block refers to
+    /// which, and what refers to them from outside. The process stands still meanwhile.
     ///
     /// # Errors
     /// As [`HeapTrace::snapshot`]; or the process may not be stopped, or would have stood still for

@@ -7,7 +7,8 @@
 //! +---------+----------+----------------+------------+
 //! ```
 //! Plus one, as a return address lies behind its call. No program has code at such an address. A
-//! reader that does not know of languages shows it as it is. The function is one of the file's ([`LanguageFunction`]), by process, language and number.
+//! reader that does not know of languages shows it as it is. The function is one of the file's
+//! ([`LanguageFunction`]), by process, language and number.
 
 use crate::ProcessIndex;
 

@@ -26,7 +26,8 @@ const LIMIT_NS: u64 = 3_000_000_000;
 /// How many modules had been loaded when a look was asked for last.
 static LOADS: AtomicU64 = AtomicU64::new(0);
 
-/// In place of the loader's `_dl_debug_state`, which it calls before and after a change of its list.
+/// In place of the loader's `_dl_debug_state`, which it calls before and after a change of its
+/// list.
 pub(crate) static AFTER_LOAD: Kept = Kept { run: after_load, real: &NOTHING, throwing: &NOTHING, called: 0 };
 
 fn after_load(_kept: &Kept, _words: &Arguments, _caller: Caller) -> Outcome {

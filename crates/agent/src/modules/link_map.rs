@@ -186,8 +186,8 @@ impl Dynamic {
         self.find_entry(name).map_or(0, |entry| self.address_of(unsafe { entry.read() }))
     }
 
-    /// Address and bytes of the object or function that the module defines under this name, which is
-    /// not one of those that the loader asks for their address.
+    /// Address and bytes of the object or function that the module defines under this name, which
+    /// is not one of those that the loader asks for their address.
     pub(crate) fn find_object(&self, name: &[u8]) -> Option<(usize, usize)> {
         // SAFETY: an entry of the module's table of symbols.
         let symbol = unsafe { self.find_entry(name)?.read() };

@@ -423,8 +423,8 @@ impl ModuleSink for Records<'_> {
     }
 }
 
-/// Writes a record of any length: `fixed` words behind its own length, and two texts, each padded to
-/// whole words.
+/// Writes a record of any length: `fixed` words behind its own length, and two texts, each padded
+/// to whole words.
 fn write_texts<const N: usize>(scope: &mut Scope, kind: RecordKind, fixed: [u64; N], texts: [&[u8]; 2]) {
     let [first_text, second_text] = texts;
     let words_of = |bytes: &[u8]| bytes.len().div_ceil(8);

@@ -294,8 +294,8 @@ fn unwind_onto_kept(handle: ScopeHandle, pc: usize, sp: usize, bp: usize, is_new
     }
 }
 
-/// Makes the kept frames those of the stack that begins at `start`, whose node is `node`: it may have
-/// been found without them.
+/// Makes the kept frames those of the stack that begins at `start`, whose node is `node`: it may
+/// have been found without them.
 #[cold]
 #[inline(never)]
 pub(crate) fn settle(scope: &mut Scope, start: Start, node: u32) {

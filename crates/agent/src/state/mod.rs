@@ -93,8 +93,8 @@ pub(crate) struct Agent {
     pub(crate) is_injected: AtomicU32,
     /// 1: the program has a malloc of its own that stands before the agent's.
     pub(crate) has_own_malloc: AtomicU32,
-    /// Allocations of so many bytes or more are nothing for the plain way: those whose size does not
-    /// fit beside a stack, and all once there are frames of a language to add.
+    /// Allocations of so many bytes or more are nothing for the plain way: those whose size does
+    /// not fit beside a stack, and all once there are frames of a language to add.
     pub(crate) plain_bytes_end: AtomicUsize,
     /// Takes the hooks out of the program's calls.
     pub(crate) on_end: Callback,

@@ -95,8 +95,8 @@ impl Recorder {
         freed_count
     }
 
-    /// Keeps what a process has resident. The kernel's own counters: reading them walks no pages and
-    /// makes the process wait for nothing, as `smaps_rollup` does.
+    /// Keeps what a process has resident. The kernel's own counters: reading them walks no pages
+    /// and makes the process wait for nothing, as `smaps_rollup` does.
     fn note_resident_set(&mut self, place: usize) {
         let process = &self.processes[place];
         let mut best: Option<(u64, u64, heapr_proc::ResidentCounters)> = None;
