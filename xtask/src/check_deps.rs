@@ -145,7 +145,7 @@ fn check_sources(short: &str, breaches: &mut Vec<String>) -> anyhow::Result<()> 
             unsafe_files.push(shown.clone());
         }
         if short != PRINTS && short != "testkit" && !is_test(&path) {
-            let prints = ["println!", "print!", "eprintln!", "eprint!", "process::exit"];
+            let prints = ["println!", "print!", "eprintln!", "eprint!", "process::exit("];
             for call in prints.iter().filter(|call| code.contains(*call)) {
                 breaches.push(format!("{shown}: {call}: only the command line prints or exits"));
             }

@@ -13,6 +13,7 @@ mod diff;
 mod doctor;
 mod explain;
 mod export;
+mod finding_text;
 mod info;
 mod manual;
 mod mcp;

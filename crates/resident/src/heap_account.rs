@@ -74,7 +74,7 @@ impl Account {
             let (block_avma, usable_bytes) = *block?;
             let used_bytes = watcher.asked_bytes(block_avma).unwrap_or(usable_bytes).min(usable_bytes);
             let beside_bytes = (region.end_avma - region.start_avma).saturating_sub(used_bytes);
-            // Pages that nobody has touched are most likely at its end, where nobody asked for them.
+            // Pages that nobody has touched are most likely at its end, which nobody asked for.
             let untouched_bytes = (region.end_avma - region.start_avma).saturating_sub(rss_bytes);
             return Some(HeapDivision::of_mapped(rss_bytes, beside_bytes.saturating_sub(untouched_bytes)));
         }

@@ -265,8 +265,8 @@ impl Session {
         self.recorder.flush();
     }
 
-    /// Whether a process is being held still for its graph: who waits for a child by `wait` would take
-    /// what the child tells whoever holds it.
+    /// Whether a process is being held still for its graph: who waits for a child by `wait` would
+    /// take what the child tells whoever holds it.
     #[must_use]
     pub fn is_holding(&self) -> bool {
         self.recorder.is_capturing()

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use heapr_findings::Finding;
 use serde_json::json;
 
-use super::finding_text;
 use super::resident::Resident;
+use crate::finding_text;
 use crate::style::Style;
 
 /// What is said of a target.

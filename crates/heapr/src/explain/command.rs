@@ -1,62 +1,18 @@
 //! The command: what is asked, and how the answer leaves.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use heapr_findings::{Finding, Kind};
 
 use super::answer::{Answer, Subject};
-use super::resident::{self, Resident, ResidentArguments};
+use super::arguments::{ExplainArguments, Form};
+use super::resident::{self, Resident};
 use super::target::{Target, client};
-use super::thresholds::{Threshold, threshold};
+use super::thresholds::Threshold;
 use super::{findings, for_ci};
 use crate::output::output;
-use crate::own_arguments::OwnArguments;
-use crate::report::names::NameArguments;
 use crate::style::Style;
 use heapr_table::quantity::bytes;
-
-/// Arguments of `heapr explain`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ExplainArguments {
-    /// A process by its id, a session by its name, or files: traces, snapshots of V8
-    #[arg(value_name = "PID|NAME|FILE", required = true)]
-    target: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(super) names: NameArguments,
-    #[command(flatten)]
-    pub(super) own: OwnArguments,
-    #[command(flatten, next_help_heading = "Resident memory of a process")]
-    pub(super) resident: ResidentArguments,
-    /// End with 1 if this is found: growth, leak (growth that is never freed), churn, peak=SIZE;
-    /// may be given several times
-    #[arg(long, value_name = "KIND", value_parser = threshold)]
-    fail_on: Vec<Threshold>,
-    /// Format
-    #[arg(long, value_enum, default_value_t = Form::Text)]
-    format: Form,
-    /// Write to a file
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Overwrite an existing file
-    #[arg(short = 'f', long)]
-    force: bool,
-}
-
-/// Forms of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Form {
-    /// To be read
-    Text,
-    /// For programs: schema heapr.explain/1
-    Json,
-    /// Annotations of a workflow on GitHub
-    Github,
-    /// JUnit's XML, as most CI systems read it
-    Junit,
-    /// A page by itself: the resident memory of a process as a treemap
-    Html,
-}
 
 /// Runs the command.
 pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {

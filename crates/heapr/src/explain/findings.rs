@@ -6,7 +6,7 @@ use heapr_findings::Found;
 use heapr_session::{Answer as SessionAnswer, Request};
 
 use super::answer::{Answer, Subject};
-use super::command::ExplainArguments;
+use super::arguments::ExplainArguments;
 use super::target::client;
 use crate::report::names::TraceNames;
 use crate::snapshot::verbs::HeapKind;

@@ -1,8 +1,8 @@
 //! `heapr explain`: why memory is as it is: findings in words, and what all resident memory is.
 
 mod answer;
+mod arguments;
 mod command;
-pub(crate) mod finding_text;
 mod findings;
 mod for_ci;
 mod markup;
@@ -11,4 +11,5 @@ mod target;
 mod thresholds;
 mod v8_snapshots;
 
-pub(crate) use command::{ExplainArguments, run};
+pub(crate) use arguments::ExplainArguments;
+pub(crate) use command::run;

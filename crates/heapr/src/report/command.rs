@@ -8,7 +8,7 @@ use heapr_export::Subject;
 use heapr_query::{Action, GroupBy, HistogramOf, Metric, Query, StackGroups};
 use heapr_trace::Trace;
 
-use crate::explain::finding_text;
+use crate::finding_text;
 use crate::output::{Format, output, refuse_inputs, top};
 use crate::own_arguments::OwnArguments;
 use crate::plain_text::line_width;

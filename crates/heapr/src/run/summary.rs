@@ -10,7 +10,7 @@ use heapr_query::{Action, Answer, FrameView, GroupBy, Metric, Query, Report};
 use heapr_session::SessionSummary;
 use heapr_trace::{HeapId, ProcessIndex, Totals};
 
-use crate::explain::finding_text;
+use crate::finding_text;
 use crate::own_arguments::OwnArguments;
 use crate::plain_text::{PlainText, error_line_width};
 use crate::report::frame_text::frame_line;

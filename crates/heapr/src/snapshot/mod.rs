@@ -31,7 +31,7 @@ pub(crate) enum SnapshotCommand {
     Diff(Box<DiffArguments>),
     /// Rank what keeps growing from snapshot to snapshot: the likeliest leak first
     Suspects(Box<SuspectsArguments>),
-    /// List the blocks of a native heap that nothing leads to any more, by where they were allocated
+    /// List the blocks of a native heap that nothing leads to any more, by where they were made
     Leaks(Box<native::LeaksArguments>),
     #[command(flatten)]
     V8(v8::V8Command),

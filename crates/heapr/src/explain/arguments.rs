@@ -1,0 +1,50 @@
+//! What is asked.
+
+use std::path::PathBuf;
+
+use super::resident::ResidentArguments;
+use super::thresholds::{Threshold, threshold};
+use crate::own_arguments::OwnArguments;
+use crate::report::names::NameArguments;
+
+/// Arguments of `heapr explain`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExplainArguments {
+    /// A process by its id, a session by its name, or files: traces, snapshots of V8
+    #[arg(value_name = "PID|NAME|FILE", required = true)]
+    pub(super) target: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) names: NameArguments,
+    #[command(flatten)]
+    pub(super) own: OwnArguments,
+    #[command(flatten, next_help_heading = "Resident memory of a process")]
+    pub(super) resident: ResidentArguments,
+    /// End with 1 if this is found: growth, leak (growth that is never freed), churn, peak=SIZE;
+    /// may be given several times
+    #[arg(long, value_name = "KIND", value_parser = threshold)]
+    pub(super) fail_on: Vec<Threshold>,
+    /// Format
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    pub(super) format: Form,
+    /// Write to a file
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Overwrite an existing file
+    #[arg(short = 'f', long)]
+    pub(super) force: bool,
+}
+
+/// Forms of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Form {
+    /// To be read
+    Text,
+    /// For programs: schema heapr.explain/1
+    Json,
+    /// Annotations of a workflow on GitHub
+    Github,
+    /// JUnit's XML, as most CI systems read it
+    Junit,
+    /// A page by itself: the resident memory of a process as a treemap
+    Html,
+}
