@@ -116,7 +116,7 @@ impl<'a, M: Memory> Inspector<'a, M> {
     /// How far it is to the top of the object whose table of virtual functions is at an address;
     /// `None` if there is none.
     fn top_of(&mut self, table_avma: u64) -> Option<i64> {
-        if table_avma % 8 != 0 || !self.regions.is_data_of_module(table_avma) {
+        if !table_avma.is_multiple_of(8) || !self.regions.is_data_of_module(table_avma) {
             return None;
         }
         if let Some(&known) = self.tables.get(&table_avma) {

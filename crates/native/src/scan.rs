@@ -258,7 +258,10 @@ impl<M: Memory> Scan<'_, M> {
             if !(self.goes_on)() {
                 return Err(Cut::Ended);
             }
-            let bytes = limit_avma.saturating_sub(at_avma).clamp(8, WINDOW_BYTES);
+            // Where the last page could not be read the next one often cannot be, either: a whole
+            // window would be made for each.
+            let most_bytes = if self.window.bytes.is_empty() { PAGE_BYTES } else { WINDOW_BYTES };
+            let bytes = limit_avma.saturating_sub(at_avma).clamp(8, most_bytes);
             self.window.bytes.resize(bytes as usize, 0);
             let count = self.memory.read(at_avma, &mut self.window.bytes).min(bytes as usize);
             self.window.bytes.truncate(count);
