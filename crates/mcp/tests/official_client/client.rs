@@ -51,9 +51,8 @@ impl Client {
     }
 
     /// What a tool answers.
-    #[track_caller]
-    pub(crate) fn ask(&self, tool: &'static str, arguments: Value) -> impl Future<Output = String> + '_ {
-        async move { self.call(tool, arguments).await.unwrap_or_else(|error| panic!("{tool}: {error}")) }
+    pub(crate) async fn ask(&self, tool: &'static str, arguments: Value) -> String {
+        self.call(tool, arguments).await.unwrap_or_else(|error| panic!("{tool}: {error}"))
     }
 }
 
