@@ -168,7 +168,7 @@ impl KeptPython {
     fn move_top(&mut self, scope: &mut Scope, layout: &Layout, first: usize) -> bool {
         let mut new = [0_usize; MOVED_MAX];
         let mut count = 0;
-        let mut at = first;
+        let mut at = self.entered(layout, first);
         let base = loop {
             let lowest = self.depth.saturating_sub(MOVED_MAX);
             // SAFETY: below the depth.
@@ -214,6 +214,16 @@ impl KeptPython {
         *kept = frame;
         self.hash = hash;
         true
+    }
+
+    /// The innermost frame of a function: an evaluating function that has begun may not have entered
+    /// its own yet.
+    fn entered(&mut self, layout: &Layout, first: usize) -> usize {
+        if layout.style != Style::Shim || !self.readable.has(first, PythonFrame::bytes(layout)) {
+            return first;
+        }
+        // SAFETY: readable.
+        unsafe { if is_shim(layout, first) { word(first.wrapping_add(layout.previous)) } else { first } }
     }
 
     /// The frame outwards of the one at `address` (0: there is none), where both can be read.
@@ -269,12 +279,7 @@ impl KeptPython {
     pub(crate) fn read_anew(&mut self, scope: &mut Scope, layout: &Layout, first: usize) {
         (self.depth, self.hash) = (0, 0);
         let mut count = 0;
-        let mut at = first;
-        if layout.style == Style::Shim && self.readable.has(at, PythonFrame::bytes(layout)) {
-            // The evaluating function has begun, and not entered its function yet.
-            // SAFETY: readable.
-            at = unsafe { if is_shim(layout, at) { word(at.wrapping_add(layout.previous)) } else { at } };
-        }
+        let mut at = self.entered(layout, first);
         while at != 0 && count < DEPTH_MAX {
             if count >= self.capacity && !self.grow(count) {
                 break;
