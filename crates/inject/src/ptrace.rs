@@ -96,8 +96,9 @@ pub(crate) fn poll(tid: u32) -> io::Result<Option<Event>> {
 
 /// The number of the calling thread: only it may give orders to what it has seized.
 pub(crate) fn own_tid() -> u32 {
-    // SAFETY: it has no preconditions.
-    unsafe { libc::gettid() }.cast_unsigned()
+    // (The C library's function is of glibc 2.30, and packages are linked for 2.28.)
+    // SAFETY: it has no preconditions. The kernel's thread ids fit.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
 /// A stopped thread's registers.
