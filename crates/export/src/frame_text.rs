@@ -79,10 +79,11 @@ pub fn frame_line(frame: &FrameView<'_>, width: usize) -> String {
     let name = frame_name(frame);
     let room = width.saturating_sub(tail.width());
     // A place that would leave no room for the name is left out.
-    if room < 20 && name.width() > room {
+    let shown = fitted(&name, room);
+    if room < 20 && name.width() > room || shown.width() > room {
         return fitted(&name, width);
     }
-    format!("{}{tail}", fitted(&name, room))
+    shown + &tail
 }
 
 #[cfg(test)]

@@ -111,6 +111,12 @@ pub fn root_areas(facts: &ProcessFacts, map: &BlockMap, memory: &impl Memory) ->
         module = Some(mapping).filter(|mapping| mapping.inode != 0 && !mapping.is_shared);
     }
     areas.extend(of_untracked(&facts.untracked));
+    // What the process itself says of its stacks need not be true.
+    let mapped = facts.mappings.iter().map(|mapping| (mapping.start_avma, mapping.end_avma));
+    let mapped = joined(mapped.collect());
+    for area in &mut areas {
+        area.pieces = both(&area.pieces, &mapped);
+    }
     areas
 }
 

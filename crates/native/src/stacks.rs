@@ -26,7 +26,8 @@ pub(crate) fn stack_block(memory: &impl Memory, thread_pointer: u64) -> Option<(
     is_descriptor(&words, thread_pointer).then_some(())?;
     words.windows(2).find_map(|pair| {
         let &[start_avma, bytes] = pair else { return None };
-        let is_of_pages = start_avma % PAGE_BYTES == 0 && bytes % PAGE_BYTES == 0;
+        // (The first thread has 0 there.)
+        let is_of_pages = start_avma != 0 && start_avma % PAGE_BYTES == 0 && bytes % PAGE_BYTES == 0;
         let end_avma = start_avma.checked_add(bytes)?;
         // The descriptor is at its end, as near as alignment allows.
         let is_at_end = start_avma < thread_pointer

@@ -6,7 +6,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut session = Session::start(SessionProperties::new("out.heapr".into()))?;
 //! let mut child = std::process::Command::new("ls").envs(session.environment_for_target()).spawn()?;
-//! while child.try_wait()?.is_none() {
+//! while heapr_session::ended(&mut child)?.is_none() {
 //!     session.step();
 //! }
 //! let summary = session.stop();
@@ -18,6 +18,7 @@
 
 mod agent_file;
 mod attach;
+mod child_end;
 mod control;
 mod error;
 mod failure;
@@ -33,6 +34,7 @@ mod snapshots;
 mod status;
 
 pub use agent_file::agent_bytes;
+pub use child_end::ended;
 pub use control::background::{BackgroundSession, ProgramCommand, StartRequest};
 pub use control::session_name::SessionName;
 pub use control::{

@@ -94,7 +94,7 @@ impl Session {
         // Whoever is killed from here on leaves a file that opens.
         sink.flush();
         let table = Table::with(&properties.allocators).unwrap_or_default();
-        let inside = Pool::open(&descriptor).ok().and_then(|pool| Watch::start(pool, table));
+        let inside = Pool::open(&descriptor).ok().map(|pool| Watch::new(pool, table));
         open_pool(&pool, &clock, source, &properties, inside.is_some());
         Ok(Self {
             recorder: Recorder::new(pool, PoolGrowth::new(descriptor), clock, sink),
@@ -214,7 +214,7 @@ impl Session {
 
     /// Hands over what was found inside of programs.
     fn take_looked(&mut self) {
-        if let Some(inside) = &self.inside {
+        if let Some(inside) = &mut self.inside {
             self.recorder.looked.extend(inside.take());
         }
     }
@@ -263,13 +263,6 @@ impl Session {
     pub fn flush(&mut self) {
         self.step_now();
         self.recorder.flush();
-    }
-
-    /// Whether a process is being held still for its graph: who waits for a child by `wait` would
-    /// take what the child tells whoever holds it.
-    #[must_use]
-    pub fn is_holding(&self) -> bool {
-        self.recorder.is_capturing()
     }
 
     /// Brings the file to a state that can be read.

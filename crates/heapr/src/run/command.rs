@@ -194,8 +194,8 @@ fn record(
             }
             signals.pass_on(pid, signal);
         }
-        if status.is_none() && !session.is_holding() {
-            status = child.try_wait().context("cannot wait for the program")?;
+        if status.is_none() {
+            status = heapr_session::ended(&mut child).context("cannot wait for the program")?;
             if let Some(status) = status {
                 // What registered and ended between two rounds is found first.
                 session.step_now();

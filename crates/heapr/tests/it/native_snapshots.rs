@@ -122,8 +122,8 @@ fn growth_takes_snapshots_and_a_file_without_any_says_so() {
 fn what_a_native_heap_has_no_answer_to_is_said_with_what_has() {
     let recording = grown(&["--quiet", "--snapshot-at-exit"]);
     for (words, said) in [
-        (&["retainers", "@1"][..], "heapr snapshot summary, diff and suspects"),
-        (&["strings"], "native heaps"),
+        (&["retainers", "@1"][..], "heapr snapshot take --graph PID takes one with references"),
+        (&["strings"], "heapr snapshot take --graph PID takes one with references"),
         (&["summary", "--class", "Session", "--filter", "console"], "--class, --filter: of V8 heaps only"),
         (&["summary", "--sort", "retained"], "--sort retained"),
         (&["diff", "--fail-if-growth", "Session=1"], "no classes"),

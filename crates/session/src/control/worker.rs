@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use heapr_inject::AttachReport;
 
+use crate::child_end::ended;
 use crate::control::target_thread::{Done, Job, TargetThread};
 use crate::control::{Answer, Order, Request, SnapshotTaken, StopReport};
 use crate::failure::{Failure, FailureKind};
@@ -348,9 +349,8 @@ impl Worker {
     }
 
     fn look_at_processes(&mut self) {
-        if !self.session.is_holding()
-            && let Some(child) = &mut self.child
-            && let Ok(Some(status)) = child.try_wait()
+        if let Some(child) = &mut self.child
+            && let Ok(Some(status)) = ended(child)
         {
             let pid = child.id();
             self.wait_status = Some(status.into_raw());

@@ -134,11 +134,6 @@ impl Recorder {
         of_it.map(one).collect()
     }
 
-    /// Whether a graph is being taken.
-    pub(crate) fn is_capturing(&self) -> bool {
-        self.snapshots.capturing.is_some()
-    }
-
     /// Asks for a snapshot of each process that waits at its end for it.
     pub(super) fn look_for_exits(&mut self) {
         if self.pool.control().flags.load(Relaxed) & FLAG_SEE_EXITS == 0 {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use heapr_allocators::Table;
 use heapr_inject::LoadedModule;
 use heapr_ring::{Pool, sys};
-use heapr_wire::{PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT, ProcessSlot};
+use heapr_wire::{FLAG_LOOK_INSIDE, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT, ProcessSlot};
 
 use crate::recorder::inside::finder::{Finder, Inside, functions_of};
 use crate::recorder::process_facts;
@@ -38,25 +38,36 @@ pub(crate) struct Looked {
 pub(crate) struct Watch {
     pool: Arc<Pool>,
     is_over: Arc<AtomicBool>,
+    /// What the thread begins with.
+    table: Option<(Table, Sender<Looked>)>,
     thread: Option<JoinHandle<()>>,
     looked: Receiver<Looked>,
 }
 
 impl Watch {
-    /// `None`: there can be no thread, so that nobody may ask.
-    pub(crate) fn start(pool: Pool, table: Table) -> Option<Self> {
-        let (pool, is_over) = (Arc::new(pool), Arc::new(AtomicBool::new(false)));
+    /// Nothing runs before the first [`Self::take`]: with its first thread the C library catches a
+    /// signal of its own, which a program that is started after that would not ignore any more.
+    pub(crate) fn new(pool: Pool, table: Table) -> Self {
         let (sender, looked) = channel();
-        let of_thread = (Arc::clone(&pool), Arc::clone(&is_over));
-        let thread = std::thread::Builder::new().name("heapr-inside".to_owned()).spawn(move || {
-            let (pool, is_over) = of_thread;
-            Watcher { pool: &pool, finder: Finder::new(table), known: HashMap::new(), sender }.run(&is_over);
-        });
-        Some(Self { pool, is_over, thread: Some(thread.ok()?), looked })
+        let (pool, is_over) = (Arc::new(pool), Arc::new(AtomicBool::new(false)));
+        Self { pool, is_over, table: Some((table, sender)), thread: None, looked }
     }
 
     /// What has been found since the last call.
-    pub(crate) fn take(&self) -> impl Iterator<Item = Looked> + '_ {
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = Looked> + '_ {
+        if let Some((table, sender)) = self.table.take() {
+            let of_thread = (Arc::clone(&self.pool), Arc::clone(&self.is_over));
+            let thread = std::thread::Builder::new().name("heapr-inside".to_owned()).spawn(move || {
+                let (pool, is_over) = of_thread;
+                Watcher { pool: &pool, finder: Finder::new(table), known: HashMap::new(), sender }
+                    .run(&is_over);
+            });
+            self.thread = thread.ok();
+            if self.thread.is_none() {
+                // Nobody would answer.
+                self.pool.control().flags.fetch_and(!FLAG_LOOK_INSIDE, Release);
+            }
+        }
         self.looked.try_iter()
     }
 }
