@@ -216,8 +216,8 @@ impl KeptPython {
         true
     }
 
-    /// The innermost frame of a function: an evaluating function that has begun may not have entered
-    /// its own yet.
+    /// The innermost frame of a function: an evaluating function that has begun may not be in its
+    /// own yet.
     fn entered(&mut self, layout: &Layout, first: usize) -> usize {
         if layout.style != Style::Shim || !self.readable.has(first, PythonFrame::bytes(layout)) {
             return first;
