@@ -213,7 +213,10 @@ fn a_setuid_program_runs_and_is_named_as_untraceable() {
 fn the_summary_goes_to_stderr_and_names_the_file() {
     let folder = tempfile::tempdir().unwrap();
     victim_at(&folder.path().join("victim-here"));
-    let outcome = heapr(folder.path(), &["run", "--", "./victim-here"]);
+    let mut command = Command::new(HEAPR);
+    command.args(["run", "--", "./victim-here"]).current_dir(folder.path()).env("COLUMNS", "80");
+    let scratch = tempfile::tempdir().unwrap();
+    let outcome = bounded_run::run(command, scratch.path(), LIMIT);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "done\n"), "{}", outcome.stderr);
     let file = fs::read_dir(folder.path())
         .unwrap()
