@@ -34,8 +34,12 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
         Target::Session(session) => {
             let mut answer = findings::of_session(session, &arguments)?;
             answer.resident = resident::of_session(&client(session)?, &arguments.names, &arguments.own)?;
-            let more = answer.resident.iter().flat_map(Resident::findings);
+            let more: Vec<Finding> = answer.resident.iter().flat_map(Resident::findings).collect();
             if let Some(subject) = answer.subjects.first_mut() {
+                // Who looks at the pages knows better what keeps them than the recording does.
+                if more.iter().any(|finding| finding.kind == Kind::Resident) {
+                    subject.findings.retain(|finding| finding.kind != Kind::Resident);
+                }
                 subject.findings.extend(more);
             }
             answer
