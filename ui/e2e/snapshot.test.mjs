@@ -32,7 +32,7 @@ const exact = (locator) => locator.evaluateAll((rows) => rows.sort((a, b) => a.a
 const rowCount = async () => Number(await shown.page.getAttribute('.view [aria-rowcount]', 'aria-rowcount'));
 
 test('the summary has the numbers of heapr snapshot summary', async () => {
-  await show('file=1');
+  await show('file=1&view=summary');
   await shown.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
   const printed = JSON.parse(await run(shown.work, HEAPR, ['snapshot', 'summary', 'two.heapsnapshot', '--format', 'json']));
   const rows = await exact(shown.page.locator('.rows-block .row'));
@@ -47,7 +47,7 @@ test('the summary has the numbers of heapr snapshot summary', async () => {
 });
 
 test('a class opens to its objects, an object shows who keeps it alive', async () => {
-  await show('file=1&match=Session');
+  await show('file=1&view=summary&match=Session');
   await waitUntil(shown.page, () => [...document.querySelectorAll('.class-name')].some((name) => name.textContent === 'Session'));
   await shown.page.locator('.row:has(.class-name:text-is("Session")) .twisty').click();
   await shown.page.waitForSelector('.row[aria-level="2"] .object-name');

@@ -200,6 +200,14 @@ impl Pool {
         (self.control().buffers_open.load(Relaxed) as usize).min(self.buffer_count)
     }
 
+    /// An opened pool that is unmapped when it is dropped. (An agent's never is: signal handlers may
+    /// be in it.)
+    #[must_use]
+    pub fn unmapped_when_dropped(mut self) -> Self {
+        self.is_own = true;
+        self
+    }
+
     /// Buffers that have their memory (recorder).
     #[must_use]
     pub fn open_count(&self) -> usize {

@@ -94,7 +94,7 @@ impl Session {
         // Whoever is killed from here on leaves a file that opens.
         sink.flush();
         let table = Table::with(&properties.allocators).unwrap_or_default();
-        let inside = Pool::open(&descriptor).ok().map(|pool| Watch::new(pool, table));
+        let inside = Pool::open(&descriptor).ok().map(|pool| Watch::new(pool.unmapped_when_dropped(), table));
         open_pool(&pool, &clock, source, &properties, inside.is_some());
         Ok(Self {
             recorder: Recorder::new(pool, PoolGrowth::new(descriptor), clock, sink),
