@@ -49,7 +49,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("findings", &["query", "trace", "table", "v8"]),
     ("graph", &[]),
     ("v8", &["graph", "table"]),
-    ("mcp", &["proc"]),
+    ("mcp", &["proc", "query"]),
     ("inspector", &["proc"]),
     (
         "server",

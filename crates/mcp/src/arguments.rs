@@ -1,5 +1,6 @@
 //! Arguments of tools: described once, for the client's schema and for the check of what it sends.
 
+use heapr_query::Metric;
 use serde_json::{Map, Value, json};
 
 use crate::{Error, Result};
@@ -15,6 +16,8 @@ pub(crate) enum Kind {
     Count(u64),
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// What reports are sorted by.
+    SortKey,
     /// Yes or no.
     Flag,
 }
@@ -42,6 +45,10 @@ pub(crate) fn schema(arguments: &[Argument]) -> Map<String, Value> {
             Kind::Texts => json!({"type": "array", "items": {"type": "string"}, "minItems": 1}),
             Kind::Count(most) => json!({"type": "integer", "minimum": 1, "maximum": most}),
             Kind::Choice(words) => json!({"type": "string", "enum": words}),
+            Kind::SortKey => {
+                let keys: Vec<_> = Metric::sort_keys().map(Metric::key).collect();
+                json!({"type": "string", "enum": keys})
+            }
             Kind::Flag => json!({"type": "boolean"}),
         };
         property["description"] = argument.about.into();
@@ -84,6 +91,7 @@ impl Given {
                 (Some(Value::Number(number)), Kind::Count(most))
                     if number.as_u64().is_some_and(|number| (1..=most).contains(&number)) => {}
                 (Some(Value::String(word)), Kind::Choice(words)) if words.contains(&word.as_str()) => {}
+                (Some(Value::String(word)), Kind::SortKey) if Metric::of_key(word).is_some() => {}
                 (Some(Value::Array(texts)), Kind::Texts)
                     if (1..=TEXTS_MAX).contains(&texts.len()) && texts.iter().all(Value::is_string) => {}
                 (Some(_), Kind::Text) => return Err(wrong("it is a text".to_owned())),
@@ -93,6 +101,9 @@ impl Given {
                 }
                 (Some(_), Kind::Choice(words)) => {
                     return Err(wrong(format!("it is one of {}", words.join(", "))));
+                }
+                (Some(_), Kind::SortKey) => {
+                    return Err(wrong(format!("it is one of {}", Metric::key_list())));
                 }
                 (Some(_), Kind::Texts) => {
                     return Err(wrong(format!("it is a list of 1 to {TEXTS_MAX} texts")));

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::Path;
 
+use heapr_query::Metric;
 use serde_json::Value;
 
 /// Lines that are shown around one.
@@ -14,15 +15,7 @@ const FILE_BYTES_MAX: u64 = 8 << 20;
 
 /// The lines of the program's own that stacks of a report lead to, each with the text around it.
 pub(crate) fn text(report: &Value, sort: &str, top: usize) -> String {
-    let key = match sort {
-        "soc" => "outstanding_count",
-        "st" => "total_bytes",
-        "stc" => "total_count",
-        "src" => "realloc_count",
-        "peak" => "peak_bytes",
-        "temporary" => "temporary_count",
-        _ => "outstanding_bytes",
-    };
+    let key = Metric::of_key(sort).map_or("outstanding_bytes", Metric::name);
     let mut lines: BTreeMap<(&str, u64, &str), u64> = BTreeMap::new();
     for group in report["groups"].as_array().into_iter().flatten() {
         // A stack without code of the program's own: the innermost frame stands for it.

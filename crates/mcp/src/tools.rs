@@ -50,7 +50,7 @@ const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Argume
 
 const SORT: Argument = optional(
     "sort",
-    Kind::Choice(&["so", "soc", "st", "stc", "src", "peak", "temporary"]),
+    Kind::SortKey,
     "so live bytes (default), soc live blocks, st bytes in all, stc allocations, src reallocs, peak bytes at the peak, \
      temporary short-lived",
 );

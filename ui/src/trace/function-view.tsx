@@ -1,6 +1,7 @@
 /** All functions, each with what it calls and what is its own; the chosen one with its callers and callees. */
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
+import { METRICS } from '../api/metrics';
 import type { FunctionRow, FunctionsAnswer, Totals } from '../api/types';
 import { answer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
@@ -16,7 +17,7 @@ import { frameName, metricOf } from './metric-columns';
 import type { TraceViewProps } from './trace-page';
 
 /** What functions may be ranked by. */
-const KEYS: [string, string][] = [['so', 'live bytes'], ['peak', 'bytes at the peak'], ['st', 'all bytes'], ['soc', 'live blocks'], ['stc', 'allocations']];
+const KEYS = METRICS.filter((metric) => metric.key && !metric.isExtra).map(({ key, words }) => [key, words]);
 
 export function FunctionView({ file, filter, onCommand }: TraceViewProps) {
   const address = useAddress();
