@@ -200,8 +200,8 @@ impl Pool {
         (self.control().buffers_open.load(Relaxed) as usize).min(self.buffer_count)
     }
 
-    /// An opened pool that is unmapped when it is dropped. (An agent's never is: signal handlers may
-    /// be in it.)
+    /// An opened pool that is unmapped when it is dropped. (An agent's never is: signal handlers
+    /// may be in it.)
     #[must_use]
     pub fn unmapped_when_dropped(mut self) -> Self {
         self.is_own = true;
