@@ -53,7 +53,8 @@ class Tracker:
     """Records this process from ``__enter__`` to ``__exit__``.
 
     :param file_name: where the trace is kept; without it a temporary file that goes with the tracker.
-    :param small_objects: False leaves Python's small objects in its arenas of 1 MiB, as they are without heapr.
+    :param small_objects: False leaves Python's small objects in its arenas of 1 MiB, as they are without heapr:
+        they count one by one only where heapr knows this Python's own allocator.
     """
 
     _active = threading.Lock()
