@@ -102,11 +102,14 @@ impl Stage {
             .status()
             .unwrap();
         assert!(status.success());
-        wait_until("the program is ready", || {
-            fs::read_to_string(self.path("out")).unwrap().contains("ready").then_some(())
+        let pid = wait_until("the program is ready", || {
+            let out = fs::read_to_string(self.path("out")).unwrap();
+            let line =
+                out.lines().find_map(|line| line.strip_prefix("ready ")).filter(|_| out.ends_with('\n'))?;
+            line.parse().ok()
         });
-        let pid = wait_until("the process is known", || find_pid(&self.json(&["status", "graph"])));
         self.pid = Some(pid);
+        wait_until("the process is known", || lists(&self.json(&["status", "graph"]), pid).then_some(()));
         pid
     }
 }
@@ -120,16 +123,16 @@ impl Drop for Stage {
     }
 }
 
-/// The process that lives, wherever it stands in a status.
-fn find_pid(value: &Value) -> Option<u32> {
+/// Whether a status has a process that lives.
+fn lists(value: &Value, pid: u32) -> bool {
     match value {
         Value::Object(fields) => {
-            let is_alive = fields.get("is_alive").is_some_and(|it| it == true);
-            let pid = fields.get("pid").and_then(Value::as_u64).filter(|_| is_alive);
-            pid.map(|pid| pid as u32).or_else(|| fields.values().find_map(find_pid))
+            let is_it = fields.get("pid").is_some_and(|it| *it == pid);
+            is_it && fields.get("is_alive").is_some_and(|it| *it == true)
+                || fields.values().any(|field| lists(field, pid))
         }
-        Value::Array(items) => items.iter().find_map(find_pid),
-        _ => None,
+        Value::Array(items) => items.iter().any(|item| lists(item, pid)),
+        _ => false,
     }
 }
 

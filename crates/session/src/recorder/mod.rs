@@ -226,7 +226,8 @@ impl Recorder {
                 pid: process.pid,
                 executable: process.executable.clone(),
                 name: process.entry.as_ref().map_or("", heapr_trace::Process::name).to_owned(),
-                is_alive: !process.has_ended,
+                // Housekeeping may not have seen its end yet.
+                is_alive: !process.has_ended && heapr_proc::is_alive(process.pid),
                 disabled: DisableReason::from_number_untrusted(reason)
                     .filter(|&reason| reason != DisableReason::None)
                     .map(|reason| disable_text(reason).to_owned()),
