@@ -26,11 +26,13 @@ static APART void forget(void) {
 }
 
 // Says that all is as it should be, and who it is, and waits to be looked at.
+// (Nothing is kept in a register that would have to be saved: its old value may be what was forgotten.)
+static char ready_line[32];
+static APART void say_who(void) { snprintf(ready_line, sizeof ready_line, "ready %d\n", getpid()); }
 static APART void wait_to_be_seen(void) {
-  char line[32];
-  int length = snprintf(line, sizeof line, "ready %d\n", getpid());
+  say_who();
   forget();
-  (void)!write(1, line, length);
+  (void)!write(1, ready_line, strlen(ready_line));
   forget();
   for (;;) pause();
 }
