@@ -82,8 +82,7 @@ enum Command {
     Symbolize(Box<symbolize::SymbolizeArguments>),
     /// Take heap snapshots of running processes, of JavaScript and of native memory; read and
     /// compare them.
-    #[command(subcommand)]
-    Snapshot(snapshot::SnapshotCommand),
+    Snapshot(snapshot::SnapshotArguments),
     /// Flag programs that are to be recorded whenever they start.
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -144,7 +143,7 @@ fn run_command(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Export(arguments) => export::run(*arguments),
         Command::View(arguments) => view::run(*arguments),
         Command::Symbolize(arguments) => symbolize::run(*arguments),
-        Command::Snapshot(command) => snapshot::run(command),
+        Command::Snapshot(arguments) => snapshot::run(arguments),
         Command::Config(command) => config::run(command),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Node(arguments) => snapshot_take::run_node(*arguments),

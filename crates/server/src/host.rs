@@ -1,8 +1,10 @@
 //! What the command line lends the server: where names come from and indexes are kept.
 
+use std::sync::Arc;
+
 use heapr_query::{OwnCode, SymbolSource};
 use heapr_trace::{LanguageFrames, SnapshotTrigger, Trace};
-use heapr_v8::IndexStore;
+use heapr_v8::{IndexStore, SourceMaps};
 
 /// See the module.
 pub trait Host: Send + Sync + 'static {
@@ -21,6 +23,12 @@ pub trait Host: Send + Sync + 'static {
 
     /// Where indexes of snapshots are kept, if a snapshot is to have one.
     fn snapshot_indexes(&self, path: &std::path::Path) -> Option<IndexStore>;
+
+    /// The source maps of a snapshot's scripts, if places are to be named in the sources.
+    fn source_maps(&self, snapshot: &std::path::Path) -> Option<Arc<SourceMaps>> {
+        let _ = snapshot;
+        None
+    }
 
     /// Why a native snapshot was taken, in words.
     fn trigger(&self, trigger: SnapshotTrigger) -> String;

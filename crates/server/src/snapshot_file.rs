@@ -98,6 +98,10 @@ impl SnapshotFile {
                 .map(|heap| SnapshotView::of_heap(Arc::new(heap))),
         };
         let view = view.map_err(|error| told(&error))?;
+        let view = match host.source_maps(path) {
+            Some(maps) => view.with_source_maps(maps),
+            None => view,
+        };
         // What every page asks first.
         view.summary().map_err(|error| told(&error))?;
         Ok(Self {

@@ -38,7 +38,7 @@ pub use heap_view::HeapView;
 pub use large_owners::{LargeOwner, large_owners};
 pub use matching::{MatchedBy, Matching, NOT_THERE, Numbering};
 pub use naming::{Called, Naming};
-pub use path::{PathStep, edge_in_words};
+pub use path::PathStep;
 pub use retaining_paths::{RetainingPaths, path_from_root, retaining_paths};
 pub use scripts::Place;
 pub use shapes::{Shape, shapes};

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::devtools::Heap;
 use crate::format::{CallFunction, SamplingProfile, TraceFunction, first_member, named};
+use crate::source_maps::SourceMaps;
 use crate::{Result, Snapshot};
 
 /// What was allocated.
@@ -129,6 +130,13 @@ impl CallTree {
         number
     }
 
+    /// Names the functions as the sources do, where source maps lead to them.
+    pub fn use_source_maps(&mut self, maps: &SourceMaps) {
+        for function in &mut self.functions {
+            *function = in_sources(std::mem::take(function), maps);
+        }
+    }
+
     /// The functions of a node's stack, innermost first, without the root.
     pub fn stack(&self, node: u32) -> impl Iterator<Item = &CallFunction> + '_ {
         let mut at = node;
@@ -206,11 +214,29 @@ fn function_of(snapshot: &Snapshot, info: &TraceFunction) -> CallFunction {
     }
 }
 
+/// The same function by its name and place in the sources.
+fn in_sources(function: CallFunction, maps: &SourceMaps) -> CallFunction {
+    let CallFunction { name, script, line, column } = function;
+    let at = line.checked_sub(1).zip(column.checked_sub(1));
+    let Some(((line, column), original)) =
+        at.and_then(|(line, column)| Some(((line, column), maps.original(&script, line, column)?)))
+    else {
+        return CallFunction { name, script, line, column };
+    };
+    CallFunction {
+        name: maps.original_name(&script, line, column, &name).unwrap_or(name),
+        script: original.source,
+        line: original.line.saturating_add(1),
+        column: original.column.saturating_add(1),
+    }
+}
+
 /// The functions in which an object was made, innermost first, as far as an allocation trace tells.
 pub(crate) fn allocation_stack(heap: &Heap, node: u32) -> Vec<CallFunction> {
     let snapshot = heap.snapshot();
     let id = u64::from(snapshot.trace_node_id(node));
     let Some(trace) = snapshot.trace().filter(|_| id != 0) else { return Vec::new() };
+    let maps = heap.source_maps();
     let mut stack = Vec::new();
     let mut at = trace.nodes.iter().position(|node| node.id == id);
     // Callers come before callees; the root is no function.
@@ -218,7 +244,11 @@ pub(crate) fn allocation_stack(heap: &Heap, node: u32) -> Vec<CallFunction> {
         at.and_then(|at| trace.nodes.get(at)).filter(|here| (here.parent as usize) < at.unwrap_or(0))
     {
         let info = trace.functions.get(here.function_index as usize);
-        stack.extend(info.map(|info| function_of(snapshot, info)));
+        let function = info.map(|info| function_of(snapshot, info));
+        stack.extend(function.map(|function| match &maps {
+            Some(maps) => in_sources(function, maps),
+            None => function,
+        }));
         at = Some(here.parent as usize);
     }
     stack

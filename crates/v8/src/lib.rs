@@ -14,6 +14,7 @@ mod kinds;
 mod node_set;
 mod objects;
 mod rewrite;
+mod source_maps;
 mod stored_summary;
 pub mod view;
 
@@ -27,4 +28,5 @@ pub use format::{
 pub use index::{IndexStore, StoredGraph};
 pub use kinds::{DomState, EdgeKind, NodeKind};
 pub use rewrite::Secrecy;
+pub use source_maps::{Original, SourceMaps, Unused};
 pub use stored_summary::{StoredClass, StoredSummary, SummaryStore};

@@ -6,6 +6,7 @@ use super::resident::ResidentArguments;
 use super::thresholds::{Threshold, threshold};
 use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
+use crate::snapshot::v8::source_maps::SourceMapArguments;
 
 /// Arguments of `heapr explain`.
 #[derive(Debug, clap::Args)]
@@ -17,6 +18,8 @@ pub(crate) struct ExplainArguments {
     pub(super) names: NameArguments,
     #[command(flatten)]
     pub(super) own: OwnArguments,
+    #[command(flatten, next_help_heading = "Snapshots of V8")]
+    pub(super) source_maps: SourceMapArguments,
     #[command(flatten, next_help_heading = "Resident memory of a process")]
     pub(super) resident: ResidentArguments,
     /// End with 1 if this is found: growth, leak (growth that is never freed), churn, peak=SIZE;

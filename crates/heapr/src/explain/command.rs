@@ -16,6 +16,7 @@ use heapr_table::quantity::bytes;
 
 /// Runs the command.
 pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
+    arguments.source_maps.clone().apply();
     let target = Target::of(&arguments.target)?;
     let output_file = arguments.output.as_deref();
     if let Target::Process(pid) = target {

@@ -14,7 +14,17 @@ use std::slice;
 
 use native::Native;
 use v8::V8;
+use v8::source_maps::SourceMapArguments;
 use verbs::{DiffQuestion, HeapKind, Heaps, OnlyOf, SummaryQuestion, SuspectsQuestion};
+
+/// Arguments of `heapr snapshot`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SnapshotArguments {
+    #[command(subcommand)]
+    command: SnapshotCommand,
+    #[command(flatten, next_help_heading = "V8 heaps")]
+    source_maps: SourceMapArguments,
+}
 
 /// The commands of `heapr snapshot`.
 #[derive(Debug, clap::Subcommand)]
@@ -71,8 +81,9 @@ pub(crate) struct SuspectsArguments {
 }
 
 /// Runs the command.
-pub(crate) fn run(command: SnapshotCommand) -> anyhow::Result<ExitCode> {
-    match command {
+pub(crate) fn run(arguments: SnapshotArguments) -> anyhow::Result<ExitCode> {
+    arguments.source_maps.apply();
+    match arguments.command {
         SnapshotCommand::Take(arguments) => take::take(*arguments),
         SnapshotCommand::Every(arguments) => take::every(*arguments),
         SnapshotCommand::Summary(arguments) => {

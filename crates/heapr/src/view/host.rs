@@ -1,17 +1,19 @@
 //! What the server asks the command line: to find names and indexes.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use heapr_query::{OwnCode, SymbolSource};
 use heapr_server::Host;
 use heapr_trace::{LanguageFrames, SnapshotTrigger, Trace};
-use heapr_v8::IndexStore;
+use heapr_v8::{IndexStore, SourceMaps};
 
 use crate::own_arguments::OwnArguments;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::shown_frames::ShownFrames;
 use crate::snapshot::native::why;
 use crate::snapshot::v8::index_cache;
+use crate::snapshot::v8::source_maps::maps_for;
 
 /// See the module.
 #[derive(Debug)]
@@ -39,6 +41,10 @@ impl Host for CommandLineHost {
 
     fn snapshot_indexes(&self, path: &Path) -> Option<IndexStore> {
         index_cache::store_for(path)
+    }
+
+    fn source_maps(&self, snapshot: &Path) -> Option<Arc<SourceMaps>> {
+        maps_for(snapshot)
     }
 
     fn trigger(&self, trigger: SnapshotTrigger) -> String {

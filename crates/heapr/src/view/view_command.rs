@@ -17,6 +17,7 @@ use crate::own_arguments::OwnArguments;
 use crate::plain_text::printable;
 use crate::report::names::NameArguments;
 use crate::shown_frames::ShownFrames;
+use crate::snapshot::v8::source_maps::SourceMapArguments;
 use heapr_filters::quantity::parse_bytes;
 use heapr_table::quantity::bytes;
 
@@ -48,10 +49,13 @@ pub(crate) struct ViewArguments {
     own: OwnArguments,
     #[command(flatten)]
     shown: ShownFrames,
+    #[command(flatten)]
+    source_maps: SourceMapArguments,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
+    arguments.source_maps.apply();
     let host =
         Arc::new(CommandLineHost { names: arguments.names, own: arguments.own, shown: arguments.shown });
     // Only this user may look into it; it goes with the page.

@@ -112,3 +112,55 @@ fn every_list_prints_in_every_format() {
     let collections = text(&heapr("collections", &files[..1], &[]));
     assert!(collections.contains("Ledger.orders"), "{collections}");
 }
+
+/// Snapshots of a bundle that a tool minified, of a copy of it in a folder.
+fn of_bundle(name: &str, folder: &Path) -> Option<Vec<PathBuf>> {
+    let bundled = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims/node/bundled");
+    let script = folder.join("main.js");
+    for (from, to) in [("dist/main.js", script.clone()), ("dist/main.js.map", folder.join(name))] {
+        std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
+        std::fs::copy(bundled.join(from), to).expect("a copy");
+    }
+    let files: Vec<PathBuf> = ["a", "b", "c"].map(|name| folder.join(name)).to_vec();
+    Command::new("node").arg(&script).args(&files).status().ok().filter(std::process::ExitStatus::success)?;
+    Some(files)
+}
+
+#[test]
+fn a_minified_bundle_is_told_of_in_its_sources() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(files) = of_bundle("main.js.map", folder.path()) else { return };
+    let told = text(&heapr("suspects", &files, &[]));
+    assert!(told.contains("1. SessionStore.sessions: almost certainly a leak"), "{told}");
+    assert!(told.contains("1,000 more of Session ("), "{told}");
+    assert!(told.contains("src/store.ts:9:8"), "{told}");
+    assert!(told.contains("variable store -> SessionStore"), "{told}");
+    assert!(told.contains("2. seenVisitors (variable in "), "{told}");
+    let as_it_ran = text(&heapr("suspects", &files, &["--no-source-maps"]));
+    assert!(as_it_ran.contains("1. i.sessions: almost certainly a leak"), "{as_it_ran}");
+    assert!(as_it_ran.contains("main.js:1:"), "{as_it_ran}");
+    let classes = text(&heapr("summary", &files[..1], &["--top", "1000"]));
+    assert!(classes.contains("src/store.ts:9:8"), "{classes}");
+    let explained =
+        Command::new(env!("CARGO_BIN_EXE_heapr")).arg("explain").args(&files).output().expect("heapr");
+    assert!(text(&explained).contains("SessionStore.sessions"), "{explained:?}");
+}
+
+#[test]
+fn maps_of_another_folder_are_named_and_old_ones_not_used() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(files) = of_bundle("maps/main.js.map", folder.path()) else { return };
+    assert!(text(&heapr("suspects", &files, &[])).contains("1. i.sessions"));
+    let maps = folder.path().join("maps");
+    let option = ["--source-map-dir", maps.to_str().expect("text")];
+    let told = text(&heapr("suspects", &files, &option));
+    assert!(told.contains("src/store.ts:9:8"), "{told}");
+    // The script changes after the snapshots: its map is of another one.
+    std::fs::rename(maps.join("main.js.map"), folder.path().join("main.js.map")).expect("a move");
+    let script = std::fs::File::options().append(true).open(folder.path().join("main.js")).expect("a script");
+    script.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(60)).expect("a time");
+    let output = heapr("suspects", &files, &[]);
+    assert!(text(&output).contains("1. i.sessions"), "{output:?}");
+    let warnings = String::from_utf8_lossy(&output.stderr);
+    assert!(warnings.contains("main.js has changed since the snapshot"), "{warnings}");
+}

@@ -164,7 +164,7 @@ pub(super) fn series(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let growth = series.growth();
         ClassSeriesRow {
             class: series.name.to_owned(),
-            place: series.place.map(str::to_owned),
+            place: series.place.map(|place| files[0].view.original_place(place)),
             class_keys: series.keys.iter().map(|key| key.map(str::to_owned)).collect(),
             object_count_at: series.object_counts.clone(),
             shallow_bytes_at: series.shallow_bytes.clone(),

@@ -116,11 +116,11 @@ struct ClassRow {
     retained_bytes: u64,
 }
 
-fn class_rows(request: &ListRequest, lines: &[&StoredClass]) -> Vec<ClassRow> {
+fn class_rows(file: &SnapshotFile, request: &ListRequest, lines: &[&StoredClass]) -> Vec<ClassRow> {
     let row = |line: &StoredClass| ClassRow {
         class: line.name.clone(),
         class_key: line.key.clone(),
-        place: line.place.clone(),
+        place: line.place.as_deref().map(|place| file.view.original_place(place)),
         object_count: line.object_count,
         distance: distance(line.distance).0,
         shallow_bytes: line.self_bytes,
@@ -150,7 +150,7 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let classes = lines.iter().map(|line| (line.key.as_str(), line.object_count));
         first_objects::prepare(&file, classes, (order, request.descending));
     }
-    let rows = class_rows(&request, &lines);
+    let rows = class_rows(&file, &request, &lines);
     answer_json(&json!({
         "schema": "heapr.view.snapshot.summary/1",
         "command": file.command("summary", &command),

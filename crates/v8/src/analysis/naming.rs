@@ -9,7 +9,7 @@ use super::scripts::{Place, is_of_the_runtime, place_of};
 use super::storage::{is_dictionary, is_of_the_engine};
 use crate::objects::ScriptPaths;
 use crate::objects::{EdgeName, Objects};
-use crate::{EdgeKind, NodeKind};
+use crate::{EdgeKind, Location, NodeKind};
 
 /// An object with fewer retainers is looked at each time.
 const MAX_RETAINERS_LOOKED_AT: usize = 512;
@@ -31,8 +31,16 @@ pub struct Naming<'a, H: ?Sized> {
     heap: &'a H,
     scripts: ScriptPaths,
     /// Thousands of owners are variables of one module.
-    places_of_contexts: Mutex<HashMap<u32, Option<Place>>>,
+    places_of_contexts: Mutex<HashMap<u32, Option<ContextPlace>>>,
     edges_of_popular: Mutex<HashMap<u32, Option<u32>>>,
+}
+
+/// Where the variables of a context belong.
+#[derive(Debug, Clone)]
+struct ContextPlace {
+    /// The place of a function that uses them, in its script.
+    location: Option<Location>,
+    place: Place,
 }
 
 /// How far a name has come on the way up.
@@ -212,15 +220,23 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         match self.heap.kind(node) {
             NodeKind::CLOSURE => match self.heap.name(node) {
                 name if name.is_empty() => "function".to_owned(),
-                name => format!("function {name}"),
+                name => format!("function {}", self.name_in_sources(node, name)),
             },
             NodeKind::OBJECT if self.is_global(node) => "globalThis".to_owned(),
             NodeKind::SYNTHETIC if self.heap.name(node).is_empty() => "(root)".to_owned(),
             NodeKind::SYNTHETIC | NodeKind::HIDDEN if !self.heap.name(node).is_empty() => {
                 self.heap.name(node).into_owned()
             }
+            NodeKind::OBJECT => self.name_in_sources(node, self.heap.class_name(node)),
             _ => self.heap.class_name(node).into_owned(),
         }
+    }
+
+    /// What the sources call a function, or the class of an object, that a minifier renamed.
+    pub fn name_in_sources(&self, node: u32, name: Cow<'_, str>) -> String {
+        let location = self.heap.location(node);
+        let original = location.and_then(|location| self.scripts.original_name(location, &name));
+        original.unwrap_or_else(|| name.into_owned())
     }
 
     fn is_global(&self, node: u32) -> bool {
@@ -318,9 +334,10 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             (EdgeKind::ELEMENT, _) => Some("[…]".to_owned()),
             (EdgeKind::PROPERTY, _) if is_dictionary(self.heap, holder) => Some("[…]".to_owned()),
             (EdgeKind::INTERNAL | EdgeKind::HIDDEN, _) if is_storage => Some("[…]".to_owned()),
-            (EdgeKind::PROPERTY | EdgeKind::CONTEXT | EdgeKind::SHORTCUT, EdgeName::Name(name)) => {
-                Some(shortened(&name))
+            (EdgeKind::CONTEXT, EdgeName::Name(name)) => {
+                Some(shortened(&self.variable_in_sources(holder, name)))
             }
+            (EdgeKind::PROPERTY | EdgeKind::SHORTCUT, EdgeName::Name(name)) => Some(shortened(&name)),
             (EdgeKind::INTERNAL, EdgeName::Name(name)) => match &*name {
                 "elements" | "table" | "properties" | "context" | "previous" | "value" | "extension" => None,
                 name if name.ends_with(')') && name.contains(" pair in WeakMap") => Some("[…]".to_owned()),
@@ -330,25 +347,53 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         }
     }
 
+    /// How an edge holds its target: `.name`, `[3]`, `variable name`, `(internal) name`.
+    pub fn edge_in_words(&self, edge: u32) -> String {
+        let heap = self.heap;
+        match (heap.edge_kind(edge), heap.edge_name(edge)) {
+            (EdgeKind::ELEMENT, EdgeName::Index(index)) => format!("[{index}]"),
+            (EdgeKind::CONTEXT, EdgeName::Name(name)) => {
+                format!("variable {}", self.variable_in_sources(heap.source(edge), name))
+            }
+            (EdgeKind::PROPERTY, EdgeName::Name(name)) => format!(".{name}"),
+            (_, EdgeName::Name(name)) => format!("({name})"),
+            (_, EdgeName::Index(index)) => format!("({index})"),
+        }
+    }
+
+    /// What the sources call a variable of a context that a minifier renamed, where that is certain.
+    fn variable_in_sources<'n>(&self, context: u32, name: Cow<'n, str>) -> Cow<'n, str> {
+        if !self.scripts.has_maps() {
+            return name;
+        }
+        let location = self.belongs(context).and_then(|belongs| belongs.location);
+        let original = location.and_then(|location| self.scripts.original_variable(location, &name));
+        original.map_or(name, Cow::Owned)
+    }
+
     /// Where the function stands whose variables a context holds; the nearest function that uses it
     /// has to do.
     pub fn place_of_context(&self, context: u32) -> Option<Place> {
+        self.belongs(context).map(|belongs| belongs.place)
+    }
+
+    fn belongs(&self, context: u32) -> Option<ContextPlace> {
         let mut places = self.places_of_contexts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = places.get(&context) {
             return place.clone();
         }
         let place = self.first_function_of(context).or_else(|| {
             let script = modules::script_of_context(self.heap, context)?;
-            Some(Place { script, line: 1, column: 1 })
+            Some(ContextPlace { location: None, place: Place { script, line: 1, column: 1 } })
         });
         places.insert(context, place.clone());
         place
     }
 
-    fn first_function_of(&self, context: u32) -> Option<Place> {
+    fn first_function_of(&self, context: u32) -> Option<ContextPlace> {
         let heap = self.heap;
         // Several functions share a context; the first in the text is closest to its beginning.
-        let mut best: Option<Place> = None;
+        let mut best: Option<ContextPlace> = None;
         for &edge in heap.edges_into(context, MAX_CONTEXT_USERS_LOOKED_AT).iter() {
             let source = heap.source(edge);
             if heap.kind(source) != NodeKind::CLOSURE || heap.edge_kind(edge) != EdgeKind::INTERNAL {
@@ -356,8 +401,10 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             }
             let Some(location) = heap.location(source) else { continue };
             let place = place_of(&self.scripts, location);
-            if best.as_ref().is_none_or(|best| (place.line, place.column) < (best.line, best.column)) {
-                best = Some(place);
+            let is_earlier =
+                |best: &ContextPlace| (place.line, place.column) < (best.place.line, best.place.column);
+            if best.as_ref().is_none_or(is_earlier) {
+                best = Some(ContextPlace { location: Some(location), place });
             }
         }
         best

@@ -1,8 +1,6 @@
 //! The way from a root down to an object, in words.
 
 use super::scripts::Place;
-use crate::EdgeKind;
-use crate::objects::{EdgeName, Objects};
 
 /// One object on the way and how it is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,15 +16,4 @@ pub struct PathStep {
     pub place: Option<Place>,
     /// Whether it is the store of a collection: the object before it holds what it holds.
     pub is_storage: bool,
-}
-
-/// How an edge holds its target: `.name`, `[3]`, `variable name`, `(internal) name`.
-pub fn edge_in_words(heap: &(impl Objects + ?Sized), edge: u32) -> String {
-    match (heap.edge_kind(edge), heap.edge_name(edge)) {
-        (EdgeKind::ELEMENT, EdgeName::Index(index)) => format!("[{index}]"),
-        (EdgeKind::CONTEXT, EdgeName::Name(name)) => format!("variable {name}"),
-        (EdgeKind::PROPERTY, EdgeName::Name(name)) => format!(".{name}"),
-        (_, EdgeName::Name(name)) => format!("({name})"),
-        (_, EdgeName::Index(index)) => format!("({index})"),
-    }
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use heapr_graph::{IncomingEdges, PathBounds, PathSearch};
 
 use super::naming::Naming;
-use super::path::{PathStep, edge_in_words};
+use super::path::PathStep;
 use crate::devtools::BASE_SYSTEM_DISTANCE;
 use crate::objects::Objects;
 use crate::{EdgeKind, NodeKind};
@@ -146,7 +146,7 @@ fn steps_of<H: Objects + ?Sized>(
     let mut steps = vec![step(heap, naming, node)];
     for &edge in edges {
         if let Some(below) = steps.last_mut() {
-            below.held_as = edge_in_words(heap, edge);
+            below.held_as = naming.edge_in_words(edge);
         }
         steps.push(step(heap, naming, heap.source(edge)));
     }

@@ -38,13 +38,16 @@ pub(super) fn is_of_the_runtime(script: &str) -> bool {
     script.is_empty() || is_bare || has_prefix
 }
 
-/// The place of a location.
+/// The place of a location: in the sources, if a source map leads there.
 pub(super) fn place_of(paths: &ScriptPaths, location: Location) -> Place {
-    let path =
-        paths.get(location.script_id).map(|path| path.strip_prefix("file://").unwrap_or(path).to_owned());
-    Place {
-        script: path.unwrap_or_else(|| format!("script {}", location.script_id)),
-        line: location.line.saturating_add(1),
-        column: location.column.saturating_add(1),
-    }
+    let Location { script_id, line, column, .. } = location;
+    let (script, line, column) = match paths.original(script_id, line, column) {
+        Some(original) => (original.source, original.line, original.column),
+        None => {
+            let path =
+                paths.get(script_id).map(|path| path.strip_prefix("file://").unwrap_or(path).to_owned());
+            (path.unwrap_or_else(|| format!("script {script_id}")), line, column)
+        }
+    };
+    Place { script, line: line.saturating_add(1), column: column.saturating_add(1) }
 }

@@ -15,6 +15,7 @@ use crate::devtools::shallow_sizes::{move_to_owners, owners};
 use crate::devtools::weak_map_edges::WeakMapEdges;
 use crate::node_set::NodeSet;
 use crate::objects::CaptureMode;
+use crate::source_maps::SourceMaps;
 use crate::{Result, Snapshot};
 
 /// A snapshot as DevTools shows it. What costs time is computed when it is first asked for.
@@ -34,6 +35,7 @@ pub struct Heap {
     retainers: OnceLock<Retainers>,
     /// What is read instead of computed, if it was computed once.
     stored: Option<Arc<dyn ComputedColumns>>,
+    source_maps: OnceLock<Arc<SourceMaps>>,
 }
 
 impl Heap {
@@ -118,7 +120,19 @@ impl Heap {
             dominator_tree: OnceLock::new(),
             retainers: OnceLock::new(),
             stored,
+            source_maps: OnceLock::new(),
         }
+    }
+
+    /// Names places in the sources from now on, where source maps lead to them. The first call
+    /// counts.
+    pub fn use_source_maps(&self, maps: Arc<SourceMaps>) {
+        self.source_maps.get_or_init(|| maps);
+    }
+
+    /// The source maps in use.
+    pub(crate) fn source_maps(&self) -> Option<Arc<SourceMaps>> {
+        self.source_maps.get().cloned()
     }
 
     /// The snapshot. Its sizes are those that count for each object, and detached nodes have names

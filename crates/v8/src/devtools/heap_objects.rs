@@ -162,6 +162,6 @@ impl Objects for Heap {
     }
 
     fn script_paths(&self) -> ScriptPaths {
-        ScriptPaths::of(self.snapshot())
+        ScriptPaths::of(self.snapshot()).with_maps(self.source_maps())
     }
 }

@@ -91,7 +91,7 @@ impl Population {
             ids,
             self_bytes: Wide::of(node_count, |node| snapshot.self_bytes(node)),
             mode: heap.mode(),
-            script_paths: ScriptPaths::of(snapshot),
+            script_paths: ScriptPaths::of(snapshot).with_maps(heap.source_maps()),
             interfaces: classes.interfaces().to_vec(),
             classes: classes.all().to_vec(),
         }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
@@ -12,6 +12,7 @@ use crate::devtools::InterfaceDefinition;
 use crate::index::blocks::Blocks;
 use crate::index::layout::{Column, Directory, NUMBERS_OF_CLASS, NUMBERS_OF_NODE};
 use crate::objects::Class;
+use crate::source_maps::SourceMaps;
 use crate::stored_summary::StoredSummary;
 
 /// The objects of a snapshot, read from its index when they are asked for.
@@ -24,6 +25,7 @@ pub struct StoredGraph {
     wide: [OnceLock<FxHashMap<u32, u64>>; 3],
     string_wraps: OnceLock<Vec<u32>>,
     pub(super) edge_samples: OnceLock<Vec<u32>>,
+    pub(super) source_maps: OnceLock<Arc<SourceMaps>>,
 }
 
 impl StoredGraph {
@@ -63,7 +65,14 @@ impl StoredGraph {
             wide: Default::default(),
             string_wraps: OnceLock::new(),
             edge_samples: OnceLock::new(),
+            source_maps: OnceLock::new(),
         }))
+    }
+
+    /// Names places in the sources from now on, where source maps lead to them. The first call
+    /// counts.
+    pub fn use_source_maps(&self, maps: Arc<SourceMaps>) {
+        self.source_maps.get_or_init(|| maps);
     }
 
     /// What the snapshot comes to as a whole.

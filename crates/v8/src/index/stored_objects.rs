@@ -223,7 +223,8 @@ impl Objects for StoredGraph {
     }
 
     fn script_paths(&self) -> ScriptPaths {
-        ScriptPaths::from_paths(self.json(Column::ScriptPaths))
+        let paths = ScriptPaths::from_paths(self.json(Column::ScriptPaths));
+        paths.with_maps(self.source_maps.get().cloned())
     }
 
     fn class_rows(&self, class: u32) -> Option<[Range<u32>; 2]> {

@@ -4,14 +4,18 @@
 //!  closure --shared--> SharedFunctionInfo --script_or_debug_info (to V8 12), script (from V8 12 on)--> "/path/app.js"
 //! ```
 
+use std::sync::Arc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::source_maps::{Original, SourceMaps};
 use crate::{EdgeKind, Location, NodeKind, Snapshot};
 
-/// The path of each script by its number.
+/// The path of each script by its number, and the places in it as the sources have them.
 #[derive(Debug, Default, Clone)]
 pub struct ScriptPaths {
     paths: FxHashMap<u32, String>,
+    maps: Option<Arc<SourceMaps>>,
 }
 
 /// What the newest V8 puts before the path.
@@ -34,12 +38,18 @@ impl ScriptPaths {
                 paths.insert(location.script_id, path);
             }
         }
-        Self { paths }
+        Self { paths, maps: None }
+    }
+
+    /// The same, with the places in the sources where source maps lead to them.
+    #[must_use]
+    pub fn with_maps(self, maps: Option<Arc<SourceMaps>>) -> Self {
+        Self { maps, ..self }
     }
 
     /// Takes over known paths.
     pub(crate) fn from_paths(paths: FxHashMap<u32, String>) -> Self {
-        Self { paths }
+        Self { paths, maps: None }
     }
 
     /// All of them, by the script's number.
@@ -59,11 +69,36 @@ impl ScriptPaths {
 
     /// The same of a script, line and column (from 0).
     pub fn place_at(&self, script_id: u32, line: u32, column: u32) -> String {
+        if let Some(original) = self.original(script_id, line, column) {
+            return original.to_string();
+        }
         let (line, column) = (u64::from(line) + 1, u64::from(column) + 1);
         match self.get(script_id) {
             Some(path) => format!("{path}:{line}:{column}"),
             None => format!("script {script_id}:{line}:{column}"),
         }
+    }
+
+    /// Whether places may stand in sources of other names.
+    pub fn has_maps(&self) -> bool {
+        self.maps.is_some()
+    }
+
+    /// Where a place (from 0) stands in the sources, if a source map leads there.
+    pub fn original(&self, script_id: u32, line: u32, column: u32) -> Option<Original> {
+        self.maps.as_ref()?.original(self.get(script_id)?, line, column)
+    }
+
+    /// What a variable is called in the sources that is `minified` in a function at this place.
+    pub fn original_variable(&self, location: Location, minified: &str) -> Option<String> {
+        let Location { script_id, line, column, .. } = location;
+        self.maps.as_ref()?.original_variable(self.get(script_id)?, line, column, minified)
+    }
+
+    /// What the function or class is called in the sources whose place this is.
+    pub fn original_name(&self, location: Location, minified: &str) -> Option<String> {
+        let Location { script_id, line, column, .. } = location;
+        self.maps.as_ref()?.original_name(self.get(script_id)?, line, column, minified)
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use crate::analysis::{Comparison, Naming, RetainingPaths, compare_by_id, compare_by_place, retaining_paths};
 use crate::call_tree::allocation_stack;
 use crate::devtools::{Heap, Population, RetainersView};
-use crate::objects::{NodeNumber, ObjectOrder, Objects, Page, ScriptPaths};
+use crate::objects::{NodeNumber, ObjectOrder, Objects, Page};
+use crate::source_maps::SourceMaps;
 use crate::view::listed_ids::ListedIds;
 use crate::view::rows::{RowMaker, lines};
 use crate::view::search::search;
@@ -27,6 +28,7 @@ pub struct SnapshotView {
     /// See [`SnapshotView::with_short_names`].
     name_units: usize,
     listed: Arc<ListedIds>,
+    source_maps: Option<Arc<SourceMaps>>,
 }
 
 /// Where the objects come from.
@@ -80,6 +82,7 @@ impl SnapshotView {
             summary: Arc::default(),
             name_units: usize::MAX,
             listed: Arc::default(),
+            source_maps: None,
         }
     }
 
@@ -92,6 +95,7 @@ impl SnapshotView {
             summary: Arc::default(),
             name_units: usize::MAX,
             listed: Arc::default(),
+            source_maps: None,
         }
     }
 
@@ -100,6 +104,21 @@ impl SnapshotView {
     #[must_use]
     pub fn with_short_names(self, units: usize) -> Self {
         Self { name_units: units, ..self }
+    }
+
+    /// The same view, whose places are those in the sources, where source maps lead to them.
+    #[must_use]
+    pub fn with_source_maps(self, maps: Arc<SourceMaps>) -> Self {
+        match &self.source {
+            Source::Memory(heap) => heap.use_source_maps(Arc::clone(&maps)),
+            Source::Index(stored) => stored.use_source_maps(Arc::clone(&maps)),
+        }
+        Self { source_maps: Some(maps), ..self }
+    }
+
+    /// A place of the summary ([`crate::StoredClass::place`]) in the sources.
+    pub fn original_place(&self, place: &str) -> String {
+        self.source_maps.as_ref().map_or_else(|| place.to_owned(), |maps| maps.place(place))
     }
 
     fn maker(&self) -> RowMaker<'_> {
@@ -113,7 +132,12 @@ impl SnapshotView {
         match &self.source {
             Source::Memory(heap) => Ok(Arc::clone(heap)),
             Source::Index(stored) => match Heap::load(Arc::clone(stored)) {
-                Some(heap) => Ok(Arc::new(heap)),
+                Some(heap) => {
+                    if let Some(maps) = &self.source_maps {
+                        heap.use_source_maps(Arc::clone(maps));
+                    }
+                    Ok(Arc::new(heap))
+                }
                 None => {
                     let what = self.objects.damage().unwrap_or_else(|| "it is no graph".to_owned());
                     Err(Error::DamagedIndex { what })
@@ -294,7 +318,7 @@ impl SnapshotView {
             row: maker.object(node),
             dominator: maker.object(objects.dominator(node)),
             dominated_count: objects.dominated_count(node).saturating_sub(1),
-            place: location.map(|location| ScriptPaths::place(&objects.script_paths(), location)),
+            place: location.map(|location| objects.script_paths().place(location)),
             dom_state: match objects.dom_state(node) {
                 DomState::Detached if !objects.is_detached(node) => DomState::Unknown,
                 state => state,

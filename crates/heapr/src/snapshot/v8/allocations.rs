@@ -10,6 +10,7 @@ use heapr_v8::{CallFunction, CallTree};
 
 use crate::output::{OutputArguments, print_table};
 use crate::snapshot::v8::heap_file::{Wanted, open};
+use crate::snapshot::v8::source_maps::{maps_for, tell_unused};
 use heapr_table::quantity::bytes;
 use heapr_table::{Column, Table, row};
 
@@ -35,12 +36,18 @@ pub(crate) fn is_profile(file: &Path) -> bool {
 }
 
 fn read(file: &Path) -> anyhow::Result<CallTree> {
-    if is_profile(file) {
-        return CallTree::read_profile(file).with_context(|| file.display().to_string());
+    let mut tree = if is_profile(file) {
+        CallTree::read_profile(file).with_context(|| file.display().to_string())?
+    } else {
+        let heap = open(file, Wanted::Classes)?;
+        CallTree::of_timeline(&heap)
+            .with_context(|| format!("{}: no allocations were recorded with this snapshot", file.display()))?
+    };
+    if let Some(maps) = maps_for(file) {
+        tree.use_source_maps(&maps);
+        tell_unused(Some(&maps));
     }
-    let heap = open(file, Wanted::Classes)?;
-    CallTree::of_timeline(&heap)
-        .with_context(|| format!("{}: no allocations were recorded with this snapshot", file.display()))
+    Ok(tree)
 }
 
 /// Prints a line for each function.

@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use anyhow::Context as _;
 use heapr_v8::devtools::Heap;
 use heapr_v8::view::SnapshotView;
-use heapr_v8::{ReadOptions, Snapshot, StoredSummary};
+use heapr_v8::{ReadOptions, Snapshot, SourceMaps, StoredSummary};
 
 use crate::report::progress_bar::ProgressBar;
 use crate::snapshot::native::{GraphArguments, NativeHeap};
 use crate::snapshot::v8::index_cache::{self, PendingIndex};
+use crate::snapshot::v8::source_maps::{maps_for, tell_unused};
 use crate::snapshot::verbs::is_trace;
 
 /// What will be asked of the heap.
@@ -60,17 +61,30 @@ pub(crate) struct OpenedHeap {
     heap: Arc<Heap>,
     summary: OnceLock<StoredSummary>,
     index: Option<PendingIndex>,
+    source_maps: Option<Arc<SourceMaps>>,
 }
 
 impl OpenedHeap {
+    fn of(heap: Heap, file: &Path, index: Option<PendingIndex>) -> Self {
+        let source_maps = maps_for(file);
+        if let Some(maps) = &source_maps {
+            heap.use_source_maps(Arc::clone(maps));
+        }
+        Self { heap: Arc::new(heap), summary: OnceLock::new(), index, source_maps }
+    }
+
+    /// A view of it.
+    pub(crate) fn view(&self) -> SnapshotView {
+        let view = SnapshotView::of_heap(Arc::clone(&self.heap));
+        match &self.source_maps {
+            Some(maps) => view.with_source_maps(Arc::clone(maps)),
+            None => view,
+        }
+    }
+
     /// Its summary.
     pub(crate) fn summary(&self) -> &StoredSummary {
         self.summary.get_or_init(|| StoredSummary::of(&self.heap))
-    }
-
-    /// The heap, for a view of it.
-    pub(crate) fn shared(&self) -> Arc<Heap> {
-        Arc::clone(&self.heap)
     }
 }
 
@@ -84,6 +98,7 @@ impl Deref for OpenedHeap {
 
 impl Drop for OpenedHeap {
     fn drop(&mut self) {
+        tell_unused(self.source_maps.as_ref());
         if let Some(index) = self.index.take() {
             index.write(&self.heap, self.summary());
         }
@@ -96,7 +111,7 @@ pub(crate) fn open(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
         let problems = stored.summary().problems;
         if let Some(heap) = Heap::load(Arc::new(stored)) {
             tell_problems(file, &problems);
-            return Ok(OpenedHeap { heap: Arc::new(heap), summary: OnceLock::new(), index: None });
+            return Ok(OpenedHeap::of(heap, file, None));
         }
     }
     open_file(file, wanted)
@@ -111,8 +126,7 @@ fn open_file(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
         Wanted::Dominators => Heap::with_dominators(snapshot),
         Wanted::Everything => Heap::with_summary(snapshot),
     };
-    let heap = Arc::new(heap.with_context(|| file.display().to_string())?);
-    Ok(OpenedHeap { heap, summary: OnceLock::new(), index })
+    Ok(OpenedHeap::of(heap.with_context(|| file.display().to_string())?, file, index))
 }
 
 fn tell_problems(file: &Path, problems: &[String]) {
@@ -132,6 +146,11 @@ pub(crate) fn ask<T>(
     if let Some(store) = index_cache::store_for(file)
         && let Some(view) = store.view(file)
     {
+        let maps = maps_for(file);
+        let view = match &maps {
+            Some(maps) => view.with_source_maps(Arc::clone(maps)),
+            None => view,
+        };
         let answer = view.summary().map_err(anyhow::Error::from).and_then(|summary| {
             let problems = summary.problems.clone();
             Ok((question(&view)?, problems))
@@ -141,13 +160,13 @@ pub(crate) fn ask<T>(
             Err(error) => return Err(error.context(file.display().to_string())),
             Ok((answer, problems)) => {
                 tell_problems(file, &problems);
+                tell_unused(maps.as_ref());
                 return print(answer);
             }
         }
     }
     let opened = open_file(file, Wanted::Everything)?;
-    let view = SnapshotView::of_heap(Arc::clone(&opened.heap));
-    print(question(&view).with_context(|| file.display().to_string())?)
+    print(question(&opened.view()).with_context(|| file.display().to_string())?)
 }
 
 fn is_damage(error: &anyhow::Error) -> bool {

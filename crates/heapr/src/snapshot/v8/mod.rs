@@ -16,6 +16,7 @@ mod native_contexts;
 mod object;
 mod query;
 mod retainers;
+pub(crate) mod source_maps;
 mod statistics;
 mod summary;
 mod summary_file;

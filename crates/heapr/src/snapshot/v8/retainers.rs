@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use heapr_v8::analysis::{PathStep, RetainingPaths};
 use heapr_v8::devtools::RetainersView;
-use heapr_v8::view::{FieldRow, Listed, ObjectRow, Page, SnapshotView};
+use heapr_v8::view::{FieldRow, Listed, ObjectRow, Page};
 use serde_json::{Value, json};
 
 use crate::output::{OutputArguments, print_table};
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: RetainersArguments) -> anyhow::Result<ExitCode> {
     }
     // Distances change when something is ignored: all of them are computed anew.
     let heap = open(&arguments.file, Wanted::Everything)?;
-    let view = SnapshotView::of_heap(heap.shared());
+    let view = heap.view();
     let node = arguments.object.node(&heap)?;
     let ignored =
         arguments.ignore.iter().map(|object| object.node(&heap)).collect::<anyhow::Result<Vec<u32>>>()?;

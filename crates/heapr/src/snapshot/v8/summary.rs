@@ -11,6 +11,7 @@ use crate::output::{OutputArguments, print_table};
 use crate::snapshot::limit::{ByteLimit, TOTAL};
 use crate::snapshot::v8::filter_arguments::ObjectFilterArguments;
 use crate::snapshot::v8::heap_file::{Wanted, ask, open};
+use crate::snapshot::v8::source_maps::maps_for;
 use crate::snapshot::v8::summary_file;
 use crate::snapshot::v8::{allocations, distance};
 use crate::snapshot::verbs::{HeapKind, SummaryOrder, SummaryQuestion};
@@ -104,7 +105,7 @@ fn list(arguments: &SummaryArguments<'_>) -> anyhow::Result<ExitCode> {
         }
         return Ok(status);
     };
-    let view = SnapshotView::of_heap(heap.shared());
+    let view = heap.view();
     print_objects(arguments, class, objects_of(arguments, &view, class, only.as_ref())?)?;
     Ok(exit_status(&arguments.options.fail_if_retained, &summary))
 }
@@ -144,6 +145,8 @@ fn exit_status(limits: &[ByteLimit], summary: &StoredSummary) -> ExitCode {
 }
 
 fn print_classes(arguments: &SummaryArguments<'_>, summary: &StoredSummary) -> anyhow::Result<()> {
+    let maps = maps_for(arguments.file);
+    let in_sources = |place: &String| maps.as_ref().map_or_else(|| place.clone(), |maps| maps.place(place));
     let mut sheet = Table::new(
         "heapr.snapshot.summary/1",
         &[
@@ -175,7 +178,7 @@ fn print_classes(arguments: &SummaryArguments<'_>, summary: &StoredSummary) -> a
         lines.iter().map(|line| {
             row![
                 line.name.clone(),
-                line.place.clone(),
+                line.place.as_ref().map(in_sources),
                 line.object_count,
                 distance(line.distance),
                 line.self_bytes,

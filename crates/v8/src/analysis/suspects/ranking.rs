@@ -255,7 +255,10 @@ impl Group {
             .into_iter()
             .take(MAX_CLASSES)
             .map(|(&number, class)| Collected {
-                class: names.name(number).to_owned(),
+                class: match class.example {
+                    Some(node) => naming.name_in_sources(node, names.name(number).into()),
+                    None => names.name(number).to_owned(),
+                },
                 count: class.count,
                 bytes: class.bytes,
                 example_id: class.example.map(|node| last.id(node)),

@@ -1,0 +1,41 @@
+//! Whether and where source maps of a snapshot's scripts are looked for.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use heapr_v8::SourceMaps;
+
+/// Options of all commands that name places in scripts.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct SourceMapArguments {
+    /// Look for source maps (app.js.map) in this folder, too; may be given several times [default:
+    /// beside the scripts, and in them]
+    #[arg(long, value_name = "DIR", global = true)]
+    source_map_dir: Vec<PathBuf>,
+    /// Name places as they are in the scripts that ran
+    #[arg(long, global = true, conflicts_with = "source_map_dir")]
+    no_source_maps: bool,
+}
+
+/// What the command line says of them; snapshots are opened in many places.
+static ASKED: OnceLock<SourceMapArguments> = OnceLock::new();
+
+impl SourceMapArguments {
+    /// From now on snapshots are opened so.
+    pub(crate) fn apply(self) {
+        ASKED.get_or_init(|| self);
+    }
+}
+
+/// The maps for a snapshot, unless none are wanted.
+pub(crate) fn maps_for(snapshot: &Path) -> Option<Arc<SourceMaps>> {
+    let asked = ASKED.get_or_init(SourceMapArguments::default);
+    (!asked.no_source_maps).then(|| Arc::new(SourceMaps::of_file(&asked.source_map_dir, snapshot)))
+}
+
+/// Says which maps could not be used.
+pub(crate) fn tell_unused(maps: Option<&Arc<SourceMaps>>) {
+    for unused in maps.iter().flat_map(|maps| maps.take_unused()) {
+        warn!("{unused}");
+    }
+}

@@ -1,0 +1,175 @@
+//! Where the map of a script is.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use rustix::fs::OFlags;
+
+use super::mapping::Mapping;
+
+/// No bundle of a program that runs is larger, nor its map.
+const MOST_BYTES: u64 = 512 << 20;
+/// What a script ends with to name its map.
+const MARKS: [&[u8]; 2] = [b"//# sourceMappingURL=", b"//@ sourceMappingURL="];
+
+/// Tools differ in whether they fill up the last group.
+const ANY_PADDING: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// A source map that was found and can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unused {
+    /// The script is not the one of the snapshot any more.
+    #[error("{} has changed since the snapshot: its source map is not used; name a folder with the right one", .script.display())]
+    ScriptChanged {
+        /// The script.
+        script: PathBuf,
+    },
+    /// The map is no map.
+    #[error("the source map {} can't be read: {problem}", .map.display())]
+    Unreadable {
+        /// The map; the script, if it holds its map itself.
+        map: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// The map of a script: of `folders`, else the one that the script names, else the one beside it.
+pub(super) fn mapping_of(
+    script: &str,
+    folders: &[PathBuf],
+    taken_at: Option<SystemTime>,
+) -> Result<Option<Mapping>, Unused> {
+    for candidate in in_folders(script, folders) {
+        if let Ok(json) = read(&candidate) {
+            // Sources are relative to where the map was made, beside the script.
+            let beside = Path::new(path_of(script).unwrap_or(script)).parent().unwrap_or(Path::new(""));
+            let mapping = decode(&json, beside, &candidate)?;
+            let script = beside_map(&candidate).and_then(|path| read(&path).ok());
+            return Ok(Some(match script {
+                Some(script) => mapping.with_script(&script),
+                None => mapping,
+            }));
+        }
+    }
+    let Some(path) = path_of(script).map(Path::new).filter(|path| path.is_absolute()) else {
+        return Ok(None);
+    };
+    let Ok(text) = read(path) else { return Ok(None) };
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let (json, map) = match named_in(&text) {
+        Some(url) if url.starts_with(b"data:") => (inline(url), path.to_owned()),
+        Some(url) => {
+            let name = String::from_utf8_lossy(url);
+            let name = name.strip_prefix("file://").unwrap_or(&name);
+            if name.contains("://") {
+                return Ok(None);
+            }
+            let map = folder.join(decoded_percents(name));
+            (read(&map).ok(), map)
+        }
+        None => {
+            let map = PathBuf::from(format!("{}.map", path.display()));
+            (read(&map).ok(), map)
+        }
+    };
+    let Some(json) = json else { return Ok(None) };
+    let changed = std::fs::metadata(path).and_then(|metadata| metadata.modified());
+    if let (Some(taken_at), Ok(changed)) = (taken_at, changed)
+        && changed > taken_at
+    {
+        return Err(Unused::ScriptChanged { script: path.to_owned() });
+    }
+    let mapping = decode(&json, map.parent().unwrap_or(folder), &map)?;
+    Ok(Some(mapping.with_script(&text)))
+}
+
+fn decode(json: &[u8], folder: &Path, map: &Path) -> Result<Mapping, Unused> {
+    Mapping::read(json, folder).map_err(|problem| Unused::Unreadable { map: map.to_owned(), problem })
+}
+
+/// The path of a script that is a file.
+fn path_of(script: &str) -> Option<&str> {
+    match script.strip_prefix("file://") {
+        Some(path) => Some(path),
+        None => (!script.contains("://")).then_some(script),
+    }
+}
+
+/// `/srv/app/dist/main.js` is looked for as `srv/app/dist/main.js.map`, `app/dist/main.js.map`
+/// and so on: folders of maps mirror some end of the path. The longest end comes first.
+fn in_folders(script: &str, folders: &[PathBuf]) -> Vec<PathBuf> {
+    let bare = script.split_once("://").map_or(script, |(_, rest)| rest);
+    let bare = bare.split(['?', '#']).next().unwrap_or(bare);
+    let parts: Vec<&str> = bare.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect();
+    let ends = (0..parts.len()).map(|first| format!("{}.map", parts[first..].join("/")));
+    ends.flat_map(|end| folders.iter().map(move |folder| folder.join(&end))).collect()
+}
+
+/// The script beside its map, as folders of maps often have it.
+fn beside_map(map: &Path) -> Option<PathBuf> {
+    Some(PathBuf::from(map.to_str()?.strip_suffix(".map")?))
+}
+
+/// A file that is one, and not of a size that no such file has: a snapshot of anybody names it.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() > MOST_BYTES {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What the last such line of the script names.
+fn named_in(script: &[u8]) -> Option<&[u8]> {
+    let (mark, at) = MARKS
+        .iter()
+        .filter_map(|mark| Some((mark, memchr::memmem::rfind(script, mark)?)))
+        .max_by_key(|&(_, at)| at)?;
+    let url = &script[at + mark.len()..];
+    let end = url.iter().position(u8::is_ascii_whitespace).unwrap_or(url.len());
+    Some(&url[..end]).filter(|url| !url.is_empty())
+}
+
+/// The JSON in a `data:` URL.
+fn inline(url: &[u8]) -> Option<Vec<u8>> {
+    let comma = memchr::memchr(b',', url)?;
+    let (head, body) = (&url[..comma], &url[comma + 1..]);
+    if head.ends_with(b";base64") {
+        return ANY_PADDING.decode(body).ok();
+    }
+    Some(decoded_percents(std::str::from_utf8(body).ok()?).into_bytes())
+}
+
+/// `%20` as the byte that it stands for.
+fn decoded_percents(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        match digits.and_then(|two| u8::from_str_radix(two, 16).ok()).filter(|_| first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,2 @@
+var r=require("node:v8");var n=class{constructor(e,s){this.key=e;this.text=`session ${s}`}key;text},i=class{sessions=new Map;open(e){let s=new n(e,this.sessions.size);return this.sessions.set(e,s),s}get size(){return this.sessions.size}};var o=new i,c=[];function p(t){for(let e=0;e<t;e++){let s=`visitor ${o.size}`;o.open(s),c.push(s)}}globalThis.handler=()=>o.size+c.length;for(let t of process.argv.slice(2))p(500),(0,r.writeHeapSnapshot)(t);
+//# sourceMappingURL=main.js.map
