@@ -23,6 +23,7 @@ use super::signal_file::SnapshotSignal;
 use super::signal_handler;
 use super::snapshot::{self, SnapshotOptions, SnapshotProgress, TakenSnapshot};
 use super::target::{Target, choose, targets};
+use super::v8_memory::{self, V8Memory};
 use super::worker::{self, Worker};
 
 /// So long the thread may take to hear that it shall close its port. Busy for longer, it does so
@@ -155,6 +156,12 @@ impl Inspector {
             self.connection.call(&isolate(worker), "Runtime.getHeapUsage", &json!({}), patience, nothing)?;
         let Answer { used_bytes, total_bytes } = parse_value(&answer)?;
         Ok(HeapUsage { used_bytes: used_bytes as u64, total_bytes: total_bytes as u64 })
+    }
+
+    /// What V8 says of the main thread's memory.
+    pub fn memory(&mut self, is_cancelled: &AtomicBool) -> Result<V8Memory> {
+        let HeapUsage { used_bytes, total_bytes } = self.heap_usage(None, is_cancelled)?;
+        v8_memory::ask(&mut self.connection, self.wait, is_cancelled, (used_bytes, total_bytes))
     }
 
     /// Takes a snapshot of the main thread or the page, or of a worker, and writes it as it comes.

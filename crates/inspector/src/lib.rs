@@ -43,6 +43,7 @@ mod signal_handler;
 mod snapshot;
 mod standstill;
 mod target;
+mod v8_memory;
 mod worker;
 mod write_behind;
 
@@ -59,4 +60,5 @@ pub use signal_file::{SignalFile, SnapshotSignal};
 pub use snapshot::{SnapshotOptions, SnapshotProgress, TakenSnapshot};
 pub use standstill::Standstill;
 pub use target::Target;
+pub use v8_memory::{V8Memory, V8Space};
 pub use worker::Worker;

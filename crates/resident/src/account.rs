@@ -10,6 +10,8 @@ use heapr_proc::smaps::{MappingPages, PageAmounts};
 use crate::claims::{Claim, Claims, range_of};
 use crate::class::{Class, ToldBy};
 use crate::code_files::{CodeFiles, claim_zeroed_data};
+use crate::foreign::{self, ForeignHeap};
+use crate::foreign_account;
 use crate::heap_detail::HeapDetail;
 use crate::owners::{self, Runtime};
 use crate::python_pools::{self, PythonPools};
@@ -52,6 +54,8 @@ pub struct Account {
     pub estimated_mappings: u64,
     /// What is in glibc's heap, if it was looked at.
     pub heap: Option<HeapDetail>,
+    /// The heaps of other allocators, as far as they are understood.
+    pub foreign: Vec<ForeignHeap>,
 }
 
 /// A class and all that belongs to it.
@@ -95,6 +99,8 @@ impl Account {
             told_by: ToldBy::Contents,
         }));
         claim_zeroed_data(&subject.mappings, &code, memory, &mut claims);
+        let foreign = foreign::heaps(&subject.mappings, memory);
+        claims.add_many(foreign.iter().flat_map(foreign_account::claims));
         // Goroutines' stacks lie in Go's heap; V8's pages are where a stack might be, too.
         owners::claim_go(subject, &runtimes, &mut claims);
         thread_stacks::claim(subject, memory, &mut claims);
@@ -104,9 +110,9 @@ impl Account {
         } else {
             PythonPools::default()
         };
-        let rest = owners::owner_of_rest(subject, &runtimes);
-        let mut account =
-            Self { runtimes, python, arena_count: subject.malloc.arena_count, ..Self::default() };
+        let rest = owners::owner_of_rest(subject, &runtimes, &foreign);
+        let arena_count = subject.malloc.arena_count;
+        let mut account = Self { runtimes, python, arena_count, foreign, ..Self::default() };
         for mapping in &subject.mappings {
             account.pages.add(&mapping.pages);
             match mapping.mapping.inode {
@@ -114,6 +120,7 @@ impl Account {
                 _ => account.file(mapping, &code),
             }
         }
+        account.divide_foreign();
         account
     }
 

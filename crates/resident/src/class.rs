@@ -41,7 +41,11 @@ classes! {
     CachesTops "caches_tops" "thread caches, tops",
     /// glibc's heap, where its chunks are not looked at.
     GlibcHeap "glibc_heap" "malloc heap (glibc)",
-    /// The memory of an allocator that is not glibc's.
+    /// Blocks that the program holds, of an allocator that is not glibc's.
+    AllocatorLive "allocator_live" "live blocks",
+    /// What such an allocator has besides: free pages, free blocks, its own tables.
+    AllocatorSlack "allocator_slack" "slack",
+    /// The memory of an allocator that is not glibc's, where it is not known what is in it.
     OtherAllocator "other_allocator" "allocator",
     /// V8's pages.
     V8Heap "v8_heap" "V8 heap",

@@ -9,6 +9,7 @@ use heapr_proc::smaps::MappingPages;
 use crate::claims::Claims;
 use crate::class::{Class, ToldBy};
 use crate::code_files::whole;
+use crate::foreign::ForeignHeap;
 use crate::subject::{Subject, file_name};
 
 /// A runtime in the process.
@@ -117,8 +118,16 @@ fn v8_part(mapping: &Mapping) -> Option<(Class, &'static str)> {
 }
 
 /// Who owns anonymous memory that nothing else explains.
-pub(crate) fn owner_of_rest(subject: &Subject, runtimes: &[Runtime]) -> Option<(Class, String)> {
+pub(crate) fn owner_of_rest(
+    subject: &Subject,
+    runtimes: &[Runtime],
+    foreign: &[ForeignHeap],
+) -> Option<(Class, String)> {
     if let Some(allocator) = &subject.allocator {
+        // What is no extent of a heap that is understood is its own: descriptions, page maps.
+        if let Some(heap) = foreign.iter().find(|heap| allocator.contains(heap.allocator)) {
+            return Some((Class::AllocatorSlack, format!("{}: its own", heap.allocator)));
+        }
         return Some((Class::OtherAllocator, allocator.clone()));
     }
     let has = |runtime| runtimes.contains(&runtime);

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use heapr_findings::Finding;
 use serde_json::json;
 
-use super::resident::Resident;
+use super::resident::{Moments, Resident};
 use crate::finding_text;
 use crate::style::Style;
 
@@ -16,6 +16,8 @@ pub(super) struct Answer {
     pub(super) subjects: Vec<Subject>,
     /// What all resident memory is; of processes alone.
     pub(super) resident: Option<Resident>,
+    /// What was resident at moments; of files alone.
+    pub(super) moments: Option<Moments>,
 }
 
 /// What is found of a process, a session, a trace or a series of snapshots.
@@ -50,6 +52,9 @@ impl Answer {
         if let Some(resident) = &self.resident {
             resident.write_text(out)?;
         }
+        if let Some(moments) = &self.moments {
+            moments.write_text(out)?;
+        }
         Ok(())
     }
 
@@ -73,6 +78,9 @@ impl Answer {
         });
         if let Some(resident) = &self.resident {
             answer["resident"] = resident.json()?;
+        }
+        if let Some(moments) = &self.moments {
+            (answer["resident"], answer["moments"]) = moments.json();
         }
         Ok(answer)
     }

@@ -30,11 +30,15 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
             let resident = resident::of_process(*pid, &arguments.resident)?;
             let (findings, verdict) = (resident.findings(), resident.verdict());
             let subject = Subject { name: target.name(), findings, verdict, ..Subject::default() };
-            Answer { subjects: vec![subject], resident: Some(resident) }
+            Answer { subjects: vec![subject], resident: Some(resident), ..Answer::default() }
         }
         Target::Session(session) => {
             let mut answer = findings::of_session(session, &arguments)?;
             answer.resident = resident::of_session(&client(session)?, &arguments.names, &arguments.own)?;
+            if answer.resident.is_some() {
+                // It says more than what the recording has of it.
+                answer.moments = None;
+            }
             let more: Vec<Finding> = answer.resident.iter().flat_map(Resident::findings).collect();
             if let Some(subject) = answer.subjects.first_mut() {
                 // Who looks at the pages knows better what keeps them than the recording does.

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use heapr_findings::Found;
 use heapr_session::{Answer as SessionAnswer, Request};
+use heapr_trace::Trace;
 
 use super::answer::{Answer, Subject};
 use super::arguments::ExplainArguments;
+use super::resident;
 use super::target::client;
 use crate::report::names::TraceNames;
 use crate::snapshot::verbs::HeapKind;
@@ -22,23 +24,41 @@ pub(super) fn of_session(name: &str, arguments: &ExplainArguments) -> anyhow::Re
 
 /// Of files: traces one by one, snapshots of V8 together.
 pub(super) fn of_files(files: &[PathBuf], arguments: &ExplainArguments) -> anyhow::Result<Answer> {
-    let subjects = match HeapKind::of(files)? {
-        HeapKind::V8 => vec![super::v8_snapshots::explain(files)?],
-        HeapKind::Native => {
-            files.iter().map(|file| of_trace(file, arguments)).collect::<anyhow::Result<_>>()?
+    let mut answer = Answer::default();
+    match (files, HeapKind::of(files)?) {
+        ([file], HeapKind::Native) => {
+            let trace = open(file)?;
+            answer.moments = resident::of_recording(&trace)?;
+            answer.subjects.push(of_trace(file, &trace, arguments)?);
         }
-    };
-    Ok(Answer { subjects, resident: None })
+        (files, HeapKind::Native) => {
+            for file in files {
+                answer.subjects.push(of_trace(file, &open(file)?, arguments)?);
+            }
+        }
+        (files, HeapKind::V8) => {
+            if let [file] = files {
+                answer.moments = resident::of_answers(file)?;
+            }
+            answer.subjects.push(match &answer.moments {
+                Some(_) => Subject { name: files[0].display().to_string(), ..Subject::default() },
+                None => super::v8_snapshots::explain(files)?,
+            });
+        }
+    }
+    if let (Some(moments), Some(old)) = (&mut answer.moments, arguments.resident.old()) {
+        moments.compare_with(old)?;
+    }
+    Ok(answer)
 }
 
-fn of_trace(file: &Path, arguments: &ExplainArguments) -> anyhow::Result<Subject> {
-    let trace = open(file)?;
+fn of_trace(file: &Path, trace: &Trace, arguments: &ExplainArguments) -> anyhow::Result<Subject> {
     let name = file.display().to_string();
-    let mut names = TraceNames::new(&trace, &arguments.names);
-    let own = arguments.own.code(&trace)?;
+    let mut names = TraceNames::new(trace, &arguments.names);
+    let own = arguments.own.code(trace)?;
     let Found { findings, verdict, peak_bytes } =
-        heapr_findings::of_recording(&trace, &own, &mut names, &name)?;
-    let warnings = heapr_export::warnings(&trace, &[], false);
+        heapr_findings::of_recording(trace, &own, &mut names, &name)?;
+    let warnings = heapr_export::warnings(trace, &[], false);
     for warning in warnings {
         warn!("{name}: {warning}");
     }

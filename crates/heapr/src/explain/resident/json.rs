@@ -1,11 +1,12 @@
 //! The same for programs.
 
-use heapr_resident::{Class, HeapDetail, HeapDivision, Line};
+use heapr_resident::{Class, ForeignHeap, HeapDetail, HeapDivision, Line, MallocFigures};
 use serde_json::{Value, json};
 
 use super::difference::Difference;
 use super::group::Group;
 use super::pinning::PinnedBy;
+use super::v8_figures::V8Figures;
 use super::{Moment, Resident};
 
 /// `lines` add up to `rss_bytes`; `unknown_bytes` says again what the line `unknown` has.
@@ -22,6 +23,9 @@ pub(super) fn value(resident: &Resident) -> Value {
         "unknown_bytes": account.bytes(Class::Unknown),
         "arena_count": account.arena_count,
         "malloc": account.heap.as_ref().map(|heap| malloc(heap, resident.moment)),
+        "malloc_figures": resident.malloc_figures.as_ref().map(malloc_figures),
+        "allocators": account.foreign.iter().map(allocator).collect::<Vec<_>>(),
+        "v8": resident.v8.as_ref().map(V8Figures::json),
         "pinned_by": resident.pinned_by.iter().map(PinnedBy::json).collect::<Vec<_>>(),
         "recorded": resident.recorded.map(|recorded| json!({"count": recorded.count, "bytes": recorded.bytes})),
         "beside": {
@@ -52,6 +56,21 @@ fn malloc(heap: &HeapDetail, moment: Option<Moment>) -> Value {
         "arenas": heap.arenas.iter().map(arena).collect::<Vec<_>>(),
         "findings": heap.findings,
     })
+}
+
+fn malloc_figures(figures: &MallocFigures) -> Value {
+    json!({
+        "arena_bytes": figures.arena_bytes,
+        "used_bytes": figures.used_bytes,
+        "free_bytes": figures.free_bytes,
+        "top_bytes": figures.top_bytes,
+        "mapped_bytes": figures.mapped_bytes,
+    })
+}
+
+fn allocator(heap: &ForeignHeap) -> Value {
+    let figures = heap.figures.iter().map(|figure| (figure.name.to_owned(), json!(figure.bytes)));
+    json!({"allocator": heap.allocator, "figures": figures.collect::<serde_json::Map<_, _>>()})
 }
 
 fn division(division: &HeapDivision) -> Value {

@@ -5,13 +5,16 @@ mod group;
 mod heap_look;
 mod html;
 mod json;
+mod moments;
 mod pinning;
 mod quiet_memory;
 mod reading;
+mod recording;
 mod recorded;
 mod series;
 mod text;
 mod treemap;
+mod v8_figures;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -20,13 +23,17 @@ use std::time::Duration;
 use heapr_filters::quantity::parse_seconds;
 use heapr_findings::{Finding, Kind};
 use heapr_query::Confidence;
-use heapr_resident::{Account, Advice, Beside, Certainty, advice};
+use heapr_resident::{Account, Advice, Beside, Certainty, MallocFigures, advice};
 use heapr_session::SessionClient;
 use heapr_table::quantity::{bytes, plural};
 
 use self::difference::Difference;
 use self::group::Group;
+use self::moments::KeptMoment;
+pub(super) use self::moments::{Moments, of_answers};
 use self::pinning::{BlockSum, PinnedBy};
+pub(super) use self::recording::of_recording;
+use self::v8_figures::V8Figures;
 use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
 
@@ -37,6 +44,10 @@ pub(crate) struct ResidentArguments {
     /// stands still for milliseconds; a large heap is read while it runs
     #[arg(long)]
     deep: bool,
+    /// Ask V8 what its heap holds. It is asked over the process's inspector, which is opened for it
+    /// and closed again where it is not open
+    #[arg(long)]
+    v8: bool,
     /// Explain all processes of the process's control group, too, and what the kernel adds
     #[arg(long)]
     cgroup: bool,
@@ -58,6 +69,10 @@ pub(super) struct Resident {
     beside: Beside,
     /// How glibc's heap was looked into, if it was.
     moment: Option<Moment>,
+    /// What glibc's malloc counts itself, where its heap was looked into.
+    malloc_figures: Option<MallocFigures>,
+    /// What V8 counts itself, where it was asked.
+    v8: Option<V8Figures>,
     /// Which stacks' blocks keep free memory, of a recorded process.
     pinned_by: Vec<PinnedBy>,
     /// Live blocks that were recorded.
@@ -82,8 +97,16 @@ pub(super) struct Moment {
 /// Looks at a process.
 pub(super) fn of_process(pid: u32, options: &ResidentArguments) -> anyhow::Result<Resident> {
     let mut resident = reading::read(pid, options.deep, &mut ())?;
+    if options.v8 {
+        match V8Figures::ask(pid) {
+            Ok(figures) => resident.v8 = Some(figures),
+            Err(error) => resident.limits.push(format!("V8 was not asked: {error:#}")),
+        }
+    } else if resident.account.bytes(heapr_resident::Class::V8Heap) > 0 {
+        resident.limits.push("how much of V8's heap is used (--v8 asks over the inspector)".to_owned());
+    }
     if let Some(old) = &options.diff {
-        resident.difference = Some(difference::since(old, &resident.account)?);
+        resident.difference = Some(difference::since(old, &resident.moment_now())?);
     }
     if options.cgroup {
         resident.group = Some(group::of_process(pid)?);
@@ -111,7 +134,24 @@ pub(super) fn of_session(
     recorded::look(client, names, own)
 }
 
+impl ResidentArguments {
+    /// The earlier answer to compare with.
+    pub(super) fn old(&self) -> Option<&std::path::Path> {
+        self.diff.as_deref()
+    }
+}
+
 impl Resident {
+    /// Its lines alone.
+    fn moment_now(&self) -> KeptMoment {
+        let lines = self.account.lines().into_iter();
+        KeptMoment {
+            rss_bytes: self.account.pages.rss_bytes,
+            lines: lines.map(|line| (line.class.key().to_owned(), line.pages.rss_bytes)).collect(),
+            ..KeptMoment::default()
+        }
+    }
+
     /// What to do about it.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let mut found = advice(&self.account, &self.beside);

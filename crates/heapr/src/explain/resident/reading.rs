@@ -5,7 +5,7 @@ use heapr_glibc_heap::{Error as HeapError, HeapMemory, Plan, Regions, regions};
 use heapr_inject::StoppedProcess;
 use heapr_proc::smaps::MappingPages;
 use heapr_proc::{Mapping, PageMap, ResidentCounters, machine, smaps};
-use heapr_resident::{Account, Beside, BlockWatcher, Subject};
+use heapr_resident::{Account, Beside, BlockWatcher, MallocFigures, Subject};
 
 use super::heap_look::{self, BothStates};
 use super::quiet_memory::QuietMemory;
@@ -76,6 +76,7 @@ pub(super) fn read(pid: u32, is_deep: bool, watcher: &mut impl BlockWatcher) -> 
     }
     let threads = heapr_proc::threads(pid).map_or(0, Iterator::count) as u64;
     let beside = Beside::of(&account.pages, counters.as_ref(), threads);
+    let malloc_figures = look.as_ref().map(|look| MallocFigures::of(&look.rundown, &look.regions));
     let moment = look.map(|look| Moment { held: look.held, is_quiet: look.is_quiet });
     Ok(Resident {
         pid,
@@ -83,6 +84,8 @@ pub(super) fn read(pid: u32, is_deep: bool, watcher: &mut impl BlockWatcher) -> 
         account,
         beside,
         moment,
+        malloc_figures,
+        v8: None,
         pinned_by: Vec::new(),
         recorded: None,
         difference: None,
@@ -112,6 +115,8 @@ fn only_counters(pid: u32, counters: Option<ResidentCounters>, why: &str) -> any
         account,
         beside,
         moment: None,
+        malloc_figures: None,
+        v8: None,
         pinned_by: Vec::new(),
         recorded: None,
         difference: None,

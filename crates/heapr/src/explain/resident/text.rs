@@ -29,6 +29,7 @@ pub(super) fn write(resident: &Resident, out: &mut dyn Write) -> io::Result<()> 
         writeln!(out, "{}", line.trim_end())?;
     }
     heap(resident, out)?;
+    own_figures(resident, out)?;
     beside(resident, out)?;
     if let Some(difference) = &resident.difference {
         difference.write_text(out)?;
@@ -46,6 +47,10 @@ pub(super) fn write(resident: &Resident, out: &mut dyn Write) -> io::Result<()> 
 pub(super) fn label(line: &Line) -> String {
     match (line.class, line.parts.first()) {
         (Class::OtherAllocator, Some((name, _))) => format!("memory of {name}"),
+        (Class::AllocatorLive, Some((name, _))) => format!("live blocks ({name})"),
+        (Class::AllocatorSlack, Some((name, _))) => {
+            format!("slack of {}", name.split_once(':').map_or(name.as_str(), |(allocator, _)| allocator))
+        }
         _ => line.class.label().to_owned(),
     }
 }
@@ -56,7 +61,11 @@ pub(super) fn notes(line: &Line, resident: &Resident) -> String {
     let is_named_already = line.class == Class::OtherAllocator;
     /// More are of no use in a line.
     const MOST_PARTS: usize = 3;
-    if !is_named_already && (line.parts.len() > 1 || line.class == Class::NamedAnonymous) {
+    if line.class == Class::AllocatorSlack {
+        let what = |name: &str| name.split_once(": ").map_or(name, |(_, what)| what).to_owned();
+        let parts = line.parts.iter().map(|(name, size)| format!("{} {}", what(name), bytes(*size)));
+        notes.push(parts.collect::<Vec<_>>().join(", "));
+    } else if !is_named_already && (line.parts.len() > 1 || line.class == Class::NamedAnonymous) {
         let shown = line.parts.iter().take(MOST_PARTS);
         let mut parts: Vec<String> = shown.map(|(name, size)| format!("{name} {}", bytes(*size))).collect();
         if line.parts.len() > MOST_PARTS {
@@ -154,6 +163,28 @@ fn heap(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  and {more} more of this kind")?;
     }
     Ok(())
+}
+
+/// What allocators and runtimes count themselves; addresses, resident or not.
+fn own_figures(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(figures) = &resident.malloc_figures {
+        writeln!(
+            out,
+            "  malloc's own figures: in arenas {}, used {}, free {}; with mappings of their own {}",
+            bytes(figures.arena_bytes),
+            bytes(figures.used_bytes),
+            bytes(figures.free_bytes),
+            bytes(figures.mapped_bytes)
+        )?;
+    }
+    for heap in &resident.account.foreign {
+        let figures = heap.figures.iter().filter(|figure| figure.bytes > 0).map(|figure| {
+            let name = figure.name.strip_suffix("_bytes").unwrap_or(figure.name).replace('_', " ");
+            format!("{name} {}", bytes(figure.bytes))
+        });
+        writeln!(out, "{}'s own figures: {}", heap.allocator, figures.collect::<Vec<_>>().join(", "))?;
+    }
+    resident.v8.iter().try_for_each(|v8| v8.write_text(resident, out))
 }
 
 fn beside(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {

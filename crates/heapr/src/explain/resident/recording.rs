@@ -1,0 +1,89 @@
+//! What a recording has of the resident set: the kernel's counters once a second, and snapshots.
+
+use heapr_table::quantity::plural;
+use heapr_trace::{Course, ProcessIndex, ResidentSample, Trace};
+
+use super::moments::{KeptMoment, Moments, UNKNOWN};
+
+/// The moments of the process that had the most resident. `None`: the recording has none.
+pub(in crate::explain) fn of_recording(trace: &Trace) -> anyhow::Result<Option<Moments>> {
+    let samples = trace.resident_samples();
+    let Some(largest) = samples.iter().max_by_key(|sample| sample.rss_bytes()) else { return Ok(None) };
+    let process = largest.process;
+    let samples: Vec<&ResidentSample> = samples.iter().filter(|sample| sample.process == process).collect();
+    let live = Live::of(trace, trace.course()?.as_ref(), process);
+    let of_sample = |sample: &&ResidentSample| KeptMoment {
+        time_ns: Some(sample.time_ns),
+        lines: lines(sample, live.at(sample.time_ns)),
+        rss_bytes: sample.rss_bytes(),
+        ..KeptMoment::default()
+    };
+    let mut moments: Vec<KeptMoment> = samples.iter().map(of_sample).collect();
+    for snapshot in trace.snapshots() {
+        let Some(own) = snapshot.processes.iter().find(|own| own.process == process) else { continue };
+        let near = samples.iter().min_by_key(|sample| sample.time_ns.abs_diff(snapshot.time_ns));
+        let (Some(rss_bytes), Some(near)) = (own.rss_bytes, near) else { continue };
+        // The snapshot has only the sum: files and shared memory hardly change.
+        let file_bytes = near.file_bytes.min(rss_bytes);
+        let shared_memory_bytes = near.shared_memory_bytes.min(rss_bytes - file_bytes);
+        let anonymous_bytes = rss_bytes - file_bytes - shared_memory_bytes;
+        let sample = ResidentSample { anonymous_bytes, file_bytes, shared_memory_bytes, ..**near };
+        moments.push(KeptMoment {
+            time_ns: Some(snapshot.time_ns),
+            name: format!("snapshot {} {}", snapshot.number, snapshot.name).trim().to_owned(),
+            rss_bytes,
+            lines: lines(&sample, Some(own.block_bytes)),
+        });
+    }
+    moments.sort_by_key(|moment| moment.time_ns);
+    let recorded = trace.processes().get(process.0 as usize);
+    let of = recorded.map_or_else(String::new, |process| format!("process {}", process.pid));
+    let mut limits = vec![
+        "a recording keeps the kernel's counters alone: without a file and not live are freed blocks, stacks, written data and what is no malloc's"
+            .to_owned(),
+    ];
+    let others = trace.processes().len().saturating_sub(1) as u64;
+    if others > 0 {
+        limits.push(format!("{} of the recording had less resident", plural(others, "other process")));
+    }
+    Ok(Some(Moments { of, moments, limits, difference: None }))
+}
+
+/// What is resident without a file is live first: blocks that were never written have no pages.
+fn lines(sample: &ResidentSample, live_bytes: Option<u64>) -> Vec<(String, u64)> {
+    let live_bytes = live_bytes.unwrap_or(0).min(sample.anonymous_bytes);
+    [
+        ("live_blocks", live_bytes),
+        (UNKNOWN, sample.anonymous_bytes - live_bytes),
+        ("files", sample.file_bytes),
+        ("shared_memory", sample.shared_memory_bytes),
+    ]
+    .map(|(class, bytes)| (class.to_owned(), bytes))
+    .to_vec()
+}
+
+/// Live bytes of a process by time.
+struct Live(Vec<(u64, u64)>);
+
+impl Live {
+    fn of(trace: &Trace, course: Option<&Course>, process: ProcessIndex) -> Self {
+        let is_alone = trace.processes().len() == 1;
+        let moments = course.map_or(&[][..], |course| &course.moments);
+        let of_process = |moment: &heapr_trace::CourseMoment| {
+            if is_alone {
+                return moment.live_bytes;
+            }
+            let is_own = |row: &&heapr_trace::CourseRow| {
+                trace.stacks().node(row.stack).is_some_and(|node| node.process == process)
+            };
+            moment.rows.iter().filter(is_own).map(|row| row.live_bytes).fold(0, u64::saturating_add)
+        };
+        Self(moments.iter().map(|moment| (moment.time_ns, of_process(moment))).collect())
+    }
+
+    /// At the moment of the course that is nearest.
+    fn at(&self, time_ns: u64) -> Option<u64> {
+        let nearest = self.0.iter().min_by_key(|(own_ns, _)| own_ns.abs_diff(time_ns));
+        nearest.map(|(_, live_bytes)| *live_bytes)
+    }
+}
