@@ -73,8 +73,7 @@ pub(crate) fn ask(
     }
     let patience = Patience { silence_max: wait, deadline: None, is_cancelled };
     // The command line API is what makes `require` known outside of modules.
-    let params =
-        json!({ "expression": QUESTION, "includeCommandLineAPI": true, "silent": true, "returnByValue": true });
+    let params = json!({ "expression": QUESTION, "includeCommandLineAPI": true, "silent": true, "returnByValue": true });
     let nothing: OnEvent<'_> = &mut |_, _| Ok(());
     let answer = connection.call(&Isolate::Main, "Runtime.evaluate", &params, patience, nothing)?;
     let mut memory = V8Memory { used_bytes, total_bytes, ..V8Memory::default() };

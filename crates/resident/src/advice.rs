@@ -47,6 +47,7 @@ pub fn advice(account: &Account, beside: &Beside) -> Vec<Advice> {
         huge_pages,
         lazily_freed,
         python_pools,
+        allocator_pages,
         page_tables,
         swapped,
     ];
@@ -234,6 +235,38 @@ fn python_pools(account: &Account, _: &Beside) -> Option<Advice> {
             of_all(free_bytes, account)
         ),
         evidence: vec![format!("blocks in use: {} of {}", bytes(pools.used_bytes), bytes(pools.pool_bytes))],
+        certainty: Certainty::Medium,
+        bytes: free_bytes,
+    })
+}
+
+/// Free pages that another allocator keeps for a while, and how it gives them back.
+fn allocator_pages(account: &Account, _: &Beside) -> Option<Advice> {
+    const REMEDIES: &[(&str, &str)] = &[
+        ("jemalloc", "MALLOC_CONF=background_thread:true,dirty_decay_ms:1000 in the environment"),
+        ("tcmalloc", "MallocExtension_ReleaseFreeMemory(), or TCMALLOC_RELEASE_RATE=10 in the environment,"),
+        ("mimalloc", "mi_collect(true), called when a peak is over,"),
+    ];
+    let free_pages = |allocator: &str| {
+        let name = format!("{allocator}: free pages");
+        let pieces = account.pieces.iter().filter(|piece| piece.part == name);
+        pieces
+            .map(|piece| piece.pages.rss_bytes - piece.pages.lazily_freed_bytes.min(piece.pages.rss_bytes))
+            .sum()
+    };
+    let found = REMEDIES.iter().map(|(allocator, remedy)| (allocator, remedy, free_pages(allocator)));
+    let (allocator, remedy, free_bytes) = found.max_by_key(|(_, _, free_bytes): &(_, _, u64)| *free_bytes)?;
+    let heap = account.foreign.iter().find(|heap| heap.allocator == *allocator)?;
+    is_worth_it(free_bytes, account).then(|| Advice {
+        rule: "allocator_pages",
+        sentence: format!(
+            "{allocator} keeps {} in free pages: {remedy} gives them back",
+            of_all(free_bytes, account)
+        ),
+        evidence: vec![format!(
+            "{} are allocated, as {allocator} counts; no live block is in these pages",
+            bytes(heap.figure("allocated_bytes").unwrap_or(0))
+        )],
         certainty: Certainty::Medium,
         bytes: free_bytes,
     })

@@ -42,9 +42,9 @@ classes! {
     /// glibc's heap, where its chunks are not looked at.
     GlibcHeap "glibc_heap" "malloc heap (glibc)",
     /// Blocks that the program holds, of an allocator that is not glibc's.
-    AllocatorLive "allocator_live" "live blocks",
+    AllocatorLive "allocator_live" "live blocks, another malloc",
     /// What such an allocator has besides: free pages, free blocks, its own tables.
-    AllocatorSlack "allocator_slack" "slack",
+    AllocatorSlack "allocator_slack" "slack, another malloc",
     /// The memory of an allocator that is not glibc's, where it is not known what is in it.
     OtherAllocator "other_allocator" "allocator",
     /// V8's pages.

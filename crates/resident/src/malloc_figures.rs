@@ -22,7 +22,8 @@ impl MallocFigures {
     pub fn of(rundown: &Rundown, regions: &Regions) -> Self {
         let mut free_bytes = 0_u64;
         for run in rundown.chunk_runs() {
-            let chunks = run.chunks().filter(|chunk| matches!(chunk.usage, ChunkUse::Free | ChunkUse::Fastbin));
+            let chunks =
+                run.chunks().filter(|chunk| matches!(chunk.usage, ChunkUse::Free | ChunkUse::Fastbin));
             free_bytes = chunks.map(|chunk| chunk.size_bytes).fold(free_bytes, u64::saturating_add);
         }
         let tops = rundown.tops();

@@ -6,7 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod bounded_run;
+mod explain_figures;
+mod explain_files;
 mod explain_resident;
+mod explained;
 mod free_stacks;
 mod gdb_oracle;
 mod header;

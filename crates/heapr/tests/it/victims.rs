@@ -161,7 +161,7 @@ fn check(file: &str) {
     }
 }
 
-fn is_there(need: &str) -> bool {
+pub(crate) fn is_there(need: &str) -> bool {
     let test =
         |script: &str| Command::new("sh").args(["-c", script]).output().is_ok_and(|out| out.status.success());
     match need {

@@ -50,7 +50,12 @@ mod tests {
     fn the_table_is_found_at_any_half_of_a_word() {
         let sizes: Vec<u32> = [7, 7, 7, 0, 8, 16, 32, 1024, 256 << 10, 3, 0, 0].to_vec();
         let words = |sizes: &[u32]| -> Vec<u64> {
-            sizes.as_chunks::<2>().0.iter().map(|[low, high]| u64::from(*low) | u64::from(*high) << 32).collect()
+            sizes
+                .as_chunks::<2>()
+                .0
+                .iter()
+                .map(|[low, high]| u64::from(*low) | u64::from(*high) << 32)
+                .collect()
         };
         let found = ClassSizes::find(&words(&sizes)).unwrap();
         assert_eq!((found.count(), found.of(4), found.of(0), found.of(9)), (6, Some(1024), None, None));

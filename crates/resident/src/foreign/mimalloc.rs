@@ -51,11 +51,7 @@ pub(super) fn find(mappings: &[MappingPages], memory: &impl HeapMemory) -> Optio
 }
 
 /// The bytes and parts of a segment; nothing if its table does not cover it.
-fn segment(
-    segment_avma: u64,
-    end_avma: u64,
-    memory: &impl HeapMemory,
-) -> Option<(u64, Vec<HeapPart>)> {
+fn segment(segment_avma: u64, end_avma: u64, memory: &impl HeapMemory) -> Option<(u64, Vec<HeapPart>)> {
     let words = words::run(memory, segment_avma, TABLE_WORD + ENTRY_WORDS);
     let slices = usize::try_from(*words.get(SLICES_WORD)?).ok()?;
     let header_slices = usize::try_from(*words.get(HEADER_SLICES_WORD)?).ok()?;
@@ -107,7 +103,8 @@ mod tests {
 
     #[test]
     fn a_page_with_more_blocks_than_it_has_room_for_is_none() {
-        let entry = |made: u64, room: u64, used: u64, size: u64| [1, made << 16 | room << 32, 0, used | size << 32];
+        let entry =
+            |made: u64, room: u64, used: u64, size: u64| [1, made << 16 | room << 32, 0, used | size << 32];
         assert_eq!(page(&entry(203, 203, 58, 320), 65536), Some((PartKind::SmallBlocks, 58 * 320)));
         assert_eq!(page(&entry(203, 203, 204, 320), 65536), None);
         assert_eq!(page(&entry(300, 300, 300, 320), 65536), None);

@@ -20,15 +20,18 @@ mod words;
 use heapr_glibc_heap::HeapMemory;
 use heapr_proc::smaps::MappingPages;
 
-pub use heap::{Figure, ForeignHeap};
 pub(crate) use heap::PartKind;
+pub use heap::{Figure, ForeignHeap};
 
 /// The heaps of a process: at most one of each allocator.
 pub(crate) fn heaps<M: HeapMemory>(mappings: &[MappingPages], memory: &M) -> Vec<ForeignHeap> {
     type Finder<M> = fn(&[MappingPages], &M) -> Option<ForeignHeap>;
     let finders: [Finder<M>; 3] = [jemalloc::find, tcmalloc::find, mimalloc::find];
-    let mut found: Vec<ForeignHeap> =
-        finders.iter().filter_map(|find| find(mappings, memory)).filter(|heap| !heap.parts.is_empty()).collect();
+    let mut found: Vec<ForeignHeap> = finders
+        .iter()
+        .filter_map(|find| find(mappings, memory))
+        .filter(|heap| !heap.parts.is_empty())
+        .collect();
     found.iter_mut().for_each(ForeignHeap::put_in_order);
     found
 }

@@ -68,11 +68,7 @@ pub(super) fn candidates(mappings: &[MappingPages]) -> Vec<&MappingPages> {
 
 impl PageMap {
     /// Finds one by the pages of the largest mappings.
-    pub(super) fn find(
-        shape: Shape,
-        mappings: &[MappingPages],
-        memory: &impl HeapMemory,
-    ) -> Option<Self> {
+    pub(super) fn find(shape: Shape, mappings: &[MappingPages], memory: &impl HeapMemory) -> Option<Self> {
         /// The largest of them are an allocator's, or its page map is of no interest.
         const MOST_CANDIDATES: usize = 8;
         /// No module has so much data beside a root.
@@ -129,7 +125,8 @@ impl PageMap {
             described.iter().map(|(avma, _)| avma + self.shape.first_page_word * 8).collect();
         let found = words::records::<1>(memory, &places);
         found.iter().zip(&described).any(|(word, (_, page))| {
-            let number = |word: u64| if self.shape.counts_pages { word } else { word >> self.shape.page_bits };
+            let number =
+                |word: u64| if self.shape.counts_pages { word } else { word >> self.shape.page_bits };
             word.is_some_and(|[word]| number(word) == *page)
         })
     }

@@ -90,7 +90,13 @@ fn span([first_page, pages, _, _, _, bits]: [u64; 6]) -> Option<Span> {
         _ => return None,
     };
     let is_span = first_page > 0 && pages > 0 && end < words::END_AVMA >> PAGE_BITS;
-    is_span.then_some(Span { first_page, pages, place, class: (bits >> 16 & 0xff) as usize, out: bits & 0xffff })
+    is_span.then_some(Span {
+        first_page,
+        pages,
+        place,
+        class: (bits >> 16 & 0xff) as usize,
+        out: bits & 0xffff,
+    })
 }
 
 fn part(span: &Span, sizes: &ClassSizes) -> Option<HeapPart> {

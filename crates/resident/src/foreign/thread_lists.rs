@@ -43,7 +43,8 @@ fn heads(data: &[u64], sizes: &ClassSizes, memory: &impl HeapMemory) -> Vec<u64>
     let found: Vec<u64> = found.into_iter().collect();
     let places: Vec<u64> = found.iter().map(|avma| avma + (LIST_WORDS as u64 + 3) * 8).collect();
     let first_sizes = words::records::<1>(memory, &places);
-    let is_head = |size: &Option<[u64; 1]>| size.is_some_and(|[word]| Some(word & 0xffff_ffff) == sizes.of(1));
+    let is_head =
+        |size: &Option<[u64; 1]>| size.is_some_and(|[word]| Some(word & 0xffff_ffff) == sizes.of(1));
     found.into_iter().zip(first_sizes).filter(|(_, size)| is_head(size)).map(|(avma, _)| avma).collect()
 }
 
@@ -51,8 +52,8 @@ fn heads(data: &[u64], sizes: &ClassSizes, memory: &impl HeapMemory) -> Vec<u64>
 fn cache(avma: u64, sizes: &ClassSizes, memory: &impl HeapMemory) -> Option<(u64, [u64; 2])> {
     let words = words::run(memory, avma, CACHE_WORDS);
     let size_of = |class: usize| words.get(class * LIST_WORDS + 3).map(|word| *word & 0xffff_ffff);
-    let is_cache = words.len() == CACHE_WORDS
-        && (1..sizes.count()).all(|class| size_of(class) == sizes.of(class));
+    let is_cache =
+        words.len() == CACHE_WORDS && (1..sizes.count()).all(|class| size_of(class) == sizes.of(class));
     if !is_cache {
         return None;
     }
@@ -67,9 +68,8 @@ pub(super) fn in_slots(data: &[u64], sizes: &ClassSizes) -> Option<u64> {
     const SLOTS_WORD: usize = 1152 / 8 - 1;
     const MOST_SLOTS: u64 = 64;
     let class_at = |base: usize, class: usize| data.get(base + class * STRIDE_WORDS).copied();
-    let base = (0..data.len()).find(|base| {
-        (1..sizes.count()).all(|class| class_at(*base, class) == Some(class as u64))
-    })?;
+    let base = (0..data.len())
+        .find(|base| (1..sizes.count()).all(|class| class_at(*base, class) == Some(class as u64)))?;
     let slots = (1..sizes.count()).map(|class| {
         let used = data.get(base + class * STRIDE_WORDS + SLOTS_WORD).map_or(0, |word| word & 0xffff_ffff);
         let size = sizes.of(class).unwrap_or(1);

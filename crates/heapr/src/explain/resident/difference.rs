@@ -49,7 +49,7 @@ impl Difference {
         ];
         let mut table = Table::new("heapr.explain/1", &columns);
         for (class, then, now) in self.lines.iter().filter(|(_, then, now)| then != now) {
-            table.row(row![class.replace('_', " "), *then, *now, change(*then, *now)]);
+            table.row(row![moments::label(class), *then, *now, change(*then, *now)]);
         }
         let (then, now) = (self.then_rss_bytes, self.now_rss_bytes);
         table.row(row!["all", then, now, change(then, now)]);

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
+use heapr_resident::Class;
 use heapr_table::quantity::{bytes, duration, plural, share};
 use heapr_table::{Column, Table, row};
 use serde_json::{Value, json};
@@ -88,7 +89,9 @@ pub(in crate::explain) fn of_answers(path: &Path) -> anyhow::Result<Option<Momen
                         found.limits.push("the last look was cut off".to_owned());
                     }
                     _ if number == 0 => return Ok(None),
-                    _ => anyhow::bail!("{}: line {} is no answer of heapr explain", path.display(), number + 1),
+                    _ => {
+                        anyhow::bail!("{}: line {} is no answer of heapr explain", path.display(), number + 1)
+                    }
                 }
             }
         }
@@ -97,7 +100,8 @@ pub(in crate::explain) fn of_answers(path: &Path) -> anyhow::Result<Option<Momen
         anyhow::bail!("{} says nothing of resident memory", path.display());
     };
     for moment in &mut found.moments {
-        moment.time_ns = moment.time_ns.zip(first_ns).map(|(time_ns, first_ns)| time_ns.saturating_sub(first_ns));
+        moment.time_ns =
+            moment.time_ns.zip(first_ns).map(|(time_ns, first_ns)| time_ns.saturating_sub(first_ns));
     }
     Ok(Some(found))
 }
@@ -108,7 +112,8 @@ fn may_be_answers(path: &Path) -> bool {
     if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return false;
     }
-    let Ok(read) = std::fs::File::open(path).and_then(|mut file| io::Read::read(&mut file, &mut start)) else {
+    let Ok(read) = std::fs::File::open(path).and_then(|mut file| io::Read::read(&mut file, &mut start))
+    else {
         return false;
     };
     let start = String::from_utf8_lossy(&start[..read]);
@@ -163,7 +168,9 @@ impl Moments {
         let most = self.moments.iter().map(|moment| moment.rss_bytes).max().unwrap_or(0);
         let of = if self.of.is_empty() { String::new() } else { format!(" of {}", self.of) };
         let over = match last.time_ns.filter(|time_ns| *time_ns > 0) {
-            Some(time_ns) => format!(", {} until {}", plural(self.moments.len() as u64, "moment"), duration(time_ns)),
+            Some(time_ns) => {
+                format!(", {} until {}", plural(self.moments.len() as u64, "moment"), duration(time_ns))
+            }
             None => String::new(),
         };
         writeln!(out, "resident{of}: {}{over}; all of it:", bytes(last.rss_bytes))?;
@@ -173,10 +180,13 @@ impl Moments {
             columns.push(Column::bytes("first_bytes", "first"));
             columns.push(Column::bytes("most_bytes", "most"));
         }
-        columns.extend([Column::bytes("bytes", if is_one { "resident" } else { "last" }), Column::percent("percent", "%")]);
+        columns.extend([
+            Column::bytes("bytes", if is_one { "resident" } else { "last" }),
+            Column::percent("percent", "%"),
+        ]);
         let mut table = Table::new("heapr.explain/1", &columns);
         for (class, [before, highest, now]) in self.classes() {
-            let (class, of_all) = (class.replace('_', " "), share(now, last.rss_bytes));
+            let (class, of_all) = (label(class), share(now, last.rss_bytes));
             if is_one {
                 table.row(row![class, now, of_all]);
             } else {
@@ -205,6 +215,12 @@ impl Moments {
         }
         (last, self.moments.iter().map(KeptMoment::json).collect())
     }
+}
+
+/// A class in words; one of another version by its key.
+pub(super) fn label(key: &str) -> String {
+    let known = Class::ALL.iter().find(|class| class.key() == key);
+    known.map_or_else(|| key.replace('_', " "), |class| class.label().to_owned())
 }
 
 #[cfg(test)]

@@ -31,11 +31,17 @@ impl V8Figures {
         let memory = inspector.memory(&never);
         let done = match inspector.close() {
             Closing::WasOpenBefore => format!("the inspector at {address}, which was open"),
-            Closing::Closed => format!("the inspector at {address}, which was opened by a signal and is closed again"),
-            Closing::Asked(address) => {
-                format!("the inspector at {address}, opened by a signal, which closes when the thread is free")
+            Closing::Closed => {
+                format!("the inspector at {address}, which was opened by a signal and is closed again")
             }
-            Closing::StillOpen(address) => format!("the inspector at {address}, opened by a signal and STILL OPEN"),
+            Closing::Asked(address) => {
+                format!(
+                    "the inspector at {address}, opened by a signal, which closes when the thread is free"
+                )
+            }
+            Closing::StillOpen(address) => {
+                format!("the inspector at {address}, opened by a signal and STILL OPEN")
+            }
         };
         Ok(Self { memory: memory?, done })
     }

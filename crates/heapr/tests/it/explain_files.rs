@@ -1,0 +1,71 @@
+//! `heapr explain FILE`: what a recording or a kept answer has of resident memory.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::bounded_run;
+use crate::explained::{Waiting, explain};
+use crate::recording::HEAPR;
+
+fn heapr(folder: &std::path::Path, words: &[&str]) -> bounded_run::Outcome {
+    let mut heapr = Command::new(HEAPR);
+    heapr.env("XDG_RUNTIME_DIR", folder).args(words);
+    bounded_run::run(heapr, folder, Duration::from_secs(60))
+}
+
+fn assert_moments_add_up(answer: &Value) -> &Vec<Value> {
+    let moments = answer["moments"].as_array().unwrap();
+    for moment in moments {
+        let lines = moment["lines"].as_array().unwrap();
+        let sum: u64 = lines.iter().map(|line| line["bytes"].as_u64().unwrap()).sum();
+        assert_eq!(sum, moment["rss_bytes"].as_u64().unwrap(), "{moment}");
+    }
+    assert_eq!(answer["resident"]["rss_bytes"], moments.last().unwrap()["rss_bytes"]);
+    moments
+}
+
+#[test]
+fn a_kept_answer_is_read_again_and_compared_with_another() {
+    let mut victim = Waiting::start("resident/fragmented.c", &["20000", "1000", "400"]);
+    let folder = tempfile::tempdir().unwrap();
+    let (before, after) = (folder.path().join("before.json"), folder.path().join("after.json"));
+    let pid = victim.pid();
+    std::fs::write(&before, explain(pid, &["--deep"]).to_string()).unwrap();
+    let (_, given_back) = victim.ask("trim");
+    std::fs::write(&after, explain(pid, &["--deep"]).to_string()).unwrap();
+    let words = ["explain", after.to_str().unwrap(), "--diff", before.to_str().unwrap()];
+    let told = heapr(folder.path(), &words);
+    assert_eq!(told.status, 0, "{}", told.stderr);
+    assert!(told.stdout.contains(&format!("resident of process {pid} fragmented")), "{}", told.stdout);
+    assert!(told.stdout.contains("since then:"), "{}", told.stdout);
+    let told = heapr(folder.path(), &[&words[..], &["--format", "json"]].concat());
+    let answer: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(assert_moments_add_up(&answer).len(), 1);
+    let since = &answer["resident"]["since"];
+    let lines = since["lines"].as_array().unwrap();
+    let whole = lines.iter().find(|line| line["class"] == "free_whole_pages").unwrap();
+    assert_eq!(whole["change_bytes"].as_i64(), Some(-(given_back as i64)), "{since}");
+}
+
+#[test]
+fn a_recording_tells_what_was_resident_at_each_of_its_moments() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.heapr");
+    let script = "b = [bytearray(1 << 20) for _ in range(40)]; import time; time.sleep(0.3)";
+    let file = file.to_str().unwrap();
+    let told = heapr(folder.path(), &["run", "-o", file, "--", "python3", "-c", script]);
+    assert_eq!(told.status, 0, "{}", told.stderr);
+    let told = heapr(folder.path(), &["explain", file, "--format", "json"]);
+    assert_eq!(told.status, 0, "{}", told.stderr);
+    let answer: Value = serde_json::from_str(&told.stdout).unwrap();
+    let moments = assert_moments_add_up(&answer);
+    let live = |moment: &Value| {
+        let lines = moment["lines"].as_array().unwrap();
+        lines.iter().find(|line| line["class"] == "live_blocks").unwrap()["bytes"].as_u64().unwrap()
+    };
+    assert!(moments.iter().any(|moment| live(moment) >= 40 << 20), "{answer}");
+    let text = heapr(folder.path(), &["explain", file]).stdout;
+    assert!(text.contains("all of it:") && text.contains("live malloc blocks"), "{text}");
+}
