@@ -11,7 +11,6 @@ use crate::claims::{Claim, Claims, range_of};
 use crate::class::{Class, ToldBy};
 use crate::code_files::{CodeFiles, claim_zeroed_data};
 use crate::foreign::{self, ForeignHeap};
-use crate::foreign_account;
 use crate::heap_detail::HeapDetail;
 use crate::owners::{self, Runtime};
 use crate::python_pools::{self, PythonPools};
@@ -100,7 +99,7 @@ impl Account {
         }));
         claim_zeroed_data(&subject.mappings, &code, memory, &mut claims);
         let foreign = foreign::heaps(&subject.mappings, memory);
-        claims.add_many(foreign.iter().flat_map(foreign_account::claims));
+        claims.add_many(foreign.iter().flat_map(foreign::claimed));
         // Goroutines' stacks lie in Go's heap; V8's pages are where a stack might be, too.
         owners::claim_go(subject, &runtimes, &mut claims);
         thread_stacks::claim(subject, memory, &mut claims);

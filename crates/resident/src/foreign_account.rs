@@ -1,26 +1,8 @@
-//! Heaps of other allocators in an account: who owns which pages, and what of them is live.
+//! Heaps of other allocators in an account: what of their pages is live.
 
 use crate::account::{Account, Piece};
-use crate::claims::Claim;
-use crate::class::{Class, ToldBy};
-use crate::foreign::{ForeignHeap, PartKind};
+use crate::class::Class;
 use crate::residency::apportion;
-
-/// Claims all parts of a heap.
-pub(crate) fn claims(heap: &ForeignHeap) -> impl Iterator<Item = Claim> {
-    heap.parts.iter().map(|part| {
-        let (class, what) = match part.kind {
-            PartKind::Block | PartKind::SmallBlocks => (Class::AllocatorLive, None),
-            PartKind::Free => (Class::AllocatorSlack, Some("free pages")),
-            PartKind::Own => (Class::AllocatorSlack, Some("its own")),
-        };
-        let part_name = match what {
-            Some(what) => format!("{}: {what}", heap.allocator),
-            None => heap.allocator.to_owned(),
-        };
-        Claim { range_avma: part.range_avma.clone(), class, part: part_name, told_by: ToldBy::Contents }
-    })
-}
 
 impl Account {
     /// Takes from pages with live blocks what is not live.

@@ -3,11 +3,14 @@
 use std::process::Command;
 use std::time::Duration;
 
+use heapr_testkit::wait_until;
 use serde_json::Value;
 
 use crate::bounded_run;
 use crate::explained::{Waiting, explain};
+use crate::header::Header;
 use crate::recording::HEAPR;
+use crate::victim_build::{build, sources};
 
 fn heapr(folder: &std::path::Path, words: &[&str]) -> bounded_run::Outcome {
     let mut heapr = Command::new(HEAPR);
@@ -51,12 +54,23 @@ fn a_kept_answer_is_read_again_and_compared_with_another() {
 
 #[test]
 fn a_recording_tells_what_was_resident_at_each_of_its_moments() {
+    let header = Header::read(&sources().join("resident/fragmented.c"));
+    let program = build("resident/fragmented.c", &header, &["-O1".to_owned()]);
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("trace.heapr");
-    let script = "b = [bytearray(1 << 20) for _ in range(40)]; import time; time.sleep(0.3)";
+    let file = folder.path().join("trace");
     let file = file.to_str().unwrap();
-    let told = heapr(folder.path(), &["run", "-o", file, "--", "python3", "-c", script]);
-    assert_eq!(told.status, 0, "{}", told.stderr);
+    // Its input ends when the other end of the pipe does.
+    let script = format!("tail -f /dev/null | {} 20000 1000 1", program.display());
+    let started = heapr(folder.path(), &["start", "held", "-o", file, "--", "sh", "-c", &script]);
+    assert_eq!(started.status, 0, "{}", started.stderr);
+    // Each look takes a snapshot.
+    let recorded: u64 = wait_until("it has made its blocks", || {
+        let told = heapr(folder.path(), &["explain", "held", "--format", "json"]);
+        let answer: Value = serde_json::from_str(&told.stdout).ok()?;
+        let recorded = &answer["resident"]["recorded"];
+        (recorded["count"].as_u64()? >= 20_000).then_some(recorded["bytes"].as_u64()?)
+    });
+    assert_eq!(heapr(folder.path(), &["stop", "held"]).status, 0);
     let told = heapr(folder.path(), &["explain", file, "--format", "json"]);
     assert_eq!(told.status, 0, "{}", told.stderr);
     let answer: Value = serde_json::from_str(&told.stdout).unwrap();
@@ -65,7 +79,8 @@ fn a_recording_tells_what_was_resident_at_each_of_its_moments() {
         let lines = moment["lines"].as_array().unwrap();
         lines.iter().find(|line| line["class"] == "live_blocks").unwrap()["bytes"].as_u64().unwrap()
     };
-    assert!(moments.iter().any(|moment| live(moment) >= 40 << 20), "{answer}");
+    let snapshot = moments.iter().rfind(|moment| moment["name"].as_str().unwrap().contains("explain"));
+    assert_eq!(live(snapshot.unwrap()), recorded, "{answer}");
     let text = heapr(folder.path(), &["explain", file]).stdout;
     assert!(text.contains("all of it:") && text.contains("live malloc blocks"), "{text}");
 }

@@ -8,6 +8,7 @@
 //! Nothing is called in the process. Each layout proves itself by what stands in memory: where that
 //! does not hold (another version, damage) nothing is told, and the memory stays undivided.
 
+mod claimed;
 mod class_sizes;
 mod heap;
 mod jemalloc;
@@ -20,7 +21,7 @@ mod words;
 use heapr_glibc_heap::HeapMemory;
 use heapr_proc::smaps::MappingPages;
 
-pub(crate) use heap::PartKind;
+pub(crate) use claimed::claimed;
 pub use heap::{Figure, ForeignHeap};
 
 /// The heaps of a process: at most one of each allocator.

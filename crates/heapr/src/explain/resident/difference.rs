@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use heapr_table::{Column, Table, row};
 use serde_json::{Value, json};
 
-use super::moments::{self, KeptMoment, Moments};
+use super::kept_moments::{self, KeptMoment, KeptMoments};
 use crate::plain_text::line_width;
 
 /// Lines then and now.
@@ -20,10 +20,11 @@ pub(in crate::explain) struct Difference {
     lines: Vec<(String, u64, u64)>,
 }
 
-/// Compares with an earlier answer (`heapr explain PID --format json`), or the last one of a series.
+/// Compares with an earlier answer (`heapr explain PID --format json`), or the last one of a
+/// series.
 pub(super) fn since(path: &Path, now: &KeptMoment) -> anyhow::Result<Difference> {
-    let then = moments::of_answers(path)?;
-    let then = then.as_ref().and_then(Moments::last);
+    let then = kept_moments::read(path)?;
+    let then = then.as_ref().and_then(KeptMoments::last);
     let then =
         then.with_context(|| format!("{} holds no answer of heapr explain --format json", path.display()))?;
     let mut both: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
@@ -49,7 +50,7 @@ impl Difference {
         ];
         let mut table = Table::new("heapr.explain/1", &columns);
         for (class, then, now) in self.lines.iter().filter(|(_, then, now)| then != now) {
-            table.row(row![moments::label(class), *then, *now, change(*then, *now)]);
+            table.row(row![kept_moments::label(class), *then, *now, change(*then, *now)]);
         }
         let (then, now) = (self.then_rss_bytes, self.now_rss_bytes);
         table.row(row!["all", then, now, change(then, now)]);

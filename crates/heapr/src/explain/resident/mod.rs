@@ -5,6 +5,7 @@ mod group;
 mod heap_look;
 mod html;
 mod json;
+mod kept_moments;
 mod moments;
 mod pinning;
 mod quiet_memory;
@@ -29,7 +30,7 @@ use heapr_table::quantity::{bytes, plural};
 
 use self::difference::Difference;
 use self::group::Group;
-use self::moments::KeptMoment;
+use self::kept_moments::KeptMoment;
 pub(super) use self::moments::{Moments, of_answers};
 use self::pinning::{BlockSum, PinnedBy};
 pub(super) use self::recording::of_recording;

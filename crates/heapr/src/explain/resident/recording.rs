@@ -3,7 +3,8 @@
 use heapr_table::quantity::plural;
 use heapr_trace::{Course, ProcessIndex, ResidentSample, Trace};
 
-use super::moments::{KeptMoment, Moments, UNKNOWN};
+use super::kept_moments::{KeptMoment, KeptMoments, UNKNOWN};
+use super::moments::Moments;
 
 /// The moments of the process that had the most resident. `None`: the recording has none.
 pub(in crate::explain) fn of_recording(trace: &Trace) -> anyhow::Result<Option<Moments>> {
@@ -46,7 +47,7 @@ pub(in crate::explain) fn of_recording(trace: &Trace) -> anyhow::Result<Option<M
     if others > 0 {
         limits.push(format!("{} of the recording had less resident", plural(others, "other process")));
     }
-    Ok(Some(Moments { of, moments, limits, difference: None }))
+    Ok(Some(Moments::of(KeptMoments { of, moments, limits })))
 }
 
 /// What is resident without a file is live first: blocks that were never written have no pages.
