@@ -193,7 +193,7 @@ impl HeldExec {
             match event {
                 Event::Ended => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
                 Event::Signal(other) => signal = other,
-                Event::Interrupted | Event::Executed => {}
+                Event::Interrupted | Event::Executed | Event::Cloned => {}
                 Event::SystemCall => {
                     self.is_stopped = true;
                     if self.has_left_call()? && is_loaded(self.pid, &memory) {

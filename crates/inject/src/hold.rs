@@ -2,9 +2,15 @@
 //! its memory and what was recorded of it can be looked at together.
 //!
 //! Whoever is in the agent, or in an allocator that the agent has called, runs on for a moment
-//! while all others stand still. Nothing is written into the process. Should we be killed, the
-//! kernel lets all of it go on.
+//! while all others stand still. Should we be killed, the kernel lets all of it go on.
+//!
+//! ```text
+//! without a copy   stop, look ........................................, go on
+//! with one         stop, copy, cut, go on; look at the copy ..............., end it
+//! ```
+//! Without a copy nothing is written into the process; with one some words below a stack.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use heapr_proc::mappings;
@@ -12,14 +18,16 @@ use heapr_proc::{Mapping, thread_name};
 use heapr_wire::{BUILD_ID, INJECTION_MAGIC, INJECTION_SYMBOL, Injection};
 
 use crate::allocator_code::is_in;
+use crate::copy::{self, Copied};
 use crate::detach::find_record;
 use crate::error::{Error, Result};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
 use crate::own_thread::in_own_thread;
+use crate::remote::{Borrowed, Gadgets};
 use crate::stop::{Settled, Stopped, StoppedThread};
-use crate::thread_place::stack_words;
-use crate::{ptrace, target};
+use crate::thread_place::{choose_thread, stack_words};
+use crate::{plan, ptrace, target};
 
 /// How long a good moment is waited for, and between two tries.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -29,6 +37,8 @@ const STOP_LIMIT: Duration = Duration::from_millis(50);
 const SETTLE_LIMIT: Duration = Duration::from_millis(30);
 /// Tries after which a thread in the allocator is no longer waited for.
 const TRIES_MAX: u32 = 8;
+/// Between two looks whether a copy may stay.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const FUTEX: u64 = 202;
 /// Bytes of a stack in which an allocator has its frames.
 const ALLOCATOR_STACK_BYTES: u64 = 2048;
@@ -59,8 +69,39 @@ pub struct HeldProcess {
     pub is_quiet: bool,
 }
 
-/// What a hold was.
+/// How a process is held.
 #[derive(Debug, Clone, Copy, Default)]
+pub struct HoldRequest {
+    /// One of its threads waits in the agent to be looked at.
+    pub at_exit: bool,
+    /// It goes on as soon as a copy of its memory is made, if one can be.
+    pub copies: bool,
+}
+
+/// Whose memory is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadFrom {
+    /// The process's own: it stands still.
+    Process,
+    /// That of a copy with this number; the process runs.
+    Copy(u32),
+}
+
+/// Who looks at a process that is held.
+pub trait Look: Send {
+    /// It stands still from now on.
+    fn stands_still(&mut self);
+
+    /// Waits until what belongs to this moment is taken down elsewhere: then it goes on. Whether it
+    /// is worth going on.
+    fn await_cut(&mut self) -> bool;
+
+    /// Looks through its memory. `goes_on` tells whether that may still be done.
+    fn look(&mut self, held: &HeldProcess, from: ReadFrom, goes_on: &dyn Fn() -> bool);
+}
+
+/// What a hold was.
+#[derive(Debug, Clone, Default)]
 pub struct HoldReport {
     /// Longest that a thread stood still at the last try.
     pub pause: Duration,
@@ -68,36 +109,61 @@ pub struct HoldReport {
     pub try_count: u32,
     /// Threads.
     pub thread_count: usize,
+    /// A copy was asked for, and why there is none.
+    pub no_copy: Option<String>,
+    /// How long the copy was there.
+    pub copy_life: Option<Duration>,
 }
 
 /// Where the agent of a process lies.
 struct AgentPlace {
     /// Code through which calls of the allocator go: return addresses lead there.
     code: Vec<(u64, u64)>,
-    /// All of its memory.
+    /// Its own memory, without what it has mapped.
     memory: Vec<(u64, u64)>,
+    /// Where it lists what it has mapped, and how long the lists are.
+    lists: Vec<(u64, u64)>,
 }
 
-/// Calls `while_still` while all threads of a recorded process stand still. `at_exit`: one of them
-/// waits in the agent to be looked at.
+impl AgentPlace {
+    /// All of its memory now.
+    fn memory_now(&self, memory: &ProcessMemory) -> Vec<(u64, u64)> {
+        let mapped = self.lists.iter().flat_map(|&(list_avma, count)| list_of(memory, list_avma, count));
+        self.memory.iter().copied().chain(mapped).collect()
+    }
+}
+
+/// Holds a recorded process still and has `looks` look at it.
 ///
 /// # Errors
 /// See [`Error`]; the process runs on as it was.
-pub fn hold(
-    pid: u32,
-    at_exit: bool,
-    while_still: &mut (dyn FnMut(&HeldProcess) + Send),
-) -> Result<HoldReport> {
-    in_own_thread(|| hold_here(pid, at_exit, while_still))
+pub fn hold(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<HoldReport> {
+    in_own_thread(|| hold_here(pid, request, looks))
 }
 
-fn hold_here(pid: u32, at_exit: bool, while_still: &mut dyn FnMut(&HeldProcess)) -> Result<HoldReport> {
+fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<HoldReport> {
     target::check(pid, false)?;
     let memory = ProcessMemory::open(pid).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => target::not_permitted(pid),
         _ => Error::NoSuchProcess { pid },
     })?;
     let mut report = HoldReport::default();
+    // Found before it stands still.
+    let gadgets = match request.copies.then(|| copy::obstacle(pid)) {
+        None => None,
+        Some(None) => match plan::gadgets(pid, &memory) {
+            Ok(gadgets) => Some(gadgets),
+            Err(error) => {
+                report.no_copy = Some(error.to_string());
+                None
+            }
+        },
+        Some(obstacle) => {
+            report.no_copy = obstacle;
+            None
+        }
+    };
+    let agent = agent_place(pid, &memory)?;
     let begin = Instant::now();
     loop {
         report.try_count += 1;
@@ -110,10 +176,9 @@ fn hold_here(pid: u32, at_exit: bool, while_still: &mut dyn FnMut(&HeldProcess))
             std::thread::sleep(PAUSE_BETWEEN);
             continue;
         };
-        let agent = agent_place(pid, &memory)?;
         let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
         let settled = stopped.settle(SETTLE_LIMIT, |thread| {
-            let waits = at_exit
+            let waits = request.at_exit
                 && thread.registers.system_call() == Some(FUTEX)
                 && is_in(&agent.code, thread.registers.rip);
             !waits && is_at_allocating(&agent, &memory, &mappings, thread)
@@ -132,10 +197,61 @@ fn hold_here(pid: u32, at_exit: bool, while_still: &mut dyn FnMut(&HeldProcess))
         let threads = stopped.threads.iter().map(|thread| held_thread(pid, thread));
         let threads = threads.collect::<std::io::Result<Vec<_>>>();
         let threads = threads.map_err(|source| Error::Trace { pid, call: "PTRACE_GETREGSET", source })?;
-        while_still(&HeldProcess { threads, agent: agent.memory, is_quiet: settled == Settled::Quiet });
-        report.pause = stopped.resume();
+        let held =
+            HeldProcess { threads, agent: agent.memory_now(&memory), is_quiet: settled == Settled::Quiet };
+        looks.stands_still();
+        let copied = gadgets.and_then(|gadgets| {
+            let made = make_copy(pid, &memory, &mappings, &stopped, gadgets);
+            made.map_err(|reason| report.no_copy = Some(reason)).ok()
+        });
+        match copied {
+            None => {
+                looks.look(&held, ReadFrom::Process, &|| true);
+                report.pause = stopped.resume();
+            }
+            Some(copied) => {
+                let since = Instant::now();
+                let is_cut = looks.await_cut();
+                report.pause = stopped.resume();
+                if is_cut {
+                    copied.settle_down();
+                    let looked = Cell::new(Instant::now());
+                    let goes_on = || {
+                        if looked.get().elapsed() < LOOK_AGAIN {
+                            return true;
+                        }
+                        looked.set(Instant::now());
+                        target::threads(pid).is_ok() && !copy::is_room_short(pid)
+                    };
+                    looks.look(&held, ReadFrom::Copy(copied.pid()), &goes_on);
+                }
+                drop(copied);
+                report.copy_life = Some(since.elapsed());
+            }
+        }
         return Ok(report);
     }
+}
+
+/// Copies a process that stands still; else says why not.
+fn make_copy(
+    pid: u32,
+    memory: &ProcessMemory,
+    mappings: &[Mapping],
+    stopped: &Stopped,
+    gadgets: Gadgets,
+) -> std::result::Result<Copied, String> {
+    if let Some(reason) = copy::check_filters(pid, &stopped.threads) {
+        return Err(reason);
+    }
+    let thread = choose_thread(memory, mappings, &stopped.threads)
+        .ok_or_else(|| "no thread has room on its stack".to_owned())?;
+    let mut borrowed = Borrowed::new(pid, memory, gadgets, thread).map_err(|error| error.to_string())?;
+    let outcome = copy::copy(pid, &mut borrowed);
+    let is_home = borrowed.bring_home();
+    let copied = outcome.map_err(|error| error.to_string())?.map_err(str::to_owned)?;
+    is_home.map_err(|error| error.to_string())?;
+    Ok(copied)
 }
 
 fn held_thread(pid: u32, thread: &StoppedThread) -> std::io::Result<HeldThread> {
@@ -176,14 +292,13 @@ fn agent_place(pid: u32, memory: &ProcessMemory) -> Result<AgentPlace> {
     if let Some(record) = find_record(pid, memory)? {
         let own = (record.start_avma, record.start_avma.wrapping_add(record.bytes));
         let islands = record.islands.iter().map(|&(start, bytes)| (start, start.wrapping_add(bytes)));
-        let mut all: Vec<(u64, u64)> = islands.chain([own]).collect();
-        let code = all.clone();
-        all.extend(list_of(memory, record.list_avma, record.list_count));
-        return Ok(AgentPlace { code, memory: all });
+        let all: Vec<(u64, u64)> = islands.chain([own]).collect();
+        let lists = vec![(record.list_avma, record.list_count)];
+        return Ok(AgentPlace { code: all.clone(), memory: all, lists });
     }
     let modules = Modules::read(pid, memory)?;
     let agents = modules.list.iter().filter_map(|module| module.symbol(memory, INJECTION_SYMBOL));
-    let mut place = AgentPlace { code: Vec::new(), memory: Vec::new() };
+    let mut place = AgentPlace { code: Vec::new(), memory: Vec::new(), lists: Vec::new() };
     for symbol in agents {
         let word = |offset: usize| memory.read_u64(symbol.address_avma.wrapping_add(offset as u64));
         if word(std::mem::offset_of!(Injection, magic)) != Ok(INJECTION_MAGIC)
@@ -196,7 +311,7 @@ fn agent_place(pid: u32, memory: &ProcessMemory) -> Result<AgentPlace> {
         };
         let list_avma = word(std::mem::offset_of!(Injection, mappings)).unwrap_or(0);
         let list_count = word(std::mem::offset_of!(Injection, mapping_count)).unwrap_or(0);
-        place.memory.extend(list_of(memory, list_avma, list_count));
+        place.lists.push((list_avma, list_count));
         let inode = mappings[here].inode;
         for mapping in module_around(&mappings, here) {
             let range = (mapping.start_avma, mapping.end_avma);

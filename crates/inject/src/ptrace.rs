@@ -15,6 +15,8 @@ pub(crate) enum Event {
     SystemCall,
     /// It runs another program, whose first instruction it has not made yet.
     Executed,
+    /// It has made a process, whose number is its message.
+    Cloned,
     /// A signal is about to be delivered.
     Signal(i32),
     /// The thread has ended.
@@ -39,6 +41,32 @@ pub(crate) fn seize(tid: u32) -> io::Result<()> {
 pub(crate) fn seize_until_exec(tid: u32) -> io::Result<()> {
     let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXEC;
     request(libc::PTRACE_SEIZE, tid, 0, options as usize)
+}
+
+/// From now on whatever a stopped thread makes by `clone` is traced from its first moment on, and
+/// reported; or no more.
+pub(crate) fn follow_clones(tid: u32, is_on: bool) -> io::Result<()> {
+    let more = if is_on { libc::PTRACE_O_TRACECLONE } else { 0 };
+    request(libc::PTRACE_SETOPTIONS, tid, 0, (libc::PTRACE_O_TRACESYSGOOD | more) as usize)
+}
+
+/// A stopped thread ends when we do.
+pub(crate) fn end_with_us(tid: u32) -> io::Result<()> {
+    let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
+    request(libc::PTRACE_SETOPTIONS, tid, 0, options as usize)
+}
+
+/// What a stopped thread's last event was about: the number of what it has made.
+pub(crate) fn event_message(tid: u32) -> io::Result<u32> {
+    let mut message: libc::c_ulong = 0;
+    request(libc::PTRACE_GETEVENTMSG, tid, 0, &raw mut message as usize)?;
+    Ok(message as u32)
+}
+
+/// Ends a process.
+pub(crate) fn kill(pid: u32) {
+    // SAFETY: it only takes numbers.
+    unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
 }
 
 /// Asks a thread to stop.
@@ -89,6 +117,7 @@ pub(crate) fn poll(tid: u32) -> io::Result<Option<Event>> {
     Ok(Some(match status >> 16 {
         PTRACE_EVENT_STOP => Event::Interrupted,
         libc::PTRACE_EVENT_EXEC => Event::Executed,
+        libc::PTRACE_EVENT_CLONE => Event::Cloned,
         _ if signal == libc::SIGTRAP | 0x80 => Event::SystemCall,
         _ => Event::Signal(signal),
     }))

@@ -41,9 +41,13 @@ pub(crate) struct Borrowed<'a> {
     frame_avma: u64,
     is_home: bool,
     is_urgent: bool,
+    /// What it has made by its last `clone`.
+    made_tid: Option<u32>,
 }
 
 pub(crate) const SYS_MUNMAP: u64 = 11;
+/// Room for a frame without vector registers.
+pub(crate) const SMALL_FRAME_BYTES: u64 = 2048;
 
 /// Longest that one call may take. They are short; a swapped-out page may be waited for.
 const CALL_LIMIT: Duration = Duration::from_secs(5);
@@ -79,6 +83,7 @@ impl<'a> Borrowed<'a> {
             frame_avma: 0,
             is_home: true,
             is_urgent: Urgency::is_on(),
+            made_tid: None,
         };
         let below = thread.registers.rsp.saturating_sub(RED_ZONE_BYTES + FRAME_BYTES_MAX);
         borrowed.place_frame(below & !63)?;
@@ -86,7 +91,7 @@ impl<'a> Borrowed<'a> {
     }
 
     /// Bytes below the stack pointer that must be mapped.
-    pub(crate) const STACK_BYTES: u64 = RED_ZONE_BYTES + FRAME_BYTES_MAX + 64;
+    pub(crate) const STACK_BYTES: u64 = RED_ZONE_BYTES + FRAME_BYTES_MAX + 64 + 4 * SMALL_FRAME_BYTES;
 
     /// Writes the return frame at `rsp_avma` (aligned to 16); calls use the stack below it from now
     /// on.
@@ -120,13 +125,18 @@ impl<'a> Borrowed<'a> {
     }
 
     /// Waits for the thread's next stop at a system call.
-    fn wait(&self) -> Result<()> {
+    fn wait(&mut self) -> Result<()> {
         let deadline = Instant::now() + CALL_LIMIT;
         let mut look_count = 0_u32;
         loop {
             match self.trace("waitpid", ptrace::poll(self.tid))? {
                 Some(Event::SystemCall) => return Ok(()),
                 Some(Event::Ended) => return Err(Error::Ended { pid: self.pid }),
+                Some(Event::Cloned) => {
+                    let made = ptrace::event_message(self.tid);
+                    self.made_tid = Some(self.trace("PTRACE_GETEVENTMSG", made)?);
+                    self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
+                }
                 // A stop of the whole process: it is seen again when the thread goes home.
                 Some(Event::Interrupted | Event::Executed) => {
                     self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
@@ -183,14 +193,55 @@ impl<'a> Borrowed<'a> {
         number: u64,
         arguments: [u64; 6],
     ) -> Result<std::result::Result<u64, i32>> {
-        let mut registers = self.original.going_to(self.gadgets.system_call_avma, self.frame_avma);
-        registers.rax = number;
-        [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9] = arguments;
-        self.begin(&registers)?;
+        self.make_call(&self.calling(number, arguments, self.frame_avma))
+    }
+
+    fn make_call(&mut self, registers: &Registers) -> Result<std::result::Result<u64, i32>> {
+        self.begin(registers)?;
         self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
         self.wait()?;
         let answer = self.trace("PTRACE_GETREGS", ptrace::registers(self.tid))?.rax.cast_signed();
         Ok(if (-4095..0).contains(&answer) { Err(-answer as i32) } else { Ok(answer.cast_unsigned()) })
+    }
+
+    /// Registers for a system call after which it goes on by what lies at `rsp_avma`.
+    pub(crate) fn calling(&self, number: u64, arguments: [u64; 6], rsp_avma: u64) -> Registers {
+        let mut registers = self.original.going_to(self.gadgets.system_call_avma, rsp_avma);
+        registers.rax = number;
+        [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9] = arguments;
+        registers
+    }
+
+    /// Writes a frame below the return frame by which a thread gets other registers, with all
+    /// signals blocked.
+    pub(crate) fn place_small_frame(&self, rsp_avma: u64, registers: &Registers) -> Result<()> {
+        let frame = return_frame(rsp_avma, self.gadgets.sigreturn_avma, registers, ALL_SIGNALS, &[]);
+        let pid = self.pid;
+        self.memory.write(rsp_avma, &frame).map_err(|source| Error::Memory { pid, source })
+    }
+
+    /// A word of its memory.
+    pub(crate) fn read_word(&self, address_avma: u64) -> Result<u64> {
+        let pid = self.pid;
+        self.memory.read_u64(address_avma).map_err(|source| Error::Memory { pid, source })
+    }
+
+    /// Has it make a process, which we trace from its first moment on. Should we be killed it goes
+    /// on by the frame at `rsp_avma`. Gives its number as we and as the process number it.
+    pub(crate) fn clone_itself(
+        &mut self,
+        arguments: [u64; 6],
+        rsp_avma: u64,
+    ) -> Result<std::result::Result<(u32, u64), i32>> {
+        const SYS_CLONE: u64 = 56;
+        self.trace("PTRACE_SETOPTIONS", ptrace::follow_clones(self.tid, true))?;
+        let answer = self.make_call(&self.calling(SYS_CLONE, arguments, rsp_avma));
+        self.trace("PTRACE_SETOPTIONS", ptrace::follow_clones(self.tid, false))?;
+        match (answer?, self.made_tid.take()) {
+            (Ok(inner_tid), Some(tid)) => Ok(Ok((tid, inner_tid))),
+            (Err(errno), _) => Ok(Err(errno)),
+            (Ok(_), None) => Err(Error::Ended { pid: self.pid }),
+        }
     }
 
     /// As [`Self::system_call`], with an error for the caller.
@@ -271,7 +322,7 @@ impl<'a> Borrowed<'a> {
                 Some(Event::Interrupted) => return Ok(()),
                 Some(Event::Ended) => return Err(Error::Ended { pid: self.pid }),
                 Some(Event::Signal(signal)) => self.trace("PTRACE_CONT", ptrace::go_on(self.tid, signal))?,
-                Some(Event::SystemCall | Event::Executed) => {
+                Some(Event::SystemCall | Event::Executed | Event::Cloned) => {
                     self.trace("PTRACE_CONT", ptrace::go_on(self.tid, 0))?;
                 }
                 None if Instant::now() > deadline => return Err(Error::Ended { pid: self.pid }),

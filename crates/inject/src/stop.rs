@@ -149,7 +149,9 @@ impl Stopped {
                 // The interrupt is still pending: it stops again before it runs any code of the
                 // program.
                 Some(Event::Signal(signal)) => drop(ptrace::go_on(seized.tid, signal)),
-                Some(Event::SystemCall | Event::Executed) => drop(ptrace::go_on(seized.tid, 0)),
+                Some(Event::SystemCall | Event::Executed | Event::Cloned) => {
+                    drop(ptrace::go_on(seized.tid, 0));
+                }
             }
         }
         self.seized.retain(|seized| !has_ended.contains(&seized.tid));

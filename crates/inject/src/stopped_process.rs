@@ -22,6 +22,11 @@ impl StoppedProcess {
         Self { pid, page_map: std::fs::File::open(format!("/proc/{pid}/pagemap")).ok() }
     }
 
+    /// Which process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// The parts of a private mapping that may hold what the process has written; `None` where that
     /// is not known.
     pub fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {

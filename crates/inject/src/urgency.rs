@@ -46,6 +46,13 @@ impl Urgency {
     }
 }
 
+/// Lets a process that we have made and will end run before others, as far as we may.
+pub(crate) fn make_urgent(pid: u32) {
+    let urgent = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the parameters are a whole structure of ours, which is only read.
+    unsafe { libc::sched_setscheduler(pid.cast_signed(), libc::SCHED_FIFO, &raw const urgent) };
+}
+
 impl Drop for Urgency {
     fn drop(&mut self) {
         // Who may have precedence by a limit only (RLIMIT_RTPRIO) may not take the flag back: it

@@ -7,6 +7,7 @@
 mod control_groups;
 mod fields;
 mod first_thread;
+mod fork_flags;
 mod group_memory;
 mod ids;
 mod kernel_words;
@@ -22,6 +23,7 @@ mod stat;
 pub use control_groups::{GroupLimit, memory_limits};
 pub use fields::Fields;
 pub use first_thread::{folder, is_alive, telling_thread};
+pub use fork_flags::not_as_it_is_in_forks;
 pub use group_memory::{GroupMemory, GroupParts, group_memory};
 pub use ids::{own_pid, pids, stack_pointers, threads};
 pub use kernel_words::kernel_words;

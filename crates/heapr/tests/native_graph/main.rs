@@ -1,6 +1,8 @@
 //! Graphs of native heaps: programs whose blocks are held, or leaked, in every way there is, each
 //! with what must be said of them in its header (`victims/graph`).
 
+mod copies;
+
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,11 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
         Self { folder, pid: None }
+    }
+
+    /// The source of a victim.
+    fn text(name: &str) -> String {
+        fs::read_to_string(victims().join(name)).unwrap()
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -285,7 +292,7 @@ fn at_its_end_a_program_has_given_back_what_it_gives_back() {
 
 #[test]
 fn each_program_has_a_test() {
-    let own = include_str!("main.rs");
+    let own = [include_str!("main.rs"), include_str!("copies.rs")].concat();
     for entry in fs::read_dir(victims()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let is_program = name.ends_with(".c") || name.ends_with(".cc");

@@ -28,8 +28,15 @@ pub(super) struct Capturing {
 /// in the middle of an event.
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 const DRAIN_PAUSE: Duration = Duration::from_micros(60);
+/// Between two rounds while a process is about to stand still.
+const HEAR_LIMIT: Duration = Duration::from_millis(1);
 
 impl Recorder {
+    /// Whether a process is about to stand still, and is to do so for no longer than it must.
+    pub(super) fn awaits_standstill(&self) -> bool {
+        self.snapshots.capturing.as_ref().is_some_and(|capturing| capturing.asked.is_some())
+    }
+
     /// Begins a snapshot with a graph.
     pub(super) fn begin_capture(
         &mut self,
@@ -69,10 +76,10 @@ impl Recorder {
 
     /// Hears what has become of the graph that is being taken.
     pub(super) fn advance_capture(&mut self) {
-        let Some(told) = self.snapshots.capturing.as_ref().and_then(|capturing| capturing.capture.hear())
-        else {
-            return;
-        };
+        let Some(capturing) = &self.snapshots.capturing else { return };
+        // Until the cut the process may stand still at any moment, and waits for us then.
+        let within = if capturing.asked.is_some() { HEAR_LIMIT } else { Duration::ZERO };
+        let Some(told) = capturing.capture.hear(within) else { return };
         match told {
             Told::Still => self.cut_while_still(),
             Told::Done(outcome) => {
@@ -106,12 +113,15 @@ impl Recorder {
     fn cut_while_still(&mut self) {
         let still_ns = self.clock.now_ns();
         let deadline = Instant::now() + DRAIN_LIMIT;
+        self.round();
         while self.watermark_ns < still_ns && Instant::now() < deadline {
             std::thread::sleep(DRAIN_PAUSE);
             self.round();
         }
         let Some(capturing) = &mut self.snapshots.capturing else { return };
         let Some((ticket, request)) = capturing.asked.take() else { return };
+        // Nothing more is taken before the cut is made, so the process need not wait for that.
+        capturing.capture.tell_cut();
         let process = capturing.process;
         self.cut(ticket, request);
         self.sink.await_graph();

@@ -91,6 +91,9 @@ impl Recorder {
 
     /// Whether a snapshot is being taken or waits.
     pub(crate) fn has_snapshots_to_take(&self) -> bool {
+        if self.awaits_standstill() {
+            return true;
+        }
         // While a graph is on its way there is nothing to do.
         match &self.snapshots.capturing {
             Some(_) => self.sink.has_blocks_to_write(),

@@ -4,15 +4,17 @@
 //! recorder                                thread
 //! start -------------------------------->  finds the heap, stops the process
 //! takes what was written until then  <---  it stands still
-//! cuts; the blocks of the cut ---------->  looks through its memory
+//! cuts: that it is done ---------------->  lets the process go on, if its memory is copied
+//!       the blocks of the cut ---------->  looks through its memory, or the copy
 //! writes the graph, ends the snapshot <--  the graph; the process runs on
 //! ```
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use heapr_inject::{HeldProcess, HoldRequest, Look, ReadFrom};
 use heapr_trace::HeapGraph;
 use serde::{Deserialize, Serialize};
 
@@ -22,8 +24,11 @@ use crate::snapshots::heap_look::{NoGraph, Prepared};
 /// How a graph is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphRequest {
-    /// Longest that the process may stand still.
+    /// Longest that the process may stand still, or that a copy of it may live.
     pub max_pause: Duration,
+    /// It stands still until all is read, instead of being copied.
+    #[serde(default)]
+    pub stops: bool,
     /// The process waits at its end to be looked at.
     #[serde(default)]
     pub at_exit: bool,
@@ -31,7 +36,7 @@ pub struct GraphRequest {
 
 impl Default for GraphRequest {
     fn default() -> Self {
-        Self { max_pause: Duration::from_secs(30), at_exit: false }
+        Self { max_pause: Duration::from_secs(30), stops: false, at_exit: false }
     }
 }
 
@@ -44,11 +49,20 @@ pub(crate) enum Told {
     Done(Result<Box<HeapGraph>, Error>),
 }
 
+/// What the recorder gives.
+#[derive(Debug)]
+enum Given {
+    /// The ledger is cut: what happens from now on does not belong to it.
+    Cut,
+    /// The blocks of the cut: address and size.
+    Blocks(Vec<(u64, u64)>),
+}
+
 /// A graph on its way.
 #[derive(Debug)]
 pub(crate) struct GraphCapture {
     pub(crate) pid: u32,
-    blocks: Sender<Vec<(u64, u64)>>,
+    given: Sender<Given>,
     told: Receiver<Told>,
     /// Nobody waits for it any more.
     is_given_up: Arc<AtomicBool>,
@@ -58,35 +72,40 @@ impl GraphCapture {
     /// Starts the thread.
     pub(crate) fn start(pid: u32, request: GraphRequest) -> Result<Self, Error> {
         let (tell, told) = mpsc::channel();
-        let (blocks, cut) = mpsc::channel();
+        let (given, taken) = mpsc::channel();
         let is_given_up = Arc::new(AtomicBool::new(false));
         let given_up = Arc::clone(&is_given_up);
         std::thread::Builder::new()
             .name("heapr-graph".to_owned())
             .spawn(move || {
-                let outcome = capture(pid, &request, &tell, cut, &given_up);
+                let outcome = capture(pid, &request, &tell, taken, &given_up);
                 // The recorder may have ended.
                 let _ = tell.send(Told::Done(outcome));
             })
             .map_err(|source| Error::Recorder { source })?;
-        Ok(Self { pid, blocks, told, is_given_up })
+        Ok(Self { pid, given, told, is_given_up })
     }
 
-    /// What was told since the last call.
-    pub(crate) fn hear(&self) -> Option<Told> {
-        match self.told.try_recv() {
+    /// What was told since the last call, or is within this time.
+    pub(crate) fn hear(&self, within: Duration) -> Option<Told> {
+        match self.told.recv_timeout(within) {
             Ok(told) => Some(told),
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => {
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
                 Some(Told::Done(Err(Error::NoGraph { pid: self.pid, reason: "its thread ended".to_owned() })))
             }
         }
     }
 
+    /// Tells that the cut is made.
+    pub(crate) fn tell_cut(&self) {
+        // A thread that has ended says so itself.
+        let _ = self.given.send(Given::Cut);
+    }
+
     /// Hands over the blocks of the cut: address and size.
     pub(crate) fn give(&self, blocks: Vec<(u64, u64)>) {
-        // A thread that has ended says so itself.
-        let _ = self.blocks.send(blocks);
+        let _ = self.given.send(Given::Blocks(blocks));
     }
 }
 
@@ -100,33 +119,99 @@ fn capture(
     pid: u32,
     request: &GraphRequest,
     tell: &Sender<Told>,
-    cut: Receiver<Vec<(u64, u64)>>,
+    given: Receiver<Given>,
     is_given_up: &AtomicBool,
 ) -> Result<Box<HeapGraph>, Error> {
-    let mut prepared = Prepared::of(pid);
-    let (mut cut, mut found) = (Some(cut), Err(NoGraph::Gone));
-    let tell = tell.clone();
-    let report = heapr_inject::hold(pid, request.at_exit, &mut |held| {
-        let deadline = Instant::now() + request.max_pause;
-        let Some(cut) = cut.take() else { return };
-        let goes_on = || Instant::now() < deadline && !is_given_up.load(Relaxed);
-        if tell.send(Told::Still).is_err() {
-            return;
-        }
-        let Ok(blocks) = cut.recv_timeout(request.max_pause) else { return };
-        found = prepared.look(pid, held, blocks, &goes_on);
-    })?;
-    let mut graph = found.map_err(|why| {
+    let mut looking = Looking {
+        pid,
+        max_pause: request.max_pause,
+        since: Instant::now(),
+        prepared: Prepared::of(pid),
+        tell: tell.clone(),
+        given,
+        is_given_up,
+        found: Err(NoGraph::TooLong),
+    };
+    // Who waits at its end needs no copy: nobody else will do anything.
+    let hold = HoldRequest { at_exit: request.at_exit, copies: !request.stops && !request.at_exit };
+    let report = heapr_inject::hold(pid, hold, &mut looking)?;
+    let mut graph = looking.found.map_err(|why| {
         let reason = match why {
+            NoGraph::TooLong if report.copy_life.is_some() => {
+                format!("its copy would have lived for longer than {} ms", request.max_pause.as_millis())
+            }
             NoGraph::TooLong => format!(
                 "it would have stood still for longer than {} ms: --max-pause allows more",
                 request.max_pause.as_millis()
             ),
+            NoGraph::Cut => {
+                "it ended, or its group came near its limit of memory, while its copy was read".to_owned()
+            }
             NoGraph::Gone => "it has ended meanwhile".to_owned(),
             NoGraph::TooLarge => "it has more than 4 billion references".to_owned(),
         };
         Error::NoGraph { pid, reason }
     })?;
-    graph.pause_ns = u64::try_from(report.pause.as_nanos()).unwrap_or(u64::MAX);
+    let nanoseconds = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    graph.pause_ns = nanoseconds(report.pause);
+    if let Some(reason) = report.no_copy {
+        graph.notes.push(format!("it stood still while it was read, as it could not be copied: {reason}"));
+    }
     Ok(Box::new(graph))
+}
+
+/// Looks through a process that is held.
+struct Looking<'a> {
+    pid: u32,
+    max_pause: Duration,
+    since: Instant,
+    prepared: Prepared,
+    tell: Sender<Told>,
+    given: Receiver<Given>,
+    is_given_up: &'a AtomicBool,
+    found: Result<HeapGraph, NoGraph>,
+}
+
+impl Looking<'_> {
+    fn left(&self) -> Duration {
+        self.max_pause.saturating_sub(self.since.elapsed())
+    }
+
+    fn blocks(&self) -> Option<Vec<(u64, u64)>> {
+        loop {
+            match self.given.recv_timeout(self.left()).ok()? {
+                Given::Cut => {}
+                Given::Blocks(blocks) => return Some(blocks),
+            }
+        }
+    }
+}
+
+impl Look for Looking<'_> {
+    fn stands_still(&mut self) {
+        self.since = Instant::now();
+        // (A recorder that has ended gives no blocks.)
+        let _ = self.tell.send(Told::Still);
+    }
+
+    fn await_cut(&mut self) -> bool {
+        // What can be read of the process alone is of this moment.
+        self.prepared.take_down(self.pid);
+        self.given.recv_timeout(self.left()).is_ok()
+    }
+
+    fn look(&mut self, held: &HeldProcess, from: ReadFrom, goes_on: &dyn Fn() -> bool) {
+        let deadline = self.since + self.max_pause;
+        if from == ReadFrom::Process {
+            self.prepared.take_down(self.pid);
+        }
+        let Some(blocks) = self.blocks() else { return };
+        let is_given_up = self.is_given_up;
+        let may_last = || Instant::now() < deadline && !is_given_up.load(Relaxed);
+        let mut found = self.prepared.look(held, from, blocks, &|| may_last() && goes_on());
+        if matches!(found, Err(NoGraph::TooLong)) && may_last() {
+            found = Err(NoGraph::Cut);
+        }
+        self.found = found;
+    }
 }

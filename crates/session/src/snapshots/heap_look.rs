@@ -1,13 +1,13 @@
-//! Looking through the memory of a process that stands still: its heap, its roots, the references
-//! between its blocks.
+//! Looking through the memory of a process that stands still, or of a copy of it: its heap, its
+//! roots, the references between its blocks.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 use heapr_glibc_heap::{Error as RundownError, PAGE_BYTES, Plan, ReadStore, Rundown};
-use heapr_inject::{HeldProcess, StoppedProcess};
+use heapr_inject::{HeldProcess, ReadFrom, StoppedProcess};
 use heapr_native::{BlockMap, Cut, KnownBlock, Memory, ProcessFacts, Regions, ThreadFacts, root_areas, scan};
-use heapr_proc::{kernel_words, mappings};
+use heapr_proc::{Mapping, kernel_words, mappings, not_as_it_is_in_forks};
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
 /// What is found before the process is stopped: it takes longer than what is done then.
@@ -16,6 +16,11 @@ pub(crate) struct Prepared {
     memory: StoppedProcess,
     plan: Result<Plan, RundownError>,
     room: ReadStore,
+    /// Memory that a copy has not, or has empty.
+    not_copied: Vec<(u64, u64)>,
+    /// What was taken down while it stood still.
+    mappings: Vec<Mapping>,
+    kernel: Vec<(String, Vec<u64>)>,
 }
 
 /// Why there is no graph.
@@ -25,6 +30,8 @@ pub(crate) enum NoGraph {
     TooLong,
     /// The process was gone.
     Gone,
+    /// The copy had to go.
+    Cut,
     /// More references than can be numbered.
     TooLarge,
 }
@@ -34,11 +41,26 @@ struct Still<'a> {
     memory: &'a StoppedProcess,
     /// Reads also what the process itself may not.
     file: Option<File>,
+    /// The process itself, where a copy is read, and what only it has.
+    original: Option<(&'a StoppedProcess, &'a [(u64, u64)])>,
+}
+
+impl Still<'_> {
+    fn of(&self, address_avma: u64) -> &StoppedProcess {
+        match self.original {
+            Some((original, only)) if holds(only, address_avma) => original,
+            _ => self.memory,
+        }
+    }
+}
+
+fn holds(ranges: &[(u64, u64)], address_avma: u64) -> bool {
+    ranges.iter().any(|&(start_avma, end_avma)| (start_avma..end_avma).contains(&address_avma))
 }
 
 impl Memory for Still<'_> {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
-        let count = heapr_glibc_heap::HeapMemory::read(self.memory, address_avma, into);
+        let count = heapr_glibc_heap::HeapMemory::read(self.of(address_avma), address_avma, into);
         if count > 0 {
             return count;
         }
@@ -50,7 +72,7 @@ impl Memory for Still<'_> {
     }
 
     fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
-        self.memory.written_parts(start_avma, end_avma)
+        self.of(start_avma).written_parts(start_avma, end_avma)
     }
 }
 
@@ -68,18 +90,34 @@ impl Prepared {
             plan = Plan::make(&memory);
         }
         let room = plan.as_ref().map(|plan| plan.room(&memory)).unwrap_or_default();
-        Self { memory, plan, room }
+        let (mappings, kernel) = (Vec::new(), Vec::new());
+        Self { memory, plan, room, not_copied: not_as_it_is_in_forks(pid), mappings, kernel }
     }
 
-    /// Looks through everything. `blocks`: address and size of those that the recording knows.
+    /// Takes down what only the process itself tells, while it stands still.
+    pub(crate) fn take_down(&mut self, pid: u32) {
+        self.mappings = mappings::read(pid).unwrap_or_default();
+        self.kernel = kernel_words(pid);
+    }
+
+    /// Looks through everything that `from` has. `blocks`: address and size of those that the
+    /// recording knows.
     pub(crate) fn look(
         &mut self,
-        pid: u32,
         held: &HeldProcess,
+        from: ReadFrom,
         blocks: Vec<(u64, u64)>,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<HeapGraph, NoGraph> {
-        let Self { memory, plan, room } = self;
+        let Self { memory: original, plan, room, not_copied, mappings, kernel } = self;
+        let copy = match from {
+            ReadFrom::Process => None,
+            ReadFrom::Copy(pid) => Some(StoppedProcess::of(pid)),
+        };
+        let memory = copy.as_ref().unwrap_or(original);
+        if mappings.is_empty() {
+            return Err(NoGraph::Gone);
+        }
         let mut notes = Vec::new();
         let thread_pointers: Vec<u64> = held.threads.iter().map(|thread| thread.thread_pointer).collect();
         let rundown = match plan {
@@ -94,16 +132,17 @@ impl Prepared {
         }
         let known = Known::of(blocks, rundown, &mut notes);
         let facts = ProcessFacts {
-            mappings: mappings::read(pid).map_err(|_| NoGraph::Gone)?,
+            mappings: std::mem::take(mappings),
             threads: held.threads.iter().map(thread_facts).collect(),
             heap: known.heap,
             untracked: known.untracked,
             agent: held.agent.clone(),
-            kernel: kernel_words(pid),
+            kernel: std::mem::take(kernel),
         };
         let map = BlockMap::new(known.blocks);
-        let file = File::open(heapr_proc::folder(pid).join("mem")).ok();
-        let memory = Still { memory, file };
+        let file = File::open(heapr_proc::folder(memory.pid()).join("mem")).ok();
+        let original = copy.is_some().then_some((&*original, not_copied.as_slice()));
+        let memory = Still { memory, file, original };
         let areas = root_areas(&facts, &map, &memory);
         let regions = Regions::of(&facts.mappings);
         let found = scan(&memory, &map, &areas, &regions, goes_on).map_err(|cut| match cut {

@@ -1,6 +1,7 @@
 //! Snapshots of native heaps: taking, reading and comparing those in `.heapr` files.
 
 mod as_heap;
+mod cost;
 mod diff;
 mod every;
 mod graph_file;

@@ -11,7 +11,7 @@ use heapr_session::{
 };
 use serde_json::{Value, json};
 
-use super::watchers;
+use super::{cost, watchers};
 use crate::processes;
 use crate::sessions::advice;
 use crate::snapshot_take::{Format, TakeQuestion};
@@ -32,15 +32,29 @@ pub(crate) struct NativeTakeOptions {
     #[arg(long)]
     keep: bool,
     /// With the references between the blocks, and from registers, stacks and data to them: for
-    /// leaks and what holds a block. The process stands still meanwhile
+    /// leaks and what holds a block
     #[arg(long)]
     graph: bool,
-    /// Longest that the process may stand still for it, in milliseconds
+    /// Whether the process stands still until a copy of its memory is made, which shares its pages
+    /// until somebody writes to them, or until all is read
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Pause::Copy, requires = "graph")]
+    pause: Pause,
+    /// Longest that the process may stand still for it, or that a copy of it may live, in
+    /// milliseconds
     #[arg(long, value_name = "MS", default_value_t = 30_000, requires = "graph")]
     max_pause: u64,
     /// Go on recording for so long: a block that is freed meanwhile is no leak, and is struck
     #[arg(long, value_name = "SECONDS", requires = "graph", value_parser = heapr_filters::quantity::parse_seconds)]
     confirm: Option<Duration>,
+}
+
+/// How long a process stands still for its graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Pause {
+    /// Until it is copied; where it cannot be, until all is read
+    Copy,
+    /// Until all is read
+    Stop,
 }
 
 impl NativeTakeOptions {
@@ -52,6 +66,7 @@ impl NativeTakeOptions {
     fn graph(&self) -> Option<GraphRequest> {
         self.graph.then(|| GraphRequest {
             max_pause: Duration::from_millis(self.max_pause),
+            stops: self.pause == Pause::Stop,
             ..GraphRequest::default()
         })
     }
@@ -64,6 +79,11 @@ pub(crate) fn take(
     is_quiet: bool,
 ) -> anyhow::Result<ExitCode> {
     let pids = processes::named_with_children(&asked.pids, asked.tree)?;
+    if options.graph && !is_quiet && asked.format == Format::Text {
+        for told in pids.iter().filter_map(|&pid| cost::told_before(pid, options.pause == Pause::Copy)) {
+            tell!("heapr: {told}");
+        }
+    }
     let (watched, unwatched) = watchers::find(&pids);
     let mut taken = Vec::new();
     let mut status = ExitCode::SUCCESS;

@@ -1,0 +1,138 @@
+//! Copies of a process: nothing of them is left in it, whenever heapr is killed.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use heapr_testkit::wait_until;
+
+use crate::{HEAPR, Stage, check, verdicts};
+
+/// Rounds of the test; a longer soak: HEAPR_COPY_ROUNDS=1000.
+const ROUNDS: u32 = 24;
+
+/// A program that nothing of ours has started, and that ends with this.
+struct Free(std::process::Child);
+
+impl Drop for Free {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_process_at_work_is_copied_and_does_not_notice() {
+    let (stage, _) = verdicts("at_work.c");
+    let pid = stage.pid.unwrap().to_string();
+    for _ in 0..3 {
+        let taken = stage.json(&["snapshot", "take", "--graph", &pid]);
+        let notes = taken["snapshots"][0]["notes"].to_string();
+        assert!(!notes.contains("could not be copied"), "{taken}");
+    }
+    let taken = stage.json(&["snapshot", "take", "--graph", "--pause", "stop", &pid]);
+    assert!(taken["snapshots"][0]["pause_ns"].as_u64().unwrap() > 0);
+    check(&stage.json(&["snapshot", "leaks", "trace.heapr"]), &Stage::text("at_work.c"));
+    assert!(children_of(stage.pid.unwrap()).is_empty());
+    stage.ok(&["stop", "graph", "-q"]);
+}
+
+#[test]
+fn nothing_is_left_of_a_copy_whenever_heapr_is_killed() {
+    let stage = Stage::new();
+    let (program, ..) = stage.build("at_work.c");
+    let mut free = Free(Command::new(&program).stdout(Stdio::piped()).spawn().unwrap());
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(free.0.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+    let pid = free.0.id();
+    let descriptors = descriptors_of(pid);
+    let began = Instant::now();
+    take(&stage, pid, 0).wait().unwrap();
+    let whole = began.elapsed();
+    let mappings = named_mappings(pid);
+    let rounds = std::env::var("HEAPR_COPY_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ROUNDS);
+    for round in 1..=rounds {
+        let mut taking = take(&stage, pid, round);
+        // Once it is attached, all moments of it, in an order that leaps.
+        wait_until("it is attached", || {
+            let is_attached = named_mappings(pid).iter().any(|name| name.contains("memfd:heapr-pool"));
+            let is_done = is_attached && descriptors_of(pid) == descriptors;
+            (is_done || taking.try_wait().unwrap().is_some()).then_some(())
+        });
+        std::thread::sleep(whole * (round * 7 % rounds) / rounds);
+        let _ = taking.kill();
+        let _ = taking.wait();
+        wait_until("nothing is left of the copy", || {
+            let is_alone = children_of(pid).is_empty() && copies_of(pid, &program).is_empty();
+            (is_alone && is_running(pid)).then_some(())
+        });
+        let status = free.0.try_wait().unwrap();
+        assert!(status.is_none(), "round {round}: it ended: {status:?}");
+    }
+    // What is left of an attach that was killed goes with the next.
+    take(&stage, pid, rounds + 1).wait().unwrap();
+    assert_eq!(named_mappings(pid), mappings);
+    assert_eq!(descriptors_of(pid), descriptors);
+    assert!(free.0.try_wait().unwrap().is_none());
+}
+
+fn take(stage: &Stage, pid: u32, round: u32) -> std::process::Child {
+    let mut command = Command::new(HEAPR);
+    command.args(["snapshot", "take", "--graph", "-q", "-o"]).arg(stage.path(&format!("{round}.heapr")));
+    command
+        .arg(pid.to_string())
+        .env("XDG_RUNTIME_DIR", stage.path(""))
+        .env("HEAPR_RUNTIME_DIR", stage.path(""));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn descriptors_of(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
+/// Children of a process, also such as have ended.
+fn children_of(pid: u32) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    children.flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// Other processes that live and run the same program.
+fn copies_of(pid: u32, program: &std::path::Path) -> Vec<u32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|&other| {
+        other != pid && fs::read_link(format!("/proc/{other}/exe")).is_ok_and(|exe| exe == program)
+    })
+    .collect()
+}
+
+/// Whether no thread is stopped or traced.
+fn is_running(pid: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let mut states = tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
+    states.all(|text| {
+        text.contains("TracerPid:\t0\n") && !text.contains("State:\tt") && !text.contains("State:\tT")
+    })
+}
+
+/// Files and memory that are mapped, but for the heaps, which change.
+fn named_mappings(pid: u32) -> BTreeSet<String> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let names = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    names.map(str::to_owned).collect()
+}
+
+/// A copy may take no longer than it is told, and the process then runs on.
+#[test]
+fn a_copy_lives_no_longer_than_it_may() {
+    let (stage, _) = verdicts("at_work.c");
+    let pid = stage.pid.unwrap();
+    let (status, _, stderr) =
+        stage.heapr(&["snapshot", "take", "--graph", "--max-pause", "0", &pid.to_string()]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("longer than 0 ms"), "{stderr}");
+    assert!(wait_until("it runs on", || is_running(pid).then_some(true)));
+}
