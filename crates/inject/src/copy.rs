@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! borrowed thread --clone--> first copy --clone (same memory)--> second copy
-//!        waits for the first <-- ends                             stands still and is read; its parent is
-//!        goes home                                                now whoever takes in orphans
+//!        waits for the first <-- ends                             stands still and is read;
+//!        goes home                                                its parent: who takes in orphans
 //! ```
 //! Neither copy ever runs code of the program: handlers of fork, locks and threads do not matter.
 //! Nothing of them is left in the process: the first has no signal for its parent, which waits for
