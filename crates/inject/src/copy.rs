@@ -148,7 +148,7 @@ pub(crate) fn copy(
 
 impl Copied {
     /// Its number.
-    pub(crate) fn pid(&self) -> u32 {
+    pub(crate) fn number(&self) -> u32 {
         self.keeper.tid
     }
 

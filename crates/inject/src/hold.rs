@@ -223,7 +223,7 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
                         looked.set(Instant::now());
                         target::threads(pid).is_ok() && !copy::is_room_short(pid)
                     };
-                    looks.look(&held, ReadFrom::Copy(copied.pid()), &goes_on);
+                    looks.look(&held, ReadFrom::Copy(copied.number()), &goes_on);
                 }
                 drop(copied);
                 report.copy_life = Some(since.elapsed());
