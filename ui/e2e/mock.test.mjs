@@ -18,7 +18,7 @@ beforeEach(() => {
   browser.errors.length = 0;
 });
 
-const VIEWS = ['overview', 'flame', 'stacks', 'functions', 'frames', 'images', 'threads', 'leaks', 'histograms', 'types', 'compare'].map((view) => `file=0&view=${view}&select=s3&before=1`)
+const VIEWS = ['overview', 'flame', 'stacks', 'functions', 'frames', 'images', 'threads', 'leaks', 'histograms', 'types', 'compare', 'tree'].map((view) => `file=0&view=${view}&select=s3&before=1`)
   .concat(['view=compare&picture=flame&before=1', 'view=frames&select=f3'])
   .concat(['summary', 'comparison', 'containment', 'dominators', 'statistics', 'suspects', 'treemap', 'lists', 'search'].map((view) => `file=3&view=${view}&object=77&match=`))
   .concat(['summary', 'comparison&between=1', 'suspects', 'treemap', 'statistics'].map((part) => `file=5&view=snapshots&part=${part}&select=s3`), ['file=5&view=stacks&snapshot=3'])

@@ -1,17 +1,19 @@
 /** The page of `heapr view`. */
 import { render } from 'preact';
-import { useRecordedAnswers } from './api/client';
+import { recordedAddress, useRecordedAnswers } from './api/client';
 import { App } from './frame/app';
 import { apply } from './frame/theme';
 import './style/base.css';
 import './style/table.css';
 import './style/trace.css';
 import './style/snapshot.css';
+import './style/share.css';
 
 apply();
 const root = document.getElementById('app');
 useRecordedAnswers()
   .then(() => {
+    if (location.hash === '' && recordedAddress() !== '') location.replace(`#${recordedAddress()}`);
     root?.replaceChildren();
     if (root) render(<App />, root);
   })

@@ -2,12 +2,13 @@
 //!
 //! The stacks of both are put into one tree by the file names of their modules and their symbols:
 //! what is the same in both, whatever the addresses and builds. (A frame without a symbol is told
-//! by its module alone.)
+//! by its module alone.) The program itself, and a library of another version, are the same though
+//! their files are called otherwise: they have the names of the second side.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use heapr_query::engine::FrameId;
-use heapr_query::{CullList, FramePattern, GroupBy, Metric, Result, file_name};
+use heapr_query::{CullList, FramePattern, FrameView, GroupBy, Metric, OwnCode, Result, file_name};
 use heapr_trace::Amounts;
 
 use crate::explorer::Explorer;
@@ -26,6 +27,8 @@ pub struct FrameUnion {
     frames: Vec<u32>,
     /// File name of the module, and the symbol.
     names: Vec<(String, Option<String>)>,
+    /// By frame: path of the module, and source file, of the first that has its names.
+    places: Vec<(Option<String>, Option<String>)>,
     /// By frame: the first with the same module.
     module_of: Vec<u32>,
     /// By side and node of its symbol tree.
@@ -77,6 +80,40 @@ pub struct DifferenceTree {
     pub node_count: usize,
 }
 
+/// File names of modules of the first side that are those of the second side under another name.
+fn renamed_modules(before: &Explorer, after: &Explorer) -> HashMap<String, String> {
+    let names = |explorer: &Explorer| {
+        let modules = explorer.trace().modules().iter();
+        modules.map(|module| file_name(&module.path).to_owned()).collect::<HashSet<String>>()
+    };
+    let program = |explorer: &Explorer| {
+        explorer.trace().processes().first().map(|process| file_name(&process.executable).to_owned())
+    };
+    let (old, new) = (names(before), names(after));
+    let is_alone = |was: &String, is: &String| !new.contains(was) && !old.contains(is);
+    let mut renamed: HashMap<String, String> = HashMap::new();
+    if let (Some(was), Some(is)) = (program(before), program(after))
+        && is_alone(&was, &is)
+    {
+        renamed.insert(was, is);
+    }
+    // `libfoo.so.1.2` and `libfoo.so.1.3`, where there is one of each.
+    let stem = |name: &String| name.find(".so").map(|at| name[..at].to_owned());
+    let only = |names: &HashSet<String>, of: &str| {
+        let mut found = names.iter().filter(|name| stem(name).as_deref() == Some(of));
+        found.next().filter(|_| found.next().is_none()).cloned()
+    };
+    for name in &old {
+        let Some(of) = stem(name) else { continue };
+        if let (Some(was), Some(is)) = (only(&old, &of), only(&new, &of))
+            && is_alone(&was, &is)
+        {
+            renamed.insert(was, is);
+        }
+    }
+    renamed
+}
+
 impl FrameUnion {
     /// Puts the stacks of two traces together.
     #[must_use]
@@ -85,18 +122,29 @@ impl FrameUnion {
         let mut name_numbers: HashMap<(String, Option<String>), u32> = HashMap::new();
         let mut modules: HashMap<String, u32> = HashMap::new();
         let mut children: HashMap<(u32, u32), u32> = HashMap::new();
+        let renamed = renamed_modules(before, after);
         for (side, explorer) in [before, after].into_iter().enumerate() {
             let tree = explorer.tree();
             let numbers: Vec<u32> = (0..tree.frames.count() as u32)
                 .map(|frame| {
-                    let module = file_name(tree.frames.module(FrameId(frame)).unwrap_or("?")).to_owned();
+                    let module = file_name(tree.frames.module(FrameId(frame)).unwrap_or("?"));
+                    let module = match side {
+                        0 => renamed.get(module).map_or(module, String::as_str).to_owned(),
+                        _ => module.to_owned(),
+                    };
                     let symbol = tree.frames.symbol(FrameId(frame)).map(str::to_owned);
                     let names = &mut union.names;
-                    let module_of = &mut union.module_of;
+                    let (module_of, places) = (&mut union.module_of, &mut union.places);
+                    let text = |text: Option<&str>| text.map(str::to_owned);
+                    let place = || {
+                        let frame = FrameId(frame);
+                        (text(tree.frames.module(frame)), text(tree.frames.file(frame)))
+                    };
                     *name_numbers.entry((module.clone(), symbol.clone())).or_insert_with(|| {
                         let number = names.len() as u32;
                         module_of.push(*modules.entry(module.clone()).or_insert(number));
                         names.push((module, symbol));
+                        places.push(place());
                         number
                     })
                 })
@@ -148,6 +196,31 @@ impl FrameUnion {
             GroupBy::Images => vec![self.parts(group.key).0.to_owned()],
             _ => vec![self.name(group.key)],
         }
+    }
+
+    /// The place, among the names of a stack, of the frame that is the program's own.
+    #[must_use]
+    pub fn own_place(&self, group: &DifferenceGroup, by: GroupBy, own: &OwnCode) -> Option<usize> {
+        if by != GroupBy::Stacks {
+            return None;
+        }
+        let mut views = Vec::new();
+        let mut node = group.key;
+        while node != 0 {
+            let frame = self.frames[node as usize] as usize;
+            let (module, file) = self.places.get(frame)?;
+            views.push(FrameView {
+                module: module.as_deref(),
+                symbol: self.names.get(frame)?.1.as_deref(),
+                file: file.as_deref(),
+                line: None,
+                is_inlined: false,
+                // Not known, and not a module's first byte.
+                offset: 1,
+            });
+            node = self.parents[node as usize];
+        }
+        own.place(&views)
     }
 
     /// All groups that differ, those with the greatest difference first; and the sums of both

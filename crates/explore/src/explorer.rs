@@ -8,7 +8,7 @@ use heapr_query::engine::{
 };
 use heapr_query::{
     Action, CullList, Error, Filter, FramePattern, FrameView, Functions, Group, GroupBy, HeapRow,
-    HistogramOf, Metric, Moment, Progress, Query, Ranking, Result, StackGroups, SymbolSource,
+    HistogramOf, Metric, Moment, Progress, Query, Ranking, Result, StackGroups, Suppressions, SymbolSource,
 };
 use heapr_trace::{Damage, StackIndex, Summary, Trace};
 
@@ -57,12 +57,16 @@ pub struct Explorer {
     /// By filter without range, moment and type.
     pub(crate) passing: RecentResults<Filter, AllocationSet>,
     /// By required frames which stacks of the file have one of them.
-    pub(crate) required: RecentResults<Vec<FramePattern>, Vec<bool>>,
+    pub(crate) required: RecentResults<(Vec<FramePattern>, Suppressions), Vec<bool>>,
 }
 
 /// Whether a filter asks for nothing that a summary does not hold.
 fn is_plain(filter: &Filter) -> bool {
-    let nothing = Filter { required_frames: filter.required_frames.clone(), ..Filter::default() };
+    let nothing = Filter {
+        required_frames: filter.required_frames.clone(),
+        left_out: filter.left_out.clone(),
+        ..Filter::default()
+    };
     *filter == nothing
 }
 
@@ -308,7 +312,7 @@ impl Explorer {
     /// As in [`heapr_query::run`]: of some stacks a summary does not tell how many ends were no
     /// frees.
     fn summary_has_frees(&self, filter: &Filter) -> Result<bool> {
-        Ok(filter.required_frames.is_empty() || self.summary(&mut Vec::new())?.totals.implied_frees == 0)
+        Ok(filter.takes_all_stacks() || self.summary(&mut Vec::new())?.totals.implied_frees == 0)
     }
 
     fn select_summary(&self, has_required: Option<&[bool]>) -> Result<Selection> {

@@ -16,14 +16,15 @@ use crate::scan::Scan;
 use crate::site_table::Site;
 
 impl Explorer {
-    /// By stack of the file: whether one of the required frames is in it; `None`: none is required.
+    /// By stack of the file: whether a filter lets it pass for its frames; `None`: it lets all.
     pub(crate) fn has_required(&self, filter: &Filter) -> Option<Arc<Vec<bool>>> {
-        if filter.required_frames.is_empty() {
+        if filter.takes_all_stacks() {
             return None;
         }
-        Some(self.required.get(&filter.required_frames, || {
+        let key = (filter.required_frames.clone(), filter.left_out.clone());
+        Some(self.required.get(&key, || {
             let tree = self.tree();
-            let has = tree.stacks_with(&tree.matching_frames(&filter.required_frames));
+            let has = tree.chosen(filter);
             let stacks = 0..self.trace().stacks().len() as u32;
             stacks.map(|stack| has[tree.named(StackIndex(stack)) as usize]).collect()
         }))

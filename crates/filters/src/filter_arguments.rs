@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::ArgAction;
-use heapr_query::{AllocationType, CullList, Filter, FramePattern, Moment, Span, ThreadChoice};
+use heapr_query::{AllocationType, CullList, Filter, FramePattern, Moment, Span, Suppressions, ThreadChoice};
 use heapr_trace::{HeapId, HeapName, Trace};
 use serde::{Deserialize, Deserializer};
 
@@ -56,6 +56,15 @@ pub struct FilterArguments {
     #[arg(long, alias = "requireframes", value_name = "FRAME", num_args = 1..)]
     #[serde(deserialize_with = "without_blanks")]
     pub require_frames: Vec<String>,
+    /// Leave out stacks that a file of suppressions names, in LeakSanitizer's or Valgrind's syntax
+    // A request names no files.
+    #[serde(skip)]
+    #[arg(long, value_name = "FILE")]
+    pub suppress: Vec<PathBuf>,
+    /// Leave out what libraries are known to keep until the end: libstdc++'s pool, locales, the
+    /// dynamic linker's lists
+    #[arg(long)]
+    pub hide_known: bool,
     /// Remove innermost frames that match
     #[arg(long, alias = "cullframes", value_name = "FRAME", num_args = 1..)]
     #[serde(deserialize_with = "without_blanks")]
@@ -128,7 +137,17 @@ impl FilterArguments {
                 .iter()
                 .map(|text| FramePattern::parse(text))
                 .collect::<Result<_, _>>()?,
+            left_out: self.left_out()?,
         })
+    }
+
+    /// The stacks that are not to be counted.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is not written so.
+    pub fn left_out(&self) -> anyhow::Result<Suppressions> {
+        let known = if self.hide_known { Suppressions::known() } else { Suppressions::default() };
+        self.suppress.iter().try_fold(known, |all, path| Ok(all.and(&read_suppressions(path)?)))
     }
 
     /// The files that [`FilterArguments::cull_list`] reads.
@@ -175,8 +194,10 @@ impl FilterArguments {
     #[must_use]
     pub fn counted(&self) -> String {
         let options = self.options().map(|(option, values, _)| format!("--{option} {}", values.join(" ")));
-        let flag = self.temporary.then(|| "--temporary".to_owned());
-        options.chain(flag).collect::<Vec<_>>().join(" ")
+        let files = self.suppress.iter().map(|path| format!("--suppress {}", path.display()));
+        let flags = [("--temporary", self.temporary), ("--hide-known", self.hide_known)];
+        let flags = flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.to_owned());
+        options.chain(files).chain(flags).collect::<Vec<_>>().join(" ")
     }
 
     /// The words that a command line has for all of it. Those that could be taken for options are
@@ -184,7 +205,12 @@ impl FilterArguments {
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let lists: Vec<String> = self.cull_lists.iter().map(|path| path.display().to_string()).collect();
-        let culled = [("cull-frames", self.cull_frames.as_slice(), 1), ("cull-lists", &lists, 1)];
+        let suppress: Vec<String> = self.suppress.iter().map(|path| path.display().to_string()).collect();
+        let culled = [
+            ("cull-frames", self.cull_frames.as_slice(), 1),
+            ("cull-lists", &lists, 1),
+            ("suppress", &suppress, 1),
+        ];
         let mut words = Vec::new();
         for (option, values, together) in self.options().chain(culled) {
             for values in values.chunks(together) {
@@ -194,11 +220,26 @@ impl FilterArguments {
                 }
             }
         }
-        for (option, is_set) in [("temporary", self.temporary), ("no-default-cull", self.no_default_cull)] {
+        let flags = [
+            ("temporary", self.temporary),
+            ("hide-known", self.hide_known),
+            ("no-default-cull", self.no_default_cull),
+        ];
+        for (option, is_set) in flags {
             words.extend(is_set.then(|| format!("--{option}")));
         }
         words
     }
+}
+
+/// A file of suppressions.
+///
+/// # Errors
+/// It cannot be read, or is not written so.
+pub fn read_suppressions(path: &Path) -> anyhow::Result<Suppressions> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the suppressions {}", path.display()))?;
+    Suppressions::parse(&text).with_context(|| path.display().to_string())
 }
 
 /// A page sends what its fields hold: nothing, too.

@@ -6,5 +6,5 @@ mod filter_arguments;
 pub mod quantity;
 mod snapshot_choice;
 
-pub use filter_arguments::FilterArguments;
+pub use filter_arguments::{FilterArguments, read_suppressions};
 pub use snapshot_choice::find_snapshot;

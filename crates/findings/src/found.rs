@@ -1,13 +1,15 @@
 //! All findings of a recording, the weightiest first.
 
 use heapr_query::engine::SymbolTree;
-use heapr_query::{Confidence, OwnCode, SymbolSource};
+use heapr_query::{Confidence, SymbolSource};
 use heapr_trace::Trace;
 
 use crate::finding::{Finding, Kind};
 use crate::growth::growing;
+use crate::judged::Judged;
 use crate::recording::Recording;
 use crate::site::Site;
+use crate::unread::{self, Sight};
 use crate::{churn, held, peak, seen};
 
 /// Most findings of an answer.
@@ -24,19 +26,20 @@ pub struct Found {
     pub verdict: String,
     /// The most that was live; of a recording.
     pub peak_bytes: Option<u64>,
+    /// A file of which nothing could be read: nothing can be judged.
+    pub is_unread: bool,
 }
 
-/// Of a recording; `file`: its name in commands.
+/// Of a recording.
 ///
 /// # Errors
 /// It cannot be read.
 pub fn of_recording(
     trace: &Trace,
-    own: &OwnCode,
+    judged: Judged<'_>,
     symbols: &mut dyn SymbolSource,
-    file: &str,
 ) -> heapr_query::Result<Found> {
-    Ok(found(&Recording::new(trace, own, symbols, file.to_owned())?))
+    Ok(found(&Recording::new(trace, judged, symbols)?))
 }
 
 /// As [`of_recording`], with names that are known.
@@ -45,11 +48,10 @@ pub fn of_recording(
 /// As [`of_recording`].
 pub fn of_named_recording(
     trace: &Trace,
-    own: &OwnCode,
+    judged: Judged<'_>,
     names: &SymbolTree,
-    file: &str,
 ) -> heapr_query::Result<Found> {
-    Ok(found(&Recording::with_names(trace, own, names, file.to_owned())?))
+    Ok(found(&Recording::with_names(trace, judged, names)?))
 }
 
 fn found(recording: &Recording<'_>) -> Found {
@@ -57,6 +59,7 @@ fn found(recording: &Recording<'_>) -> Found {
     let sites: Vec<&Site> = growing.iter().map(|growing| growing.site).collect();
     let mut findings: Vec<Finding> =
         growing.iter().take(OF_KIND_MAX).map(|growing| growing.finding(recording)).collect();
+    findings.extend(unread::unread(recording));
     findings.extend(seen::loss(recording));
     findings.extend(seen::frees(recording));
     findings.extend(seen::resident(recording));
@@ -64,8 +67,13 @@ fn found(recording: &Recording<'_>) -> Found {
     findings.extend(churn::churn(recording));
     findings.extend(held::idle(recording));
     findings.extend(held::small_blocks(recording));
-    let verdict = verdict(&findings, || peak::largest(recording));
-    Found { findings: ranked(findings), verdict, peak_bytes: Some(recording.summary.totals.peak_bytes) }
+    let verdict = verdict(&findings, Sight::of(recording), || peak::largest(recording));
+    Found {
+        is_unread: unread::is_unread(recording),
+        findings: ranked(findings),
+        verdict,
+        peak_bytes: Some(recording.summary.totals.peak_bytes),
+    }
 }
 
 /// The weightiest first: by certainty, then by what harms most.
@@ -92,16 +100,28 @@ fn harm(kind: Kind) -> u8 {
     }
 }
 
-/// What is said where little is found.
-pub(crate) fn verdict(findings: &[Finding], largest: impl FnOnce() -> Option<String>) -> String {
+/// What is said where little is found; of what was not seen nothing is said.
+pub(crate) fn verdict(
+    findings: &[Finding],
+    sight: Sight,
+    largest: impl FnOnce() -> Option<String>,
+) -> String {
     let grows =
         findings.iter().any(|finding| finding.kind == Kind::Growth && finding.confidence > Confidence::Low);
+    let seen = match sight {
+        Sight::Whole => "",
+        Sight::Part => " in the part that was recorded and read",
+        Sight::Nothing if findings.is_empty() => {
+            return "No allocation was recorded: nothing can be said of the program's memory.".to_owned();
+        }
+        Sight::Nothing => return String::new(),
+    };
     match (grows, findings.is_empty()) {
         (true, _) => String::new(),
-        (false, false) => "Nothing grows.".to_owned(),
+        (false, false) => format!("Nothing grows{seen}."),
         (false, true) => {
             let largest = largest().map(|largest| format!(" {largest}")).unwrap_or_default();
-            format!("Nothing grows; nothing stands out.{largest}")
+            format!("Nothing grows{seen}; nothing stands out.{largest}")
         }
     }
 }

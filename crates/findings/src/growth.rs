@@ -128,11 +128,16 @@ impl Growing<'_> {
             _ => format!("{} a second", bytes(per_second)),
         };
         let is_left = self.site.amounts.outstanding_bytes.saturating_mul(2) >= last.bytes;
+        // What comes behind the cut, or later, is not known.
+        let is_cut = !recording.trace.is_complete() || !recording.damage.is_empty();
         let fate = match (is_left, self.kept >= 0.98) {
+            (true, true) if is_cut => "none of it is freed in the part that was read".to_owned(),
             (true, true) => "none of it is ever freed".to_owned(),
-            (true, false) => {
-                format!("{:.0} % of the blocks that it makes are never freed", self.kept * 100.0)
-            }
+            (true, false) => format!(
+                "{:.0} % of the blocks that it makes are {}",
+                self.kept * 100.0,
+                if is_cut { "not freed in the part that was read" } else { "never freed" }
+            ),
             (false, true) => "none of it is freed before the program ends".to_owned(),
             (false, false) => {
                 format!(

@@ -16,13 +16,16 @@ mod finding;
 mod found;
 mod growth;
 mod held;
+mod judged;
 mod peak;
 mod recording;
 mod seen;
 mod site;
+mod unread;
 mod v8_snapshots;
 mod work_time;
 
 pub use finding::{Chosen, Finding, Kind, OwnFrame};
 pub use found::{Found, of_named_recording, of_recording};
+pub use judged::Judged;
 pub use v8_snapshots::of_v8_snapshots;

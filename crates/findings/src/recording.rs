@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 
 use heapr_query::engine::{CodeTable, FrameId, NamedStack, SymbolTree};
-use heapr_query::{CullList, OwnCode, Owner, SymbolSource, file_name, plain_symbol, whole_summary};
-use heapr_trace::{Amounts, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace};
+use heapr_query::{
+    CullList, FrameText, OwnCode, Owner, Suppressions, SymbolSource, file_name, plain_symbol, whole_summary,
+};
+use heapr_trace::{Amounts, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace};
 
 use crate::finding::OwnFrame;
+use crate::judged::Judged;
 use crate::site::{Held, Site};
 use crate::work_time::WorkTime;
 
@@ -21,6 +24,8 @@ pub(crate) struct Recording<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) own: &'a OwnCode,
     pub(crate) summary: Summary,
+    /// What of the file is in no number.
+    pub(crate) damage: Vec<Damage>,
     tree: Tree<'a>,
     /// Moments of the course.
     pub(crate) times_ns: Vec<u64>,
@@ -53,42 +58,51 @@ impl<'a> Recording<'a> {
     /// Reads the summary and the course, and names the stacks that matter.
     pub(crate) fn new(
         trace: &'a Trace,
-        own: &'a OwnCode,
+        judged: Judged<'a>,
         symbols: &mut dyn SymbolSource,
-        file: String,
     ) -> heapr_query::Result<Self> {
-        let summary = whole_summary(trace)?;
+        let (summary, damage) = whole_summary(trace)?;
         let wanted = wanted_stacks(trace, &summary);
         let codes = CodeTable::new(trace.mappings());
         let tree = Tree::Own(Box::new(SymbolTree::build(trace, codes, symbols, wanted)));
-        Ok(Self::grouped(trace, own, summary, tree, file))
+        Ok(Self::grouped(trace, judged, (summary, damage), tree))
     }
 
     /// As [`Recording::new`], with names that are known.
     pub(crate) fn with_names(
         trace: &'a Trace,
-        own: &'a OwnCode,
+        judged: Judged<'a>,
         tree: &'a SymbolTree,
-        file: String,
     ) -> heapr_query::Result<Self> {
-        Ok(Self::grouped(trace, own, whole_summary(trace)?, Tree::Shared(tree), file))
+        Ok(Self::grouped(trace, judged, whole_summary(trace)?, Tree::Shared(tree)))
     }
 
-    fn grouped(trace: &'a Trace, own: &'a OwnCode, summary: Summary, tree: Tree<'a>, file: String) -> Self {
+    fn grouped(
+        trace: &'a Trace,
+        judged: Judged<'a>,
+        (summary, mut damage): (Summary, Vec<Damage>),
+        tree: Tree<'a>,
+    ) -> Self {
+        // What the recorder itself has summed up does not miss what of the events is damaged.
+        if trace.summary_totals().is_ok_and(|written| written.is_none()) {
+            damage.extend_from_slice(trace.damage());
+        }
         let times_ns: Vec<u64> = summary.course.moments.iter().map(|moment| moment.time_ns).collect();
         let work_done = summary.course.moments.iter().map(|moment| moment.total_count).collect();
         let mut recording = Self {
             trace,
-            own,
+            own: judged.own,
             summary,
+            damage,
             tree,
             times_ns,
             work_done,
             sites: Vec::new(),
             processes: Vec::new(),
-            file,
+            file: judged.file.to_owned(),
         };
         recording.add_sites();
+        recording.leave_out(judged.left_out);
         recording.processes = (0..trace.processes().len() as u32)
             .map(|process| {
                 WorkTime::of((trace, &recording.times_ns, &recording.sites), ProcessIndex(process))
@@ -159,6 +173,16 @@ impl<'a> Recording<'a> {
             }
         }
         self.sites = sites;
+    }
+
+    /// Forgets what is known to be harmless.
+    fn leave_out(&mut self, rules: &Suppressions) {
+        let (tree, trace) = (&self.tree, self.trace);
+        let views = |site: &Site| tree.views(trace, site.stack, tree.named(site.stack));
+        self.sites.retain(|site| {
+            let texts: Vec<FrameText<'_>> = views(site).iter().map(FrameText::from).collect();
+            rules.rule_for(&texts).is_none()
+        });
     }
 
     /// Whether findings may name a site: the program's and libraries' code, and the runtime's where

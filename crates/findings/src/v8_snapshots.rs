@@ -7,6 +7,7 @@ use heapr_v8::devtools::Heap;
 
 use crate::finding::{Finding, Kind, OwnFrame, quoted};
 use crate::found::{Found, ranked, verdict};
+use crate::unread::Sight;
 
 /// Suspects that are looked at.
 const SUSPECTS_MAX: usize = 5;
@@ -43,10 +44,10 @@ pub fn of_v8_snapshots(heaps: &[&Heap], files: &[String]) -> Found {
             shortened(&owner.class)
         ))
     };
-    let said = verdict(&findings, largest);
+    let said = verdict(&findings, Sight::Whole, largest);
     let verdict = if heaps.len() > 1 { said } else { said.replacen("Nothing grows; nothing", "Nothing", 1) };
     let verdict = if heaps.len() > 1 { verdict } else { verdict.replacen("Nothing grows.", "", 1) };
-    Found { findings: ranked(findings), verdict, peak_bytes: None }
+    Found { findings: ranked(findings), verdict, ..Found::default() }
 }
 
 fn growth(suspect: &Suspect, command: &str) -> Option<Finding> {

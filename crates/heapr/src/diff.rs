@@ -49,6 +49,12 @@ pub(crate) struct DiffArguments {
     sort: Metric,
     #[command(flatten)]
     filters: FilterArguments,
+    /// Of the trace before only what was live then; both may be the same trace
+    #[arg(long, value_name = "peak|TIME", conflicts_with_all = ["at", "snapshot"])]
+    before_at: Option<String>,
+    /// Of the trace after only what was live then
+    #[arg(long, value_name = "peak|TIME", conflicts_with_all = ["at", "snapshot"])]
+    after_at: Option<String>,
     #[command(flatten)]
     names: NameArguments,
     #[command(flatten)]
@@ -89,7 +95,10 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     let limit =
         arguments.fail_if_growth.as_deref().map(parse_bytes).transpose().context("--fail-if-growth")?;
     let cull = arguments.filters.cull_list()?;
-    let sides = [side(&arguments.before, &arguments)?, side(&arguments.after, &arguments)?];
+    let sides = [
+        side(&arguments.before, arguments.before_at.as_ref(), &arguments)?,
+        side(&arguments.after, arguments.after_at.as_ref(), &arguments)?,
+    ];
     let union = FrameUnion::new(&sides[0].explorer, &sides[1].explorer);
     let compared = sides.each_ref().map(|side| explore::Side {
         explorer: &side.explorer,
@@ -122,9 +131,14 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
 
 /// Opens a side. What is wrong with the recording is told on standard error: the amounts may be too
 /// small for a comparison.
-fn side(file: &Path, arguments: &DiffArguments) -> anyhow::Result<Side> {
+fn side(file: &Path, at: Option<&String>, arguments: &DiffArguments) -> anyhow::Result<Side> {
     let trace = Arc::new(arguments.shown.open(file)?);
-    let filter = arguments.filters.filter(&trace)?;
+    let mut filters = arguments.filters.clone();
+    if let Some(at) = at {
+        filters.range = None;
+        filters.at = Some(at.clone());
+    }
+    let filter = filters.filter(&trace)?;
     let explorer = Explorer::new(Arc::clone(&trace));
     explorer.name(&mut TraceNames::new(&trace, &arguments.names));
     let selection =

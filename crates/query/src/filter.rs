@@ -4,6 +4,7 @@ use heapr_trace::HeapId;
 
 use crate::error::{Error, Result};
 use crate::frame_pattern::FramePattern;
+use crate::suppressions::Suppressions;
 
 /// A half-open range: from the first to just below the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,9 +107,23 @@ pub struct Filter {
     pub allocation_type: Option<AllocationType>,
     /// At least one frame of the stack must match at least one of them; empty: no matter.
     pub required_frames: Vec<FramePattern>,
+    /// Stacks that none of these rules matches; empty: no matter.
+    pub left_out: Suppressions,
 }
 
 impl Filter {
+    /// Whether no stack is left out for its frames.
+    #[must_use]
+    pub fn takes_all_stacks(&self) -> bool {
+        self.required_frames.is_empty() && self.left_out.is_empty()
+    }
+
+    /// Whether frames need names to choose stacks.
+    #[must_use]
+    pub fn needs_symbols(&self) -> bool {
+        !self.left_out.is_empty() || self.required_frames.iter().any(FramePattern::needs_symbol)
+    }
+
     /// Whether a block's birth tells that it is counted: then the peak is the largest sum of what
     /// is counted. Else it is that of all that process, heap, thread, range and size choose,
     /// and what is counted has a share in it.
@@ -117,7 +132,7 @@ impl Filter {
         self.lifetime.is_none()
             && !self.is_temporary_only
             && self.allocation_type.is_none()
-            && self.required_frames.is_empty()
+            && self.takes_all_stacks()
     }
 
     /// Whether frees of blocks that were never seen allocated count: nothing is asked of the blocks

@@ -30,7 +30,16 @@ impl Glob {
 /// Greedy with one step back: on a mismatch only the last star needs to take one character more,
 /// because what an earlier star could take in addition, the last one can take as well. O(pattern x
 /// name) at worst.
-fn glob_match(pattern: &[u8], name: &[u8]) -> bool {
+pub(crate) fn glob_match(pattern: &[u8], name: &[u8]) -> bool {
+    matches(pattern, name, None)
+}
+
+/// As [`glob_match`]; a `?` stands for any one character.
+pub(crate) fn glob_match_one(pattern: &[u8], name: &[u8]) -> bool {
+    matches(pattern, name, Some(b'?'))
+}
+
+fn matches(pattern: &[u8], name: &[u8], any_one: Option<u8>) -> bool {
     let (mut in_pattern, mut in_name) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;
     while in_name < name.len() {
@@ -39,7 +48,7 @@ fn glob_match(pattern: &[u8], name: &[u8]) -> bool {
                 last_star = Some((in_pattern + 1, in_name));
                 in_pattern += 1;
             }
-            Some(&byte) if byte == name[in_name] => {
+            Some(&byte) if byte == name[in_name] || Some(byte) == any_one => {
                 in_pattern += 1;
                 in_name += 1;
             }

@@ -52,6 +52,7 @@ mod snapshot_series;
 mod stack_groups;
 mod stack_source;
 mod steady_growth;
+mod suppressions;
 mod symbol_forms;
 mod symbol_source;
 mod symbol_tree;
@@ -82,6 +83,7 @@ pub use snapshot_series::{
 };
 pub use stack_groups::StackGroups;
 pub use steady_growth::{SteadyGrowth, course_in_words, ordered};
+pub use suppressions::{FrameText, SuppressionError, Suppressions};
 pub use symbol_forms::{folded, plain_symbol};
 pub use symbol_source::{FrameSink, NoSymbols, SourceFrame, SymbolSource};
 pub use trend::Trend;

@@ -99,7 +99,7 @@ impl Query {
     /// Whether frames need names to answer it.
     pub(crate) fn needs_symbols(&self) -> bool {
         self.cull.needs_symbols()
-            || self.filter.required_frames.iter().any(FramePattern::needs_symbol)
+            || self.filter.needs_symbols()
             || self.actions.iter().any(|action| match action {
                 Action::Ranking { by, .. } => {
                     matches!(by, GroupBy::Stacks | GroupBy::Frames | GroupBy::Lines)

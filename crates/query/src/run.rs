@@ -1,7 +1,7 @@
 //! From a query to its report: the summary where it suffices, else a replay of what the query
 //! needs.
 
-use heapr_trace::{HeapId, ProcessIndex, StackIndex, Summary, Totals, Trace};
+use heapr_trace::{Damage, HeapId, ProcessIndex, StackIndex, Summary, Totals, Trace};
 
 use crate::choice::Choice;
 use crate::code_table::CodeTable;
@@ -93,7 +93,7 @@ pub fn run_with_progress<'t>(
             None => Evidence::of_replayed_summary(&mut replay)?,
         };
         // Of some stacks a summary does not tell how many ends were no frees.
-        let tells_frees = query.filter.required_frames.is_empty() || evidence.totals.implied_frees == 0;
+        let tells_frees = query.filter.takes_all_stacks() || evidence.totals.implied_frees == 0;
         tells_frees.then_some(evidence)
     } else {
         None
@@ -106,7 +106,7 @@ pub fn run_with_progress<'t>(
     }
     let mut evidence = if let Some(evidence) = of_summary {
         evidence
-    } else if query.filter.required_frames.is_empty() {
+    } else if query.filter.takes_all_stacks() {
         Evidence::of_replay(replay.collect(query, &choice, None)?)
     } else {
         // Which stacks count must be known before the replay.
@@ -117,7 +117,7 @@ pub fn run_with_progress<'t>(
             symbols,
             wanted,
         );
-        let has_required = has_required(&tree, query);
+        let has_required = tree.chosen(&query.filter);
         let by_stack: Vec<bool> = (0..trace.stacks().len() as u32)
             .map(|stack| has_required[tree.named(StackIndex(stack)) as usize])
             .collect();
@@ -133,10 +133,10 @@ pub fn run_with_progress<'t>(
         symbols,
         wanted,
     );
-    if query.filter.required_frames.is_empty() {
+    if query.filter.takes_all_stacks() {
         return evidence.report(trace, query, tree, |_| true, replay.damage);
     }
-    let has_required = has_required(&tree, query);
+    let has_required = tree.chosen(&query.filter);
     let named: Vec<bool> = (0..trace.stacks().len() as u32)
         .map(|stack| has_required[tree.named(StackIndex(stack)) as usize])
         .collect();
@@ -153,18 +153,24 @@ pub fn run_with_progress<'t>(
     evidence.report(trace, query, tree, is_counted, replay.damage)
 }
 
-/// The summary with the totals by stack and the course: as it stands in the file, or of a replay.
+/// The summary with the totals by stack and the course: as it stands in the file, or of a replay;
+/// and what of the events the replay could not read.
 ///
 /// # Errors
 /// There is neither, or the events cannot be read.
-pub fn whole_summary(trace: &Trace) -> Result<Summary> {
+pub fn whole_summary(trace: &Trace) -> Result<(Summary, Vec<Damage>)> {
     let written = trace.summary().ok().flatten();
     let course = trace.course().ok().flatten();
+    let known = |summary| Ok((summary, Vec::new()));
     match (written, course) {
-        (Some(written), Some(course)) => Ok(Summary { course, ..written }),
-        (Some(written), None) if is_without_events(trace) || written.event_count == 0 => Ok(written),
+        (Some(written), Some(course)) => known(Summary { course, ..written }),
+        (Some(written), None) if is_without_events(trace) || written.event_count == 0 => known(written),
         _ if is_without_events(trace) => Err(Error::NoEventsNoSummary),
-        _ => Replay { trace, progress: &mut |_, _| {}, damage: Vec::new() }.summary(),
+        _ => {
+            let mut replay = Replay { trace, progress: &mut |_, _| {}, damage: Vec::new() };
+            let summary = replay.summary()?;
+            Ok((summary, replay.damage))
+        }
     }
 }
 
@@ -286,9 +292,4 @@ fn wanted_stacks(trace: &Trace, rows: &RowSource<'_>) -> Result<Vec<bool>> {
         }
     })?;
     Ok(wanted)
-}
-
-/// By stack of the tree: whether one of its frames is required.
-fn has_required(tree: &SymbolTree, query: &Query) -> Vec<bool> {
-    tree.stacks_with(&tree.matching_frames(&query.filter.required_frames))
 }

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use heapr_explore::{FrameUnion, TableLimit};
 use heapr_filters::FilterArguments;
@@ -19,6 +19,7 @@ use crate::result_cache::ResultCache;
 use crate::session::RunningSession;
 use crate::snapshot_file::SnapshotFile;
 use crate::trace_file::{Identity, TraceFile};
+use crate::uploads::Uploads;
 
 /// How much memory may be used.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +56,8 @@ pub(crate) type SeriesKey = (Vec<(usize, Vec<u32>)>, FilterArguments, GroupBy);
 
 /// See the module.
 pub struct Files {
-    pub(crate) entries: Vec<Arc<Entry>>,
+    entries: RwLock<Vec<Arc<Entry>>>,
+    pub(crate) uploads: Uploads,
     pub(crate) host: Arc<dyn Host>,
     limits: Limits,
     /// Common trees of two traces, by the numbers of their openings.
@@ -98,14 +100,15 @@ impl Files {
             Arc::new(Entry::new(path, session.is_none() && is_snapshot(path), session))
         };
         let files = Arc::new(Self {
-            entries: sources.iter().map(entry).collect(),
+            entries: RwLock::new(sources.iter().map(entry).collect()),
+            uploads: Uploads::default(),
             host,
             limits,
             unions: ResultCache::new(UNIONS_KEPT),
             comparisons: ResultCache::new(COMPARISONS_KEPT),
             series: ResultCache::new(SERIES_KEPT),
         });
-        for entry in &files.entries {
+        for entry in &files.entries() {
             match &entry.session {
                 None => files.begin(entry),
                 Some(session) => {
@@ -156,6 +159,23 @@ impl Files {
         entry.opened(generation, content);
     }
 
+    /// All files as they are now; more may come.
+    pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Begins to open one more file, and gives its number.
+    pub(crate) fn add(&self, path: &Path) -> usize {
+        let entry = Arc::new(Entry::new(path, is_snapshot(path), None));
+        let number = {
+            let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+            entries.push(Arc::clone(&entry));
+            entries.len() - 1
+        };
+        self.begin(&entry);
+        number
+    }
+
     /// Opens a file anew.
     pub(crate) fn reopen(&self, number: usize) -> Result<()> {
         let entry = self.entry(number)?;
@@ -166,15 +186,16 @@ impl Files {
         if let Content::Trace(trace) = entry.content() {
             trace.close();
         }
-        self.begin(entry);
+        self.begin(&entry);
         Ok(())
     }
 
-    pub(crate) fn entry(&self, number: usize) -> Result<&Arc<Entry>> {
-        self.entries.get(number).ok_or_else(|| Error::NotFound { what: "file", name: number.to_string() })
+    pub(crate) fn entry(&self, number: usize) -> Result<Arc<Entry>> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.get(number).cloned().ok_or_else(|| Error::NotFound { what: "file", name: number.to_string() })
     }
 
-    fn usable(&self, number: usize) -> Result<(&Arc<Entry>, Content)> {
+    fn usable(&self, number: usize) -> Result<(Arc<Entry>, Content)> {
         let entry = self.entry(number)?;
         if let Some(session) = &entry.session {
             session.note_interest();

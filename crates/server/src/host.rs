@@ -30,6 +30,11 @@ pub trait Host: Send + Sync + 'static {
         None
     }
 
+    /// Where files that are dropped on the page are kept; nothing: none are taken.
+    fn drop_folder(&self) -> Option<std::path::PathBuf> {
+        None
+    }
+
     /// Why a native snapshot was taken, in words.
     fn trigger(&self, trigger: SnapshotTrigger) -> String;
 

@@ -37,6 +37,7 @@ mod static_page;
 mod token;
 mod trace_file;
 mod treemap_columns;
+mod uploads;
 
 pub use api::answer_json;
 pub use error::{Error, Result};

@@ -291,7 +291,7 @@ impl TraceFile {
         found: Found,
         cancel: &Cancel,
     ) -> Result<Arc<Selection>> {
-        if !filter.required_frames.is_empty() {
+        if !filter.takes_all_stacks() {
             self.wait_for_names(cancel)?;
         }
         if !self.explorer.needs_no_events(filter, found) {

@@ -14,7 +14,8 @@ const PIECES_MAX: u32 = 256 << 10;
 
 /// The demangled name: Rust (legacy and v0, without the hash), C++, D; others as they are, and so
 /// are those that would be too long.
-pub(crate) fn demangle(name: &str) -> String {
+#[must_use]
+pub fn demangle(name: &str) -> String {
     // A version that the linker has appended (`malloc@@GLIBC_2.2.5`) is not part of the name.
     let name = name.split_once('@').map_or(name, |(name, _)| name);
     demangled(name).unwrap_or_else(|| name.to_owned())

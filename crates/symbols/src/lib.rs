@@ -27,6 +27,7 @@ mod whole_names;
 pub use bundle::{decode_bundle, encode_bundle};
 pub use data_symbols::{DataSymbols, type_name};
 pub use debug_file::Unresolved;
+pub use demangle::demangle;
 pub use function_names::{NamedFunction, Told, visit_functions};
 pub use module_key::ModuleKey;
 pub use options::SymbolOptions;

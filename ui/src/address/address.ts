@@ -22,11 +22,12 @@ const DEFAULTS = {
   require_frames: [] as string[],
   cull_frames: [] as string[],
   no_default_cull: false,
+  hide_known: false,
   snapshot: '',
   // The timeline: what is drawn, and the part that is seen (ns).
   by: 'image',
   chart: 'bytes',
-  rss: false,
+  rss: true,
   seen: [] as string[],
   // The flame graph.
   value: 'outstanding_bytes',
@@ -48,6 +49,8 @@ const DEFAULTS = {
   after_at: '',
   picture: 'table',
   group: 'stacks',
+  /** Leaks that are known to be harmless, too. */
+  known: false,
   /** Rows without a difference, too. */
   same: false,
   // Native snapshots: which view of them, which one (-1: the last), the one before (`file:number`).
@@ -119,6 +122,7 @@ export function filterOf(address: Address): Filter {
   if (address.type) filter.type = address.type;
   if (address.temporary) filter.temporary = true;
   if (address.no_default_cull) filter.no_default_cull = true;
+  if (address.hide_known) filter.hide_known = true;
   if (address.snapshot) filter.snapshot = address.snapshot;
   return filter;
 }
@@ -127,7 +131,7 @@ export function filterOf(address: Address): Filter {
 export function emptyFilter(): Partial<Address> {
   return {
     pid: [], heap: [], thread: [], range: [], lifetime: [], size: [], at: '', temporary: false, type: '', require_frames: [],
-    cull_frames: [], no_default_cull: false, snapshot: '',
+    cull_frames: [], no_default_cull: false, hide_known: false, snapshot: '',
   };
 }
 

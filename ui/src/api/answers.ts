@@ -103,6 +103,8 @@ export interface DiffFlameNodes {
 
 export interface DiffGroup {
   names: string[];
+  /** Which of them is the program's own. */
+  own: number | null;
   before: Amounts;
   after: Amounts;
   delta: number;
@@ -354,6 +356,8 @@ export interface NativeDiff extends NativeChange {
 /** A line of a comparison. */
 export interface NativeDiffRow extends NativeChange {
   id: string | null;
+  /** Which of the frames is the program's own. */
+  own: number | null;
   /** `module!symbol`, the innermost first. */
   frames: string[];
   state: string;
@@ -375,6 +379,8 @@ export interface NativePart {
 /** A line of a snapshot. */
 export interface NativeRow {
   id: string | null;
+  /** Which of the frames is the program's own. */
+  own: number | null;
   /** `module!symbol`, the innermost first. */
   frames: string[];
   block_bytes: number;

@@ -1,5 +1,6 @@
 /** Requests to the server: one function, errors as values that a person can read. */
 import { askTogether, isBatched } from './batch';
+import type { Files } from './file-types';
 import { RecordedAnswers } from './recorded-answers';
 
 /** What the server said instead of an answer. */
@@ -43,6 +44,16 @@ async function unpacked(base64: string): Promise<string> {
 /** True in a page without a server. */
 export function isStatic(): boolean {
   return recorded !== null;
+}
+
+/** The filters whose answers are in a page without a server. */
+export function recordedFilters(): NonNullable<NonNullable<Files['static']>['choices']> {
+  return (recorded?.find('/api/files', undefined) as Files | undefined)?.static?.choices ?? [];
+}
+
+/** What a page without a server shows first. */
+export function recordedAddress(): string {
+  return (recorded?.find('/api/files', undefined) as Files | undefined)?.static?.address ?? '';
 }
 
 /** `POST` with a body, `GET` without one. Throws `ApiError`, or `AbortError` when `signal` was raised. */

@@ -1,5 +1,6 @@
 /** The open files and their facts in the HTTP API. */
 import type * as answers from './answers';
+import type { Filter } from './trace-types';
 
 export type { Damage, Loss, Marker, Totals, TraceFacts, TraceProcess, TraceThread } from './answers';
 
@@ -32,5 +33,5 @@ export interface OpenFile extends Omit<answers.OpenFile, 'name' | 'kind' | 'stat
 export interface Files extends Omit<answers.Files, 'schema' | 'files'> {
   files: OpenFile[];
   /** In a page without a server. */
-  static?: { made_unix_ns: number; left_out: string[] };
+  static?: { made_unix_ns: number; left_out: string[]; address?: string; choices?: { title: string; file: number; filter: Filter }[] };
 }

@@ -3,6 +3,7 @@ export type { NativeDiff, NativeDiffRow, NativePart, NativeRow, NativeSnapshot, 
 
 export interface NativeSuspect {
   id: string | null;
+  own?: number | null;
   frames: string[];
   confidence: string;
   bytes_per_hour: number;

@@ -17,6 +17,7 @@ export interface Filter {
   require_frames?: string[];
   cull_frames?: string[];
   no_default_cull?: boolean;
+  hide_known?: boolean;
   /** What a native snapshot holds: its number. */
   snapshot?: string;
 }

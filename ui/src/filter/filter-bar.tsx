@@ -36,6 +36,7 @@ export function chipsOf(address: Address): Chip[] {
       chips.push({ label: `${word} ${value}`, title: `--${name.replace('_', '-')} ${value}`, without: { [name]: address[name].filter((other) => other !== value) } });
     }
   }
+  if (address.hide_known) chips.push({ label: 'known harmless left out', title: '--hide-known', without: { hide_known: false } });
   if (address.no_default_cull) chips.push({ label: 'allocator frames shown', title: '--no-default-cull', without: { no_default_cull: false } });
   return chips;
 }

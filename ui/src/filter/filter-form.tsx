@@ -1,8 +1,9 @@
 /** Every filter of `heapr report` as a field. */
 import { useState } from 'preact/hooks';
-import type { Address } from '../address/address';
+import { type Address, addedFilter, defaultAddress, emptyFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
-import type { OpenFile } from '../api/types';
+import { isStatic, recordedFilters } from '../api/client';
+import type { Filter, OpenFile } from '../api/types';
 import { snapshotTitle, snapshotsOf } from '../native/native-columns';
 import { PATTERNS_MAX, patternsOf } from './cull-list';
 
@@ -11,7 +12,26 @@ const TYPES: [string, string][] = [
   ['aofi', 'AOFI: allocated outside, freed inside'], ['aofo', 'AOFO: allocated outside, freed outside'],
 ];
 
+/** In a page without a server: the filters whose answers are in it. */
+function RecordedFilters({ file }: { file: OpenFile }) {
+  const address = useAddress();
+  const choices = recordedFilters().filter((choice) => choice.file === file.file);
+  const isChosen = (filter: Filter) => Object.keys(filter).every((name) => JSON.stringify(address[name as keyof Address]) === JSON.stringify(filter[name as keyof Filter]));
+  return (
+    <div class="filter-form">
+      <p class="quiet">This page holds the answers for these filters; any other needs heapr view on the file itself.</p>
+      <button type="button" class="menu-item" onClick={() => go(emptyFilter())}>everything</button>
+      <button type="button" class="menu-item" aria-pressed={address.at === 'peak'} onClick={() => go({ ...emptyFilter(), at: 'peak' })}>live at the peak</button>
+      {choices.map((choice) => <button key={choice.title} type="button" class="menu-item" aria-pressed={isChosen(choice.filter)} onClick={() => go({ ...emptyFilter(), ...addedFilter(defaultAddress(), choice.filter) })}>{choice.title}</button>)}
+    </div>
+  );
+}
+
 export function FilterForm({ file }: { file: OpenFile }) {
+  return isStatic() ? <RecordedFilters file={file} /> : <EveryFilter file={file} />;
+}
+
+function EveryFilter({ file }: { file: OpenFile }) {
   const address = useAddress();
   const snapshots = snapshotsOf(file);
   const processes = file.trace?.processes ?? [];
@@ -45,6 +65,7 @@ export function FilterForm({ file }: { file: OpenFile }) {
       <CullList address={address} />
       <label class="check"><input type="checkbox" checked={address.temporary} onChange={() => go({ temporary: !address.temporary })} /> only temporary allocations</label>
       <label class="check"><input type="checkbox" checked={address.no_default_cull} onChange={() => go({ no_default_cull: !address.no_default_cull })} /> show the allocator's own frames</label>
+      <label class="check" title="What libraries keep until the end: libstdc++'s pool, locales, the dynamic linker's lists"><input type="checkbox" checked={address.hide_known} onChange={() => go({ hide_known: !address.hide_known })} /> leave out what is known to be harmless</label>
     </div>
   );
 }

@@ -5,6 +5,7 @@ import { go } from '../address/use-address';
 import type { Finding, FindingsAnswer, OpenFile } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { formatBytes, formatDuration } from '../format';
+import { SourcePlace } from '../frame/editor';
 import { copyText, saveBlob } from '../frame/clipboard';
 import { FindingCurve } from './finding-curve';
 import { findingMarkdown, findingPicture } from './finding-share';
@@ -60,6 +61,7 @@ function FindingCard({ finding, file, isFirst }: { finding: Finding; file: OpenF
         )}
         <ul class="evidence">{finding.evidence.map((text) => <li key={text}>{text}</li>)}</ul>
       </div>
+      {finding.own_frame?.file && <p class="quiet place-line"><SourcePlace file={finding.own_frame.file} line={finding.own_frame.line} /></p>}
       <code class="finding-command">{finding.command}</code>
     </article>
   );

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { Canvas, type CanvasSize } from '../canvas/canvas';
 import { Tooltip } from '../canvas/tooltip';
 import { linkedName } from '../image-links';
+import { folded } from '../symbol-text';
 import { type FlameLayout, nodeAt, nodeImage, nodeName, pathTo } from './flame-layout';
 import { type FlameView, depthAt, paintFlame } from './flame-paint';
 
@@ -87,6 +88,17 @@ export function FlameGraph(props: FlameGraphProps) {
     const [top, bottom] = [depth * rowPx, (depth + 1) * rowPx];
     return top < old.scrollPx ? top : bottom > old.scrollPx + size.current.heightPx ? bottom - size.current.heightPx : old.scrollPx;
   };
+  // What is chosen elsewhere (the next match, Back) is brought into sight, also from beside what is zoomed to.
+  useEffect(() => {
+    if (selected < 0) return;
+    const [start, width] = [layout.starts[selected] ?? 0, layout.widths[selected] ?? 0];
+    setView((old) => {
+      const span = old.to - old.from;
+      const isSeen = start + width > old.from && start < old.to;
+      const from = isSeen ? old.from : start + width / 2 - span / 2;
+      return clamp({ from, to: from + span, scrollPx: scrolledTo(old, layout.depths[selected] ?? 0) });
+    });
+  }, [selected]);
   // What is searched for is brought into sight: the match nearest to the root, with some rows above it.
   useEffect(() => {
     if (!isMatch) return;
@@ -206,5 +218,5 @@ function viewOf(layout: FlameLayout, node: number): FlameView {
 export function zoomTrail(layout: FlameLayout, zoom: string): { id: string; name: string }[] {
   const node = layout.byId.get(zoom);
   if (node === undefined) return [];
-  return pathTo(layout, node).map((step) => ({ id: step === 0 ? '' : (layout.answer.nodes.id[step] ?? ''), name: nodeName(layout, step) }));
+  return pathTo(layout, node).map((step) => ({ id: step === 0 ? '' : (layout.answer.nodes.id[step] ?? ''), name: folded(nodeName(layout, step)) }));
 }

@@ -3,6 +3,7 @@ import { changeColour, imageColour, shadeOf } from '../canvas/colours';
 import type { CanvasSize } from '../canvas/canvas';
 import { fittedText } from '../canvas/fitted-text';
 import { isDrawnDark, themeColour } from '../frame/theme';
+import { folded } from '../symbol-text';
 import { type FlameLayout, firstEndingAfter, nodeImage, nodeName } from './flame-layout';
 
 /** What is seen: values from left to right, and how far the rows are scrolled. */
@@ -86,12 +87,25 @@ export function paintFlame(context: CanvasRenderingContext2D, size: CanvasSize, 
       }
       if (right - left > 20) {
         context.fillStyle = (isDimmed ? paleText : text) ?? '';
-        const name = fittedText(context, nodeName(layout, node), right - left - 8);
+        const name = fittedText(context, foldedName(nodeName(layout, node)), right - left - 8);
         if (name) context.fillText(name, left + 4, top + rowPx / 2);
       }
       place += 1;
     }
   }
+}
+
+const foldedNames = new Map<string, string>();
+
+/** As in tables: what stands between brackets is folded. Each name is folded once. */
+function foldedName(name: string): string {
+  let short = foldedNames.get(name);
+  if (short === undefined) {
+    if (foldedNames.size > 50_000) foldedNames.clear();
+    short = folded(name);
+    foldedNames.set(name, short);
+  }
+  return short;
 }
 
 function boxColour(layout: FlameLayout, node: number, isDark: boolean): string {

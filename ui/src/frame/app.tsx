@@ -10,7 +10,9 @@ import { SnapshotPage } from '../snapshot/snapshot-page';
 import { TracePage } from '../trace/trace-page';
 import { copyText } from './clipboard';
 import { Message } from './message';
+import { OpenFile as OpenFileButton } from './open-file';
 import { SessionBar, useHeld } from './session-bar';
+import { ShareMenu } from './share-menu';
 import { Shortcuts, useShortcuts } from './shortcuts';
 import { type Theme, chooseTheme, chosenTheme } from './theme';
 import { useFiles } from './use-files';
@@ -64,7 +66,8 @@ export function App() {
           ))}
         </nav>
         <span class="quiet" role="status">{said}</span>
-        <button type="button" class="button" title="Copy the address of what is shown, for this machine while heapr view runs (S); heapr view --static FILE makes a page for others" onClick={() => void share()}>Copy address</button>
+        <OpenFileButton askAgain={askAgain} />
+        <ShareMenu file={file} />
         <button type="button" class="button" title="Light, dark, or as the system (T)" onClick={nextTheme}>Theme: {theme}</button>
         <button type="button" class="button" title="Keyboard shortcuts (?)" aria-label="Keyboard shortcuts" onClick={help.toggle}>?</button>
       </header>
@@ -79,7 +82,7 @@ export function App() {
       {!files && !error && <p class="empty" role="status">Loading…</p>}
       {known.static && (
         <Message kind="note">
-          Written by heapr view --static{known.static.made_unix_ns > 0 ? ` on ${new Date(known.static.made_unix_ns / 1e6).toISOString().slice(0, 16).replace('T', ' ')} UTC` : ''}: filters, other ranges and the rest of long tables need <code>heapr view</code> on the file itself.
+          Written by heapr view --static{known.static.made_unix_ns > 0 ? ` on ${new Date(known.static.made_unix_ns / 1e6).toISOString().slice(0, 16).replace('T', ' ')} UTC` : ''}: its filters are those that were recorded; other ranges and the rest of long tables need <code>heapr view</code> on the file itself.
           {known.static.left_out.length > 0 && <span class="quiet"> Left out: {known.static.left_out.slice(0, 3).join('; ')}{known.static.left_out.length > 3 ? ` and ${known.static.left_out.length - 3} more` : ''}.</span>}
         </Message>
       )}

@@ -12,7 +12,7 @@ interface ShortcutActions {
 
 const KEYS: [string, [string, string][]][] = [
   ['Everywhere', [
-    ['1 … 9, 0', 'the view of that number'], ['[ and ]', 'previous, next file'], ['/', 'search in the view'], ['f', 'add a filter'], ['x', 'remove all filters'],
+    ['1 … 9, 0', 'the view of that number'], ['[ and ]', 'previous, next file'], ['/', 'search in the view'], ['n, N', 'next, previous match in a flame graph'], ['f', 'add a filter'], ['x', 'remove all filters'],
     ['p', 'what was live at the peak'], ['c', 'copy the command line'], ['s', 'copy the address of what is shown'], ['t', 'light, dark, as the system'],
     ['h', 'hold what is shown while a session records'], ['g', 'go to the timeline'], ['m', 'go to the main table or picture'], ['Alt ← / →', 'back, forward'], ['?', 'this list'],
   ]],
@@ -58,6 +58,8 @@ export function useShortcuts(actions: ShortcutActions): { isOpen: boolean; toggl
         s: () => now.current.share(),
         t: () => now.current.nextTheme(),
         h: () => click('#hold'),
+        n: () => click('#match-next'),
+        N: () => click('#match-before'),
         g: () => focus('.timeline canvas'),
         m: () => focus('.view .table, .view canvas'),
       };

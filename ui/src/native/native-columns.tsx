@@ -27,10 +27,10 @@ export function snapshotsOf(file: OpenFile): NativeSnapshot[] {
   return [...(file.trace?.snapshots ?? [])].sort((a, b) => a.time_ns - b.time_ns || a.number - b.number);
 }
 
-export function stackColumn<Row extends { frames: string[] }>(by: string): Column<Row> {
+export function stackColumn<Row extends { frames: string[]; own?: number | null }>(by: string): Column<Row> {
   return {
     key: by.replace(/s$/, ''), title: { frames: 'Frame', images: 'Image' }[by] ?? 'Stack', width: 0,
-    text: (row) => row.frames.join(' ← '), exact: (row) => row.frames.join('\n'), cell: (row) => <NamedStack names={row.frames} />,
+    text: (row) => row.frames.join(' ← '), exact: (row) => row.frames.join('\n'), cell: (row) => <NamedStack names={row.frames} own={row.own} />,
   };
 }
 

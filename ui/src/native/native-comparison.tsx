@@ -40,7 +40,7 @@ export function NativeComparisonView({ file, files, filter, shown, onCommand }: 
               {others.map((other) => <option key={`${other.file.file}:${other.snapshot.number}`} value={`${other.file.file}:${other.snapshot.number}`}>{other.file === file ? '' : `${other.file.name} `}{snapshotTitle(other.snapshot)}</option>)}
             </select>
           </label>
-          {isOneFile && <label class="check" title="How the bytes went from snapshot to snapshot; no command line says that"><input type="checkbox" checked={address.between} onChange={() => go({ between: !address.between })} /> those between</label>}
+          {isOneFile && <label class="check" title="How the bytes went from snapshot to snapshot; no command line says that"><input type="checkbox" checked={address.between} onChange={() => go({ between: !address.between })} /> the snapshots between, too</label>}
         </>
       )}
     />

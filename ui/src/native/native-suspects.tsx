@@ -37,7 +37,7 @@ function Suspects({ file, filter, shown, onCommand }: Pick<NativeViewProps, 'fil
     deltaColumn('growth_bytes', 'Growth', 'From the first to the last snapshot'),
     { key: 'rising_share', title: 'Rising', help: 'Share of the steps that go up', isNumber: true, width: 5.2, text: (row) => formatPercent(row.rising_share, 1), raw: (row) => row.rising_share },
     { key: 'kept_share', title: 'Kept', help: 'Share of the intervals of which blocks are still live: a leak keeps some of each', isNumber: true, width: 5.2, text: (row) => (row.kept_share === null ? '' : formatPercent(row.kept_share, 1)), raw: (row) => row.kept_share ?? '' },
-    { key: 'chance', title: 'Chance', help: 'How probable it is that bytes without a trend rise so', isNumber: true, width: 5.2, text: (row) => row.chance.toFixed(3), raw: (row) => row.chance },
+    { key: 'chance', title: 'Chance', help: 'How probable it is that bytes without a trend rise so', isNumber: true, width: 5.2, text: (row) => (row.chance < 0.0005 ? '< 0.001' : row.chance.toFixed(3)), raw: (row) => row.chance },
     ageColumn('oldest_ns', 'Oldest', 'Age of the oldest block'),
     { key: 'block_bytes', title: 'Over time', width: 8, text: (row) => row.block_bytes.map(formatBytes).join(' '), exact: (row) => row.block_bytes.map(formatBytes).join(' → '), cell: (row) => <Curve values={row.block_bytes} /> },
     stackColumn<NativeSuspect>(by),

@@ -26,6 +26,12 @@ export function NativeTreemapView({ file, filter, shown, onCommand }: NativeView
     const { module, symbol } = splitName(name);
     return symbol === '?' || symbol === '' ? linkedName(module) || '(no name)' : symbol;
   };
+  // An area and all in it have the colour of the image, as everywhere.
+  const imageOf = (node: number) => {
+    let at = node;
+    while ((data?.nodes.parent[at] ?? 0) > 0) at = data?.nodes.parent[at] ?? 0;
+    return fileName(splitName(data?.names[data.nodes.name[at] ?? 0] ?? '').symbol);
+  };
   const open = (id: string) => {
     // Stacks and frames have ids; images have none.
     if (id.startsWith('s')) go({ part: 'summary', group: 'stacks', select: id });
@@ -43,7 +49,7 @@ export function NativeTreemapView({ file, filter, shown, onCommand }: NativeView
       </div>
       {error && <Message kind="error">{error.message}</Message>}
       <TreemapCanvas
-        answer={data} nameOf={nameOf} colourName={(node) => fileName(splitName(data?.names[data.nodes.name[node] ?? 0] ?? '').symbol)} amount={value === 'bytes' ? formatBytes : formatCount} isBytes={value === 'bytes'} chosen={address.select} label={`Treemap of snapshot ${shown.number}. Arrow keys walk, Enter opens.`}
+        answer={data} nameOf={nameOf} colourName={imageOf} amount={value === 'bytes' ? formatBytes : formatCount} isBytes={value === 'bytes'} chosen={address.select} label={`Treemap of snapshot ${shown.number}. Arrow keys walk, Enter opens.`}
         onChoose={(id) => go({ select: id }, true)} onEnter={open} onLeave={() => go({ select: '' }, true)} word="live"
       />
     </section>

@@ -13,6 +13,9 @@ import { type HeapRow, distanceText, heapColumns } from './object-columns';
 import { PathPicture } from './path-picture';
 import type { SnapshotViewProps } from './snapshot-page';
 
+/** Levels of retainers that open by themselves. */
+const OPENED_MAX = 20;
+
 const PANES: [string, string][] = [['retainers', 'Retainers'], ['paths', 'Retaining paths'], ['fields', 'Fields'], ['object', 'Object']];
 
 export function ObjectPane(props: SnapshotViewProps & { id: number }) {
@@ -49,6 +52,23 @@ function Retainers({ file, id, totalBytes }: SnapshotViewProps & { id: number })
     const page = await answer<RowsAnswer<EdgeRow>>('/api/snapshot/retainers', { file: file.file, id: parent?.id ?? id, ignore, offset, limit }, signal);
     return { rows: page.rows, count: page.row_count };
   });
+  // The shortest way to a root is open from the start: the first retainer of each is the nearest to one.
+  useEffect(() => {
+    let index = 0;
+    const step = () => {
+      for (; index < OPENED_MAX; index += 1) {
+        const at = tree.at(index);
+        if (!at?.row) return;
+        if (at.depth !== index || (at.row.distance ?? 1) <= 0) return stop();
+        // Opening tells those who listen, this step among them.
+        if (!at.isOpen) return void (index += 1, tree.open(index - 1));
+      }
+      stop();
+    };
+    const stop = tree.listen(step);
+    step();
+    return stop;
+  }, [tree]);
   return (
     <Table
       label={`Retainers of ${id}`} columns={heapColumns({ title: 'Object', totalBytes })} tree={tree} rowKey={(row) => `${row.edge ?? ''} @${row.id ?? ''}`} canOpen={(row) => (row.distance ?? 1) > 0}

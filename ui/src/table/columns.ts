@@ -33,6 +33,15 @@ export function rowsAsText<Row>(columns: Column<Row>[], rows: Row[]): string {
     .join('\n');
 }
 
+/** Rows as a table of Markdown; nothing in a name ends its cell. */
+export function rowsAsMarkdown<Row>(columns: Column<Row>[], rows: Row[]): string {
+  const line = (cells: string[]) => `| ${cells.map((cell) => oneLine(cell).replace(/[\\|`*_<>[\]]/g, '\\$&')).join(' | ')} |`;
+  return [
+    line(columns.map((column) => column.title)), `| ${columns.map((column) => (column.isNumber ? '---:' : '---')).join(' | ')} |`,
+    ...rows.map((row) => line(columns.map((column) => column.text(row)))),
+  ].join('\n') + '\n';
+}
+
 /** Rows as CSV (RFC 4180) with the columns' keys as head. */
 export function rowsAsCsv<Row>(columns: Column<Row>[], rows: Row[]): string {
   const line = (fields: (string | number)[]) => fields.map(csvField).join(',');

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { copyText, saveText } from '../frame/clipboard';
 import { Popover } from '../frame/popover';
 import { formatCount, plural } from '../format';
-import { type Column, rowsAsCsv, rowsAsText } from './columns';
+import { type Column, rowsAsCsv, rowsAsMarkdown, rowsAsText } from './columns';
 import type { LazyTree } from './lazy-tree';
 
 interface TableMenuProps<Row> {
@@ -22,6 +22,7 @@ interface TableMenuProps<Row> {
 
 /** Rows that are copied at most: more is for a file. */
 const COPIED_ROWS = 10_000;
+const MARKDOWN_ROWS = 20;
 const SAVED_ROWS = 1_000_000;
 
 export function TableMenu<Row>({ label, columns, shown, tree, hidden, onHide, picked, onCopy, said: tableSaid }: TableMenuProps<Row>) {
@@ -39,6 +40,13 @@ export function TableMenu<Row>({ label, columns, shown, tree, hidden, onHide, pi
       const rows = await tree.all(COPIED_ROWS);
       await copyText(rowsAsText(shown, rows));
       return `${plural(rows.length, 'row')} copied`;
+    });
+  const copyMarkdown = () =>
+    tell(async () => {
+      const rows = await tree.all(MARKDOWN_ROWS);
+      const command = document.querySelector('.filter-row .command code')?.textContent ?? '';
+      await copyText(`**${label}**\n\n${rowsAsMarkdown(shown, rows.slice(0, MARKDOWN_ROWS))}${command === '' ? '' : `\n\`\`\`\n${command}\n\`\`\`\n`}`);
+      return `${plural(Math.min(rows.length, MARKDOWN_ROWS), 'row')} copied`;
     });
   const save = () =>
     tell(async () => {
@@ -59,6 +67,7 @@ export function TableMenu<Row>({ label, columns, shown, tree, hidden, onHide, pi
           Copy {picked && picked.to > picked.from ? `${formatCount(picked.to - picked.from + 1)} selected rows` : 'selected row'} as text
         </button>
         <button type="button" class="menu-item" onClick={() => void copyAll()}>Copy all as text</button>
+        <button type="button" class="menu-item" title={`The first ${MARKDOWN_ROWS} rows, for a note or an issue`} onClick={() => void copyMarkdown()}>Copy as Markdown</button>
         <button type="button" class="menu-item" onClick={() => void save()}>Save as CSV</button>
         <fieldset class="menu-set">
           <legend>Columns</legend>

@@ -5,6 +5,7 @@ import { restColour, seriesColours } from '../canvas/colours';
 import { fittedText } from '../canvas/fitted-text';
 import { formatAxisTime, formatBytes, formatCount } from '../format';
 import { isDrawnDark, themeColour } from '../frame/theme';
+import { linkedName } from '../image-links';
 import { amountStep, timeStep, timeTicks } from './scale';
 
 export type ChartKind = 'bytes' | 'count' | 'alloc_bytes' | 'alloc_count';
@@ -106,8 +107,9 @@ export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSiz
   context.clip();
   if (answer && answer.bins > 0) {
     paintAreas(context, painting, answer, x, y, isDark);
+    paintLabels(context, painting, answer, x, y);
     if (painting.showsRss && chart === 'bytes') paintRss(context, answer, x, y, themeColour('rss'));
-    paintSigns(context, answer, x, heightPx, { marker: themeColour('marker'), edge: themeColour('surface'), peak: themeColour('bad'), text: text ?? '', widthPx });
+    paintSigns(context, answer, x, heightPx, { marker: themeColour('marker'), edge: themeColour('surface'), peak: themeColour('bad'), text: text ?? '', widthPx }, chart === 'bytes');
   }
   if (painting.range) paintRange(context, x(painting.range[0]), x(painting.range[1]), size, accent ?? '');
   if (painting.atNs !== null) {
@@ -175,6 +177,54 @@ function paintAreas(
   }
 }
 
+/** Names on the areas themselves, where they are high and wide enough: colours alone do not tell them apart. */
+function paintLabels(context: CanvasRenderingContext2D, painting: TimelinePainting, answer: TimelineAnswer, x: (ns: number) => number, y: (amount: number) => number): void {
+  const { bins } = answer;
+  const binNs = (answer.to_ns - answer.from_ns) / bins;
+  const first = Math.max(0, Math.min(bins, Math.floor((painting.seen[0] - answer.from_ns) / binNs)));
+  const end = Math.max(first, Math.min(bins, Math.ceil((painting.seen[1] - answer.from_ns) / binNs)));
+  const linePx = Math.round(parseFloat(context.font.replace(/^.*?([\d.]+)px.*$/, '$1'))) + 3;
+  const below = new Float64Array(bins);
+  context.textAlign = 'center';
+  for (const series of answer.series) {
+    // The longest run of bins in which a line of text fits between the area's edges.
+    let best = { from: 0, to: 0 };
+    let run = -1;
+    let [low, high] = [0, 0];
+    for (let bin = first; bin <= end; bin += 1) {
+      const bottom = y(below[bin] ?? 0);
+      const top = y((below[bin] ?? 0) + (series.values[bin] ?? 0));
+      const fits = bin < end && bottom - top >= linePx;
+      const [nextLow, nextHigh] = run < 0 ? [bottom, top] : [Math.min(low, bottom), Math.max(high, top)];
+      if (fits && nextLow - nextHigh >= linePx) {
+        if (run < 0) run = bin;
+        [low, high] = [nextLow, nextHigh];
+        if (bin + 1 - run > best.to - best.from) best = { from: run, to: bin + 1 };
+      } else {
+        run = fits ? bin : -1;
+        [low, high] = [bottom, top];
+      }
+    }
+    const room = x(answer.from_ns + best.to * binNs) - x(answer.from_ns + best.from * binNs);
+    const name = fittedText(context, linkedName(series.name), room - 8);
+    if (name !== '' && room > 60) {
+      let [levelLow, levelHigh] = [Infinity, -Infinity];
+      for (let bin = best.from; bin < best.to; bin += 1) {
+        levelLow = Math.min(levelLow, y(below[bin] ?? 0));
+        levelHigh = Math.max(levelHigh, y((below[bin] ?? 0) + (series.values[bin] ?? 0)));
+      }
+      const middle = x(answer.from_ns + ((best.from + best.to) / 2) * binNs);
+      context.lineWidth = 3;
+      context.lineJoin = 'round';
+      context.strokeStyle = themeColour('surface');
+      context.strokeText(name, middle, (levelLow + levelHigh) / 2);
+      context.fillStyle = themeColour('text');
+      context.fillText(name, middle, (levelLow + levelHigh) / 2);
+    }
+    for (let bin = first; bin < end; bin += 1) below[bin] = (below[bin] ?? 0) + (series.values[bin] ?? 0);
+  }
+}
+
 function paintRss(context: CanvasRenderingContext2D, answer: TimelineAnswer, x: (ns: number) => number, y: (amount: number) => number, colour: string): void {
   for (const { time_ns, rss_bytes } of answer.rss) {
     context.beginPath();
@@ -194,7 +244,7 @@ function paintRss(context: CanvasRenderingContext2D, answer: TimelineAnswer, x: 
 
 function paintSigns(
   context: CanvasRenderingContext2D, answer: TimelineAnswer, x: (ns: number) => number, heightPx: number,
-  colours: { marker: string; edge: string; peak: string; text: string; widthPx: number },
+  colours: { marker: string; edge: string; peak: string; text: string; widthPx: number }, showsPeak: boolean,
 ): void {
   const bottom = heightPx - AXIS_BOTTOM_PX;
   // 1 on a small screen; signs grow with the page's text.
@@ -205,6 +255,11 @@ function paintSigns(
   context.textAlign = 'left';
   answer.markers.forEach((marker, at) => {
     const place = Math.round(x(marker.time_ns)) + 0.5;
+    // Seen on any area.
+    context.strokeStyle = colours.edge;
+    context.lineWidth = 3;
+    line(context, place, 0, place, bottom);
+    context.lineWidth = 1;
     context.strokeStyle = context.fillStyle = colours.marker;
     line(context, place, 0, place, bottom);
     const next = answer.markers[at + 1];
@@ -223,7 +278,8 @@ function paintSigns(
     context.fill();
     context.stroke();
   }
-  if (answer.peak && answer.peak.bytes > 0) {
+  // The peak is one of bytes.
+  if (showsPeak && answer.peak && answer.peak.bytes > 0) {
     const place = Math.round(x(answer.peak.time_ns)) + 0.5;
     context.strokeStyle = context.fillStyle = colours.peak;
     context.setLineDash([2, 3]);

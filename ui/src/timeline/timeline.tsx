@@ -7,7 +7,7 @@ import { useAnswer } from '../api/use-answer';
 import { Canvas, type CanvasSize } from '../canvas/canvas';
 import { restColour, seriesColours } from '../canvas/colours';
 import { Tooltip } from '../canvas/tooltip';
-import { exactBytes, formatBytes, formatDuration, parseTimeNs, plural, timeArgument } from '../format';
+import { exactBytes, formatBytes, formatDuration, formatSignedBytes, parseTimeNs, plural, timeArgument } from '../format';
 import { Message } from '../frame/message';
 import { isDrawnDark } from '../frame/theme';
 import { linkedName } from '../image-links';
@@ -140,7 +140,7 @@ export function Timeline({ file }: { file: OpenFile }) {
         {(data?.rss.length ?? 0) > 0 && (
           <label class="check"><input type="checkbox" checked={address.rss} onChange={() => go({ rss: !address.rss })} /> RSS</label>
         )}
-        {data?.peak && data.peak.bytes > 0 && (
+        {chart === 'bytes' && data?.peak && data.peak.bytes > 0 && (
           <button
             type="button" class={`button is-peak${address.at !== '' && address.at === peakAt ? ' is-on' : ''}`} aria-pressed={address.at === peakAt}
             title={`${exactBytes(data.peak.bytes)} in ${plural(data.peak.count, 'block')} at ${formatDuration(data.peak.time_ns)}: show what was live then`}
@@ -154,13 +154,14 @@ export function Timeline({ file }: { file: OpenFile }) {
             <button type="button" class="button" title="Zoom to the brushed range" onClick={() => see(range[0], range[1])}>
               {formatDuration(range[0])} – {formatDuration(range[1])} ({formatDuration(range[1] - range[0])})
             </button>
+            {chart === 'bytes' && data && <RangeRate data={data} range={range} />}
             <button type="button" class="button" aria-label="Remove the range" title="Remove the range (Escape)" onClick={() => setRange(null)}>×</button>
           </>
         )}
         {!isWhole && <button type="button" class="button" title="See the whole time (0)" onClick={() => see(0, durationNs)}>Whole time</button>}
         <span class="grow" />
         {isLoading && data && <span class="quiet" role="status">loading…</span>}
-        <Legend data={data} />
+        <Legend data={data} showsRss={address.rss && chart === 'bytes' && (data?.rss.length ?? 0) > 0} />
       </div>
       {error && <Message kind="error">{error.message}</Message>}
       <div class="timeline-plot">
@@ -178,12 +179,23 @@ export function Timeline({ file }: { file: OpenFile }) {
   );
 }
 
+/** How fast live bytes rise or fall over the brushed range. */
+function RangeRate({ data, range }: { data: TimelineAnswer; range: [number, number] }) {
+  const binNs = (data.to_ns - data.from_ns) / data.bins;
+  const bin = (timeNs: number) => Math.max(0, Math.min(data.bins - 1, Math.floor((timeNs - data.from_ns) / binNs)));
+  const [first, last] = [bin(range[0]), bin(range[1] - 1)];
+  const change = (data.live_bytes[last] ?? 0) - (data.live_bytes[first] ?? 0);
+  const seconds = (range[1] - range[0]) / 1e9;
+  if (seconds <= 0 || last <= first) return null;
+  return <span class="range-rate" title="Live bytes at the end of the range less those at its beginning, and how much that is a second">{formatSignedBytes(change)}, {formatSignedBytes(Math.round(change / seconds))}/s</span>;
+}
+
 function localX(event: MouseEvent): number {
   return event.clientX - (event.currentTarget as HTMLElement).getBoundingClientRect().left;
 }
 
 /** Names and colours of the series; a click adds its filter. */
-function Legend({ data }: { data: TimelineAnswer | null }) {
+function Legend({ data, showsRss }: { data: TimelineAnswer | null; showsRss: boolean }) {
   const address = useAddress();
   if (!data || data.series.length === 0) return null;
   const colours = seriesColours(data.series.map((series) => series.name), isDrawnDark());
@@ -200,6 +212,7 @@ function Legend({ data }: { data: TimelineAnswer | null }) {
           </button>
         </li>
       ))}
+      {showsRss && <li><i class="swatch is-rss" />RSS</li>}
       {data.rest.some((value) => value > 0) && <li><i class="swatch" style={{ background: restColour(isDrawnDark()) }} />rest</li>}
     </ul>
   );

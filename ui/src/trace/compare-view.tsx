@@ -1,5 +1,5 @@
 /** Two files, or two moments of one, side by side: a table of differences or a flame graph of them. */
-import { useEffect, useMemo } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { Amounts, DiffAnswer, DiffGroup, Filter, OpenFile } from '../api/types';
 import { METRICS } from '../api/metrics';
@@ -11,11 +11,13 @@ import { exactBytes, formatBytes, formatCount, formatPercent, formatSignedBytes,
 import { Message } from '../frame/message';
 import { SameSwitch } from '../frame/same-switch';
 import { Search } from '../frame/search';
+import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
-import { FLAME_VALUES, FlameSwitches, SelectionActions, Trail } from './flame-view';
+import { ComparedPane } from './compared-pane';
+import { FLAME_VALUES, FlameSwitches, MatchSteps, SelectionActions, Trail } from './flame-view';
 import { NamedStack } from './stack-name';
 import { linkedName } from '../image-links';
 import { metricOf } from './metric-columns';
@@ -33,7 +35,9 @@ export function CompareView(props: TraceViewProps) {
   const others = props.files.filter((file) => file.kind === props.file.kind && file.trace);
   const before = others.find((file) => file.file === address.before) ?? likest(props.file, others);
   const isSame = before.file === props.file.file;
-  const hasMoments = !isSame || address.before_at !== '' || address.after_at !== '';
+  const isChosen = !isSame || address.before_at !== '' || address.after_at !== '';
+  // One trace and nothing chosen: the two ends of the brushed range, or from the start to the peak.
+  const [beforeAt, afterAt] = isChosen ? [address.before_at, address.after_at] : address.range.length === 2 ? [address.range[0] ?? '', address.range[1] ?? ''] : ['0', 'peak'];
   const withMoment = (moment: string): Filter => {
     const filter = { ...props.filter };
     if (moment !== '') {
@@ -43,27 +47,31 @@ export function CompareView(props: TraceViewProps) {
     return filter;
   };
   const sides: Sides = {
-    before: { file: before.file, filter: withMoment(address.before_at) }, after: { file: props.file.file, filter: withMoment(address.after_at) },
+    before: { file: before.file, filter: withMoment(beforeAt) }, after: { file: props.file.file, filter: withMoment(afterAt) },
   };
   return (
     <section class="compare">
       <div class="view-tools">
         <label>Before <FileChoice files={others} value={before.file} onChange={(file) => go({ before: file })} /></label>
-        <Moment label="at" value={address.before_at} onChange={(before_at) => go({ before_at })} />
+        <Moment label="at" value={beforeAt} onChange={(before_at) => go({ before: before.file, before_at, after_at: afterAt })} />
         <label>After <strong>{props.file.name}</strong></label>
-        <Moment label="at" value={address.after_at} onChange={(after_at) => go({ after_at })} />
+        <Moment label="at" value={afterAt} onChange={(after_at) => go({ before: before.file, before_at: beforeAt, after_at })} />
         <div class="switch" role="group" aria-label="Shown as">
           <button type="button" aria-pressed={address.picture !== 'flame'} onClick={() => go({ picture: 'table' })}>Table</button>
           <button type="button" aria-pressed={address.picture === 'flame'} onClick={() => go({ picture: 'flame' })}>Flame graph</button>
         </div>
       </div>
-      {address.range.length === 2 && (
+      {isChosen && address.range.length === 2 && (
         <div class="view-tools">
           <button type="button" class="button" onClick={() => go({ before: props.file.file, before_at: address.range[0] ?? '', after_at: address.range[1] ?? '' })}>Compare what was live at the two ends of the range</button>
         </div>
       )}
-      {!hasMoments && <Message kind="note">Give two moments (for example <code>1s</code> and <code>peak</code>), or open a second trace: <code>heapr view {before.name} OTHER.heapr</code></Message>}
-      {hasMoments && (address.picture === 'flame' ? <DiffFlame sides={sides} {...props} /> : <DiffTable sides={sides} {...props} />)}
+      {!isChosen && (
+        <Message kind="note">
+          {address.range.length === 2 ? 'From the beginning of the brushed range to its end.' : 'From the start to the peak.'} Other moments stand above; <button type="button" class="link" onClick={() => go({ before: before.file, before_at: 'peak', after_at: '' })}>from the peak to the end</button>; or open a second trace: drop it here, or <code>heapr view {before.name} OTHER.heapr</code>
+        </Message>
+      )}
+      {address.picture === 'flame' ? <DiffFlame sides={sides} {...props} /> : <DiffTable sides={sides} {...props} />}
     </section>
   );
 }
@@ -88,7 +96,8 @@ function Moment({ label, value, onChange }: { label: string; value: string; onCh
   return <label>{label} <input type="text" class="short" placeholder="the end" aria-label={`Moment: ${label}`} value={value} onChange={(event) => onChange(event.currentTarget.value.trim())} /></label>;
 }
 
-function DiffTable({ file, sides, onCommand }: TraceViewProps & { sides: Sides }) {
+function DiffTable({ file, files, sides, onCommand }: TraceViewProps & { sides: Sides }) {
+  const [opened, setOpened] = useState<DiffGroup | null>(null);
   const address = useAddress();
   const sort = address.sort || 'so';
   const metric = metricOf(sort);
@@ -117,11 +126,11 @@ function DiffTable({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
   const columns: Column<DiffGroup>[] = [
     { key: 'delta', title: 'Difference', isNumber: true, width: 7.5, text: (group) => signed(group.after[metric] - group.before[metric]), exact: (group) => exact(group.after[metric] - group.before[metric]), raw: (group) => group.after[metric] - group.before[metric], cell: (group) => { const change = group.after[metric] - group.before[metric]; return <span class={change > 0 ? 'is-more' : change < 0 ? 'is-less' : ''}>{signed(change)}</span>; } },
     side('before', 'Before'), side('after', 'After'),
-    { key: 'names', title: by === 'stacks' ? 'Stack' : by === 'frames' ? 'Frame' : 'Image', width: 0, text: (group) => group.names.join(' ← '), exact: (group) => group.names.join('\n'), cell: (group) => <NamedStack names={group.names} /> },
+    { key: 'names', title: by === 'stacks' ? 'Stack' : by === 'frames' ? 'Frame' : 'Image', width: 0, text: (group) => group.names.join(' ← '), exact: (group) => group.names.join('\n'), cell: (group) => <NamedStack names={group.names} own={group.own} /> },
   ];
-  return (
+  const table = (
     <Table
-      label="Comparison" columns={columns} tree={tree} rowKey={(group) => group.names.join('\n')} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
+      label="Comparison" columns={columns} tree={tree} rowKey={(group) => group.names.join('\n')} selected={opened?.names.join('\n') ?? ''} onSelect={setOpened} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
       isOld={isLoading} empty="No difference."
       tools={(
         <>
@@ -136,6 +145,13 @@ function DiffTable({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
           {sums && <span class="quiet">{amount(sums.before[metric])} → {amount(sums.after[metric])} ({signed(sums.after[metric] - sums.before[metric])})</span>}
         </>
       )}
+    />
+  );
+  const open = (side: { file: number; filter: Filter }) => ({ file: files.find((candidate) => candidate.file === side.file) ?? file, filter: side.filter });
+  return (
+    <Split
+      direction="side" label="Width of the details" share={0.36} first={table}
+      second={opened && by !== 'images' ? <ComparedPane key={opened.names.join('\n')} group={opened} before={open(sides.before)} after={open(sides.after)} /> : null}
     />
   );
 }
@@ -161,7 +177,8 @@ function DiffFlame({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
       <div class="view-tools">
         <FlameSwitches />
         <Search value={address.search} onChange={(search) => go({ search }, true)} label="Search symbol or image" waitMs={60} />
-        <span class="quiet"><i class="swatch is-more" /> grew <i class="swatch is-less" /> shrank; as wide as the greater of the two</span>
+        {match && layout && <MatchSteps layout={layout} match={match} total={layout.total} />}
+        <span class="quiet"><i class="swatch is-more" /> grew <i class="swatch is-less" /> shrank; a box is as wide as the larger of its two amounts</span>
         {isLoading && <span class="quiet" role="status">loading…</span>}
       </div>
       <Trail steps={whole && address.root !== '' ? zoomTrail(whole, address.root) : []} />

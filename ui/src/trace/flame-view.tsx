@@ -56,7 +56,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
       <div class="view-tools">
         <FlameSwitches />
         <Search value={address.search} onChange={(search) => go({ search }, true)} label="Search symbol or image" waitMs={60} />
-        {match && layout && <span class="quiet" role="status">{formatCount(match.count)} match, {formatPercent(match.value, layout.total)}</span>}
+        {match && layout && <MatchSteps layout={layout} match={match} total={layout.total} />}
         <span class="grow" />
         {layout && <span class="quiet" title={value.endsWith('_bytes') ? exactBytes(total) : ''}>{amount(total)} in all</span>}
         {isLoading && <span class="quiet" role="status">loading…</span>}
@@ -87,6 +87,24 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
         </div>
       )}
     </section>
+  );
+}
+
+/** How many match, and the way from one to the next: from the root outwards, from left to right. */
+export function MatchSteps({ layout, match, total }: { layout: FlameLayout; match: { isMatch: Uint8Array; count: number; value: number }; total: number }) {
+  const address = useAddress();
+  const order = useMemo(() => layout.rows.flatMap((row) => [...row].filter((node) => match.isMatch[node] === 1)), [layout, match]);
+  const at = order.indexOf(layout.byId.get(address.select) ?? -1);
+  const step = (by: number) => {
+    const next = order[at < 0 ? (by > 0 ? 0 : order.length - 1) : (at + by + order.length) % order.length];
+    if (next !== undefined) go({ select: layout.answer.nodes.id[next] ?? '' }, true);
+  };
+  return (
+    <>
+      <span class="quiet" role="status">{at >= 0 ? `${formatCount(at + 1)} of ${formatCount(match.count)}` : formatCount(match.count)} match, {formatPercent(match.value, total)}</span>
+      <button type="button" class="button" id="match-before" disabled={match.count === 0} aria-label="Previous match" title="Previous match (Shift N)" onClick={() => step(-1)}>‹</button>
+      <button type="button" class="button" id="match-next" disabled={match.count === 0} aria-label="Next match" title="Next match (N)" onClick={() => step(1)}>›</button>
+    </>
   );
 }
 

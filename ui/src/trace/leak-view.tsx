@@ -21,7 +21,8 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   const [whole, setWhole] = useTold<Amounts | null>(null);
   const sort = address.sort || 'bytes';
   // The order that is there by itself is not named: a page without a server has that one.
-  const body = { file: file.file, filter, ...(sort === 'bytes' ? {} : { sort }), descending: !address.ascending, match: address.match };
+  const shown = address.known || filter.hide_known ? filter : { ...filter, hide_known: true };
+  const body = { file: file.file, filter: shown, ...(sort === 'bytes' ? {} : { sort }), descending: !address.ascending, match: address.match };
   const { tree, isLoading } = useTree<Leak>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {
       const report = await answer<LeaksAnswer>('/api/leaks', { ...body, offset, limit }, signal);
@@ -42,7 +43,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   });
   const columns: Column<Leak>[] = [
     { key: 'percent', title: '%', isNumber: true, width: 3.8, text: (group) => (whole ? formatPercent(group.outstanding_bytes, whole.outstanding_bytes).replace(' %', '') : '') },
-    { key: 'outstanding_bytes', title: 'Live bytes', isNumber: true, width: 7.2, sort: 'bytes', text: (group) => formatBytes(group.outstanding_bytes), exact: (group) => exactBytes(group.outstanding_bytes), raw: (group) => group.outstanding_bytes },
+    { key: 'outstanding_bytes', title: 'Outstanding', isNumber: true, width: 7.2, sort: 'bytes', text: (group) => formatBytes(group.outstanding_bytes), exact: (group) => exactBytes(group.outstanding_bytes), raw: (group) => group.outstanding_bytes },
     { key: 'outstanding_count', title: 'Live', isNumber: true, width: 5.6, sort: 'count', text: (group) => formatCount(group.outstanding_count), raw: (group) => group.outstanding_count },
     { key: 'freed_share', title: 'Unfreed', help: 'Share of the allocations of this stack that were never freed: 100 % is typical of a leak', isNumber: true, width: 5.4, sort: 'unfreed', text: (group) => formatPercent(group.outstanding_count, group.total_count) },
     age('mean_age_ns', 'Mean age', 'From allocation to the end, on average'),
@@ -64,11 +65,12 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
         <Table
           label={`${file.name} leaks`} columns={columns} tree={tree} rowKey={(group) => group.id ?? ''} selected={address.select} onSelect={(group) => go({ select: group.id ?? '' }, true)}
           sort={sort} descending={!address.ascending} onSort={(key, descending) => go({ sort: key === 'bytes' ? '' : key, ascending: !descending })}
-          hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="Everything was freed."
+          hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty={address.known ? 'Everything was freed.' : 'Everything was freed but what is known to be harmless.'}
           tools={(
             <>
               <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search leaks" />
-              {whole && <span class="quiet">{formatBytes(whole.outstanding_bytes)} in {plural(whole.outstanding_count, 'block')} not freed {address.range.length === 2 ? 'in the range' : 'at the end'}</span>}
+              <label class="check" title="What libraries keep until the end, by design: libstdc++'s pool for exceptions, locales, the dynamic linker's lists"><input type="checkbox" checked={address.known} onChange={() => go({ known: !address.known })} /> known harmless ones too</label>
+              {whole && <span class="quiet" title="The command gives the same stacks and bytes; ages and curves are the page's">{formatBytes(whole.outstanding_bytes)} in {plural(whole.outstanding_count, 'block')} outstanding {address.range.length === 2 ? 'in the range' : file.session?.state === 'recording' ? 'so far' : 'at the end'}</span>}
             </>
           )}
         />

@@ -25,12 +25,13 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
     <div class="overview">
       {stacks.error && <Message kind="error">{stacks.error.message}</Message>}
       {isEmpty(filter) && <FindingCards file={file} />}
-      {totals && <TotalsCards totals={totals} isPart={isPart(filter)} />}
+      {totals && <TotalsCards totals={totals} isPart={isPart(filter)} isMoment={Boolean(filter.at)} />}
       <div class="cards">
         <FunctionRanking file={file} filter={filter} />
-        <Ranking title="Largest at the peak" answer={peak.data} metric="peak_bytes" onMore={() => go({ view: 'stacks', sort: 'peak' })} />
-        <Ranking title="Largest outstanding" answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: '' })} />
-        <Ranking title="Most allocations" answer={churn.data} metric="total_count" onMore={() => go({ view: 'stacks', sort: 'stc' })} />
+        {/* What is live at a moment is its own peak: one list says it. */}
+        {!filter.at && <Ranking title="Largest at the peak" answer={peak.data} metric="peak_bytes" onMore={() => go({ view: 'stacks', sort: 'peak' })} />}
+        <Ranking title={filter.at === 'peak' ? 'Largest at the peak' : filter.at ? 'Largest then' : 'Largest outstanding'} answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: '' })} />
+        {!filter.at && <Ranking title="Most allocations" answer={churn.data} metric="total_count" onMore={() => go({ view: 'stacks', sort: 'stc' })} />}
         <Ranking title="Images by outstanding bytes" answer={images.data} metric="outstanding_bytes" onMore={() => go({ view: 'images', sort: '' })} isOfImages />
       </div>
       {stacks.data && stacks.data.heaps.length > 0 && <Heaps heaps={stacks.data.heaps} />}
@@ -50,7 +51,7 @@ function isPart(filter: Filter): boolean {
   return Boolean(filter.temporary || filter.lifetime || filter.size || filter.require_frames);
 }
 
-function TotalsCards({ totals, isPart }: { totals: Totals; isPart: boolean }) {
+function TotalsCards({ totals, isPart, isMoment }: { totals: Totals; isPart: boolean; isMoment: boolean }) {
   const cards: [string, string, string, (() => void) | null][] = [
     [isPart ? 'Of the peak' : 'Peak', formatBytes(totals.peak_bytes), `${exactBytes(totals.peak_bytes)} in ${plural(totals.peak_count, 'block')} at ${formatDuration(totals.peak_time_ns)}`, () => go({ at: 'peak', range: [] })],
     ['Outstanding', formatBytes(totals.outstanding_bytes), `${exactBytes(totals.outstanding_bytes)} in ${plural(totals.outstanding_count, 'block')}`, () => go({ view: 'leaks' })],
@@ -60,7 +61,7 @@ function TotalsCards({ totals, isPart }: { totals: Totals; isPart: boolean }) {
   ];
   return (
     <div class="totals">
-      {cards.map(([title, value, exact, onClick]) => (
+      {(isMoment ? cards.slice(1, 2) : cards).map(([title, value, exact, onClick]) => (
         <button key={title} type="button" class="total" title={exact} disabled={!onClick} onClick={() => onClick?.()}>
           <span>{title}</span><strong>{value}</strong><span class="quiet">{exact.replace(/^[\d,]+ bytes? in /, '')}</span>
         </button>
@@ -89,7 +90,7 @@ function Ranking({ title, answer, metric, onMore, isOfImages }: RankingProps) {
   };
   return (
     <section class="card">
-      <header><h2>{title}</h2><button type="button" class="button" onClick={onMore}>all</button></header>
+      <header><h2>{title}</h2><button type="button" class="button" onClick={onMore}>Show all</button></header>
       <ol class="ranking">
         {(answer?.groups ?? []).filter((group) => group[metric] > 0).map((group) => (
           <li key={group.id}>
@@ -115,7 +116,7 @@ function FunctionRanking({ file, filter }: Pick<TraceViewProps, 'file' | 'filter
   if (data && rows.length === 0) return null;
   return (
     <section class="card">
-      <header><h2>The program's functions at the peak, with what they call</h2><button type="button" class="button" onClick={() => go({ view: 'functions', sort: 'peak' })}>all</button></header>
+      <header><h2>The program's functions at the peak, with what they call</h2><button type="button" class="button" onClick={() => go({ view: 'functions', sort: 'peak' })}>Show all</button></header>
       <ol class="ranking">
         {rows.map((row) => (
           <li key={row.id}>

@@ -36,19 +36,24 @@ export function splitName(name: string): { module: string; symbol: string } {
   return { module: name.slice(0, at), symbol: name.slice(at + 1) };
 }
 
-/** A stack whose frames are texts. */
-export function NamedStack({ names }: { names: string[] }) {
-  const [first, ...callers] = names.map(splitName);
-  if (!first) return <span class="quiet">(no frames)</span>;
+/** A stack whose frames are texts; `own`: the place of the program's own. */
+export function NamedStack({ names, own = null }: { names: string[]; own?: number | null | undefined }) {
+  const parts = names.map(splitName);
+  const shown = parts[own ?? 0];
+  const first = parts[0];
+  if (!shown || !first) return <span class="quiet">(no frames)</span>;
   const isKnown = ({ symbol }: { symbol: string }) => symbol !== '?' && symbol !== '';
+  const nameOf = (part: { module: string; symbol: string }) => (isKnown(part) ? folded(part.symbol) : linkedName(part.module));
+  const place = own ?? 0;
   return (
-    <WithCallers names={callers.map((caller) => (isKnown(caller) ? caller.symbol : linkedName(caller.module)))} frameCount={names.length}>
+    <WithCallers names={parts.slice(place + 1).map(nameOf)} frameCount={names.length - place}>
       <span class="frame-name">
-        <ImageSwatch name={first.module || first.symbol} />
-        <SymbolText name={isKnown(first) ? first.symbol : linkedName(first.module) || '(no name)'} />
-        {isKnown(first) && first.module && <span class="quiet">{linkedName(first.module)}</span>}
-        {!isKnown(first) && first.module && <span class="quiet">(no name)</span>}
+        <ImageSwatch name={shown.module || shown.symbol} />
+        <SymbolText name={isKnown(shown) ? shown.symbol : linkedName(shown.module) || '(no name)'} isOwn={own !== null} />
+        {own === null && isKnown(shown) && shown.module && <span class="quiet">{linkedName(shown.module)}</span>}
+        {!isKnown(shown) && shown.module && <span class="quiet">(no name)</span>}
       </span>
+      {place > 0 && <span class="through quiet" title={first.symbol}>through {nameOf(first)}</span>}
     </WithCallers>
   );
 }

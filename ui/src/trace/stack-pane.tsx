@@ -5,6 +5,7 @@ import type { Filter, OpenFile, StackFrame } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { plural } from '../format';
 import { copyText } from '../frame/clipboard';
+import { EditorChoice, SourcePlace } from '../frame/editor';
 import { Message } from '../frame/message';
 import { useTop } from '../frame/use-top';
 import { FrameName } from './frame-name';
@@ -23,7 +24,7 @@ export function StackPane({ file, filter, id }: { file: OpenFile; filter: Filter
     <section class={`stack-pane${isLoading ? ' is-old' : ''}`} aria-label="Stack">
       <header class="pane-head">
         <h2>Stack <span class="quiet">{plural(data.frames.length, 'frame')}, innermost first</span></h2>
-        <button type="button" class="button" onClick={() => void copyText(asText())}>Copy</button>
+        <span class="actions"><EditorChoice /> <button type="button" class="button" onClick={() => void copyText(asText())}>Copy</button></span>
       </header>
       <ol ref={top} class="stack-frames">
         {data.frames.map((frame, at) => <StackStep key={at} frame={frame} isOwn={at === data.own} isFirst={at === (data.own ?? data.frames.findIndex((other) => !other.culled))} />)}
@@ -35,7 +36,6 @@ export function StackPane({ file, filter, id }: { file: OpenFile; filter: Filter
 function StackStep({ frame, isFirst, isOwn }: { frame: StackFrame; isFirst: boolean; isOwn: boolean }) {
   const address = useAddress();
   const pattern = framePattern(frame);
-  const place = frame.file === null ? null : `${frame.file}${frame.line === null ? '' : `:${frame.line}`}`;
   return (
     <li class={frame.culled ? 'is-culled' : isOwn ? 'is-own' : ''}>
       <div class="stack-line">
@@ -48,7 +48,7 @@ function StackStep({ frame, isFirst, isOwn }: { frame: StackFrame; isFirst: bool
           {pattern && <button type="button" class="button" title={`--cull-frames '${pattern}'`} onClick={() => go(addedFilter(address, { cull_frames: [pattern] }))}>cull</button>}
         </span>
       </div>
-      {place && <div class="quiet place">{place}</div>}
+      {frame.file !== null && <div class="quiet place"><SourcePlace file={frame.file} line={frame.line} /></div>}
       {frame.source && (
         <details open={isFirst}>
           <summary class="quiet">source{frame.source.is_newer ? ' (changed after the trace was made)' : ''}</summary>

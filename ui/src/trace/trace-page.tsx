@@ -18,6 +18,7 @@ import { LeakView } from './leak-view';
 import { OverviewView } from './overview-view';
 import { ReportView } from './report-view';
 import { SnapshotsView } from '../native/snapshots-view';
+import { TreeView } from './tree-view';
 import { TypesView } from './types-view';
 
 /** What every view of a trace gets. */
@@ -34,6 +35,7 @@ const VIEWS: View[] = [
   { key: 'flame', title: 'Flame graph', help: 'Who holds the memory' },
   { key: 'stacks', title: 'Stacks', help: 'Whole stacks, ranked' },
   { key: 'functions', title: 'Functions', help: 'All functions with what they call, their callers and callees' },
+  { key: 'tree', title: 'Call tree', help: 'From the start down, or from who allocates up, as a table' },
   { key: 'frames', title: 'Frames', help: 'What allocates by itself' },
   { key: 'images', title: 'Images', help: 'Programs and libraries' },
   { key: 'threads', title: 'Threads', help: 'Allocating threads' },
@@ -72,6 +74,7 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
             {view === 'flame' && <FlameView {...props} />}
             {view === 'stacks' && <ReportView key="stacks" by="stacks" {...props} />}
             {view === 'functions' && <FunctionView {...props} />}
+            {view === 'tree' && <TreeView {...props} />}
             {view === 'frames' && <ReportView key="frames" by="frames" {...props} />}
             {view === 'images' && <ReportView key="images" by="images" {...props} />}
             {view === 'threads' && <ReportView key="threads" by="by-thread" {...props} />}

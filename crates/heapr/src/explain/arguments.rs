@@ -22,6 +22,10 @@ pub(crate) struct ExplainArguments {
     pub(super) source_maps: SourceMapArguments,
     #[command(flatten, next_help_heading = "Resident memory of a process")]
     pub(super) resident: ResidentArguments,
+    /// Say nothing of stacks that a file of suppressions names, in LeakSanitizer's or Valgrind's
+    /// syntax
+    #[arg(long, value_name = "FILE")]
+    pub(super) suppress: Vec<PathBuf>,
     /// End with 1 if this is found: growth, leak (growth that is never freed), churn, peak=SIZE;
     /// may be given several times
     #[arg(long, value_name = "KIND", value_parser = threshold)]

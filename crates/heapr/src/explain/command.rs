@@ -77,6 +77,11 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
         Form::Junit => for_ci::write_junit(&mut out, &answer, &is_failure)?,
     }
     out.flush()?;
+    if let Some(subject) =
+        answer.subjects.iter().find(|subject| subject.is_unread && !arguments.fail_on.is_empty())
+    {
+        anyhow::bail!("{}: nothing could be read, so that --fail-on judges nothing", subject.name);
+    }
     let mut is_failed = answer.findings().any(|(subject, finding)| is_failure(subject, finding));
     for subject in &answer.subjects {
         for threshold in arguments.fail_on.iter().filter(|threshold| passes_peak(subject, **threshold)) {

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use heapr_findings::Found;
+use heapr_filters::read_suppressions;
+use heapr_findings::{Found, Judged};
+use heapr_query::Suppressions;
 use heapr_session::{Answer as SessionAnswer, Request};
 use heapr_trace::Trace;
 
@@ -56,11 +58,16 @@ fn of_trace(file: &Path, trace: &Trace, arguments: &ExplainArguments) -> anyhow:
     let name = file.display().to_string();
     let mut names = TraceNames::new(trace, &arguments.names);
     let own = arguments.own.code(trace)?;
-    let Found { findings, verdict, peak_bytes } =
-        heapr_findings::of_recording(trace, &own, &mut names, &name)?;
+    let left_out = arguments
+        .suppress
+        .iter()
+        .try_fold(Suppressions::known(), |all, path| anyhow::Ok(all.and(&read_suppressions(path)?)))?;
+    let judged = Judged { own: &own, left_out: &left_out, file: &name };
+    let Found { findings, verdict, peak_bytes, is_unread } =
+        heapr_findings::of_recording(trace, judged, &mut names)?;
     let warnings = heapr_export::warnings(trace, &[], false);
     for warning in warnings {
         warn!("{name}: {warning}");
     }
-    Ok(Subject { name, findings, verdict, peak_bytes })
+    Ok(Subject { name, findings, verdict, peak_bytes, is_unread })
 }

@@ -18,5 +18,10 @@ pub(super) fn explain(files: &[PathBuf]) -> anyhow::Result<Subject> {
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let heaps: Vec<&heapr_v8::devtools::Heap> = heaps.iter().map(|heap| &**heap).collect();
     let found = heapr_findings::of_v8_snapshots(&heaps, &names);
-    Ok(Subject { name: names.join(", "), findings: found.findings, verdict: found.verdict, peak_bytes: None })
+    Ok(Subject {
+        name: names.join(", "),
+        findings: found.findings,
+        verdict: found.verdict,
+        ..Subject::default()
+    })
 }

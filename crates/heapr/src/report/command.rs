@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use heapr_export::Subject;
-use heapr_query::{Action, GroupBy, HistogramOf, Metric, Query, StackGroups};
+use heapr_findings::Judged;
+use heapr_query::{Action, GroupBy, HistogramOf, Metric, Query, StackGroups, Suppressions};
 use heapr_trace::Trace;
 
 use crate::finding_text;
@@ -149,7 +150,9 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
             };
             if is_default && subject.filters.is_empty() {
                 let file = file.display().to_string();
-                if let Ok(found) = heapr_findings::of_recording(&trace, &subject.own, &mut names, &file) {
+                let left_out = Suppressions::known();
+                let judged = Judged { own: &subject.own, left_out: &left_out, file: &file };
+                if let Ok(found) = heapr_findings::of_recording(&trace, judged, &mut names) {
                     finding_text::write(&mut out, &found.verdict, &found.findings, options.style, false)?;
                     writeln!(out)?;
                 }

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use heapr_export::Subject;
-use heapr_query::{Action, Answer, FrameView, GroupBy, Metric, Query, Report};
+use heapr_findings::Judged;
+use heapr_query::{Action, Answer, FrameView, GroupBy, Metric, Query, Report, Suppressions};
 use heapr_session::SessionSummary;
 use heapr_trace::{HeapId, ProcessIndex, Totals};
 
@@ -68,7 +69,9 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     }
     write_heaps(&mut text, &subject, &by_heap)?;
     // Where nothing can be judged the numbers stand alone.
-    if let Ok(found) = heapr_findings::of_recording(&trace, &subject.own, &mut names, &file) {
+    let left_out = Suppressions::known();
+    let judged = Judged { own: &subject.own, left_out: &left_out, file: &file };
+    if let Ok(found) = heapr_findings::of_recording(&trace, judged, &mut names) {
         finding_text::write(&mut text, &found.verdict, &found.findings, Style::of_stderr(), false)?;
     }
     let ranking = |sort| Action::Ranking { by: GroupBy::Stacks, sort };

@@ -1,6 +1,6 @@
 //! What the server asks the command line: to find names and indexes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heapr_query::{OwnCode, SymbolSource};
@@ -21,6 +21,8 @@ pub(crate) struct CommandLineHost {
     pub(crate) names: NameArguments,
     pub(crate) own: OwnArguments,
     pub(crate) shown: ShownFrames,
+    /// Goes with the page.
+    pub(crate) folder: PathBuf,
 }
 
 impl Host for CommandLineHost {
@@ -45,6 +47,10 @@ impl Host for CommandLineHost {
 
     fn source_maps(&self, snapshot: &Path) -> Option<Arc<SourceMaps>> {
         maps_for(snapshot)
+    }
+
+    fn drop_folder(&self) -> Option<PathBuf> {
+        Some(self.folder.clone())
     }
 
     fn trigger(&self, trigger: SnapshotTrigger) -> String {

@@ -31,9 +31,10 @@ pub(crate) struct ViewArguments {
     /// Only print the address
     #[arg(long)]
     no_open: bool,
-    /// Port on 127.0.0.1; 0: any that is free
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
-    port: u16,
+    /// Port on 127.0.0.1; 0: any that is free [default: one that the names of the files tell, so
+    /// that an address that was copied is the same at the next start]
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
     /// Write one page that needs no server, to be attached to a report, instead of serving
     #[arg(long = "static", value_name = "OUT.html", conflicts_with_all = ["no_open", "port"])]
     static_page: Option<PathBuf>,
@@ -56,15 +57,24 @@ pub(crate) struct ViewArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
     arguments.source_maps.apply();
-    let host =
-        Arc::new(CommandLineHost { names: arguments.names, own: arguments.own, shown: arguments.shown });
     // Only this user may look into it; it goes with the page.
     let folder = tempfile::tempdir().context("cannot make a directory for heaps")?;
+    let host = Arc::new(CommandLineHost {
+        names: arguments.names,
+        own: arguments.own,
+        shown: arguments.shown,
+        folder: folder.path().to_owned(),
+    });
     let files = Files::open_sources(&sources(&arguments.files, folder.path())?, host, Limits::default());
     if let Some(path) = &arguments.static_page {
         return write(&files, path, arguments.force, arguments.max_size);
     }
-    let server = Server::bind(files, ServerOptions { port: arguments.port })?;
+    let server = match arguments.port {
+        Some(port) => Server::bind(files, ServerOptions { port })?,
+        // Taken by another view of the same files: any other.
+        None => Server::bind(Arc::clone(&files), ServerOptions { port: steady_port(&arguments.files) })
+            .or_else(|_| Server::bind(files, ServerOptions::default()))?,
+    };
     let url = server.url();
     say!("{url}");
     let is_opened = !arguments.no_open && browser::open(&url);
@@ -76,6 +86,21 @@ pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
     tell!("heapr: Ctrl-C ends it");
     server.run(until_signal()?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A port that is the same for the same files, below those that the kernel gives away.
+fn steady_port(files: &[PathBuf]) -> u16 {
+    const FIRST: u64 = 20_000;
+    const COUNT: u64 = 8_000;
+    // FNV-1a: it must be the same in each version of heapr.
+    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
+    for file in files {
+        let path = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        for byte in path.as_os_str().as_encoded_bytes().iter().chain(b"\0") {
+            sum = (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    (FIRST + sum % COUNT) as u16
 }
 
 /// Writes the page that stands alone.

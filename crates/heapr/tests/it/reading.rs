@@ -269,3 +269,70 @@ fn frees_are_the_same_whatever_is_asked() {
         assert_eq!(frees(words), whole, "{words:?}");
     }
 }
+
+/// The explanation of a file.
+fn explained(recording: &Recording, file: &str) -> Value {
+    let Outcome { status, stdout, stderr } = heapr(recording, &format!("explain {file} --format json"));
+    assert_eq!(status, 0, "{stderr}");
+    serde_json::from_str(&stdout).unwrap()
+}
+
+#[test]
+fn a_file_that_was_not_read_is_not_called_healthy() {
+    let recording = recorded(&["--quiet"]);
+    let whole = std::fs::read(recording.file()).unwrap();
+    // Every length at which a file may be cut: what is said is true of what was read.
+    let mut empty = 0;
+    for part in 1..40 {
+        let length = whole.len() * part / 40;
+        std::fs::write(recording.folder().join("cut.heapr"), &whole[..length]).unwrap();
+        let refused = heapr(&recording, "info cut.heapr").status != 0;
+        if refused {
+            continue;
+        }
+        let answer = explained(&recording, "cut.heapr");
+        let totals: Value =
+            serde_json::from_str(&heapr(&recording, "report cut.heapr --totals --format json").stdout)
+                .unwrap();
+        let (verdict, first) = (answer["verdict"].as_str().unwrap(), &answer["findings"][0]);
+        let is_empty = totals["totals"]["alloc_count"] == 0;
+        if is_empty {
+            empty += 1;
+            assert_eq!((verdict, first["kind"].as_str()), ("", Some("unseen")), "{length}: {answer}");
+            assert!(first["sentence"].as_str().unwrap().starts_with("Nothing"), "{answer}");
+            let text = heapr(&recording, "report cut.heapr").stdout;
+            assert!(text.contains("Nothing could be read") && !text.contains("Nothing grows"), "{text}");
+            let judged = heapr(&recording, "explain cut.heapr --fail-on growth");
+            assert_eq!(judged.status, 2, "{}", judged.stderr);
+        } else if verdict.contains("Nothing grows") {
+            assert!(verdict.contains("in the part that was recorded and read"), "{length}: {verdict}");
+        }
+    }
+    assert!(empty > 0, "no cut lies before the first events");
+    let answer = explained(&recording, "trace.heapr");
+    assert!(!answer["verdict"].as_str().unwrap().contains("in the part"), "{answer}");
+}
+
+#[test]
+fn what_is_suppressed_is_not_counted() {
+    let recording = recorded(&["--quiet"]);
+    let place = |name: &str| recording.folder().join(name);
+    let totals = |words: &str| {
+        let Outcome { status, stdout, stderr } =
+            heapr(&recording, &format!("report trace.heapr --totals --format json{words}"));
+        assert_eq!(status, 0, "{stderr}");
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        report["totals"]["alloc_count"].as_u64().unwrap()
+    };
+    let (all, of_main) = (totals(""), totals(" --require-frames main"));
+    assert!(of_main > 0 && of_main <= all);
+    std::fs::write(place("sanitizer"), "# what main makes\nleak:^main$\n").unwrap();
+    assert_eq!(totals(" --suppress sanitizer"), all - of_main);
+    std::fs::write(place("valgrind"), "{\n   what main makes\n   Memcheck:Leak\n   ...\n   fun:main\n}\n")
+        .unwrap();
+    assert_eq!(totals(" --suppress valgrind"), all - of_main);
+    assert_eq!(totals(" --suppress valgrind --require-frames main"), 0);
+    assert!(totals(" --hide-known") <= all);
+    std::fs::write(place("wrong"), "{\n   no kind\n}\n").unwrap();
+    refuses(&recording, "report trace.heapr --suppress wrong", "wrong: line 1");
+}

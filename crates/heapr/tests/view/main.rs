@@ -133,6 +133,16 @@ fn the_page_shows_native_snapshots_and_a_session_that_runs() {
 }
 
 #[test]
+fn a_thousand_cells_of_the_page_are_those_of_the_command_line() {
+    run_browser_tests("e2e/cells.test.mjs");
+}
+
+#[test]
+fn what_is_shown_is_shared_and_what_is_dropped_is_shown() {
+    run_browser_tests("e2e/sharing.test.mjs");
+}
+
+#[test]
 fn a_page_without_a_server_shows_what_was_recorded() {
     run_browser_tests("e2e/static.test.mjs");
 }

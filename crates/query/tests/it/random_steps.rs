@@ -159,6 +159,7 @@ pub(crate) fn filter() -> impl Strategy<Value = Filter> {
                     is_temporary_only,
                     allocation_type: kind,
                     required_frames: patterns.iter().map(|text| FramePattern::parse(text).unwrap()).collect(),
+                    left_out: heapr_query::Suppressions::default(),
                 }
             },
         )

@@ -79,6 +79,8 @@ struct DiffRequest {
 #[derive(Serialize)]
 struct DiffGroupJson {
     names: Vec<String>,
+    /// Which of them is the program's own.
+    own: Option<usize>,
     before: AmountsJson,
     after: AmountsJson,
     delta: i128,
@@ -109,12 +111,27 @@ pub(super) fn diff_command(
         GroupBy::Images => "--images",
         GroupBy::Lines | GroupBy::Threads => return None,
     };
-    if request[0].filter != request[1].filter || sort.key().is_empty() {
+    if sort.key().is_empty() {
         return None;
     }
     let paths = sides.each_ref().map(|side| side.file.path.display().to_string());
-    let words = request[0].filter.words();
     let mut all = vec!["diff", paths[0].as_str(), paths[1].as_str(), option, "--sort", sort.key()];
+    let words: Vec<String> = if request[0].filter == request[1].filter {
+        request[0].filter.words()
+    } else {
+        // Two moments, and all else the same.
+        let rest = |side: &SideRequest| match side.filter.at {
+            Some(_) => FilterArguments { at: None, range: None, ..side.filter.clone() },
+            None => side.filter.clone(),
+        };
+        let (one, other) = (rest(request[0]), rest(request[1]));
+        if one != other {
+            return None;
+        }
+        let moments = [("--before-at", &request[0].filter.at), ("--after-at", &request[1].filter.at)];
+        let moments = moments.into_iter().filter_map(|(option, at)| Some([option.to_owned(), at.clone()?]));
+        moments.flatten().chain(one.words()).collect()
+    };
     all.extend(words.iter().map(String::as_str));
     Some(command(&all))
 }
@@ -145,6 +162,9 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let shown = matching.iter().skip(request.offset).take(request.limit.min(ROWS_MAX));
     let rows = shown.map(|group| DiffGroupJson {
         names: union.group_names(group, by),
+        own: union
+            .own_place(group, by, &sides[1].file.own)
+            .or_else(|| union.own_place(group, by, &sides[0].file.own)),
         before: (&group.before).into(),
         after: (&group.after).into(),
         delta: sort.difference(&group.before, &group.after),

@@ -14,7 +14,8 @@ use crate::snapshot_file::SnapshotFacts;
 use crate::trace_file::TraceFile;
 
 pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
-    let entries = context.files.entries.iter().enumerate();
+    let all = context.files.entries();
+    let entries = all.iter().enumerate();
     let files: Vec<OpenFile> = entries
         .map(|(number, entry)| {
             if let Some(session) = &entry.session {

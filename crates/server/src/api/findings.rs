@@ -1,6 +1,7 @@
 //! What stands out in a trace, in words, with the source where it is there.
 
-use heapr_findings::Finding;
+use heapr_findings::{Finding, Judged};
+use heapr_query::Suppressions;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -47,7 +48,11 @@ pub(super) fn findings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         }));
     }
     file.wait_for_names(context.cancel)?;
-    let found = heapr_findings::of_named_recording(trace, &file.own, file.explorer.tree(), &path)?;
+    let found = heapr_findings::of_named_recording(
+        trace,
+        Judged { own: &file.own, left_out: &Suppressions::known(), file: &path },
+        file.explorer.tree(),
+    )?;
     let around = request.source_lines.min(50);
     let mut sources = SourceFiles::new(file.modified_unix_ns);
     let findings: Vec<SourcedFinding> = found

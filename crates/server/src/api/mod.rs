@@ -3,6 +3,7 @@
 mod batch;
 mod diff;
 mod diff_flame;
+mod dropped;
 mod export;
 mod files;
 mod findings;
@@ -45,6 +46,8 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
         "types" => panels::types(&context, body),
         "diff" => diff::diff(&context, body),
         "diff-flame" => diff_flame::diff_flame(&context, body),
+        "drop" => dropped::drop(&context, body),
+        "page" => dropped::page(&context, body),
         "export" => export::export(&context, body),
         name => match name.split_once('/') {
             Some(("snapshot", name)) => crate::snapshot::answer(&context, name, body),

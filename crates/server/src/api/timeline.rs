@@ -143,7 +143,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let read = file.filter(&words)?;
     file.wait_for_events(context.cancel)?;
     if !matches!(by, TimelineBy::Nothing | TimelineBy::Processes | TimelineBy::Threads)
-        || !read.filter.required_frames.is_empty()
+        || !read.filter.takes_all_stacks()
     {
         file.wait_for_names(context.cancel)?;
     }

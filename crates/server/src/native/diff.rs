@@ -4,7 +4,7 @@ use heapr_filters::FilterArguments;
 use heapr_query::{Change, ChangeOrder, LineChange, SteadyGrowth, ordered};
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Page, TakenSnapshot, amounts, group_by, line_id, matches, taken};
+use super::rows::{Page, TakenSnapshot, amounts, group_by, line_id, matches, own_place, taken};
 use super::series::{Chosen, Read, number};
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context, json, read};
@@ -75,6 +75,7 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let (block_bytes, block_count) = amounts(changed.line);
         NativeDiffRow {
             id: line_id(&read, changed.line),
+            own: own_place(&read, changed.line),
             frames: changed.line.frames.clone(),
             state: changed.change.state(),
             change: NativeChange::from(&changed.change),
@@ -164,6 +165,8 @@ impl From<&Change> for NativeChange {
 #[derive(Debug, Serialize)]
 struct NativeDiffRow {
     id: Option<String>,
+    /// Which of the frames is the program's own.
+    own: Option<usize>,
     /// `module!symbol`, the innermost first.
     frames: Vec<String>,
     state: &'static str,

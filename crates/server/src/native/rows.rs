@@ -1,7 +1,7 @@
 //! What the lists have in common: snapshots as JSON, texts that lines are searched by, pages of
 //! rows.
 
-use heapr_query::{GroupBy, Line, Taken, process_names};
+use heapr_query::{FrameView, GroupBy, Line, Taken, process_names};
 use heapr_trace::{Snapshot, Trace};
 use serde::Serialize;
 use serde_json::Value;
@@ -57,6 +57,17 @@ pub(super) fn line_id(read: &Read, line: &Line) -> Option<String> {
         GroupBy::Frames => file.explorer.innermost_frame(line.stack.key).map(frame_id),
         _ => None,
     }
+}
+
+/// Which of a stack's frames is the program's own.
+pub(super) fn own_place(read: &Read, line: &Line) -> Option<usize> {
+    if read.by != GroupBy::Stacks {
+        return None;
+    }
+    let (_, file) = read.files.get(line.stack.file)?;
+    let (frames, removed) = file.explorer.stack_frames(line.stack.key)?;
+    let views: Vec<FrameView<'_>> = frames.iter().skip(removed).map(|(_, view)| *view).collect();
+    file.own.place(&views).filter(|&place| place < line.frames.len())
 }
 
 /// By snapshot: bytes and blocks of a line.

@@ -4,7 +4,7 @@ use heapr_filters::FilterArguments;
 use heapr_query::{Line, LineOrder};
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Page, group_by, line_id, matches};
+use super::rows::{Page, group_by, line_id, matches, own_place};
 use super::series::{Read, number};
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context, json, read};
@@ -55,6 +55,7 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let row = &line.rows[0];
         NativeRow {
             id: line_id(&read, line),
+            own: own_place(&read, line),
             frames: line.frames.clone(),
             block_bytes: row.amount.block_bytes,
             block_count: row.amount.block_count,
@@ -85,6 +86,8 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 #[derive(Debug, Serialize)]
 struct NativeRow {
     id: Option<String>,
+    /// Which of the frames is the program's own.
+    own: Option<usize>,
     /// `module!symbol`, the innermost first.
     frames: Vec<String>,
     block_bytes: u64,

@@ -6,7 +6,7 @@ use heapr_table::{Column, Table, row};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::rows::{ROWS_MAX, group_by, line_id, matches, taken};
+use super::rows::{ROWS_MAX, group_by, line_id, matches, own_place, taken};
 use super::series::{Chosen, Read};
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context, json, read};
@@ -79,10 +79,15 @@ pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         .into_iter()
         .filter(|suspect| matches(suspect.line, &text))
         .collect();
-    let columns =
-        [&SUSPECT_COLUMNS[..], &[Column::frames("frames", "Frames"), Column::detail("id")]].concat();
+    let columns = [
+        &SUSPECT_COLUMNS[..],
+        &[Column::frames("frames", "Frames"), Column::detail("id"), Column::detail("own")],
+    ]
+    .concat();
     let page = found.iter().skip(request.offset).take(request.limit.min(ROWS_MAX));
-    let row = |suspect: &Suspect<'_>| [suspect.row(), row![line_id(&read, suspect.line)]].concat();
+    let row = |suspect: &Suspect<'_>| {
+        [suspect.row(), row![line_id(&read, suspect.line), own_place(&read, suspect.line)]].concat()
+    };
     let table = Table::of("", &columns, page.map(row));
     let mut options = vec![
         "--sort".to_owned(),

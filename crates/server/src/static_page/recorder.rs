@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
-use super::{html, key};
+use super::{Seen, html, key};
 use crate::api::answer_json;
 use crate::error::{Error, Result};
 use crate::files::Files;
@@ -29,11 +29,34 @@ pub(super) struct Recorder<'a> {
     is_full: bool,
     left_out: Vec<String>,
     progress: &'a mut dyn FnMut(&str),
+    seen: Seen,
+    /// Questions on what is seen are asked with its filter.
+    is_as_seen: bool,
+    /// Filters that the page may choose: title, file, filter.
+    choices: Vec<Value>,
 }
+
+/// Questions that a filter belongs to, and which of its fields the page leaves out of them.
+const FILTERED: [(&str, &[&str]); 9] = [
+    ("report", &[]),
+    ("functions", &[]),
+    ("flame", &[]),
+    ("leaks", &[]),
+    ("histograms", &[]),
+    ("frame", &[]),
+    ("stack", &[]),
+    ("types", &["type"]),
+    ("timeline", &["range", "at", "type", "snapshot"]),
+];
 
 impl<'a> Recorder<'a> {
     /// Nothing is recorded yet; the page is to have at most so many bytes.
-    pub(super) fn new(files: &'a Files, page_bytes: u64, progress: &'a mut dyn FnMut(&str)) -> Result<Self> {
+    pub(super) fn new(
+        files: &'a Files,
+        page_bytes: u64,
+        seen: Seen,
+        progress: &'a mut dyn FnMut(&str),
+    ) -> Result<Self> {
         let without_answers = html::page("")?.len() as u64;
         // Base64 makes four bytes of three.
         let budget = page_bytes.saturating_sub(without_answers).saturating_sub(ENCODER_BYTES) / 4 * 3;
@@ -45,6 +68,9 @@ impl<'a> Recorder<'a> {
             is_full: false,
             left_out: Vec::new(),
             progress,
+            seen,
+            is_as_seen: false,
+            choices: Vec::new(),
         };
         recorder.put_raw(b"{\"/api/\":null").map_err(internal)?;
         Ok(recorder)
@@ -64,12 +90,42 @@ impl<'a> Recorder<'a> {
         true
     }
 
+    /// Whether from now on questions are asked with the filter of what is seen.
+    pub(super) fn filters_as_seen(&mut self, is_as_seen: bool) {
+        self.is_as_seen = is_as_seen;
+    }
+
+    /// A filter whose answers are recorded, so that the page may choose it.
+    pub(super) fn add_choice(&mut self, title: &str, file: usize, filter: &Value) {
+        self.choices.push(json!({"title": title, "file": file, "filter": filter}));
+    }
+
+    /// The question with the filter of what is seen; one of its own adds to it.
+    fn filtered(&self, path: &str, mut body: Value) -> Value {
+        let Some((_, left_out)) = FILTERED.iter().find(|(name, _)| *name == path).filter(|_| self.is_as_seen)
+        else {
+            return body;
+        };
+        let mut filter = self.seen.filter.as_object().cloned().unwrap_or_default();
+        if let Some(own) = body["filter"].as_object() {
+            // A moment in place of a range, as the page asks.
+            if own.contains_key("at") {
+                filter.remove("range");
+            }
+            filter.extend(own.clone());
+        }
+        filter.retain(|name, _| !left_out.contains(&name.as_str()));
+        body["filter"] = Value::Object(filter);
+        body
+    }
+
     /// Records the answer of a request and gives it; nothing if there is none (an error) or no
     /// room.
     pub(super) fn record(&mut self, path: &str, body: Value) -> Result<Option<Value>> {
         if self.is_full {
             return Ok(None);
         }
+        let body = self.filtered(path, body);
         let answer = match answer_json(self.files, path, body.to_string().as_bytes()) {
             Ok(answer) => answer,
             // What cannot be said of this file is not in the page.
@@ -95,7 +151,12 @@ impl<'a> Recorder<'a> {
             serde_json::from_slice(&files).map_err(|error| Error::Internal(error.to_string()))?;
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let made_unix_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
-        files["static"] = json!({"made_unix_ns": made_unix_ns, "left_out": self.left_out});
+        files["static"] = json!({
+            "made_unix_ns": made_unix_ns,
+            "left_out": self.left_out,
+            "address": self.seen.address,
+            "choices": self.choices,
+        });
         // Sessions that run are told as they were: nothing will change any more.
         for file in files["files"].as_array_mut().into_iter().flatten() {
             file["session"] = Value::Null;

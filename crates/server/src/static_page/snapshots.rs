@@ -117,9 +117,9 @@ fn ids(answer: &Value) -> Vec<Value> {
 
 /// Comparisons: each with the first one, and all together.
 pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
-    let is_snapshot =
-        |number: &usize| matches!(recorder.files.entries[*number].content(), Content::Snapshot(_));
-    let all: Vec<usize> = (0..recorder.files.entries.len()).filter(is_snapshot).collect();
+    let entries = recorder.files.entries();
+    let is_snapshot = |number: &usize| matches!(entries[*number].content(), Content::Snapshot(_));
+    let all: Vec<usize> = (0..entries.len()).filter(is_snapshot).collect();
     if all.len() < 2 {
         return Ok(());
     }

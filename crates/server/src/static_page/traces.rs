@@ -49,10 +49,14 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
         for sort in ["so", "peak"] {
             recorder.record("functions", json!({"file": file, "sort": sort, "limit": ROWS}))?;
         }
+        moments(recorder, file)?;
         recorder.record("types", json!({"file": file}))?;
         recorder.record("histograms", json!({"file": file}))?;
         peak(recorder, file)?;
-        recorder.record("leaks", json!({"file": file, "limit": ROWS}))?;
+        for hides in [true, false] {
+            recorder
+                .record("leaks", json!({"file": file, "filter": {"hide_known": hides}, "limit": ROWS}))?;
+        }
     }
     Ok(())
 }
@@ -114,6 +118,20 @@ fn third(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
                 flame(recorder, file, value, direction, true)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// What Compare shows of one trace: from its start to its peak, and from there to its end.
+fn moments(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
+    let at = |moment: &str| json!({"file": file, "filter": {"at": moment}});
+    for (before, after) in [(at("0"), at("peak")), (at("peak"), json!({"file": file}))] {
+        for by in ["stacks", "frames", "images"] {
+            let body = json!({"before": before, "after": after, "by": by, "sort": "so", "limit": ROWS, "same": true});
+            recorder.record("diff", body)?;
+        }
+        let body = json!({"before": before, "after": after, "value": "outstanding_bytes", "direction": "top-down", "nodes_max": 10_000});
+        recorder.record("diff-flame", body)?;
     }
     Ok(())
 }
@@ -205,8 +223,9 @@ pub(super) fn pairs(files: &[usize]) -> Vec<(usize, usize)> {
 
 /// Comparisons of traces.
 pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
-    let is_trace = |number: &usize| matches!(recorder.files.entries[*number].content(), Content::Trace(_));
-    let traces: Vec<usize> = (0..recorder.files.entries.len()).filter(is_trace).collect();
+    let entries = recorder.files.entries();
+    let is_trace = |number: &usize| matches!(entries[*number].content(), Content::Trace(_));
+    let traces: Vec<usize> = (0..entries.len()).filter(is_trace).collect();
     for (first, other) in pairs(&traces) {
         if !recorder.begin(&format!("comparison of files {first} and {other}")) {
             continue;

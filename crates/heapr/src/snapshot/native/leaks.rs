@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::graph_file::{GraphArguments, GraphFile};
 use super::later_frees::LaterFrees;
-use super::suppressions::Suppressions;
+use super::suppressions::CountedSuppressions;
 use crate::output::{Format, OutputArguments, print_table};
 use crate::report::names::TraceNames;
 use heapr_table::quantity::{bytes, duration, plural};
@@ -32,7 +32,7 @@ pub(crate) struct LeaksArguments {
     /// Only blocks allocated since this snapshot of the file
     #[arg(long, value_name = "N|NAME")]
     since: Option<String>,
-    /// Leaks that are not told: a file in LeakSanitizer's syntax, lines leak:PATTERN
+    /// Leaks that are not told: a file in LeakSanitizer's or Valgrind's syntax
     #[arg(long, value_name = "FILE")]
     suppress: Vec<PathBuf>,
     /// Exit with 1 if there are definite leaks
@@ -91,10 +91,7 @@ struct Sum {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
-    let mut suppressions = Vec::new();
-    for path in &arguments.suppress {
-        suppressions.push(Suppressions::read(path)?);
-    }
+    let suppressions = CountedSuppressions::read(&arguments.suppress)?;
     let file = GraphFile::open(&arguments.file, &arguments.graph)?;
     let since_ns = since(&file, arguments.since.as_deref())?;
     let mut names = TraceNames::new(&file.trace, &arguments.graph.names);
@@ -131,7 +128,7 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
     let mut suppressed = Sum::default();
     sums.retain(|key, sum| {
         let frames = key.group.map_or_else(Vec::new, |group| groups.frames(group));
-        let is_known = suppressions.iter().any(|list| list.holds(&frames, sum.count));
+        let is_known = suppressions.holds(&frames, sum.count);
         if is_known {
             suppressed.count += sum.count;
             suppressed.bytes += sum.bytes;
@@ -273,9 +270,9 @@ fn print(
     file: &GraphFile,
     totals: &Totals,
     lines: &[Line],
-    suppressions: &[Suppressions],
+    suppressions: &CountedSuppressions,
 ) -> anyhow::Result<()> {
-    let met: Vec<(&str, u64)> = suppressions.iter().flat_map(Suppressions::met).collect();
+    let met: Vec<(&str, u64)> = suppressions.met().collect();
     let format = arguments.output.format;
     if format == Format::Json {
         let shown = lines.iter().take(arguments.output.top());

@@ -1,0 +1,371 @@
+//! Memory that is known and not to be told, in the syntax of LeakSanitizer or of Valgrind; both
+//! may stand in one file.
+//!
+//! ```text
+//! leak:PATTERN            a function, source file or module anywhere in the stack; ^ and $ hold it
+//! {                       frames from the innermost on, as Valgrind writes them
+//!    a name
+//!    Memcheck:Leak
+//!    fun:malloc           a function   (what only allocates may be left out)
+//!    ...                  any number of frames
+//!    obj:*/libfoo.so*     a module
+//!    src:file.c:10        a source file and, if it is there, a line
+//! }
+//! ```
+
+use std::sync::{Arc, LazyLock};
+
+use crate::cull_list::CullList;
+use crate::frames::FrameView;
+use crate::glob::{glob_match, glob_match_one};
+use crate::symbol_forms::plain_symbol;
+
+/// What is known to be harmless.
+const KNOWN: &str = include_str!("known_leaks.txt");
+static ALLOCATORS: LazyLock<CullList> = LazyLock::new(CullList::built_in);
+
+/// Frames of a stack that rules are held against.
+const FRAMES_MAX: usize = 512;
+
+/// What a rule is held against.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FrameText<'a> {
+    /// Path of the module.
+    pub module: Option<&'a str>,
+    /// Demangled.
+    pub symbol: Option<&'a str>,
+    /// Source file.
+    pub file: Option<&'a str>,
+    /// Line in it.
+    pub line: Option<u32>,
+}
+
+impl<'a> From<&FrameView<'a>> for FrameText<'a> {
+    fn from(view: &FrameView<'a>) -> Self {
+        Self { module: view.module, symbol: view.symbol, file: view.file, line: view.line }
+    }
+}
+
+/// Rules, in the order of their files; clones share them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Suppressions {
+    rules: Arc<Vec<Rule>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Rule {
+    name: String,
+    what: What,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum What {
+    /// A glob that any text of any frame matches.
+    Anywhere(String),
+    /// From the innermost frame on.
+    Stack(Vec<Line>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Line {
+    Any,
+    /// As it is written, and demangled.
+    Function(Vec<String>),
+    Module(String),
+    Source(String, Option<u32>),
+}
+
+/// A file that is not written so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct SuppressionError {
+    /// From 1.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Suppressions {
+    /// What libraries keep for themselves until a program ends: the built-in list.
+    #[must_use]
+    pub fn known() -> Self {
+        Self::parse(KNOWN).unwrap_or_default()
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// A line is neither LeakSanitizer's nor Valgrind's.
+    pub fn parse(text: &str) -> Result<Self, SuppressionError> {
+        let mut rules = Vec::new();
+        let mut lines = text.lines().map(str::trim).enumerate();
+        while let Some((at, line)) = lines.next() {
+            let wrong = |what: String| SuppressionError { line: at + 1, what };
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if line == "{" {
+                let block = lines.by_ref().map_while(|(_, line)| (line != "}").then_some(line));
+                let block: Vec<&str> =
+                    block.filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+                rules.extend(of_valgrind(&block).map_err(wrong)?);
+                continue;
+            }
+            match line.split_once(':') {
+                Some(("leak", pattern)) if !pattern.is_empty() => rules.push(Rule {
+                    name: pattern.to_owned(),
+                    what: What::Anywhere(glob_of_sanitizer(pattern)),
+                }),
+                // Files are shared between sanitizers.
+                Some((kind, _)) if is_kind(kind) => {}
+                _ => return Err(wrong(format!("{line:?} is neither leak:PATTERN nor a block in braces"))),
+            }
+        }
+        Ok(Self { rules: Arc::new(rules) })
+    }
+
+    /// Whether there is no rule.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// With the rules of another list behind the own ones.
+    #[must_use]
+    pub fn and(self, others: &Self) -> Self {
+        match (self.is_empty(), others.is_empty()) {
+            (_, true) => self,
+            (true, false) => others.clone(),
+            (false, false) => {
+                Self { rules: Arc::new(self.rules.iter().chain(&*others.rules).cloned().collect()) }
+            }
+        }
+    }
+
+    /// Numbers of the rules, with their names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().map(|rule| rule.name.as_str())
+    }
+
+    /// The number of the first rule that a stack matches; frames innermost first.
+    #[must_use]
+    pub fn rule_for(&self, frames: &[FrameText<'_>]) -> Option<usize> {
+        let frames = &frames[..frames.len().min(FRAMES_MAX)];
+        let allocates = |frame: &&FrameText<'_>| ALLOCATORS.matches(frame.module, frame.symbol);
+        let allocating = frames.iter().take_while(allocates).count();
+        self.rules.iter().position(|rule| rule.matches(frames, allocating))
+    }
+}
+
+impl Rule {
+    /// `allocating`: how many of the innermost frames only allocate.
+    fn matches(&self, frames: &[FrameText<'_>], allocating: usize) -> bool {
+        match &self.what {
+            What::Anywhere(glob) => frames.iter().any(|frame| {
+                let texts = [frame.symbol, frame.file, frame.module];
+                texts.into_iter().flatten().any(|text| glob_match(glob.as_bytes(), text.as_bytes()))
+            }),
+            What::Stack(lines) => {
+                let named = lines.iter().take_while(|line| line.is_allocating()).count();
+                is_begun_by(lines, frames) || is_begun_by(&lines[named..], &frames[allocating..])
+            }
+        }
+    }
+}
+
+impl Line {
+    fn is_allocating(&self) -> bool {
+        const NAMES: [&str; 9] = [
+            "malloc",
+            "calloc",
+            "realloc",
+            "memalign",
+            "posix_memalign",
+            "aligned_alloc",
+            "reallocarray",
+            "valloc",
+            "pvalloc",
+        ];
+        let is_one = |name: &String| {
+            NAMES.contains(&name.as_str()) || name.starts_with("operator new") || name.starts_with("_Zn")
+        };
+        matches!(self, Self::Function(names) if names.iter().any(is_one))
+    }
+
+    fn matches(&self, frame: &FrameText<'_>) -> bool {
+        let is = |glob: &String, text: &str| glob_match_one(glob.as_bytes(), text.as_bytes());
+        match self {
+            Self::Any => true,
+            Self::Function(globs) => frame.symbol.is_some_and(|symbol| {
+                // What is not in the name is in no shorter form of it.
+                let may = |glob: &&String| symbol.contains(longest_literal(glob));
+                let matches = |glob: &String| is(glob, symbol) || is(glob, &plain_symbol(symbol));
+                globs.iter().filter(may).any(matches)
+            }),
+            Self::Module(glob) => frame.module.is_some_and(|module| is(glob, module)),
+            Self::Source(glob, line) => {
+                let name = |file: &str| is(glob, file) || is(glob, crate::frame_pattern::file_name(file));
+                frame.file.is_some_and(name) && line.is_none_or(|line| frame.line == Some(line))
+            }
+        }
+    }
+}
+
+fn longest_literal(glob: &str) -> &str {
+    glob.split(['*', '?', '(', '<', ' ']).max_by_key(|part| part.len()).unwrap_or("")
+}
+
+/// Whether the innermost frames are these; the frames behind them do not matter. Greedy with one
+/// step back, as a glob: `...` is its star.
+fn is_begun_by(lines: &[Line], frames: &[FrameText<'_>]) -> bool {
+    let (mut line, mut frame) = (0, 0);
+    let mut after_any: Option<(usize, usize)> = None;
+    loop {
+        match lines.get(line) {
+            None => return true,
+            Some(Line::Any) => {
+                after_any = Some((line + 1, frame));
+                line += 1;
+            }
+            Some(wanted) if frames.get(frame).is_some_and(|frame| wanted.matches(frame)) => {
+                line += 1;
+                frame += 1;
+            }
+            Some(_) => match &mut after_any {
+                Some((after, taken)) if *taken < frames.len() => {
+                    *taken += 1;
+                    line = *after;
+                    frame = *taken;
+                }
+                _ => return false,
+            },
+        }
+    }
+}
+
+fn is_kind(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
+/// The rule of a block: its name, its kind, its frames; none where it is no leak's.
+fn of_valgrind(block: &[&str]) -> Result<Option<Rule>, String> {
+    let [name, kind, frames @ ..] = block else {
+        return Err("a block has a name, a kind and frames".to_owned());
+    };
+    let is_leak = kind.split_once(':').is_some_and(|(tools, kind)| {
+        kind.trim() == "Leak" && tools.split(',').any(|tool| tool.trim() == "Memcheck")
+    });
+    if !is_leak {
+        return match kind.split_once(':') {
+            Some((tools, _)) if tools.split(',').all(|tool| is_kind(tool.trim())) => Ok(None),
+            _ => Err(format!("{kind:?} is no kind such as Memcheck:Leak")),
+        };
+    }
+    let mut lines = Vec::new();
+    for text in frames {
+        lines.push(match text.split_once(':') {
+            _ if *text == "..." => Line::Any,
+            Some(("fun", glob)) => {
+                let demangled = heapr_symbols::demangle(glob);
+                let mut globs = vec![glob.to_owned()];
+                if demangled != glob {
+                    globs.push(demangled);
+                }
+                Line::Function(globs)
+            }
+            Some(("obj", glob)) => Line::Module(glob.to_owned()),
+            Some(("src", place)) => match place.rsplit_once(':').map(|(file, line)| (file, line.parse())) {
+                Some((file, Ok(line))) => Line::Source(file.to_owned(), Some(line)),
+                _ => Line::Source(place.to_owned(), None),
+            },
+            Some(("match-leak-kinds", _)) => continue,
+            _ => return Err(format!("{text:?} is none of fun:, obj:, src:, ... in block {name:?}")),
+        });
+    }
+    if lines.iter().all(|line| matches!(line, Line::Any)) {
+        return Err(format!("block {name:?} names no frame"));
+    }
+    Ok(Some(Rule { name: (*name).to_owned(), what: What::Stack(lines) }))
+}
+
+/// LeakSanitizer looks for its patterns inside of texts.
+fn glob_of_sanitizer(pattern: &str) -> String {
+    let (start, rest) = pattern.strip_prefix('^').map_or(("*", pattern), |rest| ("", rest));
+    let (rest, end) = rest.strip_suffix('$').map_or((rest, "*"), |rest| (rest, ""));
+    format!("{start}{rest}{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(symbol: &'static str) -> FrameText<'static> {
+        FrameText { symbol: Some(symbol), module: Some("/usr/lib/libfoo.so.1"), ..FrameText::default() }
+    }
+
+    fn has(text: &str, frames: &[FrameText<'_>]) -> bool {
+        Suppressions::parse(text).unwrap().rule_for(frames).is_some()
+    }
+
+    #[test]
+    fn patterns_are_those_of_the_sanitizer() {
+        let is_in = |pattern: &str, text: &'static str| has(&format!("leak:{pattern}"), &[frame(text)]);
+        assert!(is_in("make", "foo::make_it") && !is_in("^make", "foo::make_it"));
+        assert!(is_in("^foo*it$", "foo::make_it") && !is_in("^foo*it$", "foo::make_its"));
+        assert!(is_in("a*a$", "aa") && is_in("*", "x"));
+        assert!(is_in("libfoo.so", "x") && !is_in("libbar.so", "x"));
+        assert!(is_in("^it$", "it") && !is_in("^it$", "itit"));
+    }
+
+    #[test]
+    fn other_kinds_and_comments_are_passed_over() {
+        let read = Suppressions::parse("# known\nleak:foo\n\nrace:bar\n  leak:^b*$  \n").unwrap();
+        assert_eq!(read.names().collect::<Vec<_>>(), ["foo", "^b*$"]);
+        let none = Suppressions::parse("{\n  uninitialised\n  Memcheck:Cond\n  fun:foo\n}\n").unwrap();
+        assert!(none.is_empty());
+        for text in [
+            "what is this",
+            "{\n name\n}",
+            "{\n name\n Memcheck:Leak\n nonsense\n}",
+            "{\nn\nMemcheck:Leak\n...\n}",
+        ] {
+            assert!(Suppressions::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn blocks_of_valgrind_are_held_against_the_innermost_frames() {
+        let block = |frames: &str| {
+            format!("{{\n  a name\n  Memcheck:Leak\n  match-leak-kinds: definite\n{frames}\n}}")
+        };
+        let stack = [
+            frame("operator new(unsigned long)"),
+            frame("shop::Cache::add(int)"),
+            frame("serve"),
+            frame("main"),
+        ];
+        assert!(has(&block("fun:_Znwm\nfun:_ZN4shop5Cache3addEi\nfun:serve"), &stack));
+        // What only allocates may be missing in either.
+        assert!(has(&block("fun:malloc\nfun:shop::Cache::add"), &stack[1..]));
+        assert!(has(&block("fun:shop::*"), &stack));
+        assert!(has(&block("fun:malloc\n...\nfun:main"), &stack) && has(&block("...\nfun:serve"), &stack));
+        assert!(!has(&block("fun:serve"), &stack) && !has(&block("fun:malloc\n...\nfun:other"), &stack));
+        assert!(has(&block("...\nobj:*/libfoo.so.?"), &stack) && !has(&block("obj:libfoo"), &stack));
+        let placed = FrameText { file: Some("/src/a.c"), line: Some(7), ..frame("f") };
+        assert!(has(&block("src:a.c:7"), &[placed]) && has(&block("src:a.c"), &[placed]));
+        assert!(!has(&block("src:a.c:8"), &[placed]));
+    }
+
+    #[test]
+    fn what_libraries_keep_is_known() {
+        let known = Suppressions::known();
+        assert!(!known.is_empty());
+        let unnamed = FrameText {
+            module: Some("/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30"),
+            ..FrameText::default()
+        };
+        assert!(known.rule_for(&[unnamed, frame("call_init"), frame("_dl_init")]).is_some());
+        assert!(known.rule_for(&[unnamed, frame("main")]).is_none());
+        assert!(known.rule_for(&[frame("plugin_init"), frame("call_init"), frame("_dl_init")]).is_none());
+    }
+}

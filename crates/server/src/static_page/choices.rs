@@ -1,0 +1,90 @@
+//! Filters that a page without a server may choose: processes, threads, the largest functions of
+//! the program's own. Others need the events, which are not in the page.
+
+use serde_json::{Value, json};
+
+use super::recorder::Recorder;
+use crate::error::Result;
+
+/// Choices of each kind.
+const OF_KIND_MAX: usize = 5;
+/// Rows of their tables.
+const ROWS: usize = 200;
+
+pub(super) fn record(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
+    if !recorder.begin(&format!("filters of file {file}")) {
+        return Ok(());
+    }
+    for (title, filter) in choices(recorder, file)? {
+        if one(recorder, file, &filter)? {
+            recorder.add_choice(&title, file, &filter);
+        }
+    }
+    Ok(())
+}
+
+fn choices(recorder: &mut Recorder<'_>, file: usize) -> Result<Vec<(String, Value)>> {
+    let mut found = Vec::new();
+    // Answers that are recorded already.
+    let body = json!({"file": file, "sort": "peak", "limit": 500});
+    let functions = recorder.record("functions", body)?.unwrap_or_default();
+    let own = list(&functions, "functions").filter(|row| row["is_own"] == true);
+    for frame in own.map(|row| &row["frame"]).take(OF_KIND_MAX) {
+        let Some(symbol) = frame["symbol"].as_str() else { continue };
+        let module = frame["module"].as_str().map(heapr_query::file_name);
+        let pattern = module.map_or_else(|| symbol.to_owned(), |module| format!("{module}!{symbol}"));
+        found.push((format!("stacks with {symbol}"), json!({"require_frames": [pattern]})));
+    }
+    let body = json!({"file": file, "by": "stacks", "sort": "so", "limit": 500, "frames_max": 12});
+    let report = recorder.record("report", body)?.unwrap_or_default();
+    let mut processes: Vec<&Value> = list(&report, "heaps").collect();
+    processes.sort_by_key(|heap| std::cmp::Reverse(heap["peak_bytes"].as_u64()));
+    processes.dedup_by_key(|heap| heap["pid"].as_u64());
+    for heap in processes.iter().take(OF_KIND_MAX).filter(|_| processes.len() > 1) {
+        let pid = heap["pid"].as_u64().unwrap_or(0).to_string();
+        let title = format!("process {} ({pid})", heap["process"].as_str().unwrap_or(""));
+        found.push((title, json!({"pid": [pid]})));
+    }
+    let body = json!({"file": file, "by": "by-thread", "sort": "so", "limit": 500, "frames_max": 12});
+    let threads = recorder.record("report", body)?.unwrap_or_default();
+    let threads: Vec<&Value> = list(&threads, "groups").map(|group| &group["thread"]).collect();
+    for thread in threads.iter().take(OF_KIND_MAX).filter(|_| threads.len() > 1) {
+        let Some(tid) = thread["tid"].as_u64() else { continue };
+        let title = format!("thread {} {tid}", thread["name"].as_str().unwrap_or(""));
+        found.push((title, json!({"thread": [tid.to_string()]})));
+    }
+    found.push(("temporary allocations".to_owned(), json!({"temporary": true})));
+    Ok(found)
+}
+
+fn list<'a>(answer: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    answer[name].as_array().into_iter().flatten()
+}
+
+/// Whether all of one filter has found room.
+fn one(recorder: &mut Recorder<'_>, file: usize, filter: &Value) -> Result<bool> {
+    let with = |more: Value| {
+        let mut body = json!({"file": file, "filter": filter});
+        if let (Some(body), Value::Object(more)) = (body.as_object_mut(), more) {
+            body.extend(more);
+        }
+        body
+    };
+    let orders =
+        [("stacks", "so"), ("stacks", "peak"), ("stacks", "stc"), ("images", "so"), ("frames", "so")];
+    for (by, sort) in orders {
+        recorder.record("report", with(json!({"by": by, "sort": sort, "limit": ROWS, "frames_max": 12})))?;
+    }
+    recorder.record("functions", with(json!({"sort": "peak", "limit": ROWS})))?;
+    recorder.record("leaks", with(json!({"limit": ROWS})))?;
+    recorder.record("histograms", with(json!({})))?;
+    recorder.record("types", with(json!({})))?;
+    for value in ["outstanding_bytes", "peak_bytes", "total_bytes"] {
+        let flame =
+            json!({"value": value, "direction": "top-down", "collapse_recursion": false, "nodes_max": 4000});
+        recorder.record("flame", with(flame))?;
+    }
+    let timeline = |by: &str| json!({"by": by, "value": "bytes", "bins": 600});
+    recorder.record("timeline", with(timeline("none")))?;
+    Ok(recorder.record("timeline", with(timeline("image")))?.is_some())
+}

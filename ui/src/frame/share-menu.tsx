@@ -1,0 +1,46 @@
+/** What is shown, for others: its address, a picture, a page of its own. */
+import { useState } from 'preact/hooks';
+import { filterOf } from '../address/address';
+import { currentAddress } from '../address/use-address';
+import { isStatic, requestFile } from '../api/client';
+import type { OpenFile } from '../api/types';
+import { formatDuration } from '../format';
+import { chipsOf } from '../filter/filter-bar';
+import { copyText, saveBlob } from './clipboard';
+import { pagePicture } from './picture';
+import { Popover } from './popover';
+
+export function ShareMenu({ file }: { file: OpenFile | undefined }) {
+  const [said, setSaid] = useState('');
+  const tell = async (work: () => Promise<string>) => {
+    setSaid('…');
+    try {
+      setSaid(await work());
+    } catch (failure) {
+      setSaid(failure instanceof Error ? failure.message : String(failure));
+    }
+    setTimeout(() => setSaid(''), 5000);
+  };
+  const picture = () => tell(async () => {
+    if (!file) throw new Error('no file is open');
+    const view = document.querySelector('.tabs [aria-selected=true]')?.textContent ?? '';
+    const filters = chipsOf(currentAddress()).map((chip) => chip.label);
+    const facts = [`${file.name}${file.trace ? `, recorded over ${formatDuration(file.trace.duration_ns)}` : ''}${filters.length > 0 ? `; ${filters.join(', ')}` : ''}`];
+    saveBlob(`${file.name}.png`, await pagePicture(`${view}: ${file.name}`, facts, document.querySelector('.filter-row .command code')?.textContent ?? ''));
+    return 'saved';
+  });
+  const page = () => tell(async () => {
+    if (!file) throw new Error('no file is open');
+    const blob = await requestFile('/api/page', { file: file.file, filter: file.trace ? filterOf(currentAddress()) : {}, address: location.hash.slice(1) });
+    saveBlob(`${file.name}.html`, blob);
+    return 'saved; it shows what the program does: look who may see it';
+  });
+  return (
+    <Popover label="Share" title="What is shown, for others">
+      <button type="button" class="menu-item" title="For this machine, while heapr view runs on these files (S)" onClick={() => void tell(async () => { await copyText(location.href); return 'address copied'; })}>Copy address</button>
+      <button type="button" class="menu-item" title="Timeline and picture with title, file, filters and command, as a PNG" onClick={() => void picture()}>Save as picture</button>
+      {!isStatic() && <button type="button" class="menu-item" title="One HTML file that needs no server, with the filters and the view that are shown now" onClick={() => void page()}>Save as one page</button>}
+      <p class="quiet menu-said" role="status">{said}</p>
+    </Popover>
+  );
+}
