@@ -164,3 +164,59 @@ fn maps_of_another_folder_are_named_and_old_ones_not_used() {
     let warnings = String::from_utf8_lossy(&output.stderr);
     assert!(warnings.contains("main.js has changed since the snapshot"), "{warnings}");
 }
+
+/// A program of two packages: one keeps 1,000 texts of 1 KB for each of two snapshots, the other is idle.
+#[test]
+fn packages_are_told_by_what_they_keep() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    };
+    write(
+        "node_modules/@shop/cache/index.js",
+        "class Cache { constructor() { this.all = new Map(); } add(at) { this.all.set(at, Buffer.alloc(1024, at).toString('latin1')); } }
+        module.exports = new Cache();",
+    );
+    write(
+        "node_modules/idle/index.js",
+        "class Idle { constructor() { this.nothing = [1, 2]; } } module.exports = new Idle();",
+    );
+    write(
+        "app.js",
+        "const cache = require('@shop/cache'), idle = require('idle'), v8 = require('v8');
+        let at = 0;
+        for (const file of process.argv.slice(2)) { for (let to = at + 1000; at < to; at++) cache.add(at); v8.writeHeapSnapshot(file); }
+        global.kept = () => [cache, idle];",
+    );
+    let files: Vec<PathBuf> = ["a", "b"].map(|name| folder.path().join(name)).to_vec();
+    let Ok(status) = Command::new("node").arg(folder.path().join("app.js")).args(&files).status() else {
+        return;
+    };
+    assert!(status.success());
+    let json = |files: &[PathBuf], by: &str| -> Value {
+        serde_json::from_slice(&heapr("packages", files, &["--format", "json", "--by", by]).stdout)
+            .expect("JSON")
+    };
+    let one = json(&files[..1], "package");
+    let rows = one["rows"].as_array().expect("rows").clone();
+    let of = |name: &str| {
+        rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {one}")).clone()
+    };
+    let cache = of("@shop/cache");
+    assert!((1_000_000..1_200_000).contains(&cache["own_bytes"].as_u64().expect("bytes")), "{cache}");
+    assert!(cache["retained_bytes"].as_u64() >= cache["own_bytes"].as_u64(), "{cache}");
+    assert!(of("idle")["own_bytes"].as_u64().expect("bytes") < 100_000);
+    // Each byte belongs to one.
+    let sum: u64 = rows.iter().map(|row| row["own_bytes"].as_u64().expect("bytes")).sum();
+    assert_eq!(Some(sum), one["total_bytes"].as_u64());
+    let grown = json(&files, "package");
+    assert_eq!(grown["rows"][0]["name"], "@shop/cache");
+    let growth = grown["rows"][0]["own_bytes_delta"].as_i64().expect("bytes");
+    assert!((1_000_000..1_200_000).contains(&growth), "{grown}");
+    let by_file = json(&files, "file");
+    assert!(
+        by_file["rows"][0]["name"].as_str().expect("a name").ends_with("node_modules/@shop/cache/index.js")
+    );
+}

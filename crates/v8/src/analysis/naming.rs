@@ -361,7 +361,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         }
     }
 
-    /// What the sources call a variable of a context that a minifier renamed, where that is certain.
+    /// What the sources call a variable of a context that a minifier renamed, if that is certain.
     fn variable_in_sources<'n>(&self, context: u32, name: Cow<'n, str>) -> Cow<'n, str> {
         if !self.scripts.has_maps() {
             return name;

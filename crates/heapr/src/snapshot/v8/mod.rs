@@ -14,6 +14,7 @@ pub(crate) mod heap_file;
 pub(crate) mod index_cache;
 mod native_contexts;
 mod object;
+mod packages;
 mod query;
 mod retainers;
 pub(crate) mod source_maps;
@@ -71,6 +72,8 @@ pub(crate) enum V8Command {
     /// List what the functions of a program allocated, from a sampling profile or an allocation
     /// timeline
     Allocations(Box<allocations::AllocationsArguments>),
+    /// List whose code fills the heap, by npm package or source file; of several snapshots, whose grows
+    Packages(Box<packages::PackagesArguments>),
     /// Print what kinds of things fill the heap: code, strings, arrays, buffers
     Statistics(Box<statistics::StatisticsArguments>),
     /// List whose objects fill the heap, where pages or vm contexts share it
@@ -98,6 +101,7 @@ pub(crate) fn run(command: V8Command) -> anyhow::Result<ExitCode> {
     match command {
         V8Command::Analysis(command) => analysis::run(command),
         V8Command::Allocations(arguments) => allocations::run(*arguments),
+        V8Command::Packages(arguments) => packages::run(&arguments),
         V8Command::Statistics(arguments) => statistics::run(*arguments),
         V8Command::NativeContexts(arguments) => native_contexts::run(*arguments),
         V8Command::Containment(arguments) => containment::run(*arguments),

@@ -1,0 +1,138 @@
+//! `heapr snapshot packages`: whose code fills the heap, and whose grows.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use heapr_table::quantity::{bytes, signed_bytes};
+use heapr_table::{Column, Table, row};
+use heapr_v8::analysis::{CodeShare, CodeUnit, Naming, code_shares};
+
+use crate::output::{OutputArguments, print_table};
+use crate::snapshot::v8::heap_file::{Wanted, open};
+
+/// Arguments of `heapr snapshot packages`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PackagesArguments {
+    /// A snapshot; of several, the oldest first, the growth from the first to the last is listed
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// How code is put together
+    #[arg(long, value_enum, default_value_t = By::Package)]
+    by: By,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum By {
+    /// npm packages, workspaces of a monorepo, the rest of the program
+    Package,
+    /// Source files
+    File,
+}
+
+/// Runs the command.
+pub(super) fn run(arguments: &PackagesArguments) -> anyhow::Result<ExitCode> {
+    let unit = match arguments.by {
+        By::Package => CodeUnit::Package,
+        By::File => CodeUnit::File,
+    };
+    // One is in memory at a time.
+    let shares = |file: &PathBuf| -> anyhow::Result<Vec<CodeShare>> {
+        let heap = open(file, Wanted::Dominators)?;
+        Ok(code_shares(&*heap, &Naming::of(&*heap), unit))
+    };
+    let heading = if unit == CodeUnit::Package { "Package" } else { "File" };
+    let [first, .., last] = &arguments.files[..] else {
+        let found = arguments.files.first().map(shares).transpose()?.unwrap_or_default();
+        return print_one(arguments, heading, &found);
+    };
+    let (before, after) = (shares(first)?, shares(last)?);
+    print_growth(arguments, heading, before, after)
+}
+
+fn print_one(
+    arguments: &PackagesArguments,
+    heading: &'static str,
+    found: &[CodeShare],
+) -> anyhow::Result<ExitCode> {
+    let all: u64 = found.iter().map(|share| share.own_bytes).sum();
+    let mut sheet = Table::new(
+        "heapr.snapshot.packages/1",
+        &[
+            Column::bytes("own_bytes", "Own"),
+            Column::percent("own_percent", "%"),
+            Column::bytes("retained_bytes", "Retained"),
+            Column::count("object_count", "Objects"),
+            Column::text("name", heading),
+        ],
+    );
+    sheet.fact("total_bytes", all);
+    sheet.rows(
+        arguments.output.top(),
+        found.iter().map(|share| {
+            let percent = share.own_bytes as f64 * 100.0 / all.max(1) as f64;
+            row![share.own_bytes, percent, share.retained_bytes, share.object_count, share.name.clone()]
+        }),
+    );
+    print_table(&sheet, arguments.output.format, &[format!("{} in all", bytes(all)), String::new()])?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_growth(
+    arguments: &PackagesArguments,
+    heading: &'static str,
+    before: Vec<CodeShare>,
+    after: Vec<CodeShare>,
+) -> anyhow::Result<ExitCode> {
+    let none =
+        |name: &str| CodeShare { name: name.to_owned(), object_count: 0, own_bytes: 0, retained_bytes: 0 };
+    let mut pairs: HashMap<String, (CodeShare, CodeShare)> = HashMap::new();
+    for share in before {
+        let name = share.name.clone();
+        pairs.entry(name).or_insert_with_key(|name| (none(name), none(name))).0 = share;
+    }
+    for share in after {
+        let name = share.name.clone();
+        pairs.entry(name).or_insert_with_key(|name| (none(name), none(name))).1 = share;
+    }
+    let growth = |before: u64, after: u64| i128::from(after) - i128::from(before);
+    let mut lines: Vec<(CodeShare, CodeShare)> = pairs.into_values().collect();
+    lines.sort_by(|(before, after), (other_before, other_after)| {
+        let key = |before: &CodeShare, after: &CodeShare| growth(before.own_bytes, after.own_bytes);
+        key(other_before, other_after)
+            .cmp(&key(before, after))
+            .then_with(|| before.name.cmp(&other_before.name))
+    });
+    let all: i128 = lines.iter().map(|(before, after)| growth(before.own_bytes, after.own_bytes)).sum();
+    let mut sheet = Table::new(
+        "heapr.snapshot.packages-growth/1",
+        &[
+            Column::bytes("own_bytes_delta", "Own growth"),
+            Column::bytes("retained_bytes_delta", "Retained growth"),
+            Column::count("object_count_delta", "Objects"),
+            Column::bytes("own_bytes", "Own"),
+            Column::bytes("retained_bytes", "Retained"),
+            Column::text("name", heading),
+        ],
+    );
+    let delta = |before: u64, after: u64| i64::try_from(growth(before, after)).unwrap_or(i64::MAX);
+    sheet.fact("growth_bytes", i64::try_from(all).unwrap_or(i64::MAX));
+    sheet.rows(
+        arguments.output.top(),
+        lines.iter().map(|(before, after)| {
+            row![
+                delta(before.own_bytes, after.own_bytes),
+                delta(before.retained_bytes, after.retained_bytes),
+                delta(before.object_count, after.object_count),
+                after.own_bytes,
+                after.retained_bytes,
+                after.name.clone(),
+            ]
+        }),
+    );
+    let title = format!("{} from the first snapshot to the last", signed_bytes(all));
+    print_table(&sheet, arguments.output.format, &[title, String::new()])?;
+    Ok(ExitCode::SUCCESS)
+}
