@@ -1,4 +1,4 @@
-//! `heapr diff`: two traces compared by stack, frame or image.
+//! `heapr diff`: two traces compared by stack, frame or image; two sampling profiles by function.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,7 @@ use crate::report::action_arguments::sort_key;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::text::amount;
 use crate::shown_frames::ShownFrames;
+use crate::snapshot::v8::profile_diff::{self, are_profiles};
 use crate::trace_file::tell_warnings;
 use heapr_filters::quantity::parse_bytes;
 use heapr_table::csv::quoted;
@@ -29,7 +30,7 @@ use heapr_table::quantity::{signed_bytes, signed_count};
 /// Arguments of `heapr diff`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DiffArguments {
-    /// The trace before
+    /// The trace before, or a sampling profile of V8 (.heapprofile)
     #[arg(value_name = "A")]
     before: PathBuf,
     /// The trace after
@@ -94,6 +95,10 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     };
     let limit =
         arguments.fail_if_growth.as_deref().map(parse_bytes).transpose().context("--fail-if-growth")?;
+    if are_profiles(&arguments.before, &arguments.after)? {
+        let top = crate::output::top(arguments.top, arguments.format, false);
+        return profile_diff::run(&arguments.before, &arguments.after, arguments.format, top, limit);
+    }
     let cull = arguments.filters.cull_list()?;
     let sides = [
         side(&arguments.before, arguments.before_at.as_ref(), &arguments)?,

@@ -13,6 +13,7 @@ mod index;
 mod kinds;
 mod node_set;
 mod objects;
+mod profile_comparison;
 mod rewrite;
 mod source_maps;
 mod stored_summary;
@@ -27,6 +28,7 @@ pub use format::{
 };
 pub use index::{IndexStore, StoredGraph};
 pub use kinds::{DomState, EdgeKind, NodeKind};
+pub use profile_comparison::{FunctionGrowth, compare_profiles};
 pub use rewrite::Secrecy;
 pub use source_maps::{Original, SourceMaps, Unused};
 pub use stored_summary::{StoredClass, StoredSummary, SummaryStore};

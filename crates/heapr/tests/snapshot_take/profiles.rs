@@ -28,6 +28,25 @@ fn a_sampled_profile_names_the_function_that_allocates() {
     let profile = json(&program, outcome.stdout.trim_end());
     assert!(!profile["samples"].as_array().unwrap().is_empty());
     assert!(profile["head"].to_string().contains("\"growing\""), "{profile:#}");
+    // Beside one of a program that keeps nothing.
+    let nothing = r#"{"head":{"callFrame":{"functionName":"(root)","scriptId":"0","url":"","lineNumber":-1,
+        "columnNumber":-1},"selfSize":0,"id":1,"children":[]},"samples":[]}"#;
+    std::fs::write(program.folder.path().join("nothing.heapprofile"), nothing).unwrap();
+    let file = outcome.stdout.trim_end();
+    let compared =
+        program.heapr(&["diff", "nothing.heapprofile", file, "--format", "json", "--fail-if-growth", "1"]);
+    assert_eq!(compared.status, Some(1), "{compared:?}");
+    let compared: serde_json::Value = serde_json::from_str(&compared.stdout).unwrap();
+    assert_eq!(compared["schema"], "heapr.snapshot.profile-diff/1");
+    let first = &compared["rows"][0];
+    assert_eq!((&first["function"], &first["certain"]), (&"growing".into(), &true.into()), "{compared:#}");
+    assert!(first["error_bytes"].as_u64() < first["growth_bytes"].as_u64());
+    let same = program.heapr(&["snapshot", "diff", file, file]);
+    assert!(same.stdout.contains(": 0 B, from ") && !same.stdout.contains(" yes "), "{same:?}");
+    std::fs::write(program.folder.path().join("other"), "{}").unwrap();
+    let refused = program.heapr(&["diff", "other", file]);
+    assert_eq!(refused.status, Some(2));
+    assert!(refused.stderr.contains("only two of a kind can be compared"), "{refused:?}");
     assert_eq!(program.listening(), [0_u16; 0]);
 }
 

@@ -165,7 +165,8 @@ fn maps_of_another_folder_are_named_and_old_ones_not_used() {
     assert!(warnings.contains("main.js has changed since the snapshot"), "{warnings}");
 }
 
-/// A program of two packages: one keeps 1,000 texts of 1 KB for each of two snapshots, the other is idle.
+/// A program of two packages: one keeps 1,000 texts of 1 KB for each of two snapshots, the other is
+/// idle.
 #[test]
 fn packages_are_told_by_what_they_keep() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -35,7 +35,7 @@ pub(crate) fn is_profile(file: &Path) -> bool {
         && CallTree::is_profile(file).unwrap_or(false)
 }
 
-fn read(file: &Path) -> anyhow::Result<CallTree> {
+pub(super) fn read(file: &Path) -> anyhow::Result<CallTree> {
     let mut tree = if is_profile(file) {
         CallTree::read_profile(file).with_context(|| file.display().to_string())?
     } else {
@@ -89,7 +89,7 @@ pub(crate) fn print(file: &Path, output: &OutputArguments) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-fn place(function: &CallFunction) -> Option<String> {
+pub(super) fn place(function: &CallFunction) -> Option<String> {
     match (function.script.as_str(), function.line) {
         ("", _) => None,
         (script, 0) => Some(script.to_owned()),

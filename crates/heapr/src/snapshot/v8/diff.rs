@@ -11,6 +11,7 @@ use crate::output::print_table;
 use crate::snapshot::limit::{Limit, TOTAL, exit_status};
 use crate::snapshot::v8::doubts::doubts;
 use crate::snapshot::v8::heap_file::{Wanted, open};
+use crate::snapshot::v8::profile_diff::{self, are_profiles};
 use crate::snapshot::v8::trend;
 use crate::snapshot::verbs::DiffQuestion;
 use heapr_table::quantity::{plural, signed_bytes, signed_count};
@@ -28,6 +29,14 @@ pub(crate) struct DiffOptions {
 /// Runs the command.
 pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result<ExitCode> {
     let (before, after) = match &asked.files[..] {
+        [before, after] if are_profiles(before, after)? => {
+            let output = &asked.output;
+            anyhow::ensure!(
+                asked.fail_if_growth.is_empty() && options.class.is_none(),
+                "sampling profiles have no classes: heapr diff A B --fail-if-growth BYTES"
+            );
+            return profile_diff::run(before, after, output.format, output.top(), None);
+        }
         [before, after] => (before, after),
         [_, _, ..] => return trend::run(asked),
         _ => anyhow::bail!("two or more V8 snapshots are compared: name another file"),

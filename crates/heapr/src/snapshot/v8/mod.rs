@@ -15,6 +15,7 @@ pub(crate) mod index_cache;
 mod native_contexts;
 mod object;
 mod packages;
+pub(crate) mod profile_diff;
 mod query;
 mod retainers;
 pub(crate) mod source_maps;
@@ -72,7 +73,8 @@ pub(crate) enum V8Command {
     /// List what the functions of a program allocated, from a sampling profile or an allocation
     /// timeline
     Allocations(Box<allocations::AllocationsArguments>),
-    /// List whose code fills the heap, by npm package or source file; of several snapshots, whose grows
+    /// List whose code fills the heap, by npm package or source file; of several snapshots,
+    /// whose grows
     Packages(Box<packages::PackagesArguments>),
     /// Print what kinds of things fill the heap: code, strings, arrays, buffers
     Statistics(Box<statistics::StatisticsArguments>),
