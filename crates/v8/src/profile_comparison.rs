@@ -16,8 +16,8 @@ pub struct FunctionGrowth {
     pub after_bytes: u64,
     /// Samples behind these bytes, in both.
     pub sample_count: u64,
-    /// Half the width of the 95 % interval around the growth, at most; `None` where a profile does not
-    /// list its samples.
+    /// Half the width of the 95 % interval around the growth, at most; `None` where a profile does
+    /// not list its samples.
     pub error_bytes: Option<u64>,
 }
 
@@ -82,8 +82,8 @@ pub fn compare_profiles(before: &CallTree, after: &CallTree) -> Vec<FunctionGrow
     all
 }
 
-/// What is one function in two profiles: lines move between two versions of a program, names do not.
-/// One without a name is known by its place alone.
+/// What is one function in two profiles: lines move between two versions of a program, names do
+/// not. One without a name is known by its place alone.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Identity<'a> {
     Named(&'a str, &'a str),

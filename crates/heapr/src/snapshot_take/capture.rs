@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::file_name::Destination;
 use super::preflight;
+use super::redaction::{Redaction, redacted};
 use crate::output::OutputFile;
 use crate::report::progress_bar::ProgressBar;
 use heapr_table::quantity;
@@ -31,6 +32,10 @@ pub(crate) struct CaptureArguments {
     /// it
     #[arg(long)]
     expose_internals: bool,
+    /// Replace texts on their way to the file, with others of the same lengths: they never reach
+    /// the disk. With =names, the names that the program gives, too
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "texts")]
+    redact: Option<Redaction>,
     /// Take one of each worker thread, too
     #[arg(long)]
     workers: bool,
@@ -83,7 +88,12 @@ impl CaptureArguments {
 
     /// Whether something is asked for that a program does not write by itself.
     pub(crate) fn needs_inspector(&self) -> bool {
-        self.gc || self.numeric_values || self.expose_internals || self.workers || self.open.target.is_some()
+        self.gc
+            || self.numeric_values
+            || self.expose_internals
+            || self.workers
+            || self.redact.is_some()
+            || self.open.target.is_some()
     }
 
     pub(crate) fn may_risk(&self) -> bool {
@@ -212,13 +222,16 @@ fn capture_one(
     let mut file = OutputFile::create(&path, may_replace)?;
     let mut display = Display::new(pid, estimate.file_bytes);
     let options = arguments.snapshot_options();
-    let taken = inspector.take_snapshot(
-        worker,
-        options,
-        &mut file,
-        &mut |progress| display.show(progress),
-        is_cancelled,
-    );
+    let mut take = |sink: &mut (dyn std::io::Write + Send)| {
+        inspector.take_snapshot(worker, options, sink, &mut |progress| display.show(progress), is_cancelled)
+    };
+    let taken = match arguments.redact {
+        None => take(&mut file),
+        Some(redaction) => {
+            let (taken, bytes) = redacted(redaction, &mut file, take)?;
+            taken.map(|taken| TakenSnapshot { bytes, ..taken })
+        }
+    };
     if inspector.is_sending() {
         drop(display);
         tell!(

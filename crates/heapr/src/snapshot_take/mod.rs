@@ -14,6 +14,7 @@ mod node_sample;
 mod node_timeline;
 mod preflight;
 mod ready_processes;
+mod redaction;
 mod signal_snapshot;
 mod take;
 

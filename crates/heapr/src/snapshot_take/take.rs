@@ -45,7 +45,7 @@ pub(crate) struct TakeQuestion {
 pub(crate) struct TakeOptions {
     /// Have the process write it on this signal (SIGUSR2 …), as it was started with
     /// --heapsnapshot-signal, and move the file
-    #[arg(long, value_name = "SIGNAL", value_parser = parse_signal, conflicts_with_all = ["workers", "gc", "numeric_values", "expose_internals"])]
+    #[arg(long, value_name = "SIGNAL", value_parser = parse_signal, conflicts_with_all = ["workers", "gc", "numeric_values", "expose_internals", "redact"])]
     signal: Option<SnapshotSignal>,
     /// Take another one each time Enter is pressed; only snapshots of one run can be compared
     /// object by object

@@ -10,6 +10,7 @@ mod contained;
 mod interrupted;
 mod node_server;
 mod profiles;
+mod redaction;
 mod refusals;
 mod repeated;
 mod started_by_others;
