@@ -55,7 +55,7 @@ test('over a thousand cells are those of the command line', { timeout: 240_000 }
     const report = await runShown(shown.work, await shown.shownCommand());
     const metric = { so: 'outstanding_bytes', st: 'total_bytes', peak: 'peak_bytes' }[sort];
     const seen = await seenRows(['With callees', 'Itself', 'Allocs']);
-    const printed = report.functions.slice(0, seen.length).map((row) => [row.inclusive[metric], row.own[metric], row.inclusive.total_count]);
+    const printed = report.sections[0].functions.slice(0, seen.length).map((row) => [row.inclusive[metric], row.own[metric], row.inclusive.total_count]);
     const last = seen.at(-1)?.join(' ');
     const without = (rows) => inOrder(rows).filter((row) => row !== last && row !== printed.at(-1)?.join(' '));
     assert.deepEqual(without(seen), without(printed), `functions by ${sort}`);

@@ -169,7 +169,8 @@ impl Growing<'_> {
             ),
             format!(
                 "{} blocks were made meanwhile, {} more are live; {} of all that is live then",
-                count(last.made.saturating_sub(first.made)),
+                // What grew by realloc was made before.
+                count(last.made.saturating_sub(first.made).max(last.count.saturating_sub(first.count))),
                 count(last.count.saturating_sub(first.count)),
                 percent(last.bytes, work.last_bytes()),
             ),

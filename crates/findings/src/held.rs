@@ -1,7 +1,7 @@
 //! Memory that is held without growing: idle blocks, and many small ones.
 
 use heapr_query::{Confidence, Owner};
-use heapr_table::quantity::{bytes, count, duration, percent, plural};
+use heapr_table::quantity::{bytes, duration, percent, plural};
 
 use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::Recording;
@@ -65,8 +65,8 @@ pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
             Confidence::Low
         },
         evidence: vec![format!(
-            "{} blocks were made in all, {} on average; whether they are read a recording does not tell",
-            count(last.made),
+            "{} made in all, of {} on average; whether they are read a recording does not tell",
+            plural(last.made, "block"),
             bytes(last.bytes / last.count.max(1))
         )],
         curve: recording.curve(site),

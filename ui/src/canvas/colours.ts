@@ -25,7 +25,33 @@ export function imageColour(name: string, isDark: boolean, shade = 0): string {
   const step = ((shade % 4) - 1.5) * 2.2;
   if (name === '') return isDark ? `hsl(220 6% ${34 + step}%)` : `hsl(220 8% ${80 + step}%)`;
   const hue = hueOf(name);
-  return isDark ? `hsl(${hue} 38% ${35 + step}%)` : `hsl(${hue} 62% ${77 + step}%)`;
+  return isDark ? `hsl(${hue} 38% ${27.5 + step}%)` : `hsl(${hue} 62% ${77 + step}%)`;
+}
+
+/** Luminance of `hsl`, as WCAG 2 counts it. */
+function luminance(hue: number, saturation: number, light: number): number {
+  const part = (shift: number) => {
+    const at = (shift + hue / 30) % 12;
+    const value = light - saturation * Math.min(light, 1 - light) * Math.max(-1, Math.min(at - 3, 9 - at, 1));
+    return value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * part(0) + 0.7152 * part(8) + 0.0722 * part(4);
+}
+
+/** Luminance of the surface that charts are drawn on, by theme. */
+const SURFACE = { light: 1, dark: 0.0137 };
+/** What is seen beside it needs so much contrast. */
+const CONTRAST_MIN = 3.05;
+
+/** How light a hue is in a chart (percent): as pale as it may be and still be seen on the surface. */
+export function seriesLightness(hue: number, isDark: boolean): number {
+  const step = isDark ? 1 : -1;
+  for (let light = isDark ? 48 : 62; light > 20 && light < 80; light += step) {
+    const own = luminance(hue, isDark ? 0.48 : 0.58, light / 100);
+    const contrast = isDark ? (own + 0.05) / (SURFACE.dark + 0.05) : (SURFACE.light + 0.05) / (own + 0.05);
+    if (contrast >= CONTRAST_MIN) return light;
+  }
+  return isDark ? 60 : 40;
 }
 
 /** Hues that are nearer than this are taken for each other in one chart. */
@@ -43,7 +69,7 @@ export function seriesColours(names: string[], isDark: boolean): string[] {
       taken.set(place, isFree(own) ? own : (HUES.find(isFree) ?? own));
     });
   }
-  return names.map((_, place) => taken.get(place) ?? 0).map((hue) => (isDark ? `hsl(${hue} 48% 48%)` : `hsl(${hue} 58% 62%)`));
+  return names.map((_, place) => taken.get(place) ?? 0).map((hue) => (isDark ? `hsl(${hue} 48% ${seriesLightness(hue, true)}%)` : `hsl(${hue} 58% ${seriesLightness(hue, false)}%)`));
 }
 
 /** The hue of the swatch beside an image's name; base.css makes it as strong as the series of a chart. */

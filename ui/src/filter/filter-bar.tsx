@@ -62,7 +62,7 @@ export function FilterBar({ file, error }: { file: OpenFile; error: string | nul
 }
 
 /** The equal command line, ready to copy. */
-export function CommandLine({ command }: { command: string | null | undefined }) {
+export function CommandLine({ command, note = 'This command line gives the same numbers' }: { command: string | null | undefined; note?: string }) {
   const [isCopied, setCopied] = useState(false);
   if (!command) return null;
   const copy = async () => {
@@ -76,7 +76,7 @@ export function CommandLine({ command }: { command: string | null | undefined })
   };
   return (
     <div class="command">
-      <code title="This command line gives the same numbers">{command}</code>
+      <code title={note}>{command}</code>
       <button type="button" class="button command-copy" title="Copy the command line (C)" onClick={() => void copy()}>{isCopied ? 'Copied' : 'Copy'}</button>
     </div>
   );

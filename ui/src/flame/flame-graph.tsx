@@ -21,6 +21,8 @@ interface FlameGraphProps {
   /** Lines about a node for the tooltip, below its name. */
   describe: (node: number) => string[];
   label: string;
+  /** Written into boxes that have room. */
+  amount?: (node: number) => string;
 }
 
 const ZOOM_MS = 160;
@@ -61,7 +63,7 @@ export function FlameGraph(props: FlameGraphProps) {
   }, [layout, zoomed]);
 
   const painting = useMemo(
-    () => ({ layout, view, rowPx, isUpward, isMatch, selected, hovered: hover?.node ?? -1, zoomed }),
+    () => ({ layout, view, rowPx, isUpward, isMatch, selected, hovered: hover?.node ?? -1, zoomed, amount: props.amount }),
     [layout, view, rowPx, isUpward, isMatch, selected, hover?.node, zoomed],
   );
   const draw = useCallback((context: CanvasRenderingContext2D, canvasSize: CanvasSize) => paintFlame(context, canvasSize, painting), [painting]);

@@ -92,7 +92,7 @@ export function nodeName(layout: FlameLayout, node: number): string {
   const symbol = names[frame.symbol];
   // A difference knows frames by name: what has none is `?`.
   const image = linkedName(fileName(names[frame.module] ?? ''));
-  if (symbol === '?') return image || '(no name)';
+  if (symbol === '?') return image ? `${image} (no name)` : '(no name)';
   if (symbol) return symbol;
   return unnamedCode(image, frame.offset);
 }

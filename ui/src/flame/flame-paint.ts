@@ -1,7 +1,7 @@
 /** Paints the part of a flame graph that is seen. The work is bounded by the pixels, not by the nodes. */
 import { changeColour, imageColour, shadeOf } from '../canvas/colours';
 import type { CanvasSize } from '../canvas/canvas';
-import { fittedText } from '../canvas/fitted-text';
+import { fittedText, textWidth } from '../canvas/fitted-text';
 import { isDrawnDark, themeColour } from '../frame/theme';
 import { folded } from '../symbol-text';
 import { type FlameLayout, firstEndingAfter, nodeImage, nodeName } from './flame-layout';
@@ -24,6 +24,8 @@ export interface FlamePainting {
   hovered: number;
   /** Nodes on the way to the zoomed one: drawn pale. */
   zoomed: number;
+  /** The amount of a node, for boxes that have room. */
+  amount?: ((node: number) => string) | undefined;
 }
 
 /** Upper edge of row `depth`. */
@@ -89,6 +91,13 @@ export function paintFlame(context: CanvasRenderingContext2D, size: CanvasSize, 
         context.fillStyle = (isDimmed ? paleText : text) ?? '';
         const name = fittedText(context, foldedName(nodeName(layout, node)), right - left - 8);
         if (name) context.fillText(name, left + 4, top + rowPx / 2);
+        const room = right - left - 20 - textWidth(context, name);
+        const amount = room > 40 && painting.amount ? painting.amount(node) : '';
+        if (amount !== '' && textWidth(context, amount) < room) {
+          context.textAlign = 'right';
+          context.fillText(amount, right - 6, top + rowPx / 2);
+          context.textAlign = 'left';
+        }
       }
       place += 1;
     }

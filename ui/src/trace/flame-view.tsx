@@ -10,6 +10,7 @@ import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
 import { Message } from '../frame/message';
 import { Search } from '../frame/search';
 import { linkedName } from '../image-links';
+import { folded } from '../symbol-text';
 import type { TraceViewProps } from './trace-page';
 
 export const FLAME_VALUES: [string, string][] = [
@@ -61,12 +62,13 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
         {layout && <span class="quiet" title={value.endsWith('_bytes') ? exactBytes(total) : ''}>{amount(total)} in all</span>}
         {isLoading && <span class="quiet" role="status">loading…</span>}
       </div>
-      <Trail steps={trail} />
+      <Trail steps={trail} focus={whole ? nameOfFrame(whole, address.focus) : ''} />
       {error && <Message kind="error">{error.message}</Message>}
       {layout && layout.total > 0 && (
         <FlameGraph
           layout={layout} question={question} isUpward={address.shape !== 'icicle'} isMatch={match?.isMatch ?? null} zoom={isPart ? '' : address.root}
           onZoom={(id) => go({ root: id === address.root ? '' : id })} selected={address.select} onSelect={(select) => go({ select }, true)}
+          amount={(node) => amount(layout.widths[node] ?? 0)}
           label={`Flame graph of ${FLAME_VALUES.find(([key]) => key === value)?.[1] ?? value}`}
           describe={(node) => {
             const nodeValue = layout.widths[node] ?? 0;
@@ -108,16 +110,30 @@ export function MatchSteps({ layout, match, total }: { layout: FlameLayout; matc
   );
 }
 
+/** The name of a frame by its id; empty if it is not in the picture. */
+function nameOfFrame(layout: FlameLayout, id: string): string {
+  const { frames, nodes } = layout.answer;
+  const frame = frames.findIndex((candidate) => candidate.id === id);
+  const node = frame < 0 ? -1 : nodes.frame.indexOf(frame);
+  return node < 0 ? '' : folded(nodeName(layout, node));
+}
+
 /** The way from the whole to what is zoomed to; each step leads back. */
-export function Trail({ steps }: { steps: { id: string; name: string }[] }) {
+export function Trail({ steps, focus = '' }: { steps: { id: string; name: string }[]; focus?: string }) {
   const address = useAddress();
   if (steps.length === 0 && !address.focus) return null;
   return (
     <nav class="trail" aria-label="Zoomed to">
-      {address.focus && <button type="button" class="chip" onClick={() => go({ focus: '', root: '' })}>focused on one frame <span aria-hidden="true">×</span></button>}
+      {address.focus && <button type="button" class="chip" onClick={() => go({ focus: '', root: '' })}>focused on {focus || 'one frame'} <span aria-hidden="true">×</span></button>}
       {steps.map((step, at) => <button key={step.id} type="button" disabled={at === steps.length - 1} onClick={() => go({ root: step.id })}>{step.name}</button>)}
     </nav>
   );
+}
+
+/** Whether the frame of a node allocates by itself anywhere: only such frames are removed by culling. A difference does not say it. */
+function isInnermost(layout: FlameLayout, node: number): boolean {
+  const { frame, self } = layout.answer.nodes;
+  return self === undefined || frame.some((other, at) => other === frame[node] && (self[at] ?? 0) > 0);
 }
 
 /** What can be done with the chosen node, shared with the difference flame graph. */
@@ -147,7 +163,14 @@ export function SelectionActions({ layout, node }: { layout: FlameLayout; node: 
         <button type="button" class="button" title="Without a name it cannot be told apart from other code of its image in both files" onClick={() => go({ view: 'frames', select: '', sort: '', match: image, hidden: [] })}>Frames of the image</button>
       )}
       {pattern && <button type="button" class="button" title={`--require-frames '${pattern}'`} onClick={() => go({ ...addedFilter(address, { require_frames: [pattern] }), root: '' })}>Only stacks with it</button>}
-      {pattern && <button type="button" class="button" title={`--cull-frames '${pattern}'`} onClick={() => go({ ...addedFilter(address, { cull_frames: [pattern] }), root: '' })}>Cull</button>}
+      {pattern && (
+        <button
+          type="button" class="button" disabled={!isInnermost(layout, node)} title={isInnermost(layout, node) ? `--cull-frames '${pattern}'` : 'Culling removes innermost frames, and this one always calls another'}
+          onClick={() => go({ ...addedFilter(address, { cull_frames: [pattern] }), root: '' })}
+        >
+          Cull
+        </button>
+      )}
     </>
   );
 }

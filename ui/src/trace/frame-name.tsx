@@ -1,6 +1,6 @@
 /** A frame in a cell: image quiet, symbol plain, place at the end. Always text, whatever stands in a symbol. */
 import type { Frame } from '../api/types';
-import { imageHue } from '../canvas/colours';
+import { imageHue, seriesLightness } from '../canvas/colours';
 import { fileName, unnamedCode } from '../format';
 import { linkedName, linksTo } from '../image-links';
 import { folded, lastPart } from '../symbol-text';
@@ -18,10 +18,15 @@ export function ImageName({ module }: { module: string | null }) {
   );
 }
 
+function imageVariables(name: string): string {
+  const hue = imageHue(name);
+  return `--hue: ${hue}; --in-light: ${seriesLightness(hue, false)}%; --in-dark: ${seriesLightness(hue, true)}%`;
+}
+
 /** The colour of an image beside its name, as in the legend. */
 export function ImageSwatch({ name }: { name: string }) {
   // The style sheet makes the colour, which knows the theme.
-  return name === '' ? <i class="swatch is-rest" /> : <i class="swatch is-image" style={`--hue: ${imageHue(name)}`} />;
+  return name === '' ? <i class="swatch is-rest" /> : <i class="swatch is-image" style={imageVariables(name)} />;
 }
 
 /** A name that may be cut: brackets folded, the scope cut before the name itself; whole on hover. */

@@ -27,13 +27,13 @@ export function StackPane({ file, filter, id }: { file: OpenFile; filter: Filter
         <span class="actions"><EditorChoice /> <button type="button" class="button" onClick={() => void copyText(asText())}>Copy</button></span>
       </header>
       <ol ref={top} class="stack-frames">
-        {data.frames.map((frame, at) => <StackStep key={at} frame={frame} isOwn={at === data.own} isFirst={at === (data.own ?? data.frames.findIndex((other) => !other.culled))} />)}
+        {data.frames.map((frame, at) => <StackStep key={at} frame={frame} isInnermost={at === data.frames.findIndex((other) => !other.culled)} isOwn={at === data.own} isFirst={at === (data.own ?? data.frames.findIndex((other) => !other.culled))} />)}
       </ol>
     </section>
   );
 }
 
-function StackStep({ frame, isFirst, isOwn }: { frame: StackFrame; isFirst: boolean; isOwn: boolean }) {
+function StackStep({ frame, isFirst, isOwn, isInnermost }: { frame: StackFrame; isFirst: boolean; isOwn: boolean; isInnermost: boolean }) {
   const address = useAddress();
   const pattern = framePattern(frame);
   return (
@@ -45,7 +45,7 @@ function StackStep({ frame, isFirst, isOwn }: { frame: StackFrame; isFirst: bool
         <span class="stack-actions">
           <button type="button" class="button" title="Callers and callees" onClick={() => go({ view: 'functions', select: frame.id, sort: '', match: '', hidden: [] })}>callers</button>
           {pattern && <button type="button" class="button" title={`--require-frames '${pattern}'`} onClick={() => go(addedFilter(address, { require_frames: [pattern] }))}>only</button>}
-          {pattern && <button type="button" class="button" title={`--cull-frames '${pattern}'`} onClick={() => go(addedFilter(address, { cull_frames: [pattern] }))}>cull</button>}
+          {pattern && <button type="button" class="button" disabled={!isInnermost} title={isInnermost ? `--cull-frames '${pattern}'` : 'Culling removes innermost frames'} onClick={() => go(addedFilter(address, { cull_frames: [pattern] }))}>cull</button>}
         </span>
       </div>
       {frame.file !== null && <div class="quiet place"><SourcePlace file={frame.file} line={frame.line} /></div>}

@@ -66,7 +66,7 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
         <div class="trace">
           <div class="filter-row">
             <FilterBar file={file} error={told.error} />
-            <CommandLine command={told.command} />
+            <CommandLine command={told.command} {...(view === 'leaks' ? { note: 'Gives the same stacks and bytes; shares, ages and curves are the page’s' } : {})} />
           </div>
           <Tabs views={views} current={view} />
           <div class="view" role="tabpanel" tabIndex={-1} aria-label={VIEWS.find((candidate) => candidate.key === view)?.title}>

@@ -1,6 +1,6 @@
 //! Modules without names: which they are, why they have none, and what would help.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use heapr_query::file_name;
 use heapr_symbols::{ModuleKey, SymbolTable, Unresolved};
@@ -8,11 +8,16 @@ use heapr_symbols::{ModuleKey, SymbolTable, Unresolved};
 /// Modules that are told by name; the rest are counted.
 const SHOWN_MAX: usize = 4;
 
+/// Places of code without names that are worth a word.
+const MADE_CODE_MIN: usize = 16;
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct NamelessModules {
     /// By file name: why.
     found: BTreeMap<String, String>,
+    /// Processes that made code at run time whose names are nowhere.
+    made_code: BTreeSet<u32>,
 }
 
 impl NamelessModules {
@@ -36,8 +41,29 @@ impl NamelessModules {
         self.found.insert(file_name(&path).to_owned(), why);
     }
 
+    /// Takes note of code that a process made at run time, and that has no names: `count` places.
+    pub(crate) fn see_made_code(&mut self, pid: u32, count: usize) {
+        // A few addresses are no compiler's work.
+        if count >= MADE_CODE_MIN {
+            self.made_code.insert(pid);
+        }
+    }
+
     /// One line; `None` if all have names.
     pub(crate) fn advice(&self) -> Option<String> {
+        let parts: Vec<String> = self.of_modules().into_iter().chain(self.of_made_code()).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    fn of_made_code(&self) -> Option<String> {
+        let pid = self.made_code.first()?;
+        Some(format!(
+            "no names of the code that process {pid} made while it ran: /tmp/perf-{pid}.map is not there (node \
+             --perf-basic-prof writes it; heapr symbolize FILE keeps its names in the file)"
+        ))
+    }
+
+    fn of_modules(&self) -> Option<String> {
         let (first, _) = self.found.first_key_value()?;
         let mut parts: Vec<String> =
             self.found.iter().take(SHOWN_MAX).map(|(name, why)| format!("{name} ({why})")).collect();
@@ -79,5 +105,14 @@ mod tests {
             nameless.see(&key(&format!("/{number}")), &[1], &Err(Unresolved::BuildIdMismatch));
         }
         assert!(nameless.advice().unwrap().contains(", 7 more: "));
+    }
+
+    #[test]
+    fn code_made_at_run_time_is_told_where_its_map_is_gone() {
+        let mut nameless = NamelessModules::default();
+        nameless.see_made_code(7, 3);
+        assert_eq!(nameless.advice(), None);
+        nameless.see_made_code(7, 40);
+        assert!(nameless.advice().unwrap().contains("/tmp/perf-7.map is not there"));
     }
 }

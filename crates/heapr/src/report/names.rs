@@ -173,6 +173,7 @@ impl SymbolSource for TraceNames {
             let path = PathBuf::from(format!("/tmp/perf-{pid}.map"));
             PerfMap::parse(&read_perf_map(&path).unwrap_or_default())
         });
+        let mut nameless = 0;
         for (number, &avma) in avmas.iter().enumerate() {
             // What is embedded goes first: the process of this number may be another by now, on
             // another machine it is.
@@ -181,7 +182,13 @@ impl SymbolSource for TraceNames {
                     number,
                     &[SourceFrame { symbol: Some(name), file: None, line: None, is_inlined: false }],
                 );
+            } else {
+                nameless += 1;
             }
+        }
+        // With a map what it does not name is rarely worth a name.
+        if embedded.is_none() && nameless == avmas.len() {
+            self.nameless.see_made_code(pid, nameless);
         }
         if self.keeps_tables {
             let names = avmas.iter().filter_map(|&avma| Some((avma, map.find(avma)?)));

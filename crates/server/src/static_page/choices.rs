@@ -1,6 +1,8 @@
 //! Filters that a page without a server may choose: processes, threads, the largest functions of
 //! the program's own. Others need the events, which are not in the page.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::recorder::Recorder;
@@ -8,6 +10,8 @@ use crate::error::Result;
 
 /// Choices of each kind.
 const OF_KIND_MAX: usize = 5;
+/// Of a long recording each takes its time: no more are begun then.
+const TIME_MAX: Duration = Duration::from_secs(5);
 /// Rows of their tables.
 const ROWS: usize = 200;
 
@@ -15,8 +19,11 @@ pub(super) fn record(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     if !recorder.begin(&format!("filters of file {file}")) {
         return Ok(());
     }
+    let begun = Instant::now();
     for (title, filter) in choices(recorder, file)? {
-        if one(recorder, file, &filter)? {
+        if begun.elapsed() > TIME_MAX {
+            recorder.leave_out(&format!("{title} in file {file}"));
+        } else if one(recorder, file, &filter)? {
             recorder.add_choice(&title, file, &filter);
         }
     }
@@ -76,7 +83,11 @@ fn one(recorder: &mut Recorder<'_>, file: usize, filter: &Value) -> Result<bool>
         recorder.record("report", with(json!({"by": by, "sort": sort, "limit": ROWS, "frames_max": 12})))?;
     }
     recorder.record("functions", with(json!({"sort": "peak", "limit": ROWS})))?;
-    recorder.record("leaks", with(json!({"limit": ROWS})))?;
+    for hides in [true, false] {
+        let mut leaks = with(json!({"limit": ROWS}));
+        leaks["filter"]["hide_known"] = hides.into();
+        recorder.record("leaks", leaks)?;
+    }
     recorder.record("histograms", with(json!({})))?;
     recorder.record("types", with(json!({})))?;
     for value in ["outstanding_bytes", "peak_bytes", "total_bytes"] {

@@ -90,6 +90,11 @@ impl<'a> Recorder<'a> {
         true
     }
 
+    /// Says that something is not in the page.
+    pub(super) fn leave_out(&mut self, what: &str) {
+        self.left_out.push(what.to_owned());
+    }
+
     /// Whether from now on questions are asked with the filter of what is seen.
     pub(super) fn filters_as_seen(&mut self, is_as_seen: bool) {
         self.is_as_seen = is_as_seen;

@@ -1,0 +1,15 @@
+//! Any text as suppressions, held against stacks of names that are in it.
+#![no_main]
+
+use heapr_query::{FrameText, Suppressions};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let Ok(rules) = Suppressions::parse(text) else { return };
+    let frames: Vec<FrameText<'_>> = text
+        .split(['\n', ':'])
+        .map(|part| FrameText { symbol: Some(part), module: Some(part), file: Some(part), line: Some(1) })
+        .collect();
+    let _ = rules.rule_for(&frames);
+    assert_eq!(rules.names().next().is_none(), rules.is_empty());
+});
