@@ -50,6 +50,14 @@ export const LISTS: List[] = [
   { key: 'closures', title: 'Closures', help: 'Contexts of functions, and the variables that they keep alive', columns: [
     { field: 'place', title: 'Made at', width: 21 }, { field: 'variables', title: 'Variables kept', width: 0 }, { field: 'function_count', title: 'Functions', help: 'Functions that share the context' }, RETAINED, ID,
   ] },
+  { key: 'pending', title: 'Pending', help: 'What waits: async functions, callbacks, timers, listeners, handles, stores', columns: [
+    { field: 'kind', title: 'Waits as', width: 7 }, { field: 'what', title: 'Function or class', width: 0 }, { field: 'event', title: 'Event', width: 8 },
+    { field: 'place', title: 'Place', width: 16 }, { field: 'held_by', title: 'Held by', width: 14 }, { field: 'count', title: 'How many' }, RETAINED, EXAMPLE,
+  ] },
+  { key: 'packages', title: 'Packages', help: 'Whose code fills the heap: npm packages, workspaces, the rest of the program', columns: [
+    { field: 'name', title: 'Package', width: 0 }, { field: 'own_bytes', title: 'Own', help: 'Of objects that belong to its code' }, { field: 'own_percent', title: '%' },
+    { field: 'object_count', title: 'Objects' }, RETAINED,
+  ] },
 ];
 
 /** The columns of a list; what its rows have and nobody has described comes last, hidden. */

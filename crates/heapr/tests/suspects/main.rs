@@ -99,7 +99,9 @@ fn one_snapshot_shows_its_largest_owner() {
 #[test]
 fn every_list_prints_in_every_format() {
     let Some(files) = snapshots() else { return };
-    for list in ["strings", "collections", "shapes", "fanout", "detached", "unreachable", "closures"] {
+    for list in
+        ["strings", "collections", "shapes", "fanout", "detached", "unreachable", "closures", "pending"]
+    {
         for format in ["text", "json", "csv"] {
             let output = heapr(list, &files[..1], &["--format", format, "--top", "5"]);
             assert!(output.status.success(), "{list} {format}: {output:?}");
@@ -220,4 +222,44 @@ fn packages_are_told_by_what_they_keep() {
     assert!(
         by_file["rows"][0]["name"].as_str().expect("a name").ends_with("node_modules/@shop/cache/index.js")
     );
+}
+
+/// Forty calls wait for an event that never comes, each in a store of its own.
+const WAITER: &str = r"
+    const v8 = require('v8'), { EventEmitter } = require('events'), { AsyncLocalStorage } = require('async_hooks');
+    const bus = new EventEmitter().setMaxListeners(0), storage = new AsyncLocalStorage();
+    class Job { constructor(number) { this.number = number; } }
+    async function handleJob(job) { const text = Buffer.alloc(4096, 65).toString('latin1'); await new Promise(resolve => bus.once('done', resolve)); return text + job; }
+    for (let at = 0; at < 40; at++) storage.run(new Job(at), () => { handleJob(at); });
+    const later = new Promise(resolve => bus.once('later', resolve));
+    for (let at = 0; at < 7; at++) later.then(function afterwards() { return at; });
+    for (let at = 0; at < 20; at++) bus.on('tick', function onTick() { return at; });
+    for (let at = 0; at < 5; at++) setInterval(function poll() { return at; }, 1e6);
+    setTimeout(() => { v8.writeHeapSnapshot(process.argv[2]); process.exit(); }, 50);
+";
+
+#[test]
+fn what_waits_is_told_by_the_function_that_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (program, file) = (folder.path().join("waiter.js"), folder.path().join("a"));
+    std::fs::write(&program, WAITER).expect("a file");
+    let Ok(status) = Command::new("node").arg(&program).arg(&file).status() else { return };
+    assert!(status.success());
+    let pending: Value =
+        serde_json::from_slice(&heapr("pending", &[&file], &["--format", "json"]).stdout).expect("JSON");
+    let rows = pending["rows"].as_array().expect("rows");
+    let of = |kind: &str, what: &str| {
+        let row = rows.iter().find(|row| row["kind"] == kind && row["what"] == what);
+        row.unwrap_or_else(|| panic!("{kind} {what}: {pending:#}"))
+    };
+    let waits = of("await", "function handleJob");
+    assert_eq!(waits["count"], 40);
+    assert!(waits["place"].as_str().expect("a place").contains("waiter.js:5:"), "{waits}");
+    assert!(waits["retained_bytes"].as_u64() > Some(40 * 4096), "{waits}");
+    assert_eq!(of("then", "function afterwards")["count"], 7);
+    assert_eq!(
+        (&of("listener", "function onTick")["count"], &of("listener", "function onTick")["event"]),
+        (&20.into(), &"tick".into())
+    );
+    assert_eq!(of("timer", "function poll")["count"], 5);
 }

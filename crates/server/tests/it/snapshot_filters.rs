@@ -100,7 +100,9 @@ fn a_list_that_is_cut_says_so() {
     std::fs::write(&paths[1], strings).unwrap();
     let server = Running::start(&paths);
     orders(&server, &json!({}));
-    for list in ["fanout", "collections", "shapes", "detached", "unreachable", "closures", "strings"] {
+    for list in
+        ["fanout", "collections", "shapes", "detached", "unreachable", "closures", "pending", "strings"]
+    {
         let ask = |top: usize| {
             server.ask(&format!("snapshot/{list}"), &json!({"file": 1, "top": top}).to_string()).json()
         };

@@ -4,7 +4,7 @@ use crate::Location;
 use crate::objects::ScriptPaths;
 
 /// A place in a script, counted from 1 as editors do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The script's path or URL, or `script N` where the snapshot does not tell.
     pub script: String,

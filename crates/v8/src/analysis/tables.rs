@@ -3,8 +3,8 @@
 use heapr_table::{Column, Table, row};
 
 use super::{
-    CollectionOrder, Naming, collections, contexts_of_variables, detached, duplicated_strings, fanout,
-    path_from_root, shapes, unreachable,
+    CodeUnit, CollectionOrder, Naming, code_shares, collections, contexts_of_variables, detached,
+    duplicated_strings, fanout, path_from_root, pending, shapes, unreachable,
 };
 use crate::devtools::Heap;
 
@@ -25,6 +25,10 @@ pub enum Listing {
     Unreachable,
     /// Variables that functions keep alive.
     Closures,
+    /// What waits.
+    Pending,
+    /// Whose code fills the heap.
+    Packages(CodeUnit),
 }
 
 impl Listing {
@@ -39,6 +43,8 @@ impl Listing {
             "detached" => Self::Detached,
             "unreachable" => Self::Unreachable,
             "closures" => Self::Closures,
+            "pending" => Self::Pending,
+            "packages" => Self::Packages(CodeUnit::Package),
             _ => return None,
         })
     }
@@ -54,6 +60,8 @@ impl Listing {
             Self::Detached => detached_table(heap, top),
             Self::Unreachable => unreachable_table(heap, top),
             Self::Closures => closure_table(heap, top),
+            Self::Pending => pending_table(heap, top),
+            Self::Packages(unit) => package_table(heap, unit, top),
         }
     }
 }
@@ -206,4 +214,53 @@ fn closure_table(heap: &Heap, top: usize) -> Table {
     };
     let found = contexts_of_variables(heap, &naming, top);
     Table::of("heapr.snapshot.closures/1", &columns, found.into_iter().map(row))
+}
+
+fn pending_table(heap: &Heap, top: usize) -> Table {
+    let naming = Naming::of(heap);
+    let columns = [
+        Column::text("kind", "Waits as"),
+        Column::count("count", "How many"),
+        Column::bytes("retained_bytes", "Retained"),
+        Column::id("example_id", "One is"),
+        Column::text("what", "Function or class"),
+        Column::text("event", "Event"),
+        Column::text("place", "Place"),
+        Column::text("held_by", "Held by"),
+    ];
+    let row = |found: super::Pending| {
+        row![
+            found.waiting.name(),
+            found.count,
+            found.retained_bytes,
+            heap.snapshot().id(found.example),
+            found.what,
+            found.event,
+            found.place.map(|place| place.to_string()),
+            found.held_by,
+        ]
+    };
+    Table::of("heapr.snapshot.pending/1", &columns, pending(heap, &naming, top).into_iter().map(row))
+}
+
+fn package_table(heap: &Heap, unit: CodeUnit, top: usize) -> Table {
+    let found = code_shares(heap, &Naming::of(heap), unit);
+    let all: u64 = found.iter().map(|share| share.own_bytes).sum();
+    let columns = [
+        Column::bytes("own_bytes", "Own"),
+        Column::percent("own_percent", "%"),
+        Column::bytes("retained_bytes", "Retained"),
+        Column::count("object_count", "Objects"),
+        Column::text("name", if unit == CodeUnit::Package { "Package" } else { "File" }),
+    ];
+    let mut table = Table::new("heapr.snapshot.packages/1", &columns);
+    table.fact("total_bytes", all);
+    table.rows(
+        top,
+        found.into_iter().map(|share| {
+            let percent = share.own_bytes as f64 * 100.0 / all.max(1) as f64;
+            row![share.own_bytes, percent, share.retained_bytes, share.object_count, share.name]
+        }),
+    );
+    table
 }

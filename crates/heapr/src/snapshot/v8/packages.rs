@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use heapr_table::quantity::{bytes, signed_bytes};
+use heapr_table::quantity::signed_bytes;
 use heapr_table::{Column, Table, row};
-use heapr_v8::analysis::{CodeShare, CodeUnit, Naming, code_shares};
+use heapr_v8::analysis::{CodeShare, CodeUnit, Listing, Naming, code_shares};
 
 use crate::output::{OutputArguments, print_table};
 use crate::snapshot::v8::heap_file::{Wanted, open};
@@ -43,41 +43,15 @@ pub(super) fn run(arguments: &PackagesArguments) -> anyhow::Result<ExitCode> {
         let heap = open(file, Wanted::Dominators)?;
         Ok(code_shares(&*heap, &Naming::of(&*heap), unit))
     };
-    let heading = if unit == CodeUnit::Package { "Package" } else { "File" };
     let [first, .., last] = &arguments.files[..] else {
-        let found = arguments.files.first().map(shares).transpose()?.unwrap_or_default();
-        return print_one(arguments, heading, &found);
+        let heap = open(&arguments.files[0], Wanted::Dominators)?;
+        let table = Listing::Packages(unit).table(&heap, arguments.output.top());
+        print_table(&table, arguments.output.format, &[])?;
+        return Ok(ExitCode::SUCCESS);
     };
+    let heading = if unit == CodeUnit::Package { "Package" } else { "File" };
     let (before, after) = (shares(first)?, shares(last)?);
     print_growth(arguments, heading, before, after)
-}
-
-fn print_one(
-    arguments: &PackagesArguments,
-    heading: &'static str,
-    found: &[CodeShare],
-) -> anyhow::Result<ExitCode> {
-    let all: u64 = found.iter().map(|share| share.own_bytes).sum();
-    let mut sheet = Table::new(
-        "heapr.snapshot.packages/1",
-        &[
-            Column::bytes("own_bytes", "Own"),
-            Column::percent("own_percent", "%"),
-            Column::bytes("retained_bytes", "Retained"),
-            Column::count("object_count", "Objects"),
-            Column::text("name", heading),
-        ],
-    );
-    sheet.fact("total_bytes", all);
-    sheet.rows(
-        arguments.output.top(),
-        found.iter().map(|share| {
-            let percent = share.own_bytes as f64 * 100.0 / all.max(1) as f64;
-            row![share.own_bytes, percent, share.retained_bytes, share.object_count, share.name.clone()]
-        }),
-    );
-    print_table(&sheet, arguments.output.format, &[format!("{} in all", bytes(all)), String::new()])?;
-    Ok(ExitCode::SUCCESS)
 }
 
 fn print_growth(

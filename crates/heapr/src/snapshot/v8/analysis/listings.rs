@@ -1,5 +1,5 @@
 //! `heapr snapshot strings`, `collections`, `shapes`, `fanout`, `detached`, `unreachable`,
-//! `closures`.
+//! `closures`, `pending`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -29,6 +29,9 @@ pub(crate) enum AnalysisCommand {
     Unreachable(Box<listings::ListingArguments>),
     /// List the variables that functions keep alive, by what they retain.
     Closures(Box<listings::ListingArguments>),
+    /// List what waits: functions behind unsettled promises, timers, listeners, handles, stores of
+    /// AsyncLocalStorage
+    Pending(Box<listings::ListingArguments>),
 }
 
 /// Runs the command.
@@ -41,5 +44,6 @@ pub(crate) fn run(command: AnalysisCommand) -> anyhow::Result<ExitCode> {
         AnalysisCommand::Detached(arguments) => listings::print(*arguments, Listing::Detached),
         AnalysisCommand::Unreachable(arguments) => listings::print(*arguments, Listing::Unreachable),
         AnalysisCommand::Closures(arguments) => listings::print(*arguments, Listing::Closures),
+        AnalysisCommand::Pending(arguments) => listings::print(*arguments, Listing::Pending),
     }
 }

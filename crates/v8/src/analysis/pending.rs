@@ -1,0 +1,311 @@
+//! What waits: functions behind promises that have not settled, timers, listeners, the runtime's
+//! handles, and what AsyncLocalStorage carries along.
+//!
+//! ```text
+//!  Promise --reactions_or_result--> PromiseReaction --> closure of then(), or
+//!                                        closure of await --context--> Context --extension--> Generator --function--> closure
+//! ```
+//!
+//! A promise that nobody waits for can't be told from one that settled with a small number: it is
+//! not listed.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::heap_view::{EdgeName, HeapView, field};
+use super::naming::Naming;
+use super::retaining_paths::path_from_root;
+use super::scripts::Place;
+use crate::{EdgeKind, NodeKind};
+
+/// Why something is in memory though nothing runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Waiting {
+    /// An async function that stands at an `await`.
+    Await,
+    /// A function given to `then`, `catch` or `finally`.
+    Then,
+    /// A function of `setTimeout` or `setInterval`.
+    Timer,
+    /// A function that an emitter calls.
+    Listener,
+    /// A socket, process, file or request that the runtime waits for.
+    Handle,
+    /// A value that AsyncLocalStorage gives to what goes on from here.
+    Store,
+}
+
+impl Waiting {
+    /// Its name in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Await => "await",
+            Self::Then => "then",
+            Self::Timer => "timer",
+            Self::Listener => "listener",
+            Self::Handle => "handle",
+            Self::Store => "store",
+        }
+    }
+}
+
+/// Things of one kind that wait for the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pending {
+    /// What they are.
+    pub waiting: Waiting,
+    /// The function that goes on, or the class of a handle or store.
+    pub what: String,
+    /// Where that stands.
+    pub place: Option<Place>,
+    /// The event that a listener listens to.
+    pub event: Option<String>,
+    /// How many.
+    pub count: u64,
+    /// What they retain in all, as far as each alone tells.
+    pub retained_bytes: u64,
+    /// The one of them that retains most.
+    pub example: u32,
+    /// What holds that one.
+    pub held_by: Option<String>,
+}
+
+/// Classes of the runtime's own objects behind sockets, files and requests.
+const HANDLES: &[&str] = &[
+    "TCP",
+    "Pipe",
+    "TTY",
+    "UDP",
+    "Process",
+    "FSEvent",
+    "FSReqCallback",
+    "FileHandle",
+    "StatWatcher",
+    "MessagePort",
+    "TLSWrap",
+    "HTTPParser",
+    "HTTP2SESSION",
+    "HTTP2STREAM",
+    "ChannelWrap",
+    "TCPConnectWrap",
+    "PipeConnectWrap",
+    "WriteWrap",
+    "ShutdownWrap",
+    "GetAddrInfoReqWrap",
+    "QueryReqWrap",
+    "Worker",
+    "Zlib",
+    "BrotliEncoder",
+    "BrotliDecoder",
+];
+
+/// The property by which a promise or request carries the store (Node until 23).
+const STORE: &str = "<symbol kResourceStore>";
+
+/// The `top` groups of what waits, most retained bytes first.
+pub fn pending<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Vec<Pending> {
+    let mut found = Found { heap, naming, groups: HashMap::new() };
+    for node in 0..heap.node_count() {
+        found.look_at(node);
+    }
+    let mut groups: Vec<Pending> = found.groups.into_values().map(|(group, _)| group).collect();
+    groups.sort_by(|a, b| {
+        (b.retained_bytes, b.count, &a.what, &a.event).cmp(&(a.retained_bytes, a.count, &b.what, &b.event))
+    });
+    groups.truncate(top);
+    for group in &mut groups {
+        group.held_by = holder(heap, naming, group.example);
+    }
+    groups
+}
+
+/// What the program's own code calls the last thing on the way to `node` that it has a name for.
+fn holder<H: HeapView>(heap: &H, naming: &Naming<'_, H>, node: u32) -> Option<String> {
+    let path = path_from_root(heap, naming, node);
+    let above = path.len().checked_sub(1)?;
+    let last_own = path[..above].iter().rposition(|step| step.place.is_some());
+    let held = last_own.map_or(above, |at| at + 1);
+    if held == above {
+        return naming.held_by(node);
+    }
+    Some(naming.call(heap.node_of_id(path[held].id)?).text)
+}
+
+struct Found<'a, H> {
+    heap: &'a H,
+    naming: &'a Naming<'a, H>,
+    /// With what the example retains.
+    groups: HashMap<(Waiting, String, Option<Place>, Option<String>), (Pending, u64)>,
+}
+
+impl<H: HeapView> Found<'_, H> {
+    fn look_at(&mut self, node: u32) {
+        let heap = self.heap;
+        match heap.kind(node) {
+            NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::HIDDEN => {}
+            _ => return,
+        }
+        let name = heap.name(node);
+        match &*name {
+            "Promise" => self.promise(node),
+            "Timeout" | "Immediate" => self.timer(node),
+            name if HANDLES.contains(&name) && heap.kind(node) == NodeKind::OBJECT => {
+                self.add(Waiting::Handle, name.to_owned(), None, None, node, heap.retained_bytes(node));
+            }
+            _ => self.emitter(node),
+        }
+    }
+
+    fn promise(&mut self, promise: u32) {
+        let heap = self.heap;
+        let store = field(heap, promise, &[STORE]).filter(|&store| heap.kind(store) != NodeKind::HIDDEN);
+        let Some(reaction) = field(heap, promise, &["reactions_or_result"])
+            .filter(|&target| heap.name(target) == "system / PromiseReaction")
+        else {
+            return;
+        };
+        if let Some(store) = store {
+            let class = self.naming.own_name(store);
+            self.add(
+                Waiting::Store,
+                class,
+                self.naming.place(store),
+                None,
+                store,
+                heap.retained_bytes(store),
+            );
+        }
+        // Each further call of then() hangs before the one before.
+        let mut reaction = Some(reaction);
+        let mut left = MAX_REACTIONS;
+        while let Some(here) = reaction.filter(|_| left > 0) {
+            left -= 1;
+            reaction = None;
+            let mut is_told = false;
+            for edge in heap.edges(here) {
+                let target = heap.target(edge);
+                if heap.name(target) == "system / PromiseReaction" {
+                    reaction = Some(target);
+                } else if heap.kind(target) == NodeKind::CLOSURE && !is_told {
+                    is_told = self.reaction(promise, target);
+                }
+            }
+        }
+    }
+
+    /// A function that a promise will call; `false` if it is the engine's and tells nothing.
+    fn reaction(&mut self, promise: u32, closure: u32) -> bool {
+        let heap = self.heap;
+        if heap.location(closure).is_some() {
+            let retained = heap.retained_bytes(closure);
+            self.function(Waiting::Then, closure, None, promise, retained);
+            return true;
+        }
+        let generator =
+            field(heap, closure, &["context"]).and_then(|context| field(heap, context, &["extension"]));
+        let Some((generator, function)) =
+            generator.and_then(|generator| Some((generator, field(heap, generator, &["function"])?)))
+        else {
+            return false;
+        };
+        let retained = heap.retained_bytes(generator);
+        self.function(Waiting::Await, function, None, promise, retained);
+        true
+    }
+
+    fn timer(&mut self, timer: u32) {
+        let heap = self.heap;
+        let called = field(heap, timer, &["_onTimeout", "_onImmediate"])
+            .filter(|&called| heap.kind(called) == NodeKind::CLOSURE);
+        if let Some(called) = called {
+            self.function(Waiting::Timer, called, None, timer, heap.retained_bytes(timer));
+        }
+    }
+
+    /// An EventEmitter holds for each event a function or a list of them.
+    fn emitter(&mut self, emitter: u32) {
+        let heap = self.heap;
+        let Some(events) = field(heap, emitter, &["_events"]).filter(|&it| heap.kind(it) == NodeKind::OBJECT)
+        else {
+            return;
+        };
+        for edge in heap.edges(events) {
+            let (EdgeKind::PROPERTY, EdgeName::Name(event)) = (heap.edge_kind(edge), heap.edge_name(edge))
+            else {
+                continue;
+            };
+            if event == "__proto__" {
+                continue;
+            }
+            let target = heap.target(edge);
+            match heap.kind(target) {
+                NodeKind::CLOSURE => self.listener(target, &event, emitter),
+                NodeKind::OBJECT => {
+                    let elements = field(heap, target, &["elements"]).into_iter().chain([target]);
+                    for list in elements.collect::<Vec<_>>() {
+                        for item in heap.edges(list) {
+                            let listener = heap.target(item);
+                            let is_item = matches!(heap.edge_kind(item), EdgeKind::ELEMENT);
+                            if is_item && heap.kind(listener) == NodeKind::CLOSURE {
+                                self.listener(listener, &event, emitter);
+                            }
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn listener(&mut self, listener: u32, event: &Cow<'_, str>, emitter: u32) {
+        let heap = self.heap;
+        // once() wraps it.
+        let own = field(heap, listener, &["listener"]).filter(|&own| heap.kind(own) == NodeKind::CLOSURE);
+        let function = own.unwrap_or(listener);
+        if self.naming.place(function).is_some_and(|place| !place.is_of_the_runtime()) {
+            self.function(Waiting::Listener, function, Some(event), emitter, heap.retained_bytes(listener));
+        }
+    }
+
+    fn function(&mut self, waiting: Waiting, function: u32, event: Option<&str>, node: u32, retained: u64) {
+        let place = self.naming.place(function);
+        // What the runtime itself waits for is no one's leak.
+        if place.as_ref().is_some_and(Place::is_of_the_runtime) {
+            return;
+        }
+        self.add(waiting, self.naming.own_name(function), place, event.map(str::to_owned), node, retained);
+    }
+
+    fn add(
+        &mut self,
+        waiting: Waiting,
+        what: String,
+        place: Option<Place>,
+        event: Option<String>,
+        node: u32,
+        retained: u64,
+    ) {
+        let key = (waiting, what, place, event);
+        let (group, largest) = self.groups.entry(key).or_insert_with_key(|(waiting, what, place, event)| {
+            let group = Pending {
+                waiting: *waiting,
+                what: what.clone(),
+                place: place.clone(),
+                event: event.clone(),
+                count: 0,
+                retained_bytes: 0,
+                example: node,
+                held_by: None,
+            };
+            (group, retained)
+        });
+        group.count += 1;
+        group.retained_bytes = group.retained_bytes.saturating_add(retained);
+        if retained > *largest {
+            (*largest, group.example) = (retained, node);
+        }
+    }
+}
+
+/// A damaged file may hold circles.
+const MAX_REACTIONS: usize = 1 << 16;
