@@ -9,6 +9,7 @@ mod plain_text;
 
 mod completions;
 mod config;
+mod containers;
 mod diff;
 mod doctor;
 mod explain;

@@ -1,4 +1,4 @@
-//! Processes as people name them: by number, or by the name of their program.
+//! Processes as people name them: by number, by the name of their program, by their container.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -7,6 +7,7 @@ use anyhow::bail;
 use heapr_proc::Fields;
 use heapr_session::{FlagTarget, ProcessFacts, descendants};
 
+use crate::containers;
 use crate::plain_text::printable;
 
 /// Processes listed where a name means several.
@@ -14,17 +15,22 @@ const LISTED_MAX: usize = 20;
 /// Bytes of a command line that tell one process from another.
 const COMMAND_CHARACTERS_MAX: usize = 60;
 
-/// The processes that these words name, each once. `with_children`: a name that several processes
-/// have means the one that has started the others.
+/// The processes that these words name, each once; `container:ID` all of a container.
+/// `with_children`: a name that several processes have means the one that has started the others.
 ///
 /// # Errors
 /// No process, or several, have such a name.
 pub(crate) fn named(words: &[String], with_children: bool) -> anyhow::Result<Vec<u32>> {
     let mut pids = Vec::new();
     for word in words {
-        let pid = one(word, with_children)?;
-        if !pids.contains(&pid) {
-            pids.push(pid);
+        let found = match word.strip_prefix(containers::PREFIX) {
+            Some(container) => containers::processes_of(container)?,
+            None => vec![one(word, with_children)?],
+        };
+        for pid in found {
+            if !pids.contains(&pid) {
+                pids.push(pid);
+            }
         }
     }
     Ok(pids)

@@ -8,8 +8,8 @@ use heapr_inspector::Process;
 
 use super::native::{self, NativeEveryOptions, NativeTakeOptions};
 use super::verbs::{HeapKind, OnlyOf};
-use crate::processes;
 use crate::snapshot_take::{self, EveryOptions, EveryQuestion, TakeOptions, TakeQuestion, javascript};
+use crate::{containers, processes};
 
 /// Arguments of `heapr snapshot take`.
 #[derive(Debug, clap::Args)]
@@ -36,6 +36,7 @@ pub(crate) struct EveryArguments {
 /// Runs `take`.
 pub(crate) fn take(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
     let TakeArguments { asked, v8, native } = arguments;
+    let asked = asked.with_containers();
     match kind(&asked.pids, asked.tree, asked.output.as_deref(), &v8, &native)? {
         HeapKind::V8 => snapshot_take::take(&asked, &v8.options),
         HeapKind::Native => native::take(&asked, &native.options, v8.options.is_quiet()),
@@ -70,6 +71,11 @@ fn kind<A, B>(
     let pids =
         words.iter().filter_map(|word| processes::named(std::slice::from_ref(word), with_children).ok());
     let mut found = pids.flatten().filter(|&pid| Process::examine(pid).is_ok()).peekable();
+    // Of a container the processes count that run JavaScript, if any does.
+    if words.iter().any(|word| word.starts_with(containers::PREFIX)) {
+        let has_javascript = found.any(|pid| javascript::is_meant(pid, false));
+        return Ok(if has_javascript || v8.is_given() { HeapKind::V8 } else { HeapKind::Native });
+    }
     // What JavaScript a program of unknown make runs, its inspector would tell: native heaps are
     // the common case.
     let is_native = found.peek().is_some() && found.all(|pid| !javascript::is_meant(pid, with_children));

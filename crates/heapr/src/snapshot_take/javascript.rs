@@ -4,7 +4,7 @@
 use heapr_inspector::Process;
 use heapr_session::descendants;
 
-use crate::processes;
+use crate::{containers, processes};
 
 /// Programs that wait for others. Their own heaps are not what anybody asks for.
 const WAITING: &str = "sh bash dash ash zsh ksh fish busybox env tini tini-static dumb-init docker-init catatonit \
@@ -16,11 +16,23 @@ const WAITING_IN_NODE: &str = "npm npx yarn yarnpkg pnpm pnpx corepack nodemon c
 /// The processes that these words name. `with_children`: and all below them that run JavaScript,
 /// without those that only wait for them.
 pub(crate) fn named(words: &[String], with_children: bool) -> anyhow::Result<Vec<u32>> {
-    let named = processes::named(words, with_children)?;
-    if !with_children {
-        return Ok(named);
+    let (containers, words): (Vec<String>, Vec<String>) =
+        words.iter().cloned().partition(|word| word.starts_with(containers::PREFIX));
+    let in_containers = processes::named(&containers, false)?;
+    let mut running: Vec<Process> =
+        in_containers.iter().filter_map(|&pid| Process::examine(pid).ok()).collect();
+    running.retain(|process| process.runs_javascript() && !only_waits(process));
+    if running.is_empty()
+        && let Some(container) = containers.first()
+    {
+        anyhow::bail!("none of the {} processes of {container} runs JavaScript", in_containers.len());
     }
-    let mut pids: Vec<u32> = Vec::new();
+    let mut pids: Vec<u32> = running.iter().map(|process| process.pid).collect();
+    let named = processes::named(&words, with_children)?;
+    if !with_children {
+        pids.extend(named);
+        return Ok(pids);
+    }
     for pid in named {
         let below = below(pid);
         let counts = |process: &Process| process.runs_javascript() && !only_waits(process);

@@ -14,14 +14,19 @@ use super::capture::CaptureArguments;
 use super::file_name::{Destination, latest_of};
 use super::hold::Held;
 use super::{interrupt, javascript, ready_processes, signal_snapshot};
+use crate::containers;
 
 /// What `heapr snapshot take` is asked of any process.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct TakeQuestion {
     /// Processes, by number or by the name of their program
-    #[arg(value_name = "PID|NAME", required = true)]
+    #[arg(value_name = "PID|NAME", required_unless_present = "container")]
     pub(crate) pids: Vec<String>,
+    /// All processes of a container of this machine, by its id or the name of its pod; of
+    /// JavaScript those that run it. The same as the word container:ID in place of a process
+    #[arg(long, value_name = "ID|POD")]
+    container: Vec<String>,
     /// And the processes that these have started; of JavaScript those alone where a shell, an init
     /// or a package manager is named
     #[arg(long)]
@@ -61,6 +66,15 @@ pub(crate) enum Format {
     Text,
     /// Names and all that was measured, for programs
     Json,
+}
+
+impl TakeQuestion {
+    /// The same, with containers among the processes.
+    pub(crate) fn with_containers(mut self) -> Self {
+        let words = self.container.drain(..).map(|name| format!("{}{name}", containers::PREFIX));
+        self.pids.extend(words);
+        self
+    }
 }
 
 impl TakeOptions {

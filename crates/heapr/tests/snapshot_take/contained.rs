@@ -46,3 +46,53 @@ fn a_process_in_a_container_is_reached_through_its_own_network() {
     assert!(process.is_in_other_network && process.inner_pid != process.pid);
     assert_eq!(process.listeners().unwrap().len(), 1);
 }
+
+/// A control group as Docker names it.
+struct DockersGroup {
+    folder: std::path::PathBuf,
+    id: String,
+}
+
+impl DockersGroup {
+    fn new() -> Option<Self> {
+        let id = format!("{:064x}", 0x3f2a_9c41_b7d0_u128 << 80 | u128::from(std::process::id()));
+        let roots = ["/sys/fs/cgroup/systemd", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+        roots.iter().find_map(|root| {
+            let folder = std::path::Path::new(root).join(format!("docker-{id}.scope"));
+            std::fs::create_dir_all(&folder).ok()?;
+            folder.join("cgroup.procs").exists().then(|| Self { folder, id: id.clone() })
+        })
+    }
+}
+
+impl Drop for DockersGroup {
+    fn drop(&mut self) {
+        heapr_testkit::wait_until("the group is empty", || std::fs::remove_dir(&self.folder).ok());
+    }
+}
+
+#[test]
+fn a_container_is_named_by_its_id() {
+    if !has_node() {
+        return;
+    }
+    let Some(group) = DockersGroup::new() else {
+        heapr_testkit::cannot_run_here("control groups can't be made here");
+        return;
+    };
+    let mut command = Command::new("sh");
+    command.arg("-c").env("OBJECTS", "500");
+    command.arg(format!("echo $$ > {}/cgroup.procs; node app.js & wait", group.folder.display()));
+    let container = Program::start(command, SERVER);
+    let outcome = container.heapr(&["snapshot", "take", "--container", &group.id[..30], "-q"]);
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
+    // The shell is in it, too, and runs no JavaScript.
+    assert_eq!(outcome.stdout.lines().count(), 1, "{outcome:?}");
+    assert_eq!(ids_of(&container.folder.path().join(outcome.stdout.trim_end()), "Thing").len(), 500);
+    let nothing = container.heapr(&["snapshot", "take", "--container", "feedbeef"]);
+    assert_eq!(nothing.status, Some(2));
+    assert!(nothing.stderr.contains("is in a container or pod \"feedbeef\""), "{nothing:?}");
+    let _ = Command::new("kill").arg(child_of(container.pid()).to_string()).status();
+    drop(container);
+    drop(group);
+}
