@@ -24,7 +24,7 @@ APART struct node *hung_on_ring(void) { return calloc(1, 0 + sizeof(struct node)
 APART void to_itself(void) { struct node *p = calloc(1, sizeof *p); p->one = p; p->two = (struct node *)&p->more; }
 APART void nothing_asked(void) { char *volatile p = malloc(0); (void)p; }
 APART void large(void) { char *p = malloc(50000000); p[0] = 1; p[49999999] = 1; __asm__ volatile("" : : "r"(p)); }
-APART void aligned(void) { char *volatile p = aligned_alloc(512, 1000); (void)p; }
+APART void aligned(void) { void *p = 0; if (!posix_memalign(&p, 512, 1000)) { __asm__ volatile("" : : "r"(p)); } p = 0; __asm__ volatile("" : : "r"(&p) : "memory"); }
 APART void grown(void) { char *volatile p = malloc(50); p = realloc(p, 5000); (void)p; }
 static APART void build(void) {
   struct node *last = 0;

@@ -2,6 +2,9 @@
 //! with what must be said of them in its header (`victims/graph`).
 
 mod copies;
+mod names;
+mod planted;
+mod sanitizer;
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -282,6 +285,21 @@ fn libraries_hold_by_their_data_in_every_namespace() {
 }
 
 #[test]
+fn what_threads_hold_in_passing_is_no_leak() {
+    verdicts("contended.c");
+}
+
+#[test]
+fn dead_stack_holds_nothing_and_keys_by_the_hundred_hold() {
+    verdicts("dead_places.c");
+}
+
+#[test]
+fn a_child_of_a_program_with_threads_is_a_program_of_its_own() {
+    verdicts("forked.c");
+}
+
+#[test]
 fn at_its_end_a_program_has_given_back_what_it_gives_back() {
     let stage = Stage::new();
     let (program, _, text) = stage.build("ended.cc");
@@ -292,7 +310,13 @@ fn at_its_end_a_program_has_given_back_what_it_gives_back() {
 
 #[test]
 fn each_program_has_a_test() {
-    let own = [include_str!("main.rs"), include_str!("copies.rs")].concat();
+    let own = [
+        include_str!("main.rs"),
+        include_str!("copies.rs"),
+        include_str!("names.rs"),
+        include_str!("planted.rs"),
+    ]
+    .concat();
     for entry in fs::read_dir(victims()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let is_program = name.ends_with(".c") || name.ends_with(".cc");

@@ -152,8 +152,7 @@ fn capture(
         };
         Error::NoGraph { pid, reason }
     })?;
-    let nanoseconds = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-    graph.pause_ns = nanoseconds(report.pause);
+    graph.pause_ns = u64::try_from(report.pause.as_nanos()).unwrap_or(u64::MAX);
     if let Some(reason) = report.no_copy {
         graph.notes.push(format!("it stood still while it was read, as it could not be copied: {reason}"));
     }

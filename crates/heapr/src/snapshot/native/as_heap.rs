@@ -9,15 +9,15 @@
 //! A block's id is its address. What names it is its type, where that is known, else the function
 //! that it was allocated by.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
 use heapr_export::frame_text::frame_name;
-use heapr_native::LeakKind;
+use heapr_native::{LeakKind, made_type};
 use heapr_query::{CullList, GroupBy, StackGroups, file_name};
 use heapr_symbols::{DataSymbols, type_name};
-use heapr_trace::{Block, EdgeGrade, HeapGraph, RootArea, RootClass};
+use heapr_trace::{Block, EdgeGrade, HeapGraph, RootArea, RootClass, StackIndex};
 use serde_json::json;
 
 use super::graph_file::{GraphArguments, GraphFile};
@@ -57,6 +57,20 @@ impl Strings {
     }
 }
 
+/// What blocks are by the functions that allocated them, by stack: also the library's, which a
+/// report leaves out.
+pub(super) fn made_types(file: &GraphFile, names: &mut TraceNames) -> HashMap<StackIndex, String> {
+    let stacks: HashSet<StackIndex> = file.blocks.iter().map(|block| block.stack).collect();
+    let all = stacks.iter().copied();
+    let groups = StackGroups::new(&file.trace, all, GroupBy::Stacks, &CullList::empty(), &[], names);
+    let told = stacks.into_iter().filter_map(|stack| {
+        let frames = groups.frames(groups.group_of(stack)?);
+        let made = made_type(frames.iter().map_while(|frame| frame.symbol))?;
+        Some((stack, format!("{made} (by its allocation)")))
+    });
+    told.collect()
+}
+
 /// Numbers of the kinds in the header.
 const NATIVE: u32 = 8;
 const SYNTHETIC: u32 = 9;
@@ -70,7 +84,7 @@ impl NativeHeap {
     pub(crate) fn of(path: &Path, asked: &GraphArguments) -> anyhow::Result<Self> {
         let file = GraphFile::open(path, asked)?;
         let mut names = TraceNames::new(&file.trace, &asked.names);
-        let stacks: std::collections::HashSet<_> = file.blocks.iter().map(|block| block.stack).collect();
+        let stacks: HashSet<_> = file.blocks.iter().map(|block| block.stack).collect();
         let cull = CullList::built_in();
         let groups = StackGroups::new(&file.trace, stacks, GroupBy::Stacks, &cull, &[], &mut names);
         let leaks = find_leaks(&file, &groups);
@@ -84,12 +98,14 @@ impl NativeHeap {
                 frames.first().map_or_else(String::new, |frame| format!("block of {}", frame_name(frame)))
             })
             .collect();
+        let made = made_types(&file, &mut names);
         let types: Vec<String> = file.graph.type_names.iter().map(|name| type_name(name)).collect();
         let block_names = file.blocks.iter().enumerate().map(|(node, block)| {
             let kind =
                 file.graph.types.get(node).and_then(|&kind| types.get((kind as usize).checked_sub(1)?));
+            let made = || made.get(&block.stack);
             let site = || groups.group_of(block.stack).and_then(|group| sites.get(group as usize));
-            let name = kind.or_else(site).map_or("block", String::as_str);
+            let name = kind.or_else(made).or_else(site).map_or("block", String::as_str);
             strings.number(if name.is_empty() { "block" } else { name })
         });
         let block_names = block_names.collect();

@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
     let mut called = vec![false; file.blocks.len()];
     leaks.leaks.iter().for_each(|leak| called[leak.node as usize] = true);
     let later = LaterFrees::of(&file, |node| called[node as usize])?;
-    let mut struck = Sum::default();
+    let (mut struck, mut struck_definite_count) = (Sum::default(), 0);
     for leak in &leaks.leaks {
         let block = &file.blocks[leak.node as usize];
         if since_ns.is_some_and(|since_ns| block.alloc_ns <= since_ns) {
@@ -111,6 +111,7 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
         }
         if later.freed.contains(&leak.node) {
             struck.count += 1;
+            struck_definite_count += u64::from(leak.kind == LeakKind::Definite);
             struck.bytes += block.size_bytes;
             continue;
         }
@@ -135,7 +136,12 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
         }
         !is_known
     });
-    let totals = Totals { struck, watched_ns: later.watched_ns, ..Totals::of(&sums, suppressed) };
+    let totals = Totals {
+        struck,
+        struck_definite_count,
+        watched_ns: later.watched_ns,
+        ..Totals::of(&sums, suppressed)
+    };
     let mut lines: Vec<Line> = sums
         .into_iter()
         .filter(|(key, _)| is_listed(arguments, key.kind))
@@ -225,6 +231,7 @@ struct Totals {
     suppressed: Sum,
     /// Freed later, as the recording shows.
     struck: Sum,
+    struck_definite_count: u64,
     watched_ns: u64,
 }
 
@@ -237,7 +244,7 @@ impl Totals {
             all.bytes += sum.bytes;
             all.retained_bytes += sum.retained_bytes;
         }
-        Self { by_kind, suppressed, struck: Sum::default(), watched_ns: 0 }
+        Self { by_kind, suppressed, struck: Sum::default(), struck_definite_count: 0, watched_ns: 0 }
     }
 
     fn get(&self, kind: LeakKind) -> Sum {
@@ -255,6 +262,7 @@ impl Totals {
         all.insert("suppressed_bytes".to_owned(), json!(self.suppressed.bytes));
         all.insert("struck_count".to_owned(), json!(self.struck.count));
         all.insert("struck_bytes".to_owned(), json!(self.struck.bytes));
+        all.insert("struck_definite_count".to_owned(), json!(self.struck_definite_count));
         all.insert("watched_ns".to_owned(), json!(self.watched_ns));
         all.insert("block_count".to_owned(), json!(file.blocks.len()));
         all.insert(

@@ -9,15 +9,20 @@ use heapr_v8::{Fingerprint, IndexStore, StoredSummary};
 
 use heapr_filters::quantity::parse_bytes;
 
+use crate::snapshot::verbs::is_trace;
+
 /// Smaller files are read as quickly.
 const LEAST_BYTES: u64 = 8 << 20;
+/// A trace keeps a graph in a small part of what a snapshot of V8's takes.
+const LEAST_TRACE_BYTES: u64 = 512 << 10;
 /// How much the indexes may take together, as `4G`; 0 turns them off.
 const SIZE_VARIABLE: &str = "HEAPR_INDEX_SIZE";
 
 /// The directory of what is kept about snapshots, if `file` is large enough for it to pay.
 pub(crate) fn directory_for(file: &Path) -> Option<PathBuf> {
     let metadata = std::fs::metadata(file).ok()?;
-    if !metadata.is_file() || metadata.len() < LEAST_BYTES {
+    let least_bytes = if is_trace(file) { LEAST_TRACE_BYTES } else { LEAST_BYTES };
+    if !metadata.is_file() || metadata.len() < least_bytes {
         return None;
     }
     let absolute =

@@ -1,0 +1,40 @@
+//! Names of blocks: by what they hold themselves, and by the functions that allocated them.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::{Stage, values, verdicts};
+
+fn names_in(stage: &Stage) -> String {
+    stage.ok(&["snapshot", "export", "trace.heapr", "-o", "out.heapsnapshot", "--force"]);
+    let text = std::fs::read_to_string(stage.path("out.heapsnapshot")).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    value["strings"].to_string()
+}
+
+#[test]
+fn containers_are_told_by_the_templates_that_allocated_them() {
+    let (stage, _) = verdicts("typed.cc");
+    let names = names_in(&stage);
+    for wanted in values(&Stage::text("typed.cc"), "types") {
+        assert!(names.contains(&format!("\"{wanted}")), "{wanted} is not in {names}");
+    }
+}
+
+/// A class with virtual functions is named from the program's memory.
+#[test]
+fn objects_of_a_stripped_program_are_named_by_their_class() {
+    let mut stage = Stage::new();
+    let (program, arguments, _) = stage.build("typed.cc");
+    let status = Command::new("strip").arg("--strip-all").arg(&program).status().unwrap();
+    assert!(status.success());
+    let pid = stage.start(&program, &arguments);
+    stage.ok(&["snapshot", "take", "--graph", &pid.to_string()]);
+    let leaks = stage.json(&["snapshot", "leaks", "trace.heapr"]);
+    let groups = leaks["groups"].as_array().unwrap();
+    assert!(groups.iter().any(|group| group["type"] == "Named" && group["kind"] == "definite"), "{leaks}");
+    assert!(names_in(&stage).contains("\"Named\""));
+    // With the symbols it would be the same leaks.
+    assert_eq!(leaks["totals"]["definite_count"], 1);
+}
