@@ -55,6 +55,14 @@ test('the first picture has the totals that heapr report prints', async () => {
   assert.deepEqual(shown.browser.errors, []);
 });
 
+test('what is resident is shown by class beside what is live', async () => {
+  await show('chart=resident');
+  await shown.page.waitForSelector('.legend:has-text("live blocks")');
+  const names = await shown.page.locator('.legend li').allTextContents();
+  assert.deepEqual(names, ['live blocks', 'without a file, not live', 'files', 'shared memory']);
+  assert.deepEqual(shown.browser.errors, []);
+});
+
 test('the peak is one click, and the copied command gives the same stacks', async () => {
   await show('view=stacks');
   await shown.page.click('.is-peak');

@@ -595,6 +595,8 @@ export interface TimelineAnswer {
   alloc_count: number[];
   free_count: number[];
   series: TimelineSeries[];
+  /** All that is resident, of the value `resident`. */
+  resident_bytes: number[];
   rest: number[];
   rss: RssSeries[];
   markers: Marker[];

@@ -8,7 +8,7 @@ import { isDrawnDark, themeColour } from '../frame/theme';
 import { linkedName } from '../image-links';
 import { amountStep, timeStep, timeTicks } from './scale';
 
-export type ChartKind = 'bytes' | 'count' | 'alloc_bytes' | 'alloc_count';
+export type ChartKind = 'bytes' | 'count' | 'alloc_bytes' | 'alloc_count' | 'resident';
 
 export interface TimelinePainting {
   answer: TimelineAnswer | null;
@@ -45,21 +45,21 @@ export function xToTime(xPx: number, seen: [number, number], widthPx: number): n
 
 /** An amount of the chart in words; rates are per second. */
 export function chartAmount(chart: ChartKind, value: number): string {
-  if (chart === 'bytes') return formatBytes(value);
+  if (chart === 'bytes' || chart === 'resident') return formatBytes(value);
   if (chart === 'count') return formatCount(value);
   return chart === 'alloc_bytes' ? `${formatBytes(value)}/s` : `${formatCount(value)}/s`;
 }
 
 /** What one unit of the answer's values stands for: rates come as amounts per bin. */
 export function chartFactor(chart: ChartKind, answer: TimelineAnswer): number {
-  if (chart === 'bytes' || chart === 'count') return 1;
+  if (chart === 'bytes' || chart === 'count' || chart === 'resident') return 1;
   const binNs = (answer.to_ns - answer.from_ns) / answer.bins;
   return binNs > 0 ? 1e9 / binNs : 0;
 }
 
 /** The curve of the whole: the stacked series never rise above it. */
 export function wholeOf(chart: ChartKind, answer: TimelineAnswer): number[] {
-  return { bytes: answer.live_bytes, count: answer.live_count, alloc_bytes: answer.alloc_bytes, alloc_count: answer.alloc_count }[chart];
+  return { bytes: answer.live_bytes, count: answer.live_count, alloc_bytes: answer.alloc_bytes, alloc_count: answer.alloc_count, resident: answer.resident_bytes }[chart];
 }
 
 export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSize, painting: TimelinePainting): void {
@@ -74,7 +74,7 @@ export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSiz
 
   const factor = answer ? chartFactor(chart, answer) : 1;
   const most = answer ? highest(painting, answer) * factor : 0;
-  const step = amountStep(most, Math.max(2, Math.floor(plotPx / 32)), chart === 'bytes' || chart === 'alloc_bytes');
+  const step = amountStep(most, Math.max(2, Math.floor(plotPx / 32)), chart !== 'count' && chart !== 'alloc_count');
   const top = Math.max(step, most * 1.04);
   const y = (amount: number) => TOP_PX + plotPx * (1 - (amount * factor) / top);
   const left = axisLeftPx();

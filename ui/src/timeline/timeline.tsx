@@ -16,6 +16,7 @@ import { type ChartKind, axisLeftPx, chartAmount, chartFactor, paintTimeline, ti
 
 const CHARTS: [ChartKind, string][] = [
   ['bytes', 'Live bytes'], ['count', 'Live blocks'], ['alloc_bytes', 'Allocated bytes per second'], ['alloc_count', 'Allocations per second'],
+  ['resident', 'Resident memory'],
 ];
 const STACKED_BY: [string, string][] = [
   ['none', 'not stacked'], ['process', 'by process'], ['thread', 'by thread'], ['image', 'by image'], ['frame', 'by frame'], ['stack', 'by stack'],
@@ -40,7 +41,7 @@ export function Timeline({ file }: { file: OpenFile }) {
   delete filter.snapshot;
   const bins = Math.max(BIN_STEP, Math.min(2000, Math.round((size.widthPx - axisLeftPx()) / BIN_STEP) * BIN_STEP));
   const body = size.widthPx === 0 ? null : {
-    file: file.file, filter, from_ns: settled[0], to_ns: settled[1], bins, by: address.by, series_max: 8, value: chart,
+    file: file.file, filter, from_ns: settled[0], to_ns: settled[1], bins, by: chart === 'resident' ? 'none' : address.by, series_max: 8, value: chart,
   };
   const { data, error, isLoading } = useAnswer<TimelineAnswer>('/api/timeline', body, file.generation);
 
@@ -134,7 +135,7 @@ export function Timeline({ file }: { file: OpenFile }) {
         <select aria-label="Timeline shows" value={chart} onChange={(event) => go({ chart: event.currentTarget.value })}>
           {CHARTS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
         </select>
-        <select aria-label="Timeline stacked by" value={address.by} onChange={(event) => go({ by: event.currentTarget.value })}>
+        <select aria-label="Timeline stacked by" disabled={chart === 'resident'} value={chart === 'resident' ? 'none' : address.by} onChange={(event) => go({ by: event.currentTarget.value })}>
           {STACKED_BY.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
         </select>
         {(data?.rss.length ?? 0) > 0 && (
@@ -202,7 +203,7 @@ function Legend({ data, showsRss }: { data: TimelineAnswer | null; showsRss: boo
   return (
     <ul class="legend" aria-label="Series">
       {data.series.map((series, place) => (
-        <li key={series.id}>
+        <li key={series.id ?? series.name}>
           <button
             type="button" disabled={!series.filter} title={series.filter ? `Only stacks that pass through ${series.name}` : series.name}
             onClick={() => series.filter && go(addedFilter(address, series.filter))}

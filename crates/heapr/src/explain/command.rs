@@ -64,15 +64,16 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
             answer.write_text(&mut out, style)?;
         }
         Form::Json => writeln!(out, "{:#}", answer.json()?)?,
-        Form::Html => match &answer.resident {
-            Some(resident) => {
-                let findings: Vec<Finding> = answer.findings().map(|(_, finding)| finding.clone()).collect();
-                resident.write_html(&findings, &mut out)?;
+        Form::Html => {
+            let findings: Vec<Finding> = answer.findings().map(|(_, finding)| finding.clone()).collect();
+            match (&answer.resident, &answer.moments) {
+                (Some(resident), _) => resident.write_html(&findings, &mut out)?,
+                (None, Some(moments)) => moments.write_html(&findings, &mut out)?,
+                (None, None) => {
+                    anyhow::bail!("--format html shows resident memory, and nothing is known of it")
+                }
             }
-            None => {
-                anyhow::bail!("--format html shows the resident memory of a process that lives; this is none")
-            }
-        },
+        }
         Form::Github => for_ci::write_github(&mut out, &answer, &is_failure)?,
         Form::Junit => for_ci::write_junit(&mut out, &answer, &is_failure)?,
     }

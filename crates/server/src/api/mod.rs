@@ -14,6 +14,7 @@ mod functions;
 mod leaks;
 mod panels;
 mod report;
+mod resident_bands;
 mod session;
 mod source_lines;
 mod stack;

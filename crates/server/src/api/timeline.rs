@@ -6,6 +6,7 @@ use heapr_query::{Span, file_name};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::resident_bands::ResidentBands;
 use super::trace_facts::Marker;
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -95,6 +96,8 @@ struct TimelineAnswer {
     alloc_count: Vec<u64>,
     free_count: Vec<u64>,
     series: Vec<TimelineSeries>,
+    /// All that is resident, of the value `resident`.
+    resident_bytes: Vec<u64>,
     rest: Vec<u64>,
     rss: Vec<RssSeries>,
     markers: Vec<Marker>,
@@ -124,10 +127,12 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "count" => TimelineOf::LiveCount,
         "alloc_bytes" => TimelineOf::AllocBytes,
         "alloc_count" => TimelineOf::AllocCount,
+        // Of what is resident live memory is one band.
+        "resident" => TimelineOf::LiveBytes,
         value => {
             return Err(Error::bad(
                 "value",
-                format!("{value:?} is none of bytes, count, alloc_bytes, alloc_count"),
+                format!("{value:?} is none of bytes, count, alloc_bytes, alloc_count, resident"),
             ));
         }
     };
@@ -147,6 +152,9 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     {
         file.wait_for_names(context.cancel)?;
     }
+    let is_resident = request.value == "resident";
+    let by = if is_resident { TimelineBy::Nothing } else { by };
+    let pids = read.filter.pids.clone();
     let query = TimelineQuery {
         filter: read.filter,
         cull: read.cull,
@@ -157,7 +165,8 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         of,
     };
     if file.explorer.is_without_events() {
-        return without_course(context, &file, &query);
+        let bands = is_resident.then(|| bands_of(&file, &pids, query.time, &vec![0; query.bins]));
+        return without_course(context, &file, &query, bands.unwrap_or_default());
     }
     let course =
         file.explorer.timeline(&query, &|| context.cancel.is_set())?.ok_or_else(|| Error::Unusable {
@@ -167,10 +176,13 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
                     .to_owned(),
             offset: None,
         })?;
-    let series = course.series.into_iter().map(|series| {
+    let rest = if is_resident { vec![0; query.bins] } else { course.rest };
+    let bands = is_resident.then(|| bands_of(&file, &pids, query.time, &course.live_bytes));
+    let (mut series, resident_bytes) = bands.unwrap_or_default();
+    series.extend(course.series.into_iter().map(|series| {
         let (name, filter, id) = described(&file, series.key);
         TimelineSeries { name, filter, id, values: series.values }
-    });
+    }));
     let (time_ns, bytes, count) = course.peak;
     crate::request::json(&TimelineAnswer {
         schema: "heapr.view.timeline/1",
@@ -178,14 +190,15 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         from_ns: request.from_ns,
         to_ns,
         bins: request.bins,
-        series: series.collect(),
+        series,
+        resident_bytes,
         live_bytes: course.live_bytes,
         live_count: course.live_count,
         most_bytes: course.most_bytes,
         alloc_bytes: course.alloc_bytes,
         alloc_count: course.alloc_count,
         free_count: course.free_count,
-        rest: course.rest,
+        rest,
         rss: rss(&file, query.time, request.bins),
         markers: markers(&file, query.time),
         snapshots: snapshots(&*context.files.host, &file, query.time),
@@ -194,7 +207,12 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 }
 
 /// Of a trace without events: what is known beside them.
-fn without_course(context: &Context<'_>, file: &TraceFile, query: &TimelineQuery) -> Result<Answer> {
+fn without_course(
+    context: &Context<'_>,
+    file: &TraceFile,
+    query: &TimelineQuery,
+    (series, resident_bytes): (Vec<TimelineSeries>, Vec<u64>),
+) -> Result<Answer> {
     let Span { from: from_ns, to: to_ns } = query.time;
     let none = || vec![0; query.bins];
     crate::request::json(&TimelineAnswer {
@@ -203,7 +221,8 @@ fn without_course(context: &Context<'_>, file: &TraceFile, query: &TimelineQuery
         from_ns,
         to_ns,
         bins: query.bins,
-        series: Vec::new(),
+        series,
+        resident_bytes,
         live_bytes: none(),
         live_count: none(),
         most_bytes: none(),
@@ -216,6 +235,23 @@ fn without_course(context: &Context<'_>, file: &TraceFile, query: &TimelineQuery
         snapshots: snapshots(&*context.files.host, file, query.time),
         peak: None,
     })
+}
+
+/// What is resident by class, as series, and their sum.
+fn bands_of(
+    file: &TraceFile,
+    pids: &[u32],
+    time: Span,
+    live_bytes: &[u64],
+) -> (Vec<TimelineSeries>, Vec<u64>) {
+    let ResidentBands { bands, all_bytes } = ResidentBands::of(file.trace(), pids, time, live_bytes);
+    let series = bands.into_iter().map(|(name, values)| TimelineSeries {
+        name: name.to_owned(),
+        filter: Value::Null,
+        id: None,
+        values,
+    });
+    (series.collect(), all_bytes)
 }
 
 fn markers(file: &TraceFile, time: Span) -> Vec<Marker> {

@@ -111,6 +111,7 @@ fn third(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
                 timeline(recorder, file, by, value)?;
             }
         }
+        timeline(recorder, file, "none", "resident")?;
     }
     if recorder.begin(&format!("flame graphs of file {file} without recursion")) {
         for value in values() {

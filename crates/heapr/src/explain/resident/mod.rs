@@ -1,5 +1,7 @@
 //! What all resident memory of a process is.
 
+mod bands;
+mod class_hue;
 mod difference;
 mod group;
 mod heap_look;
@@ -7,6 +9,7 @@ mod html;
 mod json;
 mod kept_moments;
 mod moments;
+mod page_strip;
 mod pinning;
 mod quiet_memory;
 mod reading;

@@ -5,10 +5,12 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
+use heapr_findings::Finding;
 use heapr_table::quantity::{bytes, duration, plural, share};
 use heapr_table::{Column, Table, row};
 use serde_json::{Value, json};
 
+use super::bands;
 use super::difference::{self, Difference};
 use super::kept_moments::{self, KeptMoment, KeptMoments, label};
 use crate::plain_text::line_width;
@@ -100,6 +102,11 @@ impl Moments {
             difference.write_text(out)?;
         }
         self.kept.limits.iter().try_for_each(|limit| writeln!(out, "not told: {limit}"))
+    }
+
+    /// A page by itself.
+    pub(in crate::explain) fn write_html(&self, findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
+        bands::write(&self.kept, &self.classes(), findings, out)
     }
 
     /// The last moment, and all of them.

@@ -1,6 +1,6 @@
 //! What a recording has of the resident set: the kernel's counters once a second, and snapshots.
 
-use heapr_table::quantity::plural;
+use heapr_table::quantity::count;
 use heapr_trace::{Course, ProcessIndex, ResidentSample, Trace};
 
 use super::kept_moments::{KeptMoment, KeptMoments, UNKNOWN};
@@ -45,7 +45,7 @@ pub(in crate::explain) fn of_recording(trace: &Trace) -> anyhow::Result<Option<M
     ];
     let others = trace.processes().len().saturating_sub(1) as u64;
     if others > 0 {
-        limits.push(format!("{} of the recording had less resident", plural(others, "other process")));
+        limits.push(format!("{} more of the recording's processes, which had less resident", count(others)));
     }
     Ok(Some(Moments::of(KeptMoments { of, moments, limits })))
 }
