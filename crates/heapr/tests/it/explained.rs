@@ -93,7 +93,7 @@ pub(crate) fn explain(pid: u32, options: &[&str]) -> Value {
 }
 
 /// What the kernel says, by hand.
-fn rss_bytes_of_smaps(pid: u32) -> u64 {
+pub(crate) fn rss_bytes_of_smaps(pid: u32) -> u64 {
     let text = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("smaps")).unwrap();
     let amounts = text.lines().filter_map(|line| line.strip_prefix("Rss:"));
     amounts.map(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024).sum()

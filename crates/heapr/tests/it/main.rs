@@ -8,7 +8,9 @@
 mod bounded_run;
 mod explain_figures;
 mod explain_files;
+mod explain_limits;
 mod explain_resident;
+mod explain_running;
 mod explained;
 mod free_stacks;
 mod gdb_oracle;

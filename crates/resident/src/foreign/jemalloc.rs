@@ -46,7 +46,7 @@ struct Extent {
 }
 
 pub(super) fn find(mappings: &[MappingPages], memory: &impl HeapMemory) -> Option<ForeignHeap> {
-    let map = PageMap::find(SHAPE, mappings, memory)?;
+    let map = PageMap::find(SHAPE, "jemalloc", mappings, memory)?;
     let mut places = Vec::new();
     for found in candidates(mappings) {
         places.extend(map.descriptions(&(found.mapping.start_avma..found.mapping.end_avma), memory));

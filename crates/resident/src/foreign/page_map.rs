@@ -15,6 +15,7 @@ use heapr_glibc_heap::HeapMemory;
 use heapr_proc::smaps::MappingPages;
 
 use super::words::{self, END_AVMA};
+use crate::subject::file_name;
 
 /// Both allocators use the same.
 const LEAF_BITS: u32 = 18;
@@ -44,14 +45,29 @@ pub(super) struct PageMap {
 }
 
 /// The data of a module: its written part, and what began as zeros behind it.
-fn data(mappings: &[MappingPages]) -> impl Iterator<Item = Range<u64>> {
+struct Data {
+    range_avma: Range<u64>,
+    /// The module has the allocator's name: the page map is there, or nowhere.
+    is_named: bool,
+}
+
+fn data(mappings: &[MappingPages], allocator: &str) -> Vec<Data> {
     let pairs = mappings.windows(2).filter(|pair| {
         let (file, zeros) = (&pair[0].mapping, &pair[1].mapping);
         let is_data = file.inode != 0 && file.is_writable && !file.is_shared;
         let is_zeros = zeros.inode == 0 && zeros.name.is_empty() && zeros.is_writable && !zeros.is_shared;
         is_data && is_zeros && file.end_avma == zeros.start_avma
     });
-    pairs.map(|pair| pair[0].mapping.start_avma..pair[1].mapping.end_avma)
+    let mut found: Vec<Data> = pairs
+        .map(|pair| Data {
+            range_avma: pair[0].mapping.start_avma..pair[1].mapping.end_avma,
+            is_named: file_name(&pair[0].mapping.name).contains(allocator),
+        })
+        .collect();
+    if found.iter().any(|data| data.is_named) {
+        found.retain(|data| data.is_named);
+    }
+    found
 }
 
 /// Memory that an allocator may have, the most used first.
@@ -68,47 +84,60 @@ pub(super) fn candidates(mappings: &[MappingPages]) -> Vec<&MappingPages> {
 
 impl PageMap {
     /// Finds one by the pages of the largest mappings.
-    pub(super) fn find(shape: Shape, mappings: &[MappingPages], memory: &impl HeapMemory) -> Option<Self> {
-        /// The largest of them are an allocator's, or its page map is of no interest.
-        const MOST_CANDIDATES: usize = 8;
-        /// No module has so much data beside a root.
-        const MOST_DATA_BYTES: u64 = 16 << 20;
+    pub(super) fn find(
+        shape: Shape,
+        allocator: &str,
+        mappings: &[MappingPages],
+        memory: &impl HeapMemory,
+    ) -> Option<Self> {
+        /// Of a program that has the allocator linked in nothing is known, and most have none.
+        const UNNAMED_ROOM_BYTES: u64 = 1 << 20;
+        const NAMED_ROOM_BYTES: u64 = 16 << 20;
         let root_bytes = 8_u64 << shape.root_bits;
-        let data = data(mappings)
-            .filter(|data| (root_bytes..root_bytes + MOST_DATA_BYTES).contains(&(data.end - data.start)));
-        for data_avma in data {
-            for candidate in candidates(mappings).into_iter().take(MOST_CANDIDATES) {
-                let mapping = &candidate.mapping;
-                if data_avma.contains(&mapping.start_avma) {
-                    continue;
+        for Data { range_avma, is_named } in data(mappings, allocator) {
+            let most_bytes = if is_named { NAMED_ROOM_BYTES } else { UNNAMED_ROOM_BYTES };
+            let room = (range_avma.end - range_avma.start).checked_sub(root_bytes);
+            if room.is_none_or(|room| room > most_bytes) {
+                continue;
+            }
+            let map = Self { shape, root_avma: 0, data_avma: range_avma };
+            if let Some(root_avma) = map.root(is_named, mappings, memory) {
+                return Some(Self { root_avma, ..map });
+            }
+        }
+        None
+    }
+
+    /// The root, if a word at which it may have the leaf of some pages leads to them.
+    fn root(&self, is_named: bool, mappings: &[MappingPages], memory: &impl HeapMemory) -> Option<u64> {
+        let (most_candidates, mut leaves_left) = if is_named { (8, 1 << 14) } else { (3, 1 << 7) };
+        let root_bytes = 8_u64 << self.shape.root_bits;
+        let room = (self.data_avma.end - self.data_avma.start).checked_sub(root_bytes)?;
+        for candidate in candidates(mappings).into_iter().take(most_candidates) {
+            let mapping = &candidate.mapping;
+            if self.data_avma.contains(&mapping.start_avma) {
+                continue;
+            }
+            let pages_avma = mapping.start_avma.next_multiple_of(1 << self.shape.page_bits)..mapping.end_avma;
+            let slot_bytes = (pages_avma.start >> self.shape.page_bits >> LEAF_BITS) * 8;
+            let words = words::run(memory, self.data_avma.start + slot_bytes, (room / 8 + 1) as usize);
+            for (place, word) in words.iter().enumerate().filter(|(_, word)| may_be_leaf(**word, mappings)) {
+                if leaves_left == 0 {
+                    return None;
                 }
-                let pages = mapping.start_avma.next_multiple_of(1 << shape.page_bits)..mapping.end_avma;
-                let map = Self { shape, root_avma: 0, data_avma: data_avma.clone() };
-                if let Some(root_avma) = map.root_by(&pages, memory) {
-                    return Some(Self { root_avma, ..map });
+                leaves_left -= 1;
+                if self.is_leaf(*word, &pages_avma, memory) {
+                    return Some(self.data_avma.start + place as u64 * 8);
                 }
             }
         }
         None
     }
 
-    /// The root, if one of the words at which it may have the leaf of these pages leads to them.
-    fn root_by(&self, pages_avma: &Range<u64>, memory: &impl HeapMemory) -> Option<u64> {
-        let number = pages_avma.start >> self.shape.page_bits;
-        let slot_bytes = (number >> LEAF_BITS) * 8;
-        let root_bytes = 8_u64 << self.shape.root_bits;
-        let room = (self.data_avma.end - self.data_avma.start).checked_sub(root_bytes)?;
-        let first_avma = self.data_avma.start + slot_bytes;
-        let words = words::run(memory, first_avma, (room / 8 + 1) as usize);
-        let is_leaf = |leaf_avma: u64| self.is_leaf(leaf_avma, pages_avma, memory);
-        let place = words.iter().position(|word| is_address(*word) && is_leaf(*word))?;
-        Some(self.data_avma.start + place as u64 * 8)
-    }
-
     /// Whether a leaf has a description of any of these pages.
     fn is_leaf(&self, leaf_avma: u64, pages_avma: &Range<u64>, memory: &impl HeapMemory) -> bool {
         /// Some of the first pages may be the allocator's own tables.
-        const MOST_PAGES: u64 = 1 << 13;
+        const MOST_PAGES: u64 = 1 << 12;
         const MOST_ENTRIES: usize = 512;
         let first = pages_avma.start >> self.shape.page_bits;
         let in_leaf = first & ((1 << LEAF_BITS) - 1);
@@ -154,6 +183,21 @@ impl PageMap {
         }
         found
     }
+}
+
+/// A leaf lies wholly in memory without a file.
+fn may_be_leaf(word: u64, mappings: &[MappingPages]) -> bool {
+    const LEAF_BYTES: u64 = 8 << LEAF_BITS;
+    if !is_address(word) {
+        return false;
+    }
+    let place = mappings.partition_point(|found| found.mapping.end_avma <= word);
+    mappings.get(place).is_some_and(|MappingPages { mapping, .. }| {
+        mapping.inode == 0
+            && mapping.is_writable
+            && mapping.start_avma <= word
+            && word + LEAF_BYTES <= mapping.end_avma
+    })
 }
 
 fn is_address(word: u64) -> bool {

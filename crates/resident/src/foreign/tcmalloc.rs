@@ -43,7 +43,7 @@ struct Span {
 }
 
 pub(super) fn find(mappings: &[MappingPages], memory: &impl HeapMemory) -> Option<ForeignHeap> {
-    let map = PageMap::find(SHAPE, mappings, memory)?;
+    let map = PageMap::find(SHAPE, "tcmalloc", mappings, memory)?;
     let data_bytes = map.data_avma.end - map.data_avma.start;
     let data = words::run(memory, map.data_avma.start, (data_bytes / 8) as usize);
     let sizes = ClassSizes::find(&data)?;
