@@ -39,10 +39,12 @@ impl Drop for Program {
 fn nothing_is_advised_for_healthy_programs() {
     let keeps = "kept = [str(at) * 9 for at in range(300000)]; input()";
     let node = "const kept = Array.from({ length: 200000 }, (_, at) => ({ at })); process.stdin.on('data', () => kept.length)";
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("redis");
     let programs: [(&[&str], u64); 4] = [
         (&["/usr/bin/python3", "-c", keeps], 30 << 20),
         (&["node", "-e", node], 40 << 20),
-        (&["redis-server", "--port", "0", "--save", ""], 6 << 20),
+        (&["redis-server", "--port", "0", "--unixsocket", socket.to_str().unwrap(), "--save", ""], 6 << 20),
         (&["jq", "."], 1 << 20),
     ];
     for (words, least_bytes) in programs {
