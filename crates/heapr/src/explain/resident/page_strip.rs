@@ -110,12 +110,12 @@ mod tests {
 
     #[test]
     fn cells_hold_all_that_is_resident_and_leave_out_what_is_not_mapped() {
-        let mut account = Account::default();
-        account.pieces = vec![
+        let pieces = vec![
             piece(0x10_0000..0x14_0000, Class::LiveBlocks, 0x3_0000),
             piece(0x10_0000..0x14_0000, Class::FreePinned, 0x1_0000),
             piece(0x7f00_0000_0000..0x7f00_0008_0000, Class::Code, 0x4_0000),
         ];
+        let account = Account { pieces, ..Account::default() };
         let found = cells(&account, 24);
         assert_eq!(found.len(), 24);
         let sum: u64 = found.iter().flat_map(|cell| cell.classes.values()).sum();
