@@ -186,9 +186,9 @@ test('what is shown is saved as one page, which opens with it, and whose filters
       await alone.page.waitForTimeout(150);
       assert.equal(await fails(), 0, `${tab}: ${await alone.page.locator('.message.is-error, .filter-error').allTextContents()}`);
     }
-    await alone.page.evaluate(() => { location.hash = 'file=0&view=compare&before=1'; });
+    await alone.page.evaluate(() => { location.hash = 'file=0&view=compare&before=1&sort=st'; });
     await alone.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
-    await alone.page.evaluate(() => { location.hash = 'file=1&view=compare&before=0'; });
+    await alone.page.evaluate(() => { location.hash = 'file=1&view=compare&before=0&sort=st'; });
     await alone.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
     assert.equal(await fails(), 0);
     assert.deepEqual(alone.errors, []);

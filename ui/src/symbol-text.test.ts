@@ -18,3 +18,7 @@ test('the last part is the name without its scope', () => {
   assert.equal('shop::SessionCache::remember(…)'.slice(lastPart('shop::SessionCache::remember(…)')), '::remember(…)');
   assert.equal(lastPart('main'), 0);
 });
+
+test('a place without a name keeps the name of the link that its file was started by', () => {
+  assert.equal(folded('redis-check-rdb (redis-server)+0x64ef7'), 'redis-check-rdb (redis-server)+0x64ef7');
+});

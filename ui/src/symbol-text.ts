@@ -25,6 +25,8 @@ function closing(symbol: string, at: number, open: string, close: string): numbe
 
 /** `std::vector<…>::push_back(…)`. */
 export function folded(symbol: string): string {
+  // A place in code without a name: `redis-check-rdb (redis-server)+0x64ef7`.
+  if (/\+0x[\da-f]+$/.test(symbol)) return symbol;
   let kept = '';
   let at = 0;
   if (symbol.startsWith('<')) {

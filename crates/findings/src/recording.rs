@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use heapr_query::engine::{CodeTable, FrameId, NamedStack, SymbolTree};
 use heapr_query::{
-    CullList, FrameText, OwnCode, Owner, Suppressions, SymbolSource, file_name, plain_symbol, whole_summary,
+    CullList, FrameText, NAMED_WITHIN, OwnCode, Owner, Suppressions, SymbolSource, file_name, plain_symbol,
+    whole_summary,
 };
 use heapr_trace::{Amounts, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace};
 
@@ -307,12 +308,30 @@ fn own_frames(tree: &SymbolTree, own: &OwnCode) -> Vec<(Option<FrameId>, Owner)>
         let of_caller = found[tree.parent(stack as NamedStack) as usize];
         found[stack] = match owners[frame.0 as usize] {
             // Who comes first owns more of it.
-            Some(owner) if owner <= of_caller.1 => (Some(tree.frames.function(frame)), owner),
+            Some(owner) if owner <= of_caller.1 => {
+                let named = named_near(tree, &owners, stack as NamedStack, owner).unwrap_or(frame);
+                (Some(tree.frames.function(named)), owner)
+            }
             None if of_caller.0.is_none() => (Some(tree.frames.function(frame)), Owner::Runtime),
             _ => of_caller,
         };
     }
     found
+}
+
+/// As [`OwnCode::place`]: of code without a name the nearest caller that has one.
+fn named_near(
+    tree: &SymbolTree,
+    owners: &[Option<Owner>],
+    stack: NamedStack,
+    owner: Owner,
+) -> Option<FrameId> {
+    let has_name = |frame: FrameId| tree.frames.symbol(frame).is_some();
+    let mut frames = tree.frames_of(stack);
+    if frames.next().is_none_or(has_name) {
+        return None;
+    }
+    frames.take(NAMED_WITHIN).find(|&frame| has_name(frame) && owners[frame.0 as usize] == Some(owner))
 }
 
 /// By stack: whether it, or one that it leads to, is to be named.

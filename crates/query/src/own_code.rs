@@ -184,14 +184,29 @@ impl OwnCode {
                 continue;
             }
             match self.owner(frame.module, frame.symbol, frame.file) {
-                Owner::Program => return Some(place),
+                Owner::Program => return Some(self.named_place(frames, place)),
                 Owner::Library => library = library.or(Some(place)),
                 Owner::Runtime => {}
             }
         }
-        library
+        library.map(|place| self.named_place(frames, place))
+    }
+
+    /// The place itself, or where it has no name the nearest of its callers that has one and is
+    /// owned alike: a stripped file names what it exports.
+    fn named_place(&self, frames: &[FrameView<'_>], place: usize) -> usize {
+        let owner = |frame: &FrameView<'_>| self.owner(frame.module, frame.symbol, frame.file);
+        if frames[place].symbol.is_some() {
+            return place;
+        }
+        let own = owner(&frames[place]);
+        let mut near = (place + 1..frames.len()).take(NAMED_WITHIN);
+        near.find(|&near| frames[near].symbol.is_some() && owner(&frames[near]) == own).unwrap_or(place)
     }
 }
+
+/// Further out a named function is another one's work.
+pub const NAMED_WITHIN: usize = 3;
 
 fn is_system(path: &str) -> bool {
     SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder)) && !path.starts_with("/usr/home/")
@@ -231,6 +246,18 @@ mod tests {
     #[test]
     fn the_built_in_list_can_be_read() {
         OwnCode::default().add_library_lines("built in", LIBRARY_FRAMES).unwrap();
+    }
+
+    #[test]
+    fn code_without_a_name_is_told_by_a_near_caller_that_has_one() {
+        let lib = "/usr/lib/libfoo.so";
+        let nameless = FrameView { symbol: None, ..frame(lib, "", None) };
+        let code = OwnCode::of_programs(std::iter::once("/usr/bin/app"));
+        let far = [nameless, nameless, nameless, nameless, frame(lib, "foo_read", None)];
+        assert_eq!(code.place(&far[2..]), Some(2));
+        assert_eq!(code.place(&far), Some(0));
+        let other = [nameless, frame("/usr/lib/libc.so.6", "qsort", None), frame("/opt/app", "main", None)];
+        assert_eq!(code.place(&other[..2]), Some(0));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 /** Every filter of `heapr report` as a field. */
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { type Address, addedFilter, defaultAddress, emptyFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
 import { isStatic, recordedFilters } from '../api/client';
@@ -80,9 +80,12 @@ function One({ label, placeholder, value, onDone }: { label: string; placeholder
 }
 
 function Pair({ name, label, first, second, value }: { name: 'range' | 'lifetime' | 'size'; label: string; first: string; second: string; value: string[] }) {
-  const [draft, setDraft] = useState<[string, string]>([value[0] ?? '', value[1] ?? '']);
+  // Kept as it is written: the second may be told before the first is drawn.
+  const written = useRef<[string, string]>([value[0] ?? '', value[1] ?? '']);
+  const [draft, setDraft] = useState(written.current);
   const set = (at: 0 | 1, text: string) => {
-    const next: [string, string] = at === 0 ? [text.trim(), draft[1]] : [draft[0], text.trim()];
+    const next: [string, string] = at === 0 ? [text.trim(), written.current[1]] : [written.current[0], text.trim()];
+    written.current = next;
     setDraft(next);
     if (next[0] !== '' && next[1] !== '') go({ [name]: next });
     else if (next[0] === '' && next[1] === '') go({ [name]: [] });

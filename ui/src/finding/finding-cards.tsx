@@ -50,7 +50,7 @@ function FindingCard({ finding, file, isFirst }: { finding: Finding; file: OpenF
       </header>
       <p class="sentence"><Sentence finding={finding} /></p>
       <div class="finding-body">
-        {finding.curve && finding.curve.length > 1 && <FindingCurve curve={finding.curve} label={`${formatBytes(finding.bytes)} over ${formatDuration(file.trace?.duration_ns ?? 0)}`} />}
+        {finding.curve && finding.curve.length > 1 && finding.curve.some(([, bytes]) => bytes > 0) && <FindingCurve curve={finding.curve} label={`${formatBytes(finding.bytes)} over ${formatDuration(file.trace?.duration_ns ?? 0)}`} />}
         {isFirst && finding.source && (
           <pre class="source" tabIndex={0} aria-label={`Source ${finding.own_frame?.file ?? ''}`}>
             {finding.source.lines.map((text, at) => {
