@@ -57,7 +57,7 @@ test('two native snapshots are compared as heapr snapshot diff compares them', a
   const row = await firstRow();
   assert.equal(row[0], bytes(printed.rows[0].bytes_delta));
   assert.ok(printed.rows[0].bytes_delta > 100_000);
-  await shown.page.check('text=those between');
+  await shown.page.check('text=the snapshots between, too');
   await shown.page.waitForSelector('.growth');
   // Of more than two, what grew steadily comes first.
   assert.equal(await shown.page.inputValue('[aria-label="Order"]'), 'steady');

@@ -84,9 +84,9 @@ test('three snapshots are shown side by side, what grew steadily first', async (
   assert.ok(growth[0] > 0 && growth[0] >= growth[5], growth.join());
   // What is the same in all is there if it is asked for.
   const differing = await rowCount();
-  await shown.page.click('label:has-text("those without a difference")');
+  await shown.page.click('label:has-text("also rows without a difference")');
   await waitUntil(shown.page, (count) => Number(document.querySelector('.view [aria-rowcount]')?.ariaRowCount) > count, differing);
-  await shown.page.click('label:has-text("those without a difference")');
+  await shown.page.click('label:has-text("also rows without a difference")');
   await waitUntil(shown.page, (count) => Number(document.querySelector('.view [aria-rowcount]')?.ariaRowCount) === count, differing);
   await shown.page.fill('.view .search', 'Session');
   // All classes were there before: the table of those that match comes a moment later.
