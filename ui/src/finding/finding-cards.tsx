@@ -73,6 +73,10 @@ function Sentence({ finding }: { finding: Finding }) {
   const symbol = own?.symbol ?? '';
   // The sentence has the symbol without arguments and templates: its longest beginning that is there.
   const words = sentence.split(' ');
+  // As a whole, also where it has a blank: `clang::Decl::operator new`.
+  const plain = symbol.replace(/\(.*$/s, '');
+  const whole = plain !== '' ? sentence.indexOf(`${plain} `) : -1;
+  if (whole >= 0) return <>{sentence.slice(0, whole)}<strong class="own-name">{plain}</strong>{sentence.slice(whole + plain.length)}</>;
   const bare = words.find((word) => word.length > 3 && symbol !== '' && symbol.replace(/<[^<>]*>/g, '').includes(word.replace(/[,.;]$/, '')));
   if (!bare) return <>{sentence}</>;
   const name = bare.replace(/[,.;]$/, '');

@@ -1,8 +1,8 @@
 /** What a person wants to know first: the totals, the heaps, what is largest, what the trace is of. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
-import type { Amounts, Filter, FunctionsAnswer, Group, HeapTotals, ReportAnswer, Totals } from '../api/types';
+import type { Amounts, Filter, Frame, Group, HeapTotals, ReportAnswer, Totals } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural, shellWords } from '../format';
 import { FindingCards } from '../finding/finding-cards';
@@ -27,7 +27,7 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
       {isEmpty(filter) && <FindingCards file={file} />}
       {totals && <TotalsCards totals={totals} isPart={isPart(filter)} isMoment={Boolean(filter.at)} />}
       <div class="cards">
-        <FunctionRanking file={file} filter={filter} />
+        {(!filter.at || filter.at === 'peak') && <FunctionRanking file={file} filter={filter} />}
         {/* What is live at a moment is its own peak: one list says it. */}
         {!filter.at && <Ranking title="Largest at the peak" answer={peak.data} metric="peak_bytes" onMore={() => go({ view: 'stacks', sort: 'peak' })} />}
         <Ranking title={filter.at === 'peak' ? 'Largest at the peak' : filter.at ? 'Largest then' : 'Largest outstanding'} answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: '' })} />
@@ -108,23 +108,40 @@ function Ranking({ title, answer, metric, onMore, isOfImages }: RankingProps) {
   );
 }
 
-/** The program's own functions by what was live at the peak with all that they call: where stacks are splintered, they are not. */
+/** Stacks whose own functions are added up. */
+const OWN_STACKS = 1000;
+
+/** The program's own functions by what was live at the peak: where stacks are splintered, they are not. */
 function FunctionRanking({ file, filter }: Pick<TraceViewProps, 'file' | 'filter'>) {
-  const { data } = useAnswer<FunctionsAnswer>('/api/functions', { file: file.file, filter, sort: 'peak', descending: true, offset: 0, limit: 200, match: '' }, file.generation);
-  const whole = data?.totals.peak_bytes ?? 0;
-  const rows = (data?.functions ?? []).flatMap(({ id, frame, is_own, inclusive }) => (is_own && frame && inclusive.peak_bytes > 0 ? [{ id, frame, inclusive }] : [])).slice(0, 8);
+  const address = useAddress();
+  const { data } = useAnswer<ReportAnswer>('/api/report', { file: file.file, filter, by: 'stacks', sort: 'peak', descending: true, offset: 0, limit: OWN_STACKS, match: '', frames_max: 4 }, file.generation);
+  const rows = useMemo(() => {
+    const sums = new Map<string, { frame: Frame; bytes: number; blocks: number }>();
+    for (const { own, peak_bytes: bytes, peak_count: blocks } of data?.groups ?? []) {
+      if (!own || bytes === 0) continue;
+      // Its lines are one function.
+      const key = frameName(own);
+      const sum = sums.get(key) ?? { frame: own, bytes: 0, blocks: 0 };
+      sums.set(key, { frame: sum.frame, bytes: sum.bytes + bytes, blocks: sum.blocks + blocks });
+    }
+    return [...sums].sort(([, one], [, other]) => other.bytes - one.bytes).slice(0, 8);
+  }, [data]);
+  const whole = data?.all.peak_bytes ?? 0;
   if (data && rows.length === 0) return null;
   return (
     <section class="card">
-      <header><h2>The program's functions at the peak, with what they call</h2><button type="button" class="button" onClick={() => go({ view: 'functions', sort: 'peak' })}>Show all</button></header>
+      <header>
+        <h2 title={data && data.match_count > OWN_STACKS ? `of the ${formatCount(OWN_STACKS)} largest stacks` : 'each stack counts for the innermost function that is the program’s own'}>The program's own functions at the peak</h2>
+        <button type="button" class="button" onClick={() => go({ view: 'functions', sort: 'peak' })}>Show all</button>
+      </header>
       <ol class="ranking">
-        {rows.map((row) => (
-          <li key={row.id}>
-            <button type="button" onClick={() => go({ view: 'functions', sort: 'peak', select: row.id })} title={frameName(row.frame)}>
-              <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (row.inclusive.peak_bytes * 100) / whole}%` }} /></span>
-              <span class="amount">{formatBytes(row.inclusive.peak_bytes)}</span>
-              <span class="percent">{formatPercent(row.inclusive.peak_bytes, whole)}</span>
-              <FrameName frame={row.frame} showsPlace={false} isOwn />
+        {rows.map(([key, { frame, bytes, blocks }]) => (
+          <li key={key}>
+            <button type="button" onClick={() => go({ ...addedFilter(address, { require_frames: [framePattern(frame)] }), view: 'stacks', sort: 'peak' })} title={`${key}\n${exactBytes(bytes)} in ${plural(blocks, 'block')}; a click shows all stacks that pass through it`}>
+              <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (bytes * 100) / whole}%` }} /></span>
+              <span class="amount">{formatBytes(bytes)}</span>
+              <span class="percent">{formatPercent(bytes, whole)}</span>
+              <FrameName frame={frame} showsPlace={false} isOwn />
             </button>
           </li>
         ))}
