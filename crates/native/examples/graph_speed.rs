@@ -7,9 +7,7 @@
 use std::time::Instant;
 
 use heapr_graph::{Dominators, Graph, retained_bytes};
-use heapr_native::{
-    BlockMap, KnownBlock, Leaks, Memory, ProcessFacts, Regions, Verdicts, root_areas, scan,
-};
+use heapr_native::{BlockMap, KnownBlock, Leaks, Memory, ProcessFacts, Regions, Verdicts, root_areas, scan};
 use heapr_proc::Mapping;
 use heapr_trace::HeapGraph;
 
@@ -49,7 +47,10 @@ fn main() {
     let all = Instant::now();
     let started = Instant::now();
     let map = BlockMap::new(blocks.collect());
-    let facts = ProcessFacts { mappings: vec![data_mapping(memory.data.len() as u64 * 8)], ..ProcessFacts::default() };
+    let facts = ProcessFacts {
+        mappings: vec![data_mapping(memory.data.len() as u64 * 8)],
+        ..ProcessFacts::default()
+    };
     let areas = root_areas(&facts, &map, &memory);
     let regions = Regions::of(&facts.mappings);
     println!("map         {:>8.3?}", started.elapsed());
@@ -103,7 +104,14 @@ fn made(count: u64) -> Made {
     let mut heap = Vec::with_capacity((count * STRIDE_BYTES / 8) as usize);
     for number in 0..count {
         let far = if random() % 16 == 0 { random() } else { number + random() % 1000 };
-        heap.extend([address(number + 1), 7, address(number + random() % 64), address(far), random() % 5000, 0]);
+        heap.extend([
+            address(number + 1),
+            7,
+            address(number + random() % 64),
+            address(far),
+            random() % 5000,
+            0,
+        ]);
     }
     let data = (0..1000).map(|_| address(random())).collect();
     Made { heap, data }

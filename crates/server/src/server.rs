@@ -17,7 +17,8 @@ use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::files::Files;
 use crate::page;
-use crate::request::Answer;
+use crate::request::{Answer, Context};
+use crate::static_page;
 use crate::token::Token;
 
 /// Largest body of a request.
@@ -166,8 +167,9 @@ async fn serve(
     let name = name.to_owned();
     let files = Arc::clone(&shared.files);
     let work = tokio::task::spawn_blocking(move || {
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            api::answer(&files, &name, &body, &cancel)
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match name.as_str() {
+            "page" => static_page::page(&Context { files: &files, cancel: &cancel }, &body),
+            name => api::answer(&files, name, &body, &cancel),
         }));
         outcome
             .unwrap_or_else(|_| Err(Error::Internal("the query has failed".to_owned())))

@@ -1,14 +1,12 @@
-//! A file that is dropped on the page, and the page as a file.
+//! A file that is dropped on the page.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use heapr_filters::FilterArguments;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context, read};
-use crate::static_page::{Seen, StaticLimits, write_seen};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,32 +40,4 @@ pub(super) fn drop(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     files.uploads.add(id, &piece)?;
     let file = if request.is_last { Some(files.add(&files.uploads.end(id)?)) } else { None };
     crate::request::json(&json!({"schema": "heapr.view.drop/1", "upload": id, "file": file}))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PageRequest {
-    file: usize,
-    #[serde(default)]
-    filter: serde_json::Value,
-    /// What stands behind `#` in the address.
-    #[serde(default)]
-    address: String,
-}
-
-/// The page that is seen, as one file that needs no server.
-pub(super) fn page(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
-    let request: PageRequest = read(body)?;
-    let name = context.files.entry(request.file)?.path();
-    let name =
-        name.file_name().map_or_else(|| "heapr".to_owned(), |name| name.to_string_lossy().into_owned());
-    // It is refused here, and not in the middle of the page.
-    if !request.filter.is_null() {
-        let words: FilterArguments = serde_json::from_value(request.filter.clone())
-            .map_err(|error| Error::bad("filter", error.to_string()))?;
-        context.files.trace(request.file)?.filter(&words)?;
-    }
-    let seen = Seen { file: request.file, filter: request.filter, address: request.address };
-    let bytes = write_seen(context.files, StaticLimits::default(), seen, &mut |_| {}, context.cancel)?;
-    Ok(Answer::File { name: format!("{name}.html"), bytes })
 }

@@ -48,7 +48,6 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
         "diff" => diff::diff(&context, body),
         "diff-flame" => diff_flame::diff_flame(&context, body),
         "drop" => dropped::drop(&context, body),
-        "page" => dropped::page(&context, body),
         "export" => export::export(&context, body),
         name => match name.split_once('/') {
             Some(("snapshot", name)) => crate::snapshot::answer(&context, name, body),

@@ -4,6 +4,7 @@ mod choices;
 mod html;
 mod key;
 mod recorder;
+mod request;
 mod snapshots;
 mod traces;
 
@@ -16,6 +17,8 @@ use crate::entry::Content;
 use crate::error::Result;
 use crate::files::Files;
 use recorder::Recorder;
+
+pub(crate) use request::page;
 
 /// How large a page may become.
 #[derive(Debug, Clone, Copy)]
