@@ -7,6 +7,7 @@ mod check_deps;
 mod comment_width;
 mod dist;
 mod header;
+mod matrix;
 mod module_circles;
 mod packages;
 mod soak_attach;
@@ -29,6 +30,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          every package, from one build for glibc 2.28 or from a program that is there;
                          --check installs and uses each: Debian 11 to 13 (as root), a venv, an npm project
   header [--check]       crates/capi/heapr.h from the C API; or whether it is right
+  matrix [--install] [--small] [NAME…]
+                         real programs under heapr run and heapr start --pid, and what of their memory is
+                         explained; writes docs/coverage.md
   packages               the system packages that build, tests and benchmarks need, one a line
   test [FILTER]          installs what the tests need (apt-get, only what is missing) and runs all of them
   soak attach [ROUNDS [PROGRAM]]   attach to programs at work and detach, with pauses and speed
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         ["soak", "attach", ref rest @ ..] => soak_attach::run(rest),
         ["soak", "kills", ref rest @ ..] => soak_kills::run(rest),
         ["soak", "snapshot", ref rest @ ..] => soak_snapshot::run(rest),
+        ["matrix", ref words @ ..] => matrix::run(words),
         ["packages"] => packages::print(),
         ["test", ref filter @ ..] => packages::install_missing().and_then(|()| test(filter)),
         ["bench", ref what @ ..] => bench::run(what),

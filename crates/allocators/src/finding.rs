@@ -8,6 +8,7 @@ use heapr_wire::{CALLED, Signature};
 
 use crate::row::Allocator;
 use crate::table::Table;
+use crate::texts;
 
 /// What a module is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub struct FoundAllocator {
 pub struct InsideOf {
     /// In the order of the table.
     pub allocators: Vec<FoundAllocator>,
+    /// Of a stripped file: allocators whose texts are in it.
+    pub named_allocators: Vec<String>,
     /// Only what it offers to others has names: there may be more.
     pub is_stripped: bool,
 }
@@ -78,7 +81,9 @@ impl InsideOf {
                 symbols.entry(name.to_owned()).or_insert((function.svma, function.size_bytes));
             }
         })?;
-        let mut inside = Self { allocators: Vec::new(), is_stripped: told == Told::Exported };
+        let is_stripped = told == Told::Exported;
+        let named_allocators = if is_stripped { texts::named_in(file) } else { Vec::new() };
+        let mut inside = Self { allocators: Vec::new(), named_allocators, is_stripped };
         let mut taken = HashSet::new();
         for allocator in &table.allocators {
             if allocator.is_last && !inside.allocators.is_empty() {
@@ -87,6 +92,7 @@ impl InsideOf {
             for prefix in prefixes(allocator, &symbols) {
                 let functions = functions(allocator, &prefix, &symbols, &mut taken);
                 if !functions.is_empty() {
+                    inside.named_allocators.retain(|name| *name != allocator.name);
                     let (name, heap) = (allocator.name.clone(), allocator.heap.clone());
                     inside.allocators.push(FoundAllocator { name, heap, functions });
                 }

@@ -9,6 +9,7 @@ mod finding;
 mod grammar;
 mod row;
 mod table;
+mod texts;
 
 pub use finding::{FoundAllocator, FoundFunction, InsideOf, ModuleKind};
 pub use grammar::ParseError;

@@ -12,6 +12,7 @@ pub mod csv;
 mod flamegraph;
 pub mod frame_text;
 pub mod json;
+mod own_memory;
 mod pprof;
 mod speedscope;
 mod subject;

@@ -5,9 +5,12 @@ use std::path::Path;
 
 use heapr_query::{Group, GroupBy, OwnCode, RecordedSpan, Report};
 use heapr_table::quantity;
-use heapr_trace::{Damage, HeapId, HeapName, Process, ProcessIndex, Thread, ThreadIndex, Trace};
+use heapr_trace::{
+    Damage, HeapId, HeapName, MemoryAccount, Process, ProcessIndex, Thread, ThreadIndex, Trace,
+};
 
 use crate::frame_text::{frame_line, frame_name, image_name};
+use crate::own_memory::own_memory_lines;
 
 /// A process, as reports name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +19,12 @@ pub struct ProcessName {
     pub pid: u32,
     /// File name of its executable.
     pub name: String,
+}
+
+impl std::fmt::Display for ProcessName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.name, self.pid)
+    }
 }
 
 /// A thread, as reports name it.
@@ -46,6 +55,8 @@ pub struct Subject {
     pub heap_names: Vec<HeapName>,
     /// Over all processes.
     pub lost_events: u64,
+    /// What of the largest process's own memory is explained: how much, and what it is.
+    pub own_memory: Vec<String>,
     /// What is wrong with the recording: one line each, to stand above all numbers.
     pub warnings: Vec<String>,
     /// What would give names to modules without.
@@ -67,11 +78,18 @@ impl Subject {
             name: thread.name.clone(),
             process: thread.process,
         };
+        let processes: Vec<ProcessName> = trace.processes().iter().map(process).collect();
+        let name = |account: &MemoryAccount| {
+            let known = processes.get(account.process.0 as usize).filter(|_| processes.len() > 1)?;
+            Some(known.to_string())
+        };
+        let own_memory = own_memory_lines(trace.memory_accounts(), name);
         Self {
             file: file.display().to_string(),
             event_count: trace.event_count(),
             duration_ns: trace.duration_ns(),
-            processes: trace.processes().iter().map(process).collect(),
+            processes,
+            own_memory,
             threads: trace.threads().iter().map(thread).collect(),
             heap_names: trace.heap_names().to_vec(),
             lost_events: trace.whole_loss().events_lost,
@@ -86,7 +104,7 @@ impl Subject {
     #[must_use]
     pub fn process(&self, process: ProcessIndex) -> String {
         match self.processes.get(process.0 as usize) {
-            Some(known) => format!("{} ({})", known.name, known.pid),
+            Some(known) => known.to_string(),
             None => format!("process #{}", process.0),
         }
     }

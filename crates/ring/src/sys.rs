@@ -47,6 +47,11 @@ impl Drop for Descriptor {
     }
 }
 
+/// Where the list of the mappings that are made here is.
+pub fn own_mappings_avma() -> u64 {
+    (&raw const mappings::MAPPINGS) as u64
+}
+
 /// Maps anonymous private memory, zeroed. `wipe_on_fork`: the memory reads as zero in a forked
 /// child (`MADV_WIPEONFORK`, Linux 4.14).
 ///

@@ -88,6 +88,7 @@ pub fn claim_process(pool: &Pool, claim: ProcessClaim<'_>) -> Option<SlotClaim> 
         slot.looks_done.store(0, Relaxed);
         slot.exits_noted.store(0, Relaxed);
         slot.exit_marks.store(0, Relaxed);
+        slot.own_mappings_avma.store(sys::own_mappings_avma(), Relaxed);
         slot.start_ticks.store(claim.start_ticks, Relaxed);
         store_name(slot, claim.executable);
         for counter in [&slot.events_lost, &slot.stacks_lost, &slot.verify_count, &slot.verify_mismatch_count]

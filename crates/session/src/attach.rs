@@ -168,6 +168,7 @@ impl Session {
         self.recorder.looked.push(Looked {
             key: (report.process_slot, report.process_generation),
             inside,
+            memory: None,
             not_hooked: Vec::new(),
             hooked_count,
             failure: None,

@@ -52,7 +52,7 @@ pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError, PausePa
 pub use inherited_descriptors::InheritedDescriptors;
 pub use properties::{LoggingMode, OnFull, SessionProperties, StackEvents};
 pub use recorder::clock::ClockSource;
-pub use recorder::inside::{Inside, InsideModule};
+pub use recorder::inside::{Inside, InsideModule, look_inside};
 pub use recorder::module_files::HeldModule;
 pub use recorder::process_tree::descendants;
 pub use recorder::statistics::Statistics;

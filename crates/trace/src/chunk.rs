@@ -68,13 +68,14 @@ pub enum ChunkKind {
     GraphRoots = 25,
     Functions = 26,
     Course = 27,
+    MemoryAccounts = 28,
 }
 
 impl ChunkKind {
     /// The kind of this number; later versions may have more.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        const KINDS: [ChunkKind; 27] = [
+        const KINDS: [ChunkKind; 28] = [
             ChunkKind::System,
             ChunkKind::Session,
             ChunkKind::Processes,
@@ -102,6 +103,7 @@ impl ChunkKind {
             ChunkKind::GraphRoots,
             ChunkKind::Functions,
             ChunkKind::Course,
+            ChunkKind::MemoryAccounts,
         ];
         KINDS.get(usize::from(number).checked_sub(1)?).copied()
     }

@@ -245,6 +245,50 @@ impl ResidentSample {
     }
 }
 
+/// What a process's own memory was when it held most, as far as it was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MemoryAccount {
+    /// When it was written.
+    pub time_ns: u64,
+    /// Whose.
+    pub process: ProcessIndex,
+    /// Anonymous memory at its most, without what heapr itself needs there.
+    pub anonymous_bytes: u64,
+    /// What heapr itself needs there.
+    pub agent_bytes: u64,
+    /// What it is: the rest has no explanation.
+    pub parts: Vec<MemoryPart>,
+}
+
+impl MemoryAccount {
+    /// What is explained of it.
+    #[must_use]
+    pub fn explained_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.bytes).fold(0, u64::saturating_add).min(self.anonymous_bytes)
+    }
+
+    /// What of it is in no recorded block, nor data, nor a stack.
+    #[must_use]
+    pub fn unseen_bytes(&self) -> u64 {
+        let seen = self.parts.iter().filter(|part| !part.is_unseen);
+        let seen_bytes = seen.map(|part| part.bytes).fold(0, u64::saturating_add);
+        self.anonymous_bytes.saturating_sub(seen_bytes)
+    }
+}
+
+/// A part of a [`MemoryAccount`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MemoryPart {
+    /// What it is, in words.
+    pub what: String,
+    /// How much.
+    pub bytes: u64,
+    /// Who mapped it, where that is known.
+    pub stack: StackIndex,
+    /// It has a name, and is in no recorded block.
+    pub is_unseen: bool,
+}
+
 /// What was lost, and where. Counts only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Loss {

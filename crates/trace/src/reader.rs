@@ -34,6 +34,7 @@ pub struct Trace {
     markers: Vec<Marker>,
     rss_samples: Vec<RssSample>,
     resident_samples: Vec<ResidentSample>,
+    memory_accounts: Vec<MemoryAccount>,
     losses: Vec<LossEntry>,
     statistics: Vec<Statistic>,
     snapshots: Vec<Snapshot>,
@@ -118,6 +119,11 @@ impl Trace {
     #[must_use]
     pub fn resident_samples(&self) -> &[ResidentSample] {
         &self.resident_samples
+    }
+
+    /// What the processes' own memory was.
+    pub fn memory_accounts(&self) -> &[MemoryAccount] {
+        &self.memory_accounts
     }
 
     /// What was lost.

@@ -271,6 +271,39 @@ impl Entry for ResidentSample {
     }
 }
 
+impl Entry for MemoryAccount {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.put_varint(self.time_ns);
+        out.put_varint(u64::from(self.process.0));
+        out.put_varint(self.anonymous_bytes);
+        out.put_varint(self.agent_bytes);
+        out.put_varint(self.parts.len() as u64);
+        for part in &self.parts {
+            out.put_text(&part.what);
+            out.put_varint(part.bytes);
+            out.put_varint(u64::from(part.stack.0));
+            out.put_varint(u64::from(part.is_unseen));
+        }
+    }
+
+    fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
+        let time_ns = take.varint()?;
+        let process = ProcessIndex(take.varint32()?);
+        let (anonymous_bytes, agent_bytes) = (take.varint()?, take.varint()?);
+        let count = take.count()?;
+        let part = |take: &mut Take<'_>| {
+            Ok(MemoryPart {
+                what: take.text()?,
+                bytes: take.varint()?,
+                stack: StackIndex(take.varint32()?),
+                is_unseen: take.varint()? != 0,
+            })
+        };
+        let parts = (0..count).map(|_| part(take)).collect::<Result<_, _>>()?;
+        Ok(Self { time_ns, process, anonymous_bytes, agent_bytes, parts })
+    }
+}
+
 impl Entry for LossEntry {
     fn put(&self, out: &mut Vec<u8>) {
         put_option(out, self.process.map(|process| u64::from(process.0)));

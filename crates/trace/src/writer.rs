@@ -60,6 +60,7 @@ pub struct TraceWriter<W: Write> {
     markers: Pending<Marker>,
     rss_samples: Pending<RssSample>,
     resident_samples: Pending<ResidentSample>,
+    memory_accounts: Pending<MemoryAccount>,
     losses: Pending<LossEntry>,
     statistics: Pending<Statistic>,
     heap_names: Pending<HeapName>,
@@ -125,6 +126,7 @@ impl<W: Write> TraceWriter<W> {
             markers: Pending::default(),
             rss_samples: Pending::default(),
             resident_samples: Pending::default(),
+            memory_accounts: Pending::default(),
             losses: Pending::default(),
             statistics: Pending::default(),
             heap_names: Pending::default(),
@@ -248,6 +250,19 @@ impl<W: Write> TraceWriter<W> {
     pub fn resident_sample(&mut self, sample: ResidentSample) -> Result<()> {
         self.resident_samples.add(&sample);
         Ok(())
+    }
+
+    /// Adds what a process's own memory was.
+    pub fn memory_account(&mut self, account: &MemoryAccount) -> Result<()> {
+        self.memory_accounts.add(account);
+        Ok(())
+    }
+
+    /// The path of a module that a mapping is of.
+    pub fn module_path(&self, mapping_number: u32) -> Option<&str> {
+        let module = self.mapping_table.get(mapping_number as usize)?.module;
+        let found = self.module_numbers.iter().find(|(_, number)| **number == module);
+        found.map(|(module, _)| module.path.as_str())
     }
 
     /// Adds a loss.
@@ -413,7 +428,7 @@ impl<W: Write> TraceWriter<W> {
 
     /// Writes the definitions that the next events may use, and the small tables.
     fn write_definitions(&mut self) -> Result<()> {
-        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 12] = [
+        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 13] = [
             (ChunkKind::Processes, take_pending(&mut self.processes)),
             (ChunkKind::Threads, take_pending(&mut self.threads)),
             (ChunkKind::Modules, take_pending(&mut self.modules)),
@@ -421,6 +436,7 @@ impl<W: Write> TraceWriter<W> {
             (ChunkKind::Markers, take_pending(&mut self.markers)),
             (ChunkKind::RssSamples, take_pending(&mut self.rss_samples)),
             (ChunkKind::ResidentSamples, take_pending(&mut self.resident_samples)),
+            (ChunkKind::MemoryAccounts, take_pending(&mut self.memory_accounts)),
             (ChunkKind::Losses, take_pending(&mut self.losses)),
             (ChunkKind::Statistics, take_pending(&mut self.statistics)),
             (ChunkKind::HeapNames, take_pending(&mut self.heap_names)),

@@ -7,7 +7,7 @@ pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"heaprpl\x01");
 
 /// A number that differs between builds whose layout or records differ. Change it with every change
 /// of this crate.
-pub const BUILD_ID: u64 = 0x2026_1126_0000_0036;
+pub const BUILD_ID: u64 = 0x2026_1126_0000_0042;
 
 /// Process images that can be traced at the same time.
 pub const PROCESS_SLOT_COUNT: usize = 2048;
@@ -234,10 +234,15 @@ pub struct ProcessSlot {
     pub exits_noted: AtomicU32,
     /// `MARK_EXIT_*`.
     pub exit_marks: AtomicU32,
+    /// Where the agent's list of its own mappings is: pairs of address and bytes.
+    pub own_mappings_avma: AtomicU64,
 }
 
 /// [`ProcessSlot::exit_marks`]: it is about to end, and waits; set by the agent.
 pub const MARK_EXIT_WAITS: u32 = 1;
+/// [`ProcessSlot::exit_marks`]: its memory is to be looked at with the next look that it asks for;
+/// taken off by who looks.
+pub const MARK_MEMORY_WANTED: u32 = 1 << 2;
 /// [`ProcessSlot::exit_marks`]: it need wait no longer; set by the recorder.
 pub const MARK_EXIT_SEEN: u32 = 1 << 1;
 

@@ -152,7 +152,8 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
     control_block::start_with(parameters.stack_end_avma as usize);
     modules::ON_NEW.set(hooks::look_at_new_modules);
     modules::start_with(parameters.find_object_avma as usize);
-    mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0);
+    let records_mappings = flags & FLAG_HOOK_MMAP != 0;
+    mapping_hooks::arm(records_mappings, records_mappings);
     thread::end_of_thread_by(parameters.end_key, parameters.set_specific_avma as usize);
     if foreign::is_any_known() {
         hooks::watch_inner_calls();

@@ -8,17 +8,22 @@
 //! Before the program's own code runs, and in the loader whenever it has loaded more, before their
 //! code runs. Who does not answer in time is not waited for any longer.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use heapr_ring::{forbidden_calls, writer};
-use heapr_wire::FLAG_LOOK_INSIDE;
+use heapr_wire::{FLAG_LOOK_INSIDE, MARK_MEMORY_WANTED};
 
 use crate::hooks::inner_functions;
 use crate::hooks::kept::{Arguments, Kept, NOTHING, Outcome};
 use crate::hooks::{self, Caller, inner_calls};
 use crate::modules::link_map;
+use crate::process::own_files::{decimal, for_each_line};
 use crate::state::AGENT;
 use crate::x86_64;
+
+/// What a process waits at most until its memory was looked at: it goes on also if nobody has.
+const MEMORY_LIMIT_NS: u64 = 500_000_000;
 
 /// Longer than a look at a large file takes on a busy machine.
 const LIMIT_NS: u64 = 3_000_000_000;
@@ -46,6 +51,49 @@ fn load_count() -> u64 {
         true
     });
     count
+}
+
+/// Has its memory looked at, and waits for that: before it ends, or gives a large part of it back.
+#[cold]
+pub(crate) fn ask_for_memory() {
+    let (Some(pool), Some(slot)) = (AGENT.pool(), AGENT.slot()) else { return };
+    if pool.control().flags.load(Relaxed) & FLAG_LOOK_INSIDE != 0 && forbidden_calls::may_wait() {
+        // Release: what is to be known of it is written.
+        slot.exit_marks.fetch_or(MARK_MEMORY_WANTED, Release);
+        writer::ask_for_look(pool, slot, MEMORY_LIMIT_NS);
+    }
+}
+
+/// What is unmapped at once before anybody need look.
+const UNMAPPED_BYTES: usize = 256 << 10;
+/// With less of its own a process is not looked at: as many pages.
+const LOOKED_AT_PAGES: u64 = 1 << 10;
+
+/// Own pages at the last look that [`before_unmapping`] has asked for.
+static LOOKED_PAGES: AtomicU64 = AtomicU64::new(0);
+
+/// Whether something that is unmapped may be what a look is for.
+pub(crate) fn is_large(bytes: usize) -> bool {
+    bytes >= UNMAPPED_BYTES && AGENT.is_active()
+}
+
+/// Before the program gives back what it has mapped: what it held is seen once more if it has grown
+/// by a quarter.
+#[cold]
+pub(crate) fn before_unmapping() {
+    let mut own_pages = 0;
+    for_each_line(b"/proc/self/statm\0", &mut |line| {
+        // All, resident, of files and shared memory.
+        let mut numbers = line.split(|&byte| byte == b' ').map(decimal);
+        if let (Some(_), Some(resident), Some(shared)) = (numbers.next(), numbers.next(), numbers.next()) {
+            own_pages = resident.saturating_sub(shared);
+        }
+    });
+    let looked = LOOKED_PAGES.load(Relaxed);
+    if own_pages >= LOOKED_AT_PAGES && own_pages > looked.saturating_add(looked / 4) {
+        LOOKED_PAGES.store(own_pages, Relaxed);
+        ask_for_memory();
+    }
 }
 
 /// Asks, and waits for the answer.

@@ -2,7 +2,7 @@
 //! before and after. (munmap is hooked as any other function, and so is mprotect.)
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
 
 use heapr_wire::{
     FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, HEAP_MMAP, PROTECT_MAP, PROTECT_RESERVE, PROTECT_USE, called,
@@ -23,6 +23,13 @@ const PROT_NONE: usize = 0;
 /// A mapping for which nothing is set aside: address space, until it is protected otherwise.
 const MAP_NORESERVE: usize = 0x4000;
 
+/// What the program maps for itself: private, of no file.
+const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
+
+/// Mappings are recorded as a heap; without it only who has mapped what, for what they hold at the
+/// end.
+static IS_HEAP: AtomicBool = AtomicBool::new(false);
+
 /// After mmap: called by its trampoline.
 pub(crate) unsafe extern "C" fn after_mmap(
     mapping: usize,
@@ -34,6 +41,15 @@ pub(crate) unsafe extern "C" fn after_mmap(
 ) {
     let caller = Caller::new(entry_sp, bp, const { called("mmap") });
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
+    if !IS_HEAP.load(Relaxed) {
+        if mapping == MAP_FAILED {
+            return;
+        }
+        if flags & MAP_PRIVATE_ANONYMOUS != MAP_PRIVATE_ANONYMOUS {
+            events::unmap(&mut scope, HEAP_MMAP, mapping, size);
+            return;
+        }
+    }
     let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
     if mapping == MAP_FAILED {
         events::failed(&mut scope, size, stack);
@@ -55,6 +71,7 @@ pub(crate) unsafe extern "C" fn mprotect(
     let status = REAL.mprotect(address, size, protection);
     let caller = Caller::new(entry_sp, bp, const { called("mprotect") });
     if status == 0
+        && IS_HEAP.load(Relaxed)
         && let Some(mut scope) = Scope::enter(caller.sp())
     {
         let what = if protection as usize == PROT_NONE { PROTECT_RESERVE } else { PROTECT_USE };
@@ -90,7 +107,8 @@ pub(crate) unsafe extern "C" fn after_mremap(
 }
 
 /// Chooses what mmap and its kin do once the session is known.
-pub(crate) fn arm(is_hooked: bool) {
+pub(crate) fn arm(is_heap: bool, is_hooked: bool) {
+    IS_HEAP.store(is_heap, Relaxed);
     if is_hooked {
         MAPPING_SLOTS.mmap.store(mmap_hook as *mut (), Relaxed);
         MAPPING_SLOTS.mremap.store(mremap_hook as *mut (), Relaxed);

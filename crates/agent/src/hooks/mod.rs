@@ -66,7 +66,7 @@ pub(crate) unsafe extern "C" fn start_for_mapping() {
     start_agent();
     if AGENT.state.load(Relaxed) == STARTING {
         // Called from within the start itself.
-        mapping_hooks::arm(false);
+        mapping_hooks::arm(false, false);
     }
 }
 
@@ -474,6 +474,10 @@ pub(crate) unsafe extern "C" fn munmap(
     entry_sp: *const usize,
     _bp: usize,
 ) -> c_int {
+    // (What an allocator gives back inside of a recorded call is its own.)
+    if look_inside::is_large(size) && Scope::enter(entry_sp as usize).is_some() {
+        look_inside::before_unmapping();
+    }
     if let Some(mut scope) = Scope::enter(entry_sp as usize) {
         events::unmap(&mut scope, HEAP_MMAP, address as usize, size);
     }

@@ -1,6 +1,7 @@
 //! `heapr doctor`: what works on this machine for this user, and what to change for the rest.
 
 mod check;
+mod inside;
 mod surroundings;
 mod tracing;
 
@@ -13,6 +14,9 @@ use serde_json::json;
 /// Arguments of `heapr doctor`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArguments {
+    /// Tell which allocators are in this process, and whether they can be recorded
+    #[arg(value_name = "PID")]
+    pid: Option<u32>,
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -28,7 +32,10 @@ enum Format {
 
 /// Looks at everything; ends with 1 where something does not work at all.
 pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
-    let checks = [tracing::checks(), surroundings::checks()].concat();
+    let checks = match arguments.pid {
+        Some(pid) => inside::checks(pid)?,
+        None => [tracing::checks(), surroundings::checks()].concat(),
+    };
     let text = match arguments.format {
         Format::Text => text_of(&checks),
         Format::Json => format!("{:#}\n", json_of(&checks)),

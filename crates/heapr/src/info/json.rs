@@ -25,6 +25,7 @@ pub(crate) fn value(trace: &Trace, file: &str, file_bytes: u64, damaged: &[Damag
         "markers": markers(trace),
         "rss": rss(trace),
         "resident": resident(trace),
+        "own_memory": own_memory(trace),
         "snapshots": trace.snapshots().iter().map(|snapshot| snapshot_json(trace, snapshot)).collect::<Vec<_>>(),
         "notices": notices(trace),
         "heap_names": trace.heap_names().iter().map(heap_name).collect::<Vec<_>>(),
@@ -148,6 +149,22 @@ fn resident(trace: &Trace) -> Vec<Value> {
         })
     };
     trace.resident_samples().iter().map(sample).collect()
+}
+
+fn own_memory(trace: &Trace) -> Vec<Value> {
+    let account = |account: &heapr_trace::MemoryAccount| {
+        let part = |part: &heapr_trace::MemoryPart| json!({"what": part.what, "bytes": part.bytes, "stack": part.stack.0, "is_unseen": part.is_unseen});
+        json!({
+            "time_ns": account.time_ns,
+            "process": account.process.0,
+            "anonymous_bytes": account.anonymous_bytes,
+            "agent_bytes": account.agent_bytes,
+            "explained_bytes": account.explained_bytes(),
+            "unseen_bytes": account.unseen_bytes(),
+            "parts": account.parts.iter().map(part).collect::<Vec<_>>(),
+        })
+    };
+    trace.memory_accounts().iter().map(account).collect()
 }
 
 fn heap_name(name: &heapr_trace::HeapName) -> Value {

@@ -44,6 +44,9 @@ pub(crate) fn write_text(
     write_head(out, subject)?;
     write_heaps(out, subject, report, options.width)?;
     write_totals(out, report)?;
+    for (line, name) in subject.own_memory.iter().zip(["Own memory", ""]) {
+        writeln!(out, "{name:12} {line}")?;
+    }
     for histogram in &report.histograms {
         write_histogram(out, histogram, options.width)?;
     }

@@ -68,6 +68,9 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
         subject.own = own;
     }
     write_heaps(&mut text, &subject, &by_heap)?;
+    for (line, name) in subject.own_memory.iter().zip(["own memory", ""]) {
+        writeln!(text, "  {name:<13} {line}")?;
+    }
     // Where nothing can be judged the numbers stand alone.
     let left_out = Suppressions::known();
     let judged = Judged { own: &subject.own, left_out: &left_out, file: &file };

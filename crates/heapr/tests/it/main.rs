@@ -16,6 +16,7 @@ mod free_stacks;
 mod gdb_oracle;
 mod header;
 mod info;
+mod inner_allocators;
 mod installed;
 mod limits;
 mod mappings;

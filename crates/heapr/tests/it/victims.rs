@@ -24,7 +24,7 @@ macro_rules! victims {
             for entry in std::fs::read_dir(sources()).unwrap() {
                 let name = entry.unwrap().file_name().into_string().unwrap();
                 let is_program = name.rsplit_once('.').is_some_and(|(stem, extension)| {
-                    ["c", "cc", "rs", "go", "sh", "js"].contains(&extension) && stem != "plugin"
+                    ["c", "cc", "rs", "go", "sh", "js"].contains(&extension) && !["plugin", "inner_plugin"].contains(&stem)
                 });
                 assert!(!is_program || listed.contains(&name.as_str()), "victims/{name} has no test");
             }
@@ -70,6 +70,7 @@ victims! {
     huge_block: "huge_block.c",
     inner_allocator: "inner_allocator.c",
     inner_calls: "inner_calls.c",
+    inner_in_library: "inner_in_library.c",
     jit: "jit.js",
     libc_inside: "libc_inside.c",
     loaded_apart: "loaded_apart.c",
@@ -77,6 +78,7 @@ victims! {
     lookaside_pool: "lookaside_pool.c",
     frees_wrong: "frees_wrong.c",
     mappings_reserved: "mappings_reserved.c",
+    maps_itself: "maps_itself.c",
     million_stacks: "million_stacks.c",
     musl_program: "musl_program.c",
     no_unwind_tables: "no_unwind_tables.c",

@@ -89,6 +89,7 @@ shared!(ProcessSlot {
     looks_done: AtomicU32,
     exits_noted: AtomicU32,
     exit_marks: AtomicU32,
+    own_mappings_avma: AtomicU64,
     executable_name: [AtomicU64; EXECUTABLE_NAME_BYTES_MAX / 8],
 });
 shared!(ThreadSlot {

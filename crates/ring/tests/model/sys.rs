@@ -38,3 +38,7 @@ pub fn parent_process_id() -> u32 {
 pub fn read_link<'b>(_path: &[u8], _buffer: &'b mut [u8]) -> Result<&'b [u8], i32> {
     Err(2)
 }
+
+pub fn own_mappings_avma() -> u64 {
+    0
+}

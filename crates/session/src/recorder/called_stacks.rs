@@ -44,6 +44,13 @@ impl CalledStacks {
         stacks[node] = stack;
     }
 
+    /// The node that a stack was kept for.
+    pub(crate) fn node_of(&self, stack: StackIndex) -> Option<u32> {
+        let place = |stacks: &Vec<StackIndex>| stacks.iter().position(|known| *known == stack);
+        let found = self.stacks.iter().find_map(place).filter(|_| stack != StackIndex::EMPTY);
+        found.and_then(|node| u32::try_from(node).ok())
+    }
+
     /// Whether a function is met for the first time.
     pub(crate) fn enter(&mut self, function: CalledFunction<'_>) -> bool {
         let entered = self.entered.get_mut(usize::from(function.number));

@@ -88,6 +88,7 @@ impl Recorder {
                 self.processes[place].has_ended = true;
                 continue;
             }
+            self.take_looks(place);
             self.note_resident_set(place);
         }
         self.look_at_threads(now_ns);
@@ -113,7 +114,7 @@ impl Recorder {
             }
         }
         let Some((_, time_ns, counters)) = best else { return };
-        let process = process.index;
+        let process = self.processes[place].index;
         let rss_bytes = counters.rss_bytes();
         let outcome = self.sink.writer.rss_sample(RssSample { time_ns, process, rss_bytes });
         self.sink.keep(outcome);
@@ -129,6 +130,8 @@ impl Recorder {
         };
         let outcome = self.sink.writer.resident_sample(sample);
         self.sink.keep(outcome);
+        let own_bytes = counters.anonymous_bytes.saturating_add(counters.swapped_bytes);
+        self.look_at_grown(place, own_bytes, time_ns);
     }
 
     /// Says in the file if the agent of a process has ended recording by itself, or does not see
@@ -160,7 +163,7 @@ impl Recorder {
             process.is_exec_noted = true;
             texts.push(format!("a program that it started runs untraced: {}", disable_text(reason)));
         }
-        texts.extend(self.take_inside(place));
+        texts.extend(self.take_inside(place, now_ns));
         let process = &self.processes[place];
         for text in texts {
             let notice = Notice { process: process.index, time_ns: now_ns, text };
@@ -237,7 +240,10 @@ impl Recorder {
         if has_buffers && !self.is_final {
             return 0;
         }
+        self.note_last_resident_set(place, now_ns);
         self.note_notices(place, now_ns);
+        self.take_last_looks(place, now_ns);
+        self.note_memory(place, now_ns);
         let process = &mut self.processes[place];
         process.is_done = true;
         let freed_count = process.free_all_blocks(&self.pool);

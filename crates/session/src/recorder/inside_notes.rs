@@ -5,11 +5,15 @@ use crate::recorder::inside::{Inside, Looked};
 
 impl Recorder {
     /// Takes what was found inside of a process: what is to be said of it.
-    pub(super) fn take_inside(&mut self, place: usize) -> Vec<String> {
+    pub(super) fn take_inside(&mut self, place: usize, now_ns: u64) -> Vec<String> {
         let process = &self.processes[place];
         let key = (process.slot, process.generation);
         let mut texts = Vec::new();
-        for looked in self.looked.extract_if(.., |looked| looked.key == key) {
+        for mut looked in self.looked.extract_if(.., |looked| looked.key == key) {
+            if let Some(look) = looked.memory.take() {
+                self.processes[place].looks.push((now_ns, look));
+            }
+            self.processes[place].inside.extend(looked.inside.modules.iter().cloned());
             for name in names_of(&looked.inside) {
                 let outcome = self.sink.writer.statistic(
                     &format!("functions recorded of {name}"),

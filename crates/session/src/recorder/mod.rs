@@ -32,6 +32,7 @@ mod graph_snapshots;
 mod housekeeping;
 pub(crate) mod inside;
 mod inside_notes;
+mod memory;
 mod memory_room;
 mod scan;
 mod snapshots;

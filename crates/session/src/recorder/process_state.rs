@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use heapr_ring::Pool;
 use heapr_ring::reader::{self, Content, RawNode};
-use heapr_trace::{ProcessIndex, StackIndex, ThreadIndex};
+use heapr_trace::{MemoryAccount, ProcessIndex, StackIndex, ThreadIndex};
 use heapr_wire::NODE_BITS;
 
 use crate::recorder::called_stacks::{CalledStacks, NO_STACK};
+use crate::recorder::inside::InsideModule;
+use crate::recorder::memory::MemoryLook;
 use crate::recorder::own_heaps::OwnHeaps;
 use crate::snapshots::native_snapshot::SnapshotScope;
 
@@ -58,6 +60,14 @@ pub(crate) struct ProcessState {
     pub(crate) is_exec_noted: bool,
     /// The file says that it has an allocator of its own.
     pub(crate) is_own_malloc_noted: bool,
+    /// Its anonymous memory when it was looked at last.
+    pub(crate) looked_at_bytes: u64,
+    /// Looks at its memory, of which not all events before them were taken.
+    pub(crate) looks: Vec<(u64, MemoryLook)>,
+    /// What it held when that was most.
+    pub(crate) account: Option<MemoryAccount>,
+    /// What was found when it was looked into.
+    pub(crate) inside: Vec<InsideModule>,
     /// Its slot was given back and everything it wrote is processed.
     pub(crate) is_done: bool,
     raw_nodes: Vec<RawNode>,
@@ -79,6 +89,8 @@ pub(crate) struct ProcessState {
     pub(crate) executable: String,
     /// Regions of the mmap heap: start -> (bytes, stack).
     pub(crate) regions: BTreeMap<u64, Region>,
+    /// Mappings that are none any more: a look may have seen them.
+    pub(crate) former_regions: BTreeMap<u64, Region>,
     /// Heaps that the program has of its own.
     pub(crate) own_heaps: OwnHeaps,
 }
@@ -139,6 +151,11 @@ impl ProcessState {
             is_end_noted: false,
             is_exec_noted: false,
             is_own_malloc_noted: false,
+            looked_at_bytes: 0,
+            looks: Vec::new(),
+            former_regions: BTreeMap::new(),
+            account: None,
+            inside: Vec::new(),
             is_done: false,
             raw_nodes: Vec::new(),
             stacks: vec![StackIndex::EMPTY],
@@ -233,6 +250,7 @@ impl ProcessState {
         self.called.forget();
         self.mappings.clear();
         self.regions.clear();
+        self.former_regions.clear();
         self.reallocs.clear();
     }
 
@@ -249,6 +267,23 @@ impl ProcessState {
             node.parent = 0;
         }
         self.raw_nodes[number] = node;
+    }
+
+    /// The return addresses of a stack of the file, innermost first. (It is looked for: this is for
+    /// what is seldom asked.)
+    pub(crate) fn return_addresses(&self, stack: StackIndex) -> Vec<u64> {
+        let node = self.called.node_of(stack).or_else(|| {
+            let place = self.stacks.iter().position(|known| *known == stack)?;
+            u32::try_from(place).ok()
+        });
+        let mut addresses = Vec::new();
+        // A parent is older than its child, so this ends.
+        let mut at = node.unwrap_or(0);
+        while let Some(raw) = self.kept_node(at) {
+            addresses.push(raw.return_address);
+            at = raw.parent;
+        }
+        addresses
     }
 
     fn kept_node(&self, number: u32) -> Option<RawNode> {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufWriter;
 
 use heapr_ledger::{CourseTaker, Ledger, SummaryBuilder};
-use heapr_trace::{Event, HeapGraph, ProcessIndex, Summary, TraceWriter};
+use heapr_trace::{Event, HeapGraph, HeapId, ProcessIndex, Summary, TraceWriter};
 
 use crate::failure::Failure;
 use crate::recorder::module_files::ModuleFiles;
@@ -31,6 +31,8 @@ pub(crate) struct Sink {
     course: CourseTaker,
     pub(crate) event_count: u64,
     pending: Vec<(Event, ProcessIndex)>,
+    /// Mappings are a heap of their own; without it they only explain what is resident.
+    records_mappings: bool,
     /// Events go into the file, not only into the ledger.
     keeps_events: bool,
     events_since_checkpoint: u64,
@@ -64,6 +66,7 @@ impl Sink {
             course: CourseTaker::default(),
             event_count: 0,
             pending: Vec::with_capacity(PENDING_MAX),
+            records_mappings: properties.mmap,
             keeps_events: mode != LoggingMode::Snapshot,
             events_since_checkpoint: 0,
             snapshot: None,
@@ -90,6 +93,14 @@ impl Sink {
         self.pending.push((*event, process));
         if self.pending.len() >= PENDING_MAX {
             self.take_pending();
+        }
+    }
+
+    /// The same of what may be a mapping.
+    #[inline(always)]
+    pub(crate) fn event_of_any_heap(&mut self, event: &Event, process: ProcessIndex) {
+        if event.heap != HeapId::MMAP || self.records_mappings {
+            self.event(event, process);
         }
     }
 

@@ -117,7 +117,7 @@ pub(crate) fn translate(
         RecordKind::ReallocAbort => {
             process.reallocs.retain(|moving| moving.thread != thread);
             let action = Action::Failed { size_bytes: record.word(2), stack: StackIndex::EMPTY };
-            sink.event(&Event { time_ns, thread, heap: HeapId(heap), action }, process.index);
+            sink.event_of_any_heap(&Event { time_ns, thread, heap: HeapId(heap), action }, process.index);
         }
         RecordKind::AllocFailed => {
             let Some(stack) = stack(record.pool, process, sink, record.word(2), time_ns) else {
@@ -286,7 +286,7 @@ fn alloc(
     } else if OwnHeaps::is_own(heap) {
         process.own_heaps.added(heap, address_avma);
     }
-    sink.event(&event, process.index);
+    sink.event_of_any_heap(&event, process.index);
 }
 
 /// The address of a block in realloc was given to another call: the block has moved. (Of mappings
@@ -319,7 +319,7 @@ fn displace(
             process.own_heaps.removed(heap, address_avma);
         }
         let action = Action::Free { address_avma, stack: StackIndex::EMPTY, is_moved_realloc: true };
-        sink.event(&Event { thread, action, ..event }, process.index);
+        sink.event_of_any_heap(&Event { thread, action, ..event }, process.index);
     }
 }
 
@@ -347,7 +347,7 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
         (Some(old), _) if address_avma == 0 && size_bytes == 0 => {
             let action =
                 Action::Free { address_avma: old, stack: StackIndex::EMPTY, is_moved_realloc: false };
-            sink.event(&event(action), process.index);
+            sink.event_of_any_heap(&event(action), process.index);
         }
         (None, _) if address_avma == 0 => {}
         (Some(old), _) => {
@@ -371,7 +371,7 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
                 process.own_heaps.added(heap, address_avma);
             }
             let action = Action::Realloc { old_address_avma: old, address_avma, size_bytes, stack };
-            sink.event(&event(action), process.index);
+            sink.event_of_any_heap(&event(action), process.index);
         }
         // The old block is gone already; where the new one lies another may have been moved away
         // from all the same.

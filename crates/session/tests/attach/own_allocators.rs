@@ -78,3 +78,13 @@ fn what_an_operator_throws_comes_to_who_called_it() {
         assert_eq!((totals.alloc_count, totals.outstanding_count), (2 * 30, 0));
     }
 }
+
+#[test]
+fn an_allocator_inside_that_no_loader_knows_is_recorded() {
+    let path = build("inner", &["-O2"]);
+    let mut victim = Victim::start(Command::new(path));
+    let (summary, _) = recorded_rounds(&mut victim, 2).unwrap();
+    let totals = summary.totals;
+    assert_eq!((totals.alloc_count, totals.alloc_bytes, totals.outstanding_count), (200, 10_000, 20));
+    assert_eq!(totals.unmatched_frees, 0);
+}

@@ -58,6 +58,7 @@ impl Trace {
             markers: Vec::new(),
             rss_samples: Vec::new(),
             resident_samples: Vec::new(),
+            memory_accounts: Vec::new(),
             losses: Vec::new(),
             statistics: Vec::new(),
             snapshots: Vec::new(),
@@ -307,6 +308,7 @@ impl Trace {
         self.markers = self.entries(ChunkKind::Markers);
         self.rss_samples = self.entries(ChunkKind::RssSamples);
         self.resident_samples = self.entries(ChunkKind::ResidentSamples);
+        self.memory_accounts = self.entries(ChunkKind::MemoryAccounts);
         self.losses = self.entries(ChunkKind::Losses);
         self.statistics = self.entries(ChunkKind::Statistics);
         self.snapshots = self.entries(ChunkKind::Snapshots);

@@ -17,6 +17,9 @@ pub struct InsideModule {
     pub is_main: bool,
     /// Only what it offers to others has names.
     pub is_stripped: bool,
+    /// Allocators whose texts are in a stripped file: they are there, and their functions have no
+    /// names.
+    pub named_allocators: Vec<String>,
     /// The allocators that were found.
     pub allocators: Vec<FoundAllocator>,
     bias_avma: u64,
@@ -67,11 +70,12 @@ impl Finder {
             (inside.unwrap_or_else(|_| process.join("cwd").join(&path)), path)
         };
         let kind = ModuleKind { is_main: module.is_main, exports_malloc: module.exports_malloc };
-        let InsideOf { allocators, is_stripped } = self.inside_of(&file, &path, kind)?;
+        let InsideOf { allocators, named_allocators, is_stripped } = self.inside_of(&file, &path, kind)?;
         Some(InsideModule {
             path,
             is_main: module.is_main,
             is_stripped,
+            named_allocators,
             allocators,
             bias_avma: module.bias_avma,
         })
@@ -90,6 +94,15 @@ impl Finder {
         }
         Some(inside)
     }
+}
+
+/// What is inside of a process that runs, by the table that comes with heapr.
+///
+/// # Errors
+/// It has no loader, may not be read, or is gone.
+pub fn look_inside(pid: u32) -> Result<Inside, heapr_inject::Error> {
+    let modules = heapr_inject::loaded_modules(pid)?;
+    Ok(Finder::new(Table::default()).look(pid, &modules))
 }
 
 /// The functions to be hooked of what was found.

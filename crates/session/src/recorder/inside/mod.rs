@@ -5,5 +5,5 @@ mod finder;
 mod watch;
 
 pub(crate) use finder::{Finder, functions_of};
-pub use finder::{Inside, InsideModule};
+pub use finder::{Inside, InsideModule, look_inside};
 pub(crate) use watch::{Looked, Watch};

@@ -11,9 +11,12 @@ use std::time::Duration;
 use heapr_allocators::Table;
 use heapr_inject::LoadedModule;
 use heapr_ring::{Pool, sys};
-use heapr_wire::{FLAG_LOOK_INSIDE, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT, ProcessSlot};
+use heapr_wire::{
+    FLAG_LOOK_INSIDE, MARK_MEMORY_WANTED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT, ProcessSlot,
+};
 
 use crate::recorder::inside::finder::{Finder, Inside, functions_of};
+use crate::recorder::memory::MemoryLook;
 use crate::recorder::process_facts;
 
 /// How often it is looked whether somebody has asked, should a call have been missed.
@@ -25,12 +28,22 @@ pub(crate) struct Looked {
     /// Slot and generation of the process.
     pub(crate) key: (u32, u32),
     pub(crate) inside: Inside,
+    /// What it holds, where that was asked for.
+    pub(crate) memory: Option<MemoryLook>,
     /// Functions that could not be hooked, and why.
     pub(crate) not_hooked: Vec<(String, String)>,
     /// How many are recorded.
     pub(crate) hooked_count: usize,
     /// Why nothing could be hooked, if so.
     pub(crate) failure: Option<String>,
+}
+
+impl Looked {
+    /// Of what a process holds.
+    fn of_memory(key: (u32, u32), memory: Option<MemoryLook>) -> Self {
+        let (inside, not_hooked) = (Inside::default(), Vec::new());
+        Self { key, inside, memory, not_hooked, hooked_count: 0, failure: None }
+    }
 }
 
 /// The thread, until this is dropped.
@@ -123,6 +136,11 @@ impl Watcher<'_> {
         let generation = slot.generation.load(Relaxed);
         let (inner_pid, namespace) = (slot.pid.load(Relaxed), slot.namespace.load(Relaxed));
         let Some(pid) = process_facts::shown_pid(inner_pid, namespace) else { return };
+        // Acquire: see MARK_MEMORY_WANTED.
+        if slot.exit_marks.fetch_and(!MARK_MEMORY_WANTED, Acquire) & MARK_MEMORY_WANTED != 0 {
+            let memory = MemoryLook::of(pid, slot.own_mappings_avma.load(Relaxed));
+            let _ = self.sender.send(Looked::of_memory((index, generation), memory));
+        }
         let Ok(modules) = heapr_inject::loaded_modules(pid) else { return };
         let known = self.known.entry(index).or_default();
         if known.0 != generation {
@@ -133,17 +151,19 @@ impl Watcher<'_> {
         let is_first = new.iter().any(|module| module.is_main);
         let inside = self.finder.look(pid, &new);
         let functions = functions_of(&inside);
-        // The first look also has the later ones asked for.
-        if functions.is_empty() && !is_first {
-            return;
-        }
         let mut looked = Looked {
             key: (index, generation),
             inside,
+            memory: None,
             not_hooked: Vec::new(),
             hooked_count: 0,
             failure: None,
         };
+        // The first look also has the later ones asked for.
+        if functions.is_empty() && !is_first {
+            let _ = self.sender.send(looked);
+            return;
+        }
         match heapr_inject::hook_inside(pid, &functions) {
             Ok(report) => {
                 looked.hooked_count = report.hooked.len();

@@ -28,9 +28,12 @@ impl MappingCall {
 
     fn note(&self, process: &ProcessState, sink: &mut Sink, action: Action) {
         let Self { time_ns, thread, .. } = *self;
-        sink.event(&Event { time_ns, thread, heap: HeapId::MMAP, action }, process.index);
+        sink.event_of_any_heap(&Event { time_ns, thread, heap: HeapId::MMAP, action }, process.index);
     }
 }
+
+/// Mappings that are none any more and are remembered.
+const FORMER_MAX: usize = 4096;
 
 fn pages_end(start: u64, bytes: u64) -> u64 {
     const PAGE_MASK: u64 = 4095;
@@ -93,6 +96,9 @@ pub(super) fn unmap(process: &mut ProcessState, sink: &mut Sink, call: MappingCa
         };
         let end = start.saturating_add(region.size_bytes);
         process.regions.remove(&start);
+        if process.former_regions.len() < FORMER_MAX {
+            process.former_regions.insert(start, region);
+        }
         let (stack, is_live) = (region.stack, !region.is_reserved);
         let keep_front = start_avma.saturating_sub(start);
         if keep_front > 0 {

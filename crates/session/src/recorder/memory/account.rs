@@ -1,0 +1,225 @@
+//! From a look at a process's memory and what was recorded of it: what all of it is.
+
+use std::collections::{BTreeMap, HashMap};
+
+use heapr_trace::{MemoryAccount, MemoryPart, StackIndex};
+
+use super::look::MemoryLook;
+use crate::recorder::process_state::Region;
+
+/// What the C library takes for a block beside it, about.
+const BLOCK_OVERHEAD_BYTES: u64 = 16;
+/// What an allocator may need for itself with few blocks.
+const ALLOCATOR_BYTES: u64 = 8 << 20;
+
+/// Recorded blocks of a process at most, in all of its heaps but its mappings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Blocks {
+    pub(super) bytes: u64,
+    pub(super) count: u64,
+}
+
+impl Blocks {
+    fn with_overhead(&self) -> u64 {
+        self.bytes.saturating_add(self.count.saturating_mul(BLOCK_OVERHEAD_BYTES))
+    }
+}
+
+/// What the parts of a process's memory are called.
+pub(super) trait Names {
+    /// Whose mappings those of a stack are; `None`: an allocator's whose blocks are recorded.
+    fn of_stack(&self, stack: StackIndex) -> Option<String>;
+    /// What nobody was seen to map, if the process's files tell it.
+    fn of_rest(&self) -> Option<String>;
+}
+
+/// Bytes of the mappings of a look by who has mapped them, and those that nobody was seen to map.
+/// `regions`: those that are, then those that were.
+fn by_stack(look: &MemoryLook, regions: [&BTreeMap<u64, Region>; 2]) -> (HashMap<StackIndex, u64>, u64) {
+    let mut sums: HashMap<StackIndex, u64> = HashMap::new();
+    let mut unclaimed_bytes = 0_u64;
+    for &(start, end, bytes) in &look.mapped {
+        let mut left_bytes = bytes;
+        for known in regions {
+            let overlaps = overlaps(known, start, end);
+            let all: u64 = overlaps.iter().map(|(size, _)| *size).fold(0, u64::saturating_add);
+            let claimed = left_bytes.min(all);
+            for (size, stack) in overlaps {
+                let share = u128::from(claimed) * u128::from(size) / u128::from(all.max(1));
+                let sum = sums.entry(stack).or_default();
+                *sum = sum.saturating_add(u64::try_from(share).unwrap_or(0));
+            }
+            left_bytes -= claimed;
+        }
+        unclaimed_bytes = unclaimed_bytes.saturating_add(left_bytes);
+    }
+    (sums, unclaimed_bytes)
+}
+
+/// The parts of known mappings in a range: bytes and whose. (They do not overlap, so that none
+/// before one that ends before the range reaches into it; those that were may.)
+fn overlaps(known: &BTreeMap<u64, Region>, start: u64, end: u64) -> Vec<(u64, StackIndex)> {
+    let before = known.range(..end).rev();
+    let ends = before.map(|(&begin, region)| (begin, begin.saturating_add(region.size_bytes), region));
+    ends.take_while(|&(_, region_end, _)| region_end > start)
+        .map(|(begin, region_end, region)| (region_end.min(end) - begin.max(start), region.stack))
+        .collect()
+}
+
+/// `has_allocators`: other allocators than the C library's are recorded, which map memory as they
+/// need it.
+pub(super) fn account(
+    look: &MemoryLook,
+    blocks: Blocks,
+    regions: [&BTreeMap<u64, Region>; 2],
+    has_allocators: bool,
+    names: &impl Names,
+) -> MemoryAccount {
+    let mut rest = look.own_bytes();
+    let mut parts = Vec::new();
+    let mut take = |what: String, bytes: u64, stack: StackIndex, is_unseen: bool| {
+        let bytes = bytes.min(rest);
+        rest -= bytes;
+        if bytes > 0 {
+            parts.push(MemoryPart { what, bytes, stack, is_unseen });
+        }
+    };
+    const NOBODY: StackIndex = StackIndex::EMPTY;
+    let (mapped, unclaimed_bytes) = by_stack(look, regions);
+    let mut named: BTreeMap<String, (u64, u64, StackIndex)> = BTreeMap::new();
+    let mut of_allocators = 0_u64;
+    for (stack, bytes) in mapped {
+        let Some(name) = names.of_stack(stack) else {
+            of_allocators = of_allocators.saturating_add(bytes);
+            continue;
+        };
+        let entry = named.entry(name).or_default();
+        entry.0 = entry.0.saturating_add(bytes);
+        // The largest stands for all.
+        if bytes >= entry.1 {
+            (entry.1, entry.2) = (bytes, stack);
+        }
+    }
+    take("data of the program and its libraries".to_owned(), look.data_bytes, NOBODY, false);
+    take("stacks".to_owned(), look.stack_bytes, NOBODY, false);
+    // Recorded blocks are in the heap, in what allocators have mapped, or, large ones, each in a
+    // mapping that nobody was seen to make.
+    let block_bytes = blocks.with_overhead();
+    let all_bytes = look.heap_bytes.saturating_add(of_allocators).saturating_add(unclaimed_bytes);
+    let in_blocks = block_bytes.min(all_bytes);
+    take("recorded blocks".to_owned(), in_blocks, NOBODY, false);
+    let in_heap = in_blocks.min(look.heap_bytes);
+    let mut free_bytes = look.heap_bytes - in_heap;
+    if has_allocators {
+        let mapped_bytes = of_allocators.saturating_add(unclaimed_bytes) - (in_blocks - in_heap);
+        free_bytes = free_bytes.saturating_add(mapped_bytes.min(block_bytes.max(ALLOCATOR_BYTES)));
+    }
+    take("free in the allocator".to_owned(), free_bytes, NOBODY, false);
+    let mut named: Vec<_> = named.into_iter().collect();
+    named.sort_by_key(|(_, (bytes, ..))| std::cmp::Reverse(*bytes));
+    for (name, (bytes, _, stack)) in named {
+        take(name, bytes, stack, true);
+    }
+    take("Go's heap".to_owned(), look.go_bytes, NOBODY, true);
+    if let Some(name) = names.of_rest() {
+        take(name, u64::MAX, NOBODY, true);
+    }
+    MemoryAccount {
+        anonymous_bytes: look.own_bytes(),
+        agent_bytes: look.agent_bytes,
+        parts,
+        ..MemoryAccount::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Plain(Option<&'static str>);
+
+    impl Names for Plain {
+        fn of_stack(&self, stack: StackIndex) -> Option<String> {
+            (stack.0 != 9).then(|| format!("mapped by {}", stack.0))
+        }
+
+        fn of_rest(&self) -> Option<String> {
+            self.0.map(str::to_owned)
+        }
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    fn region(mib: u64, stack: u32) -> Region {
+        Region { size_bytes: mib * MIB, stack: StackIndex(stack), is_reserved: false }
+    }
+
+    fn parts(found: &MemoryAccount) -> Vec<(&str, u64)> {
+        found.parts.iter().map(|part| (part.what.as_str(), part.bytes / MIB)).collect()
+    }
+
+    fn blocks(mib: u64) -> Blocks {
+        Blocks { bytes: mib * MIB, count: 0 }
+    }
+
+    #[test]
+    fn a_heap_that_holds_more_than_its_blocks_hides_nothing() {
+        let look = MemoryLook {
+            total_bytes: 40 * MIB,
+            agent_bytes: 5 * MIB,
+            data_bytes: MIB,
+            heap_bytes: 34 * MIB,
+            ..MemoryLook::default()
+        };
+        let none = BTreeMap::new();
+        let found = account(&look, blocks(4), [&none, &none], false, &Plain(None));
+        assert_eq!(found.unseen_bytes(), 0);
+        let data = "data of the program and its libraries";
+        assert_eq!(parts(&found), [(data, 1), ("recorded blocks", 4), ("free in the allocator", 30)]);
+        assert_eq!(found.explained_bytes(), 35 * MIB);
+    }
+
+    #[test]
+    fn what_is_mapped_belongs_to_who_has_mapped_it_and_the_rest_to_nobody() {
+        let look = MemoryLook {
+            total_bytes: 31 * MIB,
+            heap_bytes: MIB,
+            mapped: vec![(0, 20 * MIB, 20 * MIB), (100 * MIB, 110 * MIB, 10 * MIB)],
+            ..MemoryLook::default()
+        };
+        let (now, before) = ([(0, region(5, 1))].into(), [(5 * MIB, region(15, 2))].into());
+        let found = account(&look, blocks(5), [&now, &before], false, &Plain(None));
+        // Four of the blocks are large: they are not in the heap, but in mappings that nobody claims.
+        assert_eq!(found.unseen_bytes(), 26 * MIB);
+        assert_eq!(parts(&found), [("recorded blocks", 5), ("mapped by 2", 15), ("mapped by 1", 5)]);
+        assert_eq!(found.explained_bytes(), 25 * MIB);
+        let java = Plain(Some("the Java virtual machine's heap"));
+        assert_eq!(account(&look, blocks(5), [&now, &before], false, &java).explained_bytes(), 31 * MIB);
+    }
+
+    #[test]
+    fn blocks_of_long_ago_do_not_explain_what_somebody_else_has_mapped() {
+        let look = MemoryLook {
+            total_bytes: 21 * MIB,
+            heap_bytes: MIB,
+            mapped: vec![(0, 20 * MIB, 20 * MIB)],
+            ..MemoryLook::default()
+        };
+        let (now, none) = ([(0, region(20, 1))].into(), BTreeMap::new());
+        let found = account(&look, blocks(50), [&now, &none], false, &Plain(None));
+        assert_eq!(found.unseen_bytes(), 20 * MIB);
+    }
+
+    #[test]
+    fn an_allocator_that_is_recorded_may_keep_what_it_has_mapped() {
+        let look = MemoryLook {
+            total_bytes: 30 * MIB,
+            mapped: vec![(0, 64 * MIB, 20 * MIB), (80 * MIB, 90 * MIB, 10 * MIB)],
+            ..MemoryLook::default()
+        };
+        let (now, none) = ([(80 * MIB, region(10, 9))].into(), BTreeMap::new());
+        assert_eq!(account(&look, blocks(18), [&now, &none], true, &Plain(None)).unseen_bytes(), 0);
+        let few = account(&look, blocks(1), [&now, &none], true, &Plain(None));
+        assert_eq!(few.unseen_bytes(), 12 * MIB);
+    }
+}

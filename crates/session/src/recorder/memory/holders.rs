@@ -1,0 +1,87 @@
+//! Who holds memory that is in no recorded block, and what would show it.
+
+use std::path::Path;
+
+use crate::recorder::inside::InsideModule;
+
+/// Programs and libraries that have a heap of their own by mapping memory: how the file's name
+/// begins, what it is, and what shows it.
+const RUNTIMES: [(&str, &str, &str); 24] = [
+    ("libjvm.so", "the Java virtual machine's heap", "jcmd PID GC.heap_info"),
+    ("node", "V8's heap", "heapr snapshot take PID"),
+    ("libnode", "V8's heap", "heapr snapshot take PID"),
+    ("deno", "V8's heap", "heapr snapshot take PID"),
+    ("workerd", "V8's heap", "heapr snapshot take PID"),
+    ("chrom", "V8's heap and PartitionAlloc", "heapr snapshot take PID"),
+    ("bun", "JavaScriptCore's heap and mimalloc", "bun --inspect"),
+    ("libluajit", "LuaJIT's allocator", "--mmap"),
+    ("luajit", "LuaJIT's allocator", "--mmap"),
+    ("php", "PHP's memory manager", "the variable USE_ZEND_ALLOC=0"),
+    ("libphp", "PHP's memory manager", "the variable USE_ZEND_ALLOC=0"),
+    ("python", "Python's object allocator", "the variable PYTHONMALLOC=malloc"),
+    ("libpython", "Python's object allocator", "the variable PYTHONMALLOC=malloc"),
+    ("beam", "Erlang's carriers", "erlang:memory()"),
+    ("libcoreclr", ".NET's heap", "dotnet-gcdump"),
+    ("libclrgc", ".NET's heap", "dotnet-gcdump"),
+    ("mono", "Mono's heap", "--mmap"),
+    ("libmono", "Mono's heap", "--mmap"),
+    ("ruby", "Ruby's heap of objects", "ObjectSpace"),
+    ("libruby", "Ruby's heap of objects", "ObjectSpace"),
+    ("libxul", "Firefox' allocator", "about:memory"),
+    ("libc-client", "c-client's memory", "--mmap"),
+    ("cc1", "the compiler's collected pages", "--mmap"),
+    ("guile", "Guile's collected heap", "--mmap"),
+];
+
+/// What a file's mappings are, and what shows them.
+pub(super) fn runtime(path: &str) -> Option<(&'static str, &'static str)> {
+    let file = file_name(Path::new(path));
+    let found = RUNTIMES.iter().find(|(start, ..)| file.starts_with(start));
+    found.map(|(_, what, shows)| (*what, *shows))
+}
+
+/// What holds the rest, as far as the files tell: an allocator whose functions have no names, a
+/// runtime.
+pub(super) fn of_files(executable: &str, inside: &[InsideModule]) -> Option<String> {
+    if let Some(module) = inside.iter().find(|module| !module.named_allocators.is_empty()) {
+        let allocators = module.named_allocators.join(" and ");
+        return Some(format!("{allocators} in {}, which is stripped", file_name(&module.path)));
+    }
+    let paths = inside.iter().map(|module| module.path.to_string_lossy().into_owned());
+    let found = std::iter::once(executable.to_owned()).chain(paths).find_map(|path| runtime(&path));
+    found.map(|(what, _)| what.to_owned())
+}
+
+/// What would show it, as the end of a sentence.
+pub(super) fn shown_by(executable: &str, inside: &[InsideModule], parts: &[String]) -> String {
+    if inside.iter().any(|module| !module.named_allocators.is_empty()) {
+        return "; the debug symbols of its build-id would let it be recorded".to_owned();
+    }
+    let paths = inside.iter().map(|module| module.path.to_string_lossy().into_owned());
+    let files = std::iter::once(executable.to_owned()).chain(paths);
+    let known = files
+        .filter_map(|path| runtime(&path))
+        .find(|(what, _)| parts.iter().any(|part| part.contains(what)));
+    match known {
+        Some((_, "--mmap")) | None => "; --mmap records mappings with their stacks".to_owned(),
+        Some((_, shows)) => format!("; {shows} shows it"),
+    }
+}
+
+pub(super) fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runtime_is_named_by_its_file() {
+        assert_eq!(of_files("/usr/bin/luajit-2.1", &[]).as_deref(), Some("LuaJIT's allocator"));
+        assert_eq!(of_files("/opt/server", &[]), None);
+        let parts = ["V8's heap, mapped by node".to_owned()];
+        assert_eq!(shown_by("/usr/bin/node", &[], &parts), "; heapr snapshot take PID shows it");
+        assert!(shown_by("/opt/server", &[], &[]).contains("--mmap"));
+    }
+}

@@ -1,0 +1,192 @@
+//! A process's own memory by what its mappings are.
+
+use std::collections::BTreeSet;
+
+use heapr_glibc_heap::HeapMemory as _;
+use heapr_inject::StoppedProcess;
+use heapr_proc::smaps::{self, MappingPages};
+use heapr_proc::{Mapping, stack_pointers};
+use heapr_ring::mappings::MAPPINGS_MAX;
+
+/// Where glibc's arenas begin, and how far each may reach.
+const ARENA_BYTES: u64 = 64 << 20;
+/// Below a thread's stack.
+const GUARD_BYTES: u64 = 4096;
+/// Of more threads the stacks are not looked for one by one.
+const THREADS_MAX: usize = 2048;
+/// Go's runtime maps its heap from exactly here on.
+const GO_ARENAS_AVMA: std::ops::Range<u64> = 0xc0_0000_0000..0x1c0_0000_0000;
+/// Libraries that take malloc's place, by how their files' names begin.
+const MALLOC_LIBRARIES: [&str; 5] = ["libjemalloc", "libtcmalloc", "libmimalloc", "libsnmalloc", "libhoard"];
+
+/// Anonymous bytes, resident or swapped out, of a moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct MemoryLook {
+    /// All of it.
+    pub(crate) total_bytes: u64,
+    /// The agent's own mappings.
+    pub(crate) agent_bytes: u64,
+    /// What is written of files' data, and zeroed data behind it.
+    pub(crate) data_bytes: u64,
+    /// Stacks.
+    pub(crate) stack_bytes: u64,
+    /// By `brk`, and the C library's arenas.
+    pub(crate) heap_bytes: u64,
+    /// Go's heap.
+    pub(crate) go_bytes: u64,
+    /// All else: start, end, bytes.
+    pub(crate) mapped: Vec<(u64, u64, u64)>,
+    /// Files of libraries that take malloc's place.
+    pub(crate) malloc_libraries: Vec<String>,
+}
+
+impl MemoryLook {
+    /// Looks at a process. `own_mappings_avma`: where its agent lists its mappings.
+    pub(crate) fn of(pid: u32, own_mappings_avma: u64) -> Option<Self> {
+        let memory = StoppedProcess::of(pid);
+        let found = smaps::read(pid).ok()?;
+        let own = agent_ranges(&memory, own_mappings_avma);
+        let pointers = if heapr_proc::threads(pid).map_or(0, Iterator::count) <= THREADS_MAX {
+            stack_pointers(pid)
+        } else {
+            Vec::new()
+        };
+        let is_arena = |mapping: &Mapping| is_arena(&memory, mapping);
+        Some(Self::sorted(&found, &own, &pointers, is_arena))
+    }
+
+    /// All but the agent's.
+    pub(crate) fn own_bytes(&self) -> u64 {
+        self.total_bytes.saturating_sub(self.agent_bytes)
+    }
+
+    fn sorted(
+        found: &[MappingPages],
+        own: &BTreeSet<(u64, u64)>,
+        pointers: &[u64],
+        is_arena: impl Fn(&Mapping) -> bool,
+    ) -> Self {
+        let mut look = Self::default();
+        let is_go = found.iter().any(|found| found.mapping.start_avma == GO_ARENAS_AVMA.start);
+        // What the mapping before was: data goes on in nameless memory, and guards are below stacks.
+        let (mut data_end, mut guard_end) = (0, 0);
+        for MappingPages { mapping, pages } in found {
+            let bytes = pages.anonymous_bytes.saturating_add(pages.swapped_bytes);
+            let is_file = mapping.inode != 0;
+            if is_file {
+                let file = file_name(&mapping.name);
+                if MALLOC_LIBRARIES.iter().any(|start| file.starts_with(start))
+                    && !look.malloc_libraries.iter().any(|known| known == file)
+                {
+                    look.malloc_libraries.push(file.to_owned());
+                }
+            }
+            let is_data = is_file || (mapping.start_avma == data_end && mapping.name.is_empty());
+            let is_guarded = mapping.start_avma == guard_end;
+            data_end = if is_file && mapping.is_writable { mapping.end_avma } else { 0 };
+            let is_guard = !mapping.is_readable && mapping.bytes() == GUARD_BYTES;
+            guard_end = if is_guard { mapping.end_avma } else { 0 };
+            if bytes == 0 || mapping.is_shared {
+                continue;
+            }
+            look.total_bytes = look.total_bytes.saturating_add(bytes);
+            let is_own = || {
+                let at_or_before = own.range(..=(mapping.start_avma, u64::MAX)).next_back();
+                at_or_before.is_some_and(|&(_, end)| mapping.start_avma < end)
+            };
+            let is_stack = || is_guarded || pointers.iter().any(|&pointer| mapping.contains(pointer));
+            let part = if is_own() {
+                &mut look.agent_bytes
+            } else if is_data {
+                &mut look.data_bytes
+            } else if mapping.name == "[heap]" || (mapping.name.is_empty() && is_arena(mapping)) {
+                &mut look.heap_bytes
+            } else if mapping.name.starts_with("[stack") || is_stack() {
+                &mut look.stack_bytes
+            } else if is_go && GO_ARENAS_AVMA.contains(&mapping.start_avma) {
+                &mut look.go_bytes
+            } else {
+                look.mapped.push((mapping.start_avma, mapping.end_avma, bytes));
+                continue;
+            };
+            *part = part.saturating_add(bytes);
+        }
+        look
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// The mappings that the agent lists: start and end.
+fn agent_ranges(memory: &StoppedProcess, list_avma: u64) -> BTreeSet<(u64, u64)> {
+    const ENTRY_BYTES: usize = 16;
+    let mut bytes = vec![0; MAPPINGS_MAX * ENTRY_BYTES];
+    if list_avma == 0 || memory.read(list_avma, &mut bytes) != bytes.len() {
+        return BTreeSet::new();
+    }
+    let entries = bytes.as_chunks::<8>().0.as_chunks::<2>().0.iter();
+    let range = |[start, size]: &[[u8; 8]; 2]| {
+        let (start, size) = (u64::from_le_bytes(*start), u64::from_le_bytes(*size));
+        (start, start.saturating_add(size))
+    };
+    entries.map(range).filter(|(start, end)| *start != 0 && start < end).collect()
+}
+
+/// Whether a mapping begins as a heap of one of the C library's arenas does: whose, the one before,
+/// its size, and how much of it may be used.
+fn is_arena(memory: &StoppedProcess, mapping: &Mapping) -> bool {
+    if !mapping.start_avma.is_multiple_of(ARENA_BYTES) || mapping.bytes() > ARENA_BYTES {
+        return false;
+    }
+    let mut words = [None; 4];
+    let places = [0, 8, 16, 24].map(|offset| mapping.start_avma + offset);
+    memory.read_words(&places, &mut words);
+    let [Some(arena), Some(before), Some(size), Some(usable)] = words else { return false };
+    arena != 0
+        && before.is_multiple_of(ARENA_BYTES)
+        && size <= usable
+        && usable <= mapping.bytes()
+        && size.is_multiple_of(4096)
+        && size > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(text: &str, own: &[(u64, u64)], pointers: &[u64]) -> MemoryLook {
+        let found = smaps::parse(text.as_bytes()).unwrap();
+        MemoryLook::sorted(&found, &own.iter().copied().collect(), pointers, |mapping| {
+            mapping.start_avma == 0x7000_0400_0000
+        })
+    }
+
+    #[test]
+    fn each_mapping_is_one_thing() {
+        let text = "\
+            400000-401000 rw-p 00000000 08:01 7   /usr/bin/it\nAnonymous: 4 kB\n\
+            401000-402000 rw-p 00000000 00:00 0\nAnonymous: 8 kB\n\
+            500000-600000 rw-p 00000000 00:00 0   [heap]\nAnonymous: 16 kB\n\
+            c000000000-c004000000 rw-p 00000000 00:00 0\nAnonymous: 32 kB\n\
+            700000000000-700000100000 rw-p 00000000 00:00 0\nAnonymous: 64 kB\nSwap: 64 kB\n\
+            700001000000-700001100000 rw-p 00000000 00:00 0\nAnonymous: 256 kB\n\
+            700002000000-700002001000 ---p 00000000 00:00 0\n\
+            700002001000-700002100000 rw-p 00000000 00:00 0\nAnonymous: 512 kB\n\
+            700003000000-700003100000 rw-p 00000000 00:00 0\nAnonymous: 1024 kB\n\
+            700004000000-700004100000 rw-p 00000000 00:00 0\nAnonymous: 2048 kB\n\
+            700005000000-700005100000 rw-s 00000000 00:01 9   /memfd:x\nAnonymous: 4096 kB\n\
+            700006000000-700006100000 r-xp 00000000 08:01 9   /usr/lib/libjemalloc.so.2\n";
+        let own = [(0x7000_0100_0000, 0x7000_0110_0000)];
+        let found = look(text, &own, &[0x7000_0300_1000]);
+        assert_eq!(found.data_bytes, 12 << 10);
+        assert_eq!(found.heap_bytes, (16 + 2048) << 10);
+        assert_eq!(found.go_bytes, 32 << 10);
+        assert_eq!(found.agent_bytes, 256 << 10);
+        assert_eq!(found.stack_bytes, (512 + 1024) << 10);
+        assert_eq!(found.mapped, [(0x7000_0000_0000, 0x7000_0010_0000, 128 << 10)]);
+        assert_eq!(found.total_bytes, (12 + 16 + 2048 + 32 + 256 + 1536 + 128) << 10);
+        assert_eq!(found.malloc_libraries, ["libjemalloc.so.2"]);
+    }
+}

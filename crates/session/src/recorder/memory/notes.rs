@@ -1,0 +1,202 @@
+//! When a process's memory is looked at, and what is written of it.
+
+use std::path::Path;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use heapr_trace::{HeapId, MemoryAccount, Notice, ProcessOrigin, ResidentSample, StackIndex};
+
+use super::account::{Blocks, Names, account};
+use super::holders;
+use super::look::MemoryLook;
+use crate::recorder::Recorder;
+use crate::recorder::inside::InsideModule;
+use crate::recorder::process_state::ProcessState;
+use crate::recorder::sink::Sink;
+
+/// With less of its own memory a process is not looked at.
+const LOOKED_AT_BYTES: u64 = 3 << 20;
+/// In no recorded block: more is said.
+const UNSEEN_BYTES: u64 = 3 << 20;
+
+impl Recorder {
+    /// Looks at a process that has grown by a quarter since the last time.
+    pub(in crate::recorder) fn look_at_grown(&mut self, place: usize, anonymous_bytes: u64, now_ns: u64) {
+        let looked_at = self.processes[place].looked_at_bytes;
+        if anonymous_bytes < LOOKED_AT_BYTES || anonymous_bytes < looked_at.saturating_add(looked_at / 4) {
+            return;
+        }
+        self.processes[place].looked_at_bytes = anonymous_bytes;
+        self.look_at_memory(place, now_ns);
+    }
+
+    /// The last looks: at its end, or now where it goes on without being recorded.
+    pub(in crate::recorder) fn take_last_looks(&mut self, place: usize, now_ns: u64) {
+        let process = &self.processes[place];
+        if process.looks.is_empty() && !process.has_ended && heapr_proc::is_alive(process.pid) {
+            self.look_at_memory(place, now_ns);
+        }
+        for (time_ns, look) in std::mem::take(&mut self.processes[place].looks) {
+            self.take_look(place, &look, time_ns);
+        }
+    }
+
+    /// The looks before which all events were taken: later ones have come since.
+    pub(in crate::recorder) fn take_looks(&mut self, place: usize) {
+        let reached_ns = self.sink.last_ns;
+        let due = self.processes[place].looks.extract_if(.., |(time_ns, _)| *time_ns < reached_ns);
+        let due: Vec<(u64, MemoryLook)> = due.collect();
+        for (time_ns, look) in &due {
+            self.take_look(place, look, *time_ns);
+        }
+        if !due.is_empty() {
+            self.processes[place].former_regions.clear();
+        }
+    }
+
+    /// Looks at what a process holds now.
+    fn look_at_memory(&mut self, place: usize, now_ns: u64) {
+        let process = &self.processes[place];
+        if !has_memory_of_its_own(process) {
+            return;
+        }
+        let slot = self.pool.process_slot(process.slot);
+        let is_its = |slot: &&heapr_wire::ProcessSlot| slot.generation.load(Relaxed) == process.generation;
+        let list_avma = slot.filter(is_its).map_or(0, |slot| slot.own_mappings_avma.load(Relaxed));
+        if let Some(look) = MemoryLook::of(process.pid, list_avma) {
+            self.processes[place].looks.push((now_ns, look));
+        }
+    }
+
+    /// Keeps what a look tells, if it is of the most memory so far.
+    fn take_look(&mut self, place: usize, look: &MemoryLook, now_ns: u64) {
+        self.sink.take_pending();
+        let process = &self.processes[place];
+        let known_bytes = process.account.as_ref().map_or(0, |known| known.anonymous_bytes);
+        if look.own_bytes() < known_bytes || !has_memory_of_its_own(process) {
+            return;
+        }
+        let mut blocks = Blocks::default();
+        for (_, heap, totals) in self.sink.summary.by_heap().filter(|(index, ..)| *index == process.index) {
+            if heap != HeapId::MMAP {
+                blocks.bytes = blocks.bytes.saturating_add(totals.peak_bytes);
+                blocks.count = blocks.count.saturating_add(totals.peak_count);
+            }
+        }
+        let has_allocators = !look.malloc_libraries.is_empty()
+            || process.inside.iter().any(|module| !module.allocators.is_empty());
+        let names = ProcessNames { process, sink: &self.sink };
+        let regions = [&process.regions, &process.former_regions];
+        let found = account(look, blocks, regions, has_allocators, &names);
+        let account = MemoryAccount { time_ns: now_ns, process: process.index, ..found };
+        self.processes[place].account = Some(account);
+    }
+
+    /// Keeps what the agent has told of the process's end.
+    pub(in crate::recorder) fn note_last_resident_set(&mut self, place: usize, now_ns: u64) {
+        let process = &self.processes[place];
+        let Some(slot) = self.pool.process_slot(process.slot) else { return };
+        if slot.generation.load(Relaxed) != process.generation || slot.exits_noted.load(Acquire) == 0 {
+            return;
+        }
+        let [anonymous_bytes, file_bytes, shared_memory_bytes, most_rss_bytes] =
+            slot.resident_at_exit.each_ref().map(|place| place.load(Relaxed));
+        let sample = ResidentSample {
+            time_ns: now_ns,
+            process: process.index,
+            anonymous_bytes,
+            file_bytes,
+            shared_memory_bytes,
+            most_rss_bytes,
+            ..ResidentSample::default()
+        };
+        let outcome = self.sink.writer.resident_sample(sample);
+        self.sink.keep(outcome);
+    }
+
+    /// Writes the account of a process that ends, or that is no longer recorded; says what holds
+    /// memory that no recorded block explains, where that is more than a tenth.
+    pub(in crate::recorder) fn note_memory(&mut self, place: usize, now_ns: u64) {
+        if !has_memory_of_its_own(&self.processes[place]) {
+            return;
+        }
+        let Some(account) = self.processes[place].account.take() else { return };
+        let outcome = self.sink.writer.memory_account(&account);
+        self.sink.keep(outcome);
+        let unseen_bytes = account.unseen_bytes();
+        if unseen_bytes < UNSEEN_BYTES.max(account.anonymous_bytes / 10) {
+            return;
+        }
+        let process = &self.processes[place];
+        let mut holders: Vec<String> = Vec::new();
+        let mut named_bytes = 0_u64;
+        for part in account.parts.iter().filter(|part| part.is_unseen) {
+            named_bytes = named_bytes.saturating_add(part.bytes);
+            if part.bytes >= unseen_bytes / 10 {
+                holders.push(format!("{} {}", mebibytes(part.bytes), part.what));
+            }
+        }
+        let rest_bytes = unseen_bytes.saturating_sub(named_bytes);
+        if rest_bytes > unseen_bytes / 10 {
+            let how = if process.was_attached { "before it was attached to, or " } else { "" };
+            holders.push(format!("{} mapped {how}without the C library", mebibytes(rest_bytes)));
+        }
+        let shows = holders::shown_by(&process.executable, &process.inside, &holders);
+        let text = format!(
+            "{} of its {} anonymous memory are in no recorded block: {}{shows}",
+            mebibytes(unseen_bytes),
+            mebibytes(account.anonymous_bytes),
+            holders.join(", ")
+        );
+        let notice = Notice { process: process.index, time_ns: now_ns, text };
+        let outcome = self.sink.writer.notice(&notice);
+        self.sink.keep(outcome);
+    }
+}
+
+/// A forked child has its parent's memory, and a program that goes on by exec none.
+fn has_memory_of_its_own(process: &ProcessState) -> bool {
+    let is_fork = |entry: &heapr_trace::Process| matches!(entry.origin, ProcessOrigin::Fork { .. });
+    !process.has_gone_on && !process.is_superseded && !process.entry.as_ref().is_none_or(is_fork)
+}
+
+struct ProcessNames<'a> {
+    process: &'a ProcessState,
+    sink: &'a Sink,
+}
+
+impl Names for ProcessNames<'_> {
+    fn of_stack(&self, stack: StackIndex) -> Option<String> {
+        let addresses = self.process.return_addresses(stack);
+        let path = addresses.into_iter().find_map(|address_avma| {
+            let (_, &(end_avma, number)) = self.process.mappings.range(..=address_avma).next_back()?;
+            let path = self.sink.writer.module_path(number).filter(|_| address_avma < end_avma)?;
+            (!is_beside(path)).then_some(path)
+        });
+        let path = path.unwrap_or(&self.process.executable);
+        let is_its = |module: &InsideModule| module.path == Path::new(path) && !module.allocators.is_empty();
+        if self.process.inside.iter().any(is_its) {
+            return None;
+        }
+        let file = holders::file_name(Path::new(path));
+        Some(match holders::runtime(path) {
+            Some((what, _)) => format!("{what}, mapped by {file}"),
+            None => format!("mapped by {file}"),
+        })
+    }
+
+    fn of_rest(&self) -> Option<String> {
+        holders::of_files(&self.process.executable, &self.process.inside)
+    }
+}
+
+/// Whether a module only passes the call on: the C library, the loader, the agent.
+fn is_beside(path: &str) -> bool {
+    let file = holders::file_name(std::path::Path::new(path));
+    ["libc.so", "libc-2", "ld-linux", "ld-2", "libpthread", "heapr-agent"]
+        .iter()
+        .any(|start| file.starts_with(start))
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}

@@ -1,0 +1,59 @@
+//! The table of programs.
+
+use anyhow::{Context as _, bail};
+
+/// The table that comes with it.
+const TABLE: &str = include_str!("programs.txt");
+
+/// A program with its words, and what it stands for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Program {
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) packages: Vec<String>,
+    /// What must be found for it in the path.
+    pub(super) needs: String,
+    pub(super) is_small: bool,
+    /// Run from its beginning.
+    pub(super) run: Option<String>,
+    /// Attached to.
+    pub(super) serve: Option<String>,
+    /// Run while it is attached to.
+    pub(super) load: Option<String>,
+}
+
+/// All rows.
+pub(super) fn programs() -> anyhow::Result<Vec<Program>> {
+    let mut programs: Vec<Program> = Vec::new();
+    for (number, line) in TABLE.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if word == "program" {
+            programs.push(Program { name: rest.to_owned(), ..Program::default() });
+            continue;
+        }
+        let Some(program) = programs.last_mut() else { continue };
+        match word {
+            "" => {}
+            "kind" => rest.clone_into(&mut program.kind),
+            "package" => program.packages = rest.split(' ').map(str::to_owned).collect(),
+            "needs" => rest.clone_into(&mut program.needs),
+            "small" => program.is_small = true,
+            "run" => program.run = Some(rest.to_owned()),
+            "serve" => program.serve = Some(rest.to_owned()),
+            "load" => program.load = Some(rest.to_owned()),
+            // A line that goes on.
+            _ => {
+                let last = [&mut program.load, &mut program.serve, &mut program.run];
+                let Some(text) = last.into_iter().find_map(|text| text.as_mut()) else {
+                    bail!("programs.txt, line {}: {line}", number + 1);
+                };
+                text.push('\n');
+                text.push_str(line);
+            }
+        }
+    }
+    let unnamed = programs.iter().find(|program| program.needs.is_empty());
+    unnamed.map_or(Ok(()), |program| Err(anyhow::anyhow!("{} needs nothing", program.name)))?;
+    programs.first().context("programs.txt is empty")?;
+    Ok(programs)
+}
