@@ -3,7 +3,7 @@
 // wrap: node {}
 // seconds: 120
 // verify: 16
-// notice: in no recorded block
+// perhaps-notice: in no recorded block
 // expect: frame=node::Start allocs>=100
 let sum = 0;
 for (let round = 0; round < 200; round++) {

@@ -46,7 +46,7 @@ mod shared_object {
     /// Runs when the program ends by `exit`.
     #[used]
     #[unsafe(link_section = ".fini_array")]
-    static DESTRUCTOR: extern "C" fn() = crate::process::last_facts::note;
+    static DESTRUCTOR: extern "C" fn() = crate::hooks::last_facts::note;
 
     /// Runs then too, the other way round: first this.
     #[used]

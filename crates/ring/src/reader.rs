@@ -52,9 +52,19 @@ pub enum Content {
 /// [`ProcessSlot::executable_name`]. Any bytes.
 #[must_use]
 pub fn executable_name(slot: &ProcessSlot) -> [u8; EXECUTABLE_NAME_BYTES_MAX] {
+    unpacked(slot.executable_name.iter().map(|word| word.load(Relaxed)))
+}
+
+/// That of a program that it started and that is not recorded. Any bytes.
+#[must_use]
+pub fn untraced_name(slot: &ProcessSlot) -> [u8; EXECUTABLE_NAME_BYTES_MAX] {
+    unpacked(slot.untraced_name.iter().map(|word| word.load(Relaxed)))
+}
+
+fn unpacked(words: impl Iterator<Item = u64>) -> [u8; EXECUTABLE_NAME_BYTES_MAX] {
     let mut bytes = [0; EXECUTABLE_NAME_BYTES_MAX];
-    for (place, word) in bytes.chunks_exact_mut(8).zip(&slot.executable_name) {
-        place.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+    for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
     }
     bytes
 }

@@ -88,9 +88,13 @@ pub fn claim_process(pool: &Pool, claim: ProcessClaim<'_>) -> Option<SlotClaim> 
         slot.looks_done.store(0, Relaxed);
         slot.exits_noted.store(0, Relaxed);
         slot.exit_marks.store(0, Relaxed);
+        slot.exec_held.store(0, Relaxed);
         slot.own_mappings_avma.store(sys::own_mappings_avma(), Relaxed);
         slot.start_ticks.store(claim.start_ticks, Relaxed);
-        store_name(slot, claim.executable);
+        slot.executable_name
+            .iter()
+            .zip(packed_name(claim.executable))
+            .for_each(|(word, name)| word.store(name, Relaxed));
         for counter in [&slot.events_lost, &slot.stacks_lost, &slot.verify_count, &slot.verify_mismatch_count]
         {
             counter.store(0, Relaxed);
@@ -104,16 +108,19 @@ pub fn claim_process(pool: &Pool, claim: ProcessClaim<'_>) -> Option<SlotClaim> 
     None
 }
 
-/// Puts the file name of a path into a slot; nothing of one that does not fit, for its beginning
+/// Tells of a program that is started and not recorded.
+pub fn store_untraced_name(slot: &ProcessSlot, path: &[u8]) {
+    slot.untraced_name.iter().zip(packed_name(path)).for_each(|(word, name)| word.store(name, Relaxed));
+}
+
+/// The file name of a path as a slot holds it; nothing of one that does not fit, for its beginning
 /// would be another name.
-fn store_name(slot: &ProcessSlot, path: &[u8]) {
+fn packed_name(path: &[u8]) -> [u64; EXECUTABLE_NAME_BYTES_MAX / 8] {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let name = if name.len() <= EXECUTABLE_NAME_BYTES_MAX { name } else { &[] };
     let mut bytes = name.iter();
-    for word in &slot.executable_name {
-        let value = [0; 8].map(|none| bytes.next().copied().unwrap_or(none));
-        word.store(u64::from_le_bytes(value), Relaxed);
-    }
+    [(); EXECUTABLE_NAME_BYTES_MAX / 8]
+        .map(|()| u64::from_le_bytes([0; 8].map(|none| bytes.next().copied().unwrap_or(none))))
 }
 
 /// Registers the calling thread at a nesting level. `None`: no slot is free (counted).

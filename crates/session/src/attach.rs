@@ -135,9 +135,14 @@ impl Session {
 
     /// What leads a target into this session.
     pub(crate) fn preload(&self) -> Preload {
-        let flags = self.recorder.pool().control().flags.load(Relaxed);
         // Its control group may be another than the recorder's.
         self.recorder.pool().forbid_others();
+        self.preload_of_children()
+    }
+
+    /// The same for what recorded programs start.
+    pub(crate) fn preload_of_children(&self) -> Preload {
+        let flags = self.recorder.pool().control().flags.load(Relaxed);
         Preload {
             agent: self.agent.clone(),
             session: format!("{}:{}", std::process::id(), self.recorder.growth.descriptor.number()),

@@ -21,6 +21,7 @@ mod attach;
 mod child_end;
 mod control;
 mod error;
+mod exec_hold;
 mod failure;
 mod flags;
 mod heap_trace;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use heapr_allocators::Table;
@@ -51,8 +52,13 @@ pub struct Session {
     /// The file has reached its largest size, or the recording was ended: the recorder is closed.
     is_full: bool,
     /// Who looks into programs for allocators; `None`: nobody.
-    inside: Option<Watch>,
+    pub(crate) inside: Option<Watch>,
+    /// What other threads ask for.
+    pub(crate) tasks: (Sender<Task>, Receiver<Task>),
 }
+
+/// Something to be done in the session's own thread.
+pub(crate) type Task = Box<dyn FnOnce(&mut Session) + Send>;
 
 /// What a session recorded.
 #[derive(Debug)]
@@ -111,6 +117,7 @@ impl Session {
             marker_count: 0,
             is_full: false,
             inside,
+            tasks: channel(),
         })
     }
 
@@ -212,10 +219,14 @@ impl Session {
         }
     }
 
-    /// Hands over what was found inside of programs.
+    /// Hands over what was found inside of programs, and does what other threads have asked for.
     fn take_looked(&mut self) {
+        self.begin_looking();
         if let Some(inside) = &mut self.inside {
             self.recorder.looked.extend(inside.take());
+        }
+        while let Ok(task) = self.tasks.1.try_recv() {
+            task(self);
         }
     }
 
@@ -441,6 +452,7 @@ fn open_pool(
     control.verify_every.store(properties.verify_every, Relaxed);
     control.recorder_pid.store(std::process::id(), Relaxed);
     control.recorder_namespace.store(process_facts::own_namespace(), Relaxed);
+    control.recorder_uid.store(process_facts::own_user(), Relaxed);
     let start_time = heapr_proc::start_ticks(std::process::id()).unwrap_or(0);
     control.recorder_start_time.store(start_time, Relaxed);
     control.start_ticks.store(clock.start_ticks(), Relaxed);

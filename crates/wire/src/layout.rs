@@ -7,7 +7,7 @@ pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"heaprpl\x01");
 
 /// A number that differs between builds whose layout or records differ. Change it with every change
 /// of this crate.
-pub const BUILD_ID: u64 = 0x2026_1126_0000_0042;
+pub const BUILD_ID: u64 = 0x2026_1126_0000_0043;
 
 /// Process images that can be traced at the same time.
 pub const PROCESS_SLOT_COUNT: usize = 2048;
@@ -154,6 +154,8 @@ pub struct Control {
     pub buffers_limit: AtomicU32,
     /// Futex word: incremented by agents with each [`ProcessSlot::looks_wanted`].
     pub looks_wanted: AtomicU32,
+    /// The recorder's effective user: programs of others do not see its descriptors.
+    pub recorder_uid: AtomicU32,
 }
 
 /// [`ProcessSlot::state`]: nobody's.
@@ -236,6 +238,16 @@ pub struct ProcessSlot {
     pub exit_marks: AtomicU32,
     /// Where the agent's list of its own mappings is: pairs of address and bytes.
     pub own_mappings_avma: AtomicU64,
+    /// Process and thread, as they see themselves, that are about to go on to a program which
+    /// cannot find the session by itself: with [`MARK_EXEC_WANTED`].
+    pub exec_pid: AtomicU32,
+    /// See `exec_pid`.
+    pub exec_tid: AtomicU32,
+    /// 1: whoever looks holds that exec, and sees to the program. Written before `looks_done`.
+    pub exec_held: AtomicU32,
+    /// The file name of the program that [`Self::untraced_exec`] is about, as `executable_name` is
+    /// packed.
+    pub untraced_name: [AtomicU64; EXECUTABLE_NAME_BYTES_MAX / 8],
 }
 
 /// [`ProcessSlot::exit_marks`]: it is about to end, and waits; set by the agent.
@@ -243,6 +255,8 @@ pub const MARK_EXIT_WAITS: u32 = 1;
 /// [`ProcessSlot::exit_marks`]: its memory is to be looked at with the next look that it asks for;
 /// taken off by who looks.
 pub const MARK_MEMORY_WANTED: u32 = 1 << 2;
+/// [`ProcessSlot::exit_marks`]: an exec is to be held with the next look; taken off by who looks.
+pub const MARK_EXEC_WANTED: u32 = 1 << 3;
 /// [`ProcessSlot::exit_marks`]: it need wait no longer; set by the recorder.
 pub const MARK_EXIT_SEEN: u32 = 1 << 1;
 
@@ -398,6 +412,8 @@ pub enum DisableReason {
     NotVisible = 11,
     /// The program is for another processor.
     OtherProcessor = 12,
+    /// The program is linked statically.
+    Static = 13,
 }
 
 impl DisableReason {
@@ -413,7 +429,8 @@ impl DisableReason {
             | Self::NoAllocator
             | Self::LetGo
             | Self::NotVisible
-            | Self::OtherProcessor => false,
+            | Self::OtherProcessor
+            | Self::Static => false,
         }
     }
 
@@ -434,6 +451,7 @@ impl DisableReason {
             10 => Self::Sanitizer,
             11 => Self::NotVisible,
             12 => Self::OtherProcessor,
+            13 => Self::Static,
             _ => return None,
         })
     }

@@ -33,7 +33,7 @@ pub(super) fn programs() -> anyhow::Result<Vec<Program>> {
         }
         let Some(program) = programs.last_mut() else { continue };
         match word {
-            "" => {}
+            "" if line.is_empty() => {}
             "kind" => rest.clone_into(&mut program.kind),
             "package" => program.packages = rest.split(' ').map(str::to_owned).collect(),
             "needs" => rest.clone_into(&mut program.needs),

@@ -11,15 +11,17 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use heapr_ring::sys;
+use heapr_ring::{sys, writer};
 use heapr_wire::{Control, DisableReason, FLAG_NO_FOLLOW, SESSION_RECORDING};
 
+use crate::hooks::look_inside;
 use crate::hooks::real::REAL;
 use crate::hooks::sandbox;
 use crate::modules::link_map;
 use crate::process::environment::{self, own_environment};
+use crate::process::own_files::{decimal, for_each_line};
 use crate::process::program_file;
-use crate::process::program_file::Program;
+use crate::process::program_file::{Kind, Program};
 use crate::state::AGENT;
 
 type Strings = *const *const c_char;
@@ -90,9 +92,11 @@ fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b':' || byte == b' ').filter(|part| !part.is_empty())
 }
 
-fn note_refused(reason: u32) {
+fn note_refused(reason: u32, program: &[u8]) {
     if let Some(slot) = AGENT.slot() {
-        slot.untraced_exec.store(reason, Relaxed);
+        writer::store_untraced_name(slot, program);
+        // Release: the name is there.
+        slot.untraced_exec.store(reason, Release);
     }
 }
 
@@ -101,10 +105,28 @@ fn obstacle(program: Program, agent_path: &CStr) -> Option<DisableReason> {
     if sandbox::forbids_start() {
         return Some(DisableReason::Forbidden);
     }
-    if sys::open(agent_path.to_bytes_with_nul(), false).is_err() || !sees_pool() {
-        return Some(DisableReason::NotVisible);
+    match program_file::kind(program) {
+        Kind::Other => return Some(DisableReason::OtherProcessor),
+        Kind::Static => return Some(DisableReason::Static),
+        Kind::Loaded => {}
     }
-    program_file::is_for_other_processor(program).then_some(DisableReason::OtherProcessor)
+    let is_visible =
+        sys::open(agent_path.to_bytes_with_nul(), false).is_ok() && sees_pool() && is_recorders_user();
+    (!is_visible).then_some(DisableReason::NotVisible)
+}
+
+/// Whether the next image may see the recorder's descriptors: what this one may by its
+/// capabilities, one of another user may not.
+fn is_recorders_user() -> bool {
+    let Some(pool) = AGENT.pool() else { return true };
+    let mut user = None;
+    for_each_line(b"/proc/self/status\0", &mut |line| {
+        // The real, then the effective one.
+        if let Some(users) = line.strip_prefix(b"Uid:\t") {
+            user = users.split(|&byte| byte == b'\t').nth(1).map(decimal);
+        }
+    });
+    user.is_none_or(|user| user == u64::from(pool.control().recorder_uid.load(Relaxed)))
 }
 
 /// Whether the recorder's descriptor leads to its buffers from here.
@@ -126,6 +148,8 @@ pub(crate) struct Completed {
     preload: [u8; PRELOAD_BYTES_MAX],
     /// The next image was counted as one that is not recorded.
     is_refused: bool,
+    /// This thread goes on to the program, not a child.
+    is_own_exec: bool,
 }
 
 impl Completed {
@@ -134,7 +158,13 @@ impl Completed {
             entries: [core::ptr::null(); ENTRIES_MAX + 3],
             preload: [0; PRELOAD_BYTES_MAX],
             is_refused: false,
+            is_own_exec: false,
         }
+    }
+
+    /// For a call by which this thread goes on to a program: whoever records can hold it.
+    pub(crate) fn of_own_exec() -> Self {
+        Self { is_own_exec: true, ..Self::new() }
     }
 
     /// `environment`, or a copy of it that leads to the session, or away from it where the next
@@ -147,6 +177,12 @@ impl Completed {
         // SAFETY: the loader's string for the agent, which is never unloaded.
         let path = unsafe { CStr::from_ptr(path) };
         if let Some(reason) = obstacle(program, path) {
+            let is_held = reason == DisableReason::NotVisible
+                && self.is_own_exec
+                && AGENT.is_active()
+                && followed().is_some()
+                && look_inside::ask_to_hold_exec(program_file::name_of(program));
+            let reason = (!is_held).then_some((reason, program));
             return self.refuse(environment, path.to_bytes(), reason);
         }
         let path = path.to_bytes();
@@ -192,14 +228,20 @@ impl Completed {
         self.entries.as_ptr()
     }
 
-    /// `environment` without what is heapr's in it. What was to be recorded is counted.
-    fn refuse(&mut self, environment: Strings, path: &[u8], reason: DisableReason) -> Strings {
-        if AGENT.is_active()
+    /// `environment` without what is heapr's in it. What was to be recorded and is not is counted.
+    fn refuse(
+        &mut self,
+        environment: Strings,
+        path: &[u8],
+        reason: Option<(DisableReason, Program)>,
+    ) -> Strings {
+        if let Some((reason, program)) = reason
+            && AGENT.is_active()
             && let Some(control) = followed()
         {
             self.is_refused = true;
             control.processes_refused.fetch_add(1, Relaxed);
-            note_refused(reason as u32);
+            note_refused(reason as u32, program_file::name_of(program));
         }
         let mut kept = 0_usize;
         for number in 0..ENTRIES_MAX {
@@ -264,7 +306,7 @@ impl Completed {
             && let Some(control) = followed()
         {
             control.processes_refused.fetch_sub(1, Relaxed);
-            note_refused(0);
+            note_refused(0, &[]);
         }
         answer
     }
@@ -294,7 +336,7 @@ impl Completed {
 /// As the C library documents it.
 #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
 pub(crate) unsafe extern "C" fn execv(path: *const c_char, arguments: Strings) -> c_int {
-    let mut completed = Completed::new();
+    let mut completed = Completed::of_own_exec();
     let answer = REAL.execve(path, arguments, completed.complete(Program::Path(path), own_environment()));
     completed.came_back(answer)
 }
@@ -305,7 +347,7 @@ pub(crate) unsafe extern "C" fn execv(path: *const c_char, arguments: Strings) -
 /// As the C library documents it.
 #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
 pub(crate) unsafe extern "C" fn execvp(file: *const c_char, arguments: Strings) -> c_int {
-    let mut completed = Completed::new();
+    let mut completed = Completed::of_own_exec();
     let answer =
         REAL.execvpe(file, arguments, completed.complete(Program::Searched(file), own_environment()));
     completed.came_back(answer)
@@ -321,7 +363,8 @@ macro_rules! exec_functions {
         pub(crate) unsafe extern "C" fn $name(
             $($argument: $kind,)* environment: Strings $(, $after: $after_kind)?
         ) -> c_int {
-            let mut completed = Completed::new();
+            let is_spawn = const { matches!(stringify!($name).as_bytes(), [b'p', ..]) };
+            let mut completed = if is_spawn { Completed::new() } else { Completed::of_own_exec() };
             let environment = completed.complete($program, environment);
             let answer = REAL.$name($($argument,)* environment $(, $after)?);
             completed.came_back(answer)

@@ -9,10 +9,10 @@
 //! code runs. Who does not answer in time is not waited for any longer.
 
 use core::sync::atomic::AtomicU64;
-use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use heapr_ring::{forbidden_calls, writer};
-use heapr_wire::{FLAG_LOOK_INSIDE, MARK_MEMORY_WANTED};
+use heapr_ring::{forbidden_calls, sys, writer};
+use heapr_wire::{FLAG_LOOK_INSIDE, MARK_EXEC_WANTED, MARK_MEMORY_WANTED};
 
 use crate::hooks::inner_functions;
 use crate::hooks::kept::{Arguments, Kept, NOTHING, Outcome};
@@ -62,6 +62,24 @@ pub(crate) fn ask_for_memory() {
         slot.exit_marks.fetch_or(MARK_MEMORY_WANTED, Release);
         writer::ask_for_look(pool, slot, MEMORY_LIMIT_NS);
     }
+}
+
+/// Has the exec that this thread is about to call held from outside: the program cannot find the
+/// session by itself. `false`: nobody does.
+#[cold]
+pub(crate) fn ask_to_hold_exec(program: &[u8]) -> bool {
+    let (Some(pool), Some(slot)) = (AGENT.pool(), AGENT.slot()) else { return false };
+    if pool.control().flags.load(Relaxed) & FLAG_LOOK_INSIDE == 0 || !forbidden_calls::may_wait() {
+        return false;
+    }
+    slot.exec_pid.store(sys::process_id(), Relaxed);
+    slot.exec_tid.store(sys::thread_id(), Relaxed);
+    slot.exec_held.store(0, Relaxed);
+    writer::store_untraced_name(slot, program);
+    // Release: the three are there.
+    slot.exit_marks.fetch_or(MARK_EXEC_WANTED, Release);
+    writer::ask_for_look(pool, slot, MEMORY_LIMIT_NS);
+    slot.exec_held.load(Acquire) != 0
 }
 
 /// What is unmapped at once before anybody need look.

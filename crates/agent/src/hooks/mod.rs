@@ -21,6 +21,7 @@ pub(crate) mod injected;
 pub(crate) mod inner_calls;
 pub(crate) mod inner_functions;
 pub(crate) mod kept;
+pub(crate) mod last_facts;
 pub(crate) mod locking;
 pub(crate) mod look_inside;
 pub(crate) mod mapping_hooks;

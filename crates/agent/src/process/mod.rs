@@ -3,6 +3,5 @@
 pub(crate) mod environment;
 pub(crate) mod exit;
 pub(crate) mod flagged_program;
-pub(crate) mod last_facts;
 pub(crate) mod own_files;
 pub(crate) mod program_file;

@@ -1,4 +1,4 @@
-//! The file of a program that is about to be run: is it one for this processor?
+//! The file of a program that is about to be run: has it a loader, and is it for this processor?
 //!
 //! The loader of another one (32 bits, or an emulator's) cannot load the agent, and says so on the
 //! program's standard error.
@@ -23,30 +23,67 @@ const PATH_BYTES_MAX: usize = 4096;
 /// A script's interpreter may be a script.
 const SCRIPTS_MAX: u32 = 4;
 
-/// Whether the file is an ELF program for another processor, or a script for one. What cannot be
-/// read is not.
-pub(crate) fn is_for_other_processor(program: Program) -> bool {
-    let Some(mut file) = open(program) else { return false };
-    let mut head = [0_u8; 256];
+/// What a program's file is to the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A loader loads it, as far as can be told.
+    Loaded,
+    /// For another processor.
+    Other,
+    /// It has no loader.
+    Static,
+}
+
+/// What a file, or the interpreter of a script, is. What cannot be read is nothing special.
+pub(crate) fn kind(program: Program) -> Kind {
+    let Some(mut file) = open(program) else { return Kind::Loaded };
+    let mut head = [0_u8; 1024];
     for _ in 0..SCRIPTS_MAX {
-        let Ok(count) = sys::read(&file, &mut head) else { return false };
-        let Some(read) = head.get(..count) else { return false };
-        let Some(line) = read.strip_prefix(b"#!") else { return is_other_elf(read) };
+        let Ok(count) = sys::read(&file, &mut head) else { return Kind::Loaded };
+        let Some(read) = head.get(..count) else { return Kind::Loaded };
+        let Some(line) = read.strip_prefix(b"#!") else { return kind_of_elf(read) };
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
         let Some(next) = words.next().and_then(|interpreter| open_joined(&[], interpreter)) else {
-            return false;
+            return Kind::Loaded;
         };
         file = next;
     }
-    false
+    Kind::Loaded
 }
 
-fn is_other_elf(head: &[u8]) -> bool {
+fn kind_of_elf(head: &[u8]) -> Kind {
     const CLASS_64: u8 = 2;
     const X86_64: [u8; 2] = [62, 0];
-    head.starts_with(b"\x7fELF")
-        && (head.get(4) != Some(&CLASS_64) || head.get(18..20).is_some_and(|machine| machine != X86_64))
+    /// Of a file's header, and of each program header behind it.
+    const HEADER_BYTES: usize = 64;
+    const ENTRY_BYTES: usize = 56;
+    const PT_INTERP: [u8; 4] = [3, 0, 0, 0];
+    if !head.starts_with(b"\x7fELF") {
+        return Kind::Loaded;
+    }
+    if head.get(4) != Some(&CLASS_64) || head.get(18..20).is_some_and(|machine| machine != X86_64) {
+        return Kind::Other;
+    }
+    let count = usize::from(head.get(56).copied().unwrap_or(0));
+    let is_usual = head.get(32..40) == Some(&[HEADER_BYTES as u8, 0, 0, 0, 0, 0, 0, 0]) && count > 0;
+    let entries = head.get(HEADER_BYTES..).unwrap_or_default();
+    let Some(entries) = entries.get(..count.wrapping_mul(ENTRY_BYTES)).filter(|_| is_usual) else {
+        return Kind::Loaded;
+    };
+    let has_loader = entries.chunks_exact(ENTRY_BYTES).any(|entry| entry.starts_with(&PT_INTERP));
+    if has_loader { Kind::Loaded } else { Kind::Static }
+}
+
+/// The last part of a program's name.
+pub(crate) fn name_of<'a>(program: Program) -> &'a [u8] {
+    let (Program::Path(name) | Program::Searched(name) | Program::At(_, name)) = program;
+    if name.is_null() {
+        return &[];
+    }
+    // SAFETY: a string with an end, which the caller passes to exec and so outlives the call.
+    let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+    name.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
 fn open(program: Program) -> Option<sys::Descriptor> {
@@ -128,17 +165,17 @@ mod tests {
 
     #[test]
     fn only_a_program_for_another_processor_is_one() {
-        let head = |class: u8, machine: u8| {
-            let mut head = [0; 64];
+        let head = |class: u8, machine: u8, first_entry: u8| {
+            let mut head = [0; 160];
             head[..4].copy_from_slice(b"\x7fELF");
-            head[4] = class;
-            head[18] = machine;
-            is_other_elf(&head)
+            (head[4], head[18]) = (class, machine);
+            (head[32], head[56], head[64]) = (64, 1, first_entry);
+            kind_of_elf(&head)
         };
-        assert!(!head(2, 62));
+        assert_eq!((head(2, 62, 3), head(2, 62, 1)), (Kind::Loaded, Kind::Static));
         // i386, x32, aarch64.
-        assert!(head(1, 3) && head(1, 62) && head(2, 183));
-        assert!(!is_other_elf(b"MZ") && !is_other_elf(b""));
+        assert_eq!([head(1, 3, 3), head(1, 62, 3), head(2, 183, 1)], [Kind::Other; 3]);
+        assert_eq!((kind_of_elf(b"MZ"), kind_of_elf(b"")), (Kind::Loaded, Kind::Loaded));
     }
 
     #[test]
@@ -148,7 +185,7 @@ mod tests {
             Program::Searched(c"sh".as_ptr()),
             Program::At(-100, c"/bin/sh".as_ptr()),
         ] {
-            assert!(open(program).is_some() && !is_for_other_processor(program), "{program:?}");
+            assert!(open(program).is_some() && kind(program) == Kind::Loaded, "{program:?}");
         }
         assert!(open(Program::Searched(c"no-such-program".as_ptr())).is_none());
         assert!(open(Program::At(987_654, c"".as_ptr())).is_none());

@@ -17,6 +17,7 @@
 //! // expect-processes: 3              process images in the file; `>=3` too
 //! // expect-unmatched: 0              frees of blocks that were never seen allocated
 //! // notice: word                      the file says this of a recording, and nothing else; nothing without the line
+//! // perhaps-notice: word              the file says this, or nothing
 //! // refused: 2                       processes that could not be recorded; none without the line
 //! // report: frames                   look at innermost frames only (for files with very many stacks)
 //! ```
@@ -61,6 +62,7 @@ pub(crate) struct Header {
     pub(crate) processes: Option<Claim>,
     pub(crate) unmatched: Option<Claim>,
     pub(crate) notice: Option<String>,
+    pub(crate) is_notice_certain: bool,
     pub(crate) refused: u64,
     pub(crate) is_by_frame: bool,
 }
@@ -113,7 +115,8 @@ impl Header {
             "seconds" => self.seconds = number(),
             "verify" => self.verify = number() as u32,
             "untraced" => self.untraced = Some(value.into()),
-            "notice" => self.notice = Some(value.into()),
+            "notice" => (self.notice, self.is_notice_certain) = (Some(value.into()), true),
+            "perhaps-notice" => self.notice = Some(value.into()),
             "refused" => self.refused = number(),
             "expect" => {
                 let rest = value.strip_prefix("frame=").unwrap_or_else(|| panic!("no frame= in {line}"));

@@ -90,6 +90,8 @@ shared!(ProcessSlot {
     exits_noted: AtomicU32,
     exit_marks: AtomicU32,
     own_mappings_avma: AtomicU64,
+    exec_held: AtomicU32,
+    untraced_name: [AtomicU64; EXECUTABLE_NAME_BYTES_MAX / 8],
     executable_name: [AtomicU64; EXECUTABLE_NAME_BYTES_MAX / 8],
 });
 shared!(ThreadSlot {

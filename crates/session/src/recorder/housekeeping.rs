@@ -7,6 +7,7 @@ use heapr_trace::{Loss, Notice, ResidentSample, RssSample, ThreadIndex};
 use heapr_wire::{DisableReason, PROCESS_DISABLED, PROCESS_FREE, THREAD_ENDED, THREAD_FREE};
 
 use super::{Recorder, disable_text};
+use crate::recorder::process_facts;
 use crate::recorder::statistics::{ThreadCounters, add};
 
 /// Said of a program whose executable defines `malloc`.
@@ -18,7 +19,39 @@ const LOOK_NS: u64 = 2_000_000;
 /// Where processors are busy, the least interrupted of so many looks is kept.
 const MAX_LOOKS: u32 = 4;
 
+/// Programs of a process that are told of.
+const UNTRACED_MAX: usize = 16;
+
+fn untraced_text(program: &str, reason: &str) -> String {
+    let program = if program.is_empty() { "a program" } else { program };
+    format!("{program}, which it started, runs untraced: {reason}")
+}
+
 impl Recorder {
+    /// A program whose exec was held had ended before anybody could ask what it is.
+    pub(crate) fn name_program(&mut self, pid: u32, program: &str) {
+        let newest = self.processes.iter_mut().rfind(|process| process.pid == pid);
+        if let Some(process) = newest.filter(|process| process.executable.is_empty())
+            && let Some(entry) = &mut process.entry
+        {
+            program.clone_into(&mut process.executable);
+            program.clone_into(&mut entry.executable);
+            let outcome = self.sink.writer.update_process(process.index, entry);
+            self.sink.keep(outcome);
+        }
+    }
+
+    /// A program whose exec was held could not be attached to.
+    pub(crate) fn note_untraced(&mut self, key: (u32, u32), program: &str, reason: &str) {
+        self.pool.control().processes_refused.fetch_add(1, Relaxed);
+        let Some(&place) = self.process_by_slot.get(&key) else { return };
+        let Some(process) = self.processes.get(place) else { return };
+        let (time_ns, text) = (self.clock.now_ns(), untraced_text(program, reason));
+        let notice = Notice { process: process.index, time_ns, text };
+        let outcome = self.sink.writer.notice(&notice);
+        self.sink.keep(outcome);
+    }
+
     /// Takes note that a child was waited for.
     pub(crate) fn process_exited(&mut self, pid: u32, wait_status: i32) {
         // The newest image: those before it went on by exec. It may have been seen dead before it
@@ -156,12 +189,16 @@ impl Recorder {
             let what = if reason == DisableReason::Sanitizer { "not recorded" } else { "recording ended" };
             texts.push(format!("{what}, because {}", disable_text(reason)));
         }
-        let reason = DisableReason::from_number_untrusted(slot.untraced_exec.load(Relaxed));
-        if let Some(reason) = reason.filter(|&reason| {
-            !process.is_exec_noted && !matches!(reason, DisableReason::None | DisableReason::Forbidden)
-        }) {
-            process.is_exec_noted = true;
-            texts.push(format!("a program that it started runs untraced: {}", disable_text(reason)));
+        // Acquire: its name is there.
+        let reason = DisableReason::from_number_untrusted(slot.untraced_exec.load(Acquire));
+        if let Some(reason) =
+            reason.filter(|reason| !matches!(reason, DisableReason::None | DisableReason::Forbidden))
+        {
+            let name = process_facts::told_name(&heapr_ring::reader::untraced_name(slot));
+            let text = untraced_text(&name, disable_text(reason));
+            if process.untraced.len() < UNTRACED_MAX && process.untraced.insert(text.clone()) {
+                texts.push(text);
+            }
         }
         texts.extend(self.take_inside(place, now_ns));
         let process = &self.processes[place];

@@ -33,6 +33,7 @@ mod housekeeping;
 pub(crate) mod inside;
 mod inside_notes;
 mod memory;
+pub(crate) mod memory_look;
 mod memory_room;
 mod scan;
 mod snapshots;
@@ -413,6 +414,7 @@ fn disable_text(reason: DisableReason) -> &'static str {
         DisableReason::NotVisible => {
             "where it runs, the agent's file or the recorder is not seen (another root directory, mounts or user)"
         }
+        DisableReason::Static => "it is statically linked, so nothing can be loaded into it",
         DisableReason::OtherProcessor => "it is for another processor than x86-64",
         DisableReason::Forbidden => "it has forbidden itself what recording needs (seccomp, or PR_SET_TSC)",
     }

@@ -11,6 +11,17 @@ pub(crate) fn own_namespace() -> u32 {
     heapr_ring::writer::process_namespace()
 }
 
+/// This process's effective user.
+pub(crate) fn own_user() -> u32 {
+    // The real, the effective, the saved one, and that of files.
+    Fields::of_self().words("Uid").nth(1).and_then(|user| user.parse().ok()).unwrap_or(0)
+}
+
+/// A file name of a program as a slot tells it.
+pub(crate) fn told_name(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
+}
+
 /// Whether /proc names the processes of this process's namespace as they name themselves.
 pub(crate) fn is_proc_of_own_namespace() -> bool {
     static IS_OWN: OnceLock<bool> = OnceLock::new();

@@ -1,7 +1,7 @@
 //! What the recorder knows of one traced process image: its stack nodes, its modules, reallocations
 //! under way.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use heapr_ring::Pool;
 use heapr_ring::reader::{self, Content, RawNode};
@@ -10,7 +10,7 @@ use heapr_wire::NODE_BITS;
 
 use crate::recorder::called_stacks::{CalledStacks, NO_STACK};
 use crate::recorder::inside::InsideModule;
-use crate::recorder::memory::MemoryLook;
+use crate::recorder::memory_look::MemoryLook;
 use crate::recorder::own_heaps::OwnHeaps;
 use crate::snapshots::native_snapshot::SnapshotScope;
 
@@ -56,8 +56,8 @@ pub(crate) struct ProcessState {
     pub(crate) is_exit_seen: bool,
     /// The file says that its recording ended before it did.
     pub(crate) is_end_noted: bool,
-    /// It was said that a program that it started is not recorded.
-    pub(crate) is_exec_noted: bool,
+    /// What was said of programs that it started and that are not recorded.
+    pub(crate) untraced: HashSet<String>,
     /// The file says that it has an allocator of its own.
     pub(crate) is_own_malloc_noted: bool,
     /// Its anonymous memory when it was looked at last.
@@ -149,7 +149,7 @@ impl ProcessState {
             had_ended_at_scan: false,
             is_exit_seen: false,
             is_end_noted: false,
-            is_exec_noted: false,
+            untraced: HashSet::new(),
             is_own_malloc_noted: false,
             looked_at_bytes: 0,
             looks: Vec::new(),

@@ -128,9 +128,15 @@ impl Recorder {
         let parent_slot = slot.parent_slot.load(Relaxed);
         let was_attached = slot.origin.load(Relaxed) == ORIGIN_ATTACH;
         let is_fork = slot.origin.load(Relaxed) == ORIGIN_FORK && parent_slot != NO_SLOT;
-        let told_name = reader::executable_name(slot);
-        let told_name = told_name.split(|&byte| byte == 0).next().unwrap_or_default();
-        let told_name = String::from_utf8_lossy(told_name);
+        let mut told_name = process_facts::told_name(&reader::executable_name(slot));
+        if told_name.is_empty() {
+            // It may not see itself: the program that went on to it has told.
+            let before = self.processes.iter().rfind(|process| process.pid == pid);
+            let before = before.and_then(|process| self.pool.process_slot(process.slot));
+            let held = before.filter(|slot| slot.exec_held.load(Relaxed) != 0);
+            told_name =
+                held.map(|slot| process_facts::told_name(&reader::untraced_name(slot))).unwrap_or_default();
+        }
         let parent = self.processes.iter().rfind(|process| is_fork && process.slot == parent_slot);
         let Program { executable, command_line, has_gone_on } =
             program_of(pid, parent, &told_name, has_gone_on);

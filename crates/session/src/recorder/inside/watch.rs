@@ -12,15 +12,19 @@ use heapr_allocators::Table;
 use heapr_inject::LoadedModule;
 use heapr_ring::{Pool, sys};
 use heapr_wire::{
-    FLAG_LOOK_INSIDE, MARK_MEMORY_WANTED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT, ProcessSlot,
+    FLAG_LOOK_INSIDE, MARK_EXEC_WANTED, MARK_MEMORY_WANTED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT,
+    ProcessSlot,
 };
 
 use crate::recorder::inside::finder::{Finder, Inside, functions_of};
-use crate::recorder::memory::MemoryLook;
+use crate::recorder::memory_look::MemoryLook;
 use crate::recorder::process_facts;
 
 /// How often it is looked whether somebody has asked, should a call have been missed.
 const ROUND: Duration = Duration::from_millis(100);
+
+/// Holds the exec that a process (slot and generation; process and thread) is about to call.
+pub(crate) type HoldExec = Box<dyn Fn((u32, u32), (u32, u32)) -> bool + Send>;
 
 /// What a look into a process has found and done.
 #[derive(Debug, Clone)]
@@ -52,28 +56,33 @@ pub(crate) struct Watch {
     pool: Arc<Pool>,
     is_over: Arc<AtomicBool>,
     /// What the thread begins with.
-    table: Option<(Table, Sender<Looked>)>,
+    begin: Option<(Table, Sender<Looked>)>,
     thread: Option<JoinHandle<()>>,
     looked: Receiver<Looked>,
 }
 
 impl Watch {
-    /// Nothing runs before the first [`Self::take`]: with its first thread the C library catches a
+    /// Nothing runs before [`Self::begin`]: with its first thread the C library catches a
     /// signal of its own, which a program that is started after that would not ignore any more.
     pub(crate) fn new(pool: Pool, table: Table) -> Self {
         let (sender, looked) = channel();
         let (pool, is_over) = (Arc::new(pool), Arc::new(AtomicBool::new(false)));
-        Self { pool, is_over, table: Some((table, sender)), thread: None, looked }
+        Self { pool, is_over, begin: Some((table, sender)), thread: None, looked }
     }
 
-    /// What has been found since the last call.
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = Looked> + '_ {
-        if let Some((table, sender)) = self.table.take() {
+    /// Whether [`Self::begin`] is still to be called.
+    pub(crate) fn is_new(&self) -> bool {
+        self.begin.is_some()
+    }
+
+    /// Starts the thread.
+    pub(crate) fn begin(&mut self, hold_exec: HoldExec) {
+        if let Some((table, sender)) = self.begin.take() {
             let of_thread = (Arc::clone(&self.pool), Arc::clone(&self.is_over));
             let thread = std::thread::Builder::new().name("heapr-inside".to_owned()).spawn(move || {
                 let (pool, is_over) = of_thread;
-                Watcher { pool: &pool, finder: Finder::new(table), known: HashMap::new(), sender }
-                    .run(&is_over);
+                let finder = Finder::new(table);
+                Watcher { pool: &pool, finder, known: HashMap::new(), sender, hold_exec }.run(&is_over);
             });
             self.thread = thread.ok();
             if self.thread.is_none() {
@@ -81,6 +90,10 @@ impl Watch {
                 self.pool.control().flags.fetch_and(!FLAG_LOOK_INSIDE, Release);
             }
         }
+    }
+
+    /// What has been found since the last call.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = Looked> + '_ {
         self.looked.try_iter()
     }
 }
@@ -104,6 +117,7 @@ struct Watcher<'a> {
     /// By slot: its generation, and the modules that were looked at.
     known: HashMap<u32, (u32, HashSet<LoadedModule>)>,
     sender: Sender<Looked>,
+    hold_exec: HoldExec,
 }
 
 impl Watcher<'_> {
@@ -136,7 +150,16 @@ impl Watcher<'_> {
         let generation = slot.generation.load(Relaxed);
         let (inner_pid, namespace) = (slot.pid.load(Relaxed), slot.namespace.load(Relaxed));
         let Some(pid) = process_facts::shown_pid(inner_pid, namespace) else { return };
-        // Acquire: see MARK_MEMORY_WANTED.
+        // Acquire: what the agent has said of it before is there.
+        if slot.exit_marks.fetch_and(!MARK_EXEC_WANTED, Acquire) & MARK_EXEC_WANTED != 0 {
+            let (pid, tid) = (slot.exec_pid.load(Relaxed), slot.exec_tid.load(Relaxed));
+            let outer = process_facts::shown_pid(pid, namespace);
+            let whose = outer.filter(|_| pid == tid).map(|outer| (outer, outer));
+            let is_held = whose.is_some_and(|whose| (self.hold_exec)((index, generation), whose));
+            slot.exec_held.store(u32::from(is_held), Relaxed);
+            return;
+        }
+        // Acquire: as above.
         if slot.exit_marks.fetch_and(!MARK_MEMORY_WANTED, Acquire) & MARK_MEMORY_WANTED != 0 {
             let memory = MemoryLook::of(pid, slot.own_mappings_avma.load(Relaxed));
             let _ = self.sender.send(Looked::of_memory((index, generation), memory));

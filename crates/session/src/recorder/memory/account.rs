@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use heapr_trace::{MemoryAccount, MemoryPart, StackIndex};
 
-use super::look::MemoryLook;
+use crate::recorder::memory_look::MemoryLook;
 use crate::recorder::process_state::Region;
 
 /// What the C library takes for a block beside it, about.
@@ -189,7 +189,7 @@ mod tests {
         };
         let (now, before) = ([(0, region(5, 1))].into(), [(5 * MIB, region(15, 2))].into());
         let found = account(&look, blocks(5), [&now, &before], false, &Plain(None));
-        // Four of the blocks are large: they are not in the heap, but in mappings that nobody claims.
+        // Four of the blocks are large: not in the heap, but in mappings that nobody claims.
         assert_eq!(found.unseen_bytes(), 26 * MIB);
         assert_eq!(parts(&found), [("recorded blocks", 5), ("mapped by 2", 15), ("mapped by 1", 5)]);
         assert_eq!(found.explained_bytes(), 25 * MIB);

@@ -9,7 +9,4 @@
 
 mod account;
 mod holders;
-mod look;
 mod notes;
-
-pub(crate) use look::MemoryLook;

@@ -7,9 +7,9 @@ use heapr_trace::{HeapId, MemoryAccount, Notice, ProcessOrigin, ResidentSample, 
 
 use super::account::{Blocks, Names, account};
 use super::holders;
-use super::look::MemoryLook;
 use crate::recorder::Recorder;
 use crate::recorder::inside::InsideModule;
+use crate::recorder::memory_look::MemoryLook;
 use crate::recorder::process_state::ProcessState;
 use crate::recorder::sink::Sink;
 

@@ -68,7 +68,7 @@ impl MemoryLook {
     ) -> Self {
         let mut look = Self::default();
         let is_go = found.iter().any(|found| found.mapping.start_avma == GO_ARENAS_AVMA.start);
-        // What the mapping before was: data goes on in nameless memory, and guards are below stacks.
+        // What the mapping before was: data goes on in nameless memory, guards are below stacks.
         let (mut data_end, mut guard_end) = (0, 0);
         for MappingPages { mapping, pages } in found {
             let bytes = pages.anonymous_bytes.saturating_add(pages.swapped_bytes);
