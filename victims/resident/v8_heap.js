@@ -2,7 +2,7 @@
 // of itself.
 const v8 = require('v8');
 
-const kept = Array.from({ length: 100000 }, (_, at) => ({ at, text: `number ${at}` }));
+const kept = Array.from({ length: 500000 }, (_, at) => ({ at, text: `number ${at}` }));
 const buffer = new Uint8Array(20 << 20).fill(1);
 const figures = {
   used_bytes: () => process.memoryUsage().heapUsed,
