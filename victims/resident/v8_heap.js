@@ -12,9 +12,12 @@ const figures = {
   old_space: () => v8.getHeapSpaceStatistics().find((space) => space.space_name === 'old_space').space_used_size,
 };
 console.log('ready');
-process.stdin.on('data', (line) => {
-  const name = String(line).trim();
-  console.log(`${name} ${figures[name]()}`);
+let rest = '';
+process.stdin.on('data', (text) => {
+  // A line may come in parts.
+  const lines = (rest + text).split('\n');
+  rest = lines.pop();
+  for (const name of lines) console.log(`${name} ${figures[name]()}`);
   if (kept.length + buffer.length === 0) process.exit(1);
 });
 process.stdin.on('end', () => process.exit(0));
