@@ -8,7 +8,7 @@ use heapr_testkit::wait_until;
 use serde_json::Value;
 
 use crate::bounded_run;
-use crate::explained::{Waiting, assert_adds_up, bytes, explain, line};
+use crate::explained::{Waiting, assert_adds_up, bytes, explain, line, smaps_bytes};
 use crate::header::Header;
 use crate::recording::HEAPR;
 use crate::victim_build::{build, sources};
@@ -35,6 +35,10 @@ fn each_kind_of_memory_is_found_and_the_lines_add_up_to_the_page() {
             assert_eq!(bytes(resident, "unknown", amount), *said, "{resident}");
         }
     }
+    // As many huge pages as the kernel has made.
+    let huge: u64 =
+        resident["lines"].as_array().unwrap().iter().map(|line| line["huge_bytes"].as_u64().unwrap()).sum();
+    assert_eq!(huge, smaps_bytes(victim.pid(), &["AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:"]));
     // The child has all but what was written after the fork.
     let (unknown, shared) = (bytes(resident, "unknown", "bytes"), bytes(resident, "unknown", "shared_bytes"));
     assert!(shared > 0 && shared <= unknown - (512 << 10), "{resident}");
@@ -88,6 +92,13 @@ fn advice_is_given_where_following_it_helps_and_nowhere_else() {
         assert_eq!(said.len(), usize::from(expected.is_some()), "{layout:?}: {said:?}");
         assert!(expected.is_none_or(|words| said[0].contains(words)), "{layout:?}: {said:?}");
         let (_, given_back) = victim.ask("trim");
+        for finding in answer["findings"].as_array().unwrap() {
+            let is_told = finding["evidence"].as_array().is_some_and(|evidence| !evidence.is_empty());
+            assert!(
+                is_told && finding["confidence"] == "high" && finding["bytes"].as_u64() > Some(0),
+                "{finding}"
+            );
+        }
         let is_trim = expected.is_some_and(|words| words.contains("trim"));
         let promised = answer["findings"][0]["bytes"].as_u64();
         assert!(!is_trim || promised == Some(given_back), "{said:?}: {given_back}");

@@ -94,8 +94,13 @@ pub(crate) fn explain(pid: u32, options: &[&str]) -> Value {
 
 /// What the kernel says, by hand.
 pub(crate) fn rss_bytes_of_smaps(pid: u32) -> u64 {
+    smaps_bytes(pid, &["Rss:"])
+}
+
+/// The sum of these amounts over all mappings.
+pub(crate) fn smaps_bytes(pid: u32, names: &[&str]) -> u64 {
     let text = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("smaps")).unwrap();
-    let amounts = text.lines().filter_map(|line| line.strip_prefix("Rss:"));
+    let amounts = text.lines().filter_map(|line| names.iter().find_map(|name| line.strip_prefix(name)));
     amounts.map(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024).sum()
 }
 

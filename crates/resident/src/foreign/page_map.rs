@@ -9,6 +9,7 @@
 //! where a root may begin is known but for the little that the module has besides, and a leaf that
 //! leads to a description of this very page is one.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use heapr_glibc_heap::HeapMemory;
@@ -91,7 +92,7 @@ impl PageMap {
         memory: &impl HeapMemory,
     ) -> Option<Self> {
         /// Of a program that has the allocator linked in nothing is known, and most have none.
-        const UNNAMED_ROOM_BYTES: u64 = 1 << 20;
+        const UNNAMED_ROOM_BYTES: u64 = 4 << 20;
         const NAMED_ROOM_BYTES: u64 = 16 << 20;
         let root_bytes = 8_u64 << shape.root_bits;
         for Data { range_avma, is_named } in data(mappings, allocator) {
@@ -110,7 +111,7 @@ impl PageMap {
 
     /// The root, if a word at which it may have the leaf of some pages leads to them.
     fn root(&self, is_named: bool, mappings: &[MappingPages], memory: &impl HeapMemory) -> Option<u64> {
-        let (most_candidates, mut leaves_left) = if is_named { (8, 1 << 14) } else { (3, 1 << 7) };
+        let (most_candidates, mut leaves_left) = if is_named { (8, 1 << 14) } else { (3, 1 << 9) };
         let root_bytes = 8_u64 << self.shape.root_bits;
         let room = (self.data_avma.end - self.data_avma.start).checked_sub(root_bytes)?;
         for candidate in candidates(mappings).into_iter().take(most_candidates) {
@@ -121,7 +122,11 @@ impl PageMap {
             let pages_avma = mapping.start_avma.next_multiple_of(1 << self.shape.page_bits)..mapping.end_avma;
             let slot_bytes = (pages_avma.start >> self.shape.page_bits >> LEAF_BITS) * 8;
             let words = words::run(memory, self.data_avma.start + slot_bytes, (room / 8 + 1) as usize);
+            let mut seen = HashSet::new();
             for (place, word) in words.iter().enumerate().filter(|(_, word)| may_be_leaf(**word, mappings)) {
+                if !seen.insert(*word) {
+                    continue;
+                }
                 if leaves_left == 0 {
                     return None;
                 }
