@@ -1,4 +1,5 @@
-//! How long an account of a process takes, read ten times: `cargo run --release --example level1 -- PID`.
+//! How long an account of a process takes, ten times over:
+//! `cargo run --release --example level1 -- PID`.
 
 use heapr_glibc_heap::{Plan, Regions, regions};
 use heapr_inject::StoppedProcess;

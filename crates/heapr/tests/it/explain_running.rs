@@ -64,15 +64,15 @@ fn nothing_is_advised_for_healthy_programs() {
 
 #[test]
 fn the_sum_holds_while_a_program_works() {
-    // It makes and frees all the time, in memory that it has from then on.
+    // It makes and frees objects all the time, in memory that it has from its first round on.
     let works = "import threading\n\
-                 def work():\n    while True: [bytearray(300) for _ in range(2000)]\n\
+                 def work():\n    kept = [0] * 200000\n    while True:\n        for at in range(len(kept)): kept[at] = at * 1000\n\
                  threading.Thread(target=work, daemon=True).start(); work()";
     let Some(program) = Program::start(&["/usr/bin/python3", "-c", works]) else {
         heapr_testkit::not_run("there is no python3");
         return;
     };
-    program.wait_for_bytes(6 << 20);
+    program.wait_for_bytes(20 << 20);
     for options in [&[][..], &["--deep"]] {
         let before = rss_bytes_of_smaps(program.0.id());
         let answer = explain(program.0.id(), options);
