@@ -41,6 +41,17 @@ pub struct ThreadFacts {
     pub thread_pointer: u64,
     /// All registers as words, vector registers too.
     pub registers: Vec<u64>,
+    /// What of its stack is whose, from the innermost frame on.
+    pub frames: Vec<FrameFacts>,
+}
+
+/// A frame of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameFacts {
+    /// The instruction that it goes on with.
+    pub pc_avma: u64,
+    /// Behind its last byte; it begins where the one before ends.
+    pub end_avma: u64,
 }
 
 /// A process that stands still.
@@ -146,21 +157,36 @@ fn of_thread(
     if let Some(vector_avma) = memory.word(thread.thread_pointer.wrapping_add(8)) {
         registers.words.push(vector_avma.wrapping_sub(THREAD_VECTOR_HEAD_BYTES));
     }
-    let mut push = |mut area: Area| {
+    let push = |areas: &mut Vec<Area>, mut area: Area| {
         area.root.tid = thread.tid;
         area.root.name.clone_from(&thread.name);
         areas.push(area);
     };
-    push(registers);
+    push(areas, registers);
     let Some((start_avma, end_avma)) = stack else { return };
     let end_of_frames = local_avma.unwrap_or(end_avma);
     let is_own = (start_avma..end_avma).contains(&sp_avma);
     // A thread that runs on another stack comes back to its own, nobody knows where.
     let first_avma =
         if is_own { sp_avma.saturating_sub(RED_ZONE_BYTES).max(start_avma) & !7 } else { start_avma };
-    push(Area::new(RootClass::Stack, (first_avma, end_of_frames), ""));
+    let mut rest_avma = first_avma;
+    if is_own {
+        for (number, frame) in thread.frames.iter().enumerate() {
+            if frame.end_avma <= rest_avma || frame.end_avma > end_of_frames {
+                break;
+            }
+            let mut area = Area::new(RootClass::Frame, (rest_avma, frame.end_avma), "");
+            area.root.tid = thread.tid;
+            area.root.name = format!("{number} {:x} {}", frame.pc_avma, thread.name);
+            areas.push(area);
+            rest_avma = frame.end_avma;
+        }
+    }
+    if rest_avma < end_of_frames {
+        push(areas, Area::new(RootClass::Stack, (rest_avma, end_of_frames), ""));
+    }
     if end_of_frames < end_avma {
-        push(Area::new(RootClass::ThreadLocal, (end_of_frames, end_avma), ""));
+        push(areas, Area::new(RootClass::ThreadLocal, (end_of_frames, end_avma), ""));
     }
     // Also what is below the stack pointer is nobody's.
     taken.push((start_avma, end_avma));

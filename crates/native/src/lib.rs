@@ -24,7 +24,7 @@ mod scan;
 mod stacks;
 mod verdict;
 
-pub use areas::{ProcessFacts, Regions, ThreadFacts, root_areas};
+pub use areas::{FrameFacts, ProcessFacts, Regions, ThreadFacts, root_areas};
 pub use block_map::{BlockMap, KnownBlock};
 pub use leaks::{Leak, LeakKind, Leaks};
 pub use made_type::made_type;

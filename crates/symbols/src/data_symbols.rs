@@ -1,4 +1,4 @@
-//! Names of variables: which one lies at an address of a file.
+//! Names of variables and functions: which one lies at an address of a file.
 
 use std::path::Path;
 
@@ -18,11 +18,20 @@ impl DataSymbols {
     /// Reads them; none where the file has none or is not there.
     #[must_use]
     pub fn of(path: &Path) -> Self {
+        Self::of_kinds(path, &[SymbolKind::Data, SymbolKind::Unknown])
+    }
+
+    /// The functions of a file instead.
+    #[must_use]
+    pub fn functions_of(path: &Path) -> Self {
+        Self::of_kinds(path, &[SymbolKind::Text])
+    }
+
+    fn of_kinds(path: &Path, kinds: &[SymbolKind]) -> Self {
         let Some(bytes) = map(path) else { return Self::default() };
         let Ok(file) = object::File::parse(&*bytes) else { return Self::default() };
-        let is_data = |symbol: &object::Symbol<'_, '_>| {
-            symbol.is_definition() && matches!(symbol.kind(), SymbolKind::Data | SymbolKind::Unknown)
-        };
+        let is_data =
+            |symbol: &object::Symbol<'_, '_>| symbol.is_definition() && kinds.contains(&symbol.kind());
         let all = file.symbols().chain(file.dynamic_symbols());
         let mut symbols: Vec<(u64, u64, String)> = all
             .filter(is_data)

@@ -46,12 +46,15 @@ pub enum RootClass {
     Unknown,
     /// Held by the kernel.
     Kernel,
+    /// A frame of a thread's stack. The name: its number from the innermost, the address that it goes
+    /// on at as a hexadecimal number, the thread's name; spaces between.
+    Frame,
     /// A later version's.
     Other(u8),
 }
 
 /// By number, from 0.
-const ROOT_CLASSES: [RootClass; 9] = [
+const ROOT_CLASSES: [RootClass; 10] = [
     RootClass::Registers,
     RootClass::Stack,
     RootClass::ThreadLocal,
@@ -61,6 +64,7 @@ const ROOT_CLASSES: [RootClass; 9] = [
     RootClass::Untracked,
     RootClass::Unknown,
     RootClass::Kernel,
+    RootClass::Frame,
 ];
 
 impl RootClass {

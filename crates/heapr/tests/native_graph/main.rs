@@ -4,6 +4,7 @@
 mod copies;
 mod names;
 mod planted;
+mod refused;
 mod sanitizer;
 
 use std::fs::{self, File};
@@ -315,6 +316,7 @@ fn each_program_has_a_test() {
         include_str!("copies.rs"),
         include_str!("names.rs"),
         include_str!("planted.rs"),
+        include_str!("refused.rs"),
     ]
     .concat();
     for entry in fs::read_dir(victims()).unwrap() {

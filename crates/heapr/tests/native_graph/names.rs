@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::{Stage, values, verdicts};
+use crate::{Stage, find_id, values, verdicts};
 
 fn names_in(stage: &Stage) -> String {
     stage.ok(&["snapshot", "export", "trace.heapr", "-o", "out.heapsnapshot", "--force"]);
@@ -37,4 +37,14 @@ fn objects_of_a_stripped_program_are_named_by_their_class() {
     assert!(names_in(&stage).contains("\"Named\""));
     // With the symbols it would be the same leaks.
     assert_eq!(leaks["totals"]["definite_count"], 1);
+}
+
+#[test]
+fn a_place_on_a_stack_is_told_by_its_frame() {
+    let (stage, _) = verdicts("threads.c");
+    let found = stage.json(&["snapshot", "query", "trace.heapr", "--name", "on_stack"]);
+    let id = find_id(&found).unwrap_or_else(|| panic!("no block of on_stack: {found}"));
+    let retainers = stage.json(&["snapshot", "retainers", "trace.heapr", &format!("@{id}")]);
+    let paths = retainers["paths"].to_string();
+    assert!(paths.contains(", frame ") && paths.contains(" stack_thread+0x"), "{paths}");
 }

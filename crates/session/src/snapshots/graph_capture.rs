@@ -207,7 +207,7 @@ impl Look for Looking<'_> {
         let Some(blocks) = self.blocks() else { return };
         let is_given_up = self.is_given_up;
         let may_last = || Instant::now() < deadline && !is_given_up.load(Relaxed);
-        let mut found = self.prepared.look(held, from, blocks, &|| may_last() && goes_on());
+        let mut found = self.prepared.look(self.pid, held, from, blocks, &|| may_last() && goes_on());
         if matches!(found, Err(NoGraph::TooLong)) && may_last() {
             found = Err(NoGraph::Cut);
         }

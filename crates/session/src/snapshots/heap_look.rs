@@ -6,8 +6,11 @@ use std::os::unix::fs::FileExt as _;
 
 use heapr_glibc_heap::{Error as RundownError, PAGE_BYTES, Plan, ReadStore, Rundown};
 use heapr_inject::{HeldProcess, ReadFrom, StoppedProcess};
-use heapr_native::{BlockMap, Cut, KnownBlock, Memory, ProcessFacts, Regions, ThreadFacts, root_areas, scan};
+use heapr_native::{
+    BlockMap, Cut, FrameFacts, KnownBlock, Memory, ProcessFacts, Regions, ThreadFacts, root_areas, scan,
+};
 use heapr_proc::{Mapping, kernel_words, mappings, not_as_it_is_in_forks};
+use heapr_symbols::{FrameWalker, MappedCode};
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
 /// What is found before the process is stopped: it takes longer than what is done then.
@@ -104,6 +107,7 @@ impl Prepared {
     /// recording knows.
     pub(crate) fn look(
         &mut self,
+        pid: u32,
         held: &HeldProcess,
         from: ReadFrom,
         blocks: Vec<(u64, u64)>,
@@ -131,9 +135,9 @@ impl Prepared {
             );
         }
         let known = Known::of(blocks, rundown, &mut notes);
-        let facts = ProcessFacts {
+        let mut facts = ProcessFacts {
             mappings: std::mem::take(mappings),
-            threads: held.threads.iter().map(thread_facts).collect(),
+            threads: Vec::new(),
             heap: known.heap,
             untracked: known.untracked,
             agent: held.agent.clone(),
@@ -143,6 +147,9 @@ impl Prepared {
         let file = File::open(heapr_proc::folder(memory.pid()).join("mem")).ok();
         let original = copy.is_some().then_some((&*original, not_copied.as_slice()));
         let memory = Still { memory, file, original };
+        let mut walker = FrameWalker::new(mapped_code(pid, &facts.mappings));
+        let threads = held.threads.iter().map(|thread| thread_facts(thread, &mut walker, &memory));
+        facts.threads = threads.collect();
         let areas = root_areas(&facts, &map, &memory);
         let regions = Regions::of(&facts.mappings);
         let found = scan(&memory, &map, &areas, &regions, goes_on).map_err(|cut| match cut {
@@ -169,13 +176,38 @@ impl Prepared {
     }
 }
 
-fn thread_facts(thread: &heapr_inject::HeldThread) -> ThreadFacts {
+/// Code of files that can be read.
+fn mapped_code(pid: u32, mappings: &[Mapping]) -> Vec<MappedCode> {
+    let root = heapr_proc::folder(pid).join("root");
+    let code = mappings.iter().filter(|mapping| mapping.is_executable && mapping.name.starts_with('/'));
+    code.map(|mapping| MappedCode {
+        start_avma: mapping.start_avma,
+        end_avma: mapping.end_avma,
+        file_off: mapping.file_off,
+        path: root.join(mapping.name.trim_start_matches('/')),
+    })
+    .collect()
+}
+
+fn thread_facts(
+    thread: &heapr_inject::HeldThread,
+    walker: &mut FrameWalker,
+    memory: &Still<'_>,
+) -> ThreadFacts {
+    /// Of a deeper stack the rest has no names.
+    const FRAMES_MAX: usize = 64;
+    /// Where DWARF's registers stand among a thread's.
+    const PLACES: [usize; 17] = [0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
+    let registers = PLACES.map(|place| thread.registers.get(place).copied().unwrap_or(0));
+    let frames = walker.walk(&registers, &|at| memory.word(at), FRAMES_MAX);
+    let frames = frames.iter().map(|frame| FrameFacts { pc_avma: frame.pc_avma, end_avma: frame.end_avma });
     ThreadFacts {
         tid: thread.tid,
         name: thread.name.clone(),
         stack_pointer: thread.stack_pointer,
         thread_pointer: thread.thread_pointer,
         registers: thread.registers.clone(),
+        frames: frames.collect(),
     }
 }
 

@@ -109,8 +109,9 @@ impl NativeHeap {
             strings.number(if name.is_empty() { "block" } else { name })
         });
         let block_names = block_names.collect();
-        let area_names = file.graph.areas.iter().map(|area| strings.number(&area_name(area))).collect();
         let mut places = Places::of(&file);
+        let areas = file.graph.areas.iter();
+        let area_names = areas.map(|area| strings.number(&places.area_name(area))).collect();
         let root_names = file.graph.roots.iter().map(|root| {
             let area = &file.graph.areas[root.area as usize];
             let place = places.name(area, root.offset_bytes);
@@ -265,7 +266,7 @@ fn area_name(area: &RootArea) -> String {
     let range = || format!("{:#x}-{:#x}", area.start_avma, area.end_avma);
     match area.class {
         RootClass::Registers => format!("{} registers", thread()),
-        RootClass::Stack => format!("{} stack", thread()),
+        RootClass::Stack | RootClass::Frame => format!("{} stack", thread()),
         RootClass::ThreadLocal if area.tid == 0 => format!("{} {}", area.name, range()),
         RootClass::ThreadLocal => format!("{} thread-local memory", thread()),
         RootClass::Global => format!("{} data", file_name(&area.name)),
@@ -285,6 +286,7 @@ struct Places<'f> {
     file: &'f GraphFile,
     /// By path.
     symbols: HashMap<String, DataSymbols>,
+    functions: HashMap<String, DataSymbols>,
 }
 
 const REGISTERS: [&str; 19] = [
@@ -294,7 +296,7 @@ const REGISTERS: [&str; 19] = [
 
 impl<'f> Places<'f> {
     fn of(file: &'f GraphFile) -> Self {
-        Self { file, symbols: HashMap::new() }
+        Self { file, symbols: HashMap::new(), functions: HashMap::new() }
     }
 
     fn name(&mut self, area: &RootArea, offset_bytes: u64) -> String {
@@ -309,6 +311,39 @@ impl<'f> Places<'f> {
             RootClass::Kernel => "data".to_owned(),
             _ => plain(),
         }
+    }
+
+    /// `thread 12 "worker", frame 3 handle()+0x41`
+    fn area_name(&mut self, area: &RootArea) -> String {
+        let mut parts = area.name.splitn(3, ' ');
+        let (Some(number), Some(address), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
+            return area_name(area);
+        };
+        match (area.class, u64::from_str_radix(address, 16)) {
+            (RootClass::Frame, Ok(pc_avma)) => {
+                let place = self.code(pc_avma).unwrap_or_else(|| format!("{pc_avma:#x}"));
+                format!("thread {} \"{name}\", frame {number} {place}", area.tid)
+            }
+            _ => area_name(area),
+        }
+    }
+
+    /// `handle()+0x41`, `libfoo.so+0x1234`
+    fn code(&mut self, avma: u64) -> Option<String> {
+        let trace = &self.file.trace;
+        let mapping = trace.mappings().iter().find(|mapping| {
+            mapping.process == self.file.process && (mapping.start_avma..mapping.end_avma).contains(&avma)
+        })?;
+        let path = &trace.modules().get(mapping.module.0 as usize)?.path;
+        let svma = avma.wrapping_sub(mapping.bias_avma);
+        let functions = self
+            .functions
+            .entry(path.clone())
+            .or_insert_with_key(|path| DataSymbols::functions_of(Path::new(path)));
+        Some(match functions.find(svma) {
+            Some((name, offset)) => format!("{name}+{offset:#x}"),
+            None => format!("{}+{svma:#x}", file_name(path)),
+        })
     }
 
     /// `libfoo.so!g_cache+0x18`

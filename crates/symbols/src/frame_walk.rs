@@ -1,0 +1,197 @@
+//! The frames of a stopped thread, by the unwind tables in the files of its modules: which part of a
+//! stack is whose.
+//!
+//! ```text
+//!  lower                                                                  higher addresses
+//!  | sp .. frame 0 .. return address | frame 1 .. return address | ... |
+//! ```
+//! What the tables do not tell ends the walk: nothing is guessed.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, Register, RegisterRule,
+    UnwindContext, UnwindSection as _,
+};
+use memmap2::Mmap;
+use object::{Object as _, ObjectSection as _, ObjectSegment as _};
+
+use crate::mapped_file::map;
+
+/// Code of a file that is mapped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MappedCode {
+    /// First address.
+    pub start_avma: u64,
+    /// Behind the last.
+    pub end_avma: u64,
+    /// Where in the file it begins.
+    pub file_off: u64,
+    /// Where the file can be read.
+    pub path: PathBuf,
+}
+
+/// A frame of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WalkedFrame {
+    /// The instruction that it goes on with.
+    pub pc_avma: u64,
+    /// Its lowest byte.
+    pub start_avma: u64,
+    /// Behind its highest byte, its return address.
+    pub end_avma: u64,
+}
+
+/// General registers in DWARF's order, the instruction pointer last.
+pub type WalkRegisters = [u64; 17];
+
+const RSP: usize = 7;
+const RETURN_ADDRESS: usize = 16;
+/// Kept by whoever is called.
+const KEPT: [usize; 6] = [3, 6, 12, 13, 14, 15];
+
+/// Walks stacks of one process.
+#[derive(Debug)]
+pub struct FrameWalker {
+    code: Vec<MappedCode>,
+    files: HashMap<PathBuf, Option<UnwindFile>>,
+}
+
+/// The unwind tables of a file.
+#[derive(Debug)]
+struct UnwindFile {
+    bytes: Mmap,
+    index: (u64, Range<usize>),
+    table: (u64, Range<usize>),
+    /// Offset in the file, length and address of its segments.
+    segments: Vec<(u64, u64, u64)>,
+}
+
+impl UnwindFile {
+    fn of(path: &Path) -> Option<Self> {
+        let bytes = map(path)?;
+        let file = object::File::parse(&*bytes).ok()?;
+        let section = |name: &str| {
+            let section = file.section_by_name(name)?;
+            let (offset, size) = section.file_range()?;
+            let range = usize::try_from(offset).ok()?..usize::try_from(offset.checked_add(size)?).ok()?;
+            (range.end <= bytes.len()).then_some((section.address(), range))
+        };
+        let (index, table) = (section(".eh_frame_hdr")?, section(".eh_frame")?);
+        let segments = file.segments().map(|segment| {
+            let (offset, size) = segment.file_range();
+            (offset, size, segment.address())
+        });
+        let segments = segments.collect();
+        Some(Self { index, table, segments, bytes })
+    }
+
+    /// Address as in the file of a byte of it.
+    fn svma(&self, file_off: u64) -> Option<u64> {
+        const PAGE_BYTES: u64 = 4096;
+        let of_it = self.segments.iter().find(|&&(offset, size, _)| {
+            // A mapping begins with the page.
+            (offset & !(PAGE_BYTES - 1)..offset.saturating_add(size)).contains(&file_off)
+        });
+        of_it.map(|&(offset, _, svma)| svma.wrapping_sub(offset).wrapping_add(file_off))
+    }
+
+    /// The registers of the caller.
+    fn step(
+        &self,
+        svma: u64,
+        registers: &WalkRegisters,
+        read: &dyn Fn(u64) -> Option<u64>,
+    ) -> Option<WalkRegisters> {
+        let slice = |range: &Range<usize>| EndianSlice::new(&self.bytes[range.clone()], LittleEndian);
+        let bases = BaseAddresses::default().set_eh_frame_hdr(self.index.0).set_eh_frame(self.table.0);
+        let index = EhFrameHdr::from(slice(&self.index.1)).parse(&bases, 8).ok()?;
+        let table = EhFrame::from(slice(&self.table.1));
+        let mut context = UnwindContext::new();
+        let row = index
+            .table()?
+            .unwind_info_for_address(&table, &bases, &mut context, svma, EhFrame::cie_from_offset)
+            .ok()?;
+        let &CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
+        let cfa = registers.get(usize::from(register.0))?.wrapping_add_signed(offset);
+        let mut caller = *registers;
+        for number in KEPT.into_iter().chain([RETURN_ADDRESS]) {
+            match row.register(Register(number as u16)) {
+                Some(RegisterRule::Offset(offset)) => caller[number] = read(cfa.wrapping_add_signed(offset))?,
+                Some(RegisterRule::SameValue) | None if number != RETURN_ADDRESS => {}
+                _ => return None,
+            }
+        }
+        caller[RSP] = cfa;
+        Some(caller)
+    }
+}
+
+impl FrameWalker {
+    /// For a process with such code.
+    #[must_use]
+    pub fn new(mut code: Vec<MappedCode>) -> Self {
+        code.sort_by_key(|code| code.start_avma);
+        Self { code, files: HashMap::new() }
+    }
+
+    /// The frames of a stack from the innermost on, at most so many. `read` reads a word.
+    pub fn walk(
+        &mut self,
+        registers: &WalkRegisters,
+        read: &dyn Fn(u64) -> Option<u64>,
+        most: usize,
+    ) -> Vec<WalkedFrame> {
+        let mut frames: Vec<WalkedFrame> = Vec::new();
+        let mut registers = *registers;
+        while frames.len() < most {
+            let (pc_avma, start_avma) = (registers[RETURN_ADDRESS], registers[RSP]);
+            // A caller goes on behind its call, which may be its last instruction.
+            let looked_up_avma = if frames.is_empty() { pc_avma } else { pc_avma.wrapping_sub(1) };
+            let Some(caller) = self.step(looked_up_avma, &registers, read) else { break };
+            if caller[RSP] <= start_avma {
+                break;
+            }
+            frames.push(WalkedFrame { pc_avma, start_avma, end_avma: caller[RSP] });
+            registers = caller;
+        }
+        frames
+    }
+
+    fn step(
+        &mut self,
+        avma: u64,
+        registers: &WalkRegisters,
+        read: &dyn Fn(u64) -> Option<u64>,
+    ) -> Option<WalkRegisters> {
+        let behind = self.code.partition_point(|code| code.start_avma <= avma);
+        let code = self.code[..behind].last().filter(|code| avma < code.end_avma)?;
+        let file = self.files.entry(code.path.clone()).or_insert_with_key(|path| UnwindFile::of(path));
+        let file = file.as_ref()?;
+        file.step(file.svma(code.file_off.checked_add(avma - code.start_avma)?)?, registers, read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Registers of no thread: the walk ends, whatever is asked.
+    #[test]
+    fn what_no_table_tells_ends_the_walk() {
+        let path = std::env::current_exe().unwrap();
+        let code = MappedCode { start_avma: 0x1000, end_avma: u64::MAX, file_off: 0, path: path.clone() };
+        let none =
+            MappedCode { path: PathBuf::from("/nowhere"), start_avma: 0, end_avma: 0x1000, ..code.clone() };
+        let mut walker = FrameWalker::new(vec![code, none]);
+        for pc in [0, 5, 0x1000, 0x10_0000, u64::MAX] {
+            let mut registers = [0; 17];
+            registers[RETURN_ADDRESS] = pc;
+            assert!(walker.walk(&registers, &|_| None, 100).is_empty());
+            // A stack that leads nowhere, or in a circle.
+            assert!(walker.walk(&registers, &|at| Some(at), 100).len() <= 100);
+        }
+    }
+}
