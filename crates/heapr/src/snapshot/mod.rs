@@ -43,6 +43,9 @@ pub(crate) enum SnapshotCommand {
     Suspects(Box<SuspectsArguments>),
     /// List the blocks of a native heap that nothing leads to any more, by where they were made
     Leaks(Box<native::LeaksArguments>),
+    /// Rank what holds a native heap: variables, stack frames, mappings, with all that would go with
+    /// each, and how it grows
+    Holders(Box<native::HoldersArguments>),
     #[command(flatten)]
     V8(v8::V8Command),
 }
@@ -108,6 +111,7 @@ pub(crate) fn run(arguments: SnapshotArguments) -> anyhow::Result<ExitCode> {
             }
         }
         SnapshotCommand::Leaks(arguments) => native::leaks(&arguments),
+        SnapshotCommand::Holders(arguments) => native::holders(&arguments),
         SnapshotCommand::V8(command) => v8::run(command),
     }
 }

@@ -37,6 +37,14 @@ impl Planted {
     }
 }
 
+impl Planted {
+    /// What a structure retains as a whole: the largest amounts, in order of their making.
+    fn whole(&self, number: usize) -> u64 {
+        let (list, table) = (self.retained[0].1, self.retained.iter().map(|it| it.1).max().unwrap());
+        if number == 0 { list } else { table }
+    }
+}
+
 /// Sizes of blocks, and references between them, of an exported snapshot.
 fn exported(text: &str) -> (HashMap<u64, u64>, BTreeSet<(u64, u64, u64)>) {
     let value: Value = serde_json::from_str(text).unwrap();
@@ -65,7 +73,6 @@ fn exported(text: &str) -> (HashMap<u64, u64>, BTreeSet<(u64, u64, u64)>) {
 fn references_and_retained_bytes_are_those_that_a_program_prints_of_itself() {
     let mut stage = Stage::new();
     let (program, ..) = stage.build("planted.c");
-    // (A hundred times as many by hand: docs/testing.md.)
     let arguments = ["100000".to_owned(), stage.path("planted").to_str().unwrap().to_owned()];
     let pid = stage.start(&program, &arguments);
     let planted = Planted::parse(&fs::read_to_string(stage.path("planted")).unwrap());
@@ -81,6 +88,17 @@ fn references_and_retained_bytes_are_those_that_a_program_prints_of_itself() {
     let missing: Vec<_> = planted.edges.difference(&found).take(3).collect();
     let invented: Vec<_> = found.difference(&planted.edges).take(3).collect();
     assert!(missing.is_empty() && invented.is_empty(), "missing {missing:x?}, invented {invented:x?}");
+    // Each structure hangs on one variable.
+    let holders = stage.json(&["snapshot", "holders", "trace.heapr"]);
+    let held_by = |name: &str| {
+        let rows = holders["holders"].as_array().unwrap().iter();
+        let of_it = rows.filter(|row| row["holder"] == format!("program!{name}").as_str());
+        of_it.map(|row| row["retained_bytes"].as_u64().unwrap()).sum::<u64>()
+    };
+    for (name, first) in [("list", 0), ("table", 2)] {
+        let whole = planted.whole(first);
+        assert_eq!(held_by(name), whole, "{name}: {holders}");
+    }
     // Of a spread of them: each is a question of its own.
     let step = planted.retained.len() / 12;
     for (address, bytes) in planted.retained.iter().step_by(step) {

@@ -15,13 +15,14 @@ use std::path::Path;
 
 use heapr_export::frame_text::frame_name;
 use heapr_native::{LeakKind, made_type};
-use heapr_query::{CullList, GroupBy, StackGroups, file_name};
-use heapr_symbols::{DataSymbols, type_name};
-use heapr_trace::{Block, EdgeGrade, HeapGraph, RootArea, RootClass, StackIndex};
+use heapr_query::{CullList, GroupBy, StackGroups};
+use heapr_symbols::type_name;
+use heapr_trace::{Block, EdgeGrade, HeapGraph, StackIndex};
 use serde_json::json;
 
 use super::graph_file::{GraphArguments, GraphFile};
 use super::leaks::find_leaks;
+use super::places::Places;
 use crate::report::names::TraceNames;
 
 /// All that is written, with its names.
@@ -255,115 +256,5 @@ fn grade_text(grade: EdgeGrade) -> &'static str {
         EdgeGrade::Tagged => " (tagged)",
         EdgeGrade::Unaligned => " (unaligned)",
         EdgeGrade::DeadMemory => " (maybe dead)",
-    }
-}
-
-fn area_name(area: &RootArea) -> String {
-    let thread = || match area.name.as_str() {
-        "" => format!("thread {}", area.tid),
-        name => format!("thread {} \"{name}\"", area.tid),
-    };
-    let range = || format!("{:#x}-{:#x}", area.start_avma, area.end_avma);
-    match area.class {
-        RootClass::Registers => format!("{} registers", thread()),
-        RootClass::Stack | RootClass::Frame => format!("{} stack", thread()),
-        RootClass::ThreadLocal if area.tid == 0 => format!("{} {}", area.name, range()),
-        RootClass::ThreadLocal => format!("{} thread-local memory", thread()),
-        RootClass::Global => format!("{} data", file_name(&area.name)),
-        RootClass::Mapping if area.name.is_empty() => format!("mapping {}", range()),
-        RootClass::Mapping => format!("{} {}", area.name, range()),
-        RootClass::Shared => format!("shared {} {}", area.name, range()),
-        RootClass::Untracked => format!("blocks that were not recorded {}", range()),
-        RootClass::Unknown if !area.name.is_empty() && area.start_avma == 0 => area.name.clone(),
-        RootClass::Unknown => format!("between blocks {}", range()),
-        RootClass::Kernel => format!("kernel: {}", area.name),
-        RootClass::Other(number) => format!("root of kind {number} {}", range()),
-    }
-}
-
-/// Names of places in root areas.
-struct Places<'f> {
-    file: &'f GraphFile,
-    /// By path.
-    symbols: HashMap<String, DataSymbols>,
-    functions: HashMap<String, DataSymbols>,
-}
-
-const REGISTERS: [&str; 19] = [
-    "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
-    "r15", "rip", "fs base", "gs base",
-];
-
-impl<'f> Places<'f> {
-    fn of(file: &'f GraphFile) -> Self {
-        Self { file, symbols: HashMap::new(), functions: HashMap::new() }
-    }
-
-    fn name(&mut self, area: &RootArea, offset_bytes: u64) -> String {
-        let plain = || format!("+{offset_bytes:#x}");
-        match area.class {
-            RootClass::Registers => REGISTERS
-                .get((offset_bytes / 8) as usize)
-                .map_or_else(|| "vector register".to_owned(), |&name| name.to_owned()),
-            RootClass::Global => {
-                self.variable(area, area.start_avma.wrapping_add(offset_bytes)).unwrap_or_else(plain)
-            }
-            RootClass::Kernel => "data".to_owned(),
-            _ => plain(),
-        }
-    }
-
-    /// `thread 12 "worker", frame 3 handle()+0x41`
-    fn area_name(&mut self, area: &RootArea) -> String {
-        let mut parts = area.name.splitn(3, ' ');
-        let (Some(number), Some(address), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
-            return area_name(area);
-        };
-        match (area.class, u64::from_str_radix(address, 16)) {
-            (RootClass::Frame, Ok(pc_avma)) => {
-                let place = self.code(pc_avma).unwrap_or_else(|| format!("{pc_avma:#x}"));
-                format!("thread {} \"{name}\", frame {number} {place}", area.tid)
-            }
-            _ => area_name(area),
-        }
-    }
-
-    /// `handle()+0x41`, `libfoo.so+0x1234`
-    fn code(&mut self, avma: u64) -> Option<String> {
-        let trace = &self.file.trace;
-        let mapping = trace.mappings().iter().find(|mapping| {
-            mapping.process == self.file.process && (mapping.start_avma..mapping.end_avma).contains(&avma)
-        })?;
-        let path = &trace.modules().get(mapping.module.0 as usize)?.path;
-        let svma = avma.wrapping_sub(mapping.bias_avma);
-        let functions = self
-            .functions
-            .entry(path.clone())
-            .or_insert_with_key(|path| DataSymbols::functions_of(Path::new(path)));
-        Some(match functions.find(svma) {
-            Some((name, offset)) => format!("{name}+{offset:#x}"),
-            None => format!("{}+{svma:#x}", file_name(path)),
-        })
-    }
-
-    /// `libfoo.so!g_cache+0x18`
-    fn variable(&mut self, area: &RootArea, avma: u64) -> Option<String> {
-        let trace = &self.file.trace;
-        let mapping = trace.mappings().iter().filter(|mapping| {
-            let module = trace.modules().get(mapping.module.0 as usize);
-            mapping.process == self.file.process
-                && mapping.start_avma <= avma
-                && module.is_some_and(|module| module.path == area.name)
-        });
-        let bias_avma = mapping.max_by_key(|mapping| mapping.start_avma)?.bias_avma;
-        let symbols =
-            self.symbols.entry(area.name.clone()).or_insert_with_key(|path| DataSymbols::of(Path::new(path)));
-        let svma = avma.wrapping_sub(bias_avma);
-        let module = file_name(&area.name);
-        Some(match symbols.find(svma) {
-            Some((name, 0)) => format!("{module}!{name}"),
-            Some((name, offset)) => format!("{module}!{name}+{offset:#x}"),
-            None => format!("{module}+{svma:#x}"),
-        })
     }
 }

@@ -1,0 +1,122 @@
+//! Names of places outside of blocks: variables, frames of stacks, registers, mappings.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use heapr_query::file_name;
+use heapr_symbols::DataSymbols;
+use heapr_trace::{RootArea, RootClass};
+
+use super::graph_file::GraphFile;
+
+fn area_name(area: &RootArea) -> String {
+    let thread = || match area.name.as_str() {
+        "" => format!("thread {}", area.tid),
+        name => format!("thread {} \"{name}\"", area.tid),
+    };
+    let range = || format!("{:#x}-{:#x}", area.start_avma, area.end_avma);
+    match area.class {
+        RootClass::Registers => format!("{} registers", thread()),
+        RootClass::Stack | RootClass::Frame => format!("{} stack", thread()),
+        RootClass::ThreadLocal if area.tid == 0 => format!("{} {}", area.name, range()),
+        RootClass::ThreadLocal => format!("{} thread-local memory", thread()),
+        RootClass::Global => format!("{} data", file_name(&area.name)),
+        RootClass::Mapping if area.name.is_empty() => format!("mapping {}", range()),
+        RootClass::Mapping => format!("{} {}", area.name, range()),
+        RootClass::Shared => format!("shared {} {}", area.name, range()),
+        RootClass::Untracked => format!("blocks that were not recorded {}", range()),
+        RootClass::Unknown if !area.name.is_empty() && area.start_avma == 0 => area.name.clone(),
+        RootClass::Unknown => format!("between blocks {}", range()),
+        RootClass::Kernel => format!("kernel: {}", area.name),
+        RootClass::Other(number) => format!("root of kind {number} {}", range()),
+    }
+}
+
+/// Names of places in root areas.
+pub(super) struct Places<'f> {
+    file: &'f GraphFile,
+    /// By path.
+    symbols: HashMap<String, DataSymbols>,
+    functions: HashMap<String, DataSymbols>,
+}
+
+const REGISTERS: [&str; 19] = [
+    "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+    "r15", "rip", "fs base", "gs base",
+];
+
+impl<'f> Places<'f> {
+    pub(super) fn of(file: &'f GraphFile) -> Self {
+        Self { file, symbols: HashMap::new(), functions: HashMap::new() }
+    }
+
+    pub(super) fn name(&mut self, area: &RootArea, offset_bytes: u64) -> String {
+        let plain = || format!("+{offset_bytes:#x}");
+        match area.class {
+            RootClass::Registers => REGISTERS
+                .get((offset_bytes / 8) as usize)
+                .map_or_else(|| "vector register".to_owned(), |&name| name.to_owned()),
+            RootClass::Global => {
+                self.variable(area, area.start_avma.wrapping_add(offset_bytes)).unwrap_or_else(plain)
+            }
+            RootClass::Kernel => "data".to_owned(),
+            _ => plain(),
+        }
+    }
+
+    /// A whole area: `thread 12 "worker", frame 3 handle()+0x41`
+    pub(super) fn area_name(&mut self, area: &RootArea) -> String {
+        let mut parts = area.name.splitn(3, ' ');
+        let (Some(number), Some(address), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
+            return area_name(area);
+        };
+        match (area.class, u64::from_str_radix(address, 16)) {
+            (RootClass::Frame, Ok(pc_avma)) => {
+                let place = self.code(pc_avma, number != "0").unwrap_or_else(|| format!("{pc_avma:#x}"));
+                format!("thread {} \"{name}\", frame {number} {place}", area.tid)
+            }
+            _ => area_name(area),
+        }
+    }
+
+    /// `handle()+0x41`, `libfoo.so+0x1234`
+    /// After a call, which may be the last instruction of its function, the next may be of another.
+    fn code(&mut self, avma: u64, is_after_call: bool) -> Option<String> {
+        let trace = &self.file.trace;
+        let mapping = trace.mappings().iter().find(|mapping| {
+            mapping.process == self.file.process && (mapping.start_avma..mapping.end_avma).contains(&avma)
+        })?;
+        let path = &trace.modules().get(mapping.module.0 as usize)?.path;
+        let svma = avma.wrapping_sub(mapping.bias_avma);
+        let functions = self
+            .functions
+            .entry(path.clone())
+            .or_insert_with_key(|path| DataSymbols::functions_of(Path::new(path)));
+        let back = u64::from(is_after_call);
+        Some(match functions.find(svma.wrapping_sub(back)) {
+            Some((name, offset)) => format!("{name}+{:#x}", offset + back),
+            None => format!("{}+{svma:#x}", file_name(path)),
+        })
+    }
+
+    /// `libfoo.so!g_cache+0x18`
+    fn variable(&mut self, area: &RootArea, avma: u64) -> Option<String> {
+        let trace = &self.file.trace;
+        let mapping = trace.mappings().iter().filter(|mapping| {
+            let module = trace.modules().get(mapping.module.0 as usize);
+            mapping.process == self.file.process
+                && mapping.start_avma <= avma
+                && module.is_some_and(|module| module.path == area.name)
+        });
+        let bias_avma = mapping.max_by_key(|mapping| mapping.start_avma)?.bias_avma;
+        let symbols =
+            self.symbols.entry(area.name.clone()).or_insert_with_key(|path| DataSymbols::of(Path::new(path)));
+        let svma = avma.wrapping_sub(bias_avma);
+        let module = file_name(&area.name);
+        Some(match symbols.find(svma) {
+            Some((name, 0)) => format!("{module}!{name}"),
+            Some((name, offset)) => format!("{module}!{name}+{offset:#x}"),
+            None => format!("{module}+{svma:#x}"),
+        })
+    }
+}
