@@ -46,8 +46,8 @@ pub enum RootClass {
     Unknown,
     /// Held by the kernel.
     Kernel,
-    /// A frame of a thread's stack. The name: its number from the innermost, the address that it goes
-    /// on at as a hexadecimal number, the thread's name; spaces between.
+    /// A frame of a thread's stack. The name: its number from the innermost, the address that it
+    /// goes on at as a hexadecimal number, the thread's name; spaces between.
     Frame,
     /// A later version's.
     Other(u8),

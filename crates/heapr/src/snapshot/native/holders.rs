@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  root --> libfoo.so!g_cache --> block --> block        both are held by g_cache
-//!       --> thread 7 "worker", frame 2 run()+0x31 --> block <-- libfoo.so!g_list    held by two: by no one alone
+//!       --> thread 7, frame 2 run()+0x31 --> block <-- libfoo.so!g_list    by no one alone
 //! ```
 //! In a file with several graphs of the process, with how much more each holds than at the first.
 
