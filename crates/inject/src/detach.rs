@@ -14,7 +14,7 @@
 
 use std::time::{Duration, Instant};
 
-use heapr_wire::{CLOCK_STOPPED, INJECTION_SYMBOL, SESSION_RECORDING};
+use heapr_wire::{CLOCK_STOPPED, CONTROL_BLOCK_OFFSET, INJECTION_SYMBOL, SESSION_RECORDING};
 
 use crate::allocator_code::is_in;
 use crate::error::{Error, Result};
@@ -271,21 +271,41 @@ fn forget_threads(
             let place = stopped.registers.fs_base.wrapping_add(record.tls_offset);
             memory.write(place, &[0; 8]).map_err(|source| Error::Memory { pid, source })?;
         }
+        for (start, _) in own_mappings(memory, record) {
+            forget_ended_thread(memory, record, start);
+        }
     }
     Ok(())
 }
 
-/// Frees the memory that the attach has made in the target.
-fn unmap(memory: &ProcessMemory, thread: &mut Borrowed<'_>, record: &Record) -> Result<()> {
+/// Clears the slot of a thread that has ended and left its state there: the next thread on its
+/// stack would take it for its own. `state_avma`: a mapping of the agent's, which may be no state.
+fn forget_ended_thread(memory: &ProcessMemory, record: &Record, state_avma: u64) {
+    let Ok(control_block) = memory.read_u64(state_avma.wrapping_add(CONTROL_BLOCK_OFFSET)) else { return };
+    let place = control_block.wrapping_add(record.tls_offset);
+    // Nothing else holds this address there.
+    if control_block != 0 && memory.read_u64(place) == Ok(state_avma) {
+        // The stack may be gone by now.
+        let _ = memory.write(place, &[0; 8]);
+    }
+}
+
+/// The mappings that the agent has made: start and bytes.
+fn own_mappings(memory: &ProcessMemory, record: &Record) -> Vec<(u64, u64)> {
     const LIST_MAX: u64 = 1 << 16;
     let list =
         memory.read_vec(record.list_avma, record.list_count.min(LIST_MAX) as usize * 16).unwrap_or_default();
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
     let own = list.chunks_exact(16).map(|pair| (word(&pair[..8]), word(&pair[8..])));
-    let own = own.filter(|&(start, bytes)| start != 0 && bytes != 0);
+    own.filter(|&(start, bytes)| start != 0 && bytes != 0).collect()
+}
+
+/// Frees the memory that the attach has made in the target.
+fn unmap(memory: &ProcessMemory, thread: &mut Borrowed<'_>, record: &Record) -> Result<()> {
+    let own = own_mappings(memory, record);
     let whole = std::iter::once((record.start_avma, record.bytes)).filter(|&(start, _)| start != 0);
     // What the calls run through goes last, and its own.
-    let own = joined(own.chain(record.islands.iter().copied()));
+    let own = joined(own.into_iter().chain(record.islands.iter().copied()));
     for (start, bytes) in own.into_iter().chain(joined(whole)) {
         let _ = thread.system_call(SYS_MUNMAP, [start, bytes, 0, 0, 0, 0])?;
     }

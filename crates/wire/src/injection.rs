@@ -12,6 +12,9 @@ use crate::InnerFunction;
 pub const INJECTION_SYMBOL: &str = "heapr_injection";
 /// [`Injection::magic`].
 pub const INJECTION_MAGIC: u64 = u64::from_le_bytes(*b"heaprinj");
+/// Where in a thread's state the address of the thread's control block stands. Each state is the
+/// begin of a mapping of the agent's own.
+pub const CONTROL_BLOCK_OFFSET: u64 = 8;
 
 /// The agent's description of itself. Constant once it is relocated.
 #[derive(Debug)]

@@ -62,6 +62,9 @@ pub(crate) struct ThreadState {
     depth: u32,
     /// 1 once the fields below are set; 0 in a forked child.
     is_ready: u32,
+    /// For the injector, which clears the slot there: a thread that allocates after its last
+    /// destructor leaves it behind, in a stack that the C library keeps for the next one.
+    control_block: usize,
     /// Stack pointers of the hooks in progress, by level.
     hook_sp: [usize; LEVELS],
     pub(crate) thread_id: u32,
@@ -74,6 +77,9 @@ pub(crate) struct ThreadState {
     /// The allocator's function that the program has called, for those that it calls in turn.
     pub(crate) outermost: Outermost,
 }
+
+const _: () =
+    assert!(core::mem::offset_of!(ThreadState, control_block) as u64 == heapr_wire::CONTROL_BLOCK_OFFSET);
 
 /// An allocator's function under way that the program has called: the stack pointer at its entry,
 /// and which one.
@@ -274,6 +280,7 @@ fn make_ready(state: *mut ThreadState, known_ids: Option<(u32, u32)>) {
         control_block::learn(ids.0, ids.1);
         ids
     });
+    state.control_block = thread_pointer::thread_pointer();
     state.thread_id = thread_id;
     state.is_main = thread_id == process_id;
     state.is_ready = 1;

@@ -230,6 +230,22 @@ fn a_process_whose_first_thread_has_ended_is_recorded() {
 }
 
 #[test]
+fn a_thread_on_the_stack_of_one_that_an_earlier_agent_has_seen_runs_on() {
+    let mut victim = Victim::of("ends_late", &[]);
+    for _ in 0..3 {
+        let (mut session, _folder) = session();
+        let report = session.attach(victim.pid()).unwrap();
+        victim.say("go\n");
+        assert_eq!(victim.line(), "done");
+        record_for(&mut session, 100);
+        assert_eq!(session.detach(victim.pid()).unwrap().bytes_left, 0);
+        assert!(session.stop().summary.event_count - report.blocks_before >= 200);
+        victim.say("go\n");
+        assert_eq!(victim.line(), "done");
+    }
+}
+
+#[test]
 fn children_that_are_forked_after_the_attach_have_the_names_of_their_modules() {
     let mut victim = Victim::of("forks_later", &[]);
     let (mut session, folder) = session();
