@@ -6,13 +6,12 @@ use heapr_findings::{Finding, Kind};
 
 use super::answer::{Answer, Subject};
 use super::arguments::{ExplainArguments, Form};
+use super::judged::{is_failure, passed_peaks};
 use super::resident::{self, Resident};
 use super::target::{Target, client};
-use super::thresholds::Threshold;
 use super::{findings, for_ci};
 use crate::output::output;
 use crate::style::Style;
-use heapr_table::quantity::bytes;
 
 /// Runs the command.
 pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
@@ -53,11 +52,7 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
     };
     let is_text = arguments.format == Form::Text;
     let mut out = output(arguments.output.as_deref(), arguments.force, is_text)?;
-    let is_failure = |subject: &Subject, finding: &Finding| {
-        arguments.fail_on.iter().any(|threshold| {
-            threshold.is_passed_by(finding) || finding.kind == Kind::Peak && passes_peak(subject, *threshold)
-        })
-    };
+    let is_failure = |subject: &Subject, finding: &Finding| is_failure(subject, finding, &arguments.fail_on);
     match arguments.format {
         Form::Text => {
             let style = if arguments.output.is_none() { Style::of_stdout() } else { Style::default() };
@@ -84,18 +79,9 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
         anyhow::bail!("{}: nothing could be read, so that --fail-on judges nothing", subject.name);
     }
     let mut is_failed = answer.findings().any(|(subject, finding)| is_failure(subject, finding));
-    for subject in &answer.subjects {
-        for threshold in arguments.fail_on.iter().filter(|threshold| passes_peak(subject, **threshold)) {
-            let most = threshold.peak_bytes().unwrap_or(0);
-            let peak = subject.peak_bytes.unwrap_or(0);
-            tell!("heapr: {}: the peak is {}, and {} are allowed", subject.name, bytes(peak), bytes(most));
-            is_failed = true;
-        }
+    for text in answer.subjects.iter().flat_map(|subject| passed_peaks(subject, &arguments.fail_on)) {
+        tell!("heapr: {text}");
+        is_failed = true;
     }
     Ok(if is_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// Whether the most that was live is more than may be.
-fn passes_peak(subject: &Subject, threshold: Threshold) -> bool {
-    threshold.peak_bytes().zip(subject.peak_bytes).is_some_and(|(most, peak)| peak > most)
 }

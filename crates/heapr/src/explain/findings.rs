@@ -12,7 +12,8 @@ use super::answer::{Answer, Subject};
 use super::arguments::ExplainArguments;
 use super::resident;
 use super::target::client;
-use crate::report::names::TraceNames;
+use crate::own_arguments::OwnArguments;
+use crate::report::names::{NameArguments, TraceNames};
 use crate::snapshot::verbs::HeapKind;
 use crate::trace_file::open;
 
@@ -31,11 +32,11 @@ pub(super) fn of_files(files: &[PathBuf], arguments: &ExplainArguments) -> anyho
         ([file], HeapKind::Native) => {
             let trace = open(file)?;
             answer.moments = resident::of_recording(&trace)?;
-            answer.subjects.push(of_trace(file, &trace, arguments)?);
+            answer.subjects.push(asked_of(file, &trace, arguments)?);
         }
         (files, HeapKind::Native) => {
             for file in files {
-                answer.subjects.push(of_trace(file, &open(file)?, arguments)?);
+                answer.subjects.push(asked_of(file, &open(file)?, arguments)?);
             }
         }
         (files, HeapKind::V8) => {
@@ -54,12 +55,22 @@ pub(super) fn of_files(files: &[PathBuf], arguments: &ExplainArguments) -> anyho
     Ok(answer)
 }
 
-fn of_trace(file: &Path, trace: &Trace, arguments: &ExplainArguments) -> anyhow::Result<Subject> {
+fn asked_of(file: &Path, trace: &Trace, arguments: &ExplainArguments) -> anyhow::Result<Subject> {
+    of_trace(file, trace, &arguments.names, &arguments.own, &arguments.suppress)
+}
+
+/// Of one trace.
+pub(super) fn of_trace(
+    file: &Path,
+    trace: &Trace,
+    names: &NameArguments,
+    own: &OwnArguments,
+    suppress: &[PathBuf],
+) -> anyhow::Result<Subject> {
     let name = file.display().to_string();
-    let mut names = TraceNames::new(trace, &arguments.names);
-    let own = arguments.own.code(trace)?;
-    let left_out = arguments
-        .suppress
+    let mut names = TraceNames::new(trace, names);
+    let own = own.code(trace)?;
+    let left_out = suppress
         .iter()
         .try_fold(Suppressions::known(), |all, path| anyhow::Ok(all.and(&read_suppressions(path)?)))?;
     let judged = Judged { own: &own, left_out: &left_out, file: &name };

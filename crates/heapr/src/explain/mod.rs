@@ -5,6 +5,7 @@ mod arguments;
 mod command;
 mod findings;
 mod for_ci;
+mod judged;
 mod markup;
 mod resident;
 mod target;
@@ -12,4 +13,6 @@ mod thresholds;
 mod v8_snapshots;
 
 pub(crate) use arguments::ExplainArguments;
+pub(crate) use judged::failures;
+pub(crate) use thresholds::{Threshold, threshold};
 pub(crate) use command::run;

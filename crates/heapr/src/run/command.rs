@@ -11,7 +11,8 @@ use heapr_trace::SnapshotTrigger;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use crate::run::output_error::{explain, keeps_heapr_out};
+use crate::explain::{self, Threshold, threshold};
+use crate::run::output_error::{self, keeps_heapr_out};
 use crate::run::passed_signals::{Passed, PassedSignals};
 use crate::run::program::{self, Traceability};
 use crate::run::progress_line::ProgressLine;
@@ -32,6 +33,10 @@ pub(crate) struct RunArguments {
     /// Print nothing but errors
     #[arg(short, long)]
     quiet: bool,
+    /// End with 1 if the program succeeds and this is found: growth, leak (growth that is never
+    /// freed), churn, peak=SIZE; may be given several times
+    #[arg(long, value_name = "KIND", value_parser = threshold)]
+    fail_on: Vec<Threshold>,
     #[command(flatten)]
     record: RecordArguments,
     #[command(flatten)]
@@ -65,6 +70,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     let mut command = Command::new(&found.path);
     command.arg0(name).args(words);
     if let Traceability::No(reason) = &found.traceability {
+        arguments.needs_no_recording(&found.path, reason)?;
         warn!("{} runs untraced: {reason}", found.path.display());
         return run_untraced(command);
     }
@@ -77,14 +83,17 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let is_output_named = arguments.output.is_some();
     let started = Session::start(properties)
-        .map_err(|error| (keeps_heapr_out(&error, is_output_named), explain(error, &output)))
+        .map_err(|error| (keeps_heapr_out(&error, is_output_named), output_error::explain(error, &output)))
         .and_then(|session| match PassedSignals::watch() {
             Ok(signals) => Ok((session, signals)),
             Err(error) => Err((true, anyhow::Error::from(error).context("cannot watch for signals"))),
         });
     let (mut session, mut signals) = match started {
         Ok(started) => started,
-        Err((true, error)) => return run_without_recorder(&found.path, command, &output, &error),
+        Err((true, error)) => {
+            arguments.needs_no_recording(&found.path, &format!("{error:#}"))?;
+            return run_without_recorder(&found.path, command, &output, &error);
+        }
         Err((false, error)) => return Err(error),
     };
     session.use_spare_time();
@@ -125,7 +134,26 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     {
         warn!("no summary: {error:#}");
     }
+    if status.success() && !arguments.fail_on.is_empty() {
+        if ended.process_count == 0 {
+            arguments.needs_no_recording(&found.path, "it has not loaded the agent")?;
+        }
+        let failures = explain::failures(&output, &arguments.fail_on)?;
+        failures.iter().for_each(|failure| tell!("heapr: failed: {failure}"));
+        if !failures.is_empty() {
+            return Ok(ExitCode::FAILURE);
+        }
+    }
     Ok(end_as(status))
+}
+
+impl RunArguments {
+    /// What cannot be judged has not passed.
+    fn needs_no_recording(&self, program: &std::path::Path, why: &str) -> anyhow::Result<()> {
+        let is_judged = !self.fail_on.is_empty();
+        anyhow::ensure!(!is_judged, "--fail-on cannot be judged: {} runs untraced: {why}", program.display());
+        Ok(())
+    }
 }
 
 /// After the program's end its children are looked at this often.

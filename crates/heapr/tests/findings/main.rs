@@ -191,6 +191,19 @@ fn a_finding_is_said_after_a_run_in_a_report_and_for_ci() {
         junit.contains(" failures=\"1\"") && junit.contains("<failure message=\"Memory grows: "),
         "{junit}"
     );
+    // A run itself fails on it, and says what; unless it has failed anyhow, or cannot be judged.
+    let run = |options: &[&str], program: &[&str]| {
+        let words = [&["run", "-q", "-f", "-o", "judged.heapr"], options, &["--"], program].concat();
+        let output = heapr(&words, folder.path());
+        (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
+    };
+    let (said, status) = run(&["--fail-on", "growth", "--fail-on", "peak=100K"], &["./leak"]);
+    assert!(said.contains("heapr: failed: Memory grows: ") && said.contains("100.0 KiB are allowed"), "{said}");
+    assert_eq!(status, Some(1));
+    assert_eq!(run(&["--fail-on", "leak", "--fail-on", "peak=100M"], &["./leak"]).1, Some(0));
+    assert_eq!(run(&["--fail-on", "growth"], &["sh", "-c", "./leak; exit 7"]).1, Some(7));
+    let (said, status) = run(&["--fail-on", "growth"], &["/sbin/ldconfig", "--version"]);
+    assert!(said.contains("cannot be judged") && status == Some(2), "{said}");
     // Without a file, the newest one is meant.
     let (functions, status) = text(&["report", "--functions", "peak"]);
     assert!(functions.contains("FUNCTIONS, with what they call,"), "{functions}");
