@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("ring", &["wire"]),
     ("agent", &["wire", "ring"]),
     ("testkit", &[]),
+    ("test", &[]),
     ("proc", &[]),
     ("glibc_heap", &["proc"]),
     ("resident", &["proc", "glibc_heap", "table"]),
