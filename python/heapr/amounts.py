@@ -3,7 +3,7 @@
 import re
 
 _UNITS = {"": 1, "B": 1}
-for _power, _letter in enumerate("KMGT", start=1):
+for _power, _letter in enumerate("KMGTP", start=1):
     for _unit in (_letter, _letter + "B", _letter + "IB"):
         _UNITS[_unit] = 1024**_power
 

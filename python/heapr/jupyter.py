@@ -32,6 +32,6 @@ class HeaprMagics(Magics):
             ask("view", "--static", page, *line.split(), tracker.file_name)
             with open(page, encoding="utf-8") as file:
                 text = html.escape(file.read(), quote=True)
-            display(HTML(f'<iframe srcdoc="{text}" style="width: 100%; height: 600px; border: 0"></iframe>'))
+            display(HTML(f'<div><iframe srcdoc="{text}" style="width: 100%; height: 600px; border: 0"></iframe></div>'))
         finally:
             shutil.rmtree(folder, ignore_errors=True)

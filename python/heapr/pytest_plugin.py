@@ -16,19 +16,33 @@ from .tracker import Tracker
 
 _MARKERS = {
     "limit_memory": "limit_memory(limit, current_thread_only=False): fails a test whose peak is larger",
-    "limit_leaks": "limit_leaks(limit, filter_fn=None): fails a test of which any one stack leaks more",
+    "limit_leaks": "limit_leaks(limit, filter_fn=None, current_thread_only=False): fails a test of which any one stack leaks more",
 }
 _RESULT = "heapr"
 # Frames that are shown of a stack, and stacks of a test.
 _FRAMES, _STACKS = 8, 10
+# A place is where Python's or a library's code stands: the interpreter's own frames are left out.
+_PLACES = ("--lang-frames", "own")
 
 
 def pytest_addoption(parser):
     group = parser.getgroup("heapr")
     group.addoption("--heapr", action="store_true", help="record each test, and show the top allocations of those with most")
-    group.addoption("--heapr-top", type=int, default=5, metavar="N", help="tests and allocations that are shown (default: 5)")
+    group.addoption("--heapr-top", type=int, metavar="N", help="tests and allocations that are shown; 0: all tests (default: 5)")
+    group.addoption("--heapr-hide-summary", action="store_true", help="record each test, and show nothing of those that pass")
     group.addoption("--heapr-frames", type=int, default=_FRAMES, metavar="N", help="frames that are shown of a stack")
     group.addoption("--heapr-keep", metavar="FOLDER", help="keep the trace of each recorded test there")
+    parser.addini("heapr", "record each test, as --heapr does", type="bool", default=False)
+    parser.addini("heapr_top", "tests and allocations that are shown, as --heapr-top", default="5")
+
+
+def _records_all(config):
+    return config.getoption("--heapr") or config.getini("heapr")
+
+
+def _top(config):
+    given = config.getoption("--heapr-top")
+    return int(config.getini("heapr_top")) if given is None else given
 
 
 def _limits_of_pytest_memray(config):
@@ -65,7 +79,7 @@ def _trace_file(item):
 @pytest.hookimpl(hookwrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
     limits = _limits(pyfuncitem)
-    if not limits and not pyfuncitem.config.getoption("--heapr"):
+    if not limits and not _records_all(pyfuncitem.config):
         yield
         return
     function = pyfuncitem.obj
@@ -115,7 +129,7 @@ def pytest_runtest_makereport(item, call):
     report = outcome.get_result()
     try:
         _judge(item, report, tracker)
-    except HeaprError as error:
+    except (HeaprError, ValueError) as error:
         if report.outcome == "passed":
             report.outcome, report.longrepr = "failed", f"heapr: {error}"
     finally:
@@ -131,8 +145,8 @@ def _judge(item, report, tracker):
                 report.outcome, report.longrepr = "failed", text
                 report.sections.append((f"heapr: {title}", _listed(item, allocations)))
                 break
-    if item.config.getoption("--heapr"):
-        top = item.config.getoption("--heapr-top")
+    if _records_all(item.config):
+        top = _top(item.config) or _STACKS
         result = {
             "test": item.nodeid,
             "peak_bytes": tracker.peak_bytes,
@@ -140,7 +154,7 @@ def _judge(item, report, tracker):
             "allocation_count": tracker.allocation_count,
             "allocations": [
                 [one.size_bytes, one.block_count, [str(frame) for frame in one.frames]]
-                for one in tracker.allocations("peak", max(top, _STACKS))[:top]
+                for one in tracker.allocations("peak", max(top, _STACKS), _PLACES)[:top]
             ],
         }
         # With pytest-xdist reports cross to another process, and this goes with them.
@@ -154,14 +168,15 @@ def _too_much(item, tracker, limit, current_thread_only=False):
     if peak_bytes <= limit_bytes:
         return None
     text = f"Test was limited to {shown_size(limit_bytes)} but allocated {shown_size(peak_bytes)} at its peak"
-    return text, "allocations at the peak", tracker.allocations("peak", options=options)
+    return text, "allocations at the peak", tracker.allocations("peak", options=(*options, *_PLACES))
 
 
-def _leaks(item, tracker, limit, filter_fn=None):
+def _leaks(item, tracker, limit, filter_fn=None, current_thread_only=False):
     limit_bytes = parse_size(limit)
+    options = ("--thread", str(tracker.thread_id)) if current_thread_only else ()
     # Those that a filter takes away may hide others.
     top = _STACKS if filter_fn is None else None
-    leaks = [one for one in tracker.allocations("leaked", top) if one.size_bytes > limit_bytes]
+    leaks = [one for one in tracker.allocations("leaked", top, (*options, *_PLACES)) if one.size_bytes > limit_bytes]
     if filter_fn is not None:
         leaks = [one for one in leaks if filter_fn(one)]
     if not leaks:
@@ -185,7 +200,7 @@ def _listed(item, allocations):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    if not config.getoption("--heapr"):
+    if not _records_all(config) or config.getoption("--heapr-hide-summary"):
         return
     results = [
         value
@@ -196,7 +211,7 @@ def pytest_terminal_summary(terminalreporter, config):
         if name == _RESULT
     ]
     results.sort(key=lambda result: -result["peak_bytes"])
-    top, shown = config.getoption("--heapr-top"), config.getoption("--heapr-frames")
+    top, shown = _top(config), config.getoption("--heapr-frames")
     terminalreporter.write_sep("=", "heapr")
     for result in results[: top or None]:
         terminalreporter.write_line(result["test"])

@@ -36,6 +36,10 @@ class Frame(NamedTuple):
     file: str
     line: int
 
+    # As pytest-memray's filters of leaks know them.
+    filename = property(lambda self: self.file or self.module)
+    lineno = property(lambda self: self.line)
+
     def __str__(self):
         place = f"{self.file}:{self.line}" if self.file else os.path.basename(self.module)
         return f"{self.function or '???'} ({place})"

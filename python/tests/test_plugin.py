@@ -35,12 +35,47 @@ def test_leak_of_small_objects():
 def test_leak_that_is_known():
     kept.append(bytearray(2 << 20))
 
-@pytest.mark.limit_memory("1 MB", current_thread_only=True)
-def test_another_thread():
+def in_a_thread(work):
     import threading
-    thread = threading.Thread(target=lambda: len(bytearray(4 << 20)))
+    thread = threading.Thread(target=work)
     thread.start()
     thread.join()
+
+@pytest.mark.limit_memory("1 MB", current_thread_only=True)
+def test_another_thread():
+    in_a_thread(lambda: len(bytearray(4 << 20)))
+
+@pytest.mark.limit_leaks("1 MB", current_thread_only=True)
+def test_a_leak_of_another_thread():
+    in_a_thread(lambda: kept.append(bytearray(4 << 20)))
+
+def is_known(stack):
+    assert all(isinstance(frame.lineno, int) for frame in stack.frames)
+    return not any(frame.function == "known" and frame.filename.endswith("test_examples.py") for frame in stack.frames)
+
+def known():
+    kept.append(bytearray(3 << 20))
+
+@pytest.mark.limit_leaks("1 MB", filter_fn=is_known)
+def test_a_leak_is_filtered_by_its_stack():
+    known()
+
+def test_track() -> None:
+    from heapq import heappush
+
+    h = []
+    for value in range(1):
+        heappush(h, value)
+    assert [1] * 5_000
+
+@pytest.mark.limit_memory("100 KB")
+def test_memory_exceed() -> None:
+    found = [[i] * 1_000 for i in range(15)]
+    assert found
+
+@pytest.mark.limit_memory("24 furlongs")
+def test_a_limit_that_is_none():
+    pass
 
 def test_without_limit():
     assert len(bytearray(30 << 20))
@@ -50,22 +85,32 @@ def test_without_limit():
 def test_examples_pass_and_fail_as_they_should(pytester):
     pytester.makepyfile(test_examples=EXAMPLES)
     outcome = pytester.runpytest_subprocess("--heapr", "--heapr-top", "2", "--strict-markers", "-p", "no:cacheprovider")
-    outcome.assert_outcomes(passed=6, failed=3)
+    outcome.assert_outcomes(passed=9, failed=5)
     text = outcome.stdout.str()
     for line in (
         "Test was limited to 100.0 KiB but allocated",
+        "'24 furlongs' is no size",
         "Test was allowed to leak 1.0 MiB per location but at least one location leaked 2.0 MiB",
-        "Test was allowed to leak 100.0 KiB per location but at least one location leaked 312.5 KiB",
+        "Test was allowed to leak 100.0 KiB per location but at least one location leaked 312.",
         "heapr: allocations at the peak",
         "heapr: leaked allocations",
-        "bytearray",
+        "    test_leak (",
         "peak 30.0 MiB, not freed",
     ):
         assert line in text, line
-    for name in ("test_too_much", "test_leak", "test_leak_of_small_objects"):
+    for name in ("test_too_much", "test_leak", "test_leak_of_small_objects", "test_memory_exceed", "test_a_limit_that_is_none"):
         outcome.stdout.fnmatch_lines([f"FAILED *::{name} *"])
     summary = text[text.index("= heapr =") :]
     assert summary.count("test_examples.py::") - summary.count("FAILED") == 2, summary
+
+
+def test_options_may_stand_in_a_file(pytester):
+    pytester.makeini("[pytest]\nheapr = true\nheapr_top = 1\n")
+    pytester.makepyfile(test_two="def test_a():\n    pass\n\ndef test_b():\n    assert len(bytearray(5000000))\n")
+    outcome = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    text = outcome.stdout.str()
+    assert "test_two.py::test_b" in text and "test_two.py::test_a" not in text, text
+    assert "= heapr =" not in pytester.runpytest_subprocess("--heapr-hide-summary").stdout.str()
 
 
 def test_traces_are_kept_where_asked(pytester):
