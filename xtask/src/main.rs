@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod book;
 mod check_agent;
 mod check_deps;
 mod comment_width;
@@ -22,13 +23,15 @@ use anyhow::{Context as _, bail};
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
+  book                   the book and all documents as pages for a browser, in target/book
   check-deps             dependency directions between the crates, where unsafe and printing may be,
                          comments that are too wide
   check-agent [FILE]     what the built agent exports and imports; no panic is linked into it
   check-licences         whether the licences of all that heapr is made of are allowed
-  dist [--binary FILE] [--only tar,deb,rpm,wheel,npm] [--check]
-                         every package, from one build for glibc 2.28 or from a program that is there;
-                         --check installs and uses each: Debian 11 to 13 (as root), a venv, an npm project
+  dist [--binary FILE] [--only tar,deb,rpm,wheel,npm,image,static] [--check]
+                         every package, from a build for glibc 2.28 or from a program that is there; the static
+                         one from a build for musl. --check installs and uses each: Debian 11 to 13 (as root),
+                         a venv, an npm project, containers (podman), a root with nothing but musl
   header [--check]       crates/capi/heapr.h from the C API; or whether it is right
   matrix [--install] [--small] [NAME…]
                          real programs under heapr run and heapr start --pid, and what of their memory is
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         ["check-deps"] => check_deps::run(),
         ["check-agent"] => check_agent::run(None),
         ["check-agent", file] => check_agent::run(Some(file)),
+        ["book"] => write_book(),
         ["check-licences"] => dist::check_licences(),
         ["dist", ref rest @ ..] => dist::run(rest),
         ["header"] => header::run(false),
@@ -84,6 +88,12 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn write_book() -> anyhow::Result<()> {
+    let folder = root().join("target/book");
+    println!("{} documents: {}/index.html", book::write(&folder)?, folder.display());
+    Ok(())
 }
 
 /// All tests of the workspace, each with the output that `cargo test` gives; then those that did

@@ -18,6 +18,9 @@ pub(crate) struct ManArguments {
     /// Write the pages of all commands into this folder, one file each
     #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
     into: Option<PathBuf>,
+    /// All commands with their options on one page of Markdown
+    #[arg(long, conflicts_with_all = ["command", "into"])]
+    markdown: bool,
     /// Overwrite existing files
     #[arg(short = 'f', long, requires = "into")]
     force: bool,
@@ -30,6 +33,14 @@ pub(crate) fn run(arguments: &ManArguments, mut command: clap::Command) -> anyho
     if let Some(folder) = &arguments.into {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         write_all(&command, "heapr", folder, arguments.force)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if arguments.markdown {
+        let mut text = String::from("# Commands\n");
+        write_markdown(&mut command, "heapr", &mut text);
+        let mut out = std::io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut asked = &command;
@@ -49,6 +60,17 @@ pub(crate) fn run(arguments: &ManArguments, mut command: clap::Command) -> anyho
     out.write_all(&page(asked, &name)?)?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The help of a command and of all below it.
+fn write_markdown(command: &mut clap::Command, name: &str, text: &mut String) {
+    let help = command.render_long_help().to_string();
+    let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+    text.push_str(&format!("\n## {name}\n\n```text\n{}\n```\n", help.join("\n").trim_end()));
+    for below in command.get_subcommands_mut().filter(|below| !below.is_hide_set()) {
+        let name = format!("{name} {}", below.get_name());
+        write_markdown(below, &name, text);
+    }
 }
 
 /// The page of a command and those of all below it.

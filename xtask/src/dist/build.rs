@@ -1,45 +1,88 @@
-//! The build that packages are made from: optimized, and for C libraries as old as glibc 2.28.
+//! The builds that packages are made from: optimized, one for C libraries as old as glibc 2.28,
+//! one that needs none.
 //!
 //! Linked against a newer one, a program needs its newer versions of functions. `zig` brings the
-//! older ones; `cargo-zigbuild` has Cargo use it.
+//! older ones; `cargo-zigbuild` has Cargo use it. The one without is for musl's systems.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
+
+/// What a program is built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// Any glibc from [`GLIBC`] on.
+    Glibc,
+    /// Any Linux: no library is needed.
+    Static,
+}
 
 /// What is linked against.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
 const GLIBC: &str = "2.28";
 /// PyPI's packages, the compiler among them.
 const TOOLS: &[&str] = &["cargo-zigbuild==0.24.1", "ziglang==0.17.1"];
 
-/// Builds it; the program's path.
-pub(crate) fn release(folder: &Path) -> anyhow::Result<PathBuf> {
-    let tools = folder.join("tools/bin");
-    if !tools.join("cargo-zigbuild").exists() {
-        crate::run(Command::new("python3").args(["-m", "venv"]).arg(folder.join("tools")))?;
-        crate::run(Command::new(tools.join("pip")).args(["install", "--quiet"]).args(TOOLS))?;
+impl Build {
+    /// The target, as Rust names it.
+    pub(crate) fn target(self) -> &'static str {
+        match self {
+            Self::Glibc => "x86_64-unknown-linux-gnu",
+            Self::Static => "x86_64-unknown-linux-musl",
+        }
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths(std::iter::once(tools.clone()).chain(std::env::split_paths(&path)))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| folder.join("build"), PathBuf::from);
-    // The same source gives the same program, wherever it lies.
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home =
-        home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).context("no CARGO_HOME")?;
-    let flags = format!(
-        "--remap-path-prefix={}=heapr --remap-path-prefix={}=registry",
-        crate::root().display(),
-        home.join("registry/src").display()
-    );
-    let mut build = Command::new(tools.join("cargo-zigbuild"));
-    build.current_dir(crate::root()).env("PATH", path).env("CARGO_TARGET_DIR", &target);
-    build.env("RUSTFLAGS", flags).env("HEAPR_COMMIT", commit()?).env("CARGO_INCREMENTAL", "0");
-    build.args(["zigbuild", "--release", "--package", "heapr", "--package", "cargo-heapr"]);
-    build.args(["--target", &format!("{TARGET}.{GLIBC}")]);
-    crate::run(&mut build)?;
-    Ok(target.join(TARGET).join("release/heapr"))
+
+    /// Builds it; the program's path.
+    pub(crate) fn release(self, folder: &Path) -> anyhow::Result<PathBuf> {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| folder.join("build"), PathBuf::from);
+        // The same source gives the same program, wherever it lies.
+        let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+        let home =
+            home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).context("no CARGO_HOME")?;
+        let flags = format!(
+            "--remap-path-prefix={}=heapr --remap-path-prefix={}=registry",
+            crate::root().display(),
+            home.join("registry/src").display()
+        );
+        let mut build = self.cargo(folder)?;
+        build.current_dir(crate::root()).env("CARGO_TARGET_DIR", &target).env("RUSTFLAGS", flags);
+        build.env("HEAPR_COMMIT", commit()?).env("CARGO_INCREMENTAL", "0");
+        // For the file of debug information.
+        build.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
+        build.args(["--release", "--package", "heapr", "--package", "cargo-heapr"]);
+        crate::run(&mut build)?;
+        Ok(target.join(self.target()).join("release/heapr"))
+    }
+
+    /// Cargo's command, with what links for this.
+    fn cargo(self, folder: &Path) -> anyhow::Result<Command> {
+        match self {
+            Self::Glibc => {
+                let tools = folder.join("tools/bin");
+                if !tools.join("cargo-zigbuild").exists() {
+                    crate::run(Command::new("python3").args(["-m", "venv"]).arg(folder.join("tools")))?;
+                    crate::run(Command::new(tools.join("pip")).args(["install", "--quiet"]).args(TOOLS))?;
+                }
+                let path = std::env::var_os("PATH").unwrap_or_default();
+                let all = std::iter::once(tools.clone()).chain(std::env::split_paths(&path));
+                let path = std::env::join_paths(all)?;
+                let mut zigbuild = Command::new(tools.join("cargo-zigbuild"));
+                zigbuild.env("PATH", path).arg("zigbuild");
+                zigbuild.args(["--target", &format!("{}.{GLIBC}", self.target())]);
+                Ok(zigbuild)
+            }
+            Self::Static => {
+                let mut asked = Command::new("rustc");
+                asked.args(["--print", "target-libdir", "--target", self.target()]);
+                if !Path::new(crate::output_of(&mut asked)?.trim()).is_dir() {
+                    bail!("there is no standard library for it: rustup target add {}", self.target());
+                }
+                let mut cargo = crate::cargo();
+                cargo.args(["build", "--target", self.target()]);
+                Ok(cargo)
+            }
+        }
+    }
 }
 
 /// The commit, and whether anything was changed since.

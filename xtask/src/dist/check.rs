@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context as _, ensure};
 
 use super::clean_root::{CleanRoot, RELEASES};
-use super::payload::copy;
+use super::payload::{self, copy};
 
 /// What somebody does first: which build it is, a recording, a report, a program that runs already.
 const FIRST_USE: &str = "heapr --version
@@ -79,49 +79,130 @@ fn in_each_release(
     Ok(())
 }
 
-fn indented(text: &str) -> String {
+pub(super) fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
+
+/// A C program for a system with musl.
+const MUSL_PROGRAM: &str = "#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noinline)) static void keep(void) { malloc(1001); }
+int main(void) { for (int i = 0; i < 5000; i++) keep(); puts(\"kept\"); sleep(2); return 0; }
+";
+
+/// Uses the static program where there is nothing but it, musl's loader and a program of musl's.
+pub(crate) fn without_glibc(file: &Path) -> anyhow::Result<()> {
+    let root = CleanRoot::empty()?;
+    let inside = |path: &str| root.path().join(path);
+    crate::run(Command::new("tar").arg("-xzf").arg(file).args(["--strip-components=1", "-C"]).arg(root.path()))?;
+    std::fs::write(inside("keeps.c"), MUSL_PROGRAM)?;
+    let mut build = Command::new("musl-gcc");
+    crate::run(build.args(["-g", "-fno-builtin", "-o"]).arg(inside("bin/keeps")).arg(inside("keeps.c")))?;
+    copy(Path::new("/lib/ld-musl-x86_64.so.1"), &inside("lib/ld-musl-x86_64.so.1"))?;
+    let begin = Instant::now();
+    let text = root.run_beside(
+        r#"unset XDG_RUNTIME_DIR; export TMPDIR=/tmp
+            chroot "$1" /bin/heapr --version
+            chroot "$1" /bin/heapr run -o /tmp/first.heapr -- /bin/keeps
+            chroot "$1" /bin/heapr report /tmp/first.heapr --top 1 --depth 3
+            chroot "$1" /bin/keeps & sleep 0.5
+            chroot "$1" /bin/heapr start second --pid $! -o /tmp/second.heapr
+            chroot "$1" /bin/heapr stop second >/dev/null"#,
+        "",
+    )?;
+    ensure!(text.contains("keeps!keep"), "{text}");
+    println!(
+        "check: {} with musl and nothing else: used in {:.1} s\n{}",
+        file.display(),
+        begin.elapsed().as_secs_f64(),
+        indented(&text)
+    );
+    Ok(())
+}
+
+/// What a newcomer's own program may be.
+const FIRST_PYTHON: &str = "kept = [bytearray(1000) for _ in range(20000)]\nprint(len(kept))\n";
 
 /// Installs the wheel in a fresh environment, and runs the program and the tests of the plugin.
 pub(crate) fn wheel(file: &Path) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let environment = folder.path().join("venv");
+    std::fs::write(folder.path().join("app.py"), FIRST_PYTHON)?;
     crate::run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
     let bin = environment.join("bin");
-    let mut install = Command::new(bin.join("pip"));
-    install
-        .args(["install", "--quiet", "--disable-pip-version-check"])
-        .arg(format!("{}[pytest]", file.display()));
-    crate::run(&mut install)?;
-    let version = crate::output_of(Command::new(bin.join("heapr")).arg("--version"))?;
-    print!("check: {} in a fresh environment:\n{}", file.display(), indented(&version));
+    let pip = |what: &[&str]| {
+        let mut install = Command::new(bin.join("pip"));
+        crate::run(install.args(["install", "--quiet", "--disable-pip-version-check"]).args(what))
+    };
+    let begin = Instant::now();
+    pip(&[&file.display().to_string()])?;
+    let heapr = |words: &[&str]| {
+        let mut heapr = Command::new(bin.join("heapr"));
+        printed(heapr.args(words).current_dir(folder.path()))
+    };
+    let mut said = heapr(&["--version"])?;
+    said += &heapr(&["run", "-o", "app.heapr", "--", "python3", "app.py"])?;
+    ensure!(said.contains("20000\n") && said.contains("outstanding"), "{said}");
+    let seconds = begin.elapsed().as_secs_f64();
+    println!(
+        "check: {} in a fresh environment: installed and used in {seconds:.1} s\n{}",
+        file.display(),
+        indented(&said)
+    );
+    pip(&[&format!("{}[pytest]", file.display()), "ipython"])?;
     let tests = crate::root().join("python/tests");
     let mut pytest = Command::new(bin.join("python"));
     pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytester"]).arg(tests);
     crate::run(pytest.current_dir(folder.path()).env_remove("PYTHONPATH"))?;
     if Command::new("uvx").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        let begin = Instant::now();
         let mut uvx = Command::new("uvx");
-        let said = crate::output_of(uvx.arg("--from").arg(file).args(["heapr", "-V"]))?;
-        ensure!(said.starts_with("heapr "), "uvx heapr: {said}");
-        println!("check: uvx heapr -V: {}", said.trim());
+        uvx.arg("--from").arg(file).args(["heapr", "run", "-o", "uvx.heapr", "--", "ls"]);
+        let said = printed(uvx.current_dir(folder.path()))?;
+        ensure!(said.contains("app.py") && said.contains("heapr: wrote uvx.heapr"), "uvx heapr: {said}");
+        println!("check: uvx heapr run -- ls: {:.1} s\n{}", begin.elapsed().as_secs_f64(), indented(&said));
     }
     Ok(())
 }
 
-/// Installs the npm package in a fresh project, and runs the program and the tests of its helpers.
+/// All that a command prints, which must succeed.
+pub(super) fn printed(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    ensure!(output.status.success(), "{command:?}: {}\n{text}", output.status);
+    Ok(text)
+}
+
+/// Installs the npm package in a fresh project, and runs the program and the tests of its helpers:
+/// with Node's own runner, with Jest and with Vitest.
 pub(crate) fn npm(file: &Path) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("package.json"), "{\"name\": \"fresh\", \"private\": true}\n")?;
-    let mut install = Command::new("npm");
-    install.args(["install", "--silent", "--no-audit", "--no-fund"]).arg(file);
-    crate::run(install.current_dir(folder.path()))?;
-    let mut npx = Command::new("npx");
-    let version = crate::output_of(npx.args(["--no", "heapr", "--version"]).current_dir(folder.path()))?;
-    print!("check: {} in a fresh project:\n{}", file.display(), indented(&version));
-    for entry in std::fs::read_dir(crate::root().join("node/test"))? {
-        let path = entry?.path();
-        copy(&path, &folder.path().join(path.file_name().context("a file")?))?;
+    let npm = |what: &[&str]| {
+        let mut install = Command::new("npm");
+        install.args(["install", "--silent", "--no-audit", "--no-fund"]).args(what);
+        crate::run(install.current_dir(folder.path()))
+    };
+    let npx = |words: &[&str]| printed(Command::new("npx").arg("--no").args(words).current_dir(folder.path()));
+    let begin = Instant::now();
+    npm(&[&file.display().to_string()])?;
+    let mut said = npx(&["heapr", "--version"])?;
+    said += &npx(&["heapr", "run", "-o", "node.heapr", "--", "node", "-e", "global.kept = Buffer.alloc(9e6)"])?;
+    ensure!(said.contains("outstanding"), "{said}");
+    let seconds = begin.elapsed().as_secs_f64();
+    println!(
+        "check: {} in a fresh project: installed and used in {seconds:.1} s\n{}",
+        file.display(),
+        indented(&said)
+    );
+    for (from, to) in [("test", "test"), ("runners", "runners")] {
+        payload::copy_folder(&crate::root().join("node").join(from), &folder.path().join(to))?;
     }
-    crate::run(Command::new("node").arg("--test").current_dir(folder.path()))
+    crate::run(Command::new("node").args(["--test", "test/"]).current_dir(folder.path()))?;
+    npm(&["--save-dev", "jest", "vitest"])?;
+    for runner in [&["jest", "--ci", "runners/jest.test.js"][..], &["vitest", "run", "runners/vitest.test.mjs"]] {
+        println!("check: {}\n{}", runner[0], indented(&npx(runner)?));
+    }
+    Ok(())
 }

@@ -31,6 +31,15 @@ impl CleanRoot {
         Ok(Self { folder })
     }
 
+    /// One without any system, for programs that need none.
+    pub(crate) fn empty() -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        for made in ["proc", "bin", "lib", "tmp", "dev"] {
+            std::fs::create_dir(folder.path().join(made))?;
+        }
+        Ok(Self { folder })
+    }
+
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
@@ -38,10 +47,18 @@ impl CleanRoot {
 
     /// Runs a script in it, with processes and a `/proc` of its own; what it prints.
     pub(crate) fn run(&self, script: &str) -> anyhow::Result<String> {
-        let outer = r#"mount -t proc proc "$1/proc" && exec chroot "$1" /usr/bin/env -i HOME=/root \
-            PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C sh -ec "$2" 2>&1"#;
+        let inside = r#"exec chroot "$1" /usr/bin/env -i HOME=/root \
+            PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C sh -ec "$2""#;
+        self.run_beside(inside, script)
+    }
+
+    /// The same where there may be no shell: `$1` is the root, and the script changes to it itself;
+    /// `$2` is for it.
+    pub(crate) fn run_beside(&self, script: &str, argument: &str) -> anyhow::Result<String> {
+        let script = format!("mount -t proc proc \"$1/proc\"\nexec 2>&1\n{script}");
         let mut command = Command::new("unshare");
-        command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", outer, "sh"]);
-        crate::output_of(command.arg(self.path()).arg(script).stdin(std::process::Stdio::null()))
+        command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", &script, "sh"]);
+        command.arg(self.path()).arg(argument).stdin(std::process::Stdio::null());
+        crate::output_of(&mut command)
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! cargo zigbuild ──> binary ──> payload (what all packages hold) ──> tarball, .deb, .rpm, wheel, npm
-//! (or --binary FILE)                                                    └─> --check: clean roots, a venv, an npm project
+//! (or --binary FILE)                                                    └─> --check: clean roots, containers, a venv, an npm project
+//! cargo build for musl ──> payload ──> static tarball
 //! ```
 
 mod build;
 mod check;
 mod clean_root;
 mod elf_needs;
+mod image;
 mod licences;
 mod node_package;
 mod payload;
@@ -20,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
+use build::Build;
 pub(crate) use licences::check as check_licences;
 use payload::Payload;
 
@@ -28,13 +31,16 @@ type Make = fn(&Payload, &Path) -> anyhow::Result<PathBuf>;
 /// How it is installed and used.
 type Check = fn(&Path) -> anyhow::Result<()>;
 
-/// Name, most bytes of a package of a release, how it is made, how it is checked.
-const KINDS: &[(&str, u64, Make, Check)] = &[
-    ("tar", 20 << 20, system_packages::tarball, check::tarball),
-    ("deb", 20 << 20, system_packages::deb, check::deb),
-    ("rpm", 20 << 20, system_packages::rpm, check::rpm),
-    ("wheel", 12 << 20, wheel::make, check::wheel),
-    ("npm", 12 << 20, node_package::make, check::npm),
+/// Name, of which build, most bytes of a package of a release, how it is made, how it is checked.
+const KINDS: &[(&str, Build, u64, Make, Check)] = &[
+    ("tar", Build::Glibc, 20 << 20, system_packages::tarball, check::tarball),
+    ("deb", Build::Glibc, 20 << 20, system_packages::deb, check::deb),
+    ("rpm", Build::Glibc, 20 << 20, system_packages::rpm, check::rpm),
+    ("wheel", Build::Glibc, 12 << 20, wheel::make, check::wheel),
+    ("npm", Build::Glibc, 12 << 20, node_package::make, check::npm),
+    // Of the tarball: `packaging/Containerfile`.
+    ("image", Build::Glibc, 20 << 20, system_packages::tarball, image::check),
+    ("static", Build::Static, 20 << 20, system_packages::tarball, check::without_glibc),
 ];
 
 /// Runs the command.
@@ -56,16 +62,24 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let folder = crate::root().join("target/dist");
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let is_release = binary.is_none();
-    let binary = match binary {
-        Some(binary) => crate::root().join(binary),
-        None => build::release(&folder)?,
-    };
-    let payload = Payload::gather(&binary, &folder, is_release)?;
-    for (name, bytes_max, make, check) in KINDS {
-        if !only.is_empty() && !only.contains(name) {
+    let mut payload: Option<Payload> = None;
+    for (name, build, bytes_max, make, check) in KINDS {
+        // One program is given: what it is good for is asked for.
+        let is_asked = only.contains(name) || only.is_empty() && (is_release || *build == Build::Glibc);
+        if !is_asked {
             continue;
         }
-        let file = make(&payload, &folder)?;
+        let made = match payload.take().filter(|payload| payload.build == *build) {
+            Some(payload) => payload,
+            None => {
+                let binary = match &binary {
+                    Some(binary) => crate::root().join(binary),
+                    None => build.release(&folder)?,
+                };
+                Payload::gather(*build, &binary, &folder, is_release)?
+            }
+        };
+        let file = make(payload.insert(made), &folder)?;
         let bytes = file.metadata().with_context(|| file.display().to_string())?.len();
         println!("dist: {} ({:.1} MiB)", file.display(), bytes as f64 / f64::from(1 << 20));
         if is_release && bytes > *bytes_max {

@@ -14,7 +14,9 @@ use super::system_packages::fresh;
 pub(crate) fn make(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     let package = fresh(folder, "npm")?;
     copy_folder(&crate::root().join("node"), &package)?;
-    let _ = fs::remove_dir_all(package.join("test"));
+    for tests in ["test", "runners"] {
+        fs::remove_dir_all(package.join(tests)).context(tests)?;
+    }
     fs::create_dir_all(package.join("bin"))?;
     copy(&payload.program(), &package.join("bin/heapr"))?;
     for name in ["LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-LICENCES.txt"] {

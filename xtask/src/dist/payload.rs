@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
+use super::build::Build;
 use super::elf_needs::ElfNeeds;
 use super::{licences, sbom};
 
@@ -24,13 +25,20 @@ pub(crate) struct Payload {
     /// The program's debug information.
     pub(crate) debug: PathBuf,
     pub(crate) version: &'static str,
-    pub(crate) needs: ElfNeeds,
+    /// `None`: nothing but Linux.
+    pub(crate) needs: Option<ElfNeeds>,
+    pub(crate) build: Build,
 }
 
 impl Payload {
     /// Gathers them below `folder`.
-    pub(crate) fn gather(binary: &Path, folder: &Path, is_release: bool) -> anyhow::Result<Self> {
-        let stage = folder.join("stage");
+    pub(crate) fn gather(
+        build: Build,
+        binary: &Path,
+        folder: &Path,
+        is_release: bool,
+    ) -> anyhow::Result<Self> {
+        let stage = folder.join("stage").join(build.target());
         if stage.exists() {
             fs::remove_dir_all(&stage).with_context(|| stage.display().to_string())?;
         }
@@ -53,12 +61,14 @@ impl Payload {
             strip(&cargo_heapr, &bin.join("cargo-heapr"))?;
         }
         let bytes = program.metadata()?.len();
-        let needs = ElfNeeds::of(&program)?;
-        let (major, minor) = needs.glibc;
-        println!(
-            "dist: the program has {:.1} MiB and needs glibc {major}.{minor}",
-            bytes as f64 / f64::from(1 << 20)
-        );
+        let needs = match build {
+            Build::Glibc => Some(ElfNeeds::of(&program)?),
+            Build::Static => None,
+        };
+        let shown = needs.as_ref().map_or("nothing".to_owned(), |ElfNeeds { glibc: (major, minor), .. }| {
+            format!("glibc {major}.{minor}")
+        });
+        println!("dist: the program has {:.1} MiB and needs {shown}", bytes as f64 / f64::from(1 << 20));
         if is_release && bytes > BINARY_BYTES_MAX {
             bail!("the stripped program has {bytes} bytes: at most {BINARY_BYTES_MAX} may be");
         }
@@ -79,14 +89,20 @@ impl Payload {
         for (from, name) in LISTS {
             copy(&crate::root().join(from), &lists.join(name))?;
         }
+        // Where `find_package(heapr)` looks.
+        let cmake = made("share/heapr/cmake")?;
+        copy(&crate::root().join("packaging/heapr-config.cmake"), &cmake.join("heapr-config.cmake"))?;
         let documents = made("share/doc/heapr")?;
         for name in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
             copy(&crate::root().join(name), &documents.join(name))?;
         }
         copy_folder(&crate::root().join("docs"), &documents.join("docs"))?;
+        let commands = crate::output_of(Command::new(&program).args(["man", "--markdown"]))?;
+        write(&documents.join("docs/book/commands.md"), commands.as_bytes())?;
+        crate::book::write(&documents.join("html"))?;
         write(&documents.join("THIRD-PARTY-LICENCES.txt"), licences::texts()?.as_bytes())?;
         write(&documents.join("heapr.cdx.json"), sbom::cyclone_dx()?.as_bytes())?;
-        Ok(Self { usr, debug, version: env!("CARGO_PKG_VERSION"), needs })
+        Ok(Self { usr, debug, version: env!("CARGO_PKG_VERSION"), needs, build })
     }
 
     /// Where documents are.

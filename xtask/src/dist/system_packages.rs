@@ -12,7 +12,8 @@ const DESCRIPTION: &str = "records, snapshots and explains the heaps of running 
 
 /// The payload in a folder of its own; the debug information in a second tarball beside it.
 pub(crate) fn tarball(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
-    let name = format!("heapr-{}-x86_64-linux", payload.version);
+    let kind = if payload.needs.is_some() { "" } else { "-static" };
+    let name = format!("heapr-{}-x86_64-linux{kind}", payload.version);
     let debug = folder.join(format!("{name}-debug.tar.gz"));
     tar(&debug, payload.debug.parent().context("a folder")?, "heapr.debug", &format!("s,^,{name}/bin/,"))?;
     let file = folder.join(format!("{name}.tar.gz"));
@@ -38,8 +39,9 @@ pub(crate) fn deb(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     let root = fresh(folder, "deb")?;
     copy_folder(&payload.usr, &root.join("usr"))?;
     fs::create_dir_all(root.join("DEBIAN"))?;
-    let (major, minor) = payload.needs.glibc;
-    let has_gcc = payload.needs.libraries.iter().any(|name| name == "libgcc_s.so.1");
+    let needs = payload.needs.as_ref().context("a static program is in no Debian package")?;
+    let (major, minor) = needs.glibc;
+    let has_gcc = needs.libraries.iter().any(|name| name == "libgcc_s.so.1");
     let gcc = if has_gcc { ", libgcc-s1" } else { "" };
     let control = format!(
         "Package: heapr\nVersion: {}\nArchitecture: amd64\nMaintainer: heapr's authors <heapr@example.invalid>\n\

@@ -16,7 +16,8 @@ use super::payload::Payload;
 /// Makes it.
 pub(crate) fn make(payload: &Payload, folder: &Path) -> anyhow::Result<PathBuf> {
     let version = payload.version;
-    let tag = format!("py3-none-{}", payload.needs.wheel_platform());
+    let needs = payload.needs.as_ref().context("a static program has no platform of a wheel")?;
+    let tag = format!("py3-none-{}", needs.wheel_platform());
     let path = folder.join(format!("heapr-{version}-{tag}.whl"));
     let mut wheel = Wheel::create(&path)?;
     let python = crate::root().join("python/heapr");
@@ -80,6 +81,7 @@ impl Wheel {
         // No time: the same files give the same wheel.
         let options = SimpleFileOptions::default()
             .compression_method(zip::CompressionMethod::Deflated)
+            .compression_level(Some(9))
             .unix_permissions(if is_program { 0o755 } else { 0o644 });
         self.zip.start_file(name, options)?;
         self.zip.write_all(content)?;

@@ -1,0 +1,33 @@
+# Tests that heapr records, and that fail on what it finds:
+#
+#   find_package(heapr REQUIRED)
+#   heapr_add_test(NAME parse COMMAND parse_test input.json FAIL_ON growth peak=24M)
+#
+# The trace of each is NAME.heapr in the build's folder. FAIL_ON takes what `heapr run --fail-on` takes.
+cmake_minimum_required(VERSION 3.15)
+find_program(HEAPR_PROGRAM heapr HINTS "${CMAKE_CURRENT_LIST_DIR}/../../../bin")
+if(NOT HEAPR_PROGRAM)
+  set(heapr_FOUND FALSE)
+  set(heapr_NOT_FOUND_MESSAGE "there is no program heapr: set HEAPR_PROGRAM")
+  return()
+endif()
+
+function(heapr_add_test)
+  cmake_parse_arguments(heapr "" "NAME;WORKING_DIRECTORY" "COMMAND;FAIL_ON" ${ARGN})
+  if(NOT heapr_NAME OR NOT heapr_COMMAND OR heapr_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "heapr_add_test(NAME <name> COMMAND <command>... [FAIL_ON <kind>...] [WORKING_DIRECTORY <folder>])")
+  endif()
+  list(POP_FRONT heapr_COMMAND program)
+  if(TARGET ${program})
+    set(program "$<TARGET_FILE:${program}>")
+  endif()
+  set(options --quiet --force -o "${CMAKE_CURRENT_BINARY_DIR}/${heapr_NAME}.heapr")
+  foreach(kind IN LISTS heapr_FAIL_ON)
+    list(APPEND options --fail-on ${kind})
+  endforeach()
+  set(place)
+  if(heapr_WORKING_DIRECTORY)
+    set(place WORKING_DIRECTORY "${heapr_WORKING_DIRECTORY}")
+  endif()
+  add_test(NAME "${heapr_NAME}" COMMAND "${HEAPR_PROGRAM}" run ${options} -- "${program}" ${heapr_COMMAND} ${place})
+endfunction()
