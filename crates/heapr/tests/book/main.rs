@@ -8,7 +8,7 @@
 //! | anything else | text |
 //!
 //! Output is compared without its numbers and units; `HEAPR_WRITE_GENERATED=1` writes it into the
-//! pages.
+//! pages, and `HEAPR_BOOK=languages/java.md` runs one page alone.
 #![forbid(unsafe_code)]
 
 mod page;
@@ -39,6 +39,9 @@ fn commands_of_the_book_print_what_it_says() {
     let mut found = Vec::new();
     pages(&book(), &mut found);
     let writes = std::env::var_os("HEAPR_WRITE_GENERATED").is_some();
+    if let Some(only) = std::env::var_os("HEAPR_BOOK") {
+        found.retain(|path| path.ends_with(&only));
+    }
     let (mut wrong, mut run) = (Vec::new(), 0);
     for path in found {
         let mut page = Page::read(&path);
