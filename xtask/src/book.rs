@@ -49,7 +49,8 @@ pub(crate) fn write(into: &Path) -> anyhow::Result<usize> {
     }
     let first = Path::new(FIRST).with_extension("html");
     ensure!(into.join(&first).exists(), "{FIRST} is missing");
-    let index = format!("<!doctype html><meta http-equiv=\"refresh\" content=\"0;url={}\">\n", first.display());
+    let index =
+        format!("<!doctype html><meta http-equiv=\"refresh\" content=\"0;url={}\">\n", first.display());
     fs::write(into.join("index.html"), index)?;
     Ok(count)
 }

@@ -12,10 +12,9 @@ pub(crate) fn ask<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Result
     let program = std::env::var_os("HEAPR").unwrap_or_else(|| "heapr".into());
     let mut command = Command::new(&program);
     command.args(words).stdin(Stdio::null()).env_remove("LD_PRELOAD");
-    let output = command.output().map_err(|source| Error::NoProgram {
-        program: program.to_string_lossy().into_owned(),
-        source,
-    })?;
+    let output = command
+        .output()
+        .map_err(|source| Error::NoProgram { program: program.to_string_lossy().into_owned(), source })?;
     if !output.status.success() {
         return Err(Error::Refused { said: String::from_utf8_lossy(&output.stderr).trim().to_owned() });
     }

@@ -20,7 +20,8 @@ fn is_inner(test: &str) -> bool {
         not_run("target/…/heapr is not built: cargo build -p heapr");
         return false;
     }
-    let output = Command::new(own).args(["--exact", test, "--nocapture"]).env("HEAPR", built).output().unwrap();
+    let output =
+        Command::new(own).args(["--exact", test, "--nocapture"]).env("HEAPR", built).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     false
 }

@@ -95,7 +95,9 @@ int main(void) { for (int i = 0; i < 5000; i++) keep(); puts(\"kept\"); sleep(2)
 pub(crate) fn without_glibc(file: &Path) -> anyhow::Result<()> {
     let root = CleanRoot::empty()?;
     let inside = |path: &str| root.path().join(path);
-    crate::run(Command::new("tar").arg("-xzf").arg(file).args(["--strip-components=1", "-C"]).arg(root.path()))?;
+    crate::run(
+        Command::new("tar").arg("-xzf").arg(file).args(["--strip-components=1", "-C"]).arg(root.path()),
+    )?;
     std::fs::write(inside("keeps.c"), MUSL_PROGRAM)?;
     let mut build = Command::new("musl-gcc");
     crate::run(build.args(["-g", "-fno-builtin", "-o"]).arg(inside("bin/keeps")).arg(inside("keeps.c")))?;
@@ -169,7 +171,8 @@ pub(crate) fn wheel(file: &Path) -> anyhow::Result<()> {
 /// All that a command prints, which must succeed.
 pub(super) fn printed(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
-    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    let text =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     ensure!(output.status.success(), "{command:?}: {}\n{text}", output.status);
     Ok(text)
 }
@@ -184,11 +187,13 @@ pub(crate) fn npm(file: &Path) -> anyhow::Result<()> {
         install.args(["install", "--silent", "--no-audit", "--no-fund"]).args(what);
         crate::run(install.current_dir(folder.path()))
     };
-    let npx = |words: &[&str]| printed(Command::new("npx").arg("--no").args(words).current_dir(folder.path()));
+    let npx =
+        |words: &[&str]| printed(Command::new("npx").arg("--no").args(words).current_dir(folder.path()));
     let begin = Instant::now();
     npm(&[&file.display().to_string()])?;
     let mut said = npx(&["heapr", "--version"])?;
-    said += &npx(&["heapr", "run", "-o", "node.heapr", "--", "node", "-e", "global.kept = Buffer.alloc(9e6)"])?;
+    said +=
+        &npx(&["heapr", "run", "-o", "node.heapr", "--", "node", "-e", "global.kept = Buffer.alloc(9e6)"])?;
     ensure!(said.contains("outstanding"), "{said}");
     let seconds = begin.elapsed().as_secs_f64();
     println!(
@@ -201,7 +206,9 @@ pub(crate) fn npm(file: &Path) -> anyhow::Result<()> {
     }
     crate::run(Command::new("node").args(["--test", "test/"]).current_dir(folder.path()))?;
     npm(&["--save-dev", "jest", "vitest"])?;
-    for runner in [&["jest", "--ci", "runners/jest.test.js"][..], &["vitest", "run", "runners/vitest.test.mjs"]] {
+    for runner in
+        [&["jest", "--ci", "runners/jest.test.js"][..], &["vitest", "run", "runners/vitest.test.mjs"]]
+    {
         println!("check: {}\n{}", runner[0], indented(&npx(runner)?));
     }
     Ok(())

@@ -65,9 +65,10 @@ impl Payload {
             Build::Glibc => Some(ElfNeeds::of(&program)?),
             Build::Static => None,
         };
-        let shown = needs.as_ref().map_or("nothing".to_owned(), |ElfNeeds { glibc: (major, minor), .. }| {
-            format!("glibc {major}.{minor}")
-        });
+        let shown =
+            needs.as_ref().map_or("nothing".to_owned(), |ElfNeeds { glibc: (major, minor), .. }| {
+                format!("glibc {major}.{minor}")
+            });
         println!("dist: the program has {:.1} MiB and needs {shown}", bytes as f64 / f64::from(1 << 20));
         if is_release && bytes > BINARY_BYTES_MAX {
             bail!("the stripped program has {bytes} bytes: at most {BINARY_BYTES_MAX} may be");

@@ -19,9 +19,8 @@ pub(crate) fn failures(file: &Path, thresholds: &[Threshold]) -> anyhow::Result<
     let subject = of_trace(file, &open(file)?, &names, &own, &[])?;
     ensure!(!subject.is_unread, "{}: nothing could be read, so that --fail-on judges nothing", subject.name);
     // A peak is told with what is allowed.
-    let of_kind = |finding: &&Finding| {
-        finding.kind != Kind::Peak && is_failure(&subject, finding, thresholds)
-    };
+    let of_kind =
+        |finding: &&Finding| finding.kind != Kind::Peak && is_failure(&subject, finding, thresholds);
     let mut failures: Vec<String> =
         subject.findings.iter().filter(of_kind).map(|finding| finding.sentence.clone()).collect();
     failures.extend(passed_peaks(&subject, thresholds));

@@ -13,6 +13,6 @@ mod thresholds;
 mod v8_snapshots;
 
 pub(crate) use arguments::ExplainArguments;
+pub(crate) use command::run;
 pub(crate) use judged::failures;
 pub(crate) use thresholds::{Threshold, threshold};
-pub(crate) use command::run;

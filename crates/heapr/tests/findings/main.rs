@@ -198,7 +198,10 @@ fn a_finding_is_said_after_a_run_in_a_report_and_for_ci() {
         (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
     };
     let (said, status) = run(&["--fail-on", "growth", "--fail-on", "peak=100K"], &["./leak"]);
-    assert!(said.contains("heapr: failed: Memory grows: ") && said.contains("100.0 KiB are allowed"), "{said}");
+    assert!(
+        said.contains("heapr: failed: Memory grows: ") && said.contains("100.0 KiB are allowed"),
+        "{said}"
+    );
     assert_eq!(status, Some(1));
     assert_eq!(run(&["--fail-on", "leak", "--fail-on", "peak=100M"], &["./leak"]).1, Some(0));
     assert_eq!(run(&["--fail-on", "growth"], &["sh", "-c", "./leak; exit 7"]).1, Some(7));
