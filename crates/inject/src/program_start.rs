@@ -16,11 +16,17 @@ unsafe extern "C" {
     static mut environ: *const *const c_char;
 }
 
+/// A limit's number, as the C library that heapr is built with takes it.
+#[cfg(not(target_env = "musl"))]
+type LimitNumber = libc::__rlimit_resource_t;
+#[cfg(target_env = "musl")]
+type LimitNumber = libc::c_int;
+
 /// Signals that heapr ignores.
 const IGNORED_HERE: [libc::c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
 /// The limits of which heapr takes what it may.
-const WIDENED: [libc::__rlimit_resource_t; 7] = [
+const WIDENED: [LimitNumber; 7] = [
     libc::RLIMIT_NOFILE,
     libc::RLIMIT_FSIZE,
     libc::RLIMIT_AS,
@@ -88,7 +94,7 @@ extern "C" fn look_at_start() {
     }
 }
 
-fn limit_of(resource: libc::__rlimit_resource_t) -> Option<libc::rlimit> {
+fn limit_of(resource: LimitNumber) -> Option<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes one rlimit.
     (unsafe { libc::getrlimit(resource, &raw mut limit) } == 0).then_some(limit)

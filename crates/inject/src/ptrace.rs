@@ -25,7 +25,13 @@ pub(crate) enum Event {
 
 const PTRACE_EVENT_STOP: i32 = 128;
 
-fn request(number: libc::c_uint, tid: u32, address: usize, data: usize) -> io::Result<()> {
+/// A request's number, as the C library that heapr is built with takes it.
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+#[cfg(target_env = "musl")]
+type Request = libc::c_int;
+
+fn request(number: Request, tid: u32, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: only requests whose address and data are numbers, or point to the callers' buffers
     // below.
     let answer = unsafe { libc::ptrace(number, tid.cast_signed(), address, data) };
@@ -162,13 +168,13 @@ pub(crate) fn set_extended_state(tid: u32, bytes: &[u8]) -> io::Result<()> {
 /// The signals that a stopped thread blocks.
 pub(crate) fn signal_mask(tid: u32) -> io::Result<u64> {
     let mut mask = 0_u64;
-    request(libc::PTRACE_GETSIGMASK, tid, 8, &raw mut mask as usize)?;
+    request(libc::PTRACE_GETSIGMASK as Request, tid, 8, &raw mut mask as usize)?;
     Ok(mask)
 }
 
 /// Sets them.
 pub(crate) fn set_signal_mask(tid: u32, mask: u64) -> io::Result<()> {
-    request(libc::PTRACE_SETSIGMASK, tid, 8, &raw const mask as usize)
+    request(libc::PTRACE_SETSIGMASK as Request, tid, 8, &raw const mask as usize)
 }
 
 /// The `number`th filter of a stopped thread.
@@ -176,7 +182,7 @@ pub(crate) fn set_signal_mask(tid: u32, mask: u64) -> io::Result<()> {
 /// # Errors
 /// ENOENT: it has fewer; EINVAL: it has none; EACCES: the kernel shows them to CAP_SYS_ADMIN only.
 pub(crate) fn seccomp_filter(tid: u32, number: usize) -> io::Result<Vec<Instruction>> {
-    const PTRACE_SECCOMP_GET_FILTER: libc::c_uint = 0x420c;
+    const PTRACE_SECCOMP_GET_FILTER: Request = 0x420c;
     let get = |into: *mut Instruction| {
         // SAFETY: the kernel writes nothing to a null pointer, and else as many instructions as it
         // said that there are.

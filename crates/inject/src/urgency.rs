@@ -22,7 +22,7 @@ pub(crate) struct Urgency {
 impl Urgency {
     pub(crate) fn begin() -> Self {
         let _of_thread = std::marker::PhantomData;
-        let mut parameters = libc::sched_param { sched_priority: 0 };
+        let mut parameters = with_priority(0);
         // SAFETY: 0: the calling thread; the parameters are a whole structure of ours.
         let (policy, is_known) =
             unsafe { (libc::sched_getscheduler(0), libc::sched_getparam(0, &raw mut parameters) == 0) };
@@ -31,7 +31,7 @@ impl Urgency {
         if !is_known || !is_ordinary {
             return Self { before: None, _of_thread };
         }
-        let urgent = libc::sched_param { sched_priority: 1 };
+        let urgent = with_priority(1);
         let before =
             set(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, urgent).then_some((policy, parameters));
         Self { before, _of_thread }
@@ -48,7 +48,7 @@ impl Urgency {
 
 /// Lets a process that we have made and will end run before others, as far as we may.
 pub(crate) fn make_urgent(pid: u32) {
-    let urgent = libc::sched_param { sched_priority: 1 };
+    let urgent = with_priority(1);
     // SAFETY: the parameters are a whole structure of ours, which is only read.
     unsafe { libc::sched_setscheduler(pid.cast_signed(), libc::SCHED_FIFO, &raw const urgent) };
 }
@@ -63,6 +63,14 @@ impl Drop for Urgency {
             set(policy | libc::SCHED_RESET_ON_FORK, parameters);
         }
     }
+}
+
+/// Parameters of a policy. (musl's have more fields, which Linux does not read.)
+fn with_priority(priority: i32) -> libc::sched_param {
+    // SAFETY: plain data for which zeros are valid.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = priority;
+    parameters
 }
 
 /// Whether it is allowed.

@@ -46,7 +46,7 @@ struct Region {
 
 /// Asks the kernel for the runs of such pages (Linux 6.7).
 fn scanned(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
-    const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
+    const PAGEMAP_SCAN: libc::Ioctl = 0xc060_6610_u32 as libc::Ioctl;
     const IS_FILE: u64 = 1 << 2;
     const IS_PRESENT: u64 = 1 << 3;
     const IS_SWAPPED: u64 = 1 << 4;
