@@ -29,6 +29,7 @@ mod snapshot;
 mod snapshot_take;
 mod style;
 mod symbolize;
+mod thresholds;
 mod trace_file;
 mod version;
 mod view;
@@ -129,7 +130,7 @@ fn run_command(arguments: Arguments) -> anyhow::Result<ExitCode> {
         plain_text::set_wide();
     }
     match arguments.command {
-        Command::Run(arguments) => run::run(*arguments),
+        Command::Run(arguments) => run::run(*arguments, explain::failures),
         Command::Start(arguments) => sessions::start(*arguments),
         Command::Status(arguments) => sessions::status(&arguments),
         Command::Update(arguments) => sessions::update(*arguments),

@@ -68,7 +68,7 @@ pub fn expect_left<T>(limit_bytes: u64, work: impl FnOnce() -> T) -> T {
 /// Runs `work` many times.
 ///
 /// # Panics
-/// If some stack leaves a block behind each time, with these stacks; or if it could not be recorded.
+/// If some stack leaves a block behind each time, with these stacks; or if nothing was recorded.
 #[track_caller]
 pub fn expect_no_growth(mut work: impl FnMut()) {
     (0..WARM_UP_RUNS).for_each(|_| work());

@@ -58,7 +58,7 @@ impl Recording {
         let folder = tempfile::tempdir().map_err(Error::Folder)?;
         let file = folder.path().join("test.heapr");
         let marks = MARKS.map(|bytes| bytes + 2 * (number as usize % 10_000));
-        // With Yama's scope 1 only an ancestor may attach, and heapr is a child. Without it there is
+        // With Yama's scope 1 only an ancestor may attach, and heapr is a child. Elsewhere there is
         // nothing to ask for.
         let _ = set_ptracer(PTracer::Any);
         let started = ask(["start", &name, "--quiet", "--no-follow", "--pid", &own, "-o"]
@@ -104,7 +104,7 @@ impl Recording {
         self.total("alloc_count")
     }
 
-    /// The stacks with most, as `heapr report` prints them; `sort` is one of its keys, such as `peak`
+    /// The stacks with most, as `heapr report` prints them; `sort` is one of its keys: `peak`
     /// or `so`.
     ///
     /// # Errors

@@ -28,7 +28,8 @@ fn is_inner(test: &str) -> bool {
 
 fn failure(work: impl FnOnce()) -> String {
     let error = catch_unwind(AssertUnwindSafe(work)).unwrap_err();
-    error.downcast_ref::<String>().cloned().unwrap_or_default()
+    let text = error.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| error.downcast_ref::<&str>().copied()).unwrap_or_default().to_owned()
 }
 
 #[inline(never)]

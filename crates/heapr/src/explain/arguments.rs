@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use super::resident::ResidentArguments;
-use super::thresholds::{Threshold, threshold};
 use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
 use crate::snapshot::v8::source_maps::SourceMapArguments;
+use crate::thresholds::{Threshold, threshold};
 
 /// Arguments of `heapr explain`.
 #[derive(Debug, clap::Args)]

@@ -8,9 +8,9 @@ use heapr_table::quantity::bytes;
 
 use super::answer::Subject;
 use super::findings::of_trace;
-use super::thresholds::Threshold;
 use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
+use crate::thresholds::Threshold;
 use crate::trace_file::open;
 
 /// What of a trace is not to be, in words.

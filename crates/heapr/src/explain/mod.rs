@@ -9,10 +9,8 @@ mod judged;
 mod markup;
 mod resident;
 mod target;
-mod thresholds;
 mod v8_snapshots;
 
 pub(crate) use arguments::ExplainArguments;
 pub(crate) use command::run;
 pub(crate) use judged::failures;
-pub(crate) use thresholds::{Threshold, threshold};

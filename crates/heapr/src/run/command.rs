@@ -1,7 +1,7 @@
 //! `heapr run`: a program from its first instruction to its end.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
@@ -11,7 +11,6 @@ use heapr_trace::SnapshotTrigger;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use crate::explain::{self, Threshold, threshold};
 use crate::run::output_error::{self, keeps_heapr_out};
 use crate::run::passed_signals::{Passed, PassedSignals};
 use crate::run::program::{self, Traceability};
@@ -20,6 +19,7 @@ use crate::run::record_arguments::RecordArguments;
 use crate::run::snapshot_rules::SnapshotRuleArguments;
 use crate::run::summary;
 use crate::symbolize;
+use crate::thresholds::{Threshold, threshold};
 
 /// Arguments of `heapr run`.
 #[derive(Debug, clap::Args)]
@@ -57,8 +57,11 @@ fn parse_signal(text: &str) -> Result<i32, String> {
     }
 }
 
-/// Runs the command.
-pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
+/// What of a trace is not to be, in words.
+type Judge = fn(&Path, &[Threshold]) -> anyhow::Result<Vec<String>>;
+
+/// Runs the command. `judge` is for `--fail-on`.
+pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitCode> {
     let Some((name, words)) = arguments.program.split_first() else { anyhow::bail!("no program given") };
     let found = match program::find(name) {
         Ok(found) => found,
@@ -138,7 +141,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         if ended.process_count == 0 {
             arguments.needs_no_recording(&found.path, "it has not loaded the agent")?;
         }
-        let failures = explain::failures(&output, &arguments.fail_on)?;
+        let failures = judge(&output, &arguments.fail_on)?;
         failures.iter().for_each(|failure| tell!("heapr: failed: {failure}"));
         if !failures.is_empty() {
             return Ok(ExitCode::FAILURE);
@@ -149,7 +152,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
 
 impl RunArguments {
     /// What cannot be judged has not passed.
-    fn needs_no_recording(&self, program: &std::path::Path, why: &str) -> anyhow::Result<()> {
+    fn needs_no_recording(&self, program: &Path, why: &str) -> anyhow::Result<()> {
         let is_judged = !self.fail_on.is_empty();
         anyhow::ensure!(!is_judged, "--fail-on cannot be judged: {} runs untraced: {why}", program.display());
         Ok(())

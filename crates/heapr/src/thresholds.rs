@@ -33,7 +33,7 @@ pub(crate) fn threshold(text: &str) -> Result<Threshold, String> {
 
 impl Threshold {
     /// Whether a finding passes it. A peak of a recording is compared by [`Threshold::peak_bytes`].
-    pub(super) fn is_passed_by(self, finding: &Finding) -> bool {
+    pub(crate) fn is_passed_by(self, finding: &Finding) -> bool {
         let is_sure = finding.confidence > Confidence::Low;
         match self {
             Self::Growth => finding.kind == Kind::Growth && is_sure,
@@ -44,7 +44,7 @@ impl Threshold {
     }
 
     /// The most that may have been live.
-    pub(super) fn peak_bytes(self) -> Option<u64> {
+    pub(crate) fn peak_bytes(self) -> Option<u64> {
         match self {
             Self::Peak(bytes) => Some(bytes),
             _ => None,
