@@ -1,8 +1,7 @@
 //! How long the analysis of a native heap takes, and how much memory: a made heap of blocks
 //! (`--blocks N`, default 10 million) with three references each.
 //!
-//! Most references lead to blocks nearby, as in programs; a few to anywhere. A part of the blocks is
-//! held by nobody.
+//! Most references lead to blocks nearby, as in programs; a few to anywhere.
 
 use std::time::Instant;
 

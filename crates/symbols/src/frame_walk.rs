@@ -1,5 +1,5 @@
-//! The frames of a stopped thread, by the unwind tables in the files of its modules: which part of a
-//! stack is whose.
+//! The frames of a stopped thread, by the unwind tables in the files of its modules: which part of
+//! a stack is whose.
 //!
 //! ```text
 //!  lower                                                                  higher addresses

@@ -43,8 +43,8 @@ pub(crate) enum SnapshotCommand {
     Suspects(Box<SuspectsArguments>),
     /// List the blocks of a native heap that nothing leads to any more, by where they were made
     Leaks(Box<native::LeaksArguments>),
-    /// Rank what holds a native heap: variables, stack frames, mappings, with all that would go with
-    /// each, and how it grows
+    /// Rank what holds a native heap: variables, stack frames, mappings, with all that would go
+    /// with each, and how it grows
     Holders(Box<native::HoldersArguments>),
     #[command(flatten)]
     V8(v8::V8Command),

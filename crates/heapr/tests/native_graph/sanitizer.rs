@@ -1,5 +1,5 @@
-//! The compiler's own leak check on the same programs at the same point: it must say what the headers
-//! say, and so does heapr (the other tests). Where the two differ a rule says why.
+//! The compiler's own leak check on the same programs at the same point: it must say what the
+//! headers say, and so does heapr (the other tests). Where the two differ a rule says why.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -9,8 +9,8 @@ use heapr_testkit::not_run;
 
 use crate::{Stage, values, victims};
 
-/// Left out: `elsewhere.c` (the check itself crashes where a block's pages are locked away), programs
-/// that are looked at as they end.
+/// Left out: `elsewhere.c` (the check itself crashes where a block's pages are locked away),
+/// programs that are looked at as they end.
 const PROGRAMS: [&str; 10] = [
     "nine_cases.c",
     "shapes.c",
