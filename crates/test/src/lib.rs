@@ -16,7 +16,7 @@
 //! }
 //! ```
 //!
-//! The program `heapr` attaches to the test for that time: it is what `HEAPR` names, or the first in
+//! The program `heapr` attaches to the test for that time: what `HEAPR` names, or the first in
 //! `PATH`. What the calling thread allocates counts, so that tests may run side by side;
 //! [`Recording::of_process`] counts all threads. Several recordings at once wait for each other.
 #![forbid(unsafe_code)]
@@ -52,8 +52,8 @@ pub fn expect_peak<T>(limit_bytes: u64, work: impl FnOnce() -> T) -> T {
 /// Runs `work`, whose result is given back and counts as left.
 ///
 /// # Panics
-/// If it has left more than `limit_bytes` behind, with the stacks that made them; or if it could not
-/// be recorded.
+/// If it has left more than `limit_bytes` behind, with the stacks that made them; or if nothing was
+/// recorded.
 #[track_caller]
 pub fn expect_left<T>(limit_bytes: u64, work: impl FnOnce() -> T) -> T {
     let (value, recording) = recorded(Recording::of_thread(work));

@@ -187,8 +187,9 @@ pub(crate) fn npm(file: &Path) -> anyhow::Result<()> {
         install.args(["install", "--silent", "--no-audit", "--no-fund"]).args(what);
         crate::run(install.current_dir(folder.path()))
     };
-    let npx =
-        |words: &[&str]| printed(Command::new("npx").arg("--no").args(words).current_dir(folder.path()));
+    let npx = |words: &[&str]| {
+        printed(Command::new("npx").args(["--no", "--"]).args(words).current_dir(folder.path()))
+    };
     let begin = Instant::now();
     npm(&[&file.display().to_string()])?;
     let mut said = npx(&["heapr", "--version"])?;
