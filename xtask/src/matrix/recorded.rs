@@ -34,8 +34,8 @@ pub(super) struct Row {
     pub(super) is_harmed: bool,
 }
 
-/// With less a process's memory is not looked at.
-const SMALL_BYTES: u64 = 4 << 20;
+/// So much in no block need not be said.
+const UNSEEN_BYTES: u64 = 3 << 20;
 
 impl Row {
     /// Whether its memory is explained: nearly all, or it is too little to be looked at.
@@ -43,14 +43,14 @@ impl Row {
         self.explained_bytes * 100 >= self.anonymous_bytes * 95
     }
 
-    /// Whether nearly all of it is in recorded blocks, or belongs to them.
+    /// Whether nearly all of it is in recorded blocks, or belongs to them, data or stacks.
     pub(super) fn is_whole(&self) -> bool {
-        self.events > 0 && self.unseen_bytes * 10 <= self.anonymous_bytes
+        self.events > 0 && self.unseen_bytes <= UNSEEN_BYTES.max(self.anonymous_bytes / 10)
     }
 
-    /// Little is seen, and nothing is said.
+    /// Much is not seen, and nothing is said.
     pub(super) fn is_silent(&self) -> bool {
-        self.message.is_empty() && !self.is_harmed && !self.is_whole() && self.anonymous_bytes > SMALL_BYTES
+        self.message.is_empty() && self.unseen_bytes > UNSEEN_BYTES.max(self.anonymous_bytes / 10)
     }
 }
 
@@ -184,8 +184,9 @@ fn fill(row: &mut Row, heapr: &Path, trace: &Path, text: &str) {
     let warnings = report["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let warnings: Vec<&str> = warnings.collect();
     let is_memory = |warning: &&&str| warning.contains("no recorded block");
-    let told =
-        warnings.iter().find(is_memory).or_else(|| warnings.first()).map(|warning| (*warning).to_owned());
+    let is_untraced = |warning: &&&str| warning.contains("runs untraced");
+    let told = warnings.iter().find(is_memory).or_else(|| warnings.iter().find(is_untraced));
+    let told = told.or_else(|| warnings.first()).map(|warning| (*warning).to_owned());
     let untold = || {
         let line = text.lines().find(|line| line.contains("untraced") || line.starts_with("heapr: error"));
         line.map(|line| line.trim_start_matches("heapr: ").to_owned())

@@ -10,6 +10,7 @@ use super::holders;
 use crate::recorder::Recorder;
 use crate::recorder::inside::InsideModule;
 use crate::recorder::memory_look::MemoryLook;
+use crate::recorder::process_facts;
 use crate::recorder::process_state::ProcessState;
 use crate::recorder::sink::Sink;
 
@@ -56,7 +57,12 @@ impl Recorder {
     /// Looks at what a process holds now.
     fn look_at_memory(&mut self, place: usize, now_ns: u64) {
         let process = &self.processes[place];
-        if !has_memory_of_its_own(process) {
+        // One that went on to a program that is not recorded has another's memory.
+        let executable = process_facts::executable(process.pid);
+        let is_other = !executable.is_empty()
+            && !process.executable.is_empty()
+            && !process_facts::may_be_same_program(&executable, &process.executable);
+        if is_other || !has_memory_of_its_own(process) {
             return;
         }
         let slot = self.pool.process_slot(process.slot);
