@@ -317,6 +317,20 @@ enum heapr_result heapr_snapshot(struct heapr_trace *trace,
                                  size_t pid_count);
 
 /*
+ Takes a snapshot of the live heap of one process with its graph: which block refers to which,
+ and what holds them. The process stands still until its memory is copied, for at most
+ max_pause_ms; stops not 0: until all is read, without a copy.
+
+ # Safety
+ trace is a handle that is not ended; name is a text.
+ */
+enum heapr_result heapr_graph_snapshot(struct heapr_trace *trace,
+                                       const char *name,
+                                       uint32_t pid,
+                                       uint32_t max_pause_ms,
+                                       int32_t stops);
+
+/*
  Ends a session: what is in the buffers is taken, the file is completed, the processes run on as
  they were. The handle is given back whatever the result. status, if not null, gets the totals.
 

@@ -19,6 +19,6 @@ pub use properties::{
 pub use result::{heapr_last_error, heapr_result};
 pub use status::heapr_status;
 pub use trace::{
-    heapr_cancel, heapr_mark, heapr_query, heapr_snapshot, heapr_start, heapr_start_program, heapr_stop,
-    heapr_trace, heapr_update,
+    heapr_cancel, heapr_graph_snapshot, heapr_mark, heapr_query, heapr_snapshot, heapr_start,
+    heapr_start_program, heapr_stop, heapr_trace, heapr_update,
 };

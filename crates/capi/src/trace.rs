@@ -1,8 +1,9 @@
 //! Sessions: start, update, query, mark, snapshot, stop, cancel.
 
 use std::ffi::c_char;
+use std::time::Duration;
 
-use heapr_session::{HeapTrace, ProgramCommand, StartRequest, Update};
+use heapr_session::{GraphRequest, HeapTrace, ProgramCommand, StartRequest, Update};
 
 use crate::properties::{from_c, heapr_properties, stack_events};
 use crate::result::{Failed, call, heapr_result};
@@ -199,6 +200,32 @@ pub unsafe extern "C" fn heapr_snapshot(
         // SAFETY: the caller guarantees it.
         let pids = unsafe { crate::strings::pids(pids, pid_count) }?;
         session.snapshot(&name, &pids)?;
+        Ok(())
+    })
+}
+
+/// Takes a snapshot of the live heap of one process with its graph: which block refers to which,
+/// and what holds them. The process stands still until its memory is copied, for at most
+/// `max_pause_ms`; `stops` not 0: until all is read, without a copy.
+///
+/// # Safety
+/// `trace` is a handle that is not ended; `name` is a text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn heapr_graph_snapshot(
+    trace: *mut heapr_trace,
+    name: *const c_char,
+    pid: u32,
+    max_pause_ms: u32,
+    stops: i32,
+) -> heapr_result {
+    call(|| {
+        // SAFETY: the caller guarantees it.
+        let session = unsafe { session(trace) }?;
+        // SAFETY: the caller guarantees it.
+        let name = unsafe { text(name, "name") }?;
+        let max_pause = Duration::from_millis(u64::from(max_pause_ms));
+        let graph = GraphRequest { max_pause, stops: stops != 0, ..GraphRequest::default() };
+        session.graph_snapshot(&name, pid, graph)?;
         Ok(())
     })
 }
