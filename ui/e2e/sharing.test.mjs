@@ -196,3 +196,37 @@ test('what is shown is saved as one page, which opens with it, and whose filters
     await alone.close();
   }
 });
+
+test('a double click zooms to the box that was clicked, in both shapes, with nothing chosen before', async () => {
+  for (const shape of ['flame', 'icicle']) {
+    for (const row of [2, 4, 6]) {
+      await show(`view=flame&value=total_bytes&shape=${shape}`);
+      await shown.page.waitForSelector('.flame canvas');
+      const box = await shown.page.locator('.flame canvas').boundingBox();
+      const rowPx = await shown.page.evaluate(() => Math.round(parseFloat(getComputedStyle(document.documentElement).fontSize) * 1.45));
+      const at = (row + 0.5) * rowPx;
+      const [x, y] = [box.x + box.width * 0.3, shape === 'flame' ? box.y + box.height - at : box.y + at];
+      await shown.page.mouse.move(x - 1, y);
+      await shown.page.mouse.move(x, y);
+      const name = await shown.page.textContent('.tooltip strong');
+      await shown.page.mouse.dblclick(x, y);
+      await shown.page.waitForSelector('.trail button:disabled');
+      const zoomed = await shown.page.textContent('.trail button:disabled');
+      assert.equal(zoomed.replace(/[(<].*/, ''), name.replace(/[(<].*/, ''), `${shape}, row ${row}`);
+    }
+  }
+});
+
+test('every export is a file', async () => {
+  await show('view=stacks&sort=st');
+  await shown.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
+  await shown.page.click('button:has-text("Export")');
+  const names = await shown.page.locator('.popover-box .menu-item').allTextContents();
+  assert.ok(names.includes('json') && names.includes('csv') && names.length >= 6, names.join());
+  for (const name of names) {
+    const bytes = readFileSync(await saved(() => shown.page.locator('.popover-box .menu-item').getByText(name, { exact: true }).click()));
+    assert.ok(bytes.length > 20, name);
+    if (name === 'json' || name === 'speedscope') JSON.parse(bytes.toString());
+  }
+  assert.equal(await shown.page.locator('.popover-box .filter-error').count(), 0);
+});
