@@ -220,6 +220,6 @@ mod tests {
         let (now, none) = ([(80 * MIB, region(10, 9))].into(), BTreeMap::new());
         assert_eq!(account(&look, blocks(18), [&now, &none], true, &Plain(None)).unseen_bytes(), 0);
         let few = account(&look, blocks(1), [&now, &none], true, &Plain(None));
-        assert_eq!(few.unseen_bytes(), 12 * MIB);
+        assert_eq!(few.unseen_bytes(), 21 * MIB);
     }
 }
