@@ -9,7 +9,6 @@
 //! A promise that nobody waits for can't be told from one that settled with a small number: it is
 //! not listed.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::heap_view::{EdgeName, HeapView, field};
@@ -131,11 +130,14 @@ fn holder<H: HeapView>(heap: &H, naming: &Naming<'_, H>, node: u32) -> Option<St
     Some(naming.call(heap.node_of_id(path[held].id)?).text)
 }
 
+/// What waits, whose it is, where it was made, and for which event.
+type Group = (Waiting, String, Option<Place>, Option<String>);
+
 struct Found<'a, H> {
     heap: &'a H,
     naming: &'a Naming<'a, H>,
     /// With what the example retains.
-    groups: HashMap<(Waiting, String, Option<Place>, Option<String>), (Pending, u64)>,
+    groups: HashMap<Group, (Pending, u64)>,
 }
 
 impl<H: HeapView> Found<'_, H> {
@@ -257,7 +259,7 @@ impl<H: HeapView> Found<'_, H> {
         }
     }
 
-    fn listener(&mut self, listener: u32, event: &Cow<'_, str>, emitter: u32) {
+    fn listener(&mut self, listener: u32, event: &str, emitter: u32) {
         let heap = self.heap;
         // once() wraps it.
         let own = field(heap, listener, &["listener"]).filter(|&own| heap.kind(own) == NodeKind::CLOSURE);
