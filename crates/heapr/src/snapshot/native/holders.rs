@@ -117,7 +117,11 @@ fn held_in(file: &GraphFile) -> anyhow::Result<HashMap<String, Held>> {
     for root in &graph.roots {
         let area = &graph.areas[root.area as usize];
         let name = match area.class {
-            RootClass::Global => places.name(area, root.offset_bytes),
+            RootClass::Global => {
+                let name = places.name(area, root.offset_bytes);
+                // Of a module that the recording does not know.
+                if name.starts_with('+') { format!("{} {name}", places.area_name(area)) } else { name }
+            }
             _ => places.area_name(area),
         };
         // A variable as a whole.
