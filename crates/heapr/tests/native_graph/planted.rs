@@ -7,13 +7,15 @@ use serde_json::Value;
 
 use crate::Stage;
 
+/// From, word, to.
+type Edge = (u64, u64, u64);
+
 /// What the program says of itself.
 #[derive(Debug, Default)]
 struct Planted {
     /// Size by address.
     blocks: BTreeMap<u64, u64>,
-    /// From, word, to.
-    edges: BTreeSet<(u64, u64, u64)>,
+    edges: BTreeSet<Edge>,
     retained: Vec<(u64, u64)>,
 }
 
@@ -46,7 +48,7 @@ impl Planted {
 }
 
 /// Sizes of blocks, and references between them, of an exported snapshot.
-fn exported(text: &str) -> (HashMap<u64, u64>, BTreeSet<(u64, u64, u64)>) {
+fn exported(text: &str) -> (HashMap<u64, u64>, BTreeSet<Edge>) {
     let value: Value = serde_json::from_str(text).unwrap();
     let numbers = |key: &str| -> Vec<u64> {
         value[key].as_array().unwrap().iter().map(|number| number.as_u64().unwrap()).collect()
@@ -83,7 +85,7 @@ fn references_and_retained_bytes_are_those_that_a_program_prints_of_itself() {
     for (address, bytes) in &planted.blocks {
         assert_eq!(sizes.get(address), Some(bytes), "{address:#x}");
     }
-    let of_planted = |edge: &&(u64, u64, u64)| planted.blocks.contains_key(&edge.0);
+    let of_planted = |edge: &&Edge| planted.blocks.contains_key(&edge.0);
     let found: BTreeSet<_> = edges.iter().filter(of_planted).copied().collect();
     let missing: Vec<_> = planted.edges.difference(&found).take(3).collect();
     let invented: Vec<_> = found.difference(&planted.edges).take(3).collect();
