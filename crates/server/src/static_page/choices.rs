@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::recorder::Recorder;
+use super::traces::ORDERS;
 use crate::error::Result;
 
 /// Choices of each kind.
@@ -77,9 +78,7 @@ fn one(recorder: &mut Recorder<'_>, file: usize, filter: &Value) -> Result<bool>
         }
         body
     };
-    let orders =
-        [("stacks", "so"), ("stacks", "peak"), ("stacks", "stc"), ("images", "so"), ("frames", "so")];
-    for (by, sort) in orders {
+    for (by, sort) in ORDERS {
         recorder.record("report", with(json!({"by": by, "sort": sort, "limit": ROWS, "frames_max": 12})))?;
     }
     recorder.record("functions", with(json!({"sort": "peak", "limit": ROWS})))?;

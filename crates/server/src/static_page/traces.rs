@@ -22,6 +22,10 @@ const BETWEEN: usize = 60;
 /// Native snapshots whose contents are recorded.
 const SNAPSHOTS: usize = 12;
 
+/// The tables of a trace: what a line is, and what they are sorted by.
+pub(super) const ORDERS: [(&str, &str); 5] =
+    [("stacks", "so"), ("stacks", "peak"), ("images", "so"), ("stacks", "stc"), ("frames", "so")];
+
 /// What flame graphs are of.
 fn values() -> impl Iterator<Item = &'static str> {
     Metric::all().map(Metric::name).chain([TEMPORARY_BYTES])
@@ -41,9 +45,7 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
         recorder.record("findings", json!({"file": file, "source_lines": 0}))?;
         timeline(recorder, file, "none", "bytes")?;
         flame(recorder, file, "outstanding_bytes", "top-down", false)?;
-        for (by, sort) in
-            [("stacks", "so"), ("stacks", "peak"), ("images", "so"), ("stacks", "stc"), ("frames", "so")]
-        {
+        for (by, sort) in ORDERS {
             report(recorder, file, by, sort)?;
         }
         for sort in ["so", "peak"] {

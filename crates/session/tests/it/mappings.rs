@@ -28,7 +28,7 @@ fn unmap(thread: &mut ProducerThread<'_>, page: u64, pages: u64) {
 
 /// Live pages and blocks, and the peak in pages.
 fn pages(script: impl FnOnce(&mut ProducerThread<'_>)) -> (u64, u64, u64) {
-    let (mut session, directory) = start(|_| ());
+    let (mut session, directory) = start(|properties| properties.mmap = true);
     let pool = join(&session);
     let process = Producer::exec(&pool, None);
     script(&mut process.thread(live_tid(1)));

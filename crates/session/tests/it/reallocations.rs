@@ -11,7 +11,7 @@ use crate::producer::{Producer, ProducerThread, join, live_tid};
 use crate::recording::{Recorded, pass_watermark, start, stop};
 
 fn record(script: impl FnOnce(&mut ProducerThread<'_>, &mut ProducerThread<'_>)) -> Recorded {
-    let (mut session, directory) = start(|_| ());
+    let (mut session, directory) = start(|properties| properties.mmap = true);
     let pool = join(&session);
     let process = Producer::exec(&pool, None);
     let (mut one, mut other) = (process.thread(live_tid(1)), process.thread(live_tid(2)));
@@ -95,7 +95,7 @@ fn two_reallocs_may_exchange_their_addresses() {
 
 #[test]
 fn a_realloc_whose_block_was_given_away_may_move_to_where_another_has_just_left() {
-    let (mut session, directory) = start(|_| ());
+    let (mut session, directory) = start(|properties| properties.mmap = true);
     let pool = join(&session);
     let process = Producer::exec(&pool, None);
     let [mut one, mut other, mut third] = [1, 2, 3].map(|number| process.thread(live_tid(number)));
@@ -155,7 +155,7 @@ proptest! {
     fn whatever_the_threads_do_every_block_is_accounted_for(
         steps in proptest::collection::vec((0_usize..4, any::<u8>()), 1..400),
     ) {
-        let (mut session, directory) = start(|_| ());
+        let (mut session, directory) = start(|properties| properties.mmap = true);
         let pool = join(&session);
         let process = Producer::exec(&pool, None);
         let mut threads: Vec<_> = (0..4).map(|number| (process.thread(live_tid(number)), Doing::Nothing)).collect();

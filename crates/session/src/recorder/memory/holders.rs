@@ -40,8 +40,8 @@ pub(super) fn runtime(path: &str) -> Option<(&'static str, &'static str)> {
     found.map(|(_, what, shows)| (*what, *shows))
 }
 
-/// What holds the rest, as far as the files tell: an allocator whose functions have no names, a
-/// runtime.
+/// What holds the rest, as far as the files tell: an allocator whose functions have no names, or
+/// likely a runtime that is in the process, though nobody was seen to map it.
 pub(super) fn of_files(executable: &str, inside: &[InsideModule]) -> Option<String> {
     if let Some(module) = inside.iter().find(|module| !module.named_allocators.is_empty()) {
         let allocators = module.named_allocators.join(" and ");
@@ -49,7 +49,7 @@ pub(super) fn of_files(executable: &str, inside: &[InsideModule]) -> Option<Stri
     }
     let paths = inside.iter().map(|module| module.path.to_string_lossy().into_owned());
     let found = std::iter::once(executable.to_owned()).chain(paths).find_map(|path| runtime(&path));
-    found.map(|(what, _)| what.to_owned())
+    found.map(|(what, _)| format!("likely {what}"))
 }
 
 /// What would show it, as the end of a sentence.
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_runtime_is_named_by_its_file() {
-        assert_eq!(of_files("/usr/bin/luajit-2.1", &[]).as_deref(), Some("LuaJIT's allocator"));
+        assert_eq!(of_files("/usr/bin/luajit-2.1", &[]).as_deref(), Some("likely LuaJIT's allocator"));
         assert_eq!(of_files("/opt/server", &[]), None);
         let parts = ["V8's heap, mapped by node".to_owned()];
         assert_eq!(shown_by("/usr/bin/node", &[], &parts), "; heapr snapshot take PID shows it");
