@@ -24,7 +24,7 @@ pub(crate) fn own_memory_lines(
     let shown = parts.iter().filter(|(part_bytes, _)| *part_bytes >= all / 50).take(PARTS_SHOWN);
     let shown: Vec<String> =
         shown.map(|(part_bytes, what)| format!("{} {what}", percent(*part_bytes, all))).collect();
-    let mut lines = vec![format!("{} at most{whose}, {explained} of it explained", bytes(all))];
+    let mut lines = vec![format!("{} seen at most{whose}, {explained} of it explained", bytes(all))];
     lines.extend((!shown.is_empty()).then(|| shown.join(", ")));
     lines
 }
@@ -47,7 +47,7 @@ mod tests {
         let parts = vec![part("stacks", 1 << 10), part("recorded blocks", 1 << 20), part("free", 6 << 20)];
         let large = MemoryAccount { anonymous_bytes: 8 << 20, parts, ..small.clone() };
         let lines = own_memory_lines(&[small, large], |_| None);
-        assert_eq!(lines, ["8.00 MiB at most, 87 % of it explained", "75 % free, 12 % recorded blocks"]);
+        assert_eq!(lines, ["8.00 MiB seen at most, 87 % of it explained", "75 % free, 12 % recorded blocks"]);
         assert!(own_memory_lines(&[], |_| None).is_empty());
         assert_eq!(percent(999, 1000), "99 %");
         assert_eq!(percent(0, 0), "0 %");
