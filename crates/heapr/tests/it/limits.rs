@@ -166,6 +166,11 @@ fn a_program_in_another_root_directory_is_recorded_from_its_first_call_on() {
         let held: u64 = heaps.iter().filter(is_it).map(bytes).sum();
         assert!(held >= 32_100, "{launcher}: {report}");
     }
+    // Without the loader's last call nobody can come between it and the program.
+    let line = "rm root/etc/ld.so.cache; \"$0\" run -f -o t.heapr -- chroot root /program";
+    let outcome = script(folder.path(), line);
+    assert_eq!(outcome.status, 4);
+    assert!(outcome.stderr.contains("what it allocated first is not recorded"), "{outcome:?}");
 }
 
 /// What a terminal sends reaches the whole process group: the program must not get it again from

@@ -44,10 +44,14 @@ impl Recorder {
     /// A program whose exec was held could not be attached to.
     pub(crate) fn note_untraced(&mut self, key: (u32, u32), program: &str, reason: &str) {
         self.pool.control().processes_refused.fetch_add(1, Relaxed);
+        self.note(key, untraced_text(program, reason));
+    }
+
+    /// Keeps a word on what a process did.
+    pub(crate) fn note(&mut self, key: (u32, u32), text: String) {
         let Some(&place) = self.process_by_slot.get(&key) else { return };
         let Some(process) = self.processes.get(place) else { return };
-        let (time_ns, text) = (self.clock.now_ns(), untraced_text(program, reason));
-        let notice = Notice { process: process.index, time_ns, text };
+        let notice = Notice { process: process.index, time_ns: self.clock.now_ns(), text };
         let outcome = self.sink.writer.notice(&notice);
         self.sink.keep(outcome);
     }
