@@ -46,12 +46,18 @@ fn hold(preload: &Preload, key: (u32, u32), (pid, tid): (u32, u32), tasks: &Send
         if held.wait_for_exec(EXEC_LIMIT).unwrap_or(false) {
             let program = heapr_proc::executable(pid).unwrap_or_default();
             let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // The loader's last call is to give it back.
-            let has_cache = std::path::Path::new(&format!("/proc/{pid}/root/etc/ld.so.cache")).exists();
+            // The loader's last call gives it back. Told before the program runs, which may end soon.
+            if !std::path::Path::new(&format!("/proc/{pid}/root/etc/ld.so.cache")).exists() {
+                let text = format!(
+                    "{program}, which it started, is reached late: what it allocates first is not recorded (in its root directory \
+                     the loader has no cache)"
+                );
+                let _ = tasks.send(Box::new(move |session| session.recorder.note(key, text)));
+            }
             let outcome = attach(&preload, pid, held);
             // Where the session has ended nobody is to be told.
             let _ = tasks
-                .send(Box::new(move |session| session.take_held(key, pid, (&program, has_cache), outcome)));
+                .send(Box::new(move |session| session.take_held(key, pid, &program, outcome)));
         }
     });
     spawned.is_ok() && told.recv().unwrap_or(false)
@@ -70,20 +76,13 @@ impl Session {
         &mut self,
         key: (u32, u32),
         pid: u32,
-        (program, has_cache): (&str, bool),
+        program: &str,
         outcome: Result<AttachOutcome, String>,
     ) {
         match outcome {
             Ok(outcome) => {
                 self.take_attached(pid, outcome);
                 self.recorder.name_program(pid, program);
-                if !has_cache {
-                    let text = format!(
-                        "{program}, which it started, was reached late: what it allocated first is not recorded (in its root \
-                         directory the loader has no cache)"
-                    );
-                    self.recorder.note(key, text);
-                }
             }
             Err(reason) => self.recorder.note_untraced(key, program, &reason),
         }

@@ -170,7 +170,7 @@ fn a_program_in_another_root_directory_is_recorded_from_its_first_call_on() {
     let line = "rm root/etc/ld.so.cache; \"$0\" run -f -o t.heapr -- chroot root /program";
     let outcome = script(folder.path(), line);
     assert_eq!(outcome.status, 4);
-    assert!(outcome.stderr.contains("what it allocated first is not recorded"), "{outcome:?}");
+    assert!(outcome.stderr.contains("what it allocates first is not recorded"), "{outcome:?}");
 }
 
 /// What a terminal sends reaches the whole process group: the program must not get it again from
