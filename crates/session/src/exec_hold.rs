@@ -46,7 +46,7 @@ fn hold(preload: &Preload, key: (u32, u32), (pid, tid): (u32, u32), tasks: &Send
         if held.wait_for_exec(EXEC_LIMIT).unwrap_or(false) {
             let program = heapr_proc::executable(pid).unwrap_or_default();
             let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // The loader's last call gives it back. Told before the program runs, which may end soon.
+            // The loader's last call gives it back. Told before the program runs: it may end soon.
             if !std::path::Path::new(&format!("/proc/{pid}/root/etc/ld.so.cache")).exists() {
                 let text = format!(
                     "{program}, which it started, is reached late: what it allocates first is not recorded (in its root directory \
