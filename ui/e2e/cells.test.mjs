@@ -1,4 +1,5 @@
-// Numbers of the page against those of the command that it shows: a thousand cells and more, over views, orders and filters.
+// Numbers of the page against those of the command that it shows: a thousand cells and more, over
+// views, orders and filters.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { writeFileSync } from 'node:fs';

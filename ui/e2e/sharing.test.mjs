@@ -1,4 +1,5 @@
-// What is shown goes to others, and comes from them: a page of its own, pictures, Markdown, dropped files; the call tree, and comparisons that open.
+// What is shown goes to others, and comes from them: a page of its own, pictures, Markdown, dropped
+// files; the call tree, and comparisons that open.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
-// Pointers in places that are dead, and in such that only look it: stack that nobody uses any more, keys of
-// threads by the hundred, what a key's destructor has freed, a stack with a guard page, a thread that has
-// not run yet.
+// Pointers in places that are dead, and in such that only look it: stack that nobody uses any more,
+// keys of threads by the hundred, what a key's destructor has freed, a stack with a guard page, a
+// thread that has not run yet.
 // build: -pthread
 // leaks: frame=in_dead_frame kind=definite count=1
 // leaks: frame=in_dead_frame_of_thread kind=definite count=1

@@ -33,7 +33,8 @@ int __lsan_do_recoverable_leak_check(void);
 #endif
 
 // Says that all is as it should be, and who it is, and waits to be looked at.
-// (Nothing is kept in a register that would have to be saved: its old value may be what was forgotten.)
+// (Nothing is kept in a register that would have to be saved: its old value may be what was
+// forgotten.)
 static char ready_line[32];
 static APART void say_who(void) { snprintf(ready_line, sizeof ready_line, "ready %d\n", getpid()); }
 static APART void wait_to_be_seen(void) {

@@ -1,5 +1,5 @@
-// Structures of every common shape, of as many blocks as it is told (COUNT, default 100,000), which print
-// their own references and what some of their blocks retain:
+// Structures of every common shape, of as many blocks as it is told (COUNT, default 100,000), which
+// print their own references and what some of their blocks retain:
 //   block ADDRESS BYTES; edge FROM WORD TO; retains ADDRESS BYTES
 // The first line names the process, the last line is `ready`. (No leaks.)
 // planted

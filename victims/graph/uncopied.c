@@ -1,4 +1,5 @@
-// Programs that cannot be copied: it is told by its argument why. They are looked at while they stand still.
+// Programs that cannot be copied: it is told by its argument why. They are looked at while they
+// stand still.
 //   filter   a seccomp filter that would end it for clone
 //   reaper   orphans are left to it: it would be sent a signal when the copy ends
 // leaks: frame=forgotten_by_uncopied kind=definite count=1

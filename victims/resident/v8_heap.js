@@ -1,5 +1,5 @@
-// Objects, strings and an array buffer; then, for each line on its input that names one, what V8 says
-// of itself.
+// Objects, strings and an array buffer; then, for each line on its input that names one, what V8
+// says of itself.
 const v8 = require('v8');
 
 const kept = Array.from({ length: 500000 }, (_, at) => ({ at, text: `number ${at}` }));

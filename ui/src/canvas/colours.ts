@@ -43,7 +43,9 @@ const SURFACE = { light: 1, dark: 0.0137 };
 /** What is seen beside it needs so much contrast. */
 const CONTRAST_MIN = 3.05;
 
-/** How light a hue is in a chart (percent): as pale as it may be and still be seen on the surface. */
+/**
+ * How light a hue is in a chart (percent): as pale as it may be and still be seen on the surface.
+ */
 export function seriesLightness(hue: number, isDark: boolean): number {
   const step = isDark ? 1 : -1;
   for (let light = isDark ? 48 : 62; light > 20 && light < 80; light += step) {

@@ -90,7 +90,8 @@ export function FlameGraph(props: FlameGraphProps) {
     const [top, bottom] = [depth * rowPx, (depth + 1) * rowPx];
     return top < old.scrollPx ? top : bottom > old.scrollPx + size.current.heightPx ? bottom - size.current.heightPx : old.scrollPx;
   };
-  // What is chosen elsewhere (the next match, Back) is brought into sight, also from beside what is zoomed to.
+  // What is chosen elsewhere (the next match, Back) is brought into sight, also from beside what is
+  // zoomed to.
   useEffect(() => {
     if (selected < 0) return;
     const [start, width] = [layout.starts[selected] ?? 0, layout.widths[selected] ?? 0];

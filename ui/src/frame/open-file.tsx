@@ -1,4 +1,6 @@
-/** A further file: dropped on the page, or chosen. It goes to the server in pieces, which opens it. */
+/**
+ * A further file: dropped on the page, or chosen. It goes to the server in pieces, which opens it.
+ */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { isStatic, request } from '../api/client';
 import { go } from '../address/use-address';

@@ -1,4 +1,7 @@
-/** What is drawn on the page as one PNG: a title, the pictures below one another, the file and the command. */
+/**
+ * What is drawn on the page as one PNG: a title, the pictures below one another, the file and the
+ * command.
+ */
 import { themeColour } from './theme';
 
 const MARGIN_PX = 16;

@@ -52,7 +52,8 @@ function Retainers({ file, id, totalBytes }: SnapshotViewProps & { id: number })
     const page = await answer<RowsAnswer<EdgeRow>>('/api/snapshot/retainers', { file: file.file, id: parent?.id ?? id, ignore, offset, limit }, signal);
     return { rows: page.rows, count: page.row_count };
   });
-  // The shortest way to a root is open from the start: the first retainer of each is the nearest to one.
+  // The shortest way to a root is open from the start: the first retainer of each is the nearest to
+  // one.
   useEffect(() => {
     let index = 0;
     const step = () => {

@@ -177,7 +177,10 @@ function paintAreas(
   }
 }
 
-/** Names on the areas themselves, where they are high and wide enough: colours alone do not tell them apart. */
+/**
+ * Names on the areas themselves, where they are high and wide enough: colours alone do not tell
+ * them apart.
+ */
 function paintLabels(context: CanvasRenderingContext2D, painting: TimelinePainting, answer: TimelineAnswer, x: (ns: number) => number, y: (amount: number) => number): void {
   const { bins } = answer;
   const binNs = (answer.to_ns - answer.from_ns) / bins;

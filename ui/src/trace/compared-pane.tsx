@@ -1,4 +1,7 @@
-/** What a row of a comparison stands for: its stack with source, and its live bytes over time, in the file after or, where it is gone, in the one before. */
+/**
+ * What a row of a comparison stands for: its stack with source, and its live bytes over time, in
+ * the file after or, where it is gone, in the one before.
+ */
 import type { DiffGroup, Filter, Group, OpenFile, ReportAnswer, TimelineAnswer } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { go } from '../address/use-address';
@@ -22,7 +25,8 @@ function namesOf(group: Group): string[] {
 export function ComparedPane({ group, before, after }: ComparedPaneProps) {
   const isThere = group.after.total_count > 0 || group.after.outstanding_count > 0;
   const side = isThere ? after : before;
-  // Of another version the program and its libraries are called otherwise: the function is what is asked for.
+  // Of another version the program and its libraries are called otherwise: the function is what is
+  // asked for.
   const named = group.names.map(splitName).find(({ symbol }) => symbol !== '?' && symbol !== '');
   const filter: Filter = named ? { ...side.filter, require_frames: [...(side.filter.require_frames ?? []), named.symbol] } : side.filter;
   const { data, error } = useAnswer<ReportAnswer>('/api/report', { file: side.file.file, filter, by: 'stacks', sort: 'so', descending: true, offset: 0, limit: 500, match: '', frames_max: 128 });

@@ -130,7 +130,10 @@ export function Trail({ steps, focus = '' }: { steps: { id: string; name: string
   );
 }
 
-/** Whether the frame of a node allocates by itself anywhere: only such frames are removed by culling. A difference does not say it. */
+/**
+ * Whether the frame of a node allocates by itself anywhere: only such frames are removed by
+ * culling. A difference does not say it.
+ */
 function isInnermost(layout: FlameLayout, node: number): boolean {
   const { frame, self } = layout.answer.nodes;
   return self === undefined || frame.some((other, at) => other === frame[node] && (self[at] ?? 0) > 0);

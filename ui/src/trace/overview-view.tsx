@@ -111,7 +111,10 @@ function Ranking({ title, answer, metric, onMore, isOfImages }: RankingProps) {
 /** Stacks whose own functions are added up. */
 const OWN_STACKS = 1000;
 
-/** The program's own functions by what was live at the peak: where stacks are splintered, they are not. */
+/**
+ * The program's own functions by what was live at the peak: where stacks are splintered, they are
+ * not.
+ */
 function FunctionRanking({ file, filter }: Pick<TraceViewProps, 'file' | 'filter'>) {
   const address = useAddress();
   const { data } = useAnswer<ReportAnswer>('/api/report', { file: file.file, filter, by: 'stacks', sort: 'peak', descending: true, offset: 0, limit: OWN_STACKS, match: '', frames_max: 4 }, file.generation);

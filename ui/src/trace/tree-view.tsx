@@ -1,4 +1,7 @@
-/** The call tree as a table: what each function holds with all that it calls, and by itself, from the program's start down or from who allocates up. */
+/**
+ * The call tree as a table: what each function holds with all that it calls, and by itself, from
+ * the program's start down or from who allocates up.
+ */
 import { useEffect, useMemo } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import { flameLayout, nodeImage, nodeName } from '../flame/flame-layout';
@@ -48,7 +51,8 @@ export function TreeView({ file, filter, onCommand }: TraceViewProps) {
     if (rest > 0) rows.push({ node: -1, id: `rest ${of}`, value: rest, self: 0, hasChildren: false, isRest: true });
     return Promise.resolve({ rows: rows.slice(offset, offset + limit), count: rows.length });
   }, file.generation);
-  // The way that holds most is open from the start, as far as one function has nearly all of what is above it.
+  // The way that holds most is open from the start, as far as one function has nearly all of what
+  // is above it.
   useEffect(() => {
     if (!layout || tree.topCount === null) return;
     let index = 0;

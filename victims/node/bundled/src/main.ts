@@ -1,4 +1,4 @@
-// Keeps 500 sessions more for each file that it writes a snapshot into. dist/main.js is made of it by
+// Keeps 500 sessions more for each file that it writes a snapshot into. dist/main.js is made by
 //   npx esbuild src/main.ts --bundle --platform=node --minify --sourcemap --outfile=dist/main.js
 import { writeHeapSnapshot } from 'node:v8';
 import { SessionStore } from './store';

@@ -1,4 +1,7 @@
-/* A thread for each line, on the stack of the last one. At its end the C library frees what dlopen has said, after the last destructor. */
+/*
+ * A thread for each line, on the stack of the last one. At its end the C library frees what dlopen
+ * has said, after the last destructor.
+ */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
