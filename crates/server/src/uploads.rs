@@ -93,11 +93,11 @@ impl Uploads {
 /// A file name and nothing else, whatever is sent.
 fn plain_name(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let mut plain: String = name.chars().filter(|c| !c.is_control()).collect();
-    while plain.len() > NAME_BYTES_MAX {
-        plain.remove(0);
-    }
-    let plain = plain.trim_start_matches('.').trim();
+    let plain: String = name.chars().filter(|c| !c.is_control()).collect();
+    // The end tells what kind of file it is.
+    let mut starts = plain.char_indices().map(|(at, _)| at);
+    let start = starts.find(|at| plain.len() - at <= NAME_BYTES_MAX).unwrap_or(0);
+    let plain = plain[start..].trim_start_matches('.').trim();
     if plain.is_empty() { "dropped".to_owned() } else { plain.to_owned() }
 }
 
@@ -111,6 +111,8 @@ mod tests {
         assert_eq!(plain_name("a\\b\0.heapr"), "b.heapr");
         assert_eq!(plain_name(".."), "dropped");
         assert_eq!(plain_name("my trace.heapr"), "my trace.heapr");
+        let long = format!("{}.heapr", "ä".repeat(1 << 20));
+        assert_eq!(plain_name(&long), format!("{}.heapr", "ä".repeat((NAME_BYTES_MAX - 6) / 2)));
     }
 
     #[test]

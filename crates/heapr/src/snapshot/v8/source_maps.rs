@@ -33,9 +33,16 @@ pub(crate) fn maps_for(snapshot: &Path) -> Option<Arc<SourceMaps>> {
     (!asked.no_source_maps).then(|| Arc::new(SourceMaps::of_file(&asked.source_map_dir, snapshot)))
 }
 
+/// A new build changes all scripts at once.
+const TOLD_MAX: usize = 3;
+
 /// Says which maps could not be used.
 pub(crate) fn tell_unused(maps: Option<&Arc<SourceMaps>>) {
-    for unused in maps.iter().flat_map(|maps| maps.take_unused()) {
-        warn!("{unused}");
+    let unused = maps.map(|maps| maps.take_unused()).unwrap_or_default();
+    for one in unused.iter().take(TOLD_MAX) {
+        warn!("{one}");
+    }
+    if let Some(more @ 1..) = unused.len().checked_sub(TOLD_MAX) {
+        warn!("and {more} more source maps are not used");
     }
 }

@@ -11,7 +11,7 @@ use crate::output::{OutputArguments, print_table};
 use crate::snapshot::limit::{ByteLimit, TOTAL};
 use crate::snapshot::v8::filter_arguments::ObjectFilterArguments;
 use crate::snapshot::v8::heap_file::{Wanted, ask, open};
-use crate::snapshot::v8::source_maps::maps_for;
+use crate::snapshot::v8::source_maps::{maps_for, tell_unused};
 use crate::snapshot::v8::summary_file;
 use crate::snapshot::v8::{allocations, distance};
 use crate::snapshot::verbs::{HeapKind, SummaryOrder, SummaryQuestion};
@@ -187,6 +187,7 @@ fn print_classes(arguments: &SummaryArguments<'_>, summary: &StoredSummary) -> a
             ]
         }),
     );
+    tell_unused(maps.as_ref());
     print_table(&sheet, arguments.output.format, &[headline(summary), String::new()])
 }
 
