@@ -113,14 +113,14 @@ impl HeapTotals {
         Totals { outstanding_count: self.current_count(), ..self.current }
     }
 
-    /// A block of the current heap begins.
+    /// A block of the current heap begins, which counts as so many.
     #[inline(always)]
-    pub(crate) fn born(&mut self, block: &Block) {
+    pub(crate) fn born(&mut self, block: &Block, count: u64) {
         let current = &mut self.current;
-        current.alloc_count += 1;
+        current.alloc_count = current.alloc_count.wrapping_add(count);
         current.alloc_bytes = current.alloc_bytes.wrapping_add(block.size_bytes);
         if block.is_realloc {
-            current.realloc_count += 1;
+            current.realloc_count = current.realloc_count.wrapping_add(count);
         }
         let live_bytes = current.outstanding_bytes.wrapping_add(block.size_bytes);
         current.outstanding_bytes = live_bytes;
@@ -140,13 +140,11 @@ impl HeapTotals {
 
     /// A block of the current heap ends.
     #[inline(always)]
-    pub(crate) fn died(&mut self, block: &Block, death: &Death) {
+    pub(crate) fn died(&mut self, block: &Block, count: u64, death: &Death) {
         let totals = &mut self.current;
-        if death.cause == Cause::Implied {
-            totals.implied_frees += 1;
-        } else {
-            totals.free_count += 1;
-        }
+        let ends =
+            if death.cause == Cause::Implied { &mut totals.implied_frees } else { &mut totals.free_count };
+        *ends = ends.wrapping_add(count);
         totals.temporary_count += u64::from(death.is_temporary);
         totals.outstanding_bytes = totals.outstanding_bytes.wrapping_sub(block.size_bytes);
     }

@@ -69,23 +69,23 @@ impl StackState {
         }
     }
 
-    /// A block is made.
+    /// A block is made, which counts as so many.
     #[inline(always)]
-    pub(crate) fn born(&mut self, block: &Block, epoch: u32) {
+    pub(crate) fn born(&mut self, block: &Block, count: u64, epoch: u32) {
         self.settle(epoch);
         self.total_bytes = self.total_bytes.wrapping_add(block.size_bytes);
-        self.total_count += 1;
+        self.total_count = self.total_count.wrapping_add(count);
         if block.is_realloc {
-            self.realloc_count = self.realloc_count.saturating_add(1);
+            self.realloc_count = self.realloc_count.saturating_add(count as u32);
         }
     }
 
     /// A block that was made here is no longer live.
     #[inline(always)]
-    pub(crate) fn died(&mut self, block: &Block, is_temporary: bool, epoch: u32) {
+    pub(crate) fn died(&mut self, block: &Block, count: u64, is_temporary: bool, epoch: u32) {
         self.settle(epoch);
         self.freed_bytes = self.freed_bytes.wrapping_add(block.size_bytes);
-        self.freed_count = self.freed_count.wrapping_add(1);
+        self.freed_count = self.freed_count.wrapping_add(count as u32);
         self.temporary_count = self.temporary_count.saturating_add(u32::from(is_temporary));
     }
 
@@ -105,6 +105,7 @@ impl StackState {
                 outstanding_bytes: self.live_bytes(),
                 peak_count: u64::from(self.peak_count),
                 peak_bytes: self.peak_bytes,
+                ..Amounts::default()
             },
         }
     }

@@ -12,7 +12,9 @@
 
 use std::collections::HashMap;
 
-use heapr_trace::{Block, CourseRow, Event, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Totals};
+use heapr_trace::{
+    Block, CourseRow, Event, HeapId, ProcessIndex, Sampling, StackIndex, StackTotals, Summary, Totals, Weight,
+};
 
 use crate::heap_totals::HeapTotals;
 use crate::ledger::{Death, Observer};
@@ -35,6 +37,8 @@ pub struct SummaryBuilder {
     /// The place that was asked for last: where events carry no stacks, a process's malloc heap has
     /// all of them there. (To hash it each time took a third of the recorder's time.)
     last_other: usize,
+    /// What a block stands for; `None`: itself.
+    sampling: Option<Sampling>,
 }
 
 impl SummaryBuilder {
@@ -42,6 +46,17 @@ impl SummaryBuilder {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Nothing counted, of blocks that are samples.
+    #[must_use]
+    pub fn of_samples(sampling: &Sampling) -> Self {
+        Self { sampling: (!sampling.is_exact()).then(|| sampling.clone()), ..Self::default() }
+    }
+
+    /// From now on blocks stand for what these say.
+    pub fn set_sampling(&mut self, sampling: Sampling) {
+        self.sampling = Some(sampling);
     }
 
     /// The totals so far by process and heap.
@@ -130,6 +145,28 @@ impl SummaryBuilder {
         &mut self.others[self.last_other].3
     }
 
+    /// A block that stands for more than itself.
+    #[cold]
+    #[inline(never)]
+    fn scaled(block: &Block, sampling: &Sampling) -> (Block, u64) {
+        let Weight { count, bytes, .. } = sampling.weight(block);
+        (Block { size_bytes: bytes, ..*block }, count)
+    }
+
+    #[inline(always)]
+    fn count_birth(&mut self, block: &Block, count: u64) {
+        let epoch = self.heaps.epoch();
+        self.stack(block).born(block, count, epoch);
+        self.heaps.of(block.process, block.heap).born(block, count);
+    }
+
+    #[inline(always)]
+    fn count_death(&mut self, block: &Block, count: u64, death: &Death) {
+        let epoch = self.heaps.epoch();
+        self.stack(block).died(block, count, death.is_temporary, epoch);
+        self.heaps.of(block.process, block.heap).died(block, count, death);
+    }
+
     /// The summary; `event_count` and `duration_ns` are the caller's to fill in.
     #[must_use]
     pub fn finish(self) -> Summary {
@@ -157,16 +194,22 @@ impl Observer for SummaryBuilder {
 
     #[inline(always)]
     fn born(&mut self, block: &Block) {
-        let epoch = self.heaps.epoch();
-        self.stack(block).born(block, epoch);
-        self.heaps.of(block.process, block.heap).born(block);
+        if let Some(sampling) = &self.sampling {
+            let (block, count) = Self::scaled(block, sampling);
+            return self.count_birth(&block, count);
+        }
+        self.count_birth(block, 1);
     }
 
     #[inline(always)]
     fn died(&mut self, block: &Block, death: &Death) {
-        let epoch = self.heaps.epoch();
-        self.stack(block).died(block, death.is_temporary, epoch);
-        self.heaps.of(block.process, block.heap).died(block, death);
+        if let Some(sampling) = &self.sampling {
+            // What a thread does between two samples is not known.
+            let is_temporary = death.is_temporary && !sampling.is_sample(block);
+            let (block, count) = Self::scaled(block, sampling);
+            return self.count_death(&block, count, &Death { is_temporary, ..*death });
+        }
+        self.count_death(block, 1, death);
     }
 
     fn failed(&mut self, event: &Event, process: ProcessIndex, _size_bytes: u64, _stack: StackIndex) {
@@ -174,6 +217,9 @@ impl Observer for SummaryBuilder {
     }
 
     fn unmatched_free(&mut self, event: &Event, process: ProcessIndex, is_inherited: bool) {
+        if self.sampling.as_ref().is_some_and(|sampling| sampling.is_in_doubt(process)) {
+            return;
+        }
         self.heaps.of(process, event.heap).unmatched_free(is_inherited);
     }
 }

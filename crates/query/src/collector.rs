@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use heapr_trace::{Amounts, Block, Event, HeapId, ProcessIndex, StackTotals, Totals};
+use heapr_trace::{Amounts, Block, Event, HeapId, ProcessIndex, Sampling, StackTotals, Totals, Weight};
 
 use crate::choice::Choice;
 use crate::filter::{AllocationType, Filter, Span};
@@ -61,9 +61,9 @@ struct Level {
 
 impl Level {
     /// Adds a block; tells whether that made a new peak.
-    fn grow(&mut self, size_bytes: u64, time_ns: u64) -> bool {
-        self.live_bytes = self.live_bytes.saturating_add(size_bytes);
-        self.live_count += 1;
+    fn grow(&mut self, weight: Weight, time_ns: u64) -> bool {
+        self.live_bytes = self.live_bytes.saturating_add(weight.bytes);
+        self.live_count = self.live_count.saturating_add(weight.count);
         let is_peak = self.live_bytes > self.peak_bytes;
         if is_peak {
             self.peak_bytes = self.live_bytes;
@@ -73,9 +73,9 @@ impl Level {
         is_peak
     }
 
-    fn shrink(&mut self, size_bytes: u64) {
-        self.live_bytes = self.live_bytes.saturating_sub(size_bytes);
-        self.live_count = self.live_count.saturating_sub(1);
+    fn shrink(&mut self, weight: Weight) {
+        self.live_bytes = self.live_bytes.saturating_sub(weight.bytes);
+        self.live_count = self.live_count.saturating_sub(weight.count);
     }
 }
 
@@ -85,6 +85,8 @@ type BlockKey = (ProcessIndex, HeapId, u64);
 /// See the module.
 pub(crate) struct Collector<'a> {
     choice: &'a Choice,
+    /// What blocks stand for; `None`: themselves.
+    sampling: Option<&'a Sampling>,
     counted: Counted,
     /// Events that the replay shows and that count; what comes before only builds the live set.
     range: Span,
@@ -143,6 +145,7 @@ impl<'a> Collector<'a> {
     ) -> Self {
         Self {
             choice,
+            sampling: None,
             counted,
             range,
             lifetime: filter.lifetime,
@@ -160,6 +163,16 @@ impl<'a> Collector<'a> {
             counts_failures: filter.is_known_at_birth(),
             oddities: BTreeMap::new(),
         }
+    }
+
+    /// The same of blocks that are samples, if they are.
+    pub(crate) fn of_samples(self, sampling: &'a Sampling) -> Self {
+        Self { sampling: (!sampling.is_exact()).then_some(sampling), ..self }
+    }
+
+    #[inline]
+    fn weight(&self, block: &Block) -> Weight {
+        self.sampling.map_or(Weight::exact(block.size_bytes), |sampling| sampling.weight(block))
     }
 
     /// A block that was live before the replay's first event, or at the start of the range if
@@ -186,13 +199,14 @@ impl<'a> Collector<'a> {
         if !self.choice.has(block) {
             return;
         }
-        if self.level.grow(block.size_bytes, time_ns) {
+        let weight = self.weight(block);
+        if self.level.grow(weight, time_ns) {
             self.epoch = self.epoch.saturating_add(1);
             self.late_births.clear();
         } else if time_ns == self.level.peak_time_ns && self.epoch > 0 {
             self.late_births.insert(block_key(block));
         }
-        self.heap_level(block).grow(block.size_bytes, time_ns);
+        self.heap_level(block).grow(weight, time_ns);
     }
 
     fn heap_level(&mut self, block: &Block) -> &mut Level {
@@ -221,9 +235,9 @@ impl<'a> Collector<'a> {
         if is_counted {
             self.count(block, Some(death), self.range.to);
         }
-        self.level.shrink(block.size_bytes);
-        let size_bytes = block.size_bytes;
-        self.heap_level(block).shrink(size_bytes);
+        let weight = self.weight(block);
+        self.level.shrink(weight);
+        self.heap_level(block).shrink(weight);
     }
 
     /// A block that is live when the replay ends, at `end_ns`.
@@ -241,7 +255,9 @@ impl<'a> Collector<'a> {
         // A replay that starts at a checkpoint does not know what each thread allocated last before
         // it.
         let is_born_inside = self.range.contains(block.alloc_ns);
-        let is_temporary = is_born_inside && death.is_some_and(|death| death.is_temporary);
+        // Of a sample it is not known what its thread did before the next one.
+        let is_sample = self.sampling.is_some_and(|sampling| sampling.is_sample(block));
+        let is_temporary = is_born_inside && !is_sample && death.is_some_and(|death| death.is_temporary);
         let free_ns = death.map_or(end_ns, |death| death.free_ns);
         let lifetime_ns = free_ns.saturating_sub(block.alloc_ns);
         let passes = self.lifetime.is_none_or(|lifetime| lifetime.contains(lifetime_ns))
@@ -250,6 +266,7 @@ impl<'a> Collector<'a> {
         if !passes {
             return;
         }
+        let weight = self.weight(block);
         let row = self.rows.row(RowKey {
             stack: block.stack,
             process: block.process,
@@ -257,22 +274,29 @@ impl<'a> Collector<'a> {
             thread: block.thread,
         });
         if self.counted == Counted::Live || self.was_live_at_peak(block) {
-            self.rows.add_peak(row, self.epoch, block.size_bytes);
+            self.rows.add_peak(row, self.epoch, weight);
         }
         let amounts = &mut self.rows.totals_mut(row).amounts;
-        amounts.total_count += 1;
-        amounts.total_bytes = amounts.total_bytes.saturating_add(block.size_bytes);
-        amounts.realloc_count += u64::from(block.is_realloc);
-        amounts.temporary_count += u64::from(is_temporary);
-        if death.is_none() {
-            amounts.outstanding_count += 1;
-            amounts.outstanding_bytes = amounts.outstanding_bytes.saturating_add(block.size_bytes);
+        let mut one = Amounts { total_count: weight.count, total_bytes: weight.bytes, ..Amounts::default() };
+        one.variances.total_count = weight.count_variance;
+        one.variances.total_bytes = weight.bytes_variance_kib2;
+        if block.is_realloc {
+            one.realloc_count = weight.count;
+            one.variances.realloc_count = weight.count_variance;
         }
+        one.temporary_count = u64::from(is_temporary);
+        if death.is_none() {
+            one.outstanding_count = weight.count;
+            one.outstanding_bytes = weight.bytes;
+            one.variances.outstanding_count = weight.count_variance;
+            one.variances.outstanding_bytes = weight.bytes_variance_kib2;
+        }
+        *amounts += &one;
         if death.is_some_and(|death| death.is_implied) {
-            self.oddities.entry((block.process, block.heap)).or_default().implied += 1;
+            self.oddities.entry((block.process, block.heap)).or_default().implied += weight.count;
         }
         for histogram in &mut self.histograms {
-            histogram.add(block.size_bytes, lifetime_ns, death.is_none());
+            histogram.add(block.size_bytes, lifetime_ns, (weight.count, weight.bytes), death.is_none());
         }
     }
 
@@ -288,7 +312,11 @@ impl<'a> Collector<'a> {
 
     /// A free of a block that was never seen allocated.
     pub(crate) fn freed_unknown(&mut self, event: &Event, process: ProcessIndex, is_inherited: bool) {
-        if self.counts_unknown_frees && self.choice.has_origin(process, event.heap, event.thread) {
+        let is_in_doubt = self.sampling.is_some_and(|sampling| sampling.is_in_doubt(process));
+        if !is_in_doubt
+            && self.counts_unknown_frees
+            && self.choice.has_origin(process, event.heap, event.thread)
+        {
             let oddities = self.oddities.entry((process, event.heap)).or_default();
             oddities.inherited += u64::from(is_inherited);
             oddities.unmatched += u64::from(!is_inherited);
@@ -421,7 +449,9 @@ fn add_row(sum: &mut Totals, row: &StackTotals) {
         outstanding_bytes,
         peak_count,
         peak_bytes,
+        variances,
     } = row.amounts;
+    sum.variances += &variances;
     sum.alloc_count += total_count;
     sum.alloc_bytes = sum.alloc_bytes.saturating_add(total_bytes);
     sum.free_count += total_count.saturating_sub(outstanding_count);

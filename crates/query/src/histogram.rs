@@ -48,24 +48,35 @@ impl HistogramCounter {
         Self { of, buckets: Box::new([Bucket::default(); 65]) }
     }
 
-    /// Adds an allocation.
-    pub fn add(&mut self, size_bytes: u64, lifetime_ns: u64, is_outstanding: bool) {
+    /// Adds an allocation that stands for `count` of `bytes` together.
+    pub fn add(
+        &mut self,
+        size_bytes: u64,
+        lifetime_ns: u64,
+        (count, bytes): (u64, u64),
+        is_outstanding: bool,
+    ) {
         let value = match self.of {
             HistogramOf::Size => size_bytes,
             HistogramOf::Lifetime => lifetime_ns,
         };
-        self.add_to(u64::BITS - value.leading_zeros(), size_bytes, is_outstanding);
+        self.add_many_to(u64::BITS - value.leading_zeros(), (count, bytes), is_outstanding);
     }
 
     /// Adds an allocation whose value has so many bits.
     #[inline(always)]
     pub fn add_to(&mut self, bits: u32, size_bytes: u64, is_outstanding: bool) {
+        self.add_many_to(bits, (1, size_bytes), is_outstanding);
+    }
+
+    #[inline(always)]
+    fn add_many_to(&mut self, bits: u32, (count, bytes): (u64, u64), is_outstanding: bool) {
         let bucket = &mut self.buckets[bits as usize];
-        bucket.total_count += 1;
-        bucket.total_bytes = bucket.total_bytes.saturating_add(size_bytes);
+        bucket.total_count += count;
+        bucket.total_bytes = bucket.total_bytes.saturating_add(bytes);
         if is_outstanding {
-            bucket.outstanding_count += 1;
-            bucket.outstanding_bytes = bucket.outstanding_bytes.saturating_add(size_bytes);
+            bucket.outstanding_count += count;
+            bucket.outstanding_bytes = bucket.outstanding_bytes.saturating_add(bytes);
         }
     }
 
@@ -113,7 +124,7 @@ mod tests {
     fn each_value_falls_into_the_bucket_that_names_it() {
         for value in [0, 1, 2, 3, 4, 1023, 1024, u64::MAX] {
             let mut counter = HistogramCounter::new(HistogramOf::Lifetime);
-            counter.add(5, value, true);
+            counter.add(5, value, (1, 5), true);
             let histogram = counter.finish();
             let [bucket] = histogram.buckets[..] else { panic!("{histogram:?}") };
             assert!((bucket.from..=bucket.last).contains(&value), "{value} in {bucket:?}");
@@ -124,8 +135,8 @@ mod tests {
     #[test]
     fn buckets_in_between_are_kept() {
         let mut counter = HistogramCounter::new(HistogramOf::Size);
-        counter.add(1, 0, false);
-        counter.add(8, 0, false);
+        counter.add(1, 0, (1, 1), false);
+        counter.add(8, 0, (1, 8), false);
         let counts: Vec<u64> = counter.finish().buckets.iter().map(|bucket| bucket.total_count).collect();
         assert_eq!(counts, [1, 0, 0, 1]);
     }

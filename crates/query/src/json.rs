@@ -2,7 +2,7 @@
 //! report --format json`, schema `heapr.report/1` (`docs/report.md`).
 
 use crate::{Bucket, FrameView, HeapRow, Histogram, HistogramOf, Metric};
-use heapr_trace::{Amounts, HeapId, HeapName, ProcessIndex, Totals};
+use heapr_trace::{Amounts, HeapId, HeapName, ProcessIndex, Sampling, Totals};
 use serde::{Serialize, Serializer};
 
 /// The amounts of a group, each under its metric's name.
@@ -17,7 +17,54 @@ impl From<&Amounts> for AmountsJson {
 
 impl Serialize for AmountsJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(Metric::all().map(|metric| (metric.name(), metric.of(&self.0))))
+        let amounts = Metric::all().map(|metric| (metric.name().to_owned(), metric.of(&self.0)));
+        serializer.collect_map(amounts.chain(intervals(&self.0, Metric::name)))
+    }
+}
+
+/// Half of the 95 % interval of each amount that is an estimate.
+fn intervals(
+    amounts: &Amounts,
+    name: impl Fn(Metric) -> &'static str,
+) -> impl Iterator<Item = (String, u64)> {
+    Metric::all().filter_map(move |metric| {
+        let plus_minus = metric.plus_minus(amounts);
+        (plus_minus > 0).then(|| (format!("{}_plus_minus", name(metric)), plus_minus))
+    })
+}
+
+/// The same of totals.
+#[derive(Debug)]
+struct TotalIntervals(Amounts);
+
+impl Serialize for TotalIntervals {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let name = |metric| match metric {
+            Metric::TotalBytes => "alloc_bytes",
+            Metric::TotalCount => "alloc_count",
+            other => Metric::name(other),
+        };
+        serializer.collect_map(intervals(&self.0, name))
+    }
+}
+
+/// What is said of a recording whose numbers are estimates.
+#[derive(Debug, Serialize)]
+pub struct SamplingJson {
+    /// The largest mean distance of two samples, in bytes asked for.
+    pub mean_bytes: u64,
+    /// How sure the intervals are.
+    pub confidence: f64,
+}
+
+impl SamplingJson {
+    /// `None`: all is counted.
+    #[must_use]
+    pub fn of(sampling: &Sampling) -> Option<Self> {
+        if sampling.is_exact() {
+            return None;
+        }
+        Some(Self { mean_bytes: sampling.largest_mean_bytes().unwrap_or(0), confidence: 0.95 })
     }
 }
 
@@ -68,6 +115,8 @@ pub struct TotalsJson {
     unmatched_frees: u64,
     inherited_frees: u64,
     implied_frees: u64,
+    #[serde(flatten)]
+    intervals: TotalIntervals,
 }
 
 impl From<&Totals> for TotalsJson {
@@ -87,6 +136,7 @@ impl From<&Totals> for TotalsJson {
             unmatched_frees: totals.unmatched_frees,
             inherited_frees: totals.inherited_frees,
             implied_frees: totals.implied_frees,
+            intervals: TotalIntervals(totals.amounts()),
         }
     }
 }

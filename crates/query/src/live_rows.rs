@@ -41,16 +41,15 @@ pub struct LiveRow {
 }
 
 impl LiveRow {
-    fn count(&mut self, size_bytes: u64, age_ns: u64, interval: usize, interval_count: usize) {
+    fn count(&mut self, one: LiveAmount, age_ns: u64, interval: usize, interval_count: usize) {
         if self.by_interval.is_empty() {
             self.by_interval.resize(interval_count, LiveAmount::default());
         }
-        let one = LiveAmount { block_count: 1, block_bytes: size_bytes };
         self.by_interval[interval].add(one);
         self.oldest_age_ns = self.oldest_age_ns.max(age_ns);
         self.youngest_age_ns =
             if self.amount.block_count == 0 { age_ns } else { self.youngest_age_ns.min(age_ns) };
-        self.age_sum_ns += u128::from(age_ns);
+        self.age_sum_ns += u128::from(age_ns) * u128::from(one.block_count);
         self.amount.add(one);
     }
 
@@ -124,8 +123,10 @@ pub fn live_rows(
             *place = rows.len() as u32;
         }
         let interval = boundaries_ns.partition_point(|&boundary_ns| boundary_ns < block.alloc_ns);
-        rows[*place as usize - 1].1.count(block.size_bytes, age_ns, interval, interval_count);
-        whole.count(block.size_bytes, age_ns, interval, interval_count);
+        let weight = trace.sampling().weight(block);
+        let one = LiveAmount { block_count: weight.count, block_bytes: weight.bytes };
+        rows[*place as usize - 1].1.count(one, age_ns, interval, interval_count);
+        whole.count(one, age_ns, interval, interval_count);
     };
     found.damage = trace.for_each_snapshot_block(snapshot, count)?;
     Ok(found)

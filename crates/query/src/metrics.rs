@@ -2,7 +2,7 @@
 //! page and in pprof. Whoever lists them reads this table; the page's copy is generated from it
 //! (`tests/it/generated_metrics.rs`).
 
-use heapr_trace::Amounts;
+use heapr_trace::{Amounts, Variances};
 
 /// One of the amounts: what results are sorted by, what a graph is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -41,6 +41,7 @@ struct Row {
     /// Columns that a line must have for it to be shown unasked.
     least_columns: usize,
     of: fn(&Amounts) -> u64,
+    variance: fn(&Variances) -> u64,
 }
 
 /// In the order in which they are printed.
@@ -55,6 +56,7 @@ const TABLE: [Row; 8] = [
         pprof: "inuse_space",
         least_columns: 0,
         of: |amounts| amounts.outstanding_bytes,
+        variance: |variances| variances.outstanding_bytes,
     },
     Row {
         metric: Metric::OutstandingCount,
@@ -66,6 +68,7 @@ const TABLE: [Row; 8] = [
         pprof: "inuse_objects",
         least_columns: 0,
         of: |amounts| amounts.outstanding_count,
+        variance: |variances| variances.outstanding_count,
     },
     Row {
         metric: Metric::TotalBytes,
@@ -77,6 +80,7 @@ const TABLE: [Row; 8] = [
         pprof: "alloc_space",
         least_columns: 0,
         of: |amounts| amounts.total_bytes,
+        variance: |variances| variances.total_bytes,
     },
     Row {
         metric: Metric::TotalCount,
@@ -88,6 +92,7 @@ const TABLE: [Row; 8] = [
         pprof: "alloc_objects",
         least_columns: 0,
         of: |amounts| amounts.total_count,
+        variance: |variances| variances.total_count,
     },
     Row {
         metric: Metric::ReallocCount,
@@ -99,6 +104,7 @@ const TABLE: [Row; 8] = [
         pprof: "reallocs",
         least_columns: 110,
         of: |amounts| amounts.realloc_count,
+        variance: |variances| variances.realloc_count,
     },
     Row {
         metric: Metric::PeakBytes,
@@ -110,6 +116,7 @@ const TABLE: [Row; 8] = [
         pprof: "peak_space",
         least_columns: 100,
         of: |amounts| amounts.peak_bytes,
+        variance: |variances| variances.peak_bytes,
     },
     Row {
         metric: Metric::PeakCount,
@@ -121,6 +128,7 @@ const TABLE: [Row; 8] = [
         pprof: "peak_objects",
         least_columns: 200,
         of: |amounts| amounts.peak_count,
+        variance: |variances| variances.peak_count,
     },
     Row {
         metric: Metric::TemporaryCount,
@@ -132,6 +140,8 @@ const TABLE: [Row; 8] = [
         pprof: "temporary",
         least_columns: 120,
         of: |amounts| amounts.temporary_count,
+        // Of samples it is not known.
+        variance: |_| 0,
     },
 ];
 
@@ -206,6 +216,19 @@ impl Metric {
         (self.row().of)(amounts)
     }
 
+    /// Half of the 95 % interval of an amount that is an estimate; 0 of one that was counted.
+    #[must_use]
+    pub fn plus_minus(self, amounts: &Amounts) -> u64 {
+        half_interval(self.is_bytes(), (self.row().variance)(&amounts.variances))
+    }
+
+    /// The same of the difference of two amounts that were estimated each on its own.
+    #[must_use]
+    pub fn plus_minus_of_difference(self, before: &Amounts, after: &Amounts) -> u64 {
+        let of = |amounts: &Amounts| (self.row().variance)(&amounts.variances);
+        half_interval(self.is_bytes(), of(before).saturating_add(of(after)))
+    }
+
     /// By how much it has grown.
     #[must_use]
     pub fn difference(self, before: &Amounts, after: &Amounts) -> i128 {
@@ -221,6 +244,15 @@ impl Metric {
     fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }
+}
+
+/// Of a normal distribution 95 % lie within so many standard deviations.
+const DEVIATIONS: f64 = 1.959_964;
+
+/// Half of a 95 % interval, from the variance of a count or of bytes (that one in KiB squared).
+fn half_interval(is_bytes: bool, variance: u64) -> u64 {
+    let unit = if is_bytes { 1024.0 } else { 1.0 };
+    ((variance as f64).sqrt() * DEVIATIONS * unit).round() as u64
 }
 
 /// The page's copy of the table.

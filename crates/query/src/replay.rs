@@ -51,7 +51,8 @@ struct Peak {
 impl Replay<'_, '_> {
     /// The summary that a file without one would have had.
     pub fn summary(&mut self) -> Result<Summary> {
-        let mut observer = WithCourse::default();
+        let summary = SummaryBuilder::of_samples(self.trace.sampling());
+        let mut observer = WithCourse { summary, course: CourseTaker::default() };
         let mut ledger = self.new_ledger();
         self.feed(self.trace.events(0, u64::MAX), &mut ledger, &mut observer, |_| false)?;
         let mut summary = observer.summary.finish();
@@ -74,6 +75,7 @@ impl Replay<'_, '_> {
         let new_collector = |counted| {
             let (is_by_thread, histograms) = (query.is_by_thread(), &query.histograms);
             Collector::new(choice, filter, counted, range, has_required, is_by_thread, histograms)
+                .of_samples(self.trace.sampling())
         };
         match filter.at {
             Some(Moment::At { time_ns }) => {
@@ -161,7 +163,8 @@ impl Replay<'_, '_> {
         }
         let range = filter.range.unwrap_or(ALWAYS);
         let nothing_else = Filter::default();
-        let mut collector = Collector::new(choice, &nothing_else, Counted::Live, range, None, false, &[]);
+        let mut collector = Collector::new(choice, &nothing_else, Counted::Live, range, None, false, &[])
+            .of_samples(self.trace.sampling());
         let mut ledger = self.new_ledger();
         self.feed(self.trace.events(range.from, range.to), &mut ledger, &mut collector, |_| false)?;
         let (bytes, time_ns) = collector.peak();
@@ -225,7 +228,6 @@ impl Replay<'_, '_> {
 }
 
 /// Makes a summary with its course.
-#[derive(Default)]
 struct WithCourse {
     summary: SummaryBuilder,
     course: CourseTaker,

@@ -1,7 +1,9 @@
 //! Amounts by (stack, process, heap) and, if asked, thread: what a replay adds up and a file's
 //! summary holds.
 
-use heapr_trace::{HeapId, ProcessIndex, StackIndex, StackTotals, ThreadIndex, Trace};
+use heapr_trace::{
+    Amounts, HeapId, ProcessIndex, StackIndex, StackTotals, ThreadIndex, Trace, Variances, Weight,
+};
 
 use crate::error::Result;
 
@@ -32,7 +34,15 @@ impl RowSource<'_> {
     pub fn for_each(&self, mut visit: impl FnMut(&StackTotals)) -> Result<()> {
         match self {
             Self::Memory(rows) => rows.totals.iter().for_each(visit),
-            Self::Summary(trace) => trace.for_each_stack_totals(|row| visit(&row))?,
+            Self::Summary(trace) => {
+                let mean_bytes = trace.sampling().largest_mean_bytes();
+                trace.for_each_stack_totals(|mut row| {
+                    if let Some(mean_bytes) = mean_bytes.filter(|_| row.heap == HeapId::MALLOC) {
+                        row.amounts.variances = Variances::of_equal_blocks(&row.amounts, mean_bytes);
+                    }
+                    visit(&row);
+                })?;
+            }
         }
         Ok(())
     }
@@ -58,6 +68,11 @@ impl RowSource<'_> {
             Self::Summary(_) => &[],
         }
     }
+}
+
+fn forget_peak(amounts: &mut Amounts) {
+    (amounts.peak_count, amounts.peak_bytes) = (0, 0);
+    (amounts.variances.peak_count, amounts.variances.peak_bytes) = (0, 0);
 }
 
 /// What a row is for.
@@ -134,25 +149,30 @@ impl RowTable {
         &mut self.rows.totals[row]
     }
 
-    /// Counts a block of `size_bytes` as live at the peak with number `epoch`; forgets what an
-    /// older peak had.
-    pub(crate) fn add_peak(&mut self, row: usize, epoch: u32, size_bytes: u64) {
+    /// Counts a block as live at the peak with number `epoch`; forgets what an older peak had.
+    pub(crate) fn add_peak(&mut self, row: usize, epoch: u32, weight: Weight) {
         let amounts = &mut self.rows.totals[row].amounts;
         if self.peak_epochs[row] != epoch {
             self.peak_epochs[row] = epoch;
-            amounts.peak_count = 0;
-            amounts.peak_bytes = 0;
+            forget_peak(amounts);
         }
-        amounts.peak_count += 1;
-        amounts.peak_bytes += size_bytes;
+        *amounts += &Amounts {
+            peak_count: weight.count,
+            peak_bytes: weight.bytes,
+            variances: Variances {
+                peak_count: weight.count_variance,
+                peak_bytes: weight.bytes_variance_kib2,
+                ..Variances::default()
+            },
+            ..Amounts::default()
+        };
     }
 
     /// The rows; `epoch` is the number of the last peak.
     pub fn finish(mut self, epoch: u32) -> Rows {
         for (totals, &seen) in self.rows.totals.iter_mut().zip(&self.peak_epochs) {
             if seen != epoch {
-                totals.amounts.peak_count = 0;
-                totals.amounts.peak_bytes = 0;
+                forget_peak(&mut totals.amounts);
             }
         }
         if self.is_by_thread {

@@ -86,7 +86,9 @@ pub fn run_with_progress<'t>(
     let symbols: &mut dyn SymbolSource = if query.needs_symbols() { symbols } else { &mut no_symbols };
     let progress: &mut Progress<'_> = &mut |read, all| progress(read, all);
     let mut replay = Replay { trace, progress, damage: Vec::new() };
-    let of_summary = if summary_suffices(query, &choice) {
+    // A summary does not tell how uncertain its estimates are.
+    let is_to_be_replayed = trace.is_sampled() && !is_without_events(trace);
+    let of_summary = if summary_suffices(query, &choice) && !is_to_be_replayed {
         let evidence = match Evidence::of_summary(trace) {
             Some(evidence) => evidence,
             None if is_without_events(trace) => return Err(Error::NoEventsNoSummary),

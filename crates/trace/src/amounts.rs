@@ -21,6 +21,34 @@ pub struct Amounts {
     pub peak_count: u64,
     /// Their bytes.
     pub peak_bytes: u64,
+    /// How uncertain they are.
+    pub variances: Variances,
+}
+
+/// Variances of [`Amounts`] that are estimates; 0 where all was counted. Those of bytes are in KiB
+/// squared, rounded up block by block: in bytes squared a day's traffic would not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "named as what they are of")]
+pub struct Variances {
+    pub total_count: u64,
+    pub total_bytes: u64,
+    pub realloc_count: u64,
+    pub outstanding_count: u64,
+    pub outstanding_bytes: u64,
+    pub peak_count: u64,
+    pub peak_bytes: u64,
+}
+
+impl AddAssign<&Self> for Variances {
+    fn add_assign(&mut self, other: &Self) {
+        self.total_count = self.total_count.saturating_add(other.total_count);
+        self.total_bytes = self.total_bytes.saturating_add(other.total_bytes);
+        self.realloc_count = self.realloc_count.saturating_add(other.realloc_count);
+        self.outstanding_count = self.outstanding_count.saturating_add(other.outstanding_count);
+        self.outstanding_bytes = self.outstanding_bytes.saturating_add(other.outstanding_bytes);
+        self.peak_count = self.peak_count.saturating_add(other.peak_count);
+        self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
+    }
 }
 
 impl AddAssign<&Self> for Amounts {
@@ -35,6 +63,7 @@ impl AddAssign<&Self> for Amounts {
         self.outstanding_bytes = self.outstanding_bytes.saturating_add(other.outstanding_bytes);
         self.peak_count += other.peak_count;
         self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
+        self.variances += &other.variances;
     }
 }
 

@@ -18,8 +18,11 @@ use crate::error::Malformed;
 
 /// First bytes of the file.
 pub(crate) const FILE_MAGIC: [u8; 8] = *b"HEAPRTRC";
-/// Newest format version.
+/// Version of files in which all is recorded.
 pub const FORMAT_VERSION: u32 = 1;
+/// Version of files whose numbers may be estimates ([`crate::Sampling`]), and the newest: who does
+/// not know it must not take them for counts.
+pub const SAMPLED_FORMAT_VERSION: u32 = 2;
 /// Bytes of the file's header.
 pub(crate) const FILE_HEADER_BYTES: usize = 16;
 /// First bytes of a chunk.
@@ -69,13 +72,14 @@ pub enum ChunkKind {
     Functions = 26,
     Course = 27,
     MemoryAccounts = 28,
+    Sampling = 29,
 }
 
 impl ChunkKind {
     /// The kind of this number; later versions may have more.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        const KINDS: [ChunkKind; 28] = [
+        const KINDS: [ChunkKind; 29] = [
             ChunkKind::System,
             ChunkKind::Session,
             ChunkKind::Processes,
@@ -104,6 +108,7 @@ impl ChunkKind {
             ChunkKind::Functions,
             ChunkKind::Course,
             ChunkKind::MemoryAccounts,
+            ChunkKind::Sampling,
         ];
         KINDS.get(usize::from(number).checked_sub(1)?).copied()
     }

@@ -5,7 +5,7 @@
 //! numbered from 0 in the order in which they were written. Times are nanoseconds since the start
 //! of the session.
 
-use crate::Amounts;
+use crate::{Amounts, Variances};
 
 /// Index of a process image in the file (an exec makes a new one). Not a pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -395,6 +395,8 @@ pub struct Totals {
     pub inherited_frees: u64,
     /// Blocks whose address was handed out again without a free having been seen.
     pub implied_frees: u64,
+    /// How uncertain they are, where they are estimates. Not in a file's summary.
+    pub variances: Variances,
 }
 
 impl Totals {
@@ -410,6 +412,7 @@ impl Totals {
             outstanding_bytes: self.outstanding_bytes,
             peak_count: self.peak_count,
             peak_bytes: self.peak_bytes,
+            variances: self.variances,
         }
     }
 }

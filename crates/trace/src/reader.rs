@@ -40,6 +40,7 @@ pub struct Trace {
     snapshots: Vec<Snapshot>,
     heap_names: Vec<HeapName>,
     notices: Vec<Notice>,
+    sampling: Sampling,
     /// In order of their keys.
     functions: Vec<LanguageFunction>,
     language_frames: LanguageFrames,
@@ -168,6 +169,18 @@ impl Trace {
     #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices
+    }
+
+    /// How its allocations were sampled; [`Sampling::is_exact`] where all are recorded.
+    #[must_use]
+    pub fn sampling(&self) -> &Sampling {
+        &self.sampling
+    }
+
+    /// Whether what it says are estimates.
+    #[must_use]
+    pub fn is_sampled(&self) -> bool {
+        !self.sampling.is_exact()
     }
 
     /// Functions that frames of languages name.

@@ -93,6 +93,7 @@ pub(crate) fn take_stack_totals(
             owner = (ProcessIndex(owners.varint32()?), HeapId(owners.u8()?));
         }
         let mut amounts = Amounts::default();
+        // (Variances are none of the columns.)
         for (amount, stream) in self::counters(&mut amounts).into_iter().zip(counters) {
             *amount = stream.varint()?;
         }

@@ -376,6 +376,20 @@ impl Entry for Notice {
     }
 }
 
+impl Entry for SamplingPeriod {
+    fn put(&self, out: &mut Vec<u8>) {
+        // (That of every process comes out as 0.)
+        out.put_varint(u64::from(self.process.0.wrapping_add(1)));
+        out.put_varint(self.from_ns);
+        out.put_varint(self.mean_bytes);
+    }
+
+    fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
+        let process = ProcessIndex(take.varint32()?.wrapping_sub(1));
+        Ok(Self { process, from_ns: take.varint()?, mean_bytes: take.varint()? })
+    }
+}
+
 impl Entry for LanguageFunction {
     fn put(&self, out: &mut Vec<u8>) {
         out.put_varint(u64::from(self.process.0));
@@ -436,6 +450,7 @@ impl Entry for Totals {
             unmatched_frees: take.varint()?,
             inherited_frees: take.varint()?,
             implied_frees: take.varint()?,
+            variances: Variances::default(),
         })
     }
 }

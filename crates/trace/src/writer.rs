@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use crate::blocks::block_columns;
 use crate::chunk::{
     CHUNK_HEADER_BYTES, ChunkHeader, ChunkInfo, ChunkKind, FILE_HEADER_BYTES, FILE_MAGIC, FORMAT_VERSION,
-    ITEMS_PER_CHUNK, trailer,
+    ITEMS_PER_CHUNK, SAMPLED_FORMAT_VERSION, trailer,
 };
 use crate::course::course_columns;
 use crate::error::{Error, Result};
@@ -65,6 +65,7 @@ pub struct TraceWriter<W: Write> {
     statistics: Pending<Statistic>,
     heap_names: Pending<HeapName>,
     notices: Pending<Notice>,
+    sampling: Pending<SamplingPeriod>,
     functions: Pending<LanguageFunction>,
     /// Circular logging: events and checkpoints wait here.
     window: Option<EventWindow>,
@@ -95,14 +96,26 @@ impl<T: Entry> Pending<T> {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Begins a trace.
+    /// Begins a trace in which all is recorded.
     ///
     /// # Errors
     /// The sink's.
-    pub fn new(mut sink: W) -> Result<Self> {
+    pub fn new(sink: W) -> Result<Self> {
+        Self::of_version(sink, FORMAT_VERSION)
+    }
+
+    /// Begins a trace whose allocations may be samples: [`TraceWriter::sampling`].
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn new_sampled(sink: W) -> Result<Self> {
+        Self::of_version(sink, SAMPLED_FORMAT_VERSION)
+    }
+
+    fn of_version(mut sink: W, version: u32) -> Result<Self> {
         let mut header = [0; FILE_HEADER_BYTES];
         header[..8].copy_from_slice(&FILE_MAGIC);
-        header[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        header[8..12].copy_from_slice(&version.to_le_bytes());
         sink.write_all(&header).map_err(write_failed)?;
         Ok(Self {
             sink,
@@ -131,6 +144,7 @@ impl<W: Write> TraceWriter<W> {
             statistics: Pending::default(),
             heap_names: Pending::default(),
             notices: Pending::default(),
+            sampling: Pending::default(),
             functions: Pending::default(),
             window: None,
             thread_processes: Vec::new(),
@@ -288,6 +302,13 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
+    /// Adds how a process is sampled from a time on; only to a trace begun by
+    /// [`TraceWriter::new_sampled`].
+    pub fn sampling(&mut self, period: SamplingPeriod) -> Result<()> {
+        self.sampling.add(&period);
+        Ok(())
+    }
+
     /// Adds a function that frames of a language name. One with the same process, language and
     /// number takes its place.
     pub fn function(&mut self, function: &LanguageFunction) -> Result<()> {
@@ -428,7 +449,7 @@ impl<W: Write> TraceWriter<W> {
 
     /// Writes the definitions that the next events may use, and the small tables.
     fn write_definitions(&mut self) -> Result<()> {
-        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 13] = [
+        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 14] = [
             (ChunkKind::Processes, take_pending(&mut self.processes)),
             (ChunkKind::Threads, take_pending(&mut self.threads)),
             (ChunkKind::Modules, take_pending(&mut self.modules)),
@@ -442,6 +463,7 @@ impl<W: Write> TraceWriter<W> {
             (ChunkKind::HeapNames, take_pending(&mut self.heap_names)),
             (ChunkKind::Notices, take_pending(&mut self.notices)),
             (ChunkKind::Functions, take_pending(&mut self.functions)),
+            (ChunkKind::Sampling, take_pending(&mut self.sampling)),
         ];
         for (kind, (bytes, count)) in &mut tables {
             if *count > 0 {

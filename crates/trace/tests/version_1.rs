@@ -146,6 +146,7 @@ fn summary() -> Summary {
         unmatched_frees: 12,
         inherited_frees: 13,
         implied_frees: 14,
+        ..Totals::default()
     };
     let by_stack = (0..100)
         .map(|number| StackTotals {
@@ -161,6 +162,7 @@ fn summary() -> Summary {
                 outstanding_bytes: 6,
                 peak_count: 7,
                 peak_bytes: 8,
+                ..Amounts::default()
             },
         })
         .collect();

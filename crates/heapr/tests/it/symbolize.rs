@@ -95,6 +95,7 @@ fn write_run_time_code(path: &Path, pid: u32) {
                     outstanding_bytes: 8,
                     peak_count: 1,
                     peak_bytes: 8,
+                    ..Amounts::default()
                 },
             });
         }

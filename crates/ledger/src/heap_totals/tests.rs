@@ -74,7 +74,7 @@ proptest! {
                         alloc_ns: step as u64,
                         is_realloc: chance % 5 == 0,
                     };
-                    heaps.of(process, heap).born(&block);
+                    heaps.of(process, heap).born(&block, 1);
                     model.each(process, heap, |totals| born(totals, &block));
                     live.push(block);
                 }
@@ -88,7 +88,7 @@ proptest! {
                         is_temporary: cause == Cause::Free && chance % 2 == 0,
                         cause,
                     };
-                    heaps.of(block.process, block.heap).died(&block, &death);
+                    heaps.of(block.process, block.heap).died(&block, 1, &death);
                     model.each(block.process, block.heap, |totals| died(totals, &block, &death));
                 }
                 90..94 => {

@@ -240,6 +240,7 @@ impl Model<'_> {
                 outstanding_bytes: if is_outstanding { size_bytes } else { 0 },
                 peak_count: u64::from(is_at_peak),
                 peak_bytes: if is_at_peak { size_bytes } else { 0 },
+                ..Amounts::default()
             };
             let mut stack = frames(&allocation.path);
             while stack.len() > 1 && is_culled(stack[0].1) {

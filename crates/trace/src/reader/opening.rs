@@ -8,7 +8,7 @@ use super::Trace;
 use crate::bytes::Take;
 use crate::chunk::{
     CHUNK_HEADER_BYTES, CHUNK_MAGIC, ChunkHeader, ChunkInfo, ChunkKind, FILE_HEADER_BYTES, FILE_MAGIC,
-    FORMAT_VERSION, TRAILER_BYTES, TRAILER_MAGIC, index_offset,
+    SAMPLED_FORMAT_VERSION, TRAILER_BYTES, TRAILER_MAGIC, index_offset,
 };
 use crate::error::{Damage, Error, Malformed, Result};
 use crate::payload::unpack;
@@ -64,6 +64,7 @@ impl Trace {
             snapshots: Vec::new(),
             heap_names: Vec::new(),
             notices: Vec::new(),
+            sampling: Sampling::default(),
             functions: Vec::new(),
             language_frames: LanguageFrames::Mixed,
             stacks: OnceLock::new(),
@@ -314,6 +315,7 @@ impl Trace {
         self.snapshots = self.entries(ChunkKind::Snapshots);
         self.heap_names = self.entries(ChunkKind::HeapNames);
         self.notices = self.entries(ChunkKind::Notices);
+        self.sampling = Sampling::new(self.entries(ChunkKind::Sampling));
         self.functions = self.entries(ChunkKind::Functions);
         // Of two with the same key the later one counts.
         self.functions.reverse();
@@ -343,8 +345,8 @@ fn check_header(source: &dyn ReadAt) -> Result<()> {
     if found == 0 {
         return Err(Error::NotATrace { found: header[..12].to_vec() });
     }
-    if found > FORMAT_VERSION {
-        return Err(Error::NewerVersion { found, known: FORMAT_VERSION });
+    if found > SAMPLED_FORMAT_VERSION {
+        return Err(Error::NewerVersion { found, known: SAMPLED_FORMAT_VERSION });
     }
     Ok(())
 }

@@ -20,24 +20,36 @@ impl TraceWriter<BufWriter<File>> {
     /// # Errors
     /// The operating system's, for making or writing the file.
     pub fn create(path: &Path, overwrite: bool) -> Result<Self> {
-        const O_NOFOLLOW: i32 = 0o400_000;
-        let mut options = OpenOptions::new();
-        options.write(true).mode(0o600).custom_flags(O_NOFOLLOW);
-        if overwrite {
-            // (ext4 writes a file that was cut off to the disk when it is closed: 7 ms of clang++'s
-            // run.)
-            if path.symlink_metadata().is_ok_and(|there| there.is_file()) {
-                let _ = std::fs::remove_file(path);
-            }
-            options.create(true).truncate(true);
-        } else {
-            options.create_new(true);
-        }
-        let file = options.open(path).map_err(|source| Error::Io { action: "making the file", source })?;
-        if file.metadata().is_ok_and(|made| made.is_file() && made.permissions().mode() & 0o077 != 0) {
-            // (Some file systems have no modes.)
-            let _ = file.set_permissions(Permissions::from_mode(0o600));
-        }
-        Self::new(BufWriter::with_capacity(1 << 18, file))
+        Self::new(new_file(path, overwrite)?)
     }
+
+    /// The same for [`TraceWriter::new_sampled`].
+    ///
+    /// # Errors
+    /// As [`TraceWriter::create`].
+    pub fn create_sampled(path: &Path, overwrite: bool) -> Result<Self> {
+        Self::new_sampled(new_file(path, overwrite)?)
+    }
+}
+
+fn new_file(path: &Path, overwrite: bool) -> Result<BufWriter<File>> {
+    const O_NOFOLLOW: i32 = 0o400_000;
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600).custom_flags(O_NOFOLLOW);
+    if overwrite {
+        // (ext4 writes a file that was cut off to the disk when it is closed: 7 ms of clang++'s
+        // run.)
+        if path.symlink_metadata().is_ok_and(|there| there.is_file()) {
+            let _ = std::fs::remove_file(path);
+        }
+        options.create(true).truncate(true);
+    } else {
+        options.create_new(true);
+    }
+    let file = options.open(path).map_err(|source| Error::Io { action: "making the file", source })?;
+    if file.metadata().is_ok_and(|made| made.is_file() && made.permissions().mode() & 0o077 != 0) {
+        // (Some file systems have no modes.)
+        let _ = file.set_permissions(Permissions::from_mode(0o600));
+    }
+    Ok(BufWriter::with_capacity(1 << 18, file))
 }
