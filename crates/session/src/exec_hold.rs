@@ -7,6 +7,8 @@
 //! ```
 
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use heapr_inject::HeldExec;
@@ -20,6 +22,28 @@ const EXEC_LIMIT: Duration = Duration::from_secs(5);
 /// For a loader's work.
 const LOAD_LIMIT: Duration = Duration::from_secs(10);
 
+/// The threads that see to programs, which a session's end waits for: what they have found belongs
+/// into its file. Each has its limits, and comes to its end at once with that of its program.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ExecHolds(Arc<Mutex<Vec<JoinHandle<()>>>>);
+
+impl ExecHolds {
+    fn add(&self, thread: JoinHandle<()>) {
+        let mut threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.retain(|thread| !thread.is_finished());
+        threads.push(thread);
+    }
+
+    /// Waits until all have told what they found.
+    pub(crate) fn finish(&self) {
+        let threads = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A panic of its is told by its own message.
+            let _ = thread.join();
+        }
+    }
+}
+
 impl Session {
     /// Begins to look into programs, once.
     pub(crate) fn begin_looking(&mut self) {
@@ -27,15 +51,22 @@ impl Session {
             return;
         }
         let (preload, tasks) = (self.preload_of_children(), self.tasks.0.clone());
+        let holds = self.exec_holds.clone();
         if let Some(inside) = &mut self.inside {
-            inside.begin(Box::new(move |key, whose| hold(&preload, key, whose, &tasks)));
+            inside.begin(Box::new(move |key, whose| hold(&preload, key, whose, &tasks, &holds)));
         }
     }
 }
 
 /// Holds the exec that a thread of a process (slot and generation `key`) is about to call, and sees
 /// to the program. `false`: it cannot be held.
-fn hold(preload: &Preload, key: (u32, u32), (pid, tid): (u32, u32), tasks: &Sender<Task>) -> bool {
+fn hold(
+    preload: &Preload,
+    key: (u32, u32),
+    (pid, tid): (u32, u32),
+    tasks: &Sender<Task>,
+    holds: &ExecHolds,
+) -> bool {
     let (tell, told) = channel();
     let (preload, tasks) = (preload.clone(), tasks.clone());
     let spawned = std::thread::Builder::new().name("exec-hold".to_owned()).spawn(move || {
@@ -60,7 +91,9 @@ fn hold(preload: &Preload, key: (u32, u32), (pid, tid): (u32, u32), tasks: &Send
                 .send(Box::new(move |session| session.take_held(key, pid, &program, outcome)));
         }
     });
-    spawned.is_ok() && told.recv().unwrap_or(false)
+    let Ok(thread) = spawned else { return false };
+    holds.add(thread);
+    told.recv().unwrap_or(false)
 }
 
 fn attach(preload: &Preload, pid: u32, mut held: HeldExec) -> Result<AttachOutcome, String> {

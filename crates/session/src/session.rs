@@ -15,6 +15,7 @@ use heapr_wire::{
 };
 
 use crate::agent_file::{agent_file, preload_with};
+use crate::exec_hold::ExecHolds;
 use crate::recorder::Recorder;
 use crate::recorder::clock::{Clock, ClockSource};
 use crate::recorder::inside::Watch;
@@ -55,6 +56,8 @@ pub struct Session {
     pub(crate) inside: Option<Watch>,
     /// What other threads ask for.
     pub(crate) tasks: (Sender<Task>, Receiver<Task>),
+    /// Who sees to programs that are held at their exec.
+    pub(crate) exec_holds: ExecHolds,
 }
 
 /// Something to be done in the session's own thread.
@@ -118,6 +121,7 @@ impl Session {
             is_full: false,
             inside,
             tasks: channel(),
+            exec_holds: ExecHolds::default(),
         })
     }
 
@@ -347,6 +351,11 @@ impl Session {
     /// Takes what is left, ends the file.
     #[must_use]
     pub fn stop(mut self) -> SessionSummary {
+        // From here on nobody begins anything; who has begun is heard to the end.
+        if let Some(inside) = &mut self.inside {
+            inside.end();
+        }
+        self.exec_holds.finish();
         self.take_looked();
         self.inside = None;
         if !self.is_full {

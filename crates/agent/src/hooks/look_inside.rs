@@ -78,7 +78,7 @@ pub(crate) fn ask_to_hold_exec(program: &[u8]) -> bool {
     writer::store_untraced_name(slot, program);
     // Release: the three are there.
     slot.exit_marks.fetch_or(MARK_EXEC_WANTED, Release);
-    writer::ask_for_look(pool, slot, MEMORY_LIMIT_NS);
+    writer::ask_for_look(pool, slot, LIMIT_NS);
     slot.exec_held.load(Acquire) != 0
 }
 

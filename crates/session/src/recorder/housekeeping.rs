@@ -49,6 +49,10 @@ impl Recorder {
 
     /// Keeps a word on what a process did.
     pub(crate) fn note(&mut self, key: (u32, u32), text: String) {
+        // It may have registered since the last round.
+        if !self.process_by_slot.contains_key(&key) {
+            self.find_processes();
+        }
         let Some(&place) = self.process_by_slot.get(&key) else { return };
         let Some(process) = self.processes.get(place) else { return };
         let notice = Notice { process: process.index, time_ns: self.clock.now_ns(), text };

@@ -98,8 +98,12 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
-    fn drop(&mut self) {
+impl Watch {
+    /// Nobody is looked into any more. What was found is still to be taken.
+    pub(crate) fn end(&mut self) {
+        self.begin = None;
+        // Nobody is to wait for an answer.
+        self.pool.control().flags.fetch_and(!FLAG_LOOK_INSIDE, Release);
         self.is_over.store(true, Release);
         let word = &self.pool.control().looks_wanted;
         word.fetch_add(1, Release);
@@ -108,6 +112,12 @@ impl Drop for Watch {
             // A panic of its is told by its own message.
             let _ = thread.join();
         }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
