@@ -93,7 +93,8 @@ const ANSWERS = {
     { file: 1, kind: 'trace', name: 'second.heapr', path: '/tmp/second.heapr', file_bytes: 7_224_933, state: 'changed', error: null, offset: null, tasks: [], warnings: [], trace: { ...trace, damage: [], loss: { events_lost: 0, stacks_lost: 0, events_late: 0, records_invalid: 0, processes_refused: 0 } } },
     { file: 2, kind: 'v8', name: 'a.heapsnapshot', path: '/tmp/a.heapsnapshot', file_bytes: 1e9, state: 'ready', error: null, offset: null, tasks: [], warnings: [], snapshot: { node_count: 9_000_000, edge_count: 40_000_000, total_bytes: 1e9, exposes_internals: false, root_id: 1, problems: [] } },
     { file: 3, kind: 'v8', name: 'b.heapsnapshot', path: '/tmp/b.heapsnapshot', file_bytes: 1e9, state: 'ready', error: null, offset: null, tasks: [], warnings: [], snapshot: { node_count: 9_000_000, edge_count: 40_000_000, total_bytes: 1e9, exposes_internals: false, root_id: 1, problems: [] } },
-    { file: 5, kind: 'trace', name: 'live.heapr', path: '/tmp/live.heapr', file_bytes: 9e6, state: 'ready', error: null, offset: null, tasks: [], warnings: [], generation: 3, trace: { ...trace, damage: [], snapshots: native }, session: live },
+    { file: 5, kind: 'trace', name: 'live.heapr', path: '/tmp/live.heapr', file_bytes: 9e6, state: 'ready', error: null, offset: null, tasks: [], warnings: [], generation: 3, trace: { ...trace, damage: [], snapshots: native, resident_samples: 9 }, session: live },
+    { file: 6, kind: 'resident', name: 'looks.json', path: '/tmp/looks.json', file_bytes: 9e5, state: 'ready', error: null, offset: null, tasks: [], warnings: [], resident: { of: 'process 77 clang', moment_count: 30 } },
     { file: 4, kind: 'trace', name: 'broken.heapr', path: '/tmp/broken.heapr', file_bytes: 12, state: 'failed', error: 'no trace: it begins with "GIF89a"', offset: 0, tasks: [], warnings: [] },
   ] }),
   '/api/timeline': (body) => {
@@ -120,6 +121,19 @@ const ANSWERS = {
   '/api/native/suspects': (body) => ({ command: 'heapr snapshot suspects live.heapr', snapshots: [], warnings: [], row_count: 3, rows: page(3, body, (number) => ({ id: `s${number}`, frames: nativeFrames(number), confidence: ['high', 'medium', 'low'][number], bytes_per_hour: 1e6, growth_bytes: 5e5, rising_share: 1, chance: 0.004, kept_share: 0.9, oldest_ns: 1e9, block_bytes: [1, 2, 3, 4, 5] })) }),
   '/api/native/treemap': () => ({ names: ['all', 'clang', 'clang!<b>grow</b>', 'clang!?'], nodes: { id: [null, null, 'f1', 's1'], parent: [-1, 0, 1, 2], name: [0, 1, 2, 3], value: [100, 90, 80, 70], self: [0, 0, 0, 70], left_out: [10, 10, 10, 0] } }),
   '/api/native/statistics': () => ({ command: 'heapr report live.heapr --totals --snapshot 5', total_bytes: 100, total_count: 5, heaps: [{ name: 'malloc', block_bytes: 100, block_count: 5 }], threads: [{ name: MARKUP[0], block_bytes: 100, block_count: 5 }], processes: [{ name: 'clang (77)', block_bytes: 100, block_count: 5 }], sizes: { of: 'size', unit: 'bytes', buckets: [] }, ages: { of: 'lifetime', unit: 'ns', buckets: [{ from: 1, last: 1, total_count: 5, total_bytes: 100, outstanding_count: 5, outstanding_bytes: 100 }] } }),
+  '/api/resident': (body) => {
+    const classes = [['live_blocks', 'live malloc blocks', 0], ['free_pinned', 'free, pinned', 3], ['v8_heap', MARKUP[0], 9], ['code', 'code', 16], ['unknown', 'unknown', 23]];
+    const shown = body.moment ?? 29;
+    const bytes = (at, moment) => Math.round((GIB / (at + 2)) * (0.4 + moment / 50));
+    return {
+      command: 'heapr explain looks.json', of: 'process 77 clang', times_ns: Array.from({ length: 30 }, (_, at) => at * 1e9), names: Array.from({ length: 30 }, () => ''), shown,
+      rss_bytes: Array.from({ length: 30 }, (_, moment) => classes.reduce((sum, _, at) => sum + bytes(at, moment), 0)),
+      bands: classes.map(([key, label, place], at) => ({ class: key, label, place, values: Array.from({ length: 30 }, (_, moment) => bytes(at, moment)) })),
+      lines: classes.map(([key, label], at) => ({ class: key, label, bytes: bytes(at, shown), shared_bytes: at * 1e6, note: at === 1 ? `kept by 7 blocks ${MARKUP[1]}` : '', parts: [{ name: 'main arena', bytes: bytes(at, shown) * 0.6 }, { name: MARKUP[at], bytes: bytes(at, shown) * 0.2 }] })),
+      pages: { cell_bytes: 131072, runs: [{ cell: 0, start_avma: '0x55d0c0000000' }, { cell: 400, start_avma: '0xffffffffff600000' }], classes: classes.map(([key]) => key), class: Array.from({ length: 900 }, (_, at) => (at % 7 === 0 ? null : Math.floor(at / 190))), resident_bytes: Array.from({ length: 900 }, (_, at) => (at % 7 === 0 ? 0 : (at * 7919) % 131072)) },
+      findings: [{ sentence: `free, pinned ${MARKUP[0]}`, confidence: 'high', evidence: ['7 blocks'] }], limits: ['how much of V8 is used'],
+    };
+  },
   '/api/session/status': () => ({ history: { time_ns: [0, 1e9, 2e9], live_bytes: [0, 2e7, 5e7], live_count: [0, 1, 2], event_count: [0, 1, 2] } }),
   '/api/session/mark': () => ({}),
   '/api/session/snapshot': () => ({ number: 6, block_bytes: 5e7, block_count: 7 }),

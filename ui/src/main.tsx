@@ -6,6 +6,7 @@ import { apply } from './frame/theme';
 import './style/base.css';
 import './style/table.css';
 import './style/trace.css';
+import './style/resident.css';
 import './style/snapshot.css';
 import './style/share.css';
 

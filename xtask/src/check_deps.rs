@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("test", &[]),
     ("proc", &[]),
     ("glibc_heap", &["proc"]),
-    ("resident", &["proc", "glibc_heap", "table"]),
+    ("resident", &["proc", "glibc_heap", "table", "trace"]),
     ("inject", &["wire", "proc", "glibc_heap"]),
     ("allocators", &["wire", "symbols"]),
     ("trace", &[]),

@@ -1,6 +1,7 @@
 //! Reading the target: what the walk asks of it.
 
 use std::io;
+use std::ops::Range;
 
 use super::error::Error;
 use heapr_proc::Mapping;
@@ -30,6 +31,20 @@ pub trait HeapMemory {
             let mut word = [0; 8];
             *found = (self.read(*place, &mut word) == word.len()).then(|| u64::from_le_bytes(word));
         }
+    }
+
+    /// Reads several ranges one behind the other into `into`, which is as long as all of them, and
+    /// tells how much of each could be read, as [`Self::read`] does. Many small reads cost a call
+    /// each; this need not.
+    fn read_ranges(&self, ranges_avma: &[Range<u64>], into: &mut [u8]) -> Vec<usize> {
+        let mut rest = into;
+        let read = |range: &Range<u64>| {
+            let length = usize::try_from(range.end - range.start).unwrap_or(0).min(rest.len());
+            let (part, behind) = std::mem::take(&mut rest).split_at_mut(length);
+            rest = behind;
+            self.read(range.start, part)
+        };
+        ranges_avma.iter().map(read).collect()
     }
 
     /// The mappings as they are now.

@@ -1,6 +1,7 @@
 //! The heap of a process that stands still, read with `process_vm_readv`.
 
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use crate::written_pages::written_parts;
@@ -71,6 +72,45 @@ impl HeapMemory for StoppedProcess {
             // The first that cannot be read ends a call.
             done += if whole < batch.len() { whole + 1 } else { whole };
         }
+    }
+
+    fn read_ranges(&self, ranges_avma: &[Range<u64>], into: &mut [u8]) -> Vec<usize> {
+        /// `IOV_MAX`.
+        const MOST_PIECES: usize = 1024;
+        let mut found = Vec::with_capacity(ranges_avma.len());
+        let mut rest = into;
+        while found.len() < ranges_avma.len() {
+            let mut remote = Vec::with_capacity(MOST_PIECES.min(ranges_avma.len()));
+            let mut batch_bytes = 0;
+            for range in ranges_avma[found.len()..].iter().take(MOST_PIECES) {
+                let left = rest.len() - batch_bytes;
+                let iov_len = usize::try_from(range.end - range.start).unwrap_or(0).min(left);
+                batch_bytes += iov_len;
+                remote.push(libc::iovec { iov_base: range.start as *mut libc::c_void, iov_len });
+            }
+            let local = libc::iovec { iov_base: rest.as_mut_ptr().cast(), iov_len: batch_bytes };
+            let count = remote.len() as libc::c_ulong;
+            // SAFETY: `local` describes the beginning of `rest`, which is borrowed mutably for the
+            // call and at least that long; `remote` are addresses of another process that the
+            // kernel checks.
+            let read_bytes = unsafe {
+                libc::process_vm_readv(self.pid.cast_signed(), &local, 1, remote.as_ptr(), count, 0)
+            };
+            let mut left = usize::try_from(read_bytes).unwrap_or(0);
+            let mut done = 0;
+            for piece in &remote {
+                let read = left.min(piece.iov_len);
+                found.push(read);
+                left -= read;
+                done += piece.iov_len;
+                // The first that cannot be read as a whole ends a call.
+                if read < piece.iov_len {
+                    break;
+                }
+            }
+            rest = &mut std::mem::take(&mut rest)[done..];
+        }
+        found
     }
 
     fn mappings(&self) -> Result<Vec<Mapping>, Error> {

@@ -98,7 +98,7 @@ impl Account {
             told_by: ToldBy::Contents,
         }));
         claim_zeroed_data(&subject.mappings, &code, memory, &mut claims);
-        let foreign = foreign::heaps(&subject.mappings, memory);
+        let foreign = foreign::heaps(subject, memory);
         claims.add_many(foreign.iter().flat_map(foreign::claimed));
         // Goroutines' stacks lie in Go's heap; V8's pages are where a stack might be, too.
         owners::claim_go(subject, &runtimes, &mut claims);

@@ -91,38 +91,64 @@ fn trim(account: &Account, _: &Beside) -> Option<Advice> {
 }
 
 /// Arenas that are made for contention, and keep what their threads have freed.
+///
+/// Two arenas that all threads share become as large as what their threads hold at once. That is at
+/// least what is live now, and what the largest arena was made for; how much more is told only by
+/// who has recorded the process: each of the two is at most as large as the peak of all.
 fn arenas(account: &Account, _: &Beside) -> Option<Advice> {
     const FEW: usize = 3;
     let heap = account.heap.as_ref()?;
-    let others = heap.arenas.iter().filter(|(number, _)| **number != 0);
     let free = |division: &crate::HeapDivision| {
         division.whole_bytes + division.pinned_bytes + division.top_bytes + division.thread_cache_bytes
     };
-    let with_free: Vec<u64> = others.map(|(_, division)| free(division)).collect();
-    let free_bytes: u64 = with_free.iter().sum();
-    if with_free.len() < FEW || !is_worth_it(free_bytes, account) {
+    let used = |division: &crate::HeapDivision| division.live_bytes + division.header_bytes;
+    let others = heap.arenas.iter().filter(|(number, _)| **number != 0);
+    let mut free_of_others: Vec<u64> = others.map(|(_, division)| free(division)).collect();
+    let free_bytes: u64 = free_of_others.iter().sum();
+    let divisions = || heap.arenas.values();
+    let used_bytes: u64 = divisions().map(used).sum();
+    let all_bytes: u64 = used_bytes + divisions().map(free).sum::<u64>();
+    let largest_bytes = divisions().map(|one| used(one) + free(one)).max().unwrap_or(0);
+    let most_bytes = all_bytes - largest_bytes.max(used_bytes);
+    if free_of_others.len() < FEW || !is_worth_it(free_bytes, account) || !is_worth_it(most_bytes, account) {
         return None;
     }
-    // What the fullest two have free now, they would have with all threads in them.
-    let mut sorted = with_free.clone();
-    sorted.sort_unstable_by_key(|bytes| std::cmp::Reverse(*bytes));
-    let kept_bytes: u64 = sorted.iter().take(2).sum();
-    let given_bytes = free_bytes - kept_bytes;
-    is_worth_it(given_bytes, account).then(|| Advice {
+    // Blocks were as large at the peak as they are now, and each has a header.
+    const HEADER_BYTES: u64 = 24;
+    let live_bytes: u64 = divisions().map(|one| one.live_bytes).sum();
+    let block_bytes = live_bytes / heap.live_blocks.saturating_sub(heap.mapped_blocks).max(1);
+    let least_bytes = heap.peak_live_bytes.map_or(0, |peak_bytes| {
+        let headers =
+            u128::from(peak_bytes) * u128::from(HEADER_BYTES) / u128::from(block_bytes.max(HEADER_BYTES));
+        let peak_bytes = peak_bytes.saturating_add(u64::try_from(headers).unwrap_or(u64::MAX));
+        all_bytes.saturating_sub(peak_bytes.saturating_mul(2)).min(most_bytes)
+    });
+    free_of_others.sort_unstable_by_key(|bytes| std::cmp::Reverse(*bytes));
+    let saved = if least_bytes > 0 {
+        format!("between {} and {}", bytes(least_bytes), bytes(most_bytes))
+    } else {
+        format!("up to {}, and nothing if they all hold their most at once", bytes(most_bytes))
+    };
+    Some(Advice {
         rule: "arenas",
         sentence: format!(
-            "{} keep {} free, each for its own threads: MALLOC_ARENA_MAX=2 in the environment lets threads share, and saves up to {}",
-            plural(with_free.len() as u64 + 1, "arena"),
+            "{} keep {} free, each for its own threads: MALLOC_ARENA_MAX=2 in the environment lets threads share, and saves {saved}",
+            plural(free_of_others.len() as u64 + 1, "arena"),
             of_all(free_bytes, account),
-            bytes(given_bytes)
         ),
         evidence: vec![
-            format!("free in arenas besides the main one: {}", list(&sorted)),
-            "it saves less where all threads are at their peaks at once".to_owned(),
-            "threads wait for each other in malloc more often then: measure the program's speed, too".to_owned(),
+            format!("free in arenas besides the main one: {}", list(&free_of_others)),
+            match heap.peak_live_bytes {
+                Some(peak_bytes) => {
+                    format!("all threads together never held more than {}", bytes(peak_bytes))
+                }
+                None => "what all threads hold at once tells only a recording: heapr explain NAME".to_owned(),
+            },
+            "threads wait for each other in malloc more often then: measure the program's speed, too"
+                .to_owned(),
         ],
-        certainty: Certainty::Medium,
-        bytes: given_bytes,
+        certainty: if least_bytes > 0 { Certainty::Medium } else { Certainty::Low },
+        bytes: most_bytes,
     })
 }
 
@@ -353,6 +379,15 @@ mod tests {
         many.heap.as_mut().unwrap().all.whole_bytes = 0;
         many.heap.as_mut().unwrap().arenas = (0..8).map(|number| (number, one)).collect();
         assert_eq!(rules(&many), ["arenas"]);
+        // What threads hold at once: one after the other; all of them at once.
+        for (peak_bytes, expected) in
+            [(21 * MIB, "between 126.0 MiB and 147.0 MiB"), (168 * MIB, "up to 147.0 MiB, and")]
+        {
+            many.heap.as_mut().unwrap().peak_live_bytes = Some(peak_bytes);
+            many.heap.as_mut().unwrap().live_blocks = 8;
+            let said = advice(&many, &Beside::default())[0].sentence.clone();
+            assert!(said.contains(expected), "{said}");
+        }
         many.heap.as_mut().unwrap().arenas = (0..3).map(|number| (number, one)).collect();
         assert_eq!(rules(&many), [""; 0]);
     }

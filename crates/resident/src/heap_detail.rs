@@ -15,6 +15,8 @@ pub struct HeapDetail {
     pub live_blocks: u64,
     /// See above.
     pub mapped_blocks: u64,
+    /// The most that was ever live at once, of a process that was recorded from its start.
+    pub peak_live_bytes: Option<u64>,
     /// What was wrong with the heap, or could not be decided.
     pub findings: Vec<String>,
 }

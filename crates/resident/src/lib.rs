@@ -7,6 +7,8 @@
 //! smaps ----> mappings --+                            +--> pieces --> lines (sum: Rss)
 //! glibc_heap > regions --+--> claims: who owns which --+
 //! contents --> pools ... +    addresses               +--> what the resident set does not count
+//!
+//! a kept answer, a recording --> moments --> lines of each
 //! ```
 //!
 //! It is not for: single blocks, who allocated them. It reads nothing itself.
@@ -27,9 +29,13 @@ mod heap_account;
 mod heap_detail;
 mod heap_pages;
 mod heap_spans;
+mod kept_detail;
+mod kept_moments;
 mod malloc_figures;
 mod owners;
+mod page_cells;
 mod python_pools;
+mod recorded_moments;
 mod residency;
 mod subject;
 mod thread_stacks;
@@ -41,8 +47,11 @@ pub use class::{Class, ToldBy};
 pub use foreign::{Figure, ForeignHeap};
 pub use heap_detail::HeapDetail;
 pub use heap_pages::{BlockWatcher, HeapDivision};
+pub use kept_detail::{KeptDetail, KeptFinding, KeptLine, KeptPart};
+pub use kept_moments::{KeptError, KeptMoment, KeptMoments, class_label};
 pub use malloc_figures::MallocFigures;
 pub use owners::Runtime;
+pub use page_cells::{CellRun, PageCells};
 pub use python_pools::PythonPools;
 pub use subject::{PageStates, Subject};
 

@@ -6,6 +6,8 @@
 //! 40 u32 next offset    44 u32 last offset: pool - size of a block
 //! ```
 
+use std::ops::Range;
+
 use heapr_glibc_heap::{HeapMemory, PAGE_BYTES};
 use heapr_proc::smaps::MappingPages;
 
@@ -50,7 +52,7 @@ pub(crate) fn claim(mappings: &[MappingPages], memory: &impl HeapMemory, claims:
 }
 
 fn look(
-    range_avma: std::ops::Range<u64>,
+    range_avma: Range<u64>,
     pool_bytes: u64,
     memory: &impl HeapMemory,
     found: &mut Vec<Claim>,
@@ -61,11 +63,10 @@ fn look(
     let mut pool_avma = range_avma.start.next_multiple_of(pool_bytes);
     let mut run: Option<(u64, u64)> = None;
     let mut runs = Vec::new();
+    let mut headers = Headers::default();
     while pool_avma + pool_bytes <= range_avma.end {
-        let mut header = [0; HEADER_BYTES as usize];
-        if memory.read(pool_avma, &mut header) == header.len()
-            && let Some(used_bytes) = used_in_pool(&header, pool_avma, pool_bytes)
-        {
+        let header = headers.at(pool_avma..range_avma.end, pool_bytes, memory);
+        if let Some(used_bytes) = header.and_then(|header| used_in_pool(&header, pool_avma, pool_bytes)) {
             all.pools += 1;
             all.pool_bytes += pool_bytes;
             all.used_bytes += used_bytes;
@@ -92,6 +93,38 @@ fn look(
             told_by: ToldBy::Contents,
         }
     }));
+}
+
+/// Headers of pools, many read at once.
+#[derive(Default)]
+struct Headers {
+    /// Those to come, from the last one on: nothing for one that cannot be read.
+    coming: Vec<Option<[u8; HEADER_BYTES as usize]>>,
+}
+
+impl Headers {
+    /// The next one, at the start of `range_avma`; reads those behind it, too, if it has to read.
+    fn at(
+        &mut self,
+        range_avma: Range<u64>,
+        pool_bytes: u64,
+        memory: &impl HeapMemory,
+    ) -> Option<[u8; HEADER_BYTES as usize]> {
+        const AT_ONCE: usize = 512;
+        if self.coming.is_empty() {
+            let places = range_avma.clone().step_by(pool_bytes as usize).take(AT_ONCE);
+            let places: Vec<Range<u64>> = places
+                .filter(|at| at + HEADER_BYTES <= range_avma.end)
+                .map(|at| at..at + HEADER_BYTES)
+                .collect();
+            let mut bytes = vec![0; places.len() * HEADER_BYTES as usize];
+            let read = memory.read_ranges(&places, &mut bytes);
+            let headers = bytes.as_chunks::<{ HEADER_BYTES as usize }>().0.iter().zip(read);
+            let is_whole = |read: usize| read == HEADER_BYTES as usize;
+            self.coming = headers.map(|(header, read)| is_whole(read).then_some(*header)).rev().collect();
+        }
+        self.coming.pop()?
+    }
 }
 
 /// The bytes of blocks in use if it is the header of a pool.

@@ -4,6 +4,8 @@
 //! | guard ---p | ... stack ... | thread-local data | thread block: its own address at 0 and 16 |
 //! ```
 
+use std::ops::Range;
+
 use heapr_glibc_heap::HeapMemory;
 use heapr_proc::Mapping;
 use heapr_proc::smaps::MappingPages;
@@ -16,8 +18,12 @@ use crate::subject::Subject;
 /// The loader's mapping for the first thread's local data is small.
 const FIRST_BLOCK_BYTES: u64 = 256 << 10;
 
+/// Mappings that are read together: 4 MiB.
+const LOOKED_AT_ONCE: usize = 256;
+
 pub(crate) fn claim(subject: &Subject, memory: &impl HeapMemory, claims: &mut Claims) {
     let mut found = Vec::new();
+    let mut candidates = Vec::new();
     let mut below: Option<&Mapping> = None;
     for MappingPages { mapping, pages } in &subject.mappings {
         let guard = below.filter(|below| below.end_avma == mapping.start_avma && is_guard(below));
@@ -28,14 +34,18 @@ pub(crate) fn claim(subject: &Subject, memory: &impl HeapMemory, claims: &mut Cl
         let is_in_use = subject.stack_pointers.iter().any(|pointer| mapping.contains(*pointer));
         if is_in_use {
             found.push(whole(mapping, Class::ThreadStacks, "threads", ToldBy::Place));
-        } else if pages.rss_bytes > 0
-            && (guard.is_some() || mapping.bytes() <= FIRST_BLOCK_BYTES)
-            && has_thread_block(mapping, memory)
-        {
+        } else if pages.rss_bytes > 0 && (guard.is_some() || mapping.bytes() <= FIRST_BLOCK_BYTES) {
             // The first thread's block lies apart from its stack.
             let part = if guard.is_some() { "threads" } else { "first thread's local data" };
-            found.push(whole(mapping, Class::ThreadStacks, part, ToldBy::Contents));
+            candidates.push((mapping, part));
         }
+    }
+    for candidates in candidates.chunks(LOOKED_AT_ONCE) {
+        let has_block = have_thread_blocks(candidates, memory);
+        let stacks = candidates.iter().zip(has_block).filter(|(_, has_block)| *has_block);
+        let claims =
+            stacks.map(|((mapping, part), _)| whole(mapping, Class::ThreadStacks, *part, ToldBy::Contents));
+        found.extend(claims);
     }
     claims.add_many(found);
 }
@@ -52,15 +62,30 @@ fn is_guard(mapping: &Mapping) -> bool {
     mapping.inode == 0 && !mapping.is_readable && !mapping.is_writable
 }
 
-/// Whether the upper end of a mapping holds a thread's block: two words that are its own address.
-fn has_thread_block(mapping: &Mapping, memory: &impl HeapMemory) -> bool {
+/// Of each mapping, whether its upper end holds a thread's block: two words that are its own
+/// address.
+fn have_thread_blocks(mappings: &[(&Mapping, &str)], memory: &impl HeapMemory) -> Vec<bool> {
     /// Thread-local data lies below it, and what is above is less.
     const LOOK_BYTES: u64 = 16 << 10;
+    let ends = mappings.iter().map(|(mapping, _)| {
+        mapping.start_avma.max(mapping.end_avma.saturating_sub(LOOK_BYTES))..mapping.end_avma
+    });
+    let ends: Vec<Range<u64>> = ends.collect();
+    let length = |end: &Range<u64>| (end.end - end.start) as usize;
+    let mut bytes = vec![0; ends.iter().map(length).sum()];
+    let read = memory.read_ranges(&ends, &mut bytes);
+    let mut rest = bytes.as_slice();
+    let looked = ends.iter().zip(read).map(|(end, read)| {
+        let (own, behind) = rest.split_at(length(end).min(rest.len()));
+        rest = behind;
+        has_thread_block(end.start, own.get(..read).unwrap_or_default())
+    });
+    looked.collect()
+}
+
+fn has_thread_block(start_avma: u64, bytes: &[u8]) -> bool {
     const SELF_OFFSET: usize = 16;
-    let start_avma = mapping.start_avma.max(mapping.end_avma.saturating_sub(LOOK_BYTES));
-    let mut bytes = vec![0; (mapping.end_avma - start_avma) as usize];
-    let read = memory.read(start_avma, &mut bytes);
-    let words = bytes[..read].as_chunks::<8>().0;
+    let words = bytes.as_chunks::<8>().0;
     (0..words.len().saturating_sub(SELF_OFFSET / 8)).any(|at| {
         let own_avma = (start_avma + at as u64 * 8).to_le_bytes();
         words[at] == own_avma && words[at + SELF_OFFSET / 8] == own_avma

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Error;
+use crate::resident_file::ResidentFile;
 use crate::session::{RunningSession, SessionStage};
 use crate::snapshot_file::SnapshotFile;
 use crate::trace_file::{Identity, TraceFile};
@@ -14,6 +15,7 @@ pub(crate) enum Content {
     Opening,
     Trace(Arc<TraceFile>),
     Snapshot(Arc<SnapshotFile>),
+    Resident(Arc<ResidentFile>),
     Failed { message: String, offset: Option<u64> },
 }
 

@@ -15,6 +15,7 @@ use crate::entry::{Change, Content, Entry};
 use crate::error::{Error, Result};
 use crate::follower;
 use crate::host::Host;
+use crate::resident_file::ResidentFile;
 use crate::result_cache::ResultCache;
 use crate::session::RunningSession;
 use crate::snapshot_file::SnapshotFile;
@@ -49,6 +50,14 @@ pub enum Source {
         /// Its trace.
         path: PathBuf,
     },
+}
+
+/// A file that tells of resident memory.
+pub(crate) enum ResidentSource {
+    /// Kept answers of `heapr explain`.
+    Kept(Arc<ResidentFile>),
+    /// A recording.
+    Trace(Arc<TraceFile>),
 }
 
 /// What native snapshots were read together: files with their snapshots, the filter, the grouping.
@@ -128,11 +137,17 @@ impl Files {
             let entry = Arc::clone(entry);
             let host = Arc::clone(&self.host);
             std::thread::spawn(move || {
-                let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                    SnapshotFile::open(&path, &*host)
-                }));
+                let opened =
+                    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                        match ResidentFile::open(&path) {
+                            Ok(Some(file)) => Ok(Content::Resident(Arc::new(file))),
+                            Ok(None) => SnapshotFile::open(&path, &*host)
+                                .map(|snapshot| Content::Snapshot(Arc::new(snapshot))),
+                            Err(message) => Err((message, None)),
+                        }
+                    }));
                 let content = match opened {
-                    Ok(Ok(snapshot)) => Content::Snapshot(Arc::new(snapshot)),
+                    Ok(Ok(content)) => content,
                     Ok(Err((message, offset))) => Content::Failed { message, offset },
                     Err(_) => Content::Failed {
                         message: "reading it has failed: this is an error of heapr's".to_owned(),
@@ -218,6 +233,15 @@ impl Files {
         }
     }
 
+    /// What tells of resident memory.
+    pub(crate) fn resident(&self, number: usize) -> Result<ResidentSource> {
+        match self.usable(number)?.1 {
+            Content::Resident(file) => Ok(ResidentSource::Kept(file)),
+            Content::Trace(trace) => Ok(ResidentSource::Trace(trace)),
+            _ => Err(Error::OtherKind { file: number, wanted: "trace or kept answer" }),
+        }
+    }
+
     /// A snapshot.
     pub(crate) fn snapshot(&self, number: usize) -> Result<Arc<SnapshotFile>> {
         match self.usable(number)?.1 {
@@ -227,7 +251,7 @@ impl Files {
     }
 }
 
-/// Whether a file is a V8 snapshot: it begins as JSON does, or as what is packed by gzip or zstd;
+/// Whether a file is a V8 snapshot, or a kept answer: it begins as JSON does, or as what is packed by gzip or zstd;
 /// where it cannot be read, by its name. Everything else is taken for a trace, and says itself if
 /// it is none.
 fn is_snapshot(path: &Path) -> bool {

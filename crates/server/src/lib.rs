@@ -28,6 +28,7 @@ mod native;
 mod page;
 mod promise;
 mod request;
+mod resident_file;
 mod result_cache;
 mod server;
 mod session;

@@ -53,6 +53,7 @@ pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError, PausePa
 pub use inherited_descriptors::InheritedDescriptors;
 pub use properties::{LoggingMode, OnFull, SessionProperties, StackEvents};
 pub use recorder::clock::ClockSource;
+pub use recorder::earlier_blocks::EARLIER_BLOCKS_MODULE;
 pub use recorder::inside::{Inside, InsideModule, look_inside};
 pub use recorder::module_files::HeldModule;
 pub use recorder::process_tree::descendants;

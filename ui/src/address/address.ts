@@ -65,6 +65,8 @@ const DEFAULTS = {
   ignore: [] as string[],
   lower: 'retainers',
   list: 'strings',
+  /** A moment of resident memory, by its place; -1: the last. */
+  moment: -1,
 };
 
 export type Address = typeof DEFAULTS;

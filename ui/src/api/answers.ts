@@ -10,6 +10,14 @@ export interface Bucket {
   outstanding_bytes: number;
 }
 
+/** Neighbouring cells. */
+export interface CellRun {
+  /** The first one. */
+  cell: number;
+  /** Its address, as hexadecimal text: no number of JavaScript holds all of them. */
+  start_avma: string;
+}
+
 /** Which allocations of a recording a finding is about, in the words of the options of `heapr report`. */
 export interface Chosen {
   /** `peak`, or a time. */
@@ -282,6 +290,40 @@ export interface History {
   event_count: number[];
 }
 
+/** A finding's words. */
+export interface KeptFinding {
+  /** What is so. */
+  sentence: string;
+  /** How sure that is. */
+  confidence: string;
+  /** What speaks for it. */
+  evidence: string[];
+}
+
+/** A class. */
+export interface KeptLine {
+  /** Its key. */
+  class: string;
+  /** Its name. */
+  label: string;
+  /** What is resident. */
+  bytes: number;
+  /** What other processes have mapped, too. */
+  shared_bytes: number;
+  /** What stands beside the number in texts. */
+  note: string;
+  /** The largest first; some may be missing. */
+  parts: KeptPart[];
+}
+
+/** What belongs to a class. */
+export interface KeptPart {
+  /** Which of that kind. */
+  name: string;
+  /** What is resident of it. */
+  bytes: number;
+}
+
 /** What a finding is about. */
 export type Kind = 'growth' | 'peak' | 'churn' | 'idle' | 'resident' | 'overhead' | 'duplicates' | 'frees' | 'unseen';
 
@@ -465,6 +507,7 @@ export interface OpenFile {
   warnings: string[];
   trace: TraceFacts | null;
   snapshot: SnapshotFacts | null;
+  resident: ResidentFacts | null;
   session: SessionFacts | null;
 }
 
@@ -485,6 +528,20 @@ export interface OwnFrame {
   line: number | null;
 }
 
+/** Cells of one size; what is not mapped has none. */
+export interface PageCells {
+  /** Addresses in a cell. */
+  cell_bytes: number;
+  /** Where cells that follow one another begin. */
+  runs: CellRun[];
+  /** The classes that occur, by their keys. */
+  classes: string[];
+  /** Of each cell the class that has most of it, as a place in `classes`; `None`: nothing is resident. */
+  class: (number | null)[];
+  /** What is resident of each cell. */
+  resident_bytes: number[];
+}
+
 export interface ReportAnswer {
   schema: string;
   command: string;
@@ -496,6 +553,43 @@ export interface ReportAnswer {
   matched: Amounts;
   offset: number;
   groups: Group[];
+}
+
+/** What all of it was. */
+export interface ResidentAnswer {
+  schema: string;
+  command: string;
+  /** The process. */
+  of: string;
+  times_ns: (number | null)[];
+  names: string[];
+  rss_bytes: number[];
+  /** The largest at the moment that is shown first. */
+  bands: ResidentBand[];
+  /** The moment that is told in full. */
+  shown: number;
+  lines: KeptLine[];
+  pages: PageCells | null;
+  findings: KeptFinding[];
+  /** What could not be told. */
+  limits: string[];
+}
+
+/** A class over all moments. */
+export interface ResidentBand {
+  class: string;
+  label: string;
+  /** Its place among all classes: its colour. */
+  place: number;
+  /** By moment. */
+  values: number[];
+}
+
+/** What is known of it before anything is asked. */
+export interface ResidentFacts {
+  /** The process. */
+  of: string;
+  moment_count: number;
 }
 
 /** The resident memory of a process. */
@@ -652,6 +746,8 @@ export interface TraceFacts {
   threads: TraceThread[];
   modules: TraceModule[];
   markers: Marker[];
+  /** Looks at the resident memory. */
+  resident_samples: number;
   /** Native snapshots in the file. */
   snapshots: NativeSnapshot[];
   totals: Totals | null;

@@ -4,7 +4,7 @@ import type { Filter } from './trace-types';
 
 export type { Damage, Loss, Marker, Totals, TraceFacts, TraceProcess, TraceThread } from './answers';
 
-export type FileKind = 'trace' | 'v8' | 'native' | 'live';
+export type FileKind = 'trace' | 'v8' | 'resident' | 'native' | 'live';
 
 export type FileState = 'opening' | 'ready' | 'failed' | 'gone' | 'changed' | 'grown';
 

@@ -4,5 +4,6 @@ export type * from './file-types';
 export type * from './finding-types';
 export type * from './heap-types';
 export type * from './native-types';
+export type * from './resident-types';
 export type * from './row-types';
 export type * from './trace-types';

@@ -6,7 +6,10 @@ const given = new Map<string, number>();
 
 function hueOf(name: string): number {
   // A name that was given none has its own, whatever is drawn first.
-  const place = given.get(name) ?? shadeSum(name) % (2 * HUES.length);
+  return hueAt(given.get(name) ?? shadeSum(name) % (2 * HUES.length));
+}
+
+function hueAt(place: number): number {
   const hue = HUES[place % HUES.length] ?? 0;
   return (hue + Math.floor(place / HUES.length) * 17) % 360;
 }
@@ -22,9 +25,27 @@ export function giveColours(names: string[]): void {
 
 /** The colour of an image (a module's file name); grey for what is in none. */
 export function imageColour(name: string, isDark: boolean, shade = 0): string {
-  const step = ((shade % 4) - 1.5) * 2.2;
-  if (name === '') return isDark ? `hsl(220 6% ${34 + step}%)` : `hsl(220 8% ${80 + step}%)`;
-  const hue = hueOf(name);
+  if (name === '') return isDark ? `hsl(220 6% ${34 + shadeStep(shade)}%)` : `hsl(220 8% ${80 + shadeStep(shade)}%)`;
+  return paleColour(hueOf(name), isDark, shade);
+}
+
+/** The colour of the area of one of a fixed list of things, by its place in the list. */
+export function placeColour(place: number, isDark: boolean, shade = 0): string {
+  return paleColour(hueAt(place), isDark, shade);
+}
+
+/** The same, as strong as the series of a chart. */
+export function placeSeriesColour(place: number, isDark: boolean): string {
+  const hue = hueAt(place);
+  return isDark ? `hsl(${hue} 48% ${seriesLightness(hue, true)}%)` : `hsl(${hue} 58% ${seriesLightness(hue, false)}%)`;
+}
+
+function shadeStep(shade: number): number {
+  return ((shade % 4) - 1.5) * 2.2;
+}
+
+function paleColour(hue: number, isDark: boolean, shade: number): string {
+  const step = shadeStep(shade);
   return isDark ? `hsl(${hue} 38% ${27.5 + step}%)` : `hsl(${hue} 62% ${77 + step}%)`;
 }
 

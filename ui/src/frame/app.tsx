@@ -6,6 +6,7 @@ import { request } from '../api/client';
 import type { OpenFile } from '../api/types';
 import { forgetAnswers } from '../api/use-answer';
 import { formatBytes } from '../format';
+import { ResidentPage } from '../resident/resident-page';
 import { SnapshotPage } from '../snapshot/snapshot-page';
 import { TracePage } from '../trace/trace-page';
 import { copyText } from './clipboard';
@@ -18,7 +19,7 @@ import { type Theme, chooseTheme, chosenTheme } from './theme';
 import { useFiles } from './use-files';
 
 const THEMES: Theme[] = ['system', 'light', 'dark'];
-const KIND_NAMES = { trace: 'trace', v8: 'V8 snapshot', native: 'native snapshot', live: 'live session' };
+const KIND_NAMES = { trace: 'trace', v8: 'V8 snapshot', resident: 'answers of heapr explain', native: 'native snapshot', live: 'live session' };
 
 export function App() {
   const address = useAddress();
@@ -75,10 +76,11 @@ export function App() {
       {error && <Message kind="error">{error}</Message>}
       {file && <FileNotes file={file} askAgain={askAgain} />}
       {newest?.session && <SessionBar file={newest} isHeld={isHeld} setHeld={setHeld} askAgain={askAgain} />}
-      {file?.state === 'opening' && !file.trace && !file.snapshot && <Opening file={file} />}
+      {file?.state === 'opening' && !file.trace && !file.snapshot && !file.resident && <Opening file={file} />}
       {file && (file.trace || file.snapshot) && (file.snapshot && file.kind !== 'trace' && file.kind !== 'live'
         ? <SnapshotPage key={`${file.file} ${file.generation ?? 0}`} file={file} files={files ?? []} />
         : file.trace ? <TracePage key={file.file} file={file} files={files ?? []} /> : null)}
+      {file?.resident && <ResidentPage key={`${file.file} ${file.generation ?? 0}`} file={file} />}
       {!files && !error && <p class="empty" role="status">Loading…</p>}
       {known.static && (
         <Message kind="note">

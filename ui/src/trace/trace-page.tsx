@@ -17,6 +17,7 @@ import { giveLinks } from '../image-links';
 import { LeakView } from './leak-view';
 import { OverviewView } from './overview-view';
 import { ReportView } from './report-view';
+import { ResidentView } from '../resident/resident-view';
 import { SnapshotsView } from '../native/snapshots-view';
 import { TreeView } from './tree-view';
 import { TypesView } from './types-view';
@@ -43,6 +44,7 @@ const VIEWS: View[] = [
   { key: 'histograms', title: 'Histograms', help: 'Sizes and lifetimes' },
   { key: 'types', title: 'Types', help: 'Allocated and freed inside or outside of the range' },
   { key: 'snapshots', title: 'Snapshots', help: 'Live blocks at a moment: what they hold, compared, suspects' },
+  { key: 'resident', title: 'Resident', help: 'What all resident memory is: areas, lines that add up' },
   { key: 'compare', title: 'Compare', help: 'With another file, or two moments' },
 ];
 
@@ -52,7 +54,8 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
   useMemo(() => giveLinks(files), [files]);
   const [told, setTold] = useState<{ command: string | null; error: string | null }>({ command: null, error: null });
   const hasSnapshots = (file.trace?.snapshots?.length ?? 0) > 0 || file.session != null;
-  const views = hasSnapshots ? VIEWS : VIEWS.filter(({ key }) => key !== 'snapshots');
+  const isThere: Record<string, boolean> = { snapshots: hasSnapshots, resident: (file.trace?.resident_samples ?? 0) > 0 || file.session != null };
+  const views = VIEWS.filter(({ key }) => isThere[key] ?? true);
   const view = VIEWS.find((candidate) => candidate.key === address.view)?.key ?? 'overview';
   const onCommand = (command: string | null, error: string | null) => {
     setTold((old) => (old.command === command && old.error === error ? old : { command, error }));
@@ -82,6 +85,7 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
             {view === 'histograms' && <HistogramView {...props} />}
             {view === 'types' && <TypesView {...props} />}
             {view === 'snapshots' && <SnapshotsView {...props} />}
+            {view === 'resident' && <ResidentView {...props} />}
             {view === 'compare' && <CompareView {...props} />}
           </div>
         </div>

@@ -14,6 +14,8 @@ interface TreemapProps {
   nameOf: (node: number) => string;
   /** The name that gives an area its colour; without it the one that is shown. */
   colourName?: (node: number) => string;
+  /** The colour itself, where it is by no name. */
+  colourOf?: (node: number, depth: number) => string;
   amount: (value: number) => string;
   isBytes: boolean;
   /** What the amount is, in the tooltip: `retained`, `live`. */
@@ -26,7 +28,7 @@ interface TreemapProps {
   onLeave: () => void;
 }
 
-export function TreemapCanvas({ answer, nameOf, colourName = nameOf, amount, isBytes, word, chosen, label, onChoose, onEnter, onLeave }: TreemapProps) {
+export function TreemapCanvas({ answer, nameOf, colourName = nameOf, colourOf, amount, isBytes, word, chosen, label, onChoose, onEnter, onLeave }: TreemapProps) {
   const [size, setSize] = useState<CanvasSize>({ widthPx: 0, heightPx: 0 });
   const [hover, setHover] = useState<{ at: number; x: number; y: number } | null>(null);
   const headPx = Math.round(parseFloat(getComputedStyle(document.documentElement).fontSize) * 1.35);
@@ -50,7 +52,7 @@ export function TreemapCanvas({ answer, nameOf, colourName = nameOf, amount, isB
         return;
       }
       const name = nameOf(node);
-      context.fillStyle = depth === 0 ? (surface ?? '') : imageColour(colourName(node), isDark, depth);
+      context.fillStyle = depth === 0 ? (surface ?? '') : colourOf?.(node, depth) ?? imageColour(colourName(node), isDark, depth);
       context.fillRect(box.x, box.y, box.width - 1, box.height - 1);
       context.strokeStyle = surface ?? '';
       context.strokeRect(box.x + 0.5, box.y + 0.5, box.width - 1, box.height - 1);

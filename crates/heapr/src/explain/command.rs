@@ -9,7 +9,7 @@ use super::arguments::{ExplainArguments, Form};
 use super::judged::{is_failure, passed_peaks};
 use super::resident::{self, Resident};
 use super::target::{Target, client};
-use super::{findings, for_ci};
+use super::{findings, for_ci, html};
 use crate::output::output;
 use crate::style::Style;
 
@@ -59,16 +59,7 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
             answer.write_text(&mut out, style)?;
         }
         Form::Json => writeln!(out, "{:#}", answer.json()?)?,
-        Form::Html => {
-            let findings: Vec<Finding> = answer.findings().map(|(_, finding)| finding.clone()).collect();
-            match (&answer.resident, &answer.moments) {
-                (Some(resident), _) => resident.write_html(&findings, &mut out)?,
-                (None, Some(moments)) => moments.write_html(&findings, &mut out)?,
-                (None, None) => {
-                    anyhow::bail!("--format html shows resident memory, and nothing is known of it")
-                }
-            }
-        }
+        Form::Html => html::write(&answer, &arguments, &mut out)?,
         Form::Github => for_ci::write_github(&mut out, &answer, &is_failure)?,
         Form::Junit => for_ci::write_junit(&mut out, &answer, &is_failure)?,
     }

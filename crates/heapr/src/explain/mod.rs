@@ -5,6 +5,7 @@ mod arguments;
 mod command;
 mod findings;
 mod for_ci;
+mod html;
 mod judged;
 mod markup;
 mod resident;

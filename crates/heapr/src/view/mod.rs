@@ -5,4 +5,5 @@ mod host;
 mod sources;
 mod view_command;
 
+pub(crate) use host::CommandLineHost;
 pub(crate) use view_command::{ViewArguments, run};

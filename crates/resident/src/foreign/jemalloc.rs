@@ -7,11 +7,11 @@
 //! ```
 
 use heapr_glibc_heap::{HeapMemory, PAGE_BYTES};
-use heapr_proc::smaps::MappingPages;
 
 use super::heap::{Figure, ForeignHeap, HeapPart, PartKind};
 use super::page_map::{PageMap, Shape, candidates};
 use super::words;
+use crate::subject::Subject;
 
 /// Extents are aligned to 128 bytes.
 const SHAPE: Shape = Shape {
@@ -45,10 +45,10 @@ struct Extent {
     is_slab: bool,
 }
 
-pub(super) fn find(mappings: &[MappingPages], memory: &impl HeapMemory) -> Option<ForeignHeap> {
-    let map = PageMap::find(SHAPE, "jemalloc", mappings, memory)?;
+pub(super) fn find(subject: &Subject, memory: &impl HeapMemory) -> Option<ForeignHeap> {
+    let map = PageMap::find(SHAPE, "jemalloc", subject, memory)?;
     let mut places = Vec::new();
-    for found in candidates(mappings) {
+    for found in candidates(&subject.mappings) {
         places.extend(map.descriptions(&(found.mapping.start_avma..found.mapping.end_avma), memory));
     }
     places.sort_unstable();

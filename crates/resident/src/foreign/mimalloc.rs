@@ -6,11 +6,11 @@
 //! ```
 
 use heapr_glibc_heap::HeapMemory;
-use heapr_proc::smaps::MappingPages;
 
 use super::heap::{Figure, ForeignHeap, HeapPart, PartKind};
 use super::page_map::candidates;
 use super::words;
+use crate::subject::Subject;
 
 const SEGMENT_BYTES: u64 = 32 << 20;
 const SLICE_BYTES: u64 = 64 << 10;
@@ -20,10 +20,10 @@ const TABLE_WORD: usize = 264 / 8;
 const ENTRY_WORDS: usize = 80 / 8;
 const SLICES: usize = 512;
 
-pub(super) fn find(mappings: &[MappingPages], memory: &impl HeapMemory) -> Option<ForeignHeap> {
+pub(super) fn find(subject: &Subject, memory: &impl HeapMemory) -> Option<ForeignHeap> {
     let mut heap = ForeignHeap { allocator: "mimalloc", ..ForeignHeap::default() };
     let mut segment_bytes = 0_u64;
-    for found in candidates(mappings) {
+    for found in candidates(&subject.mappings) {
         let mapping = &found.mapping;
         let mut segment_avma = mapping.start_avma.next_multiple_of(SEGMENT_BYTES);
         while segment_avma + SEGMENT_BYTES <= mapping.end_avma {

@@ -18,19 +18,19 @@ mod tcmalloc;
 mod thread_lists;
 mod words;
 
-use heapr_glibc_heap::HeapMemory;
-use heapr_proc::smaps::MappingPages;
-
 pub(crate) use claimed::claimed;
 pub use heap::{Figure, ForeignHeap};
+use heapr_glibc_heap::HeapMemory;
+
+use crate::subject::Subject;
 
 /// The heaps of a process: at most one of each allocator.
-pub(crate) fn heaps<M: HeapMemory>(mappings: &[MappingPages], memory: &M) -> Vec<ForeignHeap> {
-    type Finder<M> = fn(&[MappingPages], &M) -> Option<ForeignHeap>;
+pub(crate) fn heaps<M: HeapMemory>(subject: &Subject, memory: &M) -> Vec<ForeignHeap> {
+    type Finder<M> = fn(&Subject, &M) -> Option<ForeignHeap>;
     let finders: [Finder<M>; 3] = [jemalloc::find, tcmalloc::find, mimalloc::find];
     let mut found: Vec<ForeignHeap> = finders
         .iter()
-        .filter_map(|find| find(mappings, memory))
+        .filter_map(|find| find(subject, memory))
         .filter(|heap| !heap.parts.is_empty())
         .collect();
     found.iter_mut().for_each(ForeignHeap::put_in_order);

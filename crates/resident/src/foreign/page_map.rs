@@ -16,7 +16,7 @@ use heapr_glibc_heap::HeapMemory;
 use heapr_proc::smaps::MappingPages;
 
 use super::words::{self, END_AVMA};
-use crate::subject::file_name;
+use crate::subject::{Subject, file_name};
 
 /// Both allocators use the same.
 const LEAF_BITS: u32 = 18;
@@ -48,12 +48,17 @@ pub(super) struct PageMap {
 /// The data of a module: its written part, and what began as zeros behind it.
 struct Data {
     range_avma: Range<u64>,
-    /// The module has the allocator's name: the page map is there, or nowhere.
+    /// The module has the allocator's name, or is whose malloc is used: the page map is there, or
+    /// nowhere.
     is_named: bool,
 }
 
-fn data(mappings: &[MappingPages], allocator: &str) -> Vec<Data> {
-    let pairs = mappings.windows(2).filter(|pair| {
+fn data(subject: &Subject, allocator: &str) -> Vec<Data> {
+    // A program that has the allocator linked in is whose malloc the process uses.
+    let is_named = |name: &str| {
+        name.contains(allocator) || subject.allocator.as_ref().is_some_and(|allocator| allocator == name)
+    };
+    let pairs = subject.mappings.windows(2).filter(|pair| {
         let (file, zeros) = (&pair[0].mapping, &pair[1].mapping);
         let is_data = file.inode != 0 && file.is_writable && !file.is_shared;
         let is_zeros = zeros.inode == 0 && zeros.name.is_empty() && zeros.is_writable && !zeros.is_shared;
@@ -62,7 +67,7 @@ fn data(mappings: &[MappingPages], allocator: &str) -> Vec<Data> {
     let mut found: Vec<Data> = pairs
         .map(|pair| Data {
             range_avma: pair[0].mapping.start_avma..pair[1].mapping.end_avma,
-            is_named: file_name(&pair[0].mapping.name).contains(allocator),
+            is_named: is_named(file_name(&pair[0].mapping.name)),
         })
         .collect();
     if found.iter().any(|data| data.is_named) {
@@ -88,21 +93,21 @@ impl PageMap {
     pub(super) fn find(
         shape: Shape,
         allocator: &str,
-        mappings: &[MappingPages],
+        subject: &Subject,
         memory: &impl HeapMemory,
     ) -> Option<Self> {
         /// Of a program that has the allocator linked in nothing is known, and most have none.
         const UNNAMED_ROOM_BYTES: u64 = 4 << 20;
         const NAMED_ROOM_BYTES: u64 = 16 << 20;
         let root_bytes = 8_u64 << shape.root_bits;
-        for Data { range_avma, is_named } in data(mappings, allocator) {
+        for Data { range_avma, is_named } in data(subject, allocator) {
             let most_bytes = if is_named { NAMED_ROOM_BYTES } else { UNNAMED_ROOM_BYTES };
             let room = (range_avma.end - range_avma.start).checked_sub(root_bytes);
             if room.is_none_or(|room| room > most_bytes) {
                 continue;
             }
             let map = Self { shape, root_avma: 0, data_avma: range_avma };
-            if let Some(root_avma) = map.root(is_named, mappings, memory) {
+            if let Some(root_avma) = map.root(is_named, &subject.mappings, memory) {
                 return Some(Self { root_avma, ..map });
             }
         }
@@ -111,7 +116,7 @@ impl PageMap {
 
     /// The root, if a word at which it may have the leaf of some pages leads to them.
     fn root(&self, is_named: bool, mappings: &[MappingPages], memory: &impl HeapMemory) -> Option<u64> {
-        let (most_candidates, mut leaves_left) = if is_named { (8, 1 << 14) } else { (3, 1 << 9) };
+        let (most_candidates, mut leaves_left) = if is_named { (8, 1 << 14) } else { (3, 1 << 11) };
         let root_bytes = 8_u64 << self.shape.root_bits;
         let room = (self.data_avma.end - self.data_avma.start).checked_sub(root_bytes)?;
         for candidate in candidates(mappings).into_iter().take(most_candidates) {

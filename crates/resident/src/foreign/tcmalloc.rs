@@ -5,12 +5,12 @@
 //! ```
 
 use heapr_glibc_heap::HeapMemory;
-use heapr_proc::smaps::MappingPages;
 
 use super::class_sizes::ClassSizes;
 use super::heap::{Figure, ForeignHeap, HeapPart, PartKind};
 use super::page_map::{PageMap, Shape, candidates};
 use super::{thread_lists, words};
+use crate::subject::Subject;
 
 const PAGE_BITS: u32 = 13;
 
@@ -42,13 +42,13 @@ struct Span {
     out: u64,
 }
 
-pub(super) fn find(mappings: &[MappingPages], memory: &impl HeapMemory) -> Option<ForeignHeap> {
-    let map = PageMap::find(SHAPE, "tcmalloc", mappings, memory)?;
+pub(super) fn find(subject: &Subject, memory: &impl HeapMemory) -> Option<ForeignHeap> {
+    let map = PageMap::find(SHAPE, "tcmalloc", subject, memory)?;
     let data_bytes = map.data_avma.end - map.data_avma.start;
     let data = words::run(memory, map.data_avma.start, (data_bytes / 8) as usize);
     let sizes = ClassSizes::find(&data)?;
     let mut places = Vec::new();
-    for found in candidates(mappings) {
+    for found in candidates(&subject.mappings) {
         places.extend(map.descriptions(&(found.mapping.start_avma..found.mapping.end_avma), memory));
     }
     places.sort_unstable();

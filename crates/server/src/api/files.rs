@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::request::{Answer, Context, read};
 
 use super::trace_facts::TraceFacts;
+use crate::resident_file::ResidentFacts;
 use crate::session::SessionFacts;
 use crate::snapshot_file::SnapshotFacts;
 use crate::trace_file::TraceFile;
@@ -54,7 +55,7 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
                     Change::Grown => ("grown", None),
                 };
             }
-            let (mut trace, mut snapshot) = (None, None);
+            let (mut trace, mut snapshot, mut resident) = (None, None, None);
             let (tasks, warnings) = match &content {
                 Content::Trace(file) => {
                     let is_running =
@@ -66,6 +67,10 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
                     snapshot = file.facts();
                     (Vec::new(), file.warnings())
                 }
+                Content::Resident(file) => {
+                    resident = Some(file.facts());
+                    (Vec::new(), Vec::new())
+                }
                 Content::Opening => {
                     (vec![FileTask { what: "reading the snapshot", done: 0, all: 0 }], Vec::new())
                 }
@@ -73,7 +78,11 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
             };
             OpenFile {
                 file: number,
-                kind: if entry.is_snapshot { "v8" } else { "trace" },
+                kind: match &content {
+                    Content::Resident(_) => "resident",
+                    _ if entry.is_snapshot => "v8",
+                    _ => "trace",
+                },
                 name: path.file_name().map(|name| name.to_string_lossy().into_owned()),
                 path: path.display().to_string(),
                 file_bytes: entry.bytes(),
@@ -85,6 +94,7 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
                 warnings,
                 trace,
                 snapshot,
+                resident,
                 session: entry.session.as_ref().map(|session| session.facts()),
             }
         })
@@ -121,6 +131,7 @@ struct OpenFile {
     warnings: Vec<String>,
     trace: Option<TraceFacts>,
     snapshot: Option<SnapshotFacts>,
+    resident: Option<ResidentFacts>,
     session: Option<SessionFacts>,
 }
 

@@ -14,6 +14,7 @@ mod functions;
 mod leaks;
 mod panels;
 mod report;
+mod resident;
 mod resident_bands;
 mod session;
 mod source_lines;
@@ -37,6 +38,7 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
         "findings" => findings::findings(&context, body),
         "timeline" => timeline::timeline(&context, body),
         "report" => report::report(&context, body),
+        "resident" => resident::resident(&context, body),
         "leaks" => leaks::leaks(&context, body),
         "stack" => stack::stack(&context, body),
         "flame" => flame::flame(&context, body),

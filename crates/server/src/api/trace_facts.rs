@@ -94,6 +94,8 @@ pub(super) struct TraceFacts {
     threads: Vec<TraceThread>,
     modules: Vec<TraceModule>,
     markers: Vec<Marker>,
+    /// Looks at the resident memory.
+    resident_samples: usize,
     /// Native snapshots in the file.
     snapshots: Vec<NativeSnapshot>,
     totals: Option<TotalsJson>,
@@ -182,6 +184,7 @@ impl TraceFacts {
             threads: threads(trace),
             modules: modules(trace),
             markers: trace.markers().iter().map(marker).collect(),
+            resident_samples: trace.resident_samples().len(),
             snapshots: trace.snapshots().iter().map(snapshot).collect(),
             totals: trace.summary_totals().ok().flatten().map(|summary| TotalsJson::from(&summary.totals)),
         }

@@ -84,6 +84,7 @@ pub(crate) fn write_seen(
             match entry.content() {
                 Content::Trace(trace) => traces::record(&mut recorder, number, &trace, step)?,
                 Content::Snapshot(snapshot) => snapshots::record(&mut recorder, number, &snapshot, step)?,
+                Content::Resident(_) if step == 0 => traces::resident(&mut recorder, number)?,
                 _ => {}
             }
         }

@@ -92,6 +92,9 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
             timeline(recorder, file, by, "bytes")?;
         }
     }
+    if !trace.trace().resident_samples().is_empty() {
+        resident(recorder, file)?;
+    }
     let numbers: Vec<u32> = trace.trace().snapshots().iter().map(|snapshot| snapshot.number).collect();
     if !numbers.is_empty() && recorder.begin(&format!("native snapshots of file {file}")) {
         native(recorder, file, &numbers)?;
@@ -121,6 +124,23 @@ fn third(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
                 flame(recorder, file, value, direction, true)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Moments of resident memory that are recorded.
+const RESIDENT_MOMENTS: usize = 60;
+
+/// What is resident: at the end, and at moments.
+pub(super) fn resident(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
+    if !recorder.begin(&format!("resident memory of file {file}")) {
+        return Ok(());
+    }
+    let of = json!({"file": file, "limit": RESIDENT_MOMENTS});
+    let Some(answer) = recorder.record("resident", of)? else { return Ok(()) };
+    for moment in 0..answer["rss_bytes"].as_array().map_or(0, Vec::len) {
+        let of = json!({"file": file, "moment": moment, "limit": RESIDENT_MOMENTS});
+        recorder.record("resident", of)?;
     }
     Ok(())
 }

@@ -31,7 +31,12 @@ fn the_page_has_the_types_of_the_answers() {
 fn typescript() -> String {
     let mut files = Vec::new();
     sources(&root().join("crates/server/src"), &mut files);
-    for other in ["query/src/json.rs", "findings/src/finding.rs"] {
+    for other in [
+        "query/src/json.rs",
+        "findings/src/finding.rs",
+        "resident/src/kept_detail.rs",
+        "resident/src/page_cells.rs",
+    ] {
         files.push(root().join("crates").join(other));
     }
     files.sort();

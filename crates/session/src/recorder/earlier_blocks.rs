@@ -11,8 +11,8 @@ use heapr_wire::{ADDRESS_MASK, ProcessSlot};
 use super::Recorder;
 use crate::recorder::process_state::BlocksBefore;
 
-/// Name of the module.
-const MODULE: &str = "allocated before attach";
+/// The frame of blocks that were there before the attach: no file is called so.
+pub const EARLIER_BLOCKS_MODULE: &str = "allocated before attach";
 /// Its range: in the first page, which no program can map.
 const START_AVMA: u64 = 0x100;
 const END_AVMA: u64 = 0x200;
@@ -97,7 +97,8 @@ impl Recorder {
         time_ns: u64,
     ) -> heapr_trace::Result<StackIndex> {
         let writer = &mut self.sink.writer;
-        let module = writer.add_module(Module { path: MODULE.to_owned(), build_id: Vec::new() })?;
+        let module =
+            writer.add_module(Module { path: EARLIER_BLOCKS_MODULE.to_owned(), build_id: Vec::new() })?;
         writer.add_mapping(Mapping {
             process,
             module,

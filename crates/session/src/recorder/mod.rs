@@ -27,7 +27,7 @@ pub(crate) mod target_view;
 pub(crate) mod translate;
 
 mod attach_hold;
-mod earlier_blocks;
+pub(crate) mod earlier_blocks;
 mod graph_snapshots;
 mod housekeeping;
 pub(crate) mod inside;

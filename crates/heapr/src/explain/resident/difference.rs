@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
+use heapr_resident::{KeptMoment, KeptMoments, class_label};
 use heapr_table::{Column, Table, row};
 use serde_json::{Value, json};
 
-use super::kept_moments::{self, KeptMoment, KeptMoments};
+use super::moments;
 use crate::plain_text::line_width;
 
 /// Lines then and now.
@@ -23,7 +24,7 @@ pub(in crate::explain) struct Difference {
 /// Compares with an earlier answer (`heapr explain PID --format json`), or the last one of a
 /// series.
 pub(super) fn since(path: &Path, now: &KeptMoment) -> anyhow::Result<Difference> {
-    let then = kept_moments::read(path)?;
+    let then = moments::read(path)?;
     let then = then.as_ref().and_then(KeptMoments::last);
     let then =
         then.with_context(|| format!("{} holds no answer of heapr explain --format json", path.display()))?;
@@ -50,7 +51,7 @@ impl Difference {
         ];
         let mut table = Table::new("heapr.explain/1", &columns);
         for (class, then, now) in self.lines.iter().filter(|(_, then, now)| then != now) {
-            table.row(row![kept_moments::label(class), *then, *now, change(*then, *now)]);
+            table.row(row![class_label(class), *then, *now, change(*then, *now)]);
         }
         let (then, now) = (self.then_rss_bytes, self.now_rss_bytes);
         table.row(row!["all", then, now, change(then, now)]);

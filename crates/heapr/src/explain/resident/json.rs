@@ -9,6 +9,9 @@ use super::pinning::PinnedBy;
 use super::v8_figures::V8Figures;
 use super::{Moment, Resident};
 
+/// Pages by address: a strip that fits a screen.
+const PAGE_CELLS: usize = 960;
+
 /// `lines` add up to `rss_bytes`; `unknown_bytes` says again what the line `unknown` has.
 pub(super) fn value(resident: &Resident) -> Value {
     let account = &resident.account;
@@ -19,7 +22,8 @@ pub(super) fn value(resident: &Resident) -> Value {
         "rss_bytes": pages.rss_bytes,
         "pss_bytes": pages.pss_bytes,
         "shared_bytes": pages.shared_bytes(),
-        "lines": account.lines().iter().map(line).collect::<Vec<_>>(),
+        "lines": account.lines().iter().map(|one| line(one, resident)).collect::<Vec<_>>(),
+        "pages": account.page_cells(PAGE_CELLS),
         "unknown_bytes": account.bytes(Class::Unknown),
         "arena_count": account.arena_count,
         "malloc": account.heap.as_ref().map(|heap| malloc(heap, resident.moment)),
@@ -87,13 +91,14 @@ fn division(division: &HeapDivision) -> Value {
     })
 }
 
-fn line(line: &Line) -> Value {
+fn line(line: &Line, resident: &Resident) -> Value {
     /// Libraries of a large program; more say nothing.
     const MOST_PARTS: usize = 32;
     let parts = line.parts.iter().take(MOST_PARTS);
     json!({
         "class": line.class,
-        "label": line.class.label(),
+        "label": super::text::label(line),
+        "note": super::text::notes(line, resident),
         "bytes": line.pages.rss_bytes,
         "pss_bytes": line.pages.pss_bytes,
         "shared_bytes": line.pages.shared_bytes(),

@@ -1,23 +1,16 @@
 //! What all resident memory of a process is.
 
-mod bands;
-mod class_hue;
 mod difference;
 mod group;
 mod heap_look;
-mod html;
 mod json;
-mod kept_moments;
 mod moments;
-mod page_strip;
 mod pinning;
 mod quiet_memory;
 mod reading;
 mod recorded;
-mod recording;
 mod series;
 mod text;
-mod treemap;
 mod v8_figures;
 
 use std::io::{self, Write};
@@ -27,16 +20,14 @@ use std::time::Duration;
 use heapr_filters::quantity::parse_seconds;
 use heapr_findings::{Finding, Kind};
 use heapr_query::Confidence;
-use heapr_resident::{Account, Advice, Beside, Certainty, MallocFigures, advice};
+use heapr_resident::{Account, Advice, Beside, Certainty, KeptMoment, MallocFigures, advice};
 use heapr_session::SessionClient;
 use heapr_table::quantity::{bytes, plural};
 
 use self::difference::Difference;
 use self::group::Group;
-use self::kept_moments::KeptMoment;
-pub(super) use self::moments::{Moments, of_answers};
+pub(super) use self::moments::{Moments, of_answers, of_recording};
 use self::pinning::{BlockSum, PinnedBy};
-pub(super) use self::recording::of_recording;
 use self::v8_figures::V8Figures;
 use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
@@ -110,7 +101,7 @@ pub(super) fn of_process(pid: u32, options: &ResidentArguments) -> anyhow::Resul
         resident.limits.push("how much of V8's heap is used (--v8 asks over the inspector)".to_owned());
     }
     if let Some(old) = &options.diff {
-        resident.difference = Some(difference::since(old, &resident.moment_now())?);
+        resident.difference = Some(difference::since(old, &KeptMoment::of_account(&resident.account))?);
     }
     if options.cgroup {
         resident.group = Some(group::of_process(pid)?);
@@ -146,16 +137,6 @@ impl ResidentArguments {
 }
 
 impl Resident {
-    /// Its lines alone.
-    fn moment_now(&self) -> KeptMoment {
-        let lines = self.account.lines().into_iter();
-        KeptMoment {
-            rss_bytes: self.account.pages.rss_bytes,
-            lines: lines.map(|line| (line.class.key().to_owned(), line.pages.rss_bytes)).collect(),
-            ..KeptMoment::default()
-        }
-    }
-
     /// What to do about it.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let mut found = advice(&self.account, &self.beside);
@@ -213,11 +194,6 @@ impl Resident {
 
     pub(super) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         text::write(self, out)
-    }
-
-    /// A page by itself.
-    pub(super) fn write_html(&self, findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
-        html::write(self, findings, out)
     }
 
     pub(super) fn json(&self) -> serde_json::Result<serde_json::Value> {

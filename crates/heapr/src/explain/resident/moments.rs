@@ -5,14 +5,13 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
-use heapr_findings::Finding;
+use heapr_resident::{KeptMoment, KeptMoments, class_label};
 use heapr_table::quantity::{bytes, duration, plural, share};
 use heapr_table::{Column, Table, row};
+use heapr_trace::Trace;
 use serde_json::{Value, json};
 
-use super::bands;
 use super::difference::{self, Difference};
-use super::kept_moments::{self, KeptMoment, KeptMoments, label};
 use crate::plain_text::line_width;
 
 /// Moments of one process, told.
@@ -26,7 +25,29 @@ pub(in crate::explain) struct Moments {
 /// Of an answer (`heapr explain PID --format json`) or a series of them (`--every`). `None`: the
 /// file is something else.
 pub(in crate::explain) fn of_answers(path: &Path) -> anyhow::Result<Option<Moments>> {
-    Ok(kept_moments::read(path)?.map(Moments::of))
+    Ok(read(path)?.map(Moments::of))
+}
+
+/// Of a recording; `None`: it has none.
+pub(in crate::explain) fn of_recording(trace: &Trace) -> anyhow::Result<Option<Moments>> {
+    Ok(KeptMoments::of_recording(trace)?.map(Moments::of))
+}
+
+/// What was kept in a file.
+pub(super) fn read(path: &Path) -> anyhow::Result<Option<KeptMoments>> {
+    let mut start = [0; 64];
+    if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return Ok(None);
+    }
+    let Ok(count) = std::fs::File::open(path).and_then(|mut file| io::Read::read(&mut file, &mut start))
+    else {
+        return Ok(None);
+    };
+    if !KeptMoments::may_be(&start[..count]) {
+        return Ok(None);
+    }
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    KeptMoments::parse(&text).with_context(|| path.display().to_string())
 }
 
 impl Moments {
@@ -85,7 +106,7 @@ impl Moments {
         ]);
         let mut table = Table::new("heapr.explain/1", &columns);
         for (class, [before, highest, now]) in self.classes() {
-            let (class, of_all) = (label(class), share(now, last.rss_bytes));
+            let (class, of_all) = (class_label(class), share(now, last.rss_bytes));
             if is_one {
                 table.row(row![class, now, of_all]);
             } else {
@@ -102,11 +123,6 @@ impl Moments {
             difference.write_text(out)?;
         }
         self.kept.limits.iter().try_for_each(|limit| writeln!(out, "not told: {limit}"))
-    }
-
-    /// A page by itself.
-    pub(in crate::explain) fn write_html(&self, findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
-        bands::write(&self.kept, &self.classes(), findings, out)
     }
 
     /// The last moment, and all of them.

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use heapr_glibc_heap::{Error, HeapMemory, PAGE_BYTES};
@@ -72,6 +73,34 @@ fn is_regular(file: &File) -> bool {
     file.metadata().is_ok_and(|data| data.is_file())
 }
 
+/// Whether all pages of each range are in memory: neighbours are looked at together.
+fn present(pages: &PageMap, ranges_avma: &[Range<u64>]) -> Vec<bool> {
+    /// 64 KiB of entries: what lies further apart is not worth one look.
+    const MOST_PAGES: u64 = 8 << 10;
+    let mut found = Vec::with_capacity(ranges_avma.len());
+    while let Some(first) = ranges_avma.get(found.len()) {
+        let from_avma = first.start / PAGE_BYTES * PAGE_BYTES;
+        let is_near = |range: &&Range<u64>| {
+            range.start >= from_avma && range.end.saturating_sub(from_avma) <= MOST_PAGES * PAGE_BYTES
+        };
+        let near: Vec<&Range<u64>> = ranges_avma[found.len()..].iter().take_while(is_near).collect();
+        let end_avma = near.iter().map(|range| range.end).max().unwrap_or(from_avma);
+        let count = (end_avma - from_avma).div_ceil(PAGE_BYTES) as usize;
+        let states = pages.pages(from_avma, count);
+        let is_there = |range: &Range<u64>| {
+            let start = ((range.start - from_avma) / PAGE_BYTES) as usize;
+            let end = (range.end - from_avma).div_ceil(PAGE_BYTES) as usize;
+            let states = states.as_ref().and_then(|states| states.get(start..end));
+            states.is_some_and(|states| states.iter().all(|state| state.is_present()))
+        };
+        found.extend(near.iter().map(|range| is_there(range)));
+        if near.is_empty() {
+            found.push(false);
+        }
+    }
+    found
+}
+
 impl HeapMemory for QuietMemory<'_> {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
         let first_avma = address_avma / PAGE_BYTES * PAGE_BYTES;
@@ -102,6 +131,31 @@ impl HeapMemory for QuietMemory<'_> {
             }
         }
         done
+    }
+
+    fn read_ranges(&self, ranges_avma: &[Range<u64>], into: &mut [u8]) -> Vec<usize> {
+        let whole = self.pages.map_or_else(Vec::new, |pages| present(pages, ranges_avma));
+        let is_whole = |at: usize| whole.get(at).copied().unwrap_or(false);
+        let length = |range: &Range<u64>| (range.end - range.start) as usize;
+        let there: Vec<Range<u64>> =
+            (0..ranges_avma.len()).filter(|at| is_whole(*at)).map(|at| ranges_avma[at].clone()).collect();
+        let mut packed = vec![0; there.iter().map(length).sum()];
+        let mut lengths = self.memory.read_ranges(&there, &mut packed).into_iter();
+        let (mut rest, mut packed) = (into, packed.as_slice());
+        let read = |(at, range): (usize, &Range<u64>)| {
+            let end = length(range).min(rest.len());
+            let (part, behind) = std::mem::take(&mut rest).split_at_mut(end);
+            rest = behind;
+            if !is_whole(at) {
+                return self.read(range.start, part);
+            }
+            let (own, others) = packed.split_at(length(range).min(packed.len()));
+            packed = others;
+            let count = lengths.next().unwrap_or(0).min(part.len()).min(own.len());
+            part[..count].copy_from_slice(&own[..count]);
+            count
+        };
+        ranges_avma.iter().enumerate().map(read).collect()
     }
 
     fn read_words(&self, places: &[u64], words: &mut [Option<u64>]) {

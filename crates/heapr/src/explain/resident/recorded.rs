@@ -1,7 +1,7 @@
 //! A process that a session records: what its heap holds has stacks.
 
 use anyhow::{Context as _, bail};
-use heapr_session::{Answer, Request, SessionClient};
+use heapr_session::{Answer, EARLIER_BLOCKS_MODULE, Request, SessionClient};
 
 use super::pinning::RecordedBlocks;
 use super::{Resident, reading};
@@ -33,6 +33,14 @@ pub(super) fn look(
     let snapshot = trace.snapshot(taken.number).context("the snapshot is not in the session's file")?;
     let mut blocks = RecordedBlocks::of(&trace, snapshot, pid)?;
     let mut resident = reading::read(pid, true, &mut blocks)?;
+    // What a process held before it was attached to, nobody has seen.
+    let is_from_start = !trace.modules().iter().any(|module| module.path == EARLIER_BLOCKS_MODULE);
+    if let Some(heap) = &mut resident.account.heap
+        && is_from_start
+    {
+        // Of all its processes together: no less than that of one.
+        heap.peak_live_bytes = Some(status.peak_bytes);
+    }
     let mut names = TraceNames::new(&trace, names);
     let mut pinned_by = blocks.pinned_by(&trace, &mut names, &own.code(&trace)?);
     pinned_by.truncate(MOST_STACKS);

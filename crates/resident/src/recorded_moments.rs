@@ -3,11 +3,19 @@
 use heapr_table::quantity::count;
 use heapr_trace::{Course, ProcessIndex, ResidentSample, Trace};
 
-use super::kept_moments::{KeptMoment, KeptMoments, UNKNOWN};
-use super::moments::Moments;
+use crate::kept_moments::{KeptMoment, KeptMoments, UNKNOWN};
 
-/// The moments of the process that had the most resident. `None`: the recording has none.
-pub(in crate::explain) fn of_recording(trace: &Trace) -> anyhow::Result<Option<Moments>> {
+impl KeptMoments {
+    /// The moments of the process that had the most resident. `None`: the recording has none.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn of_recording(trace: &Trace) -> Result<Option<Self>, heapr_trace::Error> {
+        of_recording(trace)
+    }
+}
+
+fn of_recording(trace: &Trace) -> Result<Option<KeptMoments>, heapr_trace::Error> {
     let samples = trace.resident_samples();
     let Some(largest) = samples.iter().max_by_key(|sample| sample.rss_bytes()) else { return Ok(None) };
     let process = largest.process;
@@ -34,6 +42,7 @@ pub(in crate::explain) fn of_recording(trace: &Trace) -> anyhow::Result<Option<M
             name: format!("snapshot {} {}", snapshot.number, snapshot.name).trim().to_owned(),
             rss_bytes,
             lines: lines(&sample, Some(own.block_bytes)),
+            ..KeptMoment::default()
         });
     }
     moments.sort_by_key(|moment| moment.time_ns);
@@ -47,7 +56,7 @@ pub(in crate::explain) fn of_recording(trace: &Trace) -> anyhow::Result<Option<M
     if others > 0 {
         limits.push(format!("{} more of the recording's processes, which had less resident", count(others)));
     }
-    Ok(Some(Moments::of(KeptMoments { of, moments, limits })))
+    Ok(Some(KeptMoments { of, moments, limits }))
 }
 
 /// What is resident without a file is live first: blocks that were never written have no pages.

@@ -1,0 +1,41 @@
+//! A page by itself: that of `heapr view`, with the answer in it.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use heapr_server::{Files, Limits, StaticLimits, write_static};
+
+use super::answer::Answer;
+use super::arguments::ExplainArguments;
+use crate::snapshot::verbs::is_trace;
+use crate::view::CommandLineHost;
+
+/// Writes the page of an answer that says something of resident memory.
+pub(super) fn write(
+    answer: &Answer,
+    arguments: &ExplainArguments,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    if answer.resident.is_none() && answer.moments.is_none() {
+        anyhow::bail!("--format html shows resident memory, and nothing is known of it");
+    }
+    let folder = tempfile::tempdir()?;
+    let path = match arguments.target.as_slice() {
+        // What was kept says more than its moments.
+        [file] if answer.moments.is_some() && file.is_file() && !is_trace(file) => file.clone(),
+        _ => {
+            let path = folder.path().join("resident memory");
+            std::fs::write(&path, answer.json()?.to_string())?;
+            path
+        }
+    };
+    let host = Arc::new(CommandLineHost {
+        names: arguments.names.clone(),
+        own: arguments.own.clone(),
+        shown: crate::shown_frames::ShownFrames::default(),
+        folder: folder.path().to_owned(),
+    });
+    let files = Files::open(&[path], host, Limits::default());
+    out.write_all(&write_static(&files, StaticLimits::default(), &mut |_| {})?)?;
+    Ok(())
+}

@@ -1,0 +1,279 @@
+//! Kept answers of `heapr explain`: what was resident at moments, read again.
+
+use std::ops::Range;
+
+use serde_json::{Value, json};
+
+use crate::account::Account;
+use crate::class::Class;
+use crate::kept_detail::KeptDetail;
+
+/// Why a text is no kept answer that says something.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeptError {
+    /// One line of a series.
+    #[error("line {line} is no answer of heapr explain")]
+    Line {
+        /// From 1 on.
+        line: usize,
+    },
+    /// It is an answer of another kind.
+    #[error("it says nothing of resident memory")]
+    NothingResident,
+}
+
+/// What was resident at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptMoment {
+    /// From the first moment on; `None`: an answer that was kept without its time.
+    pub time_ns: Option<u64>,
+    /// What it is called, where it has a name.
+    pub name: String,
+    /// All of it.
+    pub rss_bytes: u64,
+    /// Class and bytes; they add up to all.
+    pub lines: Vec<(String, u64)>,
+    /// Where in the text all that was kept of it stands; empty: there is no more.
+    pub(crate) place: Range<usize>,
+}
+
+/// Moments of one process, by time.
+#[derive(Debug, Clone, Default)]
+pub struct KeptMoments {
+    /// The process, as texts name it.
+    pub of: String,
+    /// In order.
+    pub moments: Vec<KeptMoment>,
+    /// What could not be told.
+    pub limits: Vec<String>,
+}
+
+/// The class of what is in no other.
+pub(crate) const UNKNOWN: &str = "unknown";
+
+impl KeptMoment {
+    /// The lines of an account.
+    pub fn of_account(account: &Account) -> Self {
+        let lines = account.lines().into_iter();
+        Self {
+            rss_bytes: account.pages.rss_bytes,
+            lines: lines.map(|line| (line.class.key().to_owned(), line.pages.rss_bytes)).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// What a class has.
+    pub fn bytes(&self, class: &str) -> u64 {
+        self.lines.iter().filter(|(own, _)| own == class).map(|(_, bytes)| bytes).sum()
+    }
+
+    /// From `rss_bytes` and `lines`.
+    fn of_value(resident: &Value) -> Option<Self> {
+        let line = |line: &Value| Some((line["class"].as_str()?.to_owned(), line["bytes"].as_u64()?));
+        Some(Self {
+            time_ns: resident["time_ns"].as_u64(),
+            name: resident["name"].as_str().unwrap_or_default().to_owned(),
+            rss_bytes: resident["rss_bytes"].as_u64()?,
+            lines: resident["lines"].as_array()?.iter().map(line).collect::<Option<_>>()?,
+            place: 0..0,
+        })
+    }
+
+    /// All that was kept of it; `text` is what it was read from.
+    pub fn detail(&self, text: &str) -> KeptDetail {
+        let mut detail = text.get(self.place.clone()).map(KeptDetail::parse).unwrap_or_default();
+        if detail.lines.is_empty() {
+            detail.lines = self
+                .lines
+                .iter()
+                .map(|(class, bytes)| crate::KeptLine {
+                    class: class.clone(),
+                    label: class_label(class),
+                    bytes: *bytes,
+                    ..crate::KeptLine::default()
+                })
+                .collect();
+        }
+        detail
+    }
+
+    /// For programs.
+    pub fn json(&self) -> Value {
+        let lines = self.lines.iter().map(|(class, bytes)| json!({"class": class, "bytes": bytes}));
+        json!({
+            "time_ns": self.time_ns,
+            "name": self.name,
+            "rss_bytes": self.rss_bytes,
+            "lines": lines.collect::<Vec<_>>(),
+            "unknown_bytes": self.bytes(UNKNOWN),
+        })
+    }
+}
+
+impl KeptMoments {
+    /// Whether a text may be kept answers, by how it begins: snapshots of V8 are JSON, too.
+    pub fn may_be(start: &[u8]) -> bool {
+        let start = String::from_utf8_lossy(start);
+        start.trim_start().starts_with('{') && !start.contains("\"snapshot\"")
+    }
+
+    /// Reads an answer (`heapr explain PID --format json`) or a series of them (`--every`).
+    /// `None`: the text is something else.
+    ///
+    /// # Errors
+    /// A line of a series is broken, or it says nothing of resident memory.
+    pub fn parse(text: &str) -> Result<Option<Self>, KeptError> {
+        let mut found = Self::default();
+        match serde_json::from_str::<Value>(text) {
+            Ok(answer) if answer["schema"] != "heapr.explain/1" => return Ok(None),
+            Ok(answer) => found.add_answer(&answer, 0..text.len()),
+            Err(_) => {
+                let mut begin = 0;
+                let places = text.split_inclusive('\n').map(|line| {
+                    begin += line.len();
+                    begin - line.len()..begin
+                });
+                let places: Vec<Range<usize>> =
+                    places.filter(|place| !text[place.clone()].trim().is_empty()).collect();
+                for (number, place) in places.iter().enumerate() {
+                    match serde_json::from_str::<Value>(&text[place.clone()]) {
+                        Ok(answer) if answer["schema"] == "heapr.explain/1" => {
+                            found.add_answer(&answer, place.clone());
+                        }
+                        // Whoever wrote it was ended in the middle of a line.
+                        Err(_) if number > 0 && number + 1 == places.len() => {
+                            found.limits.push("the last look was cut off".to_owned());
+                        }
+                        _ if number == 0 => return Ok(None),
+                        _ => return Err(KeptError::Line { line: number + 1 }),
+                    }
+                }
+            }
+        }
+        let first_ns = found.moments.first().map(|moment| moment.time_ns);
+        let first_ns = first_ns.ok_or(KeptError::NothingResident)?;
+        for moment in &mut found.moments {
+            moment.time_ns =
+                moment.time_ns.zip(first_ns).map(|(time_ns, first_ns)| time_ns.saturating_sub(first_ns));
+        }
+        Ok(Some(found))
+    }
+
+    fn add_answer(&mut self, answer: &Value, place: Range<usize>) {
+        let resident = &answer["resident"];
+        if self.of.is_empty() {
+            let program = resident["executable"].as_str().unwrap_or_default().rsplit('/').next();
+            let pid = resident["pid"].as_u64().map_or_else(String::new, |pid| format!("process {pid}"));
+            let of = format!("{pid} {}", program.unwrap_or_default());
+            self.of = resident["of"].as_str().unwrap_or(&of).trim().to_owned();
+        }
+        let not_told = resident["not_told"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        for limit in not_told {
+            if !self.limits.iter().any(|known| known == limit) {
+                self.limits.push(limit.to_owned());
+            }
+        }
+        // Of a recording, all moments are in one answer, and the last one again.
+        match answer["moments"].as_array() {
+            Some(moments) => self.moments.extend(moments.iter().filter_map(KeptMoment::of_value)),
+            None => self.moments.extend(
+                KeptMoment::of_value(resident)
+                    .map(|moment| KeptMoment { time_ns: answer["time_unix_ns"].as_u64(), ..moment }),
+            ),
+        }
+        if let Some(last) = self.moments.last_mut() {
+            last.place = place;
+        }
+    }
+
+    /// The one at the end.
+    pub fn last(&self) -> Option<&KeptMoment> {
+        self.moments.last()
+    }
+
+    /// At most so many of them: of neighbours the one with the most resident; the last stays.
+    pub fn thinned(&mut self, most: usize) {
+        let step = self.moments.len().saturating_sub(1).div_ceil(most.max(2) - 1).max(1);
+        if step == 1 {
+            return;
+        }
+        let Some(last) = self.moments.pop() else { return };
+        let moments = std::mem::take(&mut self.moments);
+        let most_of = |part: &[KeptMoment]| part.iter().max_by_key(|moment| moment.rss_bytes).cloned();
+        self.moments = moments.chunks(step).filter_map(most_of).collect();
+        self.moments.push(last);
+    }
+}
+
+/// A class in words; one of another version by its key.
+pub fn class_label(key: &str) -> String {
+    let known = Class::ALL.iter().find(|class| class.key() == key);
+    known.map_or_else(|| key.replace('_', " "), |class| class.label().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(time_ns: u64, live_bytes: u64) -> String {
+        format!(
+            r#"{{"schema":"heapr.explain/1","time_unix_ns":{time_ns},"resident":{{"pid":7,"rss_bytes":{},"lines":[{{"class":"code","bytes":100}},{{"class":"live_blocks","bytes":{live_bytes}}}]}}}}"#,
+            live_bytes + 100
+        )
+    }
+
+    #[test]
+    fn a_series_that_was_cut_off_is_read_up_to_there() {
+        let text = format!("{}\n{}\n{{\"schema\": \"hea", look(1_000, 50), look(3_000, 70));
+        let found = KeptMoments::parse(&text).unwrap().unwrap();
+        assert_eq!(found.moments.len(), 2);
+        assert_eq!((found.moments[1].time_ns, found.moments[1].rss_bytes), (Some(2_000), 170));
+        assert_eq!(found.moments[1].bytes("live_blocks"), 70);
+        assert_eq!((found.limits.len(), found.of.as_str()), (1, "process 7"));
+    }
+
+    #[test]
+    fn what_is_no_answer_is_left_to_others_and_a_broken_line_is_said() {
+        assert!(!KeptMoments::may_be(b"{\"snapshot\":{}}") && KeptMoments::may_be(b" {\"schema\""));
+        for text in ["[]", "{\"snapshot\":{}}", "{\"schema\":\"other\"}", "{\n\"nodes\":"] {
+            assert!(KeptMoments::parse(text).unwrap().is_none(), "{text}");
+        }
+        let text = format!("{}\nbroken\n{}\n", look(1, 1), look(2, 2));
+        assert_eq!(KeptMoments::parse(&text).unwrap_err(), KeptError::Line { line: 2 });
+        for text in ["", "{\"schema\":\"heapr.explain/1\"}"] {
+            assert_eq!(KeptMoments::parse(text).unwrap_err(), KeptError::NothingResident, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_recordings_moments_are_read_from_one_answer_and_the_last_one_has_its_detail() {
+        let moment = |time_ns, bytes| {
+            format!(
+                r#"{{"time_ns":{time_ns},"name":"n","rss_bytes":{bytes},"lines":[{{"class":"files","bytes":{bytes}}}]}}"#
+            )
+        };
+        let (first, last) = (moment(5, 40), moment(9, 50));
+        let text = format!(
+            r#"{{"schema":"heapr.explain/1","findings":[{{"sentence":"so it is"}}],"resident":{{"of":"process 3","rss_bytes":50,"lines":[{{"class":"files","bytes":50,"parts":[{{"name":"a","bytes":50}}]}}],"not_told":["much"]}},"moments":[{first},{last}]}}"#
+        );
+        let found = KeptMoments::parse(&text).unwrap().unwrap();
+        assert_eq!((found.of.as_str(), found.moments.len(), found.limits.len()), ("process 3", 2, 1));
+        assert_eq!(found.moments[1].time_ns, Some(4));
+        let detail = found.moments[1].detail(&text);
+        assert_eq!((detail.lines[0].parts[0].bytes, detail.lines[0].label.as_str()), (50, "files"));
+        assert_eq!(detail.findings[0].sentence, "so it is");
+        assert_eq!(found.moments[0].detail(&text).lines[0].bytes, 40);
+    }
+
+    #[test]
+    fn of_many_moments_the_last_one_and_the_highest_are_left() {
+        let moment = |rss_bytes| KeptMoment { rss_bytes, ..KeptMoment::default() };
+        let mut many = KeptMoments {
+            moments: (0..1000).map(|at| moment(if at == 333 { 9000 } else { at })).collect(),
+            ..KeptMoments::default()
+        };
+        many.thinned(100);
+        assert!(many.moments.len() <= 100 && many.moments.iter().any(|moment| moment.rss_bytes == 9000));
+        assert_eq!(many.last().unwrap().rss_bytes, 999);
+    }
+}

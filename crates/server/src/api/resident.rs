@@ -1,0 +1,107 @@
+//! What all resident memory was, at moments of a kept answer or of a recording.
+
+use heapr_resident::{Class, KeptDetail, KeptFinding, KeptLine, KeptMoments, PageCells, class_label};
+use serde::{Deserialize, Serialize};
+
+use crate::command_line::command;
+use crate::error::Result;
+use crate::files::ResidentSource;
+use crate::request::{Answer, Context, json, number, read};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResidentRequest {
+    file: usize,
+    /// The moment that is told in full, by its place among those of the answer; the last one where
+    /// it is missing.
+    #[serde(default)]
+    moment: Option<usize>,
+    /// Moments at most; of neighbours the one with the most is told.
+    #[serde(default = "number::<2000>")]
+    limit: usize,
+}
+
+/// A class over all moments.
+#[derive(Debug, Serialize)]
+struct ResidentBand {
+    class: String,
+    label: String,
+    /// Its place among all classes: its colour.
+    place: usize,
+    /// By moment.
+    values: Vec<u64>,
+}
+
+/// What all of it was.
+#[derive(Debug, Serialize)]
+struct ResidentAnswer {
+    schema: &'static str,
+    command: String,
+    /// The process.
+    of: String,
+    times_ns: Vec<Option<u64>>,
+    names: Vec<String>,
+    rss_bytes: Vec<u64>,
+    /// The largest at the moment that is shown first.
+    bands: Vec<ResidentBand>,
+    /// The moment that is told in full.
+    shown: usize,
+    lines: Vec<KeptLine>,
+    pages: Option<PageCells>,
+    findings: Vec<KeptFinding>,
+    /// What could not be told.
+    limits: Vec<String>,
+}
+
+pub(super) fn resident(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: ResidentRequest = read(body)?;
+    let (path, text, mut kept) = match context.files.resident(request.file)? {
+        ResidentSource::Kept(file) => (file.path.clone(), Some(file.clone()), file.kept.clone()),
+        ResidentSource::Trace(file) => {
+            let kept = KeptMoments::of_recording(file.trace())
+                .map_err(heapr_query::Error::from)?
+                .unwrap_or_default();
+            (file.path.clone(), None, kept)
+        }
+    };
+    kept.thinned(request.limit.clamp(2, 20_000));
+    let text = text.as_ref().map_or("", |file| file.text.as_str());
+    let last = kept.moments.len().saturating_sub(1);
+    let shown = request.moment.unwrap_or(last).min(last);
+    let detail = kept.moments.get(shown).map_or_else(KeptDetail::default, |moment| moment.detail(text));
+    let KeptDetail { mut lines, pages, findings } = detail;
+    lines.retain(|line| line.bytes > 0);
+    lines.sort_by_key(|line| std::cmp::Reverse(line.bytes));
+    json(&ResidentAnswer {
+        schema: "heapr.view.resident/1",
+        command: command(&["explain", &path.display().to_string()]),
+        times_ns: kept.moments.iter().map(|moment| moment.time_ns).collect(),
+        names: kept.moments.iter().map(|moment| moment.name.clone()).collect(),
+        rss_bytes: kept.moments.iter().map(|moment| moment.rss_bytes).collect(),
+        bands: bands(&kept, shown),
+        shown,
+        lines,
+        pages,
+        findings,
+        of: kept.of,
+        limits: kept.limits,
+    })
+}
+
+/// All classes that ever have anything.
+fn bands(kept: &KeptMoments, shown: usize) -> Vec<ResidentBand> {
+    let mut keys: Vec<&str> =
+        kept.moments.iter().flat_map(|moment| &moment.lines).map(|(class, _)| class.as_str()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let band = |key: &str| ResidentBand {
+        class: key.to_owned(),
+        label: class_label(key),
+        place: Class::ALL.iter().position(|class| class.key() == key).unwrap_or(Class::ALL.len()),
+        values: kept.moments.iter().map(|moment| moment.bytes(key)).collect(),
+    };
+    let mut bands: Vec<ResidentBand> = keys.into_iter().map(band).collect();
+    bands.retain(|band| band.values.iter().any(|bytes| *bytes > 0));
+    bands.sort_by_key(|band| std::cmp::Reverse(band.values.get(shown).copied()));
+    bands
+}

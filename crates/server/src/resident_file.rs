@@ -1,0 +1,54 @@
+//! Kept answers of `heapr explain` that are open.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use heapr_resident::KeptMoments;
+use serde::Serialize;
+
+/// The largest file that is read: a look takes some 30 KB.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct ResidentFile {
+    pub(crate) path: PathBuf,
+    /// What it was read from.
+    pub(crate) text: String,
+    pub(crate) kept: KeptMoments,
+}
+
+/// What is known of it before anything is asked.
+#[derive(Debug, Serialize)]
+pub(crate) struct ResidentFacts {
+    /// The process.
+    of: String,
+    moment_count: usize,
+}
+
+impl ResidentFile {
+    /// Opens it. `None`: it is something else.
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>, String> {
+        let told = |error: std::io::Error| format!("{}: {error}", path.display());
+        let mut file = std::fs::File::open(path).map_err(told)?;
+        let mut start = [0; 64];
+        let count = file.read(&mut start).map_err(told)?;
+        if !KeptMoments::may_be(&start[..count]) {
+            return Ok(None);
+        }
+        if file.metadata().is_ok_and(|metadata| metadata.len() > FILE_BYTES_MAX) {
+            // Nothing but a snapshot of V8 is so large.
+            return Ok(None);
+        }
+        let mut text = start[..count].to_vec();
+        file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(told)?;
+        let Ok(text) = String::from_utf8(text) else { return Ok(None) };
+        let kept = KeptMoments::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(kept.map(|kept| Self { path: path.to_owned(), text, kept }))
+    }
+
+    /// What `/api/files` says of it.
+    pub(crate) fn facts(&self) -> ResidentFacts {
+        ResidentFacts { of: self.kept.of.clone(), moment_count: self.kept.moments.len() }
+    }
+}

@@ -1,0 +1,31 @@
+/** The lines of resident memory as the nodes of a treemap: classes, in them their parts. */
+import type { KeptLine, TreemapAnswer } from '../api/types';
+
+export interface ResidentTree extends TreemapAnswer {
+  /** The key of the class that a node belongs to; empty: the whole. */
+  classes: string[];
+}
+
+export function residentTree(lines: KeptLine[], of: string): ResidentTree {
+  const tree: ResidentTree = { names: [], nodes: { id: [], parent: [], name: [], value: [], self: [], left_out: [] }, classes: [] };
+  const push = (id: string | null, parent: number, name: string, value: number, classKey: string): number => {
+    tree.names.push(name);
+    tree.classes.push(classKey);
+    tree.nodes.id.push(id);
+    tree.nodes.parent.push(parent);
+    tree.nodes.name.push(tree.names.length - 1);
+    tree.nodes.value.push(value);
+    tree.nodes.self.push(0);
+    tree.nodes.left_out.push(0);
+    return tree.nodes.id.length - 1;
+  };
+  push(null, -1, of, lines.reduce((sum, line) => sum + line.bytes, 0), '');
+  for (const line of lines) {
+    const node = push(line.class, 0, line.label, line.bytes, line.class);
+    // A single part without a name of its own says nothing more.
+    const parts = line.parts.filter((part) => part.bytes > 0 && part.name !== '');
+    if (parts.length === 1 && parts[0]?.bytes === line.bytes) continue;
+    for (const part of parts) push(`${line.class}: ${part.name}`, node, part.name, part.bytes, line.class);
+  }
+  return tree;
+}
