@@ -8,18 +8,20 @@ import { waitUntil } from './browser.mjs';
 import { HEAPR, run, runShown } from './heapr.mjs';
 import { viewed } from './viewed.mjs';
 
-/** Holds more and more until it is told to end, by its number of steps. */
+/** Holds more and more, until it was looked at four times, or after so many steps. */
 const HOLD = `
-import sys, time
+import os, sys, time
 kept = []
-for step in range(int(sys.argv[1])):
-    kept.append(bytearray(b'x') * (1 << 20))
+for step in range(int(sys.argv[2])):
+    kept.append(bytearray(b'x') * (1 << 18))
     time.sleep(0.1)
+    if os.path.exists(sys.argv[1]) and open(sys.argv[1], 'rb').read().count(b'\\n') >= 4:
+        break
 `;
 const shown = viewed(async (work) => {
   writeFileSync(join(work.folder, 'hold.py'), HOLD);
-  await run(work, `python3 hold.py 14 & '${HEAPR}' explain $! --every 0.2 -o looks.json; wait`, [], { shell: true });
-  await run(work, HEAPR, ['run', '--quiet', '--snapshot-every', '0.3', '-o', 'hold.heapr', '--', 'python3', 'hold.py', '12']);
+  await run(work, `python3 hold.py looks.json 600 & '${HEAPR}' explain $! --every 0.1 -o looks.json; wait`, [], { shell: true });
+  await run(work, HEAPR, ['run', '--quiet', '--snapshot-every', '0.3', '-o', 'hold.heapr', '--', 'python3', 'hold.py', 'none', '12']);
   await run(work, HEAPR, ['explain', '--format', 'html', '-o', 'looks.html', 'looks.json']);
   return ['hold.heapr', 'looks.json'];
 });

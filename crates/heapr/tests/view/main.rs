@@ -133,6 +133,16 @@ fn the_page_shows_native_snapshots_and_a_session_that_runs() {
 }
 
 #[test]
+fn the_page_shows_of_resident_memory_what_heapr_explain_prints() {
+    run_browser_tests("e2e/resident.test.mjs");
+}
+
+#[test]
+fn no_view_violates_wcag_aa_in_either_theme() {
+    run_browser_tests("e2e/axe.test.mjs");
+}
+
+#[test]
 fn a_thousand_cells_of_the_page_are_those_of_the_command_line() {
     run_browser_tests("e2e/cells.test.mjs");
 }

@@ -1,4 +1,4 @@
-//! The page with recorded answers: one file that needs no server (`docs/api.md`, section 8).
+//! The page with recorded answers: one file that needs no server (`docs/api.md`, section 9).
 
 mod choices;
 mod html;
