@@ -56,7 +56,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "server",
         &[
             "query", "explore", "findings", "table", "filters", "export", "graph", "v8", "symbols", "trace",
-            "session",
+            "session", "resident",
         ],
     ),
 ];

@@ -93,6 +93,12 @@ pub enum ToldBy {
     Elimination,
 }
 
+/// A class in words; one of another version by its key.
+pub fn class_label(key: &str) -> String {
+    let known = Class::ALL.iter().find(|class| class.key() == key);
+    known.map_or_else(|| key.replace('_', " "), |class| class.label().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

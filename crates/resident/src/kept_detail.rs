@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::class::class_label;
 use crate::page_cells::PageCells;
 
 /// See the module.
@@ -75,7 +76,7 @@ impl KeptDetail {
         let Ok(answer) = serde_json::from_str::<Answer>(text) else { return Self::default() };
         let mut lines = answer.resident.lines;
         for line in lines.iter_mut().filter(|line| line.label.is_empty()) {
-            line.label = crate::class_label(&line.class);
+            line.label = class_label(&line.class);
         }
         Self { lines, pages: answer.resident.pages.filter(PageCells::is_whole), findings: answer.findings }
     }

@@ -5,8 +5,8 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use crate::account::Account;
-use crate::class::Class;
-use crate::kept_detail::KeptDetail;
+use crate::class::class_label;
+use crate::kept_detail::{KeptDetail, KeptLine};
 
 /// Why a text is no kept answer that says something.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -86,11 +86,11 @@ impl KeptMoment {
             detail.lines = self
                 .lines
                 .iter()
-                .map(|(class, bytes)| crate::KeptLine {
+                .map(|(class, bytes)| KeptLine {
                     class: class.clone(),
                     label: class_label(class),
                     bytes: *bytes,
-                    ..crate::KeptLine::default()
+                    ..KeptLine::default()
                 })
                 .collect();
         }
@@ -203,12 +203,6 @@ impl KeptMoments {
         self.moments = moments.chunks(step).filter_map(most_of).collect();
         self.moments.push(last);
     }
-}
-
-/// A class in words; one of another version by its key.
-pub fn class_label(key: &str) -> String {
-    let known = Class::ALL.iter().find(|class| class.key() == key);
-    known.map_or_else(|| key.replace('_', " "), |class| class.label().to_owned())
 }
 
 #[cfg(test)]

@@ -240,7 +240,7 @@ fn a_page_of_html_holds_the_answer_and_no_foreign_markup() {
     heapr.args(["explain", &victim.pid().to_string(), "--format", "html"]);
     let outcome = bounded_run::run(heapr, folder.path(), Duration::from_secs(60));
     assert_eq!(outcome.status, 0, "{}", outcome.stderr);
-    // What it shows is packed, and tested in a browser; it holds no text of the process's as markup.
+    // What it shows is packed, and tested in a browser: no text of the process's is markup.
     for words in ["heapr-answers", "Content-Security-Policy", "</html>"] {
         assert!(outcome.stdout.contains(words), "{words} is not in {}", outcome.stdout);
     }

@@ -9,7 +9,7 @@ use heapr_resident::{KeptMoment, KeptMoments, class_label};
 use heapr_table::{Column, Table, row};
 use serde_json::{Value, json};
 
-use super::moments;
+use super::kept_file;
 use crate::plain_text::line_width;
 
 /// Lines then and now.
@@ -24,7 +24,7 @@ pub(in crate::explain) struct Difference {
 /// Compares with an earlier answer (`heapr explain PID --format json`), or the last one of a
 /// series.
 pub(super) fn since(path: &Path, now: &KeptMoment) -> anyhow::Result<Difference> {
-    let then = moments::read(path)?;
+    let then = kept_file::read(path)?;
     let then = then.as_ref().and_then(KeptMoments::last);
     let then =
         then.with_context(|| format!("{} holds no answer of heapr explain --format json", path.display()))?;

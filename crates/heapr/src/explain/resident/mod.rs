@@ -4,6 +4,7 @@ mod difference;
 mod group;
 mod heap_look;
 mod json;
+mod kept_file;
 mod moments;
 mod pinning;
 mod quiet_memory;

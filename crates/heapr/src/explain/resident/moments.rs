@@ -12,6 +12,7 @@ use heapr_trace::Trace;
 use serde_json::{Value, json};
 
 use super::difference::{self, Difference};
+use super::kept_file;
 use crate::plain_text::line_width;
 
 /// Moments of one process, told.
@@ -25,29 +26,12 @@ pub(in crate::explain) struct Moments {
 /// Of an answer (`heapr explain PID --format json`) or a series of them (`--every`). `None`: the
 /// file is something else.
 pub(in crate::explain) fn of_answers(path: &Path) -> anyhow::Result<Option<Moments>> {
-    Ok(read(path)?.map(Moments::of))
+    Ok(kept_file::read(path)?.map(Moments::of))
 }
 
 /// Of a recording; `None`: it has none.
 pub(in crate::explain) fn of_recording(trace: &Trace) -> anyhow::Result<Option<Moments>> {
     Ok(KeptMoments::of_recording(trace)?.map(Moments::of))
-}
-
-/// What was kept in a file.
-pub(super) fn read(path: &Path) -> anyhow::Result<Option<KeptMoments>> {
-    let mut start = [0; 64];
-    if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
-        return Ok(None);
-    }
-    let Ok(count) = std::fs::File::open(path).and_then(|mut file| io::Read::read(&mut file, &mut start))
-    else {
-        return Ok(None);
-    };
-    if !KeptMoments::may_be(&start[..count]) {
-        return Ok(None);
-    }
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    KeptMoments::parse(&text).with_context(|| path.display().to_string())
 }
 
 impl Moments {
