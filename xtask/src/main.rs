@@ -12,6 +12,7 @@ mod matrix;
 mod module_circles;
 mod packages;
 mod soak_attach;
+mod soak_graph_kills;
 mod soak_kills;
 mod soak_snapshot;
 mod sources;
@@ -39,6 +40,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   packages               the system packages that build, tests and benchmarks need, one a line
   test [FILTER]          installs what the tests need (apt-get, only what is missing) and runs all of them
   soak attach [ROUNDS [PROGRAM]]   attach to programs at work and detach, with pauses and speed
+  soak graph-kills [ROUNDS [PROGRAM]]
+                         heapr killed at random moments of taking a graph: nothing is left in the program
   soak kills [ROUNDS [SEED]]
                          recorder, command or program killed at random moments: nobody else is harmed
   soak snapshot [MINUTES]  a session in snapshot mode on a server at work: the recorder's memory
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         ["header"] => header::run(false),
         ["header", "--check"] => header::run(true),
         ["soak", "attach", ref rest @ ..] => soak_attach::run(rest),
+        ["soak", "graph-kills", ref rest @ ..] => soak_graph_kills::run(rest),
         ["soak", "kills", ref rest @ ..] => soak_kills::run(rest),
         ["soak", "snapshot", ref rest @ ..] => soak_snapshot::run(rest),
         ["matrix", ref words @ ..] => matrix::run(words),

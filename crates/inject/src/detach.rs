@@ -23,13 +23,14 @@ use crate::loaded_agent;
 use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
 use crate::modules::Modules;
 use crate::own_thread::in_own_thread;
-use crate::record::Record;
+use crate::record::{RECORD_MAGIC, Record};
 use crate::recorder_life::is_recorder_alive;
 use crate::remote::{Borrowed, SYS_MUNMAP};
 use crate::report::{DetachReport, PauseParts, Stopwatch};
 use crate::stop::{DETACH_STOP_LIMIT, Settled, Stopped, StoppedThread};
 use crate::x86_64::{OPENING_BYTES, entry_of, island_of, record_of};
 use crate::{seccomp, target, thread_place};
+use heapr_proc::Mapping;
 
 /// How long threads may take to leave the agent.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -230,6 +231,8 @@ fn leave_agent(
         return Err(Error::NoQuietMoment { pid, seconds: LIMIT.as_secs(), reason });
     };
     report.hooks_removed += restore(pid, memory, record)?;
+    // Nobody tries again.
+    memory.write(record.start_avma, &[0; 8]).map_err(|source| Error::Memory { pid, source })?;
     report.pause = report.pause.max(stopped.resume());
     report.bytes_left = record.bytes + record.islands.iter().map(|&(_, bytes)| bytes).sum::<u64>();
     Ok(report)
@@ -358,6 +361,21 @@ pub(crate) fn undo(
 /// [`Error::AlreadyAttached`] or [`Error::LetGo`] if the recorder lives.
 pub(crate) fn clear_orphan(pid: u32, memory: &ProcessMemory) -> Result<()> {
     let mappings = memory.mappings().map_err(|_| target::not_permitted(pid))?;
+    check_orphan(pid, memory, &mappings)?;
+    if let Some(record) = find_record(pid, memory)? {
+        remove(pid, memory, &record, &mut || ())?;
+    }
+    for record in cut_short(pid, memory, &mappings) {
+        // Another one may just be attaching.
+        target::check(pid, false)?;
+        check_orphan(pid, memory, &memory.mappings().map_err(|_| Error::Ended { pid })?)?;
+        remove(pid, memory, &record, &mut || ())?;
+    }
+    Ok(())
+}
+
+/// Whether no recorder lives whose buffers it has mapped.
+fn check_orphan(pid: u32, memory: &ProcessMemory, mappings: &[Mapping]) -> Result<()> {
     let pools =
         mappings.iter().filter(|mapping| mapping.name.contains("memfd:heapr-pool") && mapping.file_off == 0);
     for pool in pools {
@@ -370,8 +388,20 @@ pub(crate) fn clear_orphan(pid: u32, memory: &ProcessMemory) -> Result<()> {
             });
         }
     }
-    match find_record(pid, memory)? {
-        Some(record) => remove(pid, memory, &record, &mut || ()).map(|_| ()),
-        None => Ok(()),
-    }
+    Ok(())
+}
+
+/// The records of attaches that were killed before their first jump, which no jump leads to.
+fn cut_short(pid: u32, memory: &ProcessMemory, mappings: &[Mapping]) -> Vec<Record> {
+    /// The kernel makes one of neighbours; islands are small, and made by us.
+    const JOINED_BYTES_MAX: u64 = 1 << 20;
+    let anonymous = mappings.iter().filter(|mapping| mapping.inode == 0 && mapping.name.is_empty());
+    let places = anonymous.flat_map(|mapping| {
+        let bytes = mapping.end_avma - mapping.start_avma;
+        let is_searched = mapping.is_executable && bytes <= JOINED_BYTES_MAX;
+        let end_avma = if is_searched { mapping.end_avma } else { mapping.start_avma + 1 };
+        (mapping.start_avma..end_avma).step_by(4096)
+    });
+    let marked = places.filter(|&place_avma| memory.read_u64(place_avma) == Ok(RECORD_MAGIC));
+    marked.filter_map(|place_avma| Record::read(pid, memory, place_avma).ok()).collect()
 }

@@ -1,17 +1,23 @@
 //! Handing a descriptor to the target without any path, so that it works in other mount, network
 //! and process namespaces: the target makes a pair of sockets, we take a copy of one of them and
 //! send the descriptor through it.
+//!
+//! Should we be killed in the middle, the thread comes back through the [`stub`], which closes what
+//! is open.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
 use crate::error::{Error, Result};
+use crate::install::stub;
 use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::record::Record;
 use crate::remote::Borrowed;
 
-const SYS_CLOSE: u64 = 3;
 const SYS_RECVMSG: u64 = 47;
 const SYS_SOCKETPAIR: u64 = 53;
+/// A control message of one descriptor, without padding.
+const CONTROL_BYTES: u64 = 20;
 
 /// A copy of the target's descriptor `number` (Linux 5.6; where its first thread has ended, Linux
 /// 6.9).
@@ -55,41 +61,41 @@ fn send(socket: &OwnedFd, descriptor: i32) -> io::Result<()> {
     if sent == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives the target a descriptor. `scratch_avma`: 256 writable bytes in the target. Returns its
-/// number there.
+/// Gives the target a descriptor: its number is left in the scratch memory for the stub, which
+/// also closes the pair of sockets.
 pub(crate) fn pass(
     pid: u32,
     memory: &ProcessMemory,
     thread: &mut Borrowed<'_>,
-    scratch_avma: u64,
+    record: &Record,
     descriptor: i32,
-) -> Result<u64> {
+) -> Result<()> {
     let memory_error = |source| Error::Memory { pid, source };
+    let scratch_avma = record.scratch_avma;
+    // Three times no descriptor.
+    memory.write(scratch_avma + stub::RECEIVED_OFFSET, &[0xff; 12]).map_err(memory_error)?;
+    thread.tidy_by(record.stub_avma + stub::CLOSE, record.stub_avma + stub::RETURN, scratch_avma)?;
     let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
-    thread.call_system("socketpair", SYS_SOCKETPAIR, [libc::AF_UNIX as u64, kind, 0, scratch_avma, 0, 0])?;
-    let pair = memory.read_u64(scratch_avma).map_err(memory_error)?;
-    let (near, far) = (pair & 0xffff_ffff, pair >> 32);
-    let outcome = (|| {
-        let copy = take_copy(pid, far as i32);
-        let copy = copy.map_err(|source| Error::Trace { pid, call: "pidfd_getfd", source })?;
-        send(&copy, descriptor).map_err(|source| Error::Trace { pid, call: "sendmsg", source })?;
-        // struct msghdr at 64, iovec at 128, control at 160, the byte at 200.
-        let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
-        let header = [0, 0, scratch_avma + 128, 1, scratch_avma + 160, 24, 0];
-        memory.write(scratch_avma + 64, &words(&header)).map_err(memory_error)?;
-        memory.write(scratch_avma + 128, &words(&[scratch_avma + 200, 1])).map_err(memory_error)?;
-        memory.write(scratch_avma + 160, &words(&[0, 0, 0])).map_err(memory_error)?;
-        let flags = (libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC) as u64;
-        thread.call_system("recvmsg", SYS_RECVMSG, [near, scratch_avma + 64, flags, 0, 0, 0])?;
-        let got = memory.read_u64(scratch_avma + 160).map_err(memory_error)?;
-        if got != 20 {
-            // No descriptor was free for it.
-            return Err(Error::RemoteCall { pid, call: "receiving a descriptor", errno: libc::EMFILE });
-        }
-        Ok(u64::from(memory.read_u32(scratch_avma + 176).map_err(memory_error)?))
-    })();
-    for number in [near, far] {
-        let _ = thread.system_call(SYS_CLOSE, [number, 0, 0, 0, 0, 0])?;
+    let pair_avma = scratch_avma + stub::PAIR_OFFSET;
+    thread.call_system("socketpair", SYS_SOCKETPAIR, [libc::AF_UNIX as u64, kind, 0, pair_avma, 0, 0])?;
+    let near = u64::from(memory.read_u32(pair_avma).map_err(memory_error)?);
+    let far = memory.read_u32(pair_avma + 4).map_err(memory_error)?;
+    let copy = take_copy(pid, far.cast_signed());
+    let copy = copy.map_err(|source| Error::Trace { pid, call: "pidfd_getfd", source })?;
+    send(&copy, descriptor).map_err(|source| Error::Trace { pid, call: "sendmsg", source })?;
+    // struct msghdr at 64, iovec at 128, control at 160, the byte at 200. Behind the one descriptor
+    // that there is room for the pair begins.
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let header = [0, 0, scratch_avma + 128, 1, scratch_avma + 160, CONTROL_BYTES, 0];
+    memory.write(scratch_avma + 64, &words(&header)).map_err(memory_error)?;
+    memory.write(scratch_avma + 128, &words(&[scratch_avma + 200, 1])).map_err(memory_error)?;
+    memory.write(scratch_avma + 160, &words(&[0, 0])).map_err(memory_error)?;
+    let flags = (libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC) as u64;
+    thread.call_system("recvmsg", SYS_RECVMSG, [near, scratch_avma + 64, flags, 0, 0, 0])?;
+    let got = memory.read_u64(scratch_avma + 160).map_err(memory_error)?;
+    if got != CONTROL_BYTES {
+        // No descriptor was free for it.
+        return Err(Error::RemoteCall { pid, call: "receiving a descriptor", errno: libc::EMFILE });
     }
-    outcome
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! What an attach leaves in the target for the detach, which may be another process's: where
-//! everything is, and the bytes that were overwritten. Found through the jump at malloc's entry.
-//! Untrusted when it is read back.
+//! everything is, and the bytes that were overwritten. Found through the jump at malloc's entry, or
+//! by its first word if the attach was killed before. Untrusted when it is read back.
 //!
 //! ```text
 //! word  0  magic            1  build              2  mapping: start    3  bytes
@@ -25,7 +25,8 @@ use crate::memory::TargetMemory;
 pub(crate) const RECORD_BYTES: u64 = 8192;
 /// Offset of the stub.
 pub(crate) const STUB_OFFSET: u64 = RECORD_BYTES - 64;
-const MAGIC: u64 = u64::from_le_bytes(*b"heaprrec");
+/// Its first word.
+pub(crate) const RECORD_MAGIC: u64 = u64::from_le_bytes(*b"heaprrec");
 const ISLANDS_AT: usize = 16;
 const ISLANDS_MAX: usize = 16;
 const ALLOCATORS_AT: usize = 48;
@@ -90,7 +91,7 @@ impl Record {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut words = vec![0_u64; STUB_OFFSET as usize / 8];
         let head = [
-            MAGIC,
+            RECORD_MAGIC,
             BUILD_ID,
             self.start_avma,
             self.bytes,
@@ -157,7 +158,7 @@ impl Record {
         else {
             return Err(malformed("injection record", 0));
         };
-        if (*magic, *build, *start_avma) != (MAGIC, BUILD_ID, address_avma) {
+        if (*magic, *build, *start_avma) != (RECORD_MAGIC, BUILD_ID, address_avma) {
             return Err(malformed("injection record", *magic));
         }
         if islands > ISLANDS_MAX as u64 || patches > PATCHES_MAX as u64 {

@@ -39,6 +39,8 @@ pub(crate) struct Borrowed<'a> {
     signal_mask: u64,
     /// Where the return frame begins now.
     frame_avma: u64,
+    /// What it comes back through before the frame: what `r13` is meanwhile.
+    tidied_by: Option<u64>,
     is_home: bool,
     is_urgent: bool,
     /// What it has made by its last `clone`.
@@ -56,6 +58,8 @@ const YIELDS: u32 = 5000;
 /// Looks if we go before all other threads: some ten microseconds, after which a target on our
 /// processor must get it.
 const LOOKS_IF_URGENT: u32 = 50;
+/// Two addresses that lead to what tidies up.
+const TIDYING_BYTES: u64 = 16;
 /// Below the stack pointer: leaf functions keep data there.
 const RED_ZONE_BYTES: u64 = 128;
 /// All signals but those that cannot be blocked.
@@ -81,6 +85,7 @@ impl<'a> Borrowed<'a> {
             extended_state: ptrace::extended_state(tid).map_err(trace("PTRACE_GETREGSET"))?,
             signal_mask: ptrace::signal_mask(tid).map_err(trace("PTRACE_GETSIGMASK"))?,
             frame_avma: 0,
+            tidied_by: None,
             is_home: true,
             is_urgent: Urgency::is_on(),
             made_tid: None,
@@ -107,7 +112,24 @@ impl<'a> Borrowed<'a> {
         let pid = self.pid;
         self.memory.write(rsp_avma, &frame).map_err(|source| Error::Memory { pid, source })?;
         self.frame_avma = rsp_avma;
+        self.tidied_by = None;
         Ok(())
+    }
+
+    /// From now on, until a frame is placed, whatever it runs is followed by the code at
+    /// `code_avma`, with this `r13`, before it comes back. `ret_avma`: a `ret`.
+    pub(crate) fn tidy_by(&mut self, code_avma: u64, ret_avma: u64, r13: u64) -> Result<()> {
+        let words = [code_avma.to_le_bytes(), ret_avma.to_le_bytes()].concat();
+        let pid = self.pid;
+        let write = self.memory.write(self.frame_avma - TIDYING_BYTES, &words);
+        write.map_err(|source| Error::Memory { pid, source })?;
+        self.tidied_by = Some(r13);
+        Ok(())
+    }
+
+    /// Where the stack of what it runs begins.
+    fn rsp_avma(&self) -> u64 {
+        self.frame_avma - self.tidied_by.map_or(0, |_| TIDYING_BYTES)
     }
 
     /// Where the return frame begins.
@@ -193,7 +215,9 @@ impl<'a> Borrowed<'a> {
         number: u64,
         arguments: [u64; 6],
     ) -> Result<std::result::Result<u64, i32>> {
-        self.make_call(&self.calling(number, arguments, self.frame_avma))
+        let mut registers = self.calling(number, arguments, self.rsp_avma());
+        registers.r13 = self.tidied_by.unwrap_or(registers.r13);
+        self.make_call(&registers)
     }
 
     fn make_call(&mut self, registers: &Registers) -> Result<std::result::Result<u64, i32>> {
@@ -254,8 +278,8 @@ impl<'a> Borrowed<'a> {
         self.system_call(number, arguments)?.map_err(|errno| Error::RemoteCall { pid: self.pid, call, errno })
     }
 
-    /// Calls a function through `stub` (`call r12; mov [r13], rax; ret`), and returns what it
-    /// answered.
+    /// Calls a function through `stub` (`call r12; mov [r13], rax; ret`, or more), and returns what
+    /// it answered.
     pub(crate) fn call_function(
         &mut self,
         stub_avma: u64,
@@ -263,7 +287,7 @@ impl<'a> Borrowed<'a> {
         function_avma: u64,
         arguments: [u64; 3],
     ) -> Result<u64> {
-        let mut registers = self.original.going_to(stub_avma, self.frame_avma);
+        let mut registers = self.original.going_to(stub_avma, self.rsp_avma());
         registers.r12 = function_avma;
         registers.r13 = answer_avma;
         registers.rbp = 0;

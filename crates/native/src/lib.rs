@@ -16,6 +16,7 @@
 mod areas;
 mod block_map;
 mod heuristics;
+mod holders;
 mod leaks;
 mod made_type;
 mod memory;
@@ -26,6 +27,7 @@ mod verdict;
 
 pub use areas::{FrameFacts, ProcessFacts, Regions, ThreadFacts, root_areas};
 pub use block_map::{BlockMap, KnownBlock};
+pub use holders::{Gathering, HeldSums, Holders};
 pub use leaks::{Leak, LeakKind, Leaks};
 pub use made_type::made_type;
 pub use memory::Memory;

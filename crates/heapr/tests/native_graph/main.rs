@@ -2,6 +2,7 @@
 //! with what must be said of them in its header (`victims/graph`).
 
 mod copies;
+mod growth;
 mod names;
 mod planted;
 mod refused;
@@ -314,6 +315,7 @@ fn each_program_has_a_test() {
     let own = [
         include_str!("main.rs"),
         include_str!("copies.rs"),
+        include_str!("growth.rs"),
         include_str!("names.rs"),
         include_str!("planted.rs"),
         include_str!("refused.rs"),

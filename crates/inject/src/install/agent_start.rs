@@ -4,6 +4,7 @@ use heapr_wire::{
     AGENT_PATH_BYTES_MAX, ATTACH_DONE, ATTACH_REFUSED, AttachParameters, SESSION_VALUE_BYTES_MAX,
 };
 
+use super::stub;
 use crate::error::{Error, Result};
 use crate::memory::TargetMemory as _;
 use crate::pass_descriptor;
@@ -21,17 +22,23 @@ impl super::Install<'_> {
         let pid = self.request.pid;
         let memory_error = |source| Error::Memory { pid, source };
         let parameters_avma = record.scratch_avma + 512;
-        let descriptor =
-            pass_descriptor::pass(pid, self.memory, thread, record.scratch_avma, self.request.pool)?;
-        let is_gone = self.step().err();
-        let parameters = self.parameters(descriptor, record);
+        let parameters = self.parameters(record);
         self.write(parameters_avma, &parameters)?;
-        if let Some(error) = is_gone {
-            let _ = thread.system_call(3, [descriptor, 0, 0, 0, 0, 0])?;
+        let attach = self.plan.image.word(self.plan.injection + 16)?;
+        let call = |part: u64, thread: &mut Borrowed<'_>| {
+            let stub_avma = record.stub_avma + part;
+            thread.call_function(stub_avma, record.scratch_avma, attach, [parameters_avma, 0, 0])
+        };
+        let started = pass_descriptor::pass(pid, self.memory, thread, record, self.request.pool)
+            .and_then(|()| self.step())
+            .and_then(|()| call(stub::CALL_WITH_DESCRIPTOR, thread));
+        if let Err(error) = started {
+            // It may have ended.
+            let _ = call(stub::CLOSE, thread);
+            thread.place_frame(record.stack_top_avma)?;
             return Err(error);
         }
-        let attach = self.plan.image.word(self.plan.injection + 16)?;
-        thread.call_function(record.stub_avma, record.scratch_avma, attach, [parameters_avma, 0, 0])?;
+        thread.place_frame(record.stack_top_avma)?;
         let answers = parameters_avma + std::mem::offset_of!(AttachParameters, outcome) as u64;
         let answer = |number: u64| self.memory.read_u32(answers + number * 4).map_err(memory_error);
         match answer(0)? {
@@ -46,10 +53,10 @@ impl super::Install<'_> {
         self.step()
     }
 
-    pub(super) fn parameters(&self, descriptor: u64, record: &Record) -> Vec<u8> {
+    /// The stub puts the descriptor in.
+    fn parameters(&self, record: &Record) -> Vec<u8> {
         let mut bytes = vec![0; size_of::<AttachParameters>()];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
-        put(0, &(descriptor as u32).to_le_bytes());
         put(4, &(record.end_key as u32).to_le_bytes());
         put(8, &self.plan.set_specific_avma.to_le_bytes());
         put(16, &self.plan.find_object_avma.to_le_bytes());

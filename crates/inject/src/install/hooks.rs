@@ -32,6 +32,7 @@ impl super::Install<'_> {
                     let bytes = Island::bytes_for(count);
                     let start = self.map(thread, entry_avma, bytes, JUMP_DISTANCE)?;
                     record.islands.push((start, bytes));
+                    self.keep(record)?;
                     islands.push(Island::new(start, record.start_avma, record.gate_avma()));
                     islands.len() - 1
                 }

@@ -8,6 +8,7 @@
 
 mod agent_start;
 mod hooks;
+pub(crate) mod stub;
 mod thread_key;
 
 use crate::address_room;
@@ -132,10 +133,10 @@ impl Install<'_> {
         record.scratch_avma = image_avma + image_bytes;
         record.stack_top_avma = (start + bytes - FRAME_BYTES_MAX) & !63;
         record.key_delete_avma = self.plan.key_delete_avma;
+        self.keep(record)?;
         self.step()?;
         thread.place_frame(record.stack_top_avma)?;
-        // call r12; mov [r13], rax; ret
-        self.write(record.stub_avma, &[0x41, 0xff, 0xd4, 0x49, 0x89, 0x45, 0x00, 0xc3])?;
+        self.write(record.stub_avma, &stub::CODE)?;
         self.protect(thread, start, RECORD_BYTES, PROT_READ_EXECUTE)?;
         self.step()?;
         let imports = self.resolve_imports(thread, record)?;
@@ -156,9 +157,10 @@ impl Install<'_> {
         record.list_avma = self.plan.image.word(self.plan.injection + 64)?;
         record.list_count = self.plan.image.word(self.plan.injection + 72)?;
         record.clock_avma = self.plan.image.word(self.plan.injection + 80)?;
+        self.keep(record)?;
         self.start_agent(thread, record, report)?;
         self.step()?;
-        self.write(start, &record.to_bytes())?;
+        self.keep(record)?;
         self.step()?;
         let gate = Gate::of(record);
         let trampolines = landings.iter().flatten().map(|landing| landing.trampoline_avma).collect();
@@ -169,6 +171,12 @@ impl Install<'_> {
             self.step()?;
         }
         Ok((gate, trampolines))
+    }
+
+    /// Writes the record as it is by now: should we be killed, the next attach finds by it what is
+    /// to be taken away.
+    fn keep(&self, record: &Record) -> Result<()> {
+        self.write(record.start_avma, &record.to_bytes())
     }
 
     /// Maps memory near an address.

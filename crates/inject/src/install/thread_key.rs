@@ -45,6 +45,7 @@ impl super::Install<'_> {
             return Err(Error::Unsupported { pid, reason: "it has more than 31 thread keys" });
         }
         record.end_key = u64::from(key) + 1;
+        self.keep(record)?;
         thread.call_function(record.stub_avma, record.scratch_avma, set, [u64::from(key), MARK, 0])?;
         let descriptor = self
             .memory

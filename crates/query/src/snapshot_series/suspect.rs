@@ -21,7 +21,8 @@ impl Confidence {
     /// What speaks for a leak: an order that chance would hardly make, and blocks of each interval
     /// that nobody has freed (what only works more has young blocks only). `None`: nothing
     /// does.
-    fn of(trend: &Trend, kept_share: Option<f64>) -> Option<Self> {
+    #[must_use]
+    pub fn of(trend: &Trend, kept_share: Option<f64>) -> Option<Self> {
         if trend.growth <= 0 || trend.rising_share < 0.5 || trend.chance > 0.2 {
             return None;
         }

@@ -26,7 +26,7 @@ pub(super) struct Capturing {
 
 /// How long what was written before the process stood still is waited for: another process may be
 /// in the middle of an event.
-const DRAIN_LIMIT: Duration = Duration::from_millis(500);
+const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 const DRAIN_PAUSE: Duration = Duration::from_micros(60);
 /// Between two rounds while a process is about to stand still.
 const HEAR_LIMIT: Duration = Duration::from_millis(1);
@@ -77,7 +77,7 @@ impl Recorder {
     /// Hears what has become of the graph that is being taken.
     pub(super) fn advance_capture(&mut self) {
         let Some(capturing) = &self.snapshots.capturing else { return };
-        // Until the cut the process may stand still at any moment, and waits for us then.
+        // The process may stand still at any moment, and waits until we have heard of it.
         let within = if capturing.asked.is_some() { HEAR_LIMIT } else { Duration::ZERO };
         let Some(told) = capturing.capture.hear(within) else { return };
         match told {
@@ -108,21 +108,24 @@ impl Recorder {
         }
     }
 
-    /// The process stands still: what it has written is taken, and what is live then is the
-    /// snapshot.
+    /// The process stands still: what is live at this moment is the snapshot.
+    ///
+    /// Whatever it does from now on is later, and nothing later is taken before the cut is made: so
+    /// it need not wait until all that it has written is taken.
     fn cut_while_still(&mut self) {
-        let still_ns = self.clock.now_ns();
+        let still_ticks = self.clock.now_ticks();
+        let Some(capturing) = &mut self.snapshots.capturing else { return };
+        let Some((ticket, request)) = capturing.asked.take() else { return };
+        capturing.capture.tell_cut();
+        let process = capturing.process;
+        self.cut_ticks = Some(still_ticks);
         let deadline = Instant::now() + DRAIN_LIMIT;
         self.round();
-        while self.watermark_ns < still_ns && Instant::now() < deadline {
+        while self.cut_ticks.is_some() && Instant::now() < deadline {
             std::thread::sleep(DRAIN_PAUSE);
             self.round();
         }
-        let Some(capturing) = &mut self.snapshots.capturing else { return };
-        let Some((ticket, request)) = capturing.asked.take() else { return };
-        // Nothing more is taken before the cut is made, so the process need not wait for that.
-        capturing.capture.tell_cut();
-        let process = capturing.process;
+        self.cut_ticks = None;
         self.cut(ticket, request);
         self.sink.await_graph();
         let is_its = |block: &Block| block.process == process && block.heap == HeapId::MALLOC;

@@ -113,6 +113,9 @@ pub(crate) struct Recorder {
     pub(crate) looked: Vec<Looked>,
     /// All events up to this time have been taken.
     watermark_ns: u64,
+    /// A cut is to be made of this moment: nothing later is taken before. `None` once all before
+    /// is.
+    cut_ticks: Option<u64>,
 }
 
 /// What a round did.
@@ -156,6 +159,7 @@ impl Recorder {
             snapshots: Snapshots::default(),
             looked: Vec::new(),
             watermark_ns: 0,
+            cut_ticks: None,
         }
     }
 
@@ -291,6 +295,8 @@ impl Recorder {
             self.statistics.buffers_claimed_max.max(u64::from(claimed_count));
         self.clock.anchor();
         let watermark = if self.is_final { u64::MAX } else { self.watermark(now_ticks, now_ns) };
+        let is_at_cut = self.cut_ticks.is_some_and(|cut_ticks| cut_ticks <= watermark);
+        let watermark = watermark.min(self.cut_ticks.unwrap_or(u64::MAX));
         let is_whole = loop {
             let is_all = self.merge(watermark, slice_events);
             let freed_count = self.free_used_up();
@@ -305,6 +311,9 @@ impl Recorder {
             (true, true) => now_ns,
             (true, false) => self.clock.ns(watermark).min(now_ns),
         };
+        if is_at_cut && is_whole {
+            self.cut_ticks = None;
+        }
         self.sink.checkpoint_if_due();
         let has_waiters = self.pool.control().waiter_count.load(Relaxed) != 0;
         let early_ns = if has_waiters { HOUSEKEEPING_NS - HOUSEKEEPING_IN_NEED_NS } else { 0 };

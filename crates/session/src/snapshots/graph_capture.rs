@@ -3,9 +3,10 @@
 //! ```text
 //! recorder                                thread
 //! start -------------------------------->  finds the heap, stops the process
-//! takes what was written until then  <---  it stands still
-//! cuts: that it is done ---------------->  lets the process go on, if its memory is copied
-//!       the blocks of the cut ---------->  looks through its memory, or the copy
+//! notes the moment  <--------------------  it stands still
+//!       that it is noted --------------->  lets the process go on, if its memory is copied
+//! takes what was written until then
+//! cuts: the blocks of the cut ---------->  looks through its memory, or the copy
 //! writes the graph, ends the snapshot <--  the graph; the process runs on
 //! ```
 
@@ -52,7 +53,7 @@ pub(crate) enum Told {
 /// What the recorder gives.
 #[derive(Debug)]
 enum Given {
-    /// The ledger is cut: what happens from now on does not belong to it.
+    /// The moment of the cut is noted: what happens from now on does not belong to it.
     Cut,
     /// The blocks of the cut: address and size.
     Blocks(Vec<(u64, u64)>),
@@ -97,7 +98,7 @@ impl GraphCapture {
         }
     }
 
-    /// Tells that the cut is made.
+    /// Tells that the moment of the cut is noted.
     pub(crate) fn tell_cut(&self) {
         // A thread that has ended says so itself.
         let _ = self.given.send(Given::Cut);

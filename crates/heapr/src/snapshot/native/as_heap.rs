@@ -13,13 +13,12 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
-use heapr_export::frame_text::frame_name;
-use heapr_native::{LeakKind, made_type};
+use heapr_native::LeakKind;
 use heapr_query::{CullList, GroupBy, StackGroups};
-use heapr_symbols::type_name;
-use heapr_trace::{Block, EdgeGrade, HeapGraph, StackIndex};
+use heapr_trace::{Block, EdgeGrade, HeapGraph};
 use serde_json::json;
 
+use super::block_names::BlockNames;
 use super::graph_file::{GraphArguments, GraphFile};
 use super::leaks::find_leaks;
 use super::places::Places;
@@ -58,20 +57,6 @@ impl Strings {
     }
 }
 
-/// What blocks are by the functions that allocated them, by stack: also the library's, which a
-/// report leaves out.
-pub(super) fn made_types(file: &GraphFile, names: &mut TraceNames) -> HashMap<StackIndex, String> {
-    let stacks: HashSet<StackIndex> = file.blocks.iter().map(|block| block.stack).collect();
-    let all = stacks.iter().copied();
-    let groups = StackGroups::new(&file.trace, all, GroupBy::Stacks, &CullList::empty(), &[], names);
-    let told = stacks.into_iter().filter_map(|stack| {
-        let frames = groups.frames(groups.group_of(stack)?);
-        let made = made_type(frames.iter().map_while(|frame| frame.symbol))?;
-        Some((stack, format!("{made} (by its allocation)")))
-    });
-    told.collect()
-}
-
 /// Numbers of the kinds in the header.
 const NATIVE: u32 = 8;
 const SYNTHETIC: u32 = 9;
@@ -93,23 +78,9 @@ impl NativeHeap {
         let leaked = leaked.map(|leak| leak.node).collect();
         let mut strings = Strings::default();
         strings.number("");
-        let sites: Vec<String> = (0..groups.len() as u32)
-            .map(|group| {
-                let frames = groups.frames(group);
-                frames.first().map_or_else(String::new, |frame| format!("block of {}", frame_name(frame)))
-            })
-            .collect();
-        let made = made_types(&file, &mut names);
-        let types: Vec<String> = file.graph.type_names.iter().map(|name| type_name(name)).collect();
-        let block_names = file.blocks.iter().enumerate().map(|(node, block)| {
-            let kind =
-                file.graph.types.get(node).and_then(|&kind| types.get((kind as usize).checked_sub(1)?));
-            let made = || made.get(&block.stack);
-            let site = || groups.group_of(block.stack).and_then(|group| sites.get(group as usize));
-            let name = kind.or_else(made).or_else(site).map_or("block", String::as_str);
-            strings.number(if name.is_empty() { "block" } else { name })
-        });
-        let block_names = block_names.collect();
+        let of_blocks = BlockNames::of(&file, &groups, &mut names);
+        let blocks = 0..file.blocks.len() as u32;
+        let block_names = blocks.map(|node| strings.number(of_blocks.name(node))).collect();
         let mut places = Places::of(&file);
         let areas = file.graph.areas.iter();
         let area_names = areas.map(|area| strings.number(&places.area_name(area))).collect();

@@ -1,5 +1,5 @@
 //! `heapr snapshot diff` of native snapshots: what is new, gone and grown, by stack, frame or
-//! image.
+//! image; and of two with references by who holds it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,6 +9,8 @@ use heapr_filters::find_snapshot;
 use heapr_query::{Change, ChangeOrder, LiveAmount, Taken};
 use serde_json::json;
 
+use super::held_growth::{self, HeldGrowth};
+use super::held_text::{changes_in_words, holder_json};
 use super::series::{Chosen, SeriesArguments, read};
 use crate::output::print_table;
 use crate::snapshot::limit::{TOTAL, exit_status};
@@ -87,6 +89,14 @@ pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result
     sheet.fact("warnings", warnings);
     let mut title = vec![name(before, &files), name(after, &files), String::new()];
     title.extend(whole_lines(&whole, (before, after)));
+    let graphs = held_growth::points(&series.taken, &files, &options.series);
+    let graphs = Some(graphs).filter(|graphs| graphs.len() == 2);
+    let held = graphs.map(|graphs| HeldGrowth::read(graphs, series.is_one_recording()));
+    if let Some(held) = held.transpose()?.flatten() {
+        title.push(String::new());
+        title.extend(changes_in_words(&held, asked.output.top()));
+        sheet.fact("holders", held.holders.iter().map(holder_json).collect::<Vec<_>>());
+    }
     let noun = options.series.nouns()[1].to_uppercase();
     title.extend([String::new(), format!("{noun}: {} differ", count(lines.len() as u64))]);
     print_table(&sheet, asked.output.format, &title)?;

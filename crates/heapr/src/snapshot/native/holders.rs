@@ -7,18 +7,14 @@
 //! ```
 //! In a file with several graphs of the process, with how much more each holds than at the first.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
-use heapr_graph::{Dominators, Graph, retained_bytes};
 use heapr_table::quantity::{bytes, duration, plural};
 use heapr_table::{Column, Table, row};
-use heapr_trace::RootClass;
 
 use super::graph_file::{GraphArguments, GraphFile};
-use super::places::Places;
+use super::held::{Held, HeldHeap};
 use crate::output::{OutputArguments, print_table};
 
 /// Arguments of `heapr snapshot holders`.
@@ -33,19 +29,12 @@ pub(crate) struct HoldersArguments {
     output: OutputArguments,
 }
 
-/// What is held.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Held {
-    bytes: u64,
-    count: u64,
-}
-
 /// Runs the command.
 pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
     let file = GraphFile::open(&arguments.file, &arguments.graph)?;
-    let held = held_in(&file)?;
+    let held = HeldHeap::of(&file)?.by_name(&file);
     let first = first_graph(&file, arguments)?;
-    let before = first.as_ref().map(held_in).transpose()?;
+    let before = first.as_ref().map(|first| anyhow::Ok(HeldHeap::of(first)?.by_name(first))).transpose()?;
     let growth = |name: &str, now: Held| {
         let was = before.as_ref()?.get(name).copied().unwrap_or_default();
         Some(i128::from(now.bytes) - i128::from(was.bytes))
@@ -104,62 +93,4 @@ fn first_graph(file: &GraphFile, arguments: &HoldersArguments) -> anyhow::Result
     let Some(first) = file.trace.snapshots().iter().find(has_it) else { return Ok(None) };
     let asked = GraphArguments { snapshot: Some(first.number.to_string()), ..arguments.graph.clone() };
     GraphFile::open(&arguments.file, &asked).map(Some)
-}
-
-/// By holder what only it leads to.
-fn held_in(file: &GraphFile) -> anyhow::Result<HashMap<String, Held>> {
-    let graph = &file.graph;
-    let mut places = Places::of(file);
-    let mut numbers: HashMap<String, u32> = HashMap::new();
-    let mut names: Vec<String> = Vec::new();
-    // Of each reference from outside its holder and its block.
-    let mut roots: Vec<(u32, u32)> = Vec::with_capacity(graph.roots.len());
-    for root in &graph.roots {
-        let area = &graph.areas[root.area as usize];
-        let name = match area.class {
-            RootClass::Global => {
-                let name = places.name(area, root.offset_bytes);
-                // Of a module that the recording does not know.
-                if name.starts_with('+') { format!("{} {name}", places.area_name(area)) } else { name }
-            }
-            _ => places.area_name(area),
-        };
-        // A variable as a whole.
-        let name = match area.class {
-            RootClass::Global if name.contains('!') => name.split("+0x").next().unwrap_or(&name).to_owned(),
-            _ => name,
-        };
-        let number = *numbers.entry(name).or_insert_with_key(|name| {
-            names.push(name.clone());
-            names.len() as u32 - 1
-        });
-        roots.push((number, root.target));
-    }
-    roots.sort_unstable();
-    roots.dedup();
-    // Node 0 leads to the holders, these to blocks.
-    let holder_count = names.len() as u32;
-    let first_block = 1 + holder_count;
-    let mut first_edge = vec![0_u32, holder_count];
-    let mut targets: Vec<u32> = (1..=holder_count).collect();
-    let mut roots = roots.into_iter().peekable();
-    for holder in 0..holder_count {
-        while let Some((_, target)) = roots.next_if(|root| root.0 == holder) {
-            targets.push(first_block + target);
-        }
-        first_edge.push(targets.len() as u32);
-    }
-    let before = targets.len() as u32;
-    targets.extend(graph.targets.iter().map(|target| first_block + target));
-    first_edge.extend(graph.first_edge.iter().skip(1).map(|end| before + end));
-    let rooted = Graph::new(first_edge, targets).context("the graph is too large")?;
-    let dominators = Dominators::of(&rooted, 0, |_, _, _| true);
-    let block = |node: u32| node.checked_sub(first_block).map(|block| &file.blocks[block as usize]);
-    let held_bytes = retained_bytes(&dominators, |node| block(node).map_or(0, |block| block.size_bytes));
-    let held_counts = retained_bytes(&dominators, |node| u64::from(block(node).is_some()));
-    let held = names
-        .into_iter()
-        .enumerate()
-        .map(|(number, name)| (name, Held { bytes: held_bytes[number + 1], count: held_counts[number + 1] }));
-    Ok(held.collect())
 }

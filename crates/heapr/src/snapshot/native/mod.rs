@@ -1,10 +1,14 @@
 //! Snapshots of native heaps: taking, reading and comparing those in `.heapr` files.
 
 mod as_heap;
+mod block_names;
 mod cost;
 mod diff;
 mod every;
 mod graph_file;
+mod held;
+mod held_growth;
+mod held_text;
 mod holders;
 mod later_frees;
 mod leaks;

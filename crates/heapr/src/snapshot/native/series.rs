@@ -32,7 +32,7 @@ pub(crate) struct SeriesArguments {
     #[command(flatten)]
     pub(crate) filters: FilterArguments,
     #[command(flatten)]
-    names: NameArguments,
+    pub(crate) names: NameArguments,
 }
 
 impl SeriesArguments {

@@ -1,4 +1,5 @@
-//! `heapr snapshot suspects` of native snapshots: stacks whose live bytes grow steadily.
+//! `heapr snapshot suspects` of native snapshots: stacks whose live bytes grow steadily, and, of
+//! snapshots with references, who holds ever more of them.
 
 use std::process::ExitCode;
 
@@ -8,10 +9,15 @@ use heapr_query::{Confidence, SUSPECT_COLUMNS, Suspect, SuspectOrder, Taken, is_
 use heapr_trace::Snapshot;
 use serde_json::{Value, json};
 
+use super::held_growth::{self, HeldGrowth, HolderGrowth};
+use super::held_text::{holder_json, suspects_in_words};
 use super::series::{Chosen, SeriesArguments, read};
-use crate::output::print_table;
+use crate::output::{Format, print_table};
 use crate::snapshot::verbs::SuspectsQuestion;
 use heapr_table::quantity::{bytes, duration, plural};
+
+/// Who holds so much of a single heap alone is worth a look.
+const LARGE_PERCENT: u128 = 10;
 
 /// What only native heaps can be asked for.
 #[derive(Debug, clap::Args)]
@@ -62,10 +68,25 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
     };
     let files = asked.files.iter().map(numbers).collect::<anyhow::Result<Vec<_>>>()?;
     let (series, mut warnings) = read(&files, &options.series)?;
-    let [first, .., last] = series.taken.as_slice() else {
-        return Err(too_few(series.taken.len()));
+    let graphs = held_growth::points(&series.taken, &files, &options.series);
+    let graph_count = graphs.len();
+    // Of a single one the largest holders are listed.
+    ensure!(series.taken.len() >= 3 || graph_count == 1, too_few(series.taken.len()));
+    let held = match graph_count {
+        0 | 2 => None,
+        _ => HeldGrowth::read(graphs, series.is_one_recording())?,
     };
-    ensure!(series.taken.len() >= 3, too_few(series.taken.len()));
+    let held_suspects: Vec<&HolderGrowth> = held.as_ref().map_or_else(Vec::new, |held| {
+        let is_growth = held.points.len() > 1;
+        let is_suspect = |holder: &&HolderGrowth| match is_growth {
+            true => holder.confidence.is_some() && holder.growth_bytes() >= i128::from(options.min_growth),
+            false => u128::from(holder.last().bytes) * 100 >= u128::from(held.block_bytes) * LARGE_PERCENT,
+        };
+        held.holders.iter().filter(is_suspect).collect()
+    });
+    let [first, .., last] = series.taken.as_slice() else {
+        return print_largest(asked, options, held.as_ref(), &held_suspects);
+    };
     if series.taken.windows(2).any(|pair| pair[0].processes != pair[1].processes) {
         let others = "the snapshots are not all of the same processes: --pid chooses one";
         warn!("{others}");
@@ -77,7 +98,7 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
         Order::Growth => SuspectOrder::Growth,
     };
     let suspects = series.suspects(options.min_growth, order);
-    let title = [
+    let mut title = vec![
         format!(
             "{} in {}: {} to {}",
             plural(series.taken.len() as u64, "snapshot"),
@@ -85,25 +106,84 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
             bytes(first.snapshot.block_bytes),
             bytes(last.snapshot.block_bytes)
         ),
+        String::new(),
+    ];
+    if let Some(held) = &held {
+        let graphs = plural(held.points.len() as u64, "graph");
+        title.extend([
+            match held_suspects.len() {
+                0 => format!("HELD BY: no variable, stack or mapping holds ever more alone, by {graphs}"),
+                1 => format!("HELD BY: 1 variable, stack or mapping holds ever more alone, by {graphs}"),
+                more => {
+                    format!("HELD BY: {more} variables, stacks or mappings hold ever more alone, by {graphs}")
+                }
+            },
+            String::new(),
+        ]);
+        let shown = held_suspects.iter().take(asked.output.top()).copied();
+        title.extend(suspects_in_words(shown, true));
+    }
+    title.extend([
         match suspects.len() {
             1 => format!("1 {} that grows", options.series.nouns()[0]),
             number => format!("{number} {} that grow", options.series.nouns()[1]),
         },
         String::new(),
-    ];
+    ]);
     let mut table = options.series.sheet("heapr.snapshot.suspects/1", &SUSPECT_COLUMNS);
     table.call_rows("suspects");
     table.fact("heap", "native");
     table.fact("files", asked.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>());
     table.fact("snapshots", series.taken.iter().map(|taken| moment_json(taken, &files)).collect::<Vec<_>>());
     table.fact("warnings", warnings);
+    if held.is_some() {
+        table.fact("holders", held_suspects.iter().copied().map(holder_json).collect::<Vec<_>>());
+    }
     table.rows(asked.output.top(), suspects.iter().map(Suspect::row));
     print_table(&table, asked.output.format, &title)?;
     let is_over = |suspect: &Suspect<'_>| {
         asked.fail_if_growth.is_some_and(|limit| suspect.trend.growth > i128::from(limit))
             && suspect.confidence >= Confidence::Medium
     };
-    Ok(if suspects.iter().any(is_over) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let is_holder_over = |holder: &&HolderGrowth| {
+        asked.fail_if_growth.is_some_and(|limit| holder.growth_bytes() > i128::from(limit))
+            && holder.confidence >= Some(Confidence::Medium)
+    };
+    let is_over = suspects.iter().any(is_over) || held_suspects.iter().any(is_holder_over);
+    Ok(if is_over { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Who holds most of a single graph, and where it is gathered.
+fn print_largest(
+    asked: &SuspectsQuestion,
+    options: &SuspectsOptions,
+    held: Option<&HeldGrowth>,
+    largest: &[&HolderGrowth],
+) -> anyhow::Result<ExitCode> {
+    let Some(held) = held else { return Err(too_few(1)) };
+    let mut title = vec![
+        match largest.len() {
+            0 => format!("nothing alone holds {LARGE_PERCENT} % of {}", bytes(held.block_bytes)),
+            more => format!(
+                "{} {LARGE_PERCENT} % or more of {} alone; what grows is seen in three snapshots or more",
+                if more == 1 { "1 holds".to_owned() } else { format!("{more} hold") },
+                bytes(held.block_bytes)
+            ),
+        },
+        String::new(),
+    ];
+    title.extend(suspects_in_words(largest.iter().take(asked.output.top()).copied(), false));
+    if asked.output.format == Format::Text {
+        title.iter().for_each(|line| say!("{line}"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = options.series.sheet("heapr.snapshot.suspects/1", &SUSPECT_COLUMNS);
+    table.call_rows("suspects");
+    table.fact("heap", "native");
+    table.fact("files", asked.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>());
+    table.fact("holders", largest.iter().copied().map(holder_json).collect::<Vec<_>>());
+    print_table(&table, asked.output.format, &[])?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn too_few(number: usize) -> anyhow::Error {

@@ -1,0 +1,75 @@
+//! What is held in one graph, by the names of those who hold it: variables, frames, mappings.
+//!
+//! A variable counts as a whole, so that its name stays the same from graph to graph.
+
+use std::collections::HashMap;
+
+use anyhow::Context as _;
+use heapr_native::Holders;
+use heapr_trace::RootClass;
+
+use super::graph_file::GraphFile;
+use super::places::Places;
+
+/// What one holds alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) bytes: u64,
+    pub(super) count: u64,
+}
+
+/// Who holds what in a graph.
+pub(super) struct HeldHeap {
+    /// By number.
+    pub(super) names: Vec<String>,
+    pub(super) holders: Holders,
+}
+
+impl HeldHeap {
+    pub(super) fn of(file: &GraphFile) -> anyhow::Result<Self> {
+        let mut places = Places::of(file);
+        let mut numbers: HashMap<String, u32> = HashMap::new();
+        let mut names: Vec<String> = Vec::new();
+        let holder_of = file.graph.roots.iter().map(|root| {
+            let area = &file.graph.areas[root.area as usize];
+            let name = match area.class {
+                RootClass::Global => {
+                    let name = places.name(area, root.offset_bytes);
+                    // Of a module that the recording does not know.
+                    if name.starts_with('+') { format!("{} {name}", places.area_name(area)) } else { name }
+                }
+                _ => places.area_name(area),
+            };
+            let name = match area.class {
+                RootClass::Global if name.contains('!') => {
+                    name.split("+0x").next().unwrap_or(&name).to_owned()
+                }
+                _ => name,
+            };
+            *numbers.entry(name).or_insert_with_key(|name| {
+                names.push(name.clone());
+                names.len() as u32 - 1
+            })
+        });
+        let holder_of: Vec<u32> = holder_of.collect();
+        let holders = Holders::of(&file.graph, &holder_of, names.len() as u32);
+        Ok(Self { names, holders: holders.context("the graph is too large")? })
+    }
+
+    /// By holder what it holds alone, of the blocks that `counts`.
+    pub(super) fn held(&self, file: &GraphFile, counts: impl Fn(u32) -> bool) -> Vec<Held> {
+        let size = |node: u32| file.blocks[node as usize].size_bytes;
+        let bytes = self.holders.sums(|node| if counts(node) { size(node) } else { 0 });
+        let blocks = self.holders.sums(|node| u64::from(counts(node)));
+        let of = |holder: u32| Held {
+            bytes: self.holders.of_holder(holder, &bytes),
+            count: self.holders.of_holder(holder, &blocks),
+        };
+        (0..self.names.len() as u32).map(of).collect()
+    }
+
+    /// The same by name.
+    pub(super) fn by_name(&self, file: &GraphFile) -> HashMap<String, Held> {
+        self.names.iter().cloned().zip(self.held(file, |_| true)).collect()
+    }
+}

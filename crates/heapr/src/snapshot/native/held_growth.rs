@@ -1,0 +1,293 @@
+//! How what each holder holds alone changes from graph to graph, and what it gathers where.
+//!
+//! The graphs are read one after the other, and only the last is kept: a holder is known again by
+//! its name, a block by its address and the time of its allocation.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use heapr_native::HeldSums;
+use heapr_query::{Confidence, CullList, GroupBy, StackGroups, Taken, Trend};
+use heapr_trace::ProcessIndex;
+
+use super::block_names::BlockNames;
+use super::graph_file::{GraphArguments, GraphFile};
+use super::held::{Held, HeldHeap};
+use super::series::{Chosen, SeriesArguments};
+use crate::report::names::{NameArguments, TraceNames};
+
+/// Holders that more is told of.
+const DETAILED_MAX: usize = 50;
+/// Kinds of blocks that are told of one holder.
+const KINDS_MAX: usize = 5;
+
+/// A snapshot with a graph.
+pub(super) struct GraphPoint {
+    path: PathBuf,
+    arguments: GraphArguments,
+    unix_ns: u64,
+    time_ns: u64,
+}
+
+impl GraphPoint {
+    pub(super) fn open(&self) -> anyhow::Result<GraphFile> {
+        GraphFile::open(&self.path, &self.arguments)
+    }
+
+    pub(super) fn names(&self) -> &NameArguments {
+        &self.arguments.names
+    }
+}
+
+/// One holder.
+pub(super) struct HolderGrowth {
+    pub(super) name: String,
+    /// At each graph.
+    pub(super) held_at: Vec<Held>,
+    /// Of what it holds at the last, what was allocated since the first; where there is one graph,
+    /// all.
+    pub(super) new: Option<Held>,
+    /// How sure it is that it leaks; `None`: it does not grow, or there are too few graphs.
+    pub(super) confidence: Option<Confidence>,
+    /// Kinds of new blocks, most bytes first.
+    pub(super) collects: Vec<(String, Held)>,
+    pub(super) gathered: Option<Gathered>,
+}
+
+impl HolderGrowth {
+    pub(super) fn last(&self) -> Held {
+        self.held_at.last().copied().unwrap_or_default()
+    }
+
+    pub(super) fn growth_bytes(&self) -> i128 {
+        let first = self.held_at.first().copied().unwrap_or_default();
+        i128::from(self.last().bytes) - i128::from(first.bytes)
+    }
+}
+
+/// The block in which most of it is gathered.
+pub(super) struct Gathered {
+    /// Names and addresses from the holder on, that block last.
+    pub(super) way: Vec<(String, u64)>,
+    pub(super) reference_count: u64,
+    /// The same block's at the first graph.
+    pub(super) references_before: Option<u64>,
+    pub(super) retained_bytes: u64,
+    pub(super) is_chain: bool,
+}
+
+/// All holders that differ, or of one graph all.
+pub(super) struct HeldGrowth {
+    pub(super) points: Vec<GraphPoint>,
+    pub(super) holders: Vec<HolderGrowth>,
+    /// Bytes of all blocks at the last.
+    pub(super) block_bytes: u64,
+}
+
+/// Those of the snapshots that have a graph, of the one process that is meant.
+pub(super) fn points(taken: &[Taken], files: &[Chosen], asked: &SeriesArguments) -> Vec<GraphPoint> {
+    let pids: Vec<u32> = asked.filters.pid.iter().filter_map(|pid| pid.parse().ok()).collect();
+    let mut points = Vec::new();
+    for taken in taken {
+        let Chosen { file, trace, .. } = &files[taken.file];
+        let pid_of = |process: &ProcessIndex| trace.processes().get(process.0 as usize).map(|it| it.pid);
+        let with_graph = trace.graph_processes(&taken.snapshot).into_iter().filter_map(|it| pid_of(&it));
+        let meant: Vec<u32> = with_graph.filter(|pid| pids.is_empty() || pids.contains(pid)).collect();
+        let number = taken.snapshot.number;
+        match meant.as_slice() {
+            [] => {}
+            &[pid] => points.push(GraphPoint {
+                path: file.clone(),
+                arguments: GraphArguments {
+                    snapshot: Some(number.to_string()),
+                    pid: Some(pid),
+                    names: asked.names.clone(),
+                },
+                unix_ns: taken.unix_ns,
+                time_ns: taken.snapshot.time_ns,
+            }),
+            several => {
+                let pids: Vec<String> = several.iter().map(u32::to_string).collect();
+                warn!(
+                    "snapshot {number} has graphs of several processes, none of which is looked at: --pid {}",
+                    pids.join(" or ")
+                );
+            }
+        }
+    }
+    points
+}
+
+/// Blocks by their identity, in order of addresses, and how many others each refers to.
+fn degrees(file: &GraphFile) -> Vec<(u64, u64, u32)> {
+    let of = |(node, block): (usize, &heapr_trace::Block)| {
+        (block.address_avma, block.alloc_ns, file.graph.edges(node as u32).len() as u32)
+    };
+    file.blocks.iter().enumerate().map(of).collect()
+}
+
+impl HeldGrowth {
+    /// Reads the graphs. `is_one_recording`: blocks can be told apart by the time of their
+    /// allocation.
+    pub(super) fn read(points: Vec<GraphPoint>, is_one_recording: bool) -> anyhow::Result<Option<Self>> {
+        let [before @ .., last_point] = points.as_slice() else { return Ok(None) };
+        let mut held_before: Vec<HashMap<String, Held>> = Vec::new();
+        let mut first_degrees = Vec::new();
+        for (number, point) in before.iter().enumerate() {
+            let file = point.open()?;
+            held_before.push(HeldHeap::of(&file)?.by_name(&file));
+            if number == 0 && is_one_recording {
+                first_degrees = degrees(&file);
+            }
+        }
+        let file = last_point.open()?;
+        let heap = HeldHeap::of(&file)?;
+        let times: Vec<u64> = points.iter().map(|point| point.time_ns).collect();
+        let last = Last {
+            file: &file,
+            heap: &heap,
+            since_ns: before.first().filter(|_| is_one_recording).map(|first| first.time_ns),
+            holder_of: heap.holders.by_block(),
+            first_degrees,
+        };
+        let has_new = before.is_empty() || is_one_recording;
+        let new = has_new.then(|| heap.held(&file, |node| last.is_new(node)));
+        let kept_shares = last.kept_shares(&times);
+        let mut holders = Vec::new();
+        let mut numbers: HashMap<&str, u32> = HashMap::new();
+        for (number, held) in heap.held(&file, |_| true).into_iter().enumerate() {
+            let name = &heap.names[number];
+            numbers.insert(name, number as u32);
+            let earlier = held_before.iter().map(|held| held.get(name).copied().unwrap_or_default());
+            let held_at: Vec<Held> = earlier.chain([held]).collect();
+            let amounts = held_at.iter().map(|held| held.bytes);
+            let course: Vec<(u64, u64)> = points.iter().map(|point| point.unix_ns).zip(amounts).collect();
+            let kept_share = kept_shares.get(number).copied().filter(|_| is_one_recording);
+            let confidence = Trend::of(&course).and_then(|trend| Confidence::of(&trend, kept_share));
+            holders.push(HolderGrowth {
+                name: name.clone(),
+                held_at,
+                new: new.as_ref().map(|new| new[number]),
+                confidence,
+                collects: Vec::new(),
+                gathered: None,
+            });
+        }
+        // Those that hold nothing any more.
+        let mut gone: Vec<&String> = held_before.iter().flat_map(HashMap::keys).collect();
+        gone.sort_unstable();
+        gone.dedup();
+        for name in gone.into_iter().filter(|name| !numbers.contains_key(name.as_str())) {
+            let earlier = held_before.iter().map(|held| held.get(name).copied().unwrap_or_default());
+            holders.push(HolderGrowth {
+                name: name.clone(),
+                held_at: earlier.chain([Held::default()]).collect(),
+                new: new.as_ref().map(|_| Held::default()),
+                confidence: None,
+                collects: Vec::new(),
+                gathered: None,
+            });
+        }
+        if !before.is_empty() {
+            holders.retain(|holder| holder.held_at.windows(2).any(|pair| pair[0] != pair[1]));
+        }
+        holders.sort_by(|one, other| {
+            let key = |holder: &HolderGrowth| (holder.confidence, holder.growth_bytes(), holder.last().bytes);
+            key(other).cmp(&key(one)).then_with(|| one.name.cmp(&other.name))
+        });
+        let block_bytes = file.blocks.iter().map(|block| block.size_bytes).sum();
+        last.tell_more(&mut holders, &numbers, last_point.names());
+        drop(numbers);
+        Ok(Some(Self { holders, block_bytes, points }))
+    }
+}
+
+/// The last graph.
+struct Last<'f> {
+    file: &'f GraphFile,
+    heap: &'f HeldHeap,
+    /// New is what was allocated after that; all, if nothing is known.
+    since_ns: Option<u64>,
+    holder_of: Vec<Option<u32>>,
+    first_degrees: Vec<(u64, u64, u32)>,
+}
+
+impl Last<'_> {
+    fn is_new(&self, node: u32) -> bool {
+        self.since_ns.is_none_or(|since_ns| self.file.blocks[node as usize].alloc_ns > since_ns)
+    }
+
+    /// By holder: the share of the intervals between the graphs of which blocks are still held.
+    fn kept_shares(&self, times: &[u64]) -> Vec<f64> {
+        let intervals = times.len().saturating_sub(1);
+        let mut is_kept = vec![false; self.heap.names.len() * intervals];
+        for (block, holder) in self.file.blocks.iter().zip(&self.holder_of) {
+            let Some(holder) = holder else { continue };
+            let interval = times.partition_point(|&time_ns| time_ns < block.alloc_ns);
+            if (1..=intervals).contains(&interval) {
+                is_kept[*holder as usize * intervals + interval - 1] = true;
+            }
+        }
+        let share = |kept: &[bool]| kept.iter().filter(|&&is_kept| is_kept).count() as f64 / intervals as f64;
+        is_kept.chunks(intervals.max(1)).map(share).collect()
+    }
+
+    /// What the first of the holders gather.
+    fn tell_more(&self, holders: &mut [HolderGrowth], numbers: &HashMap<&str, u32>, asked: &NameArguments) {
+        let mut trace_names = TraceNames::new(&self.file.trace, asked);
+        let stacks: std::collections::HashSet<_> = self.file.blocks.iter().map(|block| block.stack).collect();
+        let cull = CullList::built_in();
+        let groups =
+            StackGroups::new(&self.file.trace, stacks, GroupBy::Stacks, &cull, &[], &mut trace_names);
+        let names = BlockNames::of(self.file, &groups, &mut trace_names);
+        let mut kinds: HashMap<(u32, u32), Held> = HashMap::new();
+        for node in 0..self.file.blocks.len() as u32 {
+            if let Some(holder) = self.holder_of[node as usize]
+                && self.is_new(node)
+            {
+                let sum = kinds.entry((holder, names.number(node))).or_default();
+                sum.bytes += self.file.blocks[node as usize].size_bytes;
+                sum.count += 1;
+            }
+        }
+        let size = |node: u32| self.file.blocks[node as usize].size_bytes;
+        let new_bytes = self.heap.holders.sums(|node| if self.is_new(node) { size(node) } else { 0 });
+        let all_bytes = self.heap.holders.sums(size);
+        for holder in holders.iter_mut().take(DETAILED_MAX) {
+            let Some(&number) = numbers.get(holder.name.as_str()) else { continue };
+            let of_it = kinds.iter().filter(|((of, _), _)| *of == number);
+            let mut own: Vec<(&str, Held)> =
+                of_it.map(|(&(_, kind), &held)| (names.text(kind), held)).collect();
+            own.sort_by(|(one, of_one), (other, of_other)| {
+                (of_other.bytes, of_other.count).cmp(&(of_one.bytes, of_one.count)).then(one.cmp(other))
+            });
+            own.truncate(KINDS_MAX);
+            holder.collects = own.into_iter().map(|(name, held)| (name.to_owned(), held)).collect();
+            holder.gathered = self.gathered(number, &names, &new_bytes, &all_bytes);
+        }
+    }
+
+    fn gathered(
+        &self,
+        holder: u32,
+        names: &BlockNames,
+        new_bytes: &HeldSums,
+        all_bytes: &HeldSums,
+    ) -> Option<Gathered> {
+        let is_alike = |one: u32, other: u32| names.number(one) == names.number(other);
+        let found = self.heap.holders.gathering(holder, new_bytes, is_alike)?;
+        let &node = found.way.last()?;
+        let block = &self.file.blocks[node as usize];
+        let key = (block.address_avma, block.alloc_ns);
+        let before =
+            self.first_degrees.binary_search_by_key(&key, |&(address, alloc_ns, _)| (address, alloc_ns));
+        let named = |&node: &u32| (names.name(node).to_owned(), self.file.blocks[node as usize].address_avma);
+        Some(Gathered {
+            way: found.way.iter().map(named).collect(),
+            reference_count: self.file.graph.edges(node).len() as u64,
+            references_before: before.ok().map(|place| u64::from(self.first_degrees[place].2)),
+            retained_bytes: self.heap.holders.of_block(node, all_bytes),
+            is_chain: found.is_chain,
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! Kills at random moments of `heapr snapshot take --graph`, from before the attach to after the
+//! detach: programs at work must be as they were, with no child, copy, descriptor or mapping left.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+
+use crate::soak_attach::{Program, start};
+
+/// Kills of each program unless told otherwise.
+const ROUNDS: u32 = 100;
+/// What is left must be gone after so long.
+const LIMIT: Duration = Duration::from_secs(20);
+/// Such as have no children of their own; whether what they have open stays the same.
+const PROGRAMS: [(&str, bool); 5] =
+    [("threads", true), ("python", true), ("modules", true), ("redis", false), ("node", false)];
+
+/// Runs as many rounds as are asked for on each program.
+pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
+    let rounds = match arguments {
+        [] => ROUNDS,
+        [count, ..] => count.parse().with_context(|| format!("{count} is no number of rounds"))?,
+    };
+    let only: Option<&str> = arguments.get(1).copied();
+    let folder = tempfile::tempdir()?;
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700))?;
+    let heapr = heapr()?;
+    let mut seed = std::time::UNIX_EPOCH.elapsed().map_or(1, |since| since.as_nanos() as u64) | 1;
+    for (name, is_steady) in PROGRAMS {
+        if only.is_some_and(|only| only != name) {
+            continue;
+        }
+        let stage = Stage { heapr: &heapr, folder: folder.path() };
+        let program = start(name, &[])?;
+        stage.kill_often(&program, is_steady, rounds, &mut seed).with_context(|| name.to_owned())?;
+        println!("soak graph-kills: {name}: {rounds} kills, nothing was left");
+    }
+    Ok(())
+}
+
+/// The program that `HEAPR` names, else a quick build.
+fn heapr() -> anyhow::Result<PathBuf> {
+    if let Some(path) = std::env::var_os("HEAPR") {
+        return Ok(fs::canonicalize(path)?);
+    }
+    crate::run(crate::cargo().args(["build", "--profile", "quick", "--quiet", "-p", "heapr"]))?;
+    Ok(crate::check_agent::target_folder()?.join("quick/heapr"))
+}
+
+struct Stage<'a> {
+    heapr: &'a Path,
+    folder: &'a Path,
+}
+
+impl Stage<'_> {
+    fn kill_often(
+        &self,
+        program: &Program,
+        is_steady: bool,
+        rounds: u32,
+        seed: &mut u64,
+    ) -> anyhow::Result<()> {
+        let pid = program.pid;
+        std::thread::sleep(Duration::from_millis(500));
+        let before = Traces::of(pid)?;
+        let begin = Instant::now();
+        ensure!(self.take(pid)?.wait()?.success(), "no graph can be taken of it");
+        let whole = begin.elapsed();
+        let mappings = named_mappings(pid)?;
+        for round in 1..=rounds {
+            let mut taking = self.take(pid)?;
+            *seed ^= *seed << 13;
+            *seed ^= *seed >> 7;
+            *seed ^= *seed << 17;
+            let delay = whole * u32::try_from(*seed % 1050)? / 1000;
+            std::thread::sleep(delay);
+            let _ = taking.kill();
+            taking.wait()?;
+            self.wait_until_unmarked(pid, &before, is_steady)
+                .with_context(|| format!("round {round}, killed after {delay:?} of {whole:?}"))?;
+        }
+        // The memory of an attach that was killed goes with the next.
+        ensure!(self.take(pid)?.wait()?.success(), "no graph can be taken of it any more");
+        let after = Traces::of(pid)?;
+        ensure!(named_mappings(pid)? == mappings, "files that are mapped have changed");
+        ensure!(
+            !is_steady || after.code_mapping_count == before.code_mapping_count,
+            "{} mappings of code without a file, before {}",
+            after.code_mapping_count,
+            before.code_mapping_count
+        );
+        ensure!(program.speed(Duration::from_secs(1)) > 0.0, "it does nothing any more");
+        Ok(())
+    }
+
+    fn take(&self, pid: u32) -> anyhow::Result<std::process::Child> {
+        let mut command = Command::new(self.heapr);
+        command.args(["snapshot", "take", "--graph", "-q", "--native", "--force", "-o"]);
+        command.arg(self.folder.join("graph.heapr")).arg(pid.to_string());
+        command.env("HEAPR_RUNTIME_DIR", self.folder).env("XDG_RUNTIME_DIR", self.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().context("heapr")
+    }
+
+    /// The kernel takes its time to let go of what a process had that was killed.
+    fn wait_until_unmarked(&self, pid: u32, before: &Traces, is_steady: bool) -> anyhow::Result<()> {
+        let begin = Instant::now();
+        loop {
+            let now = Traces::of(pid)?;
+            let Some(left) = now.left_since(before, is_steady) else { return Ok(()) };
+            if begin.elapsed() > LIMIT {
+                bail!("{left}");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// What can be left of a process that was looked at.
+struct Traces {
+    children: BTreeSet<String>,
+    /// Other processes of the same program.
+    copies: BTreeSet<u32>,
+    descriptor_count: usize,
+    has_own_descriptor: bool,
+    is_held: bool,
+    code_mapping_count: usize,
+}
+
+impl Traces {
+    fn of(pid: u32) -> anyhow::Result<Self> {
+        let folder = PathBuf::from(format!("/proc/{pid}"));
+        let status = fs::read_to_string(folder.join("status")).context("it has ended")?;
+        ensure!(!status.contains("State:\tZ"), "it has ended");
+        let exe = fs::read_link(folder.join("exe")).context("it has ended")?;
+        let words = fs::read(folder.join("cmdline")).context("it has ended")?;
+        let threads: Vec<PathBuf> =
+            fs::read_dir(folder.join("task"))?.flatten().map(|entry| entry.path()).collect();
+        let texts = |name: &str| -> Vec<String> {
+            threads.iter().filter_map(|thread| fs::read_to_string(thread.join(name)).ok()).collect()
+        };
+        let children = texts("children");
+        let children = children.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned);
+        let is_held = texts("status").iter().any(|text| {
+            !text.contains("TracerPid:\t0\n") || text.contains("State:\tt") || text.contains("State:\tT")
+        });
+        let numbers = fs::read_dir("/proc")?.flatten();
+        let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let is_copy = |&other: &u32| {
+            other != pid
+                && fs::read_link(format!("/proc/{other}/exe")).is_ok_and(|other| other == exe)
+                && fs::read(format!("/proc/{other}/cmdline")).is_ok_and(|other| other == words)
+        };
+        let descriptors: Vec<PathBuf> = fs::read_dir(folder.join("fd"))?
+            .flatten()
+            .map(|entry| fs::read_link(entry.path()).unwrap_or_default())
+            .collect();
+        let maps = fs::read_to_string(folder.join("maps"))?;
+        let is_bare_code =
+            |line: &&str| line.contains(" r-xp ") && line.split_whitespace().nth(4) == Some("0");
+        Ok(Self {
+            children: children.collect(),
+            copies: numbers.filter(is_copy).collect(),
+            descriptor_count: descriptors.len(),
+            has_own_descriptor: descriptors.iter().any(|link| link.to_string_lossy().contains("heapr")),
+            is_held,
+            code_mapping_count: maps.lines().filter(is_bare_code).count(),
+        })
+    }
+
+    /// What there is now and was not before.
+    fn left_since(&self, before: &Self, is_steady: bool) -> Option<String> {
+        if self.is_held {
+            return Some("a thread stands still or is traced".to_owned());
+        }
+        let children: Vec<_> = self.children.difference(&before.children).collect();
+        let copies: Vec<_> = self.copies.difference(&before.copies).collect();
+        let is_same = self.descriptor_count == before.descriptor_count || !is_steady;
+        if children.is_empty() && copies.is_empty() && is_same && !self.has_own_descriptor {
+            return None;
+        }
+        Some(format!(
+            "left: children {children:?}, copies {copies:?}, {} descriptors, before {}",
+            self.descriptor_count, before.descriptor_count
+        ))
+    }
+}
+
+/// Files and memory that are mapped, but for the heaps, which change.
+fn named_mappings(pid: u32) -> anyhow::Result<BTreeSet<String>> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    Ok(maps.lines().filter_map(|line| line.split_whitespace().nth(5)).map(str::to_owned).collect())
+}
