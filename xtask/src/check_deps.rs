@@ -47,6 +47,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("table", &[]),
     ("filters", &["query", "trace", "table"]),
     ("export", &["query", "trace", "table", "filters"]),
+    ("import", &["trace", "ledger", "symbols", "v8"]),
     ("findings", &["query", "trace", "table", "v8"]),
     ("graph", &[]),
     ("v8", &["graph", "table"]),
@@ -55,8 +56,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "server",
         &[
-            "query", "explore", "findings", "table", "filters", "export", "graph", "v8", "symbols", "trace",
-            "session", "resident",
+            "query", "explore", "findings", "table", "filters", "export", "import", "graph", "v8", "symbols",
+            "trace", "session", "resident",
         ],
     ),
 ];

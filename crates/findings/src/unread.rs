@@ -90,7 +90,7 @@ fn place(damage: &Damage) -> String {
 fn unseen_processes<'a>(recording: &'a Recording<'_>) -> impl Iterator<Item = (ProcessIndex, &'a str)> {
     let has_blocks = |process: ProcessIndex| {
         let mut of_it = recording.summary.by_heap.iter().filter(move |(owner, _, _)| *owner == process);
-        of_it.any(|(_, _, totals)| totals.alloc_count > 0)
+        of_it.any(|(_, _, totals)| totals.alloc_count > 0 || totals.peak_bytes > 0)
     };
     let notices = recording.trace.notices().iter();
     notices

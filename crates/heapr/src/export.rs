@@ -19,7 +19,8 @@ use heapr_filters::FilterArguments;
 /// Arguments of `heapr export`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArguments {
-    /// The trace; also a sampling profile or an allocation timeline of Node
+    /// The trace; also an allocation timeline of Node, or what another tool recorded (heaptrack,
+    /// massif, DHAT, jemalloc, pprof)
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Format

@@ -48,13 +48,13 @@ pub enum Error {
     NoEventsInSnapshot,
     /// A replay of events is asked for, and the trace has none.
     #[error(
-        "the trace has no events (--mode snapshot records none): it has totals (`--totals`, `--stacks`, `--frames`, \
+        "the trace has no events (neither --mode snapshot nor most other tools record any): it has totals (`--totals`, `--stacks`, `--frames`, \
          `--images`, without filters) and snapshots (`--snapshot N`)"
     )]
     NoEvents,
     /// A trace without events whose summary cannot be read either.
     #[error(
-        "the trace has no events (--mode snapshot records none) and no totals that can be read: only `--snapshot N`"
+        "the trace has no events (neither --mode snapshot nor most other tools record any) and no totals that can be read: only `--snapshot N`"
     )]
     NoEventsNoSummary,
     /// A range whose end does not lie after its start.

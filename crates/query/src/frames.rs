@@ -127,9 +127,9 @@ impl FrameTable {
         self.key(frame).module
     }
 
-    /// Path of a frame's module.
+    /// Path of a frame's module; of what another tool names the module may have none.
     pub fn module(&self, frame: FrameId) -> Option<&str> {
-        self.key(frame).module.map(|name| self.names.get(name))
+        self.key(frame).module.map(|name| self.names.get(name)).filter(|path| !path.is_empty())
     }
 
     /// A frame's symbol.

@@ -45,6 +45,10 @@ pub fn notice_lines(trace: &Trace, duration: impl Fn(u64) -> String) -> Vec<Stri
         let process = trace.processes().get(notice.process.0 as usize);
         let (name, pid) =
             process.map_or(("process", notice.process.0), |process| (process.name(), process.pid));
+        // Of another tool's file it is the file that is spoken of.
+        if pid == 0 {
+            return notice.text.clone();
+        }
         format!("{name} ({pid}), at {}: {}", duration(notice.time_ns), notice.text)
     };
     let mut lines: Vec<String> = notices.iter().take(NOTICES_SHOWN).map(line).collect();

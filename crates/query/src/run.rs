@@ -194,7 +194,10 @@ fn summary_suffices(query: &Query, choice: &Choice) -> bool {
 /// and say so in zeros.
 pub fn is_without_events(trace: &Trace) -> bool {
     let is_counted = || match trace.summary_totals() {
-        Ok(Some(summary)) => summary.totals.alloc_count > 0,
+        // (Some tools tell no totals.)
+        Ok(Some(Summary { totals, .. })) => {
+            totals.alloc_count > 0 || totals.outstanding_bytes > 0 || totals.peak_bytes > 0
+        }
         Ok(None) => trace.snapshots().iter().any(|snapshot| snapshot.block_count > 0),
         Err(_) => true,
     };

@@ -8,7 +8,6 @@ use heapr_explore::{FrameUnion, TableLimit};
 use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, SnapshotSeries};
 use heapr_session::SessionName;
-use heapr_trace::Trace;
 use heapr_v8::analysis::Comparison;
 
 use crate::entry::{Change, Content, Entry};
@@ -158,14 +157,15 @@ impl Files {
             });
             return;
         }
-        let content = match Trace::open(&path) {
+        let content = match heapr_import::open(&path) {
             Ok(trace) => {
                 let trace = trace.with_language_frames(self.host.language_frames());
                 Content::Trace(TraceFile::open(&path, trace, Arc::clone(&self.host), self.limits.table, None))
             }
             Err(error) => {
                 let offset = match &error {
-                    heapr_trace::Error::Damaged { offset, .. } => Some(*offset),
+                    heapr_import::Error::Trace(heapr_trace::Error::Damaged { offset, .. })
+                    | heapr_import::Error::Malformed { offset, .. } => Some(*offset),
                     _ => None,
                 };
                 Content::Failed { message: error.to_string(), offset }
@@ -255,6 +255,9 @@ impl Files {
 /// where it cannot be read, by its name. Everything else is taken for a trace, and says itself if
 /// it is none.
 fn is_snapshot(path: &Path) -> bool {
+    if heapr_import::tool_of(path).is_some() {
+        return false;
+    }
     const GZIP: &[u8] = &[0x1f, 0x8b];
     const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
     let mut start = [0; 64];

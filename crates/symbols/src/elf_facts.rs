@@ -62,6 +62,22 @@ pub(crate) fn open_regular(path: &Path) -> Option<File> {
     File::open(path).ok()
 }
 
+/// The address at which the byte at `offset` of an ELF file is loaded, as the file states it;
+/// `None`: it is no ELF file of 64 bits, or does not load that byte.
+#[must_use]
+pub fn svma_of_offset(path: &Path, offset: u64) -> Option<u64> {
+    let cache = ReadCache::new(open_regular(path)?);
+    let header = Header::parse(&cache).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, &cache).ok()?;
+    segments.iter().filter(|segment| segment.p_type(endian) == object::elf::PT_LOAD).find_map(|segment| {
+        // Mappings begin with the page that a segment begins in.
+        let in_segment = offset.checked_sub(segment.p_offset(endian) & !0xfff)?;
+        (in_segment <= segment.p_filesz(endian)).then_some(())?;
+        (segment.p_vaddr(endian) & !0xfff).checked_add(in_segment)
+    })
+}
+
 /// A text that a 0 ends, and what follows it.
 fn text_and_rest(content: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = content.iter().position(|&byte| byte == 0)?;

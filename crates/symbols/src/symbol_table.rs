@@ -35,6 +35,19 @@ impl Frame {
     }
 }
 
+/// A frame with its texts, of whoever knows them from elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NamedFrame {
+    /// Demangled.
+    pub symbol: Option<String>,
+    /// Source file.
+    pub file: Option<String>,
+    /// Line in it, from 1.
+    pub line: Option<u32>,
+    /// Inlined into the frame that follows.
+    pub is_inlined: bool,
+}
+
 /// Addresses (as in the ELF file) and their frames, innermost inlined one first. An address may be
 /// known to have none.
 #[derive(Debug, Clone, Default)]
@@ -148,6 +161,22 @@ impl SymbolTable {
         let entries = names.into_iter().map(|(svma, name)| {
             let frame = table.frame(Some(name), None, None, false);
             (svma, vec![frame])
+        });
+        let entries = entries.collect();
+        table.extend(entries);
+        table
+    }
+
+    /// A table of frames that are known from elsewhere, the innermost inlined one of an address
+    /// first.
+    #[must_use]
+    pub fn of_frames(entries: impl IntoIterator<Item = (u64, Vec<NamedFrame>)>) -> Self {
+        let mut table = Self::default();
+        let entries = entries.into_iter().map(|(svma, frames)| {
+            let frame = |NamedFrame { symbol, file, line, is_inlined }: &NamedFrame| {
+                table.frame(symbol.as_deref(), file.as_deref(), *line, *is_inlined)
+            };
+            (svma, frames.iter().map(frame).collect())
         });
         let entries = entries.collect();
         table.extend(entries);

@@ -46,7 +46,7 @@ pub use model::*;
 pub use reader::{Checkpoint, EventReader, Trace};
 pub use sampling::{Sampling, SamplingPeriod, Weight};
 pub use snapshot::{Snapshot, SnapshotColumns, SnapshotProcess, SnapshotTrigger};
-pub use source::ReadAt;
+pub use source::{ReadAt, open_regular};
 pub use stacks::StackTable;
 pub use symbols::SymbolEmbedder;
 pub use writer::{TraceWriter, WindowEnd};

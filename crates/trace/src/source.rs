@@ -24,7 +24,10 @@ pub trait ReadAt: Send + Sync {
 
 /// Opens a file, and nothing else: a fifo would have to be waited for, and no pipe can be read at
 /// many places.
-pub(crate) fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+///
+/// # Errors
+/// It is something else, or cannot be opened.
+pub fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     const O_NONBLOCK: i32 = 0o4000;
     let file = options.custom_flags(O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;

@@ -11,8 +11,8 @@ use std::io::{self, Write};
 
 use crate::blocks::block_columns;
 use crate::chunk::{
-    CHUNK_HEADER_BYTES, ChunkHeader, ChunkInfo, ChunkKind, FILE_HEADER_BYTES, FILE_MAGIC, FORMAT_VERSION,
-    ITEMS_PER_CHUNK, SAMPLED_FORMAT_VERSION, trailer,
+    CHUNK_BYTES_MAX, CHUNK_HEADER_BYTES, ChunkHeader, ChunkInfo, ChunkKind, FILE_HEADER_BYTES, FILE_MAGIC,
+    FORMAT_VERSION, ITEMS_PER_CHUNK, SAMPLED_FORMAT_VERSION, trailer,
 };
 use crate::course::course_columns;
 use crate::error::{Error, Result};
@@ -408,6 +408,15 @@ impl<W: Write> TraceWriter<W> {
         self.write_waiting(true)?;
         self.end_second_thread();
         self.sink.flush().map_err(write_failed)
+    }
+
+    /// Writes names of the modules' addresses, as [`SymbolEmbedder`] puts them into a file.
+    pub fn symbols(&mut self, bundle: &[u8]) -> Result<()> {
+        // With room for the sizes of the streams.
+        if bundle.len() > CHUNK_BYTES_MAX as usize - 64 {
+            return Err(Error::SymbolsTooLarge { bytes: bundle.len() as u64 });
+        }
+        self.chunk(ChunkKind::Symbols, &[bundle], 1, 0, 0)
     }
 
     /// Ends the trace: summary, index, trailer.

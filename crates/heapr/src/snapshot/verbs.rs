@@ -145,7 +145,7 @@ pub(crate) fn is_trace(path: &Path) -> bool {
     let mut magic = [0; 8];
     path.metadata().is_ok_and(|metadata| metadata.is_file())
         && File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
-        && magic == *b"HEAPRTRC"
+        && (magic == *b"HEAPRTRC" || heapr_import::tool_of(path).is_some())
 }
 
 /// Options that only one kind of heap has, and which of them were given.

@@ -15,7 +15,9 @@ use crate::snapshot::verbs::is_trace;
 /// The graphs of native heaps in traces, as the page shows heaps: written into `folder`.
 fn graphs(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
     let mut found = Vec::new();
-    for (number, word) in words.iter().enumerate().filter(|(_, word)| is_trace(word)) {
+    for (number, word) in
+        words.iter().enumerate().filter(|(_, word)| is_trace(word) && heapr_import::tool_of(word).is_none())
+    {
         let trace = Trace::open(word)?;
         if !trace.snapshots().iter().any(|snapshot| !trace.graph_processes(snapshot).is_empty()) {
             continue;

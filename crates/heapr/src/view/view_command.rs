@@ -24,7 +24,8 @@ use heapr_table::quantity::bytes;
 /// Arguments of `heapr view`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewArguments {
-    /// Traces (.heapr), heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst), names of
+    /// Traces (.heapr), heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst), files of
+    /// other tools (heaptrack, massif, DHAT, jemalloc, pprof, .heapprofile), names of
     /// sessions that run [default: the session that runs]
     #[arg(value_name = "FILE|NAME")]
     files: Vec<PathBuf>,

@@ -1,0 +1,236 @@
+//! The one way from another tool's file to a trace: stacks, amounts or events, and what is to be
+//! said of them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::BufWriter;
+
+use heapr_ledger::{Ledger, SummaryBuilder};
+use heapr_symbols::encode_bundle;
+use heapr_trace::{
+    Action, Amounts, Event, HeapId, Module, Notice, Process, ProcessIndex, ProcessOrigin, RssSample, Session,
+    StackIndex, StackNode, StackTotals, Summary, System, Thread, ThreadIndex, Totals, Trace, TraceWriter,
+};
+
+use crate::error::{Error, Result};
+use crate::locations::{Frame, Locations, Range, Writer};
+
+/// Events between two checkpoints at least.
+const CHECKPOINT_EVENTS: u64 = 1 << 21;
+
+/// See the module.
+pub(crate) struct TraceBuilder {
+    writer: Writer,
+    /// The trace, without a name: it goes with the last who has it open.
+    file: File,
+    process: ProcessIndex,
+    thread: ThreadIndex,
+    tool: &'static str,
+    locations: Locations,
+    nodes: HashMap<(StackIndex, u64), StackIndex>,
+    amounts: BTreeMap<StackIndex, Amounts>,
+    ledger: Ledger,
+    summary: SummaryBuilder,
+    event_count: u64,
+    since_checkpoint: u64,
+    last_ns: u64,
+    notes: Vec<String>,
+    invalid_count: u64,
+    /// What the file tells of the program.
+    pub(crate) command_line: Vec<String>,
+    /// Its process id; 0: not told.
+    pub(crate) pid: u32,
+    /// Version of the tool.
+    pub(crate) tool_version: String,
+    /// How long was recorded.
+    pub(crate) duration_ns: u64,
+    /// Wall clock at the start; 0: not told.
+    pub(crate) start_unix_ns: u64,
+    /// When most was held.
+    pub(crate) peak_time_ns: u64,
+    /// Of the machine.
+    pub(crate) system: System,
+}
+
+impl TraceBuilder {
+    pub(crate) fn new(tool: &'static str) -> Result<Self> {
+        let io = |source| Error::Io { action: "making a file for the trace", source };
+        let file = tempfile::tempfile().map_err(io)?;
+        let sink = BufWriter::with_capacity(1 << 18, file.try_clone().map_err(io)?);
+        let mut writer = TraceWriter::new(sink)?;
+        let process = writer.add_process(process(0, &[]))?;
+        let thread = Thread { process, tid: 0, name: "all threads".to_owned(), start_ns: 0, end_ns: None };
+        let thread = writer.add_thread(thread)?;
+        Ok(Self {
+            writer,
+            file,
+            process,
+            thread,
+            tool,
+            locations: Locations::default(),
+            nodes: HashMap::new(),
+            amounts: BTreeMap::new(),
+            ledger: Ledger::new(),
+            summary: SummaryBuilder::new(),
+            event_count: 0,
+            since_checkpoint: 0,
+            last_ns: 0,
+            notes: Vec::new(),
+            invalid_count: 0,
+            command_line: Vec::new(),
+            pid: 0,
+            tool_version: String::new(),
+            duration_ns: 0,
+            start_unix_ns: 0,
+            peak_time_ns: 0,
+            system: System::default(),
+        })
+    }
+
+    /// The address of a call in named frames, the innermost inlined one first.
+    pub(crate) fn named(&mut self, module: &str, build_id: &[u8], frames: Vec<Frame>) -> Result<u64> {
+        let module = Module { path: module.to_owned(), build_id: build_id.to_vec() };
+        self.locations.named(&mut self.writer, self.process, module, frames)
+    }
+
+    /// Takes note of where code of a file was.
+    pub(crate) fn mapped(&mut self, module: &str, build_id: &[u8], range: Range) -> Result<bool> {
+        let module = Module { path: module.to_owned(), build_id: build_id.to_vec() };
+        self.locations.mapped(&mut self.writer, self.process, module, range)
+    }
+
+    /// The stack of a call at `call_avma` in the stack `caller`.
+    pub(crate) fn stack(&mut self, caller: StackIndex, call_avma: u64) -> Result<StackIndex> {
+        if let Some(&known) = self.nodes.get(&(caller, call_avma)) {
+            return Ok(known);
+        }
+        let return_address_avma = call_avma.saturating_add(1);
+        let node = StackNode { parent: caller, process: self.process, return_address_avma, first_seen_ns: 0 };
+        let stack = self.writer.add_stack(node)?;
+        self.nodes.insert((caller, call_avma), stack);
+        Ok(stack)
+    }
+
+    /// The stack of these calls, the innermost first.
+    pub(crate) fn stack_of(&mut self, calls: &[u64]) -> Result<StackIndex> {
+        calls.iter().rev().try_fold(StackIndex::EMPTY, |caller, &call| self.stack(caller, call))
+    }
+
+    /// Adds amounts of a stack, of a file that has no events.
+    pub(crate) fn add(&mut self, stack: StackIndex, amounts: &Amounts) {
+        *self.amounts.entry(stack).or_default() += amounts;
+    }
+
+    /// Adds an event, at `time_ns` or just behind the one before.
+    pub(crate) fn event(&mut self, time_ns: u64, action: Action) -> Result<()> {
+        // Each has a moment of its own: the peak is one of them.
+        self.last_ns = time_ns.max(self.last_ns.saturating_add(1));
+        let event = Event { time_ns: self.last_ns, thread: self.thread, heap: HeapId::MALLOC, action };
+        self.ledger.apply(&event, self.process, &mut self.summary);
+        self.writer.event(&event)?;
+        self.event_count += 1;
+        self.since_checkpoint += 1;
+        if self.since_checkpoint >= CHECKPOINT_EVENTS.max(16 * self.ledger.live_count() as u64) {
+            self.since_checkpoint = 0;
+            self.writer.checkpoint(self.last_ns, self.ledger.sorted_blocks())?;
+        }
+        Ok(())
+    }
+
+    /// Resident bytes at a time.
+    pub(crate) fn resident(&mut self, time_ns: u64, rss_bytes: u64) -> Result<()> {
+        Ok(self.writer.rss_sample(RssSample { time_ns, process: self.process, rss_bytes })?)
+    }
+
+    /// A sentence that all who read the trace are to see, without its full stop.
+    pub(crate) fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
+
+    /// A record at `offset` makes no sense, and is left out.
+    pub(crate) fn invalid(&mut self, offset: u64) {
+        if self.invalid_count == 0 {
+            self.note(format!("the first record that makes no sense is at offset {offset}"));
+        }
+        self.invalid_count += 1;
+    }
+
+    /// Ends the trace and opens it.
+    pub(crate) fn finish(mut self) -> Result<Trace> {
+        self.writer.update_process(self.process, &process(self.pid, &self.command_line))?;
+        self.writer.set_system(&self.system)?;
+        self.writer.set_session(&Session {
+            name: self.tool.to_owned(),
+            heapr_version: format!("{} {}", self.tool, self.tool_version).trim_end().to_owned(),
+            command_line: self.command_line.clone(),
+            start_unix_ns: self.start_unix_ns,
+            ..Session::default()
+        })?;
+        for text in &self.notes {
+            let notice = Notice { process: self.process, time_ns: 0, text: text.clone() };
+            self.writer.notice(&notice)?;
+        }
+        if self.invalid_count > 0 {
+            let loss = heapr_trace::Loss { records_invalid: self.invalid_count, ..Default::default() };
+            self.writer.loss(Some(self.process), None, loss)?;
+        }
+        let summary = if self.event_count > 0 {
+            let built = std::mem::take(&mut self.summary).finish();
+            let duration_ns = self.duration_ns.max(self.last_ns);
+            Summary { event_count: self.event_count, duration_ns, ..built }
+        } else {
+            self.summary_of_amounts()
+        };
+        let tables = std::mem::take(&mut self.locations).tables();
+        if !tables.is_empty() {
+            self.writer.symbols(&encode_bundle(&tables))?;
+        }
+        self.writer.finish(&summary)?;
+        drop(self.writer);
+        Ok(Trace::from_source(Box::new(self.file))?)
+    }
+
+    fn summary_of_amounts(&self) -> Summary {
+        let sum: Amounts = self.amounts.values().sum();
+        let totals = Totals {
+            alloc_count: sum.total_count,
+            alloc_bytes: sum.total_bytes,
+            free_count: sum.total_count.saturating_sub(sum.outstanding_count),
+            realloc_count: sum.realloc_count,
+            temporary_count: sum.temporary_count,
+            outstanding_count: sum.outstanding_count,
+            outstanding_bytes: sum.outstanding_bytes,
+            peak_bytes: sum.peak_bytes,
+            peak_count: sum.peak_count,
+            peak_time_ns: self.peak_time_ns,
+            ..Totals::default()
+        };
+        let total = |(&stack, &amounts): (&StackIndex, &Amounts)| StackTotals {
+            stack,
+            process: self.process,
+            heap: HeapId::MALLOC,
+            amounts,
+        };
+        Summary {
+            totals,
+            by_heap: vec![(self.process, HeapId::MALLOC, totals)],
+            by_stack: self.amounts.iter().map(total).collect(),
+            event_count: 0,
+            duration_ns: self.duration_ns,
+            ..Summary::default()
+        }
+    }
+}
+
+fn process(pid: u32, command_line: &[String]) -> Process {
+    Process {
+        pid,
+        parent_pid: 0,
+        origin: ProcessOrigin::Exec,
+        start_ns: 0,
+        end_ns: None,
+        executable: command_line.first().cloned().unwrap_or_default(),
+        command_line: command_line.to_vec(),
+        exit_status: None,
+    }
+}

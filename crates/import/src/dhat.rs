@@ -1,0 +1,117 @@
+//! DHAT's output, of Valgrind and of dhat-rs: amounts by stack in JSON.
+
+use heapr_trace::Amounts;
+use serde::Deserialize;
+
+use crate::builder::TraceBuilder;
+use crate::error::{Error, Result};
+use crate::input::Input;
+use crate::valgrind_frame;
+
+/// Its name.
+pub(crate) const TOOL: &str = "DHAT";
+/// Newest version that is read.
+const VERSION_MAX: u64 = 2;
+
+/// JSON whose first member is the version.
+pub(crate) fn tells(start: &[u8]) -> bool {
+    let start = start.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
+    start.trim_ascii_start().starts_with(b"\"dhatFileVersion\"")
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(rename = "dhatFileVersion")]
+    version: u64,
+    mode: String,
+    /// Whether lifetimes are known.
+    #[serde(default)]
+    bklt: bool,
+    #[serde(default)]
+    tu: String,
+    #[serde(default)]
+    cmd: String,
+    #[serde(default)]
+    pid: u32,
+    #[serde(default)]
+    te: u64,
+    #[serde(default)]
+    tg: u64,
+    pps: Vec<Point>,
+    ftbl: Vec<String>,
+}
+
+/// A stack: bytes and blocks in all, at the peak of the whole heap, and at the end.
+#[derive(Deserialize)]
+struct Point {
+    tb: u64,
+    tbk: u64,
+    #[serde(default)]
+    gb: u64,
+    #[serde(default)]
+    gbk: u64,
+    #[serde(default)]
+    eb: u64,
+    #[serde(default)]
+    ebk: u64,
+    /// Frames, the innermost first.
+    fs: Vec<usize>,
+}
+
+/// Reads it.
+pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<()> {
+    let bytes = input.whole()?;
+    let file: File = serde_json::from_slice(&bytes).map_err(|error| {
+        let before = bytes.split_inclusive(|&byte| byte == b'\n').take(error.line().saturating_sub(1));
+        let offset = before.map(<[u8]>::len).sum::<usize>() + error.column();
+        Error::Malformed { tool: TOOL, offset: offset as u64, what: error.to_string() }
+    })?;
+    if file.version > VERSION_MAX {
+        return Err(Error::NewerVersion { tool: TOOL, found: file.version, known: VERSION_MAX });
+    }
+    if file.mode.contains("ad-hoc") {
+        return Err(Error::Unusable {
+            what: "this DHAT file counts events of the program's own, and no memory".to_owned(),
+        });
+    }
+    builder.tool_version = format!("(file version {}, mode {})", file.version, file.mode);
+    builder.command_line = file.cmd.split_whitespace().map(str::to_owned).collect();
+    builder.pid = file.pid;
+    // Of instructions nobody knows how long they took.
+    let unit = if file.tu.starts_with("µs") || file.tu.starts_with("us") { 1000 } else { 1 };
+    builder.duration_ns = file.te.saturating_mul(unit);
+    builder.peak_time_ns = file.tg.saturating_mul(unit);
+    if unit == 1 {
+        builder.note("DHAT counted time in instructions: shown as that many ns".to_owned());
+    }
+    if !file.bklt {
+        builder.note(format!("DHAT's mode {} tells neither a peak nor an end: they are 0", file.mode));
+    }
+    let mut calls = Vec::with_capacity(file.ftbl.len());
+    for frame in &file.ftbl {
+        let (module, frame) = valgrind_frame::parse(frame);
+        calls.push(builder.named(&module, &[], vec![frame])?);
+    }
+    for point in &file.pps {
+        let known: Vec<u64> = point.fs.iter().filter_map(|&frame| calls.get(frame).copied()).collect();
+        if known.len() < point.fs.len() {
+            return Err(Error::Malformed {
+                tool: TOOL,
+                offset: bytes.len() as u64,
+                what: "a stack has a frame that the table of frames has not".to_owned(),
+            });
+        }
+        let stack = builder.stack_of(&known)?;
+        let amounts = Amounts {
+            total_bytes: point.tb,
+            total_count: point.tbk,
+            peak_bytes: point.gb,
+            peak_count: point.gbk,
+            outstanding_bytes: point.eb,
+            outstanding_count: point.ebk,
+            ..Amounts::default()
+        };
+        builder.add(stack, &amounts);
+    }
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! The table of formats: how each is told, and who reads it.
+
+use crate::builder::TraceBuilder;
+use crate::error::{Error, Result};
+use crate::input::Input;
+use crate::{dhat, heap_text, heaptrack, massif, pprof, v8_profile};
+
+/// A format of another tool.
+pub(crate) struct Format {
+    /// The tool.
+    pub(crate) name: &'static str,
+    /// Whether a file that begins so is one.
+    tells: fn(&[u8]) -> bool,
+    /// Reads it.
+    pub(crate) read: fn(&mut Input<'_>, &mut TraceBuilder) -> Result<()>,
+}
+
+/// In the order in which they are tried; what begins with text of its own goes first.
+const FORMATS: [Format; 8] = [
+    Format { name: heaptrack::TOOL, tells: heaptrack::tells, read: heaptrack::read },
+    Format { name: massif::TOOL, tells: massif::tells, read: massif::read },
+    Format { name: dhat::TOOL, tells: dhat::tells, read: dhat::read },
+    Format { name: heap_text::TOOL, tells: heap_text::tells, read: heap_text::read },
+    Format { name: v8_profile::TOOL, tells: v8_profile::tells, read: v8_profile::read },
+    Format { name: "memray", tells: is_of_memray, read: refuse_memray },
+    Format { name: "lz4", tells: |start| start.starts_with(&[0x04, 0x22, 0x4d, 0x18]), read: refuse_memray },
+    Format { name: pprof::TOOL, tells: pprof::tells, read: pprof::read },
+];
+
+impl Format {
+    /// Of a file that begins so.
+    pub(crate) fn of(start: &[u8]) -> Option<&'static Self> {
+        FORMATS.iter().find(|format| (format.tells)(start))
+    }
+}
+
+fn is_of_memray(start: &[u8]) -> bool {
+    start.starts_with(b"memray\0")
+}
+
+/// Its format is documented nowhere, and changes with its versions.
+fn refuse_memray(_: &mut Input<'_>, _: &mut TraceBuilder) -> Result<()> {
+    Err(Error::Unusable {
+        what: "this is a capture of memray, whose format is documented nowhere: ask memray itself (memray stats --json \
+               FILE), or record the program by heapr (heapr run -- python3 …)"
+            .to_owned(),
+    })
+}

@@ -1,0 +1,90 @@
+//! Files of other tools as traces: what reads a trace reads them, and nothing has to know of them.
+//!
+//! ```text
+//!  heaptrack ────────┐  events, as in a recording
+//!  massif, DHAT ─────┤  amounts by stack, as in the summary of a recording
+//!  pprof, jemalloc ──┼──> [`TraceBuilder`] ──> a `.heapr` file without a name ──> [`heapr_trace::Trace`]
+//!  V8's profile ─────┘
+//! ```
+//! A file is told by what it holds, never by its name. What a tool does not tell is 0, and a notice
+//! of the trace says so. Nothing is believed: memory is bounded by the size of the file, a line
+//! that makes no sense is counted, a file that makes none is refused with the offset.
+#![forbid(unsafe_code)]
+
+mod builder;
+mod dhat;
+mod error;
+mod format;
+mod heap_text;
+mod heaptrack;
+mod input;
+mod locations;
+mod massif;
+mod pprof;
+mod protobuf;
+mod v8_profile;
+mod valgrind_frame;
+
+pub use error::{Error, Result};
+
+use std::path::Path;
+
+use heapr_trace::{ReadAt as _, Trace, open_regular};
+
+use crate::builder::TraceBuilder;
+use crate::format::Format;
+use crate::input::Input;
+
+/// How every trace begins.
+const TRACE_MAGIC: &[u8] = b"HEAPRTRC";
+
+/// Opens a trace, or a file of another tool as one.
+///
+/// # Errors
+/// It cannot be read, is neither, or makes no sense.
+pub fn open(path: &Path) -> Result<Trace> {
+    match recognised(path)? {
+        None => Trace::open(path).map_err(|error| match error {
+            heapr_trace::Error::NotATrace { found } => Error::Unknown { found },
+            error => error.into(),
+        }),
+        Some((format, input)) => build(format, input),
+    }
+}
+
+/// What tool's file it is; `None`: a trace, or none that is known.
+#[must_use]
+pub fn tool_of(path: &Path) -> Option<&'static str> {
+    Some(recognised(path).ok()??.0.name)
+}
+
+/// Bytes of another tool's file, as a trace.
+///
+/// # Errors
+/// As [`open`].
+pub fn from_bytes(bytes: &[u8]) -> Result<Trace> {
+    let input = Input::new(bytes, bytes.len() as u64, None)?;
+    let format = Format::of(input.start()).ok_or_else(|| Error::unknown(bytes))?;
+    build(format, input)
+}
+
+fn recognised(path: &Path) -> Result<Option<(&'static Format, Input<'static>)>> {
+    let io = |source| Error::Io { action: "opening the file", source };
+    let file = open_regular(std::fs::OpenOptions::new().read(true), path).map_err(io)?;
+    let mut magic = [0; TRACE_MAGIC.len()];
+    if file.read_at(&mut magic, 0).map_err(io)? == magic.len() && magic == TRACE_MAGIC {
+        return Ok(None);
+    }
+    let size = file.size_bytes().map_err(io)?;
+    let input = Input::new(file, size, Some(path))?;
+    Ok(Format::of(input.start()).map(|format| (format, input)))
+}
+
+fn build(format: &Format, mut input: Input<'_>) -> Result<Trace> {
+    let mut builder = TraceBuilder::new(format.name)?;
+    (format.read)(&mut input, &mut builder)?;
+    if input.is_cut {
+        builder.note("the file ends in the middle: what follows is missing".to_owned());
+    }
+    builder.finish()
+}

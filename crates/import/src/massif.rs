@@ -1,0 +1,202 @@
+//! massif's output: snapshots, of which some tell the heap as a tree of callers.
+//!
+//! Of its many snapshots a trace has two: the peak, and the end.
+
+use heapr_trace::Amounts;
+
+use crate::builder::TraceBuilder;
+use crate::error::{Error, Result};
+use crate::input::Input;
+use crate::locations::Frame;
+use crate::valgrind_frame;
+
+/// Its name.
+pub(crate) const TOOL: &str = "massif";
+
+/// `desc: …`, then `cmd: …`.
+pub(crate) fn tells(start: &[u8]) -> bool {
+    start.starts_with(b"desc:") && start.windows(5).any(|window| window == b"\ncmd:")
+}
+
+/// A stack with its bytes: calls, the innermost first.
+type Row = (Vec<u64>, u64);
+
+/// A node whose children come.
+struct Open {
+    bytes: u64,
+    of_children: u64,
+    call: Option<u64>,
+}
+
+#[derive(Default)]
+struct Snapshot {
+    number: u64,
+    time: u64,
+    heap_bytes: u64,
+    extra_bytes: u64,
+    stack_bytes: u64,
+    is_peak: bool,
+    has_tree: bool,
+    rows: Vec<Row>,
+}
+
+/// Reads it.
+pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<()> {
+    let mut unit = 1;
+    let mut unit_name = String::new();
+    let mut count = 0_u64;
+    let mut current = Snapshot::default();
+    let mut peak: Option<Snapshot> = None;
+    let mut line = Vec::new();
+    while let Some(offset) = input.line(&mut line)? {
+        let text = String::from_utf8_lossy(&line);
+        if let Some((key, value)) = text.split_once('=').filter(|(key, _)| is_key(key)) {
+            let number = || {
+                let malformed =
+                    || Error::Malformed { tool: TOOL, offset, what: format!("{key} is no number") };
+                value.trim().parse::<u64>().map_err(|_| malformed())
+            };
+            match key {
+                "snapshot" => {
+                    keep_greatest(&mut peak, std::mem::take(&mut current));
+                    current.number = number()?;
+                    count += 1;
+                }
+                "time" => current.time = number()?,
+                "mem_heap_B" => current.heap_bytes = number()?,
+                "mem_heap_extra_B" => current.extra_bytes = number()?,
+                "mem_stacks_B" => current.stack_bytes = number()?,
+                "heap_tree" => {
+                    current.has_tree = value != "empty";
+                    current.is_peak = value == "peak";
+                    if current.has_tree {
+                        current.rows = tree(input, builder)?;
+                    }
+                }
+                _ => {}
+            }
+        } else if let Some(command) = text.strip_prefix("cmd: ") {
+            builder.command_line = command.split_whitespace().map(str::to_owned).collect();
+        } else if let Some(name) = text.strip_prefix("time_unit: ") {
+            unit_name = name.trim().to_owned();
+            unit = if unit_name == "ms" { 1_000_000 } else { 1 };
+        } else if !text.is_empty() && !text.starts_with('#') && !text.starts_with("desc:") {
+            builder.invalid(offset);
+        }
+    }
+    if count == 0 {
+        return Err(Error::Malformed {
+            tool: TOOL,
+            offset: input.offset(),
+            what: "there is no snapshot".to_owned(),
+        });
+    }
+    builder.duration_ns = current.time.saturating_mul(unit);
+    end_rows(&current, builder)?;
+    keep_greatest(&mut peak, current);
+    if unit_name != "ms" && !unit_name.is_empty() {
+        let what = if unit_name == "i" { "instructions" } else { "allocated bytes" };
+        builder.note(format!("massif counted time in {what}: shown as that many ns"));
+    }
+    if let Some(peak) = peak {
+        builder.peak_time_ns = peak.time.saturating_mul(unit);
+        for (calls, bytes) in &peak.rows {
+            let stack = builder.stack_of(calls)?;
+            builder.add(stack, &Amounts { peak_bytes: *bytes, ..Amounts::default() });
+        }
+        builder.note(format!(
+            "of {count} snapshots of massif these are the peak (number {}) and the end; {} bytes of the allocator's own and {} \
+             of stacks at the peak are not among them; massif tells neither blocks nor totals: they are 0",
+            peak.number, peak.extra_bytes, peak.stack_bytes
+        ));
+    }
+    Ok(())
+}
+
+fn is_key(key: &str) -> bool {
+    matches!(key, "snapshot" | "time" | "mem_heap_B" | "mem_heap_extra_B" | "mem_stacks_B" | "heap_tree")
+}
+
+/// The peak is the one that massif calls so; without one the greatest that has a tree.
+fn keep_greatest(peak: &mut Option<Snapshot>, other: Snapshot) {
+    let rank = |snapshot: &Snapshot| (snapshot.is_peak, snapshot.heap_bytes);
+    if other.has_tree && peak.as_ref().is_none_or(|peak| rank(&other) > rank(peak)) {
+        *peak = Some(other);
+    }
+}
+
+fn end_rows(last: &Snapshot, builder: &mut TraceBuilder) -> Result<()> {
+    if last.has_tree {
+        for (calls, bytes) in &last.rows {
+            let stack = builder.stack_of(calls)?;
+            builder.add(stack, &Amounts { outstanding_bytes: *bytes, ..Amounts::default() });
+        }
+    } else if last.heap_bytes > 0 {
+        let name = "(massif's last snapshot tells no stacks)".to_owned();
+        let call = builder.named("", &[], vec![Frame { name, file: String::new(), line: 0 }])?;
+        let stack = builder.stack_of(&[call])?;
+        builder.add(stack, &Amounts { outstanding_bytes: last.heap_bytes, ..Amounts::default() });
+    }
+    Ok(())
+}
+
+/// ` n2: 7800 0x109151: leaf (a.c:4)`: depth by spaces, children, bytes, frame. The root is the
+/// allocator; below it stand those that call it.
+fn tree(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let mut open: Vec<Open> = Vec::new();
+    // Nodes that are announced.
+    let mut missing = 1_u64;
+    let mut line = Vec::new();
+    while missing > 0 {
+        let Some(offset) = input.line(&mut line)? else {
+            input.is_cut = true;
+            break;
+        };
+        let malformed = |what: &str| Error::Malformed { tool: TOOL, offset, what: what.to_owned() };
+        let text = String::from_utf8_lossy(&line);
+        let bare = text.trim_start_matches(' ');
+        let depth = text.len() - bare.len();
+        let (children, rest) = bare
+            .strip_prefix('n')
+            .and_then(|rest| rest.split_once(": "))
+            .and_then(|(children, rest)| Some((children.parse::<u64>().ok()?, rest)))
+            .ok_or_else(|| malformed("this is no line of a tree"))?;
+        let (bytes, frame) = rest.split_once(' ').unwrap_or((rest, ""));
+        let bytes = bytes.parse::<u64>().map_err(|_| malformed("the size is no number"))?;
+        if depth > open.len() {
+            return Err(malformed("it is deeper than its caller's line"));
+        }
+        while open.len() > depth {
+            close(&mut open, &mut rows, input)?;
+        }
+        missing = (missing - 1).saturating_add(children);
+        let call = if depth == 0 {
+            None
+        } else {
+            let (module, frame) = valgrind_frame::parse(frame);
+            input.keep(2 * (frame.name.len() + frame.file.len() + module.len() + 64))?;
+            Some(builder.named(&module, &[], vec![frame])?)
+        };
+        if let Some(above) = open.last_mut() {
+            above.of_children = above.of_children.saturating_add(bytes);
+        }
+        open.push(Open { bytes, of_children: 0, call });
+    }
+    while !open.is_empty() {
+        close(&mut open, &mut rows, input)?;
+    }
+    Ok(rows)
+}
+
+/// What a node has beside its children is its own.
+fn close(open: &mut Vec<Open>, rows: &mut Vec<Row>, input: &mut Input<'_>) -> Result<()> {
+    let Some(last) = open.last() else { return Ok(()) };
+    let own = last.bytes.saturating_sub(last.of_children);
+    if own > 0 {
+        input.keep(8 * open.len() + 32)?;
+        rows.push((open.iter().filter_map(|node| node.call).collect(), own));
+    }
+    open.pop();
+    Ok(())
+}
