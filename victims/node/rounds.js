@@ -1,4 +1,5 @@
-// What the victims share: a line "work" on standard input does one round, "snapshot FILE" writes a snapshot.
+// What the victims share: a line "work" on standard input does one round, "snapshot FILE" writes a snapshot,
+// "internals FILE" one with V8's own objects, as DevTools can.
 // Each answers with a line on standard output, so that a test can go in steps.
 'use strict';
 
@@ -11,6 +12,7 @@ module.exports = function rounds(work) {
     const [command, file] = line.split(' ');
     if (command === 'work') await work();
     if (command === 'snapshot') v8.writeHeapSnapshot(file);
+    if (command === 'internals') v8.writeHeapSnapshot(file, { exposeInternals: true });
     if (command === 'exit') process.exit(0);
     console.log('done');
   });

@@ -38,7 +38,7 @@ pub fn of_v8_snapshots(heaps: &[&Heap], files: &[String]) -> Found {
         let owner = analysis::large_owners(*last, &naming, 1).into_iter().next()?;
         Some(format!(
             "The largest collection is {}: it retains {} in {} of {}.",
-            shortened(&owner.called.text),
+            shortened(&owner.called.whole(None)),
             bytes(owner.retained_bytes),
             plural(owner.class_count, "object"),
             shortened(&owner.class)

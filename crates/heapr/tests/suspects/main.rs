@@ -66,6 +66,40 @@ fn the_leak_is_told_in_plain_words() {
     assert!(text.contains("variable ledger -> Ledger"), "{text}");
 }
 
+/// Keeps events in a list of a package, whose parts are objects of the package alone.
+const PROGRAM_WITH_A_PACKAGE: &str = r"
+    const { List } = require('pieces');
+    class EventLog { constructor() { this.entries = new List(); } }
+    const log = new EventLog();
+    const seen = new List();
+    for (const file of process.argv.slice(2)) {
+        for (let at = 0; at < 500; at++) { log.entries.add({ at }); seen.add(`event ${at}`); }
+        require('v8').writeHeapSnapshot(file);
+    }
+";
+const PACKAGE: &str = r"
+    class Piece { constructor() { this.values = []; } }
+    exports.List = class List { constructor() { this.root = new Piece(); } add(value) { this.root.values.push(value); } };
+";
+
+#[test]
+fn a_part_of_a_package_is_told_with_the_name_that_the_program_has_for_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let package = folder.path().join("node_modules/pieces");
+    std::fs::create_dir_all(&package).expect("a folder");
+    std::fs::write(package.join("index.js"), PACKAGE).expect("the package");
+    std::fs::write(folder.path().join("log.js"), PROGRAM_WITH_A_PACKAGE).expect("the program");
+    let files = ["a", "b", "c"].map(|name| folder.path().join(name));
+    match Command::new("node").arg(folder.path().join("log.js")).args(&files).status() {
+        Ok(status) => assert!(status.success()),
+        Err(error) => return eprintln!("node does not start: {error}: nothing is tested"),
+    }
+    let text = text(&heapr("suspects", &files, &[]));
+    assert!(text.contains("Piece.values of EventLog.entries: almost certainly a leak"), "{text}");
+    assert!(text.contains("Piece.values of seen (variable in "), "{text}");
+    assert!(text.contains("log.js:3:"), "{text}");
+}
+
 #[test]
 fn json_and_csv_say_the_same() {
     let Some(files) = snapshots() else { return };

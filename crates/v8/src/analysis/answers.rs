@@ -108,7 +108,7 @@ pub fn owner_table(
     let row = |(at, owner): (usize, &LargeOwner)| {
         row![
             at + 1,
-            shown(&owner.called.text),
+            shown(&owner.called.whole(None)),
             heap.snapshot().id(owner.node),
             owner.retained_bytes,
             owner.count,

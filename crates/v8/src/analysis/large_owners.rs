@@ -10,7 +10,7 @@ use super::heap_view::HeapView;
 use super::naming::{Called, Naming, is_global_class};
 use super::path::PathStep;
 use super::retaining_paths::path_from_root;
-use super::scripts::Place;
+use super::scripts::is_of_a_package;
 use super::storage::is_storage;
 use crate::NodeKind;
 
@@ -112,8 +112,7 @@ pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -
 
 /// All that a package's module exports: a table that it was loaded with.
 fn is_table_of_a_package(called: &Called) -> bool {
-    let is_of_a_package = |place: &Place| place.script.contains("/node_modules/");
-    called.fields == ["exports"] && called.place.as_ref().is_some_and(is_of_a_package)
+    called.fields == ["exports"] && called.place.as_ref().is_some_and(|place| is_of_a_package(&place.script))
 }
 
 fn is_item(heap: &impl HeapView, node: u32) -> bool {

@@ -1,5 +1,7 @@
 //! What a programmer would call an object: `MemoryStore.sessions`, the variable `cache` in app.js.
 
+mod program_holders;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -22,9 +24,6 @@ const MAX_CONTEXT_USERS_LOOKED_AT: usize = 1 << 16;
 const MAX_FIELDS_IN_NAME: usize = 6;
 /// Holders that give no field to a name may hold one another.
 const MAX_HOLDERS_OF_A_NAME: usize = 64;
-/// Between an object of the runtime and that of the program that it is for are few others.
-const MAX_HOLDERS_OF_THE_RUNTIME: usize = 8;
-
 /// Gives names to objects by what holds them.
 #[derive(Debug)]
 pub struct Naming<'a, H: ?Sized> {
@@ -64,11 +63,31 @@ pub struct Called {
     pub base: String,
     /// The node that the name begins with.
     pub base_node: u32,
-    /// Where the constructor, function or module of the base stands.
+    /// Where the constructor, function or module of the base stands; of a part of a package or of
+    /// the runtime, that of the program's own holder.
     pub place: Option<Place>,
+    /// The program's own name for what the base, an object of a package or of the runtime, is a
+    /// part of: `EventLog.entries`, `render (variable in /srv/app.js)`.
+    pub part_of: Option<String>,
 }
 
 impl Called {
+    /// The whole name of the object, or of its field: `Hash.__data__ of render (variable in …)`.
+    pub fn whole(&self, field: Option<&str>) -> String {
+        let named = match (field, self.text.split_once(" (variable in ")) {
+            (None, _) => self.text.clone(),
+            (Some(field), Some((variable, script))) => format!("{variable}.{field} (variable in {script}"),
+            (Some(field), None) => match self.text.strip_prefix("variables of ") {
+                Some(script) => format!("{field} (variable in {script})"),
+                None => format!("{}.{field}", self.text),
+            },
+        };
+        match &self.part_of {
+            Some(holder) => format!("{named} of {holder}"),
+            None => named,
+        }
+    }
+
     /// Whether the base is code of the program, as far as the snapshot tells.
     pub fn is_of_the_program(&self) -> bool {
         self.place.as_ref().is_some_and(|place| !place.is_of_the_runtime())
@@ -111,7 +130,13 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         {
             return called;
         }
-        self.called(way)
+        let holder = self.holder_in_the_program(&way);
+        let mut called = self.called(way);
+        if let Some(holder) = holder {
+            called.place = holder.place;
+            called.part_of = Some(holder.text);
+        }
+        called
     }
 
     /// One holder further up; `false` if there is none.
@@ -130,55 +155,6 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         way.fields.extend(self.field_name(edge));
         way.at = holder;
         true
-    }
-
-    fn is_of_the_runtime(&self, way: &Way) -> bool {
-        way.context.is_none()
-            && matches!(self.heap.kind(way.at), NodeKind::OBJECT | NodeKind::NATIVE)
-            && !self.is_context(way.at)
-            && !self.is_global(way.at)
-            && self.place(way.at).is_none_or(|place| place.is_of_the_runtime())
-    }
-
-    /// The name that begins with the nearest object, variable or module of the program further up.
-    fn called_by_the_program(&self, way: &Way) -> Option<Called> {
-        let mut way = way.clone();
-        let mut passed = Vec::new();
-        for _ in 0..MAX_HOLDERS_OF_THE_RUNTIME {
-            if let Some(script) = modules::script_of_common_module(self.heap, way.at) {
-                return self.called_in_module(way, script);
-            }
-            passed.push(way.at);
-            if !self.go_up(&mut way) || passed.contains(&way.at) {
-                return None;
-            }
-            let is_end = match self.heap.kind(way.at) {
-                NodeKind::OBJECT | NodeKind::CLOSURE if way.context.is_none() => {
-                    self.has_own_name(way.at) && !self.is_of_the_runtime(&way)
-                }
-                NodeKind::SYNTHETIC => return None,
-                _ => way.context.is_some(),
-            };
-            if is_end || self.is_global(way.at) {
-                way.fields.truncate(MAX_FIELDS_IN_NAME + MAX_HOLDERS_OF_THE_RUNTIME);
-                let called = self.called(way);
-                let is_told = called.place.as_ref().is_some_and(|place| !place.is_of_the_runtime());
-                return Some(called).filter(|_| is_told);
-            }
-        }
-        None
-    }
-
-    /// What a CommonJS module exports.
-    fn called_in_module(&self, way: Way, script: String) -> Option<Called> {
-        let Way { at, mut fields, .. } = way;
-        fields.reverse();
-        let place = Place { script, line: 1, column: 1 };
-        if fields.is_empty() || place.is_of_the_runtime() {
-            return None;
-        }
-        let text = format!("{} (module {})", joined(&fields), place.script);
-        Some(Called { text, fields, base: place.script.clone(), base_node: at, place: Some(place) })
     }
 
     /// The name of what holds `node`: the way up starts with its best holder.
@@ -203,7 +179,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             } else {
                 format!("{} (variable in {script})", joined(&fields))
             };
-            return Called { text, fields, base: script, base_node, place };
+            return Called { text, fields, base: script, base_node, place, part_of: None };
         }
         let place = self.heap.location(base_node).map(|location| place_of(&self.scripts, location));
         let base = self.own_name(base_node);
@@ -212,7 +188,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             Some(first) if first.starts_with('[') => format!("{base}{}", joined(&fields)),
             Some(_) => format!("{base}.{}", joined(&fields)),
         };
-        Called { text, fields, base, base_node, place }
+        Called { text, fields, base, base_node, place, part_of: None }
     }
 
     /// The class of an object, the name of a function, the group of anything else.

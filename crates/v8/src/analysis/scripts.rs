@@ -38,6 +38,11 @@ pub(super) fn is_of_the_runtime(script: &str) -> bool {
     script.is_empty() || is_bare || has_prefix
 }
 
+/// Whether a script belongs to an installed package and not to the program itself.
+pub(super) fn is_of_a_package(script: &str) -> bool {
+    script.split(['/', '\\']).any(|part| part == "node_modules")
+}
+
 /// The place of a location: in the sources, if a source map leads there.
 pub(super) fn place_of(paths: &ScriptPaths, location: Location) -> Place {
     let Location { script_id, line, column, .. } = location;

@@ -1,5 +1,7 @@
 //! What the header of a victim says.
 
+use std::path::Path;
+
 use heapr_v8::analysis::Suspect;
 
 use crate::program::victims;
@@ -15,7 +17,11 @@ pub(crate) struct Expectation {
 
 impl Expectation {
     pub(crate) fn of(name: &str) -> Self {
-        let text = std::fs::read_to_string(victims().join(name)).expect("the victim is there");
+        Self::of_file(&victims().join(name))
+    }
+
+    pub(crate) fn of_file(file: &Path) -> Self {
+        let text = std::fs::read_to_string(file).expect("the victim is there");
         let line = |key: &str| {
             let start = format!("// {key}: ");
             text.lines().find_map(|line| line.strip_prefix(&start)).map(str::to_owned)
@@ -26,6 +32,13 @@ impl Expectation {
 
     pub(crate) fn is_nothing(&self) -> bool {
         self.suspect == "none"
+    }
+
+    /// Whether a suspect is the owner that is meant, by its name and by its place.
+    pub(crate) fn is_met_by(&self, suspect: &Suspect) -> bool {
+        let place = suspect.place.as_ref().map(ToString::to_string).unwrap_or_default();
+        self.suspect.split('|').any(|name| suspect.name.starts_with(name))
+            && self.place.as_ref().is_none_or(|expected| place.contains(expected.as_str()))
     }
 
     pub(crate) fn check(&self, first: &Suspect, context: &str) {

@@ -5,6 +5,7 @@
 mod chromium;
 mod expectation;
 mod program;
+mod stories;
 mod taking;
 
 use std::path::PathBuf;

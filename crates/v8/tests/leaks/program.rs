@@ -13,32 +13,53 @@ pub(crate) fn victims() -> PathBuf {
 /// A copy of the victims with the packages that they need, made once; `None` without Node or npm.
 fn installed() -> Option<&'static Path> {
     static INSTALLED: OnceLock<Option<PathBuf>> = OnceLock::new();
-    INSTALLED
-        .get_or_init(|| {
-            let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node-victims");
-            std::fs::create_dir_all(&copy).expect("the copy's folder");
-            for entry in std::fs::read_dir(victims()).expect("the victims are there") {
-                let entry = entry.expect("an entry of the folder");
-                if entry.file_type().is_ok_and(|kind| kind.is_file()) {
-                    std::fs::copy(entry.path(), copy.join(entry.file_name())).expect("a copy of a victim");
-                }
-            }
-            if copy.join("node_modules/express-session").is_dir() {
-                return Some(copy);
-            }
-            let npm = Command::new("npm")
-                .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"])
-                .current_dir(&copy)
-                .status();
-            match npm {
-                Ok(status) if status.success() => Some(copy),
-                _ => {
-                    eprintln!("npm cannot install the packages of the victims: nothing is tested");
-                    None
-                }
-            }
-        })
-        .as_deref()
+    INSTALLED.get_or_init(|| installed_from(&victims(), &copies(), "express-session")).as_deref()
+}
+
+/// Where the copies are that have their packages.
+fn copies() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("node-victims")
+}
+
+/// The copy of a folder of `victims/node` with its packages, of which one is `package`.
+pub(crate) fn installed_folder(name: &str, package: Option<&str>) -> Option<PathBuf> {
+    installed()?;
+    let (from, copy) = (victims().join(name), copies().join(name));
+    match package {
+        Some(package) => installed_from(&from, &copy, package),
+        None => {
+            copy_files(&from, &copy);
+            Some(copy)
+        }
+    }
+}
+
+fn copy_files(from: &Path, copy: &Path) {
+    std::fs::create_dir_all(copy).expect("the copy's folder");
+    for entry in std::fs::read_dir(from).expect("the victims are there") {
+        let entry = entry.expect("an entry of the folder");
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            std::fs::copy(entry.path(), copy.join(entry.file_name())).expect("a copy of a victim");
+        }
+    }
+}
+
+fn installed_from(from: &Path, copy: &Path, package: &str) -> Option<PathBuf> {
+    copy_files(from, copy);
+    if copy.join("node_modules").join(package).is_dir() {
+        return Some(copy.to_owned());
+    }
+    let npm = Command::new("npm")
+        .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"])
+        .current_dir(copy)
+        .status();
+    match npm {
+        Ok(status) if status.success() => Some(copy.to_owned()),
+        _ => {
+            eprintln!("npm cannot install the packages of the victims: nothing is tested");
+            None
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -51,12 +72,16 @@ pub(crate) struct Program {
 impl Program {
     /// Starts the victim; `HEAPR_TEST_NODE` names another Node than the installed one.
     pub(crate) fn start(name: &str) -> Option<Self> {
-        let folder = installed()?;
+        Self::start_file(&installed()?.join(name))
+    }
+
+    /// Starts a victim of a copy.
+    pub(crate) fn start_file(file: &Path) -> Option<Self> {
         let node = std::env::var_os("HEAPR_TEST_NODE").unwrap_or_else(|| "node".into());
         let mut child = Command::new(node)
             // Several victims run at once: each opens its inspector wherever there is room.
             .arg("--inspect-port=0")
-            .arg(folder.join(name))
+            .arg(file)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::classes::Names;
 use super::super::heap_view::{HeapView, field};
-use super::super::naming::{Called, Naming};
+use super::super::naming::Naming;
 use super::super::scripts::Place;
 use super::growth::{Growth, Holding};
 use super::ownership::NONE;
@@ -58,7 +58,7 @@ pub(super) fn ranked_groups<H: HeapView>(
         let called = naming.call(owner);
         let field = (field != NONE).then(|| names.name(field));
         let name = match item_class {
-            NONE => full_name(&called, field),
+            NONE => called.whole(field),
             class => name_at_root(names.name(class)),
         };
         let group = groups.entry(name.clone()).or_insert_with(|| Group {
@@ -101,18 +101,6 @@ pub(super) fn ranked_groups<H: HeapView>(
     groups.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name)));
     groups.truncate(top);
     groups
-}
-
-/// The owner's name with the field by which it holds what it gained.
-fn full_name(called: &Called, field: Option<&str>) -> String {
-    let Some(field) = field else { return called.text.clone() };
-    match called.text.strip_prefix("variables of ") {
-        Some(script) => format!("{field} (variable in {script})"),
-        None => match called.text.split_once(" (variable in ") {
-            Some((variable, script)) => format!("{variable}.{field} (variable in {script}"),
-            None => format!("{}.{field}", called.text),
-        },
-    }
 }
 
 /// What a root holds: of Node's own classes it is known what they stand for.
@@ -182,6 +170,11 @@ impl Group {
             (Some(true), true, false) | (Some(true), false, true) => Confidence::Medium,
             _ => Confidence::Low,
         };
+        // There are so many of Node's own modules, and each is loaded once.
+        if self.name.starts_with("BuiltinModule.") {
+            self.confidence = Confidence::Low;
+            self.reasons.push("the runtime loads modules of its own".to_owned());
+        }
         self.reasons.push(
             match is_steady {
                 Some(true) => "grew in every interval",

@@ -31,7 +31,7 @@ fn write_text(out: &mut impl Write, heap: &Heap, owners: &[LargeOwner]) -> std::
     writeln!(out, "one snapshot shows what is large, not what grows: take another one later and give both")?;
     for (number, owner) in owners.iter().enumerate() {
         writeln!(out)?;
-        writeln!(out, "{}. {}", number + 1, one_line(&owner.called.text))?;
+        writeln!(out, "{}. {}", number + 1, one_line(&owner.called.whole(None)))?;
         writeln!(out, "   retains    {} (@{})", bytes(owner.retained_bytes), heap.snapshot().id(owner.node))?;
         writeln!(
             out,

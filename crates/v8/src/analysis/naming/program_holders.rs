@@ -1,0 +1,146 @@
+//! Whose an object of a package or of the runtime is: the object or variable of the program that
+//! holds it.
+//!
+//! ```text
+//! EventLog (program) .entries -> List (package) ._root -> VNode (package) .array -> …
+//!                                                         "VNode.array of EventLog.entries"
+//! ```
+
+use super::super::modules;
+use super::super::scripts::{Place, is_of_a_package};
+use super::{Called, MAX_FIELDS_IN_NAME, Naming, Way, joined};
+use crate::NodeKind;
+use crate::objects::Objects;
+
+/// Between an object of the runtime and that of the program that it is for are few others.
+const MAX_HOLDERS_OF_THE_RUNTIME: usize = 8;
+/// Packages put their objects into one another, and the runtime its listeners between.
+const MAX_HOLDERS_OF_A_PART: usize = 16;
+
+/// What of the program holds a part.
+#[derive(Debug)]
+pub(super) struct ProgramHolder {
+    pub(super) text: String,
+    pub(super) place: Option<Place>,
+}
+
+impl<H: Objects + ?Sized> Naming<'_, H> {
+    pub(super) fn is_of_the_runtime(&self, way: &Way) -> bool {
+        way.context.is_none()
+            && matches!(self.heap.kind(way.at), NodeKind::OBJECT | NodeKind::NATIVE)
+            && !self.is_context(way.at)
+            && !self.is_global(way.at)
+            && self.place(way.at).is_none_or(|place| place.is_of_the_runtime())
+    }
+
+    /// The name that begins with the nearest object, variable or module of the program further up.
+    pub(super) fn called_by_the_program(&self, way: &Way) -> Option<Called> {
+        let mut way = way.clone();
+        let mut passed = Vec::new();
+        for _ in 0..MAX_HOLDERS_OF_THE_RUNTIME {
+            if let Some(script) = modules::script_of_common_module(self.heap, way.at) {
+                return self.called_in_module(way, script);
+            }
+            passed.push(way.at);
+            if !self.go_up(&mut way) || passed.contains(&way.at) {
+                return None;
+            }
+            let is_end = match self.heap.kind(way.at) {
+                NodeKind::OBJECT | NodeKind::CLOSURE if way.context.is_none() => {
+                    self.has_own_name(way.at) && !self.is_of_the_runtime(&way)
+                }
+                NodeKind::SYNTHETIC => return None,
+                _ => way.context.is_some(),
+            };
+            if is_end || self.is_global(way.at) {
+                way.fields.truncate(MAX_FIELDS_IN_NAME + MAX_HOLDERS_OF_THE_RUNTIME);
+                let called = self.called(way);
+                let is_told = called.place.as_ref().is_some_and(|place| !place.is_of_the_runtime());
+                return Some(called).filter(|_| is_told);
+            }
+        }
+        None
+    }
+
+    /// What a CommonJS module exports.
+    fn called_in_module(&self, way: Way, script: String) -> Option<Called> {
+        let Way { at, mut fields, .. } = way;
+        fields.reverse();
+        let place = Place { script, line: 1, column: 1 };
+        if fields.is_empty() || place.is_of_the_runtime() {
+            return None;
+        }
+        let text = format!("{} (module {})", joined(&fields), place.script);
+        Some(Called {
+            text,
+            fields,
+            base: place.script.clone(),
+            base_node: at,
+            place: Some(place),
+            part_of: None,
+        })
+    }
+
+    /// What of the program holds the base of `way`, if that is of a package or of the runtime;
+    /// `None` where a package holds it by a variable of its own: then it is the package's affair.
+    pub(super) fn holder_in_the_program(&self, way: &Way) -> Option<ProgramHolder> {
+        if way.context.is_some() || !(self.is_of_a_package(way.at) || self.is_of_the_runtime(way)) {
+            return None;
+        }
+        let mut way = Way { at: way.at, fields: Vec::new(), context: None };
+        let mut passed = Vec::new();
+        for _ in 0..MAX_HOLDERS_OF_A_PART {
+            if let Some(script) = modules::script_of_common_module(self.heap, way.at) {
+                let is_own = !is_of_a_package(&script);
+                let called = self.called_in_module(outermost(way), script).filter(|_| is_own)?;
+                return Some(ProgramHolder { text: called.text, place: called.place });
+            }
+            passed.push(way.at);
+            if !self.go_up(&mut way) || passed.contains(&way.at) {
+                return None;
+            }
+            if way.context.is_some() {
+                let place = self.place_of_context(way.at)?;
+                if is_of_a_package(&place.script) {
+                    return None;
+                }
+                if place.is_of_the_runtime() {
+                    way.context = None;
+                    continue;
+                }
+            } else {
+                let is_end = match self.heap.kind(way.at) {
+                    NodeKind::SYNTHETIC => return None,
+                    NodeKind::OBJECT | NodeKind::CLOSURE => {
+                        self.has_own_name(way.at)
+                            && !self.is_of_the_runtime(&way)
+                            && !self.is_of_a_package(way.at)
+                    }
+                    _ => false,
+                };
+                if !is_end && !self.is_global(way.at) {
+                    continue;
+                }
+            }
+            let called = self.called(outermost(way));
+            return called
+                .is_of_the_program()
+                .then_some(ProgramHolder { text: called.text, place: called.place });
+        }
+        None
+    }
+
+    fn is_of_a_package(&self, node: u32) -> bool {
+        matches!(self.heap.kind(node), NodeKind::OBJECT | NodeKind::CLOSURE)
+            && !self.is_context(node)
+            && self.place(node).is_some_and(|place| is_of_a_package(&place.script))
+    }
+}
+
+/// The way with its first field alone: what comes below is the package's own.
+fn outermost(mut way: Way) -> Way {
+    let positions = way.fields.iter().rev().skip(1).take_while(|field| field.starts_with('[')).count();
+    let kept = way.fields.len().min(1 + positions);
+    way.fields.drain(..way.fields.len() - kept);
+    way
+}

@@ -1,0 +1,101 @@
+//! The programs of `victims/node/stories`, which leak as public stories tell it, and those of
+//! `victims/node/healthy`. They take minutes: a command of its own, see docs/testing.md.
+
+use std::path::{Path, PathBuf};
+
+use heapr_v8::analysis::{Confidence, Suspects, suspects};
+
+use crate::expectation::Expectation;
+use crate::program::{Program, installed_folder};
+use crate::{open, shown, taking};
+
+/// How snapshots are taken.
+#[derive(Debug, Clone, Copy)]
+enum Capture {
+    /// By one connection: objects keep their ids.
+    ById,
+    /// The same, with V8's own objects.
+    WithInternals,
+    /// Each over a connection of its own: objects are known by their places.
+    ByPlace,
+}
+
+/// Owners that are not first are among the first so many.
+const LAST_RANK: usize = 3;
+
+fn programs(folder: &Path) -> Vec<PathBuf> {
+    let filter = std::env::var("HEAPR_STORY").unwrap_or_default();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("the folder of the programs")
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|file| file.extension().is_some_and(|end| end == "js" || end == "mjs"))
+        .filter(|file| file.to_string_lossy().contains(&filter))
+        .collect();
+    files.sort();
+    files
+}
+
+fn found_in(file: &Path, capture: Capture) -> Option<Suspects> {
+    let folder = tempfile::tempdir().expect("a folder for snapshots");
+    let mut program = Program::start_file(file)?;
+    let mut files = Vec::new();
+    for (number, rounds) in [1, 2, 2].into_iter().enumerate() {
+        for _ in 0..rounds {
+            program.tell("work");
+        }
+        let file = folder.path().join(format!("{number}.heapsnapshot"));
+        match capture {
+            Capture::ById => program.tell(&format!("snapshot {}", file.display())),
+            Capture::WithInternals => program.tell(&format!("internals {}", file.display())),
+            Capture::ByPlace => taking::take(program.pid(), None, &file),
+        }
+        files.push(file);
+    }
+    let heaps = open(&files);
+    Some(suspects(&heaps.iter().collect::<Vec<_>>(), 5))
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn the_true_owner_is_first_in_programs_that_leak_as_in_public_stories() {
+    let Some(folder) = installed_folder("stories", Some("winston")) else { return };
+    let (mut first, mut count, mut later) = (0, 0, Vec::new());
+    for file in programs(&folder) {
+        let expectation = Expectation::of_file(&file);
+        for capture in [Capture::ById, Capture::WithInternals, Capture::ByPlace] {
+            let Some(found) = found_in(&file, capture) else { return };
+            let rank = found.suspects.iter().position(|suspect| expectation.is_met_by(suspect));
+            let is_sure = found.suspects.first().is_some_and(|first| first.confidence >= Confidence::Medium);
+            count += 1;
+            if rank == Some(0) && is_sure {
+                first += 1;
+                continue;
+            }
+            let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+            println!("{name} {capture:?}: {expectation:?} is at {rank:?}\n{}", shown(&found));
+            later.push((name, rank));
+        }
+    }
+    println!("the true owner is first in {first} of {count}");
+    assert!(later.iter().all(|(_, rank)| rank.is_some_and(|rank| rank < LAST_RANK)), "{later:?}");
+    assert!(first * 100 >= count * 97, "{later:?}");
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn programs_that_keep_nothing_are_not_accused() {
+    let Some(folder) = installed_folder("healthy", None) else { return };
+    let mut accused = Vec::new();
+    for file in programs(&folder) {
+        for capture in [Capture::ById, Capture::WithInternals, Capture::ByPlace] {
+            let Some(found) = found_in(&file, capture) else { return };
+            let of = |level| found.suspects.iter().filter(|found| found.confidence == level).count();
+            if of(Confidence::High) > 0 || of(Confidence::Medium) > 1 {
+                let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+                println!("{name} {capture:?}\n{}", shown(&found));
+                accused.push(name);
+            }
+        }
+    }
+    assert!(accused.is_empty(), "{accused:?}");
+}
