@@ -72,6 +72,7 @@ const PROGRAM_WITH_A_PACKAGE: &str = r"
     class EventLog { constructor() { this.entries = new List(); } }
     const log = new EventLog();
     const seen = new List();
+    global.handler = () => [log, seen];
     for (const file of process.argv.slice(2)) {
         for (let at = 0; at < 500; at++) { log.entries.add({ at }); seen.add(`event ${at}`); }
         require('v8').writeHeapSnapshot(file);

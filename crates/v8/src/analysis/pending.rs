@@ -98,12 +98,15 @@ const HANDLES: &[&str] = &[
     "BrotliDecoder",
 ];
 
+/// The property of an emitter that holds its listeners.
+const EVENTS: &str = "_events";
 /// The property by which a promise or request carries the store (Node until 23).
 const STORE: &str = "<symbol kResourceStore>";
 
 /// The `top` groups of what waits, most retained bytes first.
 pub fn pending<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Vec<Pending> {
-    let mut found = Found { heap, naming, groups: HashMap::new() };
+    let events_name = (0..heap.string_count()).find(|&string| heap.string(string) == EVENTS);
+    let mut found = Found { heap, naming, events_name, groups: HashMap::new() };
     for node in 0..heap.node_count() {
         found.look_at(node);
     }
@@ -136,6 +139,8 @@ type Group = (Waiting, String, Option<Place>, Option<String>);
 struct Found<'a, H> {
     heap: &'a H,
     naming: &'a Naming<'a, H>,
+    /// The number of the name [`EVENTS`]: numbers are compared sooner than the names of all edges.
+    events_name: Option<u32>,
     /// With what the example retains.
     groups: HashMap<Group, (Pending, u64)>,
 }
@@ -227,7 +232,11 @@ impl<H: HeapView> Found<'_, H> {
     /// An EventEmitter holds for each event a function or a list of them.
     fn emitter(&mut self, emitter: u32) {
         let heap = self.heap;
-        let Some(events) = field(heap, emitter, &["_events"]).filter(|&it| heap.kind(it) == NodeKind::OBJECT)
+        let mut fields =
+            heap.graph().edges(emitter).filter(|&edge| heap.edge_kind(edge) == EdgeKind::PROPERTY);
+        let events = fields.find(|&edge| Some(heap.edge_name_index(edge)) == self.events_name);
+        let Some(events) =
+            events.map(|edge| heap.target(edge)).filter(|&it| heap.kind(it) == NodeKind::OBJECT)
         else {
             return;
         };
