@@ -13,9 +13,11 @@ mod flamegraph;
 pub mod frame_text;
 pub mod json;
 mod own_memory;
+pub mod parquet;
 mod pprof;
 mod speedscope;
 mod subject;
+pub mod tables;
 
 pub use pprof::is_too_large as is_too_large_for_pprof;
 pub use subject::{ProcessName, Subject, ThreadName, group_name, warnings};

@@ -25,7 +25,7 @@ fn key(process: ProcessIndex, heap: HeapId) -> u64 {
 const NO_KEY: u64 = u64::MAX;
 
 /// Totals of all heaps.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct HeapTotals {
     current_key: u64,
     /// Of the current heap; what `outstanding_count` would say follows from the others.

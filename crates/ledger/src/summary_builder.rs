@@ -21,7 +21,7 @@ use crate::ledger::{Death, Observer};
 use crate::stack_state::StackState;
 
 /// An [`Observer`] that makes a [`Summary`].
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct SummaryBuilder {
     heaps: HeapTotals,
     /// Stacks of the malloc heap, in the order in which they first allocate; the empty stack and

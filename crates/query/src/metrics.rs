@@ -204,6 +204,12 @@ impl Metric {
         self.row().least_columns
     }
 
+    /// What it is, in a sentence.
+    #[must_use]
+    pub fn help(self) -> &'static str {
+        self.row().help
+    }
+
     /// pprof's sample type.
     #[must_use]
     pub fn pprof(self) -> &'static str {

@@ -1,5 +1,8 @@
 //! `heapr export`: a trace, or a profile of Node's heap, in another tool's format.
 
+pub(crate) mod labels;
+mod tables;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,8 +27,8 @@ pub(crate) struct ExportArguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Format
-    #[arg(long, value_name = "FORMAT", value_parser = format())]
-    to: Format,
+    #[arg(long, value_name = "FORMAT", value_parser = target())]
+    to: Target,
     /// What is shown
     #[arg(long, value_name = "KEY", default_value = Metric::default().key(), ignore_case = true, value_parser = sort_key())]
     value: Metric,
@@ -35,7 +38,9 @@ pub(crate) struct ExportArguments {
     names: NameArguments,
     #[command(flatten)]
     shown: ShownFrames,
-    /// Write to a file [default: standard output]
+    #[command(flatten)]
+    tables: tables::TableArguments,
+    /// Write to a file, or tables into a folder [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Overwrite an existing file
@@ -43,37 +48,67 @@ pub(crate) struct ExportArguments {
     force: bool,
 }
 
-fn format() -> impl TypedValueParser<Value = Format> {
-    let values = FORMATS.map(|format| PossibleValue::new(format.name).help(format.help));
-    PossibleValuesParser::new(values).try_map(|name| Format::of_name(&name).ok_or("it is no format"))
+/// What is written.
+#[derive(Debug, Clone, Copy)]
+enum Target {
+    /// One file.
+    Format(Format),
+    /// A folder of them.
+    Tables,
+}
+
+/// What `--to` calls the tables.
+const TABLES: &str = "parquet";
+
+fn target() -> impl TypedValueParser<Value = Target> {
+    let formats = FORMATS.map(|format| PossibleValue::new(format.name).help(format.help));
+    let tables =
+        PossibleValue::new(TABLES).help("Tables in a folder, for DuckDB, ClickHouse, Spark and the like");
+    let values = formats.into_iter().chain([tables]);
+    PossibleValuesParser::new(values).try_map(|name| match name.as_str() {
+        TABLES => Ok(Target::Tables),
+        name => Format::of_name(name).map(Target::Format).ok_or("it is no format"),
+    })
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
     let sort = arguments.value;
     refuse_inputs(arguments.output.as_deref(), &arguments.file, &arguments.filters)?;
+    let format = match arguments.to {
+        Target::Format(format) => format,
+        Target::Tables => {
+            anyhow::ensure!(
+                arguments.filters.counted().is_empty(),
+                "tables hold all of a recording: leave out {}, and choose by SQL",
+                arguments.filters.counted()
+            );
+            return tables::run(&arguments, &arguments.shown.open(&arguments.file)?);
+        }
+    };
     if allocations::is_v8_file(&arguments.file) {
         let samples = allocations::samples(&arguments.file)?;
-        return write(&arguments, &samples, (0, 0), sort);
+        return write(&arguments, format, &samples, (0, 0), sort);
     }
     let trace = arguments.shown.open(&arguments.file)?;
-    let query = arguments.to.query(arguments.filters.filter(&trace)?, arguments.filters.cull_list()?, sort);
+    let query = format.query(arguments.filters.filter(&trace)?, arguments.filters.cull_list()?, sort);
     let mut names = TraceNames::new(&trace, &arguments.names);
     let report = heapr_query::run(&trace, &query, &mut names)?;
     // None of the formats has a place for what is wrong with the recording.
     tell_warnings(&Subject::new(&arguments.file, &trace, &report.damage, String::new()));
     let samples = samples(&report);
-    write(&arguments, &samples, (trace.session().start_unix_ns, trace.duration_ns()), sort)
+    write(&arguments, format, &samples, (trace.session().start_unix_ns, trace.duration_ns()), sort)
 }
 
 /// Writes the stacks; `times` are start and duration in ns.
 fn write(
     arguments: &ExportArguments,
+    format: Format,
     samples: &[Sample],
     times: (u64, u64),
     sort: Metric,
 ) -> anyhow::Result<ExitCode> {
-    if arguments.to.name == "pprof" && is_too_large_for_pprof(samples) {
+    if format.name == "pprof" && is_too_large_for_pprof(samples) {
         warn!(
             "{}: amounts above 2^63 - 1 are written as that: pprof has no larger ones",
             arguments.file.display()
@@ -82,10 +117,7 @@ fn write(
     let mut out = output(arguments.output.as_deref(), arguments.force, false)?;
     let title = format!("{} ({})", arguments.file.display(), sort.key());
     let (start_unix_ns, duration_ns) = times;
-    (arguments.to.write)(
-        &mut out,
-        &Profile { samples, value: sort, title: &title, start_unix_ns, duration_ns },
-    )?;
+    (format.write)(&mut out, &Profile { samples, value: sort, title: &title, start_unix_ns, duration_ns })?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,112 @@
+//! Small numbers as runs and packed bits: numbers of dictionary entries, and what is missing.
+
+/// Values of a run from which on it is written as one.
+const RUN: usize = 8;
+
+/// Bits that numbers below `count` need; at least one.
+pub(super) fn width(count: usize) -> u8 {
+    (usize::BITS - count.saturating_sub(1).leading_zeros()).max(1) as u8
+}
+
+fn put_varint(bytes: &mut Vec<u8>, mut value: usize) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+/// The values in `width` bits each.
+pub(super) fn encode(values: &[u32], width: u8, out: &mut Vec<u8>) {
+    let mut packed: Vec<u32> = Vec::new();
+    let mut rest = values;
+    while let Some(&value) = rest.first() {
+        let mut run = rest.iter().take_while(|&&other| other == value).count();
+        rest = &rest[run..];
+        // Bits are packed by eight values.
+        let missing = packed.len().next_multiple_of(8) - packed.len();
+        if run >= missing + RUN {
+            packed.extend(std::iter::repeat_n(value, missing));
+            pack(&mut packed, width, out);
+            run -= missing;
+            put_varint(out, run << 1);
+            out.extend_from_slice(&value.to_le_bytes()[..usize::from(width.div_ceil(8))]);
+        } else {
+            packed.extend(std::iter::repeat_n(value, run));
+        }
+    }
+    pack(&mut packed, width, out);
+}
+
+fn pack(values: &mut Vec<u32>, width: u8, out: &mut Vec<u8>) {
+    if values.is_empty() {
+        return;
+    }
+    values.resize(values.len().next_multiple_of(8), 0);
+    put_varint(out, (values.len() / 8) << 1 | 1);
+    let (mut bits, mut count) = (0_u64, 0);
+    for value in values.drain(..) {
+        bits |= u64::from(value) << count;
+        count += u32::from(width);
+        while count >= 8 {
+            out.push(bits as u8);
+            bits >>= 8;
+            count -= 8;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(mut bytes: &[u8], width: u8, count: usize) -> Vec<u32> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            let (mut head, mut shift) = (0_usize, 0);
+            loop {
+                let byte = bytes[0];
+                bytes = &bytes[1..];
+                head |= usize::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte < 0x80 {
+                    break;
+                }
+            }
+            if head & 1 == 0 {
+                let size = usize::from(width.div_ceil(8));
+                let mut value = [0; 4];
+                value[..size].copy_from_slice(&bytes[..size]);
+                bytes = &bytes[size..];
+                found.extend(std::iter::repeat_n(u32::from_le_bytes(value), head >> 1));
+            } else {
+                let values = (head >> 1) * 8;
+                for place in 0..values * usize::from(width) / usize::from(width) {
+                    let bit = place * usize::from(width);
+                    let of = |at: usize| u32::from(bytes[(bit + at) / 8] >> ((bit + at) % 8) & 1) << at;
+                    found.push((0..usize::from(width)).map(of).sum());
+                }
+                bytes = &bytes[values * usize::from(width) / 8..];
+            }
+        }
+        found.truncate(count);
+        found
+    }
+
+    #[test]
+    fn values_come_back_from_runs_and_bits() {
+        let mut random = 12345_u64;
+        for width in [1, 3, 8, 9, 17] {
+            let mut values = Vec::new();
+            for _ in 0..200 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let value = (random >> 40) as u32 & ((1 << width) - 1);
+                values.extend(std::iter::repeat_n(value, (random >> 33) as usize % 20));
+            }
+            let mut bytes = Vec::new();
+            encode(&values, width, &mut bytes);
+            assert_eq!(decode(&bytes, width, values.len()), values, "{width}");
+        }
+        assert_eq!([width(0), width(1), width(2), width(3), width(256), width(257)], [1, 1, 1, 2, 8, 9]);
+    }
+}

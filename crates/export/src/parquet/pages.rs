@@ -1,0 +1,209 @@
+//! The values of one column of a row group, and the pages that they become.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::io;
+
+use rustc_hash::FxHasher;
+
+use super::column::Value;
+use super::levels;
+use super::thrift::Struct;
+
+const PLAIN: i32 = 0;
+const RLE: i32 = 3;
+const RLE_DICTIONARY: i32 = 8;
+/// What every row group's columns are packed by.
+const ZSTD_LEVEL: i32 = 3;
+
+type FastMap<K> = HashMap<K, u32, BuildHasherDefault<FxHasher>>;
+
+/// Values as they come.
+#[derive(Debug)]
+pub(super) enum Values {
+    /// Texts and ids: each once, and numbers of them.
+    Bytes { entries: Vec<Box<[u8]>>, numbers: FastMap<Box<[u8]>>, rows: Vec<u32> },
+    /// Numbers.
+    Numbers(Vec<i64>),
+}
+
+/// A column of a row group.
+#[derive(Debug)]
+pub(super) struct ColumnValues {
+    pub(super) values: Values,
+    /// Whether each row has one; empty where all must.
+    present: Vec<u32>,
+    is_optional: bool,
+    /// Texts carry their length, ids do not.
+    is_text: bool,
+}
+
+/// The pages of a column, and what the footer says of them.
+#[derive(Debug)]
+pub(super) struct Pages {
+    pub(super) bytes: Vec<u8>,
+    /// Offset of the data page in them; before it the dictionary, if there is one.
+    pub(super) data_at: usize,
+    pub(super) raw_bytes: usize,
+    pub(super) encodings: Vec<i32>,
+    /// Least and greatest value, as the format writes them.
+    pub(super) bounds: Option<[Vec<u8>; 2]>,
+}
+
+impl ColumnValues {
+    pub(super) fn new(is_number: bool, is_text: bool, is_optional: bool) -> Self {
+        let values = if is_number {
+            Values::Numbers(Vec::new())
+        } else {
+            Values::Bytes { entries: Vec::new(), numbers: FastMap::default(), rows: Vec::new() }
+        };
+        Self { values, present: Vec::new(), is_optional, is_text }
+    }
+
+    pub(super) fn push(&mut self, value: &Value<'_>) {
+        if self.is_optional {
+            self.present.push(u32::from(!matches!(value, Value::Missing)));
+        }
+        match (&mut self.values, value) {
+            (_, Value::Missing) if self.is_optional => {}
+            (Values::Numbers(numbers), Value::Number(number)) => numbers.push(*number),
+            (Values::Numbers(numbers), _) => numbers.push(0),
+            (Values::Bytes { entries, numbers, rows }, value) => {
+                let bytes = match value {
+                    Value::Text(text) => text.as_bytes(),
+                    Value::Id(id) => &id[..],
+                    Value::Number(_) | Value::Missing => &[],
+                };
+                let number = match numbers.get(bytes) {
+                    Some(&number) => number,
+                    None => {
+                        let number = entries.len() as u32;
+                        entries.push(bytes.into());
+                        numbers.insert(bytes.into(), number);
+                        number
+                    }
+                };
+                rows.push(number);
+            }
+        }
+    }
+
+    /// The pages of `row_count` rows; what was pushed is gone.
+    pub(super) fn take_pages(&mut self, row_count: usize) -> io::Result<Pages> {
+        let mut data = Vec::new();
+        if self.is_optional {
+            let mut present = Vec::new();
+            levels::encode(&self.present, 1, &mut present);
+            data.extend_from_slice(&(present.len() as u32).to_le_bytes());
+            data.extend(present);
+            self.present.clear();
+        }
+        let bounds = self.bounds();
+        let mut dictionary = Vec::new();
+        let entry_count = self.put_values(&mut dictionary, &mut data);
+        let mut pages = Pages { bytes: Vec::new(), data_at: 0, raw_bytes: 0, encodings: vec![RLE], bounds };
+        let encoding = if let Some(count) = entry_count {
+            let mut head = Struct::default();
+            head.i32(1, count as i32).i32(2, PLAIN);
+            pages.put(2, &dictionary, |page| {
+                page.structure(7, head);
+            })?;
+            pages.data_at = pages.bytes.len();
+            pages.encodings.extend([PLAIN, RLE_DICTIONARY]);
+            RLE_DICTIONARY
+        } else {
+            pages.encodings.push(PLAIN);
+            PLAIN
+        };
+        let mut head = Struct::default();
+        head.i32(1, row_count as i32).i32(2, encoding).i32(3, RLE).i32(4, RLE);
+        pages.put(0, &data, |page| {
+            page.structure(5, head);
+        })?;
+        Ok(pages)
+    }
+
+    fn bounds(&self) -> Option<[Vec<u8>; 2]> {
+        match &self.values {
+            Values::Numbers(numbers) => {
+                let (least, greatest) = (numbers.iter().min()?, numbers.iter().max()?);
+                Some([least, greatest].map(|number| number.to_le_bytes().to_vec()))
+            }
+            // Ids are not in order of anything.
+            Values::Bytes { entries, .. } if self.is_text => {
+                Some([entries.iter().min()?, entries.iter().max()?].map(|entry| entry.to_vec()))
+            }
+            Values::Bytes { .. } => None,
+        }
+    }
+
+    /// Gives the number of entries, if there is a dictionary: where values repeat.
+    fn put_values(&mut self, dictionary: &mut Vec<u8>, data: &mut Vec<u8>) -> Option<usize> {
+        let put_entry = |entry: &[u8], out: &mut Vec<u8>| {
+            if self.is_text {
+                out.extend_from_slice(&(entry.len() as u32).to_le_bytes());
+            }
+            out.extend_from_slice(entry);
+        };
+        match &mut self.values {
+            Values::Bytes { entries, numbers, rows } => {
+                let is_repeated = entries.len() <= rows.len() / 2 + 1;
+                let count = entries.len();
+                if is_repeated {
+                    entries.iter().for_each(|entry| put_entry(entry, dictionary));
+                    put_numbers(rows, count, data);
+                } else {
+                    rows.iter().for_each(|&number| put_entry(&entries[number as usize], data));
+                }
+                entries.clear();
+                numbers.clear();
+                rows.clear();
+                is_repeated.then_some(count)
+            }
+            Values::Numbers(numbers) => {
+                let most = numbers.len() / 4 + 1;
+                let mut known: FastMap<i64> = FastMap::default();
+                let mut rows = Vec::with_capacity(numbers.len());
+                for &number in numbers.iter() {
+                    let next = known.len() as u32;
+                    rows.push(*known.entry(number).or_insert(next));
+                    if known.len() > most {
+                        break;
+                    }
+                }
+                let is_repeated = known.len() <= most;
+                if is_repeated {
+                    let mut entries: Vec<(u32, i64)> =
+                        known.iter().map(|(&number, &place)| (place, number)).collect();
+                    entries.sort_unstable();
+                    entries.iter().for_each(|(_, number)| dictionary.extend(number.to_le_bytes()));
+                    put_numbers(&rows, entries.len(), data);
+                } else {
+                    numbers.iter().for_each(|number| data.extend(number.to_le_bytes()));
+                }
+                numbers.clear();
+                is_repeated.then_some(known.len())
+            }
+        }
+    }
+}
+
+fn put_numbers(rows: &[u32], entry_count: usize, data: &mut Vec<u8>) {
+    let width = levels::width(entry_count);
+    data.push(width);
+    levels::encode(rows, width, data);
+}
+
+impl Pages {
+    fn put(&mut self, kind: i32, raw: &[u8], head: impl FnOnce(&mut Struct)) -> io::Result<()> {
+        let packed = zstd::bulk::compress(raw, ZSTD_LEVEL)?;
+        let mut page = Struct::default();
+        page.i32(1, kind).i32(2, raw.len() as i32).i32(3, packed.len() as i32);
+        head(&mut page);
+        let page = page.end();
+        self.raw_bytes += page.len() + raw.len();
+        self.bytes.extend(page);
+        self.bytes.extend(packed);
+        Ok(())
+    }
+}

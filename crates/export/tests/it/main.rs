@@ -1,0 +1,6 @@
+//! What is exported, read by others: the same sums everywhere.
+#![forbid(unsafe_code)]
+
+mod made_trace;
+mod python;
+mod tables;

@@ -1,0 +1,121 @@
+//! What was allocated, and what was live, interval by interval: one replay for all of them.
+
+use heapr_ledger::{Ledger, SummaryBuilder};
+use heapr_trace::{Amounts, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Trace, Variances};
+
+use crate::error::{Error, Result};
+use crate::replay::Replay;
+use crate::run::{is_without_events, whole_summary};
+
+/// An interval, with the stacks that have something in it.
+#[derive(Debug)]
+pub struct Interval<'a> {
+    /// Its start.
+    pub from_ns: u64,
+    /// One past its end; of the last one the end of the recording.
+    pub to_ns: u64,
+    /// In order of stacks. What is allocated is that of the interval; what is live is that at its
+    /// end; what was held at the peak stands in the interval of the peak.
+    pub rows: &'a [StackTotals],
+}
+
+/// Shows the intervals in turn; gives what of the events could not be read. Over all intervals
+/// what was allocated adds up to what a report says; the last one holds what it says is live.
+///
+/// # Errors
+/// The events cannot be read, or there are neither events nor totals; what `visit` gives.
+pub fn for_each_interval<E: From<Error>>(
+    trace: &Trace,
+    interval_ns: u64,
+    visit: &mut dyn FnMut(Interval<'_>) -> Result<(), E>,
+) -> Result<Vec<Damage>, E> {
+    let interval_ns = interval_ns.max(1);
+    let (whole, damage) = whole_summary(trace)?;
+    if is_without_events(trace) || whole.event_count == 0 {
+        visit(Interval { from_ns: 0, to_ns: whole.duration_ns, rows: &whole.by_stack })?;
+        return Ok(damage);
+    }
+    let mut replay = Replay { trace, progress: &mut |_, _| {}, damage };
+    let mut ledger: Ledger = replay.new_ledger();
+    let mut counted = SummaryBuilder::of_samples(trace.sampling());
+    let mut before: Vec<StackTotals> = Vec::new();
+    let peak_ns = whole.totals.peak_time_ns;
+    let duration_ns = whole.duration_ns.max(trace.duration_ns());
+    let mean_bytes = trace.sampling().largest_mean_bytes().filter(|_| !trace.sampling().is_exact());
+    let mut from_ns = 0_u64;
+    loop {
+        let to_ns = from_ns.saturating_add(interval_ns);
+        let is_last = to_ns > duration_ns;
+        replay
+            .feed(
+                trace.events(from_ns, if is_last { u64::MAX } else { to_ns }),
+                &mut ledger,
+                &mut counted,
+                |_| false,
+            )
+            .map_err(E::from)?;
+        let mut now = counted.clone().finish().by_stack;
+        if is_last {
+            // What the whole says, whatever the intervals were.
+            now.clone_from(&whole.by_stack);
+        }
+        let has_peak = (from_ns..to_ns).contains(&peak_ns) || is_last && peak_ns >= to_ns;
+        let rows = differences(&before, &now, has_peak.then_some(&whole.by_stack), mean_bytes);
+        visit(Interval { from_ns, to_ns: if is_last { duration_ns } else { to_ns }, rows: &rows })?;
+        if is_last {
+            return Ok(replay.damage);
+        }
+        before = now;
+        from_ns = to_ns;
+    }
+}
+
+/// Whose row it is, in the order of a summary.
+fn key(row: &StackTotals) -> (StackIndex, HeapId, ProcessIndex) {
+    (row.stack, row.heap, row.process)
+}
+
+/// `mean_bytes`: of samples, how far they lie apart.
+fn differences(
+    before: &[StackTotals],
+    now: &[StackTotals],
+    peak: Option<&Vec<StackTotals>>,
+    mean_bytes: Option<u64>,
+) -> Vec<StackTotals> {
+    let earlier = |row: &StackTotals| {
+        let place = before.binary_search_by_key(&key(row), key).ok()?;
+        Some(before[place].amounts)
+    };
+    let mut rows: Vec<StackTotals> = now
+        .iter()
+        .map(|row| {
+            let (now, before) = (row.amounts, earlier(row).unwrap_or_default());
+            let mut amounts = Amounts {
+                total_count: now.total_count.saturating_sub(before.total_count),
+                total_bytes: now.total_bytes.saturating_sub(before.total_bytes),
+                realloc_count: now.realloc_count.saturating_sub(before.realloc_count),
+                temporary_count: now.temporary_count.saturating_sub(before.temporary_count),
+                outstanding_count: now.outstanding_count,
+                outstanding_bytes: now.outstanding_bytes,
+                ..Amounts::default()
+            };
+            if let Some(mean_bytes) = mean_bytes {
+                amounts.variances = Variances::of_equal_blocks(&amounts, mean_bytes);
+            }
+            StackTotals { amounts, ..*row }
+        })
+        .collect();
+    for held in peak.into_iter().flatten() {
+        if let Ok(place) = rows.binary_search_by_key(&key(held), key) {
+            rows[place].amounts.peak_bytes = held.amounts.peak_bytes;
+            rows[place].amounts.peak_count = held.amounts.peak_count;
+        } else if held.amounts.peak_bytes > 0 {
+            let Amounts { peak_bytes, peak_count, .. } = held.amounts;
+            let amounts = Amounts { peak_bytes, peak_count, ..Amounts::default() };
+            let place = rows.partition_point(|row| key(row) < key(held));
+            rows.insert(place, StackTotals { amounts, ..*held });
+        }
+    }
+    rows.retain(|row| row.amounts != Amounts::default());
+    rows
+}
