@@ -51,13 +51,7 @@ mod tests {
         };
         let samples = [sample(["a;b\n", "main"], 3), sample(["a;b\n", "main"], 4), sample(["c", "main"], 0)];
         let mut out = Vec::new();
-        let profile = Profile {
-            samples: &samples,
-            value: Metric::default(),
-            title: "",
-            start_unix_ns: 0,
-            duration_ns: 0,
-        };
+        let profile = Profile::new(&samples, Metric::default(), "");
         write(&mut out, &profile).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "main;a:b  7\n");
     }

@@ -187,13 +187,7 @@ mod tests {
         let amounts = Amounts { outstanding_bytes: 5, ..Amounts::default() };
         let mut out = Vec::new();
         let samples = [Sample { frames: vec![frame], amounts }];
-        let profile = Profile {
-            samples: &samples,
-            value: Metric::default(),
-            title: "a<b",
-            start_unix_ns: 0,
-            duration_ns: 0,
-        };
+        let profile = Profile::new(&samples, Metric::default(), "a<b");
         write(&mut out, &profile).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("&lt;script&gt;&amp;&quot; "));

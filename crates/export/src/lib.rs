@@ -2,7 +2,7 @@
 //! knows a file or a terminal.
 //!
 //! ```text
-//! stacks with amounts ([`Sample`]) ── a row of [`FORMATS`] ──> collapsed, pprof, speedscope, flame graph
+//! stacks with amounts ([`Sample`]) ── a row of [`FORMATS`] ──> collapsed, pprof, OTLP, speedscope, flame graph
 //! report + what it is of ([`Subject`]) ── [`json`], [`csv`]
 //! ```
 #![forbid(unsafe_code)]
@@ -12,9 +12,11 @@ pub mod csv;
 mod flamegraph;
 pub mod frame_text;
 pub mod json;
+mod otlp;
 mod own_memory;
 pub mod parquet;
 mod pprof;
+mod protobuf;
 mod speedscope;
 mod subject;
 pub mod tables;
@@ -22,12 +24,13 @@ pub mod tables;
 pub use pprof::is_too_large as is_too_large_for_pprof;
 pub use subject::{ProcessName, Subject, ThreadName, group_name, warnings};
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use heapr_query::{
     Action, Answer, CullList, Filter, FrameView, Group, GroupBy, Metric, Query, Report, file_name,
 };
-use heapr_trace::Amounts;
+use heapr_trace::{Amounts, Module, Trace};
 
 /// A stack and its amounts.
 #[derive(Debug)]
@@ -72,10 +75,12 @@ impl SampleFrame {
 }
 
 /// What a file of stacks says.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Profile<'a> {
     /// The stacks.
     pub samples: &'a [Sample],
+    /// The amounts, where a format has several.
+    pub metrics: Vec<Metric>,
     /// What is shown, or shown first.
     pub value: Metric,
     /// Of what.
@@ -84,6 +89,56 @@ pub struct Profile<'a> {
     pub start_unix_ns: u64,
     /// How long it took.
     pub duration_ns: u64,
+    /// How far samples lie apart; 1: every allocation was recorded.
+    pub period_bytes: u64,
+    /// The modules, for their build-ids.
+    pub modules: &'a [Module],
+    /// What else is known of the process: keys and values.
+    pub labels: Vec<(String, String)>,
+}
+
+impl<'a> Profile<'a> {
+    /// Of stacks of which nothing else is known, with all amounts.
+    #[must_use]
+    pub fn new(samples: &'a [Sample], value: Metric, title: &'a str) -> Self {
+        Self {
+            samples,
+            metrics: Metric::all().collect(),
+            value,
+            title,
+            start_unix_ns: 0,
+            duration_ns: 0,
+            period_bytes: 1,
+            modules: &[],
+            labels: Vec::new(),
+        }
+    }
+
+    /// With what the trace tells that the stacks are of.
+    #[must_use]
+    pub fn of_trace(self, trace: &'a Trace) -> Self {
+        Self {
+            start_unix_ns: trace.session().start_unix_ns,
+            duration_ns: trace.duration_ns(),
+            period_bytes: trace.sampling().largest_mean_bytes().unwrap_or(1).max(1),
+            modules: trace.modules(),
+            ..self
+        }
+    }
+
+    /// Build-ids by path, hexadecimal; a path that had several in turn has none.
+    pub(crate) fn build_ids(&self) -> HashMap<&'a str, String> {
+        let mut found: HashMap<&str, Option<&[u8]>> = HashMap::new();
+        for module in self.modules {
+            let known = found.entry(&module.path).or_insert(Some(&module.build_id));
+            if *known != Some(&module.build_id[..]) {
+                *known = None;
+            }
+        }
+        let text = |id: &[u8]| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let known = found.into_iter().filter_map(|(path, id)| Some((path, id.filter(|id| !id.is_empty())?)));
+        known.map(|(path, id)| (path, text(id))).collect()
+    }
 }
 
 /// A format of another tool.
@@ -102,7 +157,7 @@ pub struct Format {
 }
 
 /// All of them.
-pub const FORMATS: [Format; 4] = [
+pub const FORMATS: [Format; 5] = [
     Format {
         name: "collapsed",
         ending: "txt",
@@ -116,6 +171,13 @@ pub const FORMATS: [Format; 4] = [
         help: "pprof's gzipped protocol buffer, with all values",
         tells_lines: true,
         write: pprof::write,
+    },
+    Format {
+        name: "otlp",
+        ending: "otlp.pb",
+        help: "OpenTelemetry's profiles (alpha), a profile for each value",
+        tells_lines: true,
+        write: otlp::write,
     },
     Format {
         name: "speedscope",

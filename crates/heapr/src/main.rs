@@ -21,8 +21,10 @@ mod mcp;
 mod output;
 mod own_arguments;
 mod processes;
+mod push;
 mod report;
 mod run;
+mod serve;
 mod sessions;
 mod shown_frames;
 mod snapshot;
@@ -78,6 +80,10 @@ enum Command {
     Info(Box<info::InfoArguments>),
     /// Write a trace in another tool's format.
     Export(Box<export::ExportArguments>),
+    /// Send what a recording or a session holds to Pyroscope, Parca or OpenTelemetry.
+    Push(Box<push::PushArguments>),
+    /// Answer /debug/pprof/heap for a session or a recording, as programs of Go do.
+    Serve(Box<serve::ServeArguments>),
     /// Show traces and snapshots on a page in the browser.
     View(Box<view::ViewArguments>),
     /// Embed the symbols in a trace, so that it can be read on another machine.
@@ -143,6 +149,8 @@ fn run_command(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Diff(arguments) => diff::run(*arguments),
         Command::Info(arguments) => info::run(*arguments),
         Command::Export(arguments) => export::run(*arguments),
+        Command::Push(arguments) => push::run(*arguments),
+        Command::Serve(arguments) => serve::run(*arguments),
         Command::View(arguments) => view::run(*arguments),
         Command::Symbolize(arguments) => symbolize::run(*arguments),
         Command::Snapshot(arguments) => snapshot::run(arguments),

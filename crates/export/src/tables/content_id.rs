@@ -3,13 +3,13 @@
 use sha2::{Digest as _, Sha256};
 
 /// 128 bits of a hash.
-pub(super) type ContentId = [u8; 16];
+pub(crate) type ContentId = [u8; 16];
 
 /// The id of no stack.
 pub(super) const NOTHING: ContentId = [0; 16];
 
 /// Of some parts: each with its length, so that none runs into the next.
-pub(super) fn content_id(parts: &[&[u8]]) -> ContentId {
+pub(crate) fn content_id(parts: &[&[u8]]) -> ContentId {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_le_bytes());

@@ -10,5 +10,6 @@ mod content_id;
 mod rows;
 mod schema;
 
+pub(crate) use content_id::content_id;
 pub use rows::{NewFile, Recording, TablesError, write_tables};
 pub use schema::{TABLES, Table, markdown};

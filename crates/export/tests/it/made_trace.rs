@@ -26,8 +26,17 @@ pub(crate) fn four_minutes() -> Trace {
     heapr_import::from_bytes(text.as_bytes()).unwrap()
 }
 
-/// All stacks, with lines, nothing culled.
+/// All stacks without names, nothing culled.
 pub(crate) fn report(trace: &Trace) -> Report<'_> {
+    asked(trace, &mut NoSymbols)
+}
+
+/// The same with the names that the trace carries.
+pub(crate) fn named_report(trace: &Trace) -> Report<'_> {
+    asked(trace, &mut Embedded::of(trace))
+}
+
+fn asked<'t>(trace: &'t Trace, names: &mut dyn heapr_query::SymbolSource) -> Report<'t> {
     let query = Query {
         cull: CullList::empty(),
         actions: vec![Action::Ranking { by: GroupBy::Stacks, sort: Metric::default() }],
@@ -35,7 +44,7 @@ pub(crate) fn report(trace: &Trace) -> Report<'_> {
         tells_lines: true,
         ..Query::default()
     };
-    heapr_query::run(trace, &query, &mut NoSymbols).unwrap()
+    heapr_query::run(trace, &query, names).unwrap()
 }
 
 /// The names that a trace carries.

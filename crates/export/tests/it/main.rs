@@ -3,4 +3,5 @@
 
 mod made_trace;
 mod python;
+mod round_trip;
 mod tables;

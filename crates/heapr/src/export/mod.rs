@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use heapr_export::{FORMATS, Format, Profile, Sample, Subject, is_too_large_for_pprof, samples};
 use heapr_query::Metric;
+use heapr_trace::Trace;
 
 use crate::output::{output, refuse_inputs};
 use crate::report::action_arguments::sort_key;
@@ -88,7 +89,7 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
     };
     if allocations::is_v8_file(&arguments.file) {
         let samples = allocations::samples(&arguments.file)?;
-        return write(&arguments, format, &samples, (0, 0), sort);
+        return write(&arguments, format, &samples, None, sort);
     }
     let trace = arguments.shown.open(&arguments.file)?;
     let query = format.query(arguments.filters.filter(&trace)?, arguments.filters.cull_list()?, sort);
@@ -97,15 +98,15 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
     // None of the formats has a place for what is wrong with the recording.
     tell_warnings(&Subject::new(&arguments.file, &trace, &report.damage, String::new()));
     let samples = samples(&report);
-    write(&arguments, format, &samples, (trace.session().start_unix_ns, trace.duration_ns()), sort)
+    write(&arguments, format, &samples, Some(&trace), sort)
 }
 
-/// Writes the stacks; `times` are start and duration in ns.
+/// Writes the stacks, of a trace or of a profile of V8.
 fn write(
     arguments: &ExportArguments,
     format: Format,
     samples: &[Sample],
-    times: (u64, u64),
+    trace: Option<&Trace>,
     sort: Metric,
 ) -> anyhow::Result<ExitCode> {
     if format.name == "pprof" && is_too_large_for_pprof(samples) {
@@ -116,8 +117,12 @@ fn write(
     }
     let mut out = output(arguments.output.as_deref(), arguments.force, false)?;
     let title = format!("{} ({})", arguments.file.display(), sort.key());
-    let (start_unix_ns, duration_ns) = times;
-    (format.write)(&mut out, &Profile { samples, value: sort, title: &title, start_unix_ns, duration_ns })?;
+    let profile = Profile::new(samples, sort, &title);
+    let profile = match trace {
+        Some(trace) => profile.of_trace(trace),
+        None => profile,
+    };
+    (format.write)(&mut out, &profile)?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }

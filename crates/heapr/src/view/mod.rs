@@ -6,4 +6,4 @@ mod sources;
 mod view_command;
 
 pub(crate) use host::CommandLineHost;
-pub(crate) use view_command::{ViewArguments, run};
+pub(crate) use view_command::{ViewArguments, run, until_signal};

@@ -128,7 +128,7 @@ fn write(files: &Files, path: &Path, may_replace: bool, page_bytes: u64) -> anyh
 }
 
 /// Ready when the process is told to end.
-fn until_signal() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
+pub(crate) fn until_signal() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
     let (told, tells) = futures_channel();
     std::thread::spawn(move || {

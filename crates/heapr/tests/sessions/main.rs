@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod doctor;
+mod engine;
 mod flags;
 mod gone_files;
 mod hostile_clients;
@@ -11,5 +12,6 @@ mod life;
 mod native_snapshots;
 mod out_of_memory;
 mod refusals;
+mod sending;
 mod stage;
 mod targets;

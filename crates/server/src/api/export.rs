@@ -48,13 +48,9 @@ pub(super) fn export(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let mut bytes = Vec::new();
     let written = match format {
         Some(format) => {
-            let profile = Profile {
-                samples: &samples(&report),
-                value,
-                title: &format!("{} ({})", file.path.display(), value.key()),
-                start_unix_ns: trace.session().start_unix_ns,
-                duration_ns: trace.duration_ns(),
-            };
+            let samples = samples(&report);
+            let title = format!("{} ({})", file.path.display(), value.key());
+            let profile = Profile::new(&samples, value, &title).of_trace(trace);
             (format.write)(&mut bytes, &profile)
         }
         None => {

@@ -1,0 +1,196 @@
+//! OpenTelemetry's profiles, as `ExportProfilesServiceRequest` of protocol 1.11 (`v1development`,
+//! alpha): what is sent to `/v1development/profiles`, and what a file of them holds.
+//!
+//! One dictionary for all; a profile for each amount, as each has one sample type. Entry 0 of every
+//! table is empty.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use crate::pprof::{LARGEST, unit};
+use crate::protobuf::{Message, Strings};
+use crate::tables::content_id;
+use crate::{Profile, SampleFrame};
+
+/// What names a build-id in mappings' attributes.
+const BUILD_ID: &str = "process.executable.build_id.gnu";
+
+/// A table of the dictionary: messages by number, of which 0 is empty.
+struct Entries {
+    written: Vec<Message>,
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Self { written: vec![Message::default()] }
+    }
+}
+
+impl Entries {
+    fn add(&mut self, message: Message) -> u64 {
+        self.written.push(message);
+        self.written.len() as u64 - 1
+    }
+
+    fn write(&self, field: u64, out: &mut Message) {
+        self.written.iter().for_each(|message| out.message(field, message));
+    }
+}
+
+#[derive(Default)]
+struct Dictionary<'a> {
+    strings: Strings,
+    build_ids: HashMap<&'a str, String>,
+    mappings: Entries,
+    mapping_of: HashMap<&'a str, u64>,
+    locations: Entries,
+    location_of: HashMap<&'a SampleFrame, u64>,
+    functions: Entries,
+    function_of: HashMap<(&'a str, &'a str), u64>,
+    attributes: Entries,
+    stacks: Entries,
+    stack_of: HashMap<Vec<u64>, u64>,
+}
+
+fn text_value(text: &str) -> Message {
+    let mut value = Message::default();
+    value.bytes(1, text.as_bytes());
+    value
+}
+
+/// Writes it.
+pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()> {
+    let mut dictionary = Dictionary { build_ids: profile.build_ids(), ..Dictionary::default() };
+    let stacks: Vec<u64> = profile.samples.iter().map(|sample| dictionary.stack(&sample.frames)).collect();
+    let mut scope_profiles = Message::default();
+    let mut scope = Message::default();
+    scope.bytes(1, b"heapr");
+    scope.bytes(2, env!("CARGO_PKG_VERSION").as_bytes());
+    scope_profiles.message(1, &scope);
+    for &metric in &profile.metrics {
+        let mut written = Message::default();
+        let sample_type = dictionary.value_type(metric.pprof(), unit(metric));
+        written.message(1, &sample_type);
+        for (sample, &stack) in profile.samples.iter().zip(&stacks) {
+            let value = metric.of(&sample.amounts).min(LARGEST);
+            if value > 0 {
+                let mut entry = Message::default();
+                entry.number(1, stack);
+                entry.packed(4, [value]);
+                written.message(2, &entry);
+            }
+        }
+        written.fixed64(3, profile.start_unix_ns);
+        written.number(4, profile.duration_ns);
+        let period_type = dictionary.value_type("space", "bytes");
+        written.message(5, &period_type);
+        written.number(6, profile.period_bytes);
+        let of = [profile.start_unix_ns, profile.duration_ns].map(u64::to_le_bytes).concat();
+        written.bytes(7, &content_id(&[profile.title.as_bytes(), metric.name().as_bytes(), &of]));
+        scope_profiles.message(2, &written);
+    }
+    let mut resource = Message::default();
+    for (key, value) in &profile.labels {
+        let mut attribute = Message::default();
+        attribute.bytes(1, key.as_bytes());
+        attribute.message(2, &text_value(value));
+        resource.message(1, &attribute);
+    }
+    let mut resource_profiles = Message::default();
+    resource_profiles.message(1, &resource);
+    resource_profiles.message(2, &scope_profiles);
+    let mut request = Message::default();
+    request.message(1, &resource_profiles);
+    request.message(2, &dictionary.written());
+    out.write_all(&request.0)
+}
+
+impl<'a> Dictionary<'a> {
+    fn value_type(&mut self, name: &str, unit: &str) -> Message {
+        let mut value_type = Message::default();
+        value_type.number(1, self.strings.number(name));
+        value_type.number(2, self.strings.number(unit));
+        value_type
+    }
+
+    fn stack(&mut self, frames: &'a [SampleFrame]) -> u64 {
+        let locations: Vec<u64> = frames.iter().map(|frame| self.location(frame)).collect();
+        if locations.is_empty() {
+            return 0;
+        }
+        if let Some(&known) = self.stack_of.get(&locations) {
+            return known;
+        }
+        let mut message = Message::default();
+        message.packed(1, locations.iter().copied());
+        let number = self.stacks.add(message);
+        self.stack_of.insert(locations, number);
+        number
+    }
+
+    fn location(&mut self, frame: &'a SampleFrame) -> u64 {
+        if let Some(&known) = self.location_of.get(frame) {
+            return known;
+        }
+        let (function, mapping) = (self.function(frame), self.mapping(&frame.module));
+        let mut line = Message::default();
+        line.number(1, function);
+        line.number(2, u64::from(frame.line));
+        let mut message = Message::default();
+        message.number(1, mapping);
+        message.message(3, &line);
+        let number = self.locations.add(message);
+        self.location_of.insert(frame, number);
+        number
+    }
+
+    fn function(&mut self, frame: &'a SampleFrame) -> u64 {
+        let key = (frame.name.as_str(), frame.file.as_str());
+        if let Some(&known) = self.function_of.get(&key) {
+            return known;
+        }
+        let mut message = Message::default();
+        let name = self.strings.number(&frame.name);
+        message.number(1, name);
+        message.number(2, name);
+        message.number(3, self.strings.number(&frame.file));
+        let number = self.functions.add(message);
+        self.function_of.insert(key, number);
+        number
+    }
+
+    fn mapping(&mut self, module: &'a str) -> u64 {
+        if module.is_empty() {
+            return 0;
+        }
+        if let Some(&known) = self.mapping_of.get(module) {
+            return known;
+        }
+        let mut message = Message::default();
+        message.number(4, self.strings.number(module));
+        if let Some(build_id) = self.build_ids.get(module) {
+            let mut attribute = Message::default();
+            attribute.number(1, self.strings.number(BUILD_ID));
+            attribute.message(2, &text_value(build_id));
+            let attribute = self.attributes.add(attribute);
+            message.packed(5, [attribute]);
+        }
+        let number = self.mappings.add(message);
+        self.mapping_of.insert(module, number);
+        number
+    }
+
+    fn written(&self) -> Message {
+        let mut message = Message::default();
+        self.mappings.write(1, &mut message);
+        self.locations.write(2, &mut message);
+        self.functions.write(3, &mut message);
+        message.message(4, &Message::default());
+        for text in &self.strings.texts {
+            message.bytes(5, text.as_bytes());
+        }
+        self.attributes.write(6, &mut message);
+        self.stacks.write(7, &mut message);
+        message
+    }
+}

@@ -1,0 +1,95 @@
+//! What an engine does not take now: a bounded folder, from which the oldest goes first.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Spool {
+    folder: PathBuf,
+    bytes_max: u64,
+    /// Bodies that there was no room for.
+    pub(super) dropped_count: u64,
+    next: u64,
+}
+
+impl Spool {
+    /// In a folder that is made if need be, for this user alone.
+    pub(super) fn open(folder: &Path, bytes_max: u64) -> anyhow::Result<Self> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .with_context(|| format!("cannot make the spool {}", folder.display()))?;
+        let mut spool = Self { folder: folder.to_owned(), bytes_max, dropped_count: 0, next: 0 };
+        // What an earlier push has left comes before what is new.
+        spool.next = spool.waiting().last().map_or(0, |(number, ..)| number + 1);
+        Ok(spool)
+    }
+
+    /// What waits: number, engine, path, size; the oldest first.
+    pub(super) fn waiting(&self) -> Vec<(u64, String, PathBuf, u64)> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut found: Vec<_> = entries
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let (number, engine) = name.strip_suffix(".body")?.split_once('-')?;
+                let metadata = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
+                Some((number.parse().ok()?, engine.to_owned(), entry.path(), metadata.len()))
+            })
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// Keeps a body for later; the oldest make room.
+    pub(super) fn keep(&mut self, engine: &str, body: &[u8]) -> anyhow::Result<()> {
+        let mut waiting = self.waiting();
+        let mut bytes: u64 = waiting.iter().map(|(.., bytes)| bytes).sum();
+        while bytes + body.len() as u64 > self.bytes_max && !waiting.is_empty() {
+            let (.., path, size) = waiting.remove(0);
+            let _ = std::fs::remove_file(path);
+            bytes -= size;
+            self.dropped_count += 1;
+        }
+        if body.len() as u64 > self.bytes_max {
+            self.dropped_count += 1;
+            return Ok(());
+        }
+        let path = self.folder.join(format!("{:020}-{engine}.body", self.next));
+        self.next += 1;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        file.write_all(body).map_err(|error| {
+            let _ = std::fs::remove_file(&path);
+            self.dropped_count += 1;
+            anyhow::Error::from(error)
+                .context(format!("cannot keep what is to be sent in {}", path.display()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_make_room_and_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(&folder.path().join("spool"), 250).unwrap();
+        for byte in 0..4_u8 {
+            spool.keep("otlp", &[byte; 100]).unwrap();
+        }
+        assert_eq!(spool.dropped_count, 2);
+        let again = Spool::open(&folder.path().join("spool"), 250).unwrap();
+        let waiting = again.waiting();
+        let first_bytes: Vec<u8> =
+            waiting.iter().map(|(.., path, _)| std::fs::read(path).unwrap()[0]).collect();
+        assert_eq!((first_bytes, again.next), (vec![2, 3], 4));
+        spool.keep("otlp", &[9; 300]).unwrap();
+        assert_eq!((spool.dropped_count, spool.waiting().len()), (5, 0));
+    }
+}

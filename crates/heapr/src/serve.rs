@@ -1,0 +1,73 @@
+//! `heapr serve`: the heap of a session or a recording, where `go tool pprof` and scrapers look.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use heapr_export::{Format, Profile};
+use heapr_query::Metric;
+use heapr_server::ProfileServer;
+use heapr_session::{Answer, Request, SessionClient, SessionName, Update, sessions};
+
+use crate::push::{METRICS, SinceLast};
+use crate::report::names::NameArguments;
+use crate::trace_file::open;
+use crate::view::until_signal;
+
+/// Arguments of `heapr serve`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArguments {
+    /// The name of a session that runs, or a recording
+    #[arg(value_name = "NAME|FILE")]
+    subject: PathBuf,
+    /// Address to listen on; anyone who reaches it reads what the program does
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    #[command(flatten)]
+    names: NameArguments,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
+    // What is wrong from the start is said at once.
+    profile(&arguments.subject, "heap", &arguments.names)?;
+    let address = arguments.listen;
+    let make = move |name: &str| {
+        profile(&arguments.subject, name, &arguments.names).map_err(|error| format!("{error:#}"))
+    };
+    let server = ProfileServer::bind(address, Arc::new(make))?;
+    say!("{}", server.url());
+    tell!("heapr: go tool pprof {}", server.url());
+    tell!("heapr: Ctrl-C ends it");
+    server.run(until_signal()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The profile as of now: of a session what its file holds after a flush.
+fn profile(subject: &Path, name: &str, names: &NameArguments) -> anyhow::Result<Vec<u8>> {
+    let trace = open(&file_of(subject)?)?;
+    let moment = SinceLast::default().take(&trace, names)?;
+    let value = if name == "allocs" { Metric::TotalBytes } else { Metric::OutstandingBytes };
+    let mut profile = Profile::new(&moment.samples, value, name).of_trace(&trace);
+    profile.metrics = METRICS.to_vec();
+    let mut bytes = Vec::new();
+    if let Some(format) = Format::of_name("pprof") {
+        (format.write)(&mut bytes, &profile)?;
+    }
+    Ok(bytes)
+}
+
+fn file_of(subject: &Path) -> anyhow::Result<PathBuf> {
+    let name = subject.to_string_lossy();
+    if subject.exists() || !sessions().iter().any(|entry| entry.name == name) {
+        return Ok(subject.to_owned());
+    }
+    let name = SessionName::new(&*name)?;
+    let client = SessionClient::find(&name)?;
+    client.ask(Request::Update(Update { flush: true, ..Update::default() }))?;
+    match SessionClient::find(&name)?.ask(Request::Status)? {
+        Answer::Status(status) => Ok(PathBuf::from(status.output)),
+        _ => anyhow::bail!("session {name} gives an answer that makes no sense"),
+    }
+}

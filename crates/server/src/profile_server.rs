@@ -1,0 +1,142 @@
+//! `/debug/pprof/heap`, as Go's programs answer it: so that `go tool pprof URL` and whatever
+//! scrapes such addresses read a session of any program.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::Response;
+
+use crate::error::{Error, Result};
+
+/// The profiles that are answered, as Go names them.
+const NAMES: [&str; 2] = ["heap", "allocs"];
+/// Where they are.
+const PATH: &str = "/debug/pprof/";
+/// Profiles that are made at once; more wait.
+const AT_ONCE: usize = 2;
+
+/// Makes the profile of a name: gzipped pprof, or why not.
+pub type MakeProfile = dyn Fn(&str) -> std::result::Result<Vec<u8>, String> + Send + Sync;
+
+/// A socket that listens.
+pub struct ProfileServer {
+    listener: TcpListener,
+    shared: Shared,
+}
+
+impl std::fmt::Debug for ProfileServer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ProfileServer").field("address", &self.shared.address).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone)]
+struct Shared {
+    address: SocketAddr,
+    make: Arc<MakeProfile>,
+}
+
+impl ProfileServer {
+    /// Listens.
+    ///
+    /// # Errors
+    /// The address is in use, or none of this machine.
+    pub fn bind(address: SocketAddr, make: Arc<MakeProfile>) -> Result<Self> {
+        let listen_error = |source| Error::Listen { port: address.port(), source };
+        let listener = TcpListener::bind(address).map_err(listen_error)?;
+        let address = listener.local_addr().map_err(listen_error)?;
+        Ok(Self { listener, shared: Shared { address, make } })
+    }
+
+    /// The address of the heap's profile.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}{PATH}heap", self.shared.address)
+    }
+
+    /// Answers until `until` is ready.
+    ///
+    /// # Errors
+    /// The system refuses threads or the socket.
+    pub fn run(self, until: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(AT_ONCE)
+            .enable_all()
+            .build()
+            .map_err(Error::Run)?;
+        let Self { listener, shared } = self;
+        let outcome = runtime.block_on(async move {
+            listener.set_nonblocking(true)?;
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let served = axum::serve(listener, Router::new().fallback(answer).with_state(shared));
+            tokio::select! {
+                served = async { served.await } => served,
+                () = until => Ok(()),
+            }
+        });
+        runtime.shutdown_background();
+        outcome.map_err(Error::Run)
+    }
+}
+
+async fn answer(State(shared): State<Shared>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    if !is_for(shared.address, &headers) {
+        return text(StatusCode::MISDIRECTED_REQUEST, "the request is for another host");
+    }
+    if method != Method::GET && method != Method::HEAD {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "profiles can only be read");
+    }
+    let Some(name) = uri.path().strip_prefix(PATH).filter(|name| NAMES.contains(name)) else {
+        let is_list = uri.path().trim_end_matches('/') == PATH.trim_end_matches('/') || uri.path() == "/";
+        let status = if is_list { StatusCode::OK } else { StatusCode::NOT_FOUND };
+        return text(status, &format!("profiles: {PATH}heap, {PATH}allocs"));
+    };
+    // (`gc` and `seconds` have no meaning here: every free is seen, and a profile is of now.)
+    if uri
+        .query()
+        .is_some_and(|query| query.split('&').any(|part| part.starts_with("debug=") && part != "debug=0"))
+    {
+        return text(StatusCode::BAD_REQUEST, "profiles are binary here: leave out debug");
+    }
+    let (make, name) = (Arc::clone(&shared.make), name.to_owned());
+    match tokio::task::spawn_blocking(move || make(&name)).await {
+        Ok(Ok(bytes)) => {
+            let mut response = Response::new(Body::from(bytes));
+            for (key, value) in [
+                (header::CONTENT_TYPE, "application/octet-stream"),
+                (header::CONTENT_DISPOSITION, "attachment; filename=\"heap.pb.gz\""),
+                (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+                (header::CACHE_CONTROL, "no-store"),
+            ] {
+                response.headers_mut().insert(key, HeaderValue::from_static(value));
+            }
+            response
+        }
+        Ok(Err(why)) => text(StatusCode::INTERNAL_SERVER_ERROR, &why),
+        Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "making the profile has failed"),
+    }
+}
+
+/// On the loopback only its own names count: a page of another site cannot ask by a name of its own
+/// that leads here.
+fn is_for(address: SocketAddr, headers: &HeaderMap) -> bool {
+    if !address.ip().is_loopback() {
+        return true;
+    }
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let own = [address.to_string(), format!("localhost:{}", address.port())];
+    own.iter().any(|own| own == host) && !headers.contains_key(header::ORIGIN)
+}
+
+fn text(status: StatusCode, text: &str) -> Response {
+    let mut response = Response::new(Body::from(format!("{text}\n")));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
