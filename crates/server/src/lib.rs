@@ -8,7 +8,7 @@
 //!  browser ── HTTP ──> access (host, origin, token) ──> page (embedded)
 //!                            └─> api ── a thread of the pool ──> files ── explorer (traces), heap (snapshots)
 //! ```
-//! Invariants: only this crate knows HTTP; nothing is answered to who does not know the token, but
+//! Invariants: only this crate serves HTTP; nothing is answered to who does not know the token, but
 //! the page itself, which holds nothing; a file that lies or changes costs an error, never the
 //! server; the text of a file is data in JSON, never markup.
 #![forbid(unsafe_code)]

@@ -63,7 +63,8 @@ fn written(format: &str, samples: &[Sample], value: Metric) -> Vec<u8> {
 
 /// The numbers behind a mark, one in each place where it stands.
 fn numbers_behind(text: &str, mark: &str) -> Vec<u64> {
-    let digits = |rest: &str| rest.chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect::<String>();
+    let digits =
+        |rest: &str| rest.chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect::<String>();
     text.split(mark).skip(1).filter_map(|rest| digits(rest).replace(',', "").parse().ok()).collect()
 }
 
@@ -78,7 +79,8 @@ fn sums_are_the_same_in_every_format() {
             "collapsed" => {
                 for metric in Metric::all() {
                     let text = String::from_utf8(written("collapsed", &samples, metric)).unwrap();
-                    let costs = text.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap());
+                    let costs =
+                        text.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap());
                     assert_eq!(costs.sum::<u64>(), metric.of(&totals), "{}", metric.name());
                 }
             }
@@ -101,7 +103,8 @@ fn sums_are_the_same_in_every_format() {
             }
             "otlp" => {
                 let bytes = written("otlp", &samples, Metric::default());
-                let packages = [("opentelemetry-proto", "opentelemetry.proto.profiles.v1development.profiles_pb2")];
+                let packages =
+                    [("opentelemetry-proto", "opentelemetry.proto.profiles.v1development.profiles_pb2")];
                 let Some(python) = python::with(&packages) else { continue };
                 let mut child = Command::new(python)
                     .args(["-c", READ_OTLP])

@@ -73,7 +73,8 @@ fn read(mut stream: &TcpStream, status: u16) -> Option<Taken> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let text = "told so";
-    let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
+    let answer =
+        format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
     stream.write_all(answer.as_bytes()).ok()?;
     let path = first.split(' ').nth(1)?.to_owned();
     Some(Taken { path, headers, body, status })

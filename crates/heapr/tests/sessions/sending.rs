@@ -45,18 +45,31 @@ fn a_file_reaches_each_engine_in_its_form() {
     let url = engine.url.as_str();
     stage
         .heapr(&[
-            "push", "recorded", "--pyroscope", url, "--parca", url, "--otlp", url, "--label", "version=7",
-            "--header", "X-Scope-OrgID: 3",
+            "push",
+            "recorded",
+            "--pyroscope",
+            url,
+            "--parca",
+            url,
+            "--otlp",
+            url,
+            "--label",
+            "version=7",
+            "--header",
+            "X-Scope-OrgID: 3",
         ])
         .ok();
     let taken = engine.taken();
     let paths: Vec<(&str, u16)> = taken.iter().map(|taken| (taken.path.as_str(), taken.status)).collect();
-    assert_eq!(paths, [
-        ("/push.v1.PusherService/Push", 503),
-        ("/push.v1.PusherService/Push", 200),
-        ("/api/profiles/writeraw", 200),
-        ("/v1development/profiles", 200),
-    ]);
+    assert_eq!(
+        paths,
+        [
+            ("/push.v1.PusherService/Push", 503),
+            ("/push.v1.PusherService/Push", 200),
+            ("/api/profiles/writeraw", 200),
+            ("/v1development/profiles", 200),
+        ]
+    );
     assert!(taken.iter().all(|taken| taken.has_header("X-Scope-OrgID: 3")));
     assert!(taken[0].has_header("Content-Type: application/json"));
     assert_eq!(taken[0].body, taken[1].body);
@@ -86,7 +99,9 @@ fn what_is_refused_is_told_and_not_tried_again() {
     let stage = Stage::new();
     std::fs::write(stage.path("recorded"), RECORDED).unwrap();
     let engine = Engine::start(&[400]);
-    stage.heapr(&["push", "recorded", "--otlp", &engine.url]).fails_with(&["answers 400: told so", "dropped"]);
+    stage
+        .heapr(&["push", "recorded", "--otlp", &engine.url])
+        .fails_with(&["answers 400: told so", "dropped"]);
     assert_eq!(engine.taken().len(), 1);
     stage.heapr(&["push", "recorded", "--otlp", "https://a"]).fails_with(&["no TLS", "proxy"]);
     stage.heapr(&["push", "recorded"]).fails_with(&["--pyroscope URL, --parca URL, --otlp URL"]);
@@ -105,8 +120,19 @@ fn a_session_is_sent_until_it_ends_and_nothing_is_lost() {
     drop(listener);
     let url = format!("http://{address}");
     let spool = stage.argument("spool");
-    let words =
-        ["push", "--session", "web", "--pyroscope", &url, "--every", "200ms", "--tries", "1", "--spool", &spool];
+    let words = [
+        "push",
+        "--session",
+        "web",
+        "--pyroscope",
+        &url,
+        "--every",
+        "200ms",
+        "--tries",
+        "1",
+        "--spool",
+        &spool,
+    ];
     let mut pushing = stage.command(&words).stderr(Stdio::null()).spawn().unwrap();
     let waiting = || std::fs::read_dir(stage.path("spool")).map_or(0, Iterator::count);
     heapr_testkit::wait_until("two profiles wait", || (waiting() >= 2).then_some(()));
@@ -119,8 +145,11 @@ fn a_session_is_sent_until_it_ends_and_nothing_is_lost() {
     assert!(status.success());
     assert_eq!(waiting(), 0);
     let report = stage.json(&["report", "web.heapr", "--totals"]);
-    let sent: Vec<Amounts> =
-        engine.taken().iter().map(|taken| amounts(&pprof_of(taken, "/series/0/samples/0/rawProfile"))).collect();
+    let sent: Vec<Amounts> = engine
+        .taken()
+        .iter()
+        .map(|taken| amounts(&pprof_of(taken, "/series/0/samples/0/rawProfile")))
+        .collect();
     let allocated = sent.iter().map(|amounts| amounts.total_bytes).sum::<u64>();
     assert_eq!(report["totals"]["alloc_bytes"], allocated, "{report}");
     assert_eq!(report["totals"]["outstanding_bytes"], sent.last().unwrap().outstanding_bytes);
