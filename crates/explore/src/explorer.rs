@@ -234,7 +234,9 @@ impl Explorer {
         filter.check()?;
         let choice = Choice::new(filter, self.trace.processes(), self.trace.threads())?;
         let has_required = self.has_required(filter);
-        if is_plain(filter) && found == Found::default() && self.summary_has_frees(filter)? {
+        // A table tells sizes, not what a sample stands for, and a summary not how uncertain that is.
+        let is_estimate = self.trace.is_sampled() && !self.is_without_events();
+        if !is_estimate && is_plain(filter) && found == Found::default() && self.summary_has_frees(filter)? {
             return self.select_summary(has_required.as_deref().map(Vec::as_slice));
         }
         // What a snapshot holds stands in the file on its own.
@@ -242,7 +244,7 @@ impl Explorer {
         if !is_of_snapshot && self.is_without_events() {
             return Err(Error::NoEvents);
         }
-        if let Some(table) = self.table().filter(|_| !is_of_snapshot) {
+        if let Some(table) = self.table().filter(|_| !is_of_snapshot && !is_estimate) {
             let passing = match AllocationSet::is_worth(filter) {
                 true => Some(self.passing(table, filter, &choice, is_cancelled)?),
                 false => None,

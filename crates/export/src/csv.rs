@@ -19,7 +19,17 @@ const HEAD: &str = "action,sort,rank,depth,name";
 /// # Errors
 /// It cannot be written.
 pub fn write_csv(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
-    writeln!(out, "{HEAD},{}", joined(|metric| metric.name().to_owned()))?;
+    let is_sampled = subject.sampled.is_some();
+    let names = joined(|metric| metric.name().to_owned());
+    let intervals = joined(|metric| format!("{}_plus_minus", metric.name()));
+    if is_sampled {
+        writeln!(out, "{HEAD},{names},{intervals}")?;
+    } else {
+        writeln!(out, "{HEAD},{names}")?;
+    }
+    let line = |out: &mut dyn Write, action, rank, depth, name: &str, amounts: &Amounts| {
+        line(out, action, rank, depth, name, (amounts, is_sampled))
+    };
     line(out, ["totals", ""], 1, 0, "TOTAL", &report.totals.amounts())?;
     for (at, row) in report.by_heap.iter().enumerate() {
         let name = format!("{} {}", subject.process(row.process), subject.heap(row.process, row.heap));
@@ -86,10 +96,14 @@ fn line(
     rank: usize,
     depth: usize,
     name: &str,
-    amounts: &Amounts,
+    (amounts, is_sampled): (&Amounts, bool),
 ) -> io::Result<()> {
-    let amounts = joined(|metric| metric.of(amounts).to_string());
-    writeln!(out, "{action},{sort},{rank},{depth},{},{amounts}", quoted(name))
+    let values = joined(|metric| metric.of(amounts).to_string());
+    write!(out, "{action},{sort},{rank},{depth},{},{values}", quoted(name))?;
+    if is_sampled {
+        write!(out, ",{}", joined(|metric| metric.plus_minus(amounts).to_string()))?;
+    }
+    writeln!(out)
 }
 
 /// A field for each metric.

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use heapr_query::json::{AmountsJson, FrameJson, HeapJson, HistogramJson, TotalsJson};
+use heapr_query::json::{AmountsJson, FrameJson, HeapJson, HistogramJson, SamplingJson, TotalsJson};
 use heapr_query::{Action, Answer, CallTree, Functions, Group, GroupBy, Ranking, Report, Section};
 use serde::ser::{Serialize, SerializeSeq as _, SerializeStruct as _, Serializer};
 
@@ -169,11 +169,12 @@ impl Serialize for SectionJson<'_> {
 impl Serialize for Whole<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { subject, report } = *self;
-        let mut object = serializer.serialize_struct("report", 11)?;
+        let mut object = serializer.serialize_struct("report", 12)?;
         object.serialize_field("schema", "heapr.report/1")?;
         object.serialize_field("file", &subject.file)?;
         object.serialize_field("event_count", &subject.event_count)?;
         object.serialize_field("warnings", &subject.warnings)?;
+        object.serialize_field("sampling", &SamplingJson::of(&subject.sampling))?;
         let totals = WholeTotalsJson {
             totals: (&report.totals).into(),
             peak_of: if report.is_own_peak { "counted" } else { "all" },

@@ -22,7 +22,7 @@ mod subject;
 pub mod tables;
 
 pub use pprof::is_too_large as is_too_large_for_pprof;
-pub use subject::{ProcessName, Subject, ThreadName, group_name, warnings};
+pub use subject::{ProcessName, Subject, ThreadName, group_name, sampled_text, warnings};
 
 use std::collections::HashMap;
 use std::io::{self, Write};

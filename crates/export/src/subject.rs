@@ -6,7 +6,8 @@ use std::path::Path;
 use heapr_query::{Group, GroupBy, OwnCode, RecordedSpan, Report};
 use heapr_table::quantity;
 use heapr_trace::{
-    Damage, HeapId, HeapName, MemoryAccount, Process, ProcessIndex, Thread, ThreadIndex, Trace,
+    Damage, HeapId, HeapName, MemoryAccount, Process, ProcessIndex, Sampling, SamplingPeriod, Thread,
+    ThreadIndex, Trace,
 };
 
 use crate::frame_text::{frame_line, frame_name, image_name};
@@ -59,6 +60,10 @@ pub struct Subject {
     pub own_memory: Vec<String>,
     /// What is wrong with the recording: one line each, to stand above all numbers.
     pub warnings: Vec<String>,
+    /// How its allocations were sampled, in words; `None`: all are counted.
+    pub sampled: Option<String>,
+    /// The same for programs.
+    pub sampling: Sampling,
     /// What would give names to modules without.
     pub advice: Option<String>,
     /// The filters, in the words of the command line; empty: none.
@@ -94,6 +99,8 @@ impl Subject {
             heap_names: trace.heap_names().to_vec(),
             lost_events: trace.whole_loss().events_lost,
             warnings: warnings(trace, damage, false),
+            sampled: sampled_text(trace.sampling()),
+            sampling: trace.sampling().clone(),
             advice: None,
             filters,
             own: OwnCode::of_trace(trace),
@@ -127,6 +134,24 @@ impl Subject {
             format!("{name} ({})", known.tid)
         }
     }
+}
+
+/// `sampled, every 512 KiB of malloc: estimates, ± is 95 %`.
+#[must_use]
+pub fn sampled_text(sampling: &Sampling) -> Option<String> {
+    if sampling.is_exact() {
+        return None;
+    }
+    let special = [SamplingPeriod::ALL_BYTES, SamplingPeriod::NOTHING_BYTES];
+    let means = sampling.means();
+    let every: Vec<u64> = means.iter().copied().filter(|mean| !special.contains(mean)).collect();
+    let every = match every[..] {
+        [] => return Some("nothing of malloc was recorded".to_owned()),
+        [one] => quantity::bytes(one),
+        [first, .., last] => format!("{} to {}", quantity::bytes(first), quantity::bytes(last)),
+    };
+    let for_a_while = if means.contains(&SamplingPeriod::ALL_BYTES) { ", for a while all" } else { "" };
+    Some(format!("sampled, every {every}{for_a_while}: estimates, ± is 95 %"))
 }
 
 /// What is wrong with a recording, one line each; `damage`: what was found of it besides. One that

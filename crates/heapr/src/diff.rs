@@ -25,7 +25,7 @@ use crate::trace_file::tell_warnings;
 use heapr_filters::quantity::parse_bytes;
 use heapr_table::csv::quoted;
 use heapr_table::plain::cut_middle;
-use heapr_table::quantity::{signed_bytes, signed_count};
+use heapr_table::quantity::{bytes, count, signed_bytes, signed_count};
 
 /// Arguments of `heapr diff`.
 #[derive(Debug, clap::Args)]
@@ -77,6 +77,8 @@ struct Side {
     selection: Selection,
     /// What is wrong with the recording.
     warnings: Vec<String>,
+    /// How it was sampled, in words.
+    sampled: Option<String>,
 }
 
 struct Line {
@@ -122,7 +124,7 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     match arguments.format {
         Format::Text => {
             let top = arguments.top.unwrap_or(DEFAULT_TOP);
-            write_text(&mut out, &arguments, sort, (&before, &after), &lines, top)?;
+            write_text(&mut out, (&arguments, &sides), sort, (&before, &after), &lines, top)?;
         }
         Format::Json => write_json(&mut out, &arguments, &sides, (&before, &after), &lines)?,
         Format::Csv => write_csv(&mut out, &lines, arguments.top.unwrap_or(usize::MAX))?,
@@ -150,12 +152,12 @@ fn side(file: &Path, at: Option<&String>, arguments: &DiffArguments) -> anyhow::
         explorer.select(&filter, Found::default(), &|| false).with_context(|| file.display().to_string())?;
     let subject = Subject::new(file, &trace, &selection.damage, String::new());
     tell_warnings(&subject);
-    Ok(Side { explorer, selection, warnings: subject.warnings })
+    Ok(Side { explorer, selection, warnings: subject.warnings, sampled: subject.sampled })
 }
 
 fn write_text(
     out: &mut impl Write,
-    arguments: &DiffArguments,
+    (arguments, sides): (&DiffArguments, &[Side; 2]),
     sort: Metric,
     (before, after): (&Amounts, &Amounts),
     lines: &[Line],
@@ -163,10 +165,20 @@ fn write_text(
 ) -> std::io::Result<()> {
     let signed = |metric: Metric, before: &Amounts, after: &Amounts| {
         let delta = metric.difference(before, after);
-        if metric.is_bytes() { signed_bytes(delta) } else { signed_count(delta) }
+        let delta = if metric.is_bytes() { signed_bytes(delta) } else { signed_count(delta) };
+        match metric.plus_minus_of_difference(before, after) {
+            0 => delta,
+            off if metric.is_bytes() => format!("{delta} ± {}", bytes(off)),
+            off => format!("{delta} ± {}", count(off)),
+        }
     };
     writeln!(out, "{} -> {}", arguments.before.display(), arguments.after.display())?;
     writeln!(out)?;
+    for (file, side) in [&arguments.before, &arguments.after].into_iter().zip(sides) {
+        if let Some(sampled) = &side.sampled {
+            writeln!(out, "{}: {sampled}", file.display())?;
+        }
+    }
     writeln!(out, "{:18} {:>14} {:>14} {:>14}", "", "before", "after", "delta")?;
     for metric in Metric::all() {
         let (one, other) = (amount(metric, before), amount(metric, after));
@@ -199,7 +211,7 @@ fn write_json(
     let json_of = |amounts: &Amounts| AmountsJson::from(amounts);
     let line = |line: &Line| json!({ "frames": line.names, "before": json_of(&line.before), "after": json_of(&line.after) });
     let groups: Vec<_> = lines.iter().take(arguments.top.unwrap_or(usize::MAX)).map(line).collect();
-    let side = |file: &Path, side: &Side, amounts: &Amounts| json!({ "file": file.display().to_string(), "warnings": side.warnings, "totals": json_of(amounts) });
+    let side = |file: &Path, side: &Side, amounts: &Amounts| json!({ "file": file.display().to_string(), "sampled": side.sampled, "warnings": side.warnings, "totals": json_of(amounts) });
     let whole = json!({
         "schema": "heapr.diff/1",
         "before": side(&arguments.before, &sides[0], before),

@@ -13,7 +13,8 @@
 use std::collections::HashMap;
 
 use heapr_trace::{
-    Block, CourseRow, Event, HeapId, ProcessIndex, Sampling, StackIndex, StackTotals, Summary, Totals, Weight,
+    Block, CourseRow, Event, HeapId, ProcessIndex, Sampling, SamplingPeriod, StackIndex, StackTotals,
+    Summary, Totals, Weight,
 };
 
 use crate::heap_totals::HeapTotals;
@@ -54,9 +55,15 @@ impl SummaryBuilder {
         Self { sampling: (!sampling.is_exact()).then(|| sampling.clone()), ..Self::default() }
     }
 
-    /// From now on blocks stand for what these say.
-    pub fn set_sampling(&mut self, sampling: Sampling) {
-        self.sampling = Some(sampling);
+    /// From now on blocks may be samples, of this period, too.
+    pub fn add_sampling(&mut self, period: SamplingPeriod) {
+        self.sampling.get_or_insert_default().add(period);
+    }
+
+    /// What blocks stand for; `None`: themselves.
+    #[must_use]
+    pub fn sampling(&self) -> Option<&Sampling> {
+        self.sampling.as_ref()
     }
 
     /// The totals so far by process and heap.

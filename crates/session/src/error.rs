@@ -58,6 +58,9 @@ pub enum Error {
         /// As asked.
         pid: u32,
     },
+    /// A session that records all cannot begin to sample: its file says that it counts.
+    #[error("this session records all allocations: start it with --sample all to change that while it runs")]
+    NotSampled,
     /// A process could not be attached to or detached from.
     #[error("{source}")]
     Inject {

@@ -8,7 +8,7 @@ use heapr_allocators::Table;
 use heapr_wire::{BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, BUFFER_COUNT_LIMIT};
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, FullOnGrowth, SampleRate};
 
 /// What happens to an event when no buffer is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -185,6 +185,12 @@ pub struct SessionProperties {
     /// graph is taken.
     #[serde(default)]
     pub graph_at_exit: bool,
+    /// Allocations are sampled, now or later; `None`: all are recorded.
+    #[serde(default)]
+    pub sample: Option<SampleRate>,
+    /// When a session that samples records all for a while.
+    #[serde(default)]
+    pub full_on_growth: Option<FullOnGrowth>,
 }
 
 impl SessionProperties {
@@ -212,6 +218,8 @@ impl SessionProperties {
             despite_seccomp: false,
             allocators: Vec::new(),
             graph_at_exit: false,
+            sample: None,
+            full_on_growth: None,
         }
     }
 
@@ -252,6 +260,13 @@ impl SessionProperties {
             return invalid(format!(
                 "{bytes} bytes of memory for events: at least {MEMORY_BYTES_MIN} are needed"
             ));
+        }
+        if let Some(rate) = self.sample {
+            rate.check()?;
+        } else if self.full_on_growth.is_some() {
+            return invalid(
+                "all is recorded already: growth changes that only where allocations are sampled".to_owned(),
+            );
         }
         match self.max_file_bytes {
             Some(_) if self.mode != LoggingMode::Trace => {

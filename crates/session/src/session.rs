@@ -10,8 +10,8 @@ use heapr_ring::{Pool, reader};
 use heapr_trace::Summary;
 use heapr_wire::{
     FLAG_CLOCK_TSC, FLAG_DROP_ON_FULL, FLAG_HOOK_MMAP, FLAG_LOOK_INSIDE, FLAG_NO_FOLLOW, FLAG_NO_LANGUAGES,
-    FLAG_SEE_EXITS, FLAG_STACK_ALLOC, FLAG_STACK_CREATE, FLAG_STACK_DESTROY, FLAG_STACK_FREE,
-    FLAG_STACK_REALLOC, FLAG_STACK_SPECIAL, SESSION_RECORDING,
+    FLAG_SAMPLED, FLAG_SEE_EXITS, FLAG_STACK_ALLOC, FLAG_STACK_CREATE, FLAG_STACK_DESTROY, FLAG_STACK_FREE,
+    FLAG_STACK_REALLOC, FLAG_STACK_SPECIAL, SAMPLE_ALL, SESSION_RECORDING,
 };
 
 use crate::agent_file::{agent_file, preload_with};
@@ -27,7 +27,7 @@ use crate::recorder::statistics::Statistics;
 use crate::recorder::{process_facts, system_facts};
 use crate::snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotTicket};
 use crate::snapshots::native_snapshot_rules::SnapshotRule;
-use crate::{Error, OnFull, SessionProperties, StackEvents};
+use crate::{Error, OnFull, SampleRate, SessionProperties, StackEvents};
 
 /// Longest sleep between two rounds while events come. At 20 million events a second 20 ms are some
 /// 150 buffers of 64 KiB, and half of the pool being claimed wakes the recorder anyway. (5 ms took
@@ -274,6 +274,19 @@ impl Session {
         flags.store(flags.load(Relaxed) & !STACK_FLAGS | stack_flags(stacks), Relaxed);
     }
 
+    /// Samples from now on as this says.
+    ///
+    /// # Errors
+    /// The session was started to record all.
+    pub fn set_sample_rate(&mut self, rate: SampleRate) -> Result<(), Error> {
+        rate.check()?;
+        if !self.recorder.set_sample_rate(rate) {
+            return Err(Error::NotSampled);
+        }
+        self.properties.sample = Some(rate);
+        Ok(())
+    }
+
     /// Takes what has been published and brings the file to a state that can be read.
     pub fn flush(&mut self) {
         self.step_now();
@@ -451,12 +464,16 @@ fn open_pool(
         (looks_inside, FLAG_LOOK_INSIDE),
         (!properties.languages, FLAG_NO_LANGUAGES),
         (properties.graph_at_exit, FLAG_SEE_EXITS),
+        (properties.sample.is_some(), FLAG_SAMPLED),
     ];
     let flags = flags.into_iter().filter(|&(is_on, _)| is_on).fold(0, |all, (_, flag)| all | flag);
     let is_special = properties.max_frames | properties.verify_every != 0;
     let flags = flags | stack_flags(properties.stacks) | if is_special { FLAG_STACK_SPECIAL } else { 0 };
     let control = pool.control();
     control.flags.store(flags, Relaxed);
+    control
+        .sample_mean_bytes
+        .store(properties.sample.map_or(SAMPLE_ALL, SampleRate::first_mean_bytes), Relaxed);
     control.max_frames.store(properties.max_frames, Relaxed);
     control.verify_every.store(properties.verify_every, Relaxed);
     control.recorder_pid.store(std::process::id(), Relaxed);

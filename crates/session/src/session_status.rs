@@ -37,6 +37,8 @@ impl Session {
             processes_refused: statistics.loss.processes_refused,
             events_dropped: recorder.sink.writer.dropped_event_count(),
             file_bytes: recorder.sink.writer.written_bytes(),
+            sample: recorder.sample_rate().map(|(rate, _)| rate.to_text()),
+            sample_mean_bytes: recorder.sample_rate().map_or(0, |(_, mean_bytes)| mean_bytes),
             live_count: totals.outstanding_count,
             live_bytes: totals.outstanding_bytes,
             peak_bytes: totals.peak_bytes,

@@ -63,6 +63,12 @@ pub struct SessionStatus {
     pub events_dropped: u64,
     /// Bytes in the file so far, with those that wait in memory for it.
     pub file_bytes: u64,
+    /// How allocations are sampled, as on the command line; `None`: all are recorded.
+    #[serde(default)]
+    pub sample: Option<String>,
+    /// The mean distance of samples at this moment, in bytes; 0: all are recorded.
+    #[serde(default)]
+    pub sample_mean_bytes: u64,
     /// Live blocks.
     pub live_count: u64,
     /// Their bytes.

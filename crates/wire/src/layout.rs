@@ -7,7 +7,7 @@ pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"heaprpl\x01");
 
 /// A number that differs between builds whose layout or records differ. Change it with every change
 /// of this crate.
-pub const BUILD_ID: u64 = 0x2026_1126_0000_0043;
+pub const BUILD_ID: u64 = 0x2026_1126_0000_0137;
 
 /// Process images that can be traced at the same time.
 pub const PROCESS_SLOT_COUNT: usize = 2048;
@@ -73,6 +73,18 @@ pub const FLAG_STACK_DESTROY: u32 = 1 << 12;
 /// [`Control::flags`]: [`Control::max_frames`] or [`Control::verify_every`] is not 0. (A stack's
 /// way through the agent asks one question for both.)
 pub const FLAG_STACK_SPECIAL: u32 = 1 << 13;
+
+/// [`Control::flags`]: allocations may be samples, as [`Control::sample_mean_bytes`] says.
+pub const FLAG_SAMPLED: u32 = 1 << 14;
+
+/// [`Control::sample_mean_bytes`]: all allocations are recorded.
+pub const SAMPLE_ALL: u64 = 0;
+/// [`Control::sample_mean_bytes`]: none is.
+pub const SAMPLE_NOTHING: u64 = u64::MAX;
+/// Bytes of a page, as samples' pages are marked: the shift, …
+pub const PAGE_SHIFT: usize = 12;
+/// … and the number of marks, which are found by the lower half of an address.
+pub const PAGE_MARKS: usize = 1 << (32 - PAGE_SHIFT);
 
 /// The control page. Written by the recorder unless a field says otherwise.
 #[derive(Debug)]
@@ -156,6 +168,9 @@ pub struct Control {
     pub looks_wanted: AtomicU32,
     /// The recorder's effective user: programs of others do not see its descriptors.
     pub recorder_uid: AtomicU32,
+    /// With [`FLAG_SAMPLED`]: the mean distance of two samples, in bytes asked for; `SAMPLE_ALL`,
+    /// `SAMPLE_NOTHING`. May change while the session runs.
+    pub sample_mean_bytes: AtomicU64,
 }
 
 /// [`ProcessSlot::state`]: nobody's.
@@ -248,7 +263,17 @@ pub struct ProcessSlot {
     /// The file name of the program that [`Self::untraced_exec`] is about, as `executable_name` is
     /// packed.
     pub untraced_name: [AtomicU64; EXECUTABLE_NAME_BYTES_MAX / 8],
+    /// Marks of pages to take one off, each by its number, in turn: written by the recorder, which
+    /// then increments `unmarked_told`.
+    pub unmarked: [AtomicU32; UNMARKED_MAX],
+    /// How many were written.
+    pub unmarked_told: AtomicU32,
+    /// How many the agent has taken.
+    pub unmarked_taken: AtomicU32,
 }
+
+/// Room for marks to take off.
+pub const UNMARKED_MAX: usize = 32;
 
 /// [`ProcessSlot::exit_marks`]: it is about to end, and waits; set by the agent.
 pub const MARK_EXIT_WAITS: u32 = 1;
@@ -459,7 +484,7 @@ impl DisableReason {
 
 const _: () = assert!(size_of::<Control>() <= PROCESS_SLOTS_OFFSET);
 const _: () = assert!(size_of::<Control>() == 192);
-const _: () = assert!(size_of::<ProcessSlot>() == 256);
+const _: () = assert!(size_of::<ProcessSlot>() == 384);
 const _: () = assert!(size_of::<ThreadSlot>() == 128);
 const _: () = assert!(size_of::<BufferHeader>() == 64);
 const _: () = assert!(size_of::<StackNode>() == 16);

@@ -26,6 +26,8 @@
 //! | `Unmap` | 3 | heap:8 address:56 | bytes | |
 //! | `Function` | n | total bytes of the record | see [`FunctionRecord`] | |
 //! | `UnknownLanguage` | 2 | language:32 version:32 | | |
+//! | `Sample` | 5 | heap:8 address:56 | size | stack |
+//! | `ResizedSample` | 5 | heap:8 address:56 | size | stack |
 //! | `ShortFree` | 1 | | | |
 //! | `ShortAlloc` | 2 | size:28 stack:36 | | |
 //!
@@ -49,6 +51,9 @@
 //! `Unmap` (the heap of mmap) names a range, which may cover a part of a mapping or several;
 //! `Protect` likewise, with the stack of the call and what becomes of it ([`PROTECT_RESERVE`] and
 //! its kin).
+//!
+//! The last word of the two samples is the mean distance by which they were drawn. `ResizedSample` is
+//! a `ReallocCommit` whose new block is a sample.
 //!
 //! A `ReallocPrepare` is followed, in the same thread, by its `ReallocCommit` (moved or in place)
 //! or `ReallocAbort` (failed: the old block lives on). `realloc(p, 0)` that freed the block is a
@@ -76,6 +81,8 @@ pub enum RecordKind {
     Protect = 15,
     Function = 16,
     UnknownLanguage = 17,
+    Sample = 18,
+    ResizedSample = 19,
     /// 32 to 47 in the place of a kind: the bits below belong to the time.
     ShortFree = 32,
     /// 48 to 63 in the place of a kind.
@@ -107,6 +114,8 @@ impl RecordKind {
             15 => Self::Protect,
             16 => Self::Function,
             17 => Self::UnknownLanguage,
+            18 => Self::Sample,
+            19 => Self::ResizedSample,
             32..48 => Self::ShortFree,
             48.. => Self::ShortAlloc,
             _ => return None,
@@ -123,6 +132,7 @@ impl RecordKind {
             Self::Alloc | Self::FreeStack | Self::ReallocAbort | Self::AllocFailed => 3,
             Self::HeapCreate | Self::HeapDestroy | Self::Unmap => 3,
             Self::AllocBig | Self::ReallocCommit | Self::ThreadName | Self::HeapName | Self::Protect => 4,
+            Self::Sample | Self::ResizedSample => 5,
             Self::Module | Self::Function => 0,
         }
     }
@@ -297,8 +307,8 @@ mod tests {
         let word0 = word0(RecordKind::HeapName, 123);
         assert_eq!(record_ticks(word0, 99), 123);
         assert_eq!(RecordKind::of_untrusted(word0), Some(RecordKind::HeapName));
-        let last = RecordKind::UnknownLanguage as u64;
-        assert_eq!(RecordKind::of_untrusted(last << RecordKind::SHIFT), Some(RecordKind::UnknownLanguage));
+        let last = RecordKind::ResizedSample as u64;
+        assert_eq!(RecordKind::of_untrusted(last << RecordKind::SHIFT), Some(RecordKind::ResizedSample));
         for number in last + 1..32 {
             assert_eq!(RecordKind::of_untrusted(number << RecordKind::SHIFT), None);
         }

@@ -16,7 +16,6 @@
 //! binds the first. Between the two it calls `calloc` for each library's versions, which is hooked:
 //! see [`calloc_while_loading`]. (The lists of namespaces are glibc 2.35's.)
 
-use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 
 use heapr_ring::sys;
@@ -26,11 +25,8 @@ use crate::hooks::real::{DLMOPEN, DLOPEN, REAL};
 use crate::hooks::{self, SLOTS, SlotIndex, entries, inner_calls};
 use crate::modules::link_map::{self, DlPhdrInfo, Dynamic, Symbol};
 use crate::state::AGENT;
-use crate::x86_64::entries::loader_entries;
+use crate::x86_64::entries::{calloc_watcher, loader_entries};
 use crate::x86_64::thread_pointer;
-
-type Pointer = *mut c_void;
-type Calloc = unsafe extern "C" fn(usize, usize, *const usize, usize) -> Pointer;
 
 /// Threads that can be loading libraries apart at once; of more, some are seen late.
 const LOADING_MAX: usize = 8;
@@ -100,13 +96,11 @@ fn before_load(entry_sp: *const usize) {
     }
 }
 
-/// The hook of calloc once a library has been loaded apart.
-unsafe extern "C" fn calloc_while_loading(
-    count: usize,
-    size: usize,
-    entry_sp: *const usize,
-    bp: usize,
-) -> Pointer {
+calloc_watcher! { calloc_while_loading, before_calloc }
+
+/// Before calloc once a library has been loaded apart; gives the hook that stood in its slot before,
+/// or the real function.
+unsafe extern "C" fn before_calloc(entry_sp: *const usize) -> usize {
     // SAFETY: at entry the stack pointer points to the return address.
     let pc = unsafe { *entry_sp };
     let [start, end] = &LOADER;
@@ -115,14 +109,7 @@ unsafe extern "C" fn calloc_while_loading(
         look_at_loading(entry_sp as usize);
     }
     let hook = CALLOC.load(Acquire);
-    if hook.is_null() {
-        return REAL.calloc(count, size);
-    }
-    // SAFETY: what stood in this slot before, which is a hook of this signature, or the real
-    // function that ignores the rest.
-    let hook = unsafe { core::mem::transmute::<*mut (), Calloc>(hook) };
-    // SAFETY: with what the trampoline has passed on.
-    unsafe { hook(count, size, entry_sp, bp) }
+    if hook.is_null() { REAL.calloc.address() } else { hook as usize }
 }
 
 /// While this thread loads a library apart (and so holds the loader's lock), all namespaces are

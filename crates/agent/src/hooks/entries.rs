@@ -2,11 +2,12 @@
 
 use crate::hooks::real::REAL;
 use crate::hooks::{SLOTS, SlotIndex};
-use crate::x86_64::entries::slot_entries;
+use crate::x86_64::entries::{jump_entries, slot_entries};
 
 macro_rules! entries {
     ($($name:ident $words:tt $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
-        slot_entries! { SLOTS, SlotIndex; $($name $words)* dlclose 1 munmap 2 mprotect 3 }
+        jump_entries! { SLOTS, SlotIndex; $($name)* }
+        slot_entries! { SLOTS, SlotIndex; dlclose 1 munmap 2 mprotect 3 }
 
         /// Calls `visit` with the name, the address (0: none) and the entry point of all that the
         /// program's allocator may bring itself.

@@ -29,6 +29,7 @@ use crate::hooks::look_inside;
 use crate::hooks::mapping_hooks;
 use crate::hooks::real::{MMAP, MREMAP, REAL, Real, SYSCALL};
 use crate::hooks::registered_code;
+use crate::hooks::sampling;
 use crate::hooks::sandbox;
 use crate::hooks::shared::Shared;
 use crate::hooks::start;
@@ -159,6 +160,7 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
         hooks::watch_inner_calls();
     }
     look_inside::note_found();
+    sampling::start();
     AGENT.state.store(ACTIVE, Release);
     let Some(claim) = AGENT.process() else { return Err(DisableReason::NoProcessSlot) };
     parameters.process_slot = claim.index;

@@ -27,6 +27,8 @@ pub(crate) mod look_inside;
 pub(crate) mod mapping_hooks;
 pub(crate) mod other_allocators;
 pub(crate) mod registered_code;
+pub(crate) mod sampling;
+pub(crate) mod sampling_entries;
 pub(crate) mod sandbox;
 pub(crate) mod sanitizers;
 pub(crate) mod shared;
@@ -35,11 +37,11 @@ pub(crate) mod step_aside;
 pub(crate) mod thread_keys;
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 
 use heapr_wire::{
-    FLAG_STACK_ALLOC, FLAG_STACK_FREE, FLAG_STACK_REALLOC, FLAG_STACK_SPECIAL, HEAP_MALLOC, HEAP_MMAP,
-    PACKED_SIZE_MAX, called, stack_word,
+    FLAG_SAMPLED, FLAG_STACK_ALLOC, FLAG_STACK_FREE, FLAG_STACK_REALLOC, FLAG_STACK_SPECIAL, HEAP_MALLOC,
+    HEAP_MMAP, PACKED_SIZE_MAX, called, stack_word,
 };
 
 use crate::frames::frame::Start;
@@ -50,7 +52,7 @@ use crate::modules;
 use crate::record::events;
 use crate::record::thread::Scope;
 use crate::stack;
-use crate::state::{AGENT, STARTING};
+use crate::state::{AGENT, DISABLED, STARTING};
 use crate::tree;
 
 type Pointer = *mut c_void;
@@ -156,7 +158,7 @@ fn allocated_plainly(block: Pointer, size: usize, caller: Caller) -> bool {
     let Some(mut scope) = Scope::enter_plainly(caller.sp()) else { return false };
     let Some(pool) = AGENT.pool() else { return false };
     let flags = pool.control().flags.load(Relaxed);
-    if flags & (FLAG_STACK_ALLOC | FLAG_STACK_SPECIAL) != FLAG_STACK_ALLOC
+    if flags & (FLAG_STACK_ALLOC | FLAG_STACK_SPECIAL | FLAG_SAMPLED) != FLAG_STACK_ALLOC
         || block.is_null()
         || size >= AGENT.plain_bytes_end.load(Relaxed)
     {
@@ -178,6 +180,9 @@ extern "C" fn allocated_in_general(
     called: u8,
 ) {
     let caller = Caller::new(entry_sp, bp, called);
+    if sampling::is_on() {
+        return sampling::allocated(block, size, caller);
+    }
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
     if block.is_null() {
@@ -212,7 +217,7 @@ pub(crate) fn new_block<const NESTS: bool>(
 /// Records that a block is about to be freed.
 #[inline(always)]
 fn about_to_free(block: Pointer, caller: Caller) {
-    if block.is_null() {
+    if block.is_null() || (sampling::is_on() && !sampling::is_candidate(block)) {
         return;
     }
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
@@ -319,6 +324,9 @@ pub(crate) fn reallocated<const NESTS: bool>(
 ) -> Pointer {
     if block.is_null() {
         return new_block::<NESTS>(caller, real, |new| allocated(new, size, caller));
+    }
+    if sampling::is_on() {
+        return sampling::reallocated::<NESTS>(block, size, caller, real);
     }
     let mut begun = 0;
     if NESTS {
@@ -485,17 +493,55 @@ pub(crate) unsafe extern "C" fn munmap(
     REAL.munmap(address, size)
 }
 
+/// 1: the hooks look for inner calls, as [`watch_inner_calls`] says.
+static WATCHES: AtomicU32 = AtomicU32::new(0);
+
+/// Chooses the entry points of a session that samples. Those that look for inner calls do both.
+#[cold]
+pub(crate) fn choose_entries(is_sampling: bool) {
+    if WATCHES.load(Relaxed) != 0 {
+        return;
+    }
+    choose_hooks();
+    if is_sampling {
+        sampling_entries::choose();
+    }
+    if AGENT.state.load(Relaxed) == DISABLED {
+        bypass();
+    }
+}
+
 macro_rules! slots {
-    ($($nests:ident $words:literal $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
-        slots! { @all $($nests::<false>, $nests;)* dlclose, dlclose; munmap, munmap; mprotect, mprotect; }
+    ($($nests:ident $words:tt $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
+        /// The hooks of the allocator's functions.
+        mod plain {
+            crate::x86_64::entries::hook_entries! { $($nests $words super::$nests::<false>;)* }
+        }
+
+        /// Those that look whether the allocator itself has called them.
+        mod watching {
+            crate::x86_64::entries::hook_entries! { $($nests $words super::$nests::<true>;)* }
+        }
+
+        slots! { @all $(plain::$nests, $nests;)* dlclose, dlclose; munmap, munmap; mprotect, mprotect; }
 
         /// Has every hook of an allocator's function look whether the allocator itself has called
         /// it.
         #[cold]
         pub(crate) fn watch_inner_calls() {
+            WATCHES.store(1, Relaxed);
             $(
                 if let Some(slot) = SLOTS.get(SlotIndex::$nests as usize) {
-                    slot.store($nests::<true> as *mut (), Relaxed);
+                    slot.store(watching::$nests as *mut (), Relaxed);
+                }
+            )*
+        }
+
+        /// Puts the hooks back that record all.
+        fn choose_hooks() {
+            $(
+                if let Some(slot) = SLOTS.get(SlotIndex::$nests as usize) {
+                    slot.store(plain::$nests as *mut (), Relaxed);
                 }
             )*
         }

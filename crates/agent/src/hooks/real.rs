@@ -111,6 +111,7 @@ macro_rules! real_functions {
     ($($field:ident $name:literal fn($($argument:ident: $kind:ty),*) $(-> $answer:ty)? = $absent:expr;)*) => {
         /// All forwarded functions of the C library's interface.
         #[derive(Debug)]
+        #[repr(C)]
         pub(crate) struct RealFunctions { $(pub(crate) $field: Real,)* }
 
         /// The table.

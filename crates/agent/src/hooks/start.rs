@@ -17,7 +17,7 @@ use crate::hooks::look_inside;
 use crate::hooks::mapping_hooks;
 use crate::hooks::real::REAL;
 use crate::hooks::step_aside;
-use crate::hooks::{exec, sanitizers};
+use crate::hooks::{exec, sampling, sanitizers};
 use crate::modules;
 use crate::modules::link_map;
 use crate::process::environment;
@@ -85,6 +85,7 @@ fn join(path: &environment::PoolPath) -> Result<(), DisableReason> {
     mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0, true);
     inner_calls::start();
     foreign::start();
+    sampling::start();
     Ok(())
 }
 
@@ -117,6 +118,7 @@ fn register_fork_handler() {
     extern "C" fn in_child() {
         if AGENT.is_active() {
             events::announce();
+            sampling::begin_child();
         }
     }
     let address = link_map::find_anywhere(b"__register_atfork");

@@ -271,6 +271,26 @@ pub(crate) fn alloc(handle: ScopeHandle, heap: u8, address: usize, size: usize, 
     }
 }
 
+/// A new block that was drawn as a sample, by this mean.
+#[cold]
+pub(crate) fn sample(scope: &mut Scope, address: usize, size: usize, stack: u64, mean_bytes: u64) {
+    write_sample(scope, RecordKind::Sample, address, [size as u64, stack, mean_bytes]);
+}
+
+/// The same of a block that was resized: ends what [`realloc_prepare`] has begun.
+#[cold]
+pub(crate) fn resized_sample(scope: &mut Scope, address: usize, size: usize, stack: u64, mean_bytes: u64) {
+    write_sample(scope, RecordKind::ResizedSample, address, [size as u64, stack, mean_bytes]);
+}
+
+fn write_sample(scope: &mut Scope, kind: RecordKind, address: usize, rest: [u64; 3]) {
+    if ensure_room(scope, 5) {
+        let [size, stack, mean_bytes] = rest;
+        let place = address_word(HEAP_MALLOC, address as u64);
+        write(scope.level(), kind, region_of(HEAP_MALLOC, address), [place, size, stack, mean_bytes]);
+    }
+}
+
 /// A block about to be freed.
 #[inline(always)]
 pub(crate) fn free(scope: &mut Scope, heap: u8, address: usize) {

@@ -20,6 +20,7 @@ use crate::frames::bounds::KnownRanges;
 use crate::frames::control_block;
 use crate::frames::kept_stack::Kept;
 use crate::modules::link_map;
+use crate::record::countdown::Countdown;
 use crate::state::AGENT;
 use crate::state::event_clock::View;
 use crate::x86_64::thread_pointer;
@@ -76,6 +77,7 @@ pub(crate) struct ThreadState {
     next_free: AtomicUsize,
     /// The allocator's function that the program has called, for those that it calls in turn.
     pub(crate) outermost: Outermost,
+    pub(crate) countdown: Countdown,
 }
 
 const _: () =
@@ -265,6 +267,9 @@ fn register() -> Option<*mut ThreadState> {
         None => sys::map_anonymous(size_of::<ThreadState>(), true).ok()?.cast::<ThreadState>(),
     };
     make_ready(state, control_block::ids());
+    // SAFETY: a mapped state of this thread alone. What another thread has left there is not this
+    // one's.
+    unsafe { (*state).countdown.begin() };
     thread_pointer::set_current(state.cast());
     AGENT.thread_count.fetch_add(1, Relaxed);
     arm_end_of_thread(state);

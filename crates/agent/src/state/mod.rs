@@ -11,6 +11,7 @@
 pub(crate) mod callback;
 pub(crate) mod claims;
 pub(crate) mod event_clock;
+pub(crate) mod page_marks;
 pub(crate) mod program;
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};

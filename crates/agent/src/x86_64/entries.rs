@@ -287,6 +287,32 @@ macro_rules! loader_entries {
     };
 }
 
+/// A function of two words that goes on, with them, to where `$before` says.
+macro_rules! calloc_watcher {
+    ($name:ident, $before:path) => {
+        /// The hook of calloc once a library has been loaded apart.
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "sub rsp, 24",
+                ".cfi_adjust_cfa_offset 24",
+                "mov [rsp], rdi",
+                "mov [rsp + 8], rsi",
+                "lea rdi, [rsp + 24]",
+                "call {before}",
+                "mov rdi, [rsp]",
+                "mov rsi, [rsp + 8]",
+                "add rsp, 24",
+                ".cfi_adjust_cfa_offset -24",
+                "jmp rax",
+                ".cfi_endproc",
+                before = sym $before,
+            );
+        }
+    };
+}
+
 /// Functions of `heapr_heap.h`, which go to their hooks at once.
 macro_rules! heap_entries {
     ($($name:ident, $target:path, $sp:literal, $bp:literal;)*) => {$(
@@ -340,6 +366,44 @@ macro_rules! slot_entries {
                 ".cfi_endproc",
                 slots = sym $slots,
                 offset = const $index::$name as usize * 8,
+            );
+        }
+    )*};
+}
+
+/// Functions whose hooks take the two words behind their own by [`hook_entries`]: an entry point that
+/// needs them not has one instruction less for each.
+macro_rules! jump_entries {
+    ($slots:path, $index:ident; $($name:ident)*) => {$(
+        /// The C function of this name.
+        ///
+        /// # Safety
+        /// As the C library documents it.
+        #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub(crate) unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "jmp qword ptr [rip + {slots} + {offset}]",
+                ".cfi_endproc",
+                slots = sym $slots,
+                offset = const $index::$name as usize * 8,
+            );
+        }
+    )*};
+}
+
+/// What the slots of [`jump_entries`] hold: hooks in Rust, with the two words.
+macro_rules! hook_entries {
+    ($($name:ident $words:tt $hook:path;)*) => {$(
+        #[unsafe(naked)]
+        pub(super) unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                $crate::x86_64::entries::place_words!($words),
+                "jmp {hook}",
+                ".cfi_endproc",
+                hook = sym $hook,
             );
         }
     )*};
@@ -478,6 +542,7 @@ macro_rules! entry_row {
 }
 
 pub(crate) use {
-    entry_row, heap_entries, list_entries, loader_entries, mapping_entries, mapping_hooks, mmap64_entry,
-    new_entry, place_words, slot_entries, start_keeping_arguments, syscall_entry, word_entry,
+    calloc_watcher, entry_row, heap_entries, hook_entries, jump_entries, list_entries, loader_entries,
+    mapping_entries, mapping_hooks, mmap64_entry, new_entry, place_words, slot_entries,
+    start_keeping_arguments, syscall_entry, word_entry,
 };

@@ -14,6 +14,7 @@ pub(crate) mod leaving;
 mod ordered_time;
 mod prefetch;
 mod rule;
+pub(crate) mod sampling_entries;
 pub(crate) mod section_index;
 mod signal_return;
 #[cfg(test)]

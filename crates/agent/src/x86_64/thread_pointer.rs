@@ -1,8 +1,10 @@
-//! The agent's one word of thread-local storage, and the thread pointer.
+//! The agent's thread-local storage, and the thread pointer.
 //!
 //! A slot in initial-exec TLS, defined here in assembly: `#[thread_local]` is unstable and
 //! `thread_local!` needs std. Access is two instructions and can neither allocate nor fail. A
-//! library loaded at run time takes the slot from the loader's static TLS surplus (8 bytes of it).
+//! library loaded at run time takes the slot from the loader's static TLS surplus (16 bytes of it).
+//! Behind the slot lies the countdown of samples, which an agent that was put into the process does
+//! not have: there the slot is a word of the C library's.
 
 use core::arch::{asm, global_asm};
 
@@ -12,9 +14,9 @@ global_asm!(
     ".hidden heapr_thread_slot",
     ".globl heapr_thread_slot",
     ".type heapr_thread_slot, @object",
-    ".size heapr_thread_slot, 8",
+    ".size heapr_thread_slot, 16",
     "heapr_thread_slot:",
-    ".zero 8",
+    ".zero 16",
     ".text",
 );
 
@@ -48,6 +50,22 @@ pub(crate) fn set_current(state: *mut ()) {
             options(nostack, preserves_flags),
         );
     }
+}
+
+/// Where the calling thread's countdown is, unless the agent was put into the process.
+#[inline(always)]
+pub(crate) fn countdown() -> *mut () {
+    let place: usize;
+    // SAFETY: computes the address of the word behind the slot.
+    unsafe {
+        asm!(
+            "mov {place}, qword ptr [rip + heapr_thread_slot@GOTTPOFF]",
+            "add {place}, qword ptr fs:[0]",
+            place = out(reg) place,
+            options(nostack, readonly),
+        );
+    }
+    place.wrapping_add(8) as *mut ()
 }
 
 /// The thread pointer. In glibc's and musl's threads the control block lies at the top of the

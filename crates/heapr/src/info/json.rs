@@ -1,6 +1,6 @@
 //! `heapr info --format json`: everything, with the schema `heapr.info/1`.
 
-use heapr_trace::{Damage, Loss, Process, ProcessOrigin, Trace};
+use heapr_trace::{Damage, Loss, Process, ProcessOrigin, SamplingPeriod, Trace};
 use serde_json::{Map, Value, json};
 
 use crate::snapshot::native::snapshot_json;
@@ -18,6 +18,7 @@ pub(crate) fn value(trace: &Trace, file: &str, file_bytes: u64, damaged: &[Damag
         "duration_ns": trace.duration_ns(),
         "system": system(trace),
         "session": session(trace),
+        "sampling": sampling(trace),
         "processes": trace.processes().iter().map(process).collect::<Vec<_>>(),
         "threads": threads(trace),
         "modules": modules(trace),
@@ -65,6 +66,19 @@ fn session(trace: &Trace) -> Value {
         "stacks": session.stacks,
         "max_frames": session.max_frames,
     })
+}
+
+/// By process and time; empty where all is recorded.
+fn sampling(trace: &Trace) -> Value {
+    let entry = |period: &SamplingPeriod| {
+        let whose = trace.processes().get(period.process.0 as usize);
+        json!({
+            "pid": whose.map(|process| process.pid),
+            "from_ns": period.from_ns,
+            "mean_bytes": (period.mean_bytes != SamplingPeriod::NOTHING_BYTES).then_some(period.mean_bytes),
+        })
+    };
+    trace.sampling().periods().iter().map(entry).collect()
 }
 
 fn process(process: &Process) -> Value {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use heapr_trace::{Damage, Process, ProcessOrigin, Trace};
+use heapr_trace::{Damage, Process, ProcessOrigin, SamplingPeriod, Trace};
 
 use super::{End, end_of, hexadecimal, kind_name};
 use crate::snapshot::native::why;
@@ -33,6 +33,7 @@ pub(crate) fn write_text(
     page.damage(damaged)?;
     page.system(trace)?;
     page.session(trace)?;
+    page.sampling(trace)?;
     page.markers(trace)?;
     page.processes(trace)?;
     page.threads(trace)?;
@@ -68,6 +69,28 @@ impl Page<'_> {
             writeln!(self.out, "  … and {} more: --format json has them all", count(left_out as u64))?;
         }
         Ok(())
+    }
+
+    /// How allocations were sampled, over time.
+    fn sampling(&mut self, trace: &Trace) -> io::Result<()> {
+        let Some(sampled) = heapr_export::sampled_text(trace.sampling()) else { return Ok(()) };
+        self.title("SAMPLING")?;
+        self.field("malloc", &sampled)?;
+        let periods = trace.sampling().periods();
+        for period in periods.iter().take(LIST_LINES_MAX) {
+            let mean = match period.mean_bytes {
+                SamplingPeriod::ALL_BYTES => "all".to_owned(),
+                SamplingPeriod::NOTHING_BYTES => "nothing".to_owned(),
+                mean_bytes => format!("every {}", bytes(mean_bytes)),
+            };
+            let whose = trace.processes().get(period.process.0 as usize);
+            let whose = whose.map_or("the session".to_owned(), |process| format!("process {}", process.pid));
+            self.field(&format!("from {}", duration(period.from_ns)), &format!("{mean}, {whose}"))?;
+        }
+        match periods.len().checked_sub(LIST_LINES_MAX) {
+            None | Some(0) => Ok(()),
+            Some(more) => self.field("", &format!("… and {} more", count(more as u64))),
+        }
     }
 
     fn head(&mut self, trace: &Trace, file: &str, file_bytes: u64) -> io::Result<()> {

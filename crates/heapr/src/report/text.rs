@@ -43,7 +43,7 @@ pub(crate) fn write_text(
 ) -> io::Result<()> {
     write_head(out, subject)?;
     write_heaps(out, subject, report, options.width)?;
-    write_totals(out, report)?;
+    write_totals(out, report, subject.sampled.is_some())?;
     for (line, name) in subject.own_memory.iter().zip(["Own memory", ""]) {
         writeln!(out, "{name:12} {line}")?;
     }
@@ -71,6 +71,9 @@ fn write_head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
     }
     if !subject.filters.is_empty() {
         writeln!(out, "Counted: {}", subject.filters)?;
+    }
+    if let Some(sampled) = &subject.sampled {
+        writeln!(out, "Counted: {sampled}")?;
     }
     writeln!(out)
 }
@@ -153,31 +156,48 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
     write_lines(out, table.lines(0, width))
 }
 
-fn write_totals(out: &mut dyn Write, report: &Report<'_>) -> io::Result<()> {
+fn write_totals(out: &mut dyn Write, report: &Report<'_>, is_sampled: bool) -> io::Result<()> {
     let totals = &report.totals;
     writeln!(out)?;
     // What is counted may have been higher at another moment.
     let (label, of_all) = if report.is_own_peak { ("Peak", "") } else { ("At peak", " the peak of all, at") };
+    let amounts = totals.amounts();
     writeln!(
         out,
-        "{label:12} {} bytes in {}, at{of_all} {}",
+        "{label:12} {}{} bytes in {}{}, at{of_all} {}",
         count(totals.peak_bytes),
+        plus_minus_count(Metric::PeakBytes, &amounts),
         plural(totals.peak_count, "block"),
+        plus_minus_count(Metric::PeakCount, &amounts),
         duration(totals.peak_time_ns)
     )?;
     writeln!(
         out,
-        "Outstanding  {} bytes in {}",
+        "Outstanding  {}{} bytes in {}{}",
         count(totals.outstanding_bytes),
-        plural(totals.outstanding_count, "block")
+        plus_minus_count(Metric::OutstandingBytes, &amounts),
+        plural(totals.outstanding_count, "block"),
+        plus_minus_count(Metric::OutstandingCount, &amounts),
     )?;
-    writeln!(
-        out,
-        "Temporary    {} of {} ({})",
-        count(totals.temporary_count),
-        plural(totals.alloc_count, "allocation"),
-        percent(totals.temporary_count, totals.alloc_count)
-    )?;
+    if is_sampled {
+        writeln!(
+            out,
+            "Total        {}{} bytes in {}{}",
+            count(totals.alloc_bytes),
+            plus_minus_count(Metric::TotalBytes, &amounts),
+            plural(totals.alloc_count, "allocation"),
+            plus_minus_count(Metric::TotalCount, &amounts),
+        )?;
+        writeln!(out, "Temporary    not known of samples")?;
+    } else {
+        writeln!(
+            out,
+            "Temporary    {} of {} ({})",
+            count(totals.temporary_count),
+            plural(totals.alloc_count, "allocation"),
+            percent(totals.temporary_count, totals.alloc_count)
+        )?;
+    }
     let mut odd = Vec::new();
     let mut add = |count_of: u64, what: [&str; 2]| {
         if count_of > 0 {
@@ -541,9 +561,12 @@ impl Together {
     /// `1.00 KiB outstanding in 2 blocks`.
     fn alone(&self, amounts: &Amounts) -> String {
         let things = plural(self.count.of(amounts), self.thing);
+        let off = plus_minus(self.count, amounts);
         match self.bytes {
-            Some(metric) => format!("{} {} {things}", bytes(metric.of(amounts)), self.phrase),
-            None => things,
+            Some(metric) => {
+                format!("{} {} {things}{off}", amount(metric, amounts), self.phrase)
+            }
+            None => format!("{things}{off}"),
         }
     }
 
@@ -552,9 +575,9 @@ impl Together {
         let things = self.count.of(amounts);
         match self.bytes {
             Some(metric) => {
-                Some(format!("{} {} in {}", self.label, bytes(metric.of(amounts)), count(things)))
+                Some(format!("{} {} in {}", self.label, amount(metric, amounts), amount(self.count, amounts)))
             }
-            None => (things > 0).then(|| format!("{} {}", self.label, count(things))),
+            None => (things > 0).then(|| format!("{} {}", self.label, amount(self.count, amounts))),
         }
     }
 }
@@ -566,7 +589,26 @@ fn sort_amount(sort: Metric, amounts: &Amounts) -> String {
         .map_or_else(String::new, |together| together.alone(amounts))
 }
 
-/// An amount in its unit.
+/// An amount in its unit; of an estimate with half of its interval.
 pub(crate) fn amount(metric: Metric, amounts: &Amounts) -> String {
-    if metric.is_bytes() { bytes(metric.of(amounts)) } else { count(metric.of(amounts)) }
+    let off = plus_minus(metric, amounts);
+    let amount = if metric.is_bytes() { bytes(metric.of(amounts)) } else { count(metric.of(amounts)) };
+    amount + &off
+}
+
+/// ` ± 1.2 MiB`; nothing where it was counted.
+pub(crate) fn plus_minus(metric: Metric, amounts: &Amounts) -> String {
+    match metric.plus_minus(amounts) {
+        0 => String::new(),
+        off if metric.is_bytes() => format!(" ± {}", bytes(off)),
+        off => format!(" ± {}", count(off)),
+    }
+}
+
+/// The same with all its digits.
+fn plus_minus_count(metric: Metric, amounts: &Amounts) -> String {
+    match metric.plus_minus(amounts) {
+        0 => String::new(),
+        off => format!(" ± {}", count(off)),
+    }
 }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use heapr_session::{LoggingMode, OnFull, SessionProperties, StackEvents};
+use heapr_session::{
+    AUTO_PER_SECOND, FullOnGrowth, LoggingMode, OnFull, SampleRate, SessionProperties, StackEvents,
+};
 
 use heapr_filters::quantity::{parse_bytes, parse_seconds};
 
@@ -48,6 +50,17 @@ pub(crate) struct RecordArguments {
     /// Frames of the language that a program is written in (Python): auto where there are any
     #[arg(long, value_enum, value_name = "auto|off", default_value_t = LanguageArgument::Auto)]
     lang: LanguageArgument,
+    /// Record some allocations for all: one in so many bytes on average (512K), `auto` (as few as
+    /// make 200 samples a second; auto:N others), `off` or `all`. What is reported then are
+    /// estimates, with their 95 % intervals
+    #[arg(long, value_name = "SIZE|auto|off|all", value_parser = parse_sample_rate)]
+    sample: Option<SampleRate>,
+    /// With --sample: record all allocations for a while when what is live has grown by so much
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, requires = "sample")]
+    full_on_growth: Option<u64>,
+    /// With --full-on-growth: for so long
+    #[arg(long = "for", value_name = "S", value_parser = parse_seconds, default_value = "60")]
+    full_for: Duration,
     /// What is kept of the events
     #[arg(long, value_enum, default_value_t = ModeArgument::Trace)]
     mode: ModeArgument,
@@ -90,6 +103,26 @@ fn parse_stacks(text: &str) -> Result<StackEvents, String> {
     StackEvents::from_text(text).map_err(|error| error.to_string())
 }
 
+/// How allocations are sampled, in the words of the command line.
+pub(crate) fn parse_sample_rate(text: &str) -> Result<SampleRate, String> {
+    let auto =
+        |number: &str| number.parse().map_err(|_| format!("auto:{number}: a number of samples a second"));
+    let rate = match text.split_once(':') {
+        _ if text == "all" => SampleRate::All,
+        _ if text == "off" => SampleRate::Off,
+        _ if text == "auto" => SampleRate::Auto { per_second: AUTO_PER_SECOND },
+        Some(("auto", number)) => SampleRate::Auto { per_second: auto(number)? },
+        _ => SampleRate::Every { bytes: parse_size(text)? },
+    };
+    rate.check().map_err(|error| error.to_string())?;
+    Ok(rate)
+}
+
+fn parse_percent(text: &str) -> Result<u64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    number.parse().ok().filter(|&percent| percent > 0).ok_or_else(|| format!("{text}: a percentage, as 20%"))
+}
+
 impl RecordArguments {
     /// Puts what was asked into a session's properties.
     pub(crate) fn apply(&self, properties: &mut SessionProperties) -> anyhow::Result<()> {
@@ -120,6 +153,9 @@ impl RecordArguments {
             }
         };
         properties.max_file_bytes = self.max_file;
+        properties.sample = self.sample;
+        properties.full_on_growth =
+            self.full_on_growth.map(|percent| FullOnGrowth { percent, duration: self.full_for });
         for file in &self.allocator {
             let text = std::fs::read_to_string(file);
             properties.allocators.push(text.with_context(|| format!("cannot read {}", file.display()))?);

@@ -16,6 +16,7 @@ use crate::own_arguments::OwnArguments;
 use crate::plain_text::{PlainText, error_line_width};
 use crate::report::frame_text::frame_line;
 use crate::report::names::{NameArguments, TraceNames};
+use crate::report::text::plus_minus;
 use crate::style::Style;
 use crate::trace_file::open;
 use heapr_table::quantity::{bytes, count, duration, plural};
@@ -66,6 +67,9 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     // A list of the user's that can't be read is no reason to say nothing.
     if let Ok(own) = OwnArguments::default().code(&trace) {
         subject.own = own;
+    }
+    if let Some(sampled) = &subject.sampled {
+        writeln!(text, "  {sampled}")?;
     }
     write_heaps(&mut text, &subject, &by_heap)?;
     for (line, name) in subject.own_memory.iter().zip(["own memory", ""]) {
@@ -201,7 +205,9 @@ fn write_stacks(
         writeln!(text, "  {title}{until}:")?;
         for group in groups {
             let (held_bytes, held_count) = amount(group);
-            let head = format!("{:>12} in {:<9}", bytes(held_bytes), count(held_count));
+            let metric = if is_peak { Metric::PeakBytes } else { Metric::OutstandingBytes };
+            let off = plus_minus(metric, &group.amounts);
+            let head = format!("{:>12}{off} in {:<9}", bytes(held_bytes), count(held_count));
             let room = width.saturating_sub(head.len() + 3);
             for (number, line) in stack_lines(&report.frames(group), subject, room).iter().enumerate() {
                 let left = if number == 0 { head.as_str() } else { "" };

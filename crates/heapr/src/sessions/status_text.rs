@@ -49,6 +49,16 @@ pub(super) fn list(all: &[SessionStatus]) -> String {
     lines(&table)
 }
 
+/// `all is recorded`, `auto, every 1.00 MiB now: estimates`.
+fn sampling(status: &SessionStatus) -> String {
+    let Some(rate) = &status.sample else { return "no: all is recorded".to_owned() };
+    match status.sample_mean_bytes {
+        0 => format!("{rate}; all is recorded now"),
+        u64::MAX => "off: nothing is recorded".to_owned(),
+        mean_bytes => format!("{rate}, every {} now: what is live is an estimate", bytes(mean_bytes)),
+    }
+}
+
 /// All that is known of one.
 pub(super) fn whole(status: &SessionStatus) -> String {
     let mut fields: Vec<(&str, String)> = vec![
@@ -72,6 +82,7 @@ pub(super) fn whole(status: &SessionStatus) -> String {
             ),
         ),
         ("waits", plural(status.wait_count, "wait")),
+        ("sampling", sampling(status)),
         ("live", format!("{} in {}", bytes(status.live_bytes), plural(status.live_count, "block"))),
         ("peak", format!("{} at {}", bytes(status.peak_bytes), duration(status.peak_time_ns))),
         ("stacks", if status.stacks.is_empty() { "none".to_owned() } else { status.stacks.clone() }),

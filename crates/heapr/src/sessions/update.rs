@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use heapr_session::{Answer, Request, StackEvents, Update};
+use heapr_session::{Answer, Request, SampleRate, StackEvents, Update};
 
 use crate::processes;
+use crate::run::record_arguments::parse_sample_rate;
 
 /// Arguments of `heapr update`.
 #[derive(Debug, clap::Args)]
@@ -23,6 +24,10 @@ pub(crate) struct UpdateArguments {
     /// Which events carry stacks from now on: some of create,alloc,realloc,free,destroy, or none
     #[arg(long, value_name = "EVENTS", value_parser = parse_stacks)]
     stacks: Option<StackEvents>,
+    /// How allocations are sampled from now on, of a session that was started with --sample: one in
+    /// so many bytes (2M), auto, off (none is recorded), or all
+    #[arg(long, value_name = "SIZE|auto|off|all", value_parser = parse_sample_rate)]
+    sample: Option<SampleRate>,
     /// Bring the file to a state that can be read now
     #[arg(long)]
     flush: bool,
@@ -33,13 +38,13 @@ fn parse_stacks(text: &str) -> Result<StackEvents, String> {
 }
 
 pub(super) fn run(arguments: UpdateArguments) -> anyhow::Result<ExitCode> {
-    let UpdateArguments { name, add_pids, tree, remove_pids, stacks, flush } = arguments;
+    let UpdateArguments { name, add_pids, tree, remove_pids, stacks, sample, flush } = arguments;
     let add_pids = processes::named(&add_pids, tree)?;
     let remove_pids = processes::named(&remove_pids, false)?;
-    let update = Update { add_pids, remove_pids, with_children: tree, stacks, flush };
+    let update = Update { add_pids, remove_pids, with_children: tree, stacks, sample, flush };
     anyhow::ensure!(
         update != Update::default(),
-        "nothing to change: give --add-pid, --remove-pid, --stacks or --flush"
+        "nothing to change: give --add-pid, --remove-pid, --stacks, --sample or --flush"
     );
     let answer = super::find(name.as_deref())?.ask(Request::Update(update))?;
     let Answer::Updated(report) = answer else { anyhow::bail!("the session's answer makes no sense") };
@@ -52,5 +57,12 @@ pub(super) fn run(arguments: UpdateArguments) -> anyhow::Result<ExitCode> {
     for (_, failure) in &report.failed {
         tell!("heapr: {failure}");
     }
-    Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    if let Some(failure) = &report.not_sampled {
+        tell!("heapr: {failure}");
+    }
+    Ok(if report.failed.is_empty() && report.not_sampled.is_none() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(2)
+    })
 }

@@ -27,6 +27,7 @@ mod passthrough;
 mod python;
 mod reading;
 mod recording;
+mod sampling;
 mod signals;
 mod symbolize;
 mod valgrind_oracle;

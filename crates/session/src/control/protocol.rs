@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::{GraphRequest, SessionStatus, StackEvents};
+use crate::{GraphRequest, SampleRate, SessionStatus, StackEvents};
 
 /// Version of the protocol: both sides must have the same.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -67,6 +67,9 @@ pub struct Update {
     pub with_children: bool,
     /// Which events carry stacks from now on.
     pub stacks: Option<StackEvents>,
+    /// How allocations are sampled from now on.
+    #[serde(default)]
+    pub sample: Option<SampleRate>,
     /// Bring the file to a state that can be read now.
     pub flush: bool,
 }
@@ -80,6 +83,9 @@ pub struct UpdateReport {
     pub detached: Vec<u32>,
     /// What failed, by process.
     pub failed: Vec<(u32, Failure)>,
+    /// Why allocations are not sampled as was asked.
+    #[serde(default)]
+    pub not_sampled: Option<Failure>,
 }
 
 /// A snapshot that is in the file.

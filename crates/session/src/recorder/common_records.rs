@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use heapr_trace::{Action, Event, HeapId, ProcessIndex, ThreadIndex};
-use heapr_wire::{RecordKind, SHORT, SHORT_ALLOC, STACK_BITS, record_ticks, short_address};
+use heapr_wire::{RecordKind, SAMPLE_ALL, SHORT, SHORT_ALLOC, STACK_BITS, record_ticks, short_address};
 
 use crate::recorder::clock::Clock;
 use crate::recorder::merge::{Head, order};
@@ -101,6 +101,13 @@ impl<'a> Source<'a> {
         Some((event, words + usize::from(is_alloc)))
     }
 
+    /// No realloc is under way, and nothing was sampled: an allocation would say that all are recorded
+    /// again.
+    #[inline(always)]
+    fn is_of_plain_process(&self) -> bool {
+        self.process.reallocs.is_empty() && self.process.sample_mean_bytes == SAMPLE_ALL
+    }
+
     #[inline(always)]
     fn process(&self) -> ProcessIndex {
         self.process.index
@@ -123,7 +130,7 @@ impl<'a> Source<'a> {
 /// such.
 #[inline]
 pub(crate) fn take_one(source: &mut Source<'_>, until: u64, clock: &Clock, sink: &mut Sink) {
-    if !source.process.reallocs.is_empty() {
+    if !source.is_of_plain_process() {
         return;
     }
     while source.order <= until {
@@ -140,7 +147,7 @@ pub(crate) fn take_one(source: &mut Source<'_>, until: u64, clock: &Clock, sink:
 /// begins. Tells which one was taken from last.
 #[inline]
 pub(crate) fn take_two(sources: &mut [Source<'_>; 2], until: u64, clock: &Clock, sink: &mut Sink) -> usize {
-    if sources.iter().any(|source| !source.process.reallocs.is_empty()) {
+    if !sources.iter().all(Source::is_of_plain_process) {
         return 0;
     }
     let mut last = 0;

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use heapr_trace::{Action, Block, Event, HeapId, Mapping, Module, StackIndex, StackNode};
+use heapr_trace::{
+    Action, Block, Event, HeapId, Mapping, Module, Notice, StackIndex, StackNode, ThreadIndex,
+};
 use heapr_wire::{ADDRESS_MASK, ProcessSlot};
 
 use super::Recorder;
@@ -46,6 +48,9 @@ impl Recorder {
         let known = self.known_blocks(place);
         let mut blocks: BTreeMap<u64, u64> =
             blocks.map(|(address_avma, bytes)| (address_avma & ADDRESS_MASK, bytes)).collect();
+        if self.is_sampled() {
+            return self.note_blocks_before(place, known, &blocks, time_ns, thread);
+        }
         let mut event = |action| {
             self.sink.event(&Event { time_ns, thread, heap: HeapId::MALLOC, action }, process);
         };
@@ -68,6 +73,34 @@ impl Recorder {
         }
         let count = before.count;
         self.processes[place].before = before;
+        count
+    }
+
+    /// The same of a session that samples: their frees will not be seen, so that they are told as one
+    /// sum. What was a sample when the process was let go is followed no more either.
+    fn note_blocks_before(
+        &mut self,
+        place: usize,
+        known: Vec<(u64, u64)>,
+        blocks: &BTreeMap<u64, u64>,
+        time_ns: u64,
+        thread: ThreadIndex,
+    ) -> u64 {
+        let process = self.processes[place].index;
+        for (address_avma, _) in known {
+            let action = Action::Free { address_avma, stack: StackIndex::EMPTY, is_moved_realloc: false };
+            self.sink.event(&Event { time_ns, thread, heap: HeapId::MALLOC, action }, process);
+        }
+        let bytes = blocks.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+        let count = blocks.len() as u64;
+        self.processes[place].before = BlocksBefore { count, bytes, unread: None };
+        if count > 0 {
+            let text = format!(
+                "what it held when it was attached to is not followed: {bytes} bytes in {count} blocks"
+            );
+            let outcome = self.sink.writer.notice(&Notice { process, time_ns, text });
+            self.sink.keep(outcome);
+        }
         count
     }
 

@@ -35,6 +35,7 @@ mod inside_notes;
 mod memory;
 pub(crate) mod memory_look;
 mod memory_room;
+mod samples;
 mod scan;
 mod snapshots;
 mod watermark;
@@ -315,6 +316,10 @@ impl Recorder {
             self.cut_ticks = None;
         }
         self.sink.checkpoint_if_due();
+        if self.sink.steering.is_some() {
+            self.tell_unmarked();
+            self.steer(now_ns);
+        }
         let has_waiters = self.pool.control().waiter_count.load(Relaxed) != 0;
         let early_ns = if has_waiters { HOUSEKEEPING_NS - HOUSEKEEPING_IN_NEED_NS } else { 0 };
         if now_ns + early_ns >= self.next_housekeeping_ns {

@@ -1,7 +1,7 @@
 //! What the recorder knows of one traced process image: its stack nodes, its modules, reallocations
 //! under way.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use heapr_ring::Pool;
 use heapr_ring::reader::{self, Content, RawNode};
@@ -93,6 +93,10 @@ pub(crate) struct ProcessState {
     pub(crate) former_regions: BTreeMap<u64, Region>,
     /// Heaps that the program has of its own.
     pub(crate) own_heaps: OwnHeaps,
+    /// By which mean its allocations are drawn; 0: all are recorded.
+    pub(crate) sample_mean_bytes: u64,
+    /// Marks of pages that are to be taken off, and wait for room in its slot.
+    pub(crate) unmarked: VecDeque<u32>,
 }
 
 /// What a process held when it was attached to.
@@ -168,6 +172,8 @@ impl ProcessState {
             executable: String::new(),
             regions: BTreeMap::new(),
             own_heaps: OwnHeaps::default(),
+            sample_mean_bytes: 0,
+            unmarked: VecDeque::new(),
         }
     }
 

@@ -168,6 +168,7 @@ impl Recorder {
         let is_resumed = resumed.is_some();
         let (file_index, entry) = resumed.unwrap_or_else(|| (self.enter_process(&entry), entry));
         let mut state = ProcessState::new(file_index, index, generation, pid);
+        state.sample_mean_bytes = self.first_mean_bytes(file_index);
         (state.image, state.is_resumed) = (image, is_resumed);
         state.is_elsewhere = is_elsewhere || pid != inner_pid;
         state.child_pid = if is_of_ours { inner_pid } else { pid };

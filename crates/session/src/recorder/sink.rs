@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io::BufWriter;
 
 use heapr_ledger::{CourseTaker, Ledger, SummaryBuilder};
-use heapr_trace::{Event, HeapGraph, HeapId, ProcessIndex, Summary, TraceWriter};
+use heapr_trace::{Event, HeapGraph, HeapId, ProcessIndex, SamplingPeriod, Summary, TraceWriter};
 
 use crate::failure::Failure;
 use crate::recorder::module_files::ModuleFiles;
+use crate::recorder::samples::{self, Applied};
+use crate::sampling::Steering;
 use crate::snapshots::native_snapshot::{ActiveSnapshot, SnapshotReport};
 use crate::{Error, LoggingMode, SessionProperties};
 
@@ -43,6 +45,12 @@ pub(crate) struct Sink {
     most_bytes: Option<u64>,
     /// Time of the last event in the file that is full.
     full_at_ns: Option<u64>,
+    /// Of a session that samples.
+    pub(crate) steering: Option<Steering>,
+    /// Samples taken.
+    pub(crate) sample_count: u64,
+    /// Samples that have ended, whose pages are still marked.
+    pub(crate) unmarked: Vec<(ProcessIndex, u64)>,
     events_after_full: u64,
     pub(crate) last_ns: u64,
     /// The first error of the file; events go on being counted, not written.
@@ -52,8 +60,17 @@ pub(crate) struct Sink {
 impl Sink {
     pub(crate) fn create(properties: &SessionProperties) -> Result<Self, Error> {
         let path = &properties.output;
-        let mut writer = TraceWriter::create(path, properties.overwrite)
+        let create =
+            if properties.sample.is_some() { TraceWriter::create_sampled } else { TraceWriter::create };
+        let mut writer = create(path, properties.overwrite)
             .map_err(|source| Error::Output { path: path.clone(), source })?;
+        let mut summary = SummaryBuilder::new();
+        if let Some(rate) = properties.sample {
+            let mean_bytes = rate.first_mean_bytes();
+            let period = SamplingPeriod { process: SamplingPeriod::EVERY_PROCESS, from_ns: 0, mean_bytes };
+            summary.add_sampling(period);
+            writer.sampling(period).map_err(|source| Error::Output { path: path.clone(), source })?;
+        }
         let mode = properties.mode;
         if let LoggingMode::Memory { bytes } = mode {
             writer.keep_window(bytes);
@@ -62,7 +79,7 @@ impl Sink {
             writer,
             module_files: ModuleFiles::new(),
             ledger: Ledger::new(),
-            summary: SummaryBuilder::new(),
+            summary,
             course: CourseTaker::default(),
             event_count: 0,
             pending: Vec::with_capacity(PENDING_MAX),
@@ -73,6 +90,9 @@ impl Sink {
             is_cut_out: false,
             most_bytes: properties.max_file_bytes,
             full_at_ns: None,
+            steering: properties.sample.map(|rate| Steering::new(rate, properties.full_on_growth)),
+            sample_count: 0,
+            unmarked: Vec::new(),
             events_after_full: 0,
             last_ns: 0,
             write_error: None,
@@ -87,6 +107,9 @@ impl Sink {
             self.events_after_full += 1;
             return;
         }
+        if self.steering.is_some() {
+            return self.event_of_samples(event, process);
+        }
         self.last_ns = event.time_ns;
         self.event_count += 1;
         self.events_since_checkpoint += 1;
@@ -94,6 +117,48 @@ impl Sink {
         if self.pending.len() >= PENDING_MAX {
             self.take_pending();
         }
+    }
+
+    /// The same of a session that samples: one by one, as what belongs into the file is only known of
+    /// the ledger.
+    #[cold]
+    #[inline(never)]
+    fn event_of_samples(&mut self, event: &Event, process: ProcessIndex) {
+        self.last_ns = event.time_ns;
+        if event.time_ns >= self.course.next_ns() {
+            self.course.take(event.time_ns, &self.summary);
+        }
+        let mut ended = None;
+        let applied = samples::apply(event, process, &mut self.ledger, &mut self.summary, &mut |block| {
+            ended = Some(*block);
+        });
+        let is_sample = |block: &heapr_trace::Block| {
+            self.summary.sampling().is_some_and(|sampling| sampling.is_sample(block))
+        };
+        if let Some(block) = ended.filter(is_sample) {
+            self.unmarked.push((process, block.address_avma));
+        }
+        if applied == Applied::Known {
+            self.event_count += 1;
+            self.events_since_checkpoint += 1;
+            if self.keeps_events && self.write_error.is_none() {
+                self.write_error = self.writer.event(event).err();
+            }
+            let is_full = self.most_bytes.is_some_and(|most| self.writer.written_bytes() >= most);
+            self.full_at_ns = is_full.then_some(self.last_ns);
+        }
+        if self.ledger.has_put_aside() {
+            self.take_slice(0);
+        }
+    }
+
+    /// What is allocated in a process from now on was drawn by this mean.
+    #[cold]
+    pub(crate) fn note_mean(&mut self, process: ProcessIndex, from_ns: u64, mean_bytes: u64) {
+        let period = SamplingPeriod { process, from_ns, mean_bytes };
+        self.summary.add_sampling(period);
+        let outcome = self.writer.sampling(period);
+        self.keep(outcome);
     }
 
     /// The same of what may be a mapping.
@@ -256,7 +321,8 @@ impl Sink {
     /// find in it.
     fn end_window(&mut self) -> Option<Summary> {
         let mut ledger = self.ledger.emptied();
-        let mut summary = SummaryBuilder::new();
+        let mut summary =
+            self.summary.sampling().map_or_else(SummaryBuilder::new, SummaryBuilder::of_samples);
         let ended = self.writer.end_window(|event, process| ledger.apply(event, process, &mut summary));
         let window = match ended {
             Ok(window) => window?,

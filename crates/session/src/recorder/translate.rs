@@ -11,8 +11,9 @@ mod regions;
 use heapr_ring::Pool;
 use heapr_trace::{Action, Event, HeapId, Mapping, Module, ProcessIndex, StackIndex, StackNode, ThreadIndex};
 use heapr_wire::{
-    ADDRESS_MASK, HEAP_MMAP, MODULE_MAIN, MODULE_UNLOADED, ModuleRecord, PROTECT_MAP, PROTECT_RESERVE,
-    PROTECT_USE, RecordKind, STACK_BITS, of_stack_word, short_address,
+    ADDRESS_MASK, HEAP_MALLOC, HEAP_MMAP, MODULE_MAIN, MODULE_UNLOADED, ModuleRecord, PROTECT_MAP,
+    PROTECT_RESERVE, PROTECT_USE, RecordKind, SAMPLE_ALL, SAMPLE_NOTHING, STACK_BITS, of_stack_word,
+    short_address,
 };
 
 use crate::recorder::called_stacks;
@@ -103,6 +104,32 @@ pub(crate) fn translate(
             let action = Action::Free { address_avma, stack, is_moved_realloc: false };
             sink.event(&Event { time_ns, thread, heap: HeapId(heap), action }, process.index);
         }
+        RecordKind::Sample => {
+            let size_bytes = record.word(2);
+            let Some(stack) = stack(record.pool, process, sink, record.word(3), time_ns) else {
+                return Outcome::Invalid;
+            };
+            if heap != HEAP_MALLOC || !draw(process, sink, time_ns, record.word(4)) {
+                return Outcome::Invalid;
+            }
+            let event = Event {
+                time_ns,
+                thread,
+                heap: HeapId(heap),
+                action: Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc: false },
+            };
+            place_block(process, sink, event, heap, address_avma, size_bytes, stack);
+        }
+        RecordKind::ResizedSample => {
+            let size_bytes = record.word(2);
+            let Some(stack) = stack(record.pool, process, sink, record.word(3), time_ns) else {
+                return Outcome::Invalid;
+            };
+            if heap != HEAP_MALLOC || !draw(process, sink, time_ns, record.word(4)) {
+                return Outcome::Invalid;
+            }
+            commit(process, sink, Commit { time_ns, thread, heap, address_avma, size_bytes, stack });
+        }
         RecordKind::ReallocPrepare => {
             process.reallocs.retain(|moving| moving.thread != thread);
             process.reallocs.push(InMotion { thread, heap, address_avma, is_displaced: false });
@@ -112,6 +139,9 @@ pub(crate) fn translate(
             let Some(stack) = stack(record.pool, process, sink, record.word(3), time_ns) else {
                 return Outcome::Invalid;
             };
+            if process.sample_mean_bytes != SAMPLE_ALL && heap == HEAP_MALLOC && address_avma != 0 {
+                note_mean(process, sink, time_ns, SAMPLE_ALL);
+            }
             commit(process, sink, Commit { time_ns, thread, heap, address_avma, size_bytes, stack });
         }
         RecordKind::ReallocAbort => {
@@ -266,8 +296,44 @@ fn stack_of_node(
     }
 }
 
+/// A sample of this mean comes. `false`: no session like this one draws any.
+#[cold]
+fn draw(process: &mut ProcessState, sink: &mut Sink, time_ns: u64, mean_bytes: u64) -> bool {
+    if sink.steering.is_none() || [SAMPLE_ALL, SAMPLE_NOTHING].contains(&mean_bytes) {
+        return false;
+    }
+    sink.sample_count += 1;
+    if process.sample_mean_bytes != mean_bytes {
+        note_mean(process, sink, time_ns, mean_bytes);
+    }
+    true
+}
+
+#[cold]
+fn note_mean(process: &mut ProcessState, sink: &mut Sink, time_ns: u64, mean_bytes: u64) {
+    process.sample_mean_bytes = mean_bytes;
+    sink.note_mean(process.index, time_ns, mean_bytes);
+}
+
+/// A block of a process of which all are recorded.
 #[inline(always)]
 fn alloc(
+    process: &mut ProcessState,
+    sink: &mut Sink,
+    event: Event,
+    heap: u8,
+    address_avma: u64,
+    size_bytes: u64,
+    stack: StackIndex,
+) {
+    if process.sample_mean_bytes != SAMPLE_ALL && heap == HEAP_MALLOC {
+        note_mean(process, sink, event.time_ns, SAMPLE_ALL);
+    }
+    place_block(process, sink, event, heap, address_avma, size_bytes, stack);
+}
+
+#[inline(always)]
+fn place_block(
     process: &mut ProcessState,
     sink: &mut Sink,
     event: Event,

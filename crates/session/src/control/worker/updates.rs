@@ -26,6 +26,9 @@ impl Worker {
             self.session.set_stacks(stacks);
         }
         let mut report = UpdateReport::default();
+        if let Some(Err(error)) = update.sample.map(|rate| self.session.set_sample_rate(rate)) {
+            report.not_sampled = Some(Failure::from(&error));
+        }
         let mut jobs = Vec::new();
         for &pid in &update.remove_pids {
             self.attached.retain(|&attached| attached != pid);

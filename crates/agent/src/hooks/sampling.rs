@@ -1,0 +1,316 @@
+//! Recording some allocations for all: entry points of their own, which count a call's bytes down
+//! and jump on to the allocator.
+//!
+//! ```text
+//! malloc  --> counted down --> the real malloc                     nearly always: nothing comes back
+//!                         \--> real malloc, stack, record          a sample
+//! free    --> page marked? --> the real free                       nearly always
+//!                         \--> record --> the real free            a sample, or one near it
+//! ```
+//! A sample's page is marked until the recorder has seen its free: [`crate::state::page_marks`]. What
+//! is decided before the real call is decided for good: a call that fails, or an allocator that calls
+//! itself, is no sample.
+//!
+//! Allocators that call their own functions, and those that are hooked inside of a program, come by
+//! the ordinary hooks, which ask [`allocated`] and its kin.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+
+use heapr_wire::{
+    DisableReason, FLAG_SAMPLED, FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, HEAP_MALLOC, SAMPLE_ALL, called,
+};
+
+use crate::hooks::real::REAL;
+use crate::hooks::{self, Caller, NO_STACK, Pointer, about_to_free, inner_calls, stack_for};
+use crate::record::countdown::{self, Draw};
+use crate::record::events;
+use crate::record::thread::Scope;
+use crate::state::{AGENT, page_marks};
+
+/// 1: the session may sample, whether it does now or not.
+static IS_ON: AtomicU32 = AtomicU32::new(0);
+/// What the entry points were last chosen for.
+static MEAN_BYTES: AtomicU64 = AtomicU64::new(SAMPLE_ALL);
+
+/// Whether allocations may be samples.
+#[inline(always)]
+pub(crate) fn is_on() -> bool {
+    IS_ON.load(Relaxed) != 0
+}
+
+/// Chooses the entry points, once the session is known.
+#[cold]
+pub(crate) fn start() {
+    let is_sampled = AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_SAMPLED != 0);
+    if !is_sampled {
+        return;
+    }
+    if !page_marks::prepare() {
+        AGENT.disable(DisableReason::NoMemory);
+        return;
+    }
+    IS_ON.store(1, Release);
+    look();
+}
+
+/// The mean that the session wants now; the entry points are chosen anew if it is another kind.
+#[cold]
+fn look() -> u64 {
+    let Some(pool) = AGENT.pool() else { return SAMPLE_ALL };
+    let wanted = pool.control().sample_mean_bytes.load(Relaxed);
+    let before = MEAN_BYTES.swap(wanted, Relaxed);
+    if (wanted == SAMPLE_ALL) != (before == SAMPLE_ALL) {
+        hooks::choose_entries(wanted != SAMPLE_ALL);
+    }
+    wanted
+}
+
+/// Whether a call whose countdown has run out is a sample.
+#[cold]
+fn drawn(scope: &mut Scope, size: usize) -> Draw {
+    let mean_bytes = look();
+    page_marks::take_off();
+    countdown::crossed(scope.state(), size, mean_bytes)
+}
+
+/// The same of a call that was not counted yet.
+fn counted(caller: Caller, size: usize) -> Option<Draw> {
+    let mut scope = Scope::enter(caller.sp())?;
+    if MEAN_BYTES.load(Relaxed) == SAMPLE_ALL && look() == SAMPLE_ALL {
+        return None;
+    }
+    Some(if countdown::count(scope.state(), size) { drawn(&mut scope, size) } else { Draw::Passed })
+}
+
+/// A new block, or a failed call, of a hook that is not one of those below.
+#[cold]
+pub(crate) fn allocated(block: Pointer, size: usize, caller: Caller) {
+    match counted(caller, size) {
+        Some(Draw::Passed) => {}
+        Some(Draw::Sample(mean_bytes)) => sampled(block, size, mean_bytes, caller),
+        None => each(block, size, caller),
+    }
+}
+
+/// A block while all are recorded: its free must be seen when that is over.
+fn each(block: Pointer, size: usize, caller: Caller) {
+    let Some(mut scope) = Scope::enter(caller.sp()) else { return };
+    let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
+    if block.is_null() {
+        events::failed(&mut scope, size, stack);
+        return;
+    }
+    page_marks::add_each(block as usize);
+    events::alloc(scope.handle(), HEAP_MALLOC, block as usize, size, stack);
+}
+
+/// Records a sample.
+#[cold]
+fn sampled(block: Pointer, size: usize, mean_bytes: u64, caller: Caller) {
+    let Some(mut scope) = Scope::enter(caller.sp()) else { return };
+    let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
+    if block.is_null() {
+        events::failed(&mut scope, size, stack);
+        return;
+    }
+    // Before the program has the block, and so before anybody can free it.
+    page_marks::add(block as usize);
+    events::sample(&mut scope, block as usize, size, stack, mean_bytes);
+}
+
+/// Whether a free is to be recorded.
+#[inline(always)]
+pub(crate) fn is_candidate(block: Pointer) -> bool {
+    MEAN_BYTES.load(Relaxed) == SAMPLE_ALL || page_marks::is_marked(block as usize)
+}
+
+/// What is known of a realloc before the real call.
+#[derive(Debug, Clone, Copy)]
+struct Resized {
+    block: Pointer,
+    size: usize,
+    draw: Option<Draw>,
+}
+
+/// A realloc of a hook that is not one of those below: as [`hooks::reallocated`].
+#[cold]
+pub(crate) fn reallocated<const NESTS: bool>(
+    block: Pointer,
+    size: usize,
+    caller: Caller,
+    real: impl FnOnce() -> Pointer,
+) -> Pointer {
+    let mut begun = 0;
+    if NESTS {
+        let Some(before) = inner_calls::begin(caller.entry_sp()) else { return real() };
+        begun = before;
+    }
+    let resized = Resized { block, size, draw: counted(caller, size) };
+    let is_prepared = prepare(resized, caller);
+    let new = real();
+    if NESTS {
+        inner_calls::end(begun);
+    }
+    if is_prepared {
+        commit(resized, new, caller);
+    }
+    new
+}
+
+/// Records that a block is about to be resized, if that is of interest.
+#[cold]
+fn prepare(resized: Resized, caller: Caller) -> bool {
+    let is_of_interest = resized.draw != Some(Draw::Passed) || page_marks::is_marked(resized.block as usize);
+    is_of_interest
+        && Scope::enter(caller.sp())
+            .is_some_and(|mut scope| events::realloc_prepare(&mut scope, HEAP_MALLOC, resized.block as usize))
+}
+
+/// Records what became of it.
+#[cold]
+fn commit(resized: Resized, new: Pointer, caller: Caller) {
+    let Resized { block, size, draw } = resized;
+    let Some(mut scope) = Scope::enter(caller.sp()) else { return };
+    if new.is_null() {
+        if size == 0 {
+            events::realloc_commit(&mut scope, HEAP_MALLOC, 0, 0, NO_STACK);
+        } else {
+            events::realloc_abort(&mut scope, HEAP_MALLOC, block as usize, size);
+        }
+        return;
+    }
+    match draw {
+        // As if it had been freed: the new one is nobody's sample.
+        Some(Draw::Passed) => events::realloc_commit(&mut scope, HEAP_MALLOC, 0, 0, NO_STACK),
+        Some(Draw::Sample(mean_bytes)) => {
+            let stack = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
+            page_marks::add(new as usize);
+            events::resized_sample(&mut scope, new as usize, size, stack, mean_bytes);
+        }
+        None => {
+            let stack = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
+            page_marks::add_each(new as usize);
+            events::realloc_commit(&mut scope, HEAP_MALLOC, new as usize, size, stack);
+        }
+    }
+}
+
+/// A call whose countdown has run out in assembly.
+fn run_out(size: usize, caller: Caller, real: impl FnOnce() -> Pointer) -> Pointer {
+    let draw = Scope::enter(caller.sp()).map(|mut scope| drawn(&mut scope, size));
+    let block = real();
+    if let Some(Draw::Sample(mean_bytes)) = draw {
+        sampled(block, size, mean_bytes, caller);
+    }
+    block
+}
+
+pub(crate) unsafe extern "C" fn malloc(size: usize, entry_sp: *const usize, bp: usize) -> Pointer {
+    let caller = Caller::new(entry_sp, bp, const { called("malloc") });
+    run_out(size, caller, || REAL.malloc(size))
+}
+
+pub(crate) unsafe extern "C" fn calloc(
+    count: usize,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) -> Pointer {
+    let caller = Caller::new(entry_sp, bp, const { called("calloc") });
+    let Some(bytes) = count.checked_mul(size) else { return REAL.calloc(count, size) };
+    run_out(bytes, caller, || REAL.calloc(count, size))
+}
+
+pub(crate) unsafe extern "C" fn aligned_alloc(
+    alignment: usize,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) -> Pointer {
+    let caller = Caller::new(entry_sp, bp, const { called("aligned_alloc") });
+    run_out(size, caller, || REAL.aligned_alloc(alignment, size))
+}
+
+pub(crate) unsafe extern "C" fn memalign(
+    alignment: usize,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) -> Pointer {
+    let caller = Caller::new(entry_sp, bp, const { called("memalign") });
+    run_out(size, caller, || REAL.memalign(alignment, size))
+}
+
+pub(crate) unsafe extern "C" fn posix_memalign(
+    answer: *mut Pointer,
+    alignment: usize,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) -> c_int {
+    let caller = Caller::new(entry_sp, bp, const { called("posix_memalign") });
+    let mut status = 0;
+    run_out(size, caller, || {
+        status = REAL.posix_memalign(answer, alignment, size);
+        // SAFETY: on success the function has stored a block through the program's pointer.
+        if status == 0 { unsafe { *answer } } else { core::ptr::null_mut() }
+    });
+    status
+}
+
+/// realloc whose block's page is marked; it was not counted yet.
+pub(crate) unsafe extern "C" fn realloc_of_candidate(
+    block: Pointer,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) -> Pointer {
+    let caller = Caller::new(entry_sp, bp, const { called("realloc") });
+    if block.is_null() {
+        let new = REAL.realloc(block, size);
+        allocated(new, size, caller);
+        return new;
+    }
+    page_marks::take_off();
+    reallocated::<false>(block, size, caller, || REAL.realloc(block, size))
+}
+
+/// realloc whose countdown has run out.
+pub(crate) unsafe extern "C" fn realloc(
+    block: Pointer,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) -> Pointer {
+    let caller = Caller::new(entry_sp, bp, const { called("realloc") });
+    if block.is_null() {
+        return run_out(size, caller, || REAL.realloc(block, size));
+    }
+    let draw = Scope::enter(caller.sp()).map(|mut scope| drawn(&mut scope, size));
+    let resized = Resized { block, size, draw: Some(draw.unwrap_or(Draw::Passed)) };
+    let is_prepared = prepare(resized, caller);
+    let new = REAL.realloc(block, size);
+    if is_prepared {
+        commit(resized, new, caller);
+    }
+    new
+}
+
+/// free of a block whose page is marked.
+pub(crate) unsafe extern "C" fn free(block: Pointer, entry_sp: *const usize, bp: usize) {
+    about_to_free(block, Caller::new(entry_sp, bp, const { called("free") }));
+    look();
+    page_marks::take_off();
+    REAL.free(block);
+}
+
+/// A forked child: its thread draws anew, lest it and its parent take the same samples.
+pub(crate) fn begin_child() {
+    let marker = 0_usize;
+    if is_on()
+        && let Some(mut scope) = Scope::enter((&raw const marker) as usize)
+    {
+        countdown::begin_anew(scope.state());
+    }
+}

@@ -1,0 +1,135 @@
+//! The entry points while a session samples: each counts down and jumps on to the real function. A
+//! call that is no sample, and a free of a block on a page without, takes these instructions and no
+//! others of heapr's, and no store but that of the countdown.
+//!
+//! ```text
+//! malloc and free of an agent that was loaded:   1 + 5    1 + 6    (with the jump by the slot)
+//! of one that was put into the process:          1 + 8    1 + 6    (its countdown lies in the thread's state)
+//! ```
+
+/// Counts `$bytes` down, and one more, so that blocks of no size are counted: to `2` below where that
+/// is the end.
+macro_rules! count_down {
+    (loaded $bytes:literal) => {
+        concat!(
+            "mov r11, qword ptr [rip + heapr_thread_slot@GOTTPOFF]; stc; sbb qword ptr fs:[r11 + 8], ",
+            $bytes,
+            "; js 2f"
+        )
+    };
+    (injected $bytes:literal) => {
+        concat!(
+            "mov r11, qword ptr [rip + heapr_thread_slot@GOTTPOFF]; mov r11, qword ptr fs:[r11]; \
+             test r11, r11; je 2f; stc; sbb qword ptr [r11 + {countdown}], ",
+            $bytes,
+            "; js 2f"
+        )
+    };
+}
+
+/// Functions that give a block whose size is one of their words.
+macro_rules! block_entries {
+    ($kind:ident $real:path, $countdown:expr; $($name:ident $words:tt $bytes:literal $field:expr, $hook:path;)*) => {$(
+        #[unsafe(naked)]
+        pub(super) unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                $crate::x86_64::sampling_entries::count_down!($kind $bytes),
+                "jmp qword ptr [rip + {real} + {field}]",
+                "2:",
+                $crate::x86_64::entries::place_words!($words),
+                "jmp {hook} # {countdown}",
+                ".cfi_endproc",
+                real = sym $real,
+                field = const $field,
+                hook = sym $hook,
+                countdown = const $countdown,
+            );
+        }
+    )*};
+}
+
+/// calloc, whose words are multiplied.
+macro_rules! calloc_entry {
+    ($kind:ident $real:path, $countdown:expr; $field:expr, $hook:path) => {
+        #[unsafe(naked)]
+        pub(super) unsafe extern "C" fn calloc() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "mov rax, rdi",
+                "mul rsi",
+                "jo 2f",
+                $crate::x86_64::sampling_entries::count_down!($kind "rax"),
+                "jmp qword ptr [rip + {real} + {field}]",
+                "2:",
+                $crate::x86_64::entries::place_words!(2),
+                "jmp {hook} # {countdown}",
+                ".cfi_endproc",
+                real = sym $real,
+                field = const $field,
+                hook = sym $hook,
+                countdown = const $countdown,
+            );
+        }
+    };
+}
+
+/// realloc: the old block may be a sample, and the new one.
+macro_rules! realloc_entry {
+    ($kind:ident $real:path, $countdown:expr; $marks:path, $field:expr, $hook:path, $candidate:path) => {
+        #[unsafe(naked)]
+        pub(super) unsafe extern "C" fn realloc() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "mov eax, edi",
+                "shr eax, 12",
+                "mov rcx, [rip + {marks}]",
+                "cmp byte ptr [rcx + rax], 0",
+                "jne 3f",
+                $crate::x86_64::sampling_entries::count_down!($kind "rsi"),
+                "jmp qword ptr [rip + {real} + {field}]",
+                "2:",
+                $crate::x86_64::entries::place_words!(2),
+                "jmp {hook}",
+                "3:",
+                $crate::x86_64::entries::place_words!(2),
+                "jmp {candidate} # {countdown}",
+                ".cfi_endproc",
+                marks = sym $marks,
+                real = sym $real,
+                field = const $field,
+                hook = sym $hook,
+                candidate = sym $candidate,
+                countdown = const $countdown,
+            );
+        }
+    };
+}
+
+/// free: the address's lower half tells the page's byte, whatever lies above.
+macro_rules! free_entry {
+    ($real:path; $marks:path, $field:expr, $hook:path) => {
+        #[unsafe(naked)]
+        pub(super) unsafe extern "C" fn free() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "mov eax, edi",
+                "shr eax, 12",
+                "mov rcx, [rip + {marks}]",
+                "cmp byte ptr [rcx + rax], 0",
+                "jne 2f",
+                "jmp qword ptr [rip + {real} + {field}]",
+                "2:",
+                $crate::x86_64::entries::place_words!(1),
+                "jmp {hook}",
+                ".cfi_endproc",
+                marks = sym $marks,
+                real = sym $real,
+                field = const $field,
+                hook = sym $hook,
+            );
+        }
+    };
+}
+
+pub(crate) use {block_entries, calloc_entry, count_down, free_entry, realloc_entry};

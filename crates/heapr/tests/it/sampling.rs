@@ -1,0 +1,132 @@
+//! Recordings of samples: what a program counts itself lies in the intervals of what heapr estimates,
+//! and what is freed is gone to the last block.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::header::Header;
+use crate::recording::{HEAPR, Recording, Settings, record};
+use crate::victim_build::{build, sources};
+
+/// A number lies outside of so many half intervals once in a million times.
+const HALVES: f64 = 2.5;
+
+fn victim(name: &str) -> String {
+    let header = Header::read(&sources().join(name));
+    build(name, &header, &["-O1".to_owned()]).to_str().unwrap().to_owned()
+}
+
+fn sampled(name: &str, mean: &str) -> Recording {
+    let options = ["--quiet", "--sample", mean];
+    let recording = record(&[victim(name)], &Settings { options: &options, ..Settings::default() });
+    assert_eq!(recording.outcome.status, 0, "{}", recording.outcome.stderr);
+    recording
+}
+
+/// An estimate and half of its interval.
+#[derive(Debug, Default, Clone, Copy)]
+struct Estimate {
+    value: f64,
+    square: f64,
+}
+
+impl Estimate {
+    fn add(&mut self, group: &Value, key: &str) {
+        self.value += group[key].as_f64().unwrap_or(0.0);
+        self.square += group[format!("{key}_plus_minus")].as_f64().unwrap_or(0.0).powi(2);
+    }
+}
+
+const KEYS: [&str; 4] = ["total_count", "total_bytes", "outstanding_count", "outstanding_bytes"];
+
+/// By function of the victim, the sums of its stacks.
+fn estimates(report: &Value) -> BTreeMap<String, [Estimate; 4]> {
+    let mut sums: BTreeMap<String, [Estimate; 4]> = BTreeMap::new();
+    for group in report["groups"].as_array().unwrap() {
+        let symbols = group["frames"].as_array().unwrap().iter().filter_map(|frame| frame["symbol"].as_str());
+        for name in symbols.filter(|symbol| symbol.starts_with("sampled_")) {
+            let sums = sums.entry(name.to_owned()).or_default();
+            for (sum, key) in sums.iter_mut().zip(KEYS) {
+                sum.add(group, key);
+            }
+        }
+    }
+    sums
+}
+
+#[test]
+fn what_a_program_counts_lies_in_the_intervals_and_what_is_freed_is_gone() {
+    let recording = sampled("sampled/totals.c", "8K");
+    let report = recording.json(&["report"]);
+    assert_eq!(report["sampling"]["mean_bytes"], 8192, "{}", report["sampling"]);
+    let estimates = estimates(&report);
+    let mut count = 0;
+    for line in recording.outcome.stdout.lines() {
+        let [name, truths @ ..] = &line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let found = estimates.get(*name).copied().unwrap_or_default();
+        for ((truth, estimate), key) in truths.iter().zip(found).zip(KEYS) {
+            let truth: f64 = truth.parse().unwrap();
+            let off = (estimate.value - truth).abs();
+            let is_in = if truth == 0.0 { off == 0.0 } else { off <= HALVES * estimate.square.sqrt() };
+            assert!(is_in, "{name}: {key} is {truth}, estimated as {estimate:?}");
+        }
+        count += 1;
+    }
+    assert_eq!(count, 11);
+    let text = recording.text(&["report", "--totals"]);
+    assert!(text.contains("Counted: sampled, every 8.00 KiB"), "{text}");
+    let totals = &report["totals"];
+    assert!(totals["alloc_bytes_plus_minus"].as_u64() > Some(0), "{totals}");
+    assert_eq!((&totals["temporary_count"], &totals["unmatched_frees"]), (&0.into(), &0.into()), "{totals}");
+    let info = recording.json(&["info"]);
+    assert_eq!(info["sampling"][0]["mean_bytes"], 8192, "{}", info["sampling"]);
+}
+
+/// Valgrind and its like count the same, but a traced child can be counted anywhere.
+#[test]
+fn a_pair_that_is_no_sample_takes_thirteen_instructions_more() {
+    let program = victim("sampled/steps.c");
+    let bare = std::process::Command::new(&program).output().unwrap();
+    let bare_text = String::from_utf8_lossy(&bare.stdout).into_owned();
+    let Ok(bare) = bare_text.trim().parse::<i64>() else {
+        heapr_testkit::not_run("a process may not trace its child here");
+        return;
+    };
+    let recording = sampled("sampled/steps.c", "1G");
+    let counted: i64 = recording.outcome.stdout.trim().parse().unwrap();
+    assert_eq!(counted - bare, 13, "{counted} for {bare}");
+}
+
+#[test]
+fn readers_of_the_first_version_refuse_estimates() {
+    let recording = sampled("sampled/steps.c", "64K");
+    let version = |file: &Path| std::fs::read(file).unwrap()[8];
+    assert_eq!(version(&recording.file()), 2);
+    let exact = record(&[victim("sampled/steps.c")], &Settings::default());
+    assert_eq!(version(&exact.file()), 1);
+}
+
+#[test]
+fn two_recordings_of_samples_are_compared_with_the_interval_of_the_difference() {
+    let recordings = [sampled("sampled/totals.c", "8K"), sampled("sampled/totals.c", "16K")];
+    let files = recordings.each_ref().map(Recording::file);
+    let diff = |format: &str| {
+        let mut command = std::process::Command::new(HEAPR);
+        command.arg("diff").args(&files).args(["--format", format]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = diff("text");
+    assert!(text.contains("sampled, every 8.00 KiB") && text.contains("sampled, every 16.0 KiB"), "{text}");
+    let json: Value = serde_json::from_str(&diff("json")).unwrap();
+    let [before, after] = ["before", "after"].map(|side| {
+        let totals = &json[side]["totals"];
+        let of = |key: &str| totals[key].as_f64().unwrap();
+        (of("outstanding_bytes"), of("outstanding_bytes_plus_minus"))
+    });
+    let off = before.1.hypot(after.1);
+    assert!((before.0 - after.0).abs() <= HALVES * off, "{before:?} {after:?}");
+}
