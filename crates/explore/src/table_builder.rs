@@ -6,7 +6,7 @@
 
 use heapr_ledger::{Cause, Death, Ledger, Observer};
 use heapr_query::{Error, Progress, Result};
-use heapr_trace::{Action, Block, ChunkInfo, Event, HeapId, ProcessIndex, StackIndex, Trace};
+use heapr_trace::{Action, Block, ChunkInfo, Event, HeapId, ProcessIndex, Sampling, StackIndex, Trace};
 
 use crate::event_table::{End, EventTable, Failure, Move, Stray, TableLimit, UnknownFree};
 use crate::parallelism::Parallelism;
@@ -121,6 +121,7 @@ impl GrowingTable {
             self.ledger.add_process(ProcessIndex(index as u32), process.origin);
         }
         self.process_count = trace.processes().len();
+        self.builder.sampling = trace.is_sampled().then(|| trace.sampling().clone());
         self.builder.table.reserve(event_count.saturating_sub(self.event_count));
         let mut numbered = Vec::new();
         let events = trace.events_behind(self.chunks.len());
@@ -159,6 +160,8 @@ struct Builder {
     first_allocation: u64,
     /// By thread: its last allocation from malloc.
     last_malloc: Vec<u32>,
+    /// What allocations stand for; `None`: themselves.
+    sampling: Option<Sampling>,
 }
 
 impl Builder {
@@ -216,7 +219,12 @@ impl Observer for Builder {
             *self.last_malloc_of(block.thread.0) = allocation;
         }
         let site = self.sites.number(block);
-        self.table.push_allocation(site, block.size_bytes);
+        let size_bytes = match &self.sampling {
+            None => block.size_bytes,
+            // What it stands for: curves and growth are of bytes.
+            Some(sampling) => sampling.weight(&Block { alloc_ns: time_ns, ..*block }).bytes,
+        };
+        self.table.push_allocation(site, size_bytes);
     }
 
     #[inline]
@@ -244,6 +252,9 @@ impl Observer for Builder {
     }
 
     fn unmatched_free(&mut self, event: &Event, process: ProcessIndex, is_inherited: bool) {
+        if self.sampling.as_ref().is_some_and(|sampling| sampling.is_in_doubt(process)) {
+            return;
+        }
         let call = self.stray(event, process);
         self.table.unknown_frees.push(UnknownFree { call, is_inherited });
     }

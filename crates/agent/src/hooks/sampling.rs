@@ -27,6 +27,7 @@ use crate::record::countdown::{self, Draw};
 use crate::record::events;
 use crate::record::thread::Scope;
 use crate::state::{AGENT, page_marks};
+use crate::x86_64::usdt;
 
 /// 1: the session may sample, whether it does now or not.
 static IS_ON: AtomicU32 = AtomicU32::new(0);
@@ -116,6 +117,7 @@ fn sampled(block: Pointer, size: usize, mean_bytes: u64, caller: Caller) {
     }
     // Before the program has the block, and so before anybody can free it.
     page_marks::add(block as usize);
+    tell_probe(block as usize, size, mean_bytes);
     events::sample(&mut scope, block as usize, size, stack, mean_bytes);
 }
 
@@ -123,6 +125,25 @@ fn sampled(block: Pointer, size: usize, mean_bytes: u64, caller: Caller) {
 #[inline(always)]
 pub(crate) fn is_candidate(block: Pointer) -> bool {
     MEAN_BYTES.load(Relaxed) == SAMPLE_ALL || page_marks::is_marked(block as usize)
+}
+
+/// Tells who listens from outside of a sample.
+#[cold]
+fn tell_probe(address: usize, size: usize, mean_bytes: u64) {
+    if usdt::ALLOC_WATCHED.load(Relaxed) != 0 {
+        let weighted_bytes = countdown::weighted_bytes(size, mean_bytes);
+        // SAFETY: does nothing but return.
+        unsafe { usdt::alloc(address, size, weighted_bytes) };
+    }
+}
+
+/// The same of a free that may be a sample's.
+#[cold]
+fn tell_probe_of_free(address: usize) {
+    if address != 0 && usdt::FREE_WATCHED.load(Relaxed) != 0 {
+        // SAFETY: does nothing but return.
+        unsafe { usdt::free(address, 0, 0) };
+    }
 }
 
 /// What is known of a realloc before the real call.
@@ -162,6 +183,9 @@ pub(crate) fn reallocated<const NESTS: bool>(
 #[cold]
 fn prepare(resized: Resized, caller: Caller) -> bool {
     let is_of_interest = resized.draw != Some(Draw::Passed) || page_marks::is_marked(resized.block as usize);
+    if is_of_interest {
+        tell_probe_of_free(resized.block as usize);
+    }
     is_of_interest
         && Scope::enter(caller.sp())
             .is_some_and(|mut scope| events::realloc_prepare(&mut scope, HEAP_MALLOC, resized.block as usize))
@@ -186,6 +210,7 @@ fn commit(resized: Resized, new: Pointer, caller: Caller) {
         Some(Draw::Sample(mean_bytes)) => {
             let stack = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
             page_marks::add(new as usize);
+            tell_probe(new as usize, size, mean_bytes);
             events::resized_sample(&mut scope, new as usize, size, stack, mean_bytes);
         }
         None => {
@@ -299,6 +324,7 @@ pub(crate) unsafe extern "C" fn realloc(
 
 /// free of a block whose page is marked.
 pub(crate) unsafe extern "C" fn free(block: Pointer, entry_sp: *const usize, bp: usize) {
+    tell_probe_of_free(block as usize);
     about_to_free(block, Caller::new(entry_sp, bp, const { called("free") }));
     look();
     page_marks::take_off();

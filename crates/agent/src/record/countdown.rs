@@ -154,6 +154,26 @@ fn natural_logarithm(number: f64) -> f64 {
     2.0 * argument * sum + exponent as f64 * core::f64::consts::LN_2
 }
 
+/// Bytes that a sample of `size` stands for.
+#[cold]
+pub(crate) fn weighted_bytes(size: usize, mean_bytes: u64) -> usize {
+    /// Halvings after which four terms of the series are exact to 12 digits.
+    const HALVINGS: u32 = 10;
+    let (size, mean) = (size as f64, mean_bytes as f64);
+    let ratio = (size + 1.0) / mean;
+    if !(ratio < 50.0) {
+        return size as usize;
+    }
+    // exp(-x) = exp(-x / 1024) ^ 1024.
+    let part = -ratio / f64::from(1_u32 << HALVINGS);
+    let mut power = 1.0 + part * (1.0 + part / 2.0 * (1.0 + part / 3.0 * (1.0 + part / 4.0)));
+    for _ in 0..HALVINGS {
+        power *= power;
+    }
+    let chance = 1.0 - power;
+    if chance > 0.0 { (size / chance) as usize } else { size as usize }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,6 +208,17 @@ mod tests {
             (below - (1.0 - (-(limit as f64) / MEAN as f64).exp())).abs()
         });
         assert!(worst.iter().all(|&off| off < 1.63 / (COUNT as f64).sqrt()), "{worst:?}");
+    }
+
+    #[test]
+    fn weights_are_those_of_the_recorder() {
+        for size in [0_usize, 1, 16, 1000, 100_000, 512 << 10, 4 << 20, 1 << 40] {
+            let mean = 512_u64 << 10;
+            let chance = -(-(size as f64 + 1.0) / mean as f64).exp_m1();
+            let expected = size as f64 / chance;
+            let found = weighted_bytes(size, mean) as f64;
+            assert!((found - expected).abs() <= 1.0 + expected * 1e-6, "{size}: {found} for {expected}");
+        }
     }
 
     #[test]

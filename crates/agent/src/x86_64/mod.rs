@@ -20,6 +20,7 @@ mod signal_return;
 #[cfg(test)]
 mod tests;
 pub(crate) mod thread_pointer;
+pub(crate) mod usdt;
 pub(crate) mod weak_symbols;
 
 pub use byte_reader::SEGMENTS_MAX;

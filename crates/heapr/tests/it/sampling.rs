@@ -130,3 +130,9 @@ fn two_recordings_of_samples_are_compared_with_the_interval_of_the_difference() 
     let off = before.1.hypot(after.1);
     assert!((before.0 - after.0).abs() <= HALVES * off, "{before:?} {after:?}");
 }
+
+#[test]
+fn who_listens_to_the_probes_is_told_of_samples_and_their_frees() {
+    let recording = sampled("sampled/probes.c", "16K");
+    assert_eq!(recording.outcome.stdout.trim(), "1 1 1 1", "{}", recording.outcome.stderr);
+}
