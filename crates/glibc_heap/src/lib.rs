@@ -36,6 +36,7 @@ mod block_scan;
 mod chunk_lists;
 mod chunk_walk;
 mod chunks;
+mod core_memory;
 mod error;
 mod finding;
 mod heap_memory;

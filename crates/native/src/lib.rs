@@ -25,7 +25,7 @@ mod scan;
 mod stacks;
 mod verdict;
 
-pub use areas::{FrameFacts, ProcessFacts, Regions, ThreadFacts, root_areas};
+pub use areas::{Area, FrameFacts, ProcessFacts, Regions, ThreadFacts, root_areas};
 pub use block_map::{BlockMap, KnownBlock};
 pub use holders::{Gathering, HeldSums, Holders};
 pub use leaks::{Leak, LeakKind, Leaks};

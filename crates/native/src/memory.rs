@@ -1,5 +1,7 @@
 //! Reading the process: what the scan asks of it.
 
+use heapr_proc::CoreFile;
+
 /// The memory of a process that stands still, or of a copy of it.
 pub trait Memory {
     /// Reads from `address_avma` on into `into` and returns how much could be read, up to the first
@@ -17,5 +19,16 @@ pub trait Memory {
     fn word(&self, address_avma: u64) -> Option<u64> {
         let mut word = [0; 8];
         (self.read(address_avma, &mut word) == 8).then(|| u64::from_le_bytes(word))
+    }
+}
+
+/// Of a process that is gone.
+impl Memory for CoreFile {
+    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+        self.read_memory(address_avma, into)
+    }
+
+    fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
+        Some(self.kept_parts(start_avma, end_avma))
     }
 }

@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 mod control_groups;
+mod core_file;
+mod core_notes;
 mod fields;
 mod first_thread;
 mod fork_flags;
@@ -21,6 +23,8 @@ pub mod smaps;
 mod stat;
 
 pub use control_groups::{GroupLimit, memory_limits};
+pub use core_file::{CoreError, CoreFile};
+pub use core_notes::CoreThread;
 pub use fields::Fields;
 pub use first_thread::{folder, is_alive, telling_thread};
 pub use fork_flags::not_as_it_is_in_forks;

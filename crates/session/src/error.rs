@@ -38,6 +38,14 @@ pub enum Error {
         /// How many.
         waiting: usize,
     },
+    /// A core file could not be read as a heap.
+    #[error("{}: {reason}", path.display())]
+    Core {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// The graph of a process could not be taken.
     #[error("no graph of process {pid}: {reason}")]
     NoGraph {

@@ -62,6 +62,7 @@ pub use recorder::statistics::Statistics;
 pub use recorder::system_facts::kernel_version;
 pub use sampling::{AUTO_PER_SECOND, FullOnGrowth, SampleRate};
 pub use session::{Session, SessionSummary};
+pub use snapshots::core_snapshot::{CoreRequest, CoreTaken, snapshot_of_core};
 pub use snapshots::graph_capture::GraphRequest;
 pub use snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 pub use snapshots::native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};

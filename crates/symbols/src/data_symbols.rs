@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use object::{Object as _, ObjectSymbol as _, SymbolKind};
+use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 
 use crate::demangle::demangle;
 use crate::mapped_file::map;
@@ -12,6 +12,8 @@ use crate::mapped_file::map;
 pub struct DataSymbols {
     /// Address as in the file, size, name as the compiler wrote it.
     symbols: Vec<(u64, u64, String)>,
+    /// Behind all that is loaded of the file; 0: not known.
+    end_svma: u64,
 }
 
 impl DataSymbols {
@@ -27,7 +29,7 @@ impl DataSymbols {
         Self::of_kinds(path, &[SymbolKind::Text])
     }
 
-    fn of_kinds(path: &Path, kinds: &[SymbolKind]) -> Self {
+    pub(crate) fn of_kinds(path: &Path, kinds: &[SymbolKind]) -> Self {
         let Some(bytes) = map(path) else { return Self::default() };
         let Ok(file) = object::File::parse(&*bytes) else { return Self::default() };
         let is_data =
@@ -40,7 +42,14 @@ impl DataSymbols {
             .collect();
         symbols.sort();
         symbols.dedup_by_key(|symbol| symbol.0);
-        Self { symbols }
+        let ends = file.segments().map(|segment| segment.address().saturating_add(segment.size()));
+        Self { symbols, end_svma: ends.max().unwrap_or(0) }
+    }
+
+    /// Whether an address lies behind all that is loaded of the file.
+    #[must_use]
+    pub fn is_behind(&self, svma: u64) -> bool {
+        self.end_svma != 0 && svma >= self.end_svma.next_multiple_of(4096)
     }
 
     /// The variable that an address lies in, and how far.

@@ -22,6 +22,7 @@ mod options;
 mod perf_map;
 mod symbol_table;
 mod symbolizer;
+mod thread_locals;
 mod varint;
 mod whole_names;
 
@@ -37,3 +38,4 @@ pub use options::SymbolOptions;
 pub use perf_map::PerfMap;
 pub use symbol_table::{Frame, NamedFrame, SymbolTable};
 pub use symbolizer::Symbolizer;
+pub use thread_locals::ThreadLocals;

@@ -43,6 +43,9 @@ pub(crate) enum SnapshotCommand {
     Suspects(Box<SuspectsArguments>),
     /// List the blocks of a native heap that nothing leads to any more, by where they were made
     Leaks(Box<native::LeaksArguments>),
+    /// Read the graph of a process that is gone from its core file: leaks, holders and the other
+    /// verbs then read the trace
+    Graph(Box<native::GraphOfArguments>),
     /// Rank what holds a native heap: variables, stack frames, mappings, with all that would go
     /// with each, and how it grows
     Holders(Box<native::HoldersArguments>),
@@ -111,6 +114,7 @@ pub(crate) fn run(arguments: SnapshotArguments) -> anyhow::Result<ExitCode> {
             }
         }
         SnapshotCommand::Leaks(arguments) => native::leaks(&arguments),
+        SnapshotCommand::Graph(arguments) => native::graph_of(*arguments),
         SnapshotCommand::Holders(arguments) => native::holders(&arguments),
         SnapshotCommand::V8(command) => v8::run(command),
     }

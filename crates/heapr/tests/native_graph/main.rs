@@ -2,6 +2,7 @@
 //! with what must be said of them in its header (`victims/graph`).
 
 mod copies;
+mod cores;
 mod growth;
 mod names;
 mod planted;

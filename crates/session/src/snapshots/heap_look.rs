@@ -3,11 +3,13 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
 
 use heapr_glibc_heap::{Error as RundownError, PAGE_BYTES, Plan, ReadStore, Rundown};
 use heapr_inject::{HeldProcess, ReadFrom, StoppedProcess};
 use heapr_native::{
-    BlockMap, Cut, FrameFacts, KnownBlock, Memory, ProcessFacts, Regions, ThreadFacts, root_areas, scan,
+    Area, BlockMap, Cut, FrameFacts, KnownBlock, Memory, ProcessFacts, Regions, Scanned, ThreadFacts,
+    root_areas, scan,
 };
 use heapr_proc::{Mapping, kernel_words, mappings, not_as_it_is_in_forks};
 use heapr_symbols::{FrameWalker, MappedCode};
@@ -147,7 +149,9 @@ impl Prepared {
         let file = File::open(heapr_proc::folder(memory.pid()).join("mem")).ok();
         let original = copy.is_some().then_some((&*original, not_copied.as_slice()));
         let memory = Still { memory, file, original };
-        let mut walker = FrameWalker::new(mapped_code(pid, &facts.mappings));
+        let root = heapr_proc::folder(pid).join("root");
+        let local = |path: &str| root.join(path.trim_start_matches('/'));
+        let mut walker = FrameWalker::new(mapped_code(&facts.mappings, local));
         let threads = held.threads.iter().map(|thread| thread_facts(thread, &mut walker, &memory));
         facts.threads = threads.collect();
         let areas = root_areas(&facts, &map, &memory);
@@ -156,43 +160,48 @@ impl Prepared {
             Cut::Ended => NoGraph::TooLong,
             Cut::TooManyEdges => NoGraph::TooLarge,
         })?;
-        let mut graph = HeapGraph {
-            first_edge: found.first_edge,
-            targets: found.targets,
-            slots: found.slots,
-            grades: found.grades,
-            areas: areas.into_iter().map(|area| area.root).collect(),
-            roots: found.roots,
-            types: found.types,
-            type_names: found.type_names,
-            notes,
-            ..HeapGraph::default()
-        };
-        if found.unread_bytes > 0 {
-            graph.notes.push(format!("{} bytes could not be read", found.unread_bytes));
-        }
+        let mut graph = graph_of(found, areas, notes);
         keep_stale(&mut graph, &map, &known.stale);
         Ok(graph)
     }
 }
 
-/// Code of files that can be read.
-fn mapped_code(pid: u32, mappings: &[Mapping]) -> Vec<MappedCode> {
-    let root = heapr_proc::folder(pid).join("root");
+/// What a scan has found, as it is stored.
+pub(crate) fn graph_of(found: Scanned, areas: Vec<Area>, notes: Vec<String>) -> HeapGraph {
+    let mut graph = HeapGraph {
+        first_edge: found.first_edge,
+        targets: found.targets,
+        slots: found.slots,
+        grades: found.grades,
+        areas: areas.into_iter().map(|area| area.root).collect(),
+        roots: found.roots,
+        types: found.types,
+        type_names: found.type_names,
+        notes,
+        ..HeapGraph::default()
+    };
+    if found.unread_bytes > 0 {
+        graph.notes.push(format!("{} bytes could not be read", found.unread_bytes));
+    }
+    graph
+}
+
+/// Code of files that can be read; `local` tells where a file is here.
+pub(crate) fn mapped_code(mappings: &[Mapping], local: impl Fn(&str) -> PathBuf) -> Vec<MappedCode> {
     let code = mappings.iter().filter(|mapping| mapping.is_executable && mapping.name.starts_with('/'));
     code.map(|mapping| MappedCode {
         start_avma: mapping.start_avma,
         end_avma: mapping.end_avma,
         file_off: mapping.file_off,
-        path: root.join(mapping.name.trim_start_matches('/')),
+        path: local(&mapping.name),
     })
     .collect()
 }
 
-fn thread_facts(
+pub(crate) fn thread_facts(
     thread: &heapr_inject::HeldThread,
     walker: &mut FrameWalker,
-    memory: &Still<'_>,
+    memory: &impl Memory,
 ) -> ThreadFacts {
     /// Of a deeper stack the rest has no names.
     const FRAMES_MAX: usize = 64;

@@ -9,7 +9,7 @@ use heapr_native::Holders;
 use heapr_trace::RootClass;
 
 use super::graph_file::GraphFile;
-use super::places::Places;
+use super::places::{BEHIND_MODULE, Places};
 
 /// What one holds alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,10 +38,19 @@ impl HeldHeap {
                     // Of a module that the recording does not know.
                     if name.starts_with('+') { format!("{} {name}", places.area_name(area)) } else { name }
                 }
+                RootClass::Stack => match places.thread_local(area, root.offset_bytes) {
+                    // The variable as a whole, of this thread.
+                    Some(variable) => {
+                        let variable = variable.split("+0x").next().unwrap_or(&variable);
+                        let thread = places.area_name(area);
+                        format!("{}, {variable}", thread.strip_suffix(" stack").unwrap_or(&thread))
+                    }
+                    None => places.area_name(area),
+                },
                 _ => places.area_name(area),
             };
             let name = match area.class {
-                RootClass::Global if name.contains('!') => {
+                RootClass::Global if name.contains('!') || name.starts_with(BEHIND_MODULE) => {
                     name.split("+0x").next().unwrap_or(&name).to_owned()
                 }
                 _ => name,

@@ -2,6 +2,7 @@
 
 mod as_heap;
 mod block_names;
+mod core;
 mod cost;
 mod diff;
 mod every;
@@ -24,6 +25,7 @@ use std::process::ExitCode;
 
 use super::verbs::{DiffQuestion, Heaps, SummaryQuestion, SuspectsQuestion};
 
+pub(crate) use self::core::{GraphOfArguments, run as graph_of};
 pub(crate) use as_heap::NativeHeap;
 pub(crate) use every::{NativeEveryOptions, every};
 pub(crate) use graph_file::GraphArguments;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use heapr_query::file_name;
-use heapr_symbols::DataSymbols;
-use heapr_trace::{RootArea, RootClass};
+use heapr_symbols::{DataSymbols, ThreadLocals};
+use heapr_trace::{Process, RootArea, RootClass};
 
 use super::graph_file::GraphFile;
 
@@ -38,6 +38,22 @@ pub(super) struct Places<'f> {
     /// By path.
     symbols: HashMap<String, DataSymbols>,
     functions: HashMap<String, DataSymbols>,
+    /// Of the program.
+    thread_locals: Option<ThreadLocals>,
+    /// By thread: where its descriptor is.
+    descriptors: HashMap<u32, u64>,
+}
+
+/// How the name of memory begins that lies behind a module's data.
+pub(super) const BEHIND_MODULE: &str = "memory behind ";
+
+/// Where the program is here: a core may be read with another path than the one that it had.
+fn program_path(file: &GraphFile, process: &Process) -> String {
+    let name = file_name(&process.executable);
+    let modules = || file.trace.modules().iter();
+    let same = modules().find(|module| module.path == process.executable);
+    let named = || modules().find(|module| file_name(&module.path) == name);
+    same.or_else(named).map_or_else(|| process.executable.clone(), |module| module.path.clone())
 }
 
 const REGISTERS: [&str; 19] = [
@@ -47,7 +63,17 @@ const REGISTERS: [&str; 19] = [
 
 impl<'f> Places<'f> {
     pub(super) fn of(file: &'f GraphFile) -> Self {
-        Self { file, symbols: HashMap::new(), functions: HashMap::new() }
+        let areas = file.graph.areas.iter();
+        let local = areas.filter(|area| area.class == RootClass::ThreadLocal && area.tid != 0);
+        let program = file.trace.processes().get(file.process.0 as usize);
+        let thread_locals = program.and_then(|it| ThreadLocals::of(Path::new(&program_path(file, it))));
+        Self {
+            file,
+            symbols: HashMap::new(),
+            functions: HashMap::new(),
+            thread_locals,
+            descriptors: local.map(|area| (area.tid, area.start_avma)).collect(),
+        }
     }
 
     pub(super) fn name(&mut self, area: &RootArea, offset_bytes: u64) -> String {
@@ -60,8 +86,23 @@ impl<'f> Places<'f> {
                 self.variable(area, area.start_avma.wrapping_add(offset_bytes)).unwrap_or_else(plain)
             }
             RootClass::Kernel => "data".to_owned(),
+            RootClass::Stack => self.thread_local(area, offset_bytes).unwrap_or_else(plain),
             _ => plain(),
         }
+    }
+
+    /// `TLS program!t_cache+0x18`
+    pub(super) fn thread_local(&self, area: &RootArea, offset_bytes: u64) -> Option<String> {
+        let descriptor_avma = self.descriptors.get(&area.tid)?;
+        let before_bytes = descriptor_avma.checked_sub(area.start_avma.wrapping_add(offset_bytes))?;
+        let (name, offset) = self.thread_locals.as_ref()?.find(before_bytes)?;
+        let program = self.file.trace.processes().get(self.file.process.0 as usize)?;
+        let program = program_path(self.file, program);
+        let module = file_name(&program);
+        Some(match offset {
+            0 => format!("TLS {module}!{name}"),
+            offset => format!("TLS {module}!{name}+{offset:#x}"),
+        })
     }
 
     /// A whole area: `thread 12 "worker", frame 3 handle()+0x41`
@@ -113,6 +154,12 @@ impl<'f> Places<'f> {
             self.symbols.entry(area.name.clone()).or_insert_with_key(|path| DataSymbols::of(Path::new(path)));
         let svma = avma.wrapping_sub(bias_avma);
         let module = file_name(&area.name);
+        // The kernel does not tell memory that touches a module's data from it.
+        if symbols.is_behind(svma) {
+            let (start_avma, end_avma) = (area.start_avma, area.end_avma);
+            let offset_bytes = avma.wrapping_sub(start_avma);
+            return Some(format!("{BEHIND_MODULE}{module} {start_avma:#x}-{end_avma:#x}+{offset_bytes:#x}"));
+        }
         Some(match symbols.find(svma) {
             Some((name, 0)) => format!("{module}!{name}"),
             Some((name, offset)) => format!("{module}!{name}+{offset:#x}"),

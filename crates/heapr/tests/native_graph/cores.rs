@@ -1,0 +1,48 @@
+//! Graphs of processes that are gone, from their core files: the same verdicts as of those that run.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::{Stage, values};
+
+/// Runs a victim that nobody records until it is ready, and has gdb write its core.
+fn core_of(stage: &Stage, program: &Path) -> Option<PathBuf> {
+    if Command::new("gcore").arg("-h").output().is_err() {
+        heapr_testkit::not_run("there is no gcore (gdb)");
+        return None;
+    }
+    let mut child = Command::new(program).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = Command::new("gcore").arg("-o").arg(stage.path("core")).arg(child.id().to_string()).output();
+    let core = stage.path(&format!("core.{}", child.id()));
+    let _ = child.kill();
+    child.wait().unwrap();
+    assert!(core.exists(), "{output:?}");
+    Some(core)
+}
+
+#[test]
+fn a_core_file_tells_what_is_leaked_and_what_holds_the_rest() {
+    let stage = Stage::new();
+    let (program, _, text) = stage.build("nine_cases.c");
+    let Some(core) = core_of(&stage, &program) else { return };
+    // It is not at its path any more.
+    let moved = stage.path("elsewhere");
+    std::fs::rename(&program, &moved).unwrap();
+    let (core, moved) = (core.to_str().unwrap(), moved.to_str().unwrap());
+    let taken = stage.json(&["snapshot", "graph", "--core", core, moved, "-o", "core.heapr"]);
+    assert!(taken["thread_count"] == 1 && !taken["notes"].to_string().contains("not here as"), "{taken}");
+    let leaks = stage.json(&["snapshot", "leaks", "core.heapr"]);
+    for kind in ["definite", "indirect", "possible"] {
+        let wanted = values(&text, "leaks").filter(|claim| claim.contains(&format!("kind={kind} "))).count();
+        assert_eq!(leaks["totals"][format!("{kind}_count")], wanted, "{leaks}");
+    }
+    let holders = stage.json(&["snapshot", "holders", "core.heapr"]);
+    assert!(holders.to_string().contains("\"elsewhere!roots\""), "{holders}");
+    let (status, _, stderr) = stage.heapr(&["snapshot", "graph", "--core", moved, "-o", "none.heapr"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("ELF file of another kind"), "{stderr}");
+    assert!(!stage.path("none.heapr").exists());
+}

@@ -1,0 +1,394 @@
+//! What a process was, of the core file that the kernel or a debugger has written of it: memory,
+//! mappings, threads with their registers. 64-bit x86 only.
+//!
+//! ```text
+//! ELF header | program headers: notes, one a mapping | notes: threads, auxiliary vector, mapped files | memory
+//! ```
+//! A mapping of a file that nobody has written to is mostly not in it: such memory is read of the
+//! file itself, where that is given ([`CoreFile::use_files`]). All of it is untrusted.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::Mapping;
+use crate::core_notes::{CoreThread, MappedFile, Notes};
+
+const PAGE_BYTES: u64 = 4096;
+const HEADER_BYTES: usize = 64;
+const PROGRAM_HEADER_BYTES: usize = 56;
+/// A process has fewer mappings, and its notes are shorter.
+const SEGMENTS_MAX: u64 = 1 << 20;
+const NOTES_BYTES_MAX: u64 = 256 << 20;
+/// Memory by brk begins at a random distance from the program, which is less.
+const BREAK_DISTANCE: u64 = 2 << 30;
+const PT_LOAD: u32 = 1;
+const PT_NOTE: u32 = 4;
+
+/// Why a file is not read as a core.
+#[derive(Debug, thiserror::Error)]
+pub enum CoreError {
+    /// The operating system's.
+    #[error("cannot be read: {0}")]
+    Read(#[from] io::Error),
+    /// Something else, or cut off.
+    #[error("it is no core file of a 64-bit x86 process: {0}")]
+    NotCore(&'static str),
+}
+
+/// Where the bytes come from.
+#[derive(Debug)]
+enum Source {
+    File(File),
+    Bytes(Vec<u8>),
+}
+
+impl Source {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> usize {
+        match self {
+            Self::File(file) => read_up_to(file, offset, into),
+            Self::Bytes(bytes) => {
+                let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                let count = into.len().min(bytes.len() - from);
+                into[..count].copy_from_slice(&bytes[from..from + count]);
+                count
+            }
+        }
+    }
+
+    fn read_whole(&self, offset: u64, bytes: u64) -> Vec<u8> {
+        let mut whole = Vec::new();
+        // As much as is there: a header may promise anything.
+        while (whole.len() as u64) < bytes {
+            let from = whole.len();
+            whole.resize(from + (bytes as usize - from).min(1 << 20), 0);
+            let count = self.read_at(offset.saturating_add(from as u64), &mut whole[from..]);
+            whole.truncate(from + count);
+            if count == 0 {
+                break;
+            }
+        }
+        whole
+    }
+}
+
+fn read_up_to(file: &File, offset: u64, into: &mut [u8]) -> usize {
+    let mut done = 0;
+    while done < into.len() {
+        match file.read_at(&mut into[done..], offset.saturating_add(done as u64)) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    done
+}
+
+/// What is in the core of a mapping.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    start_avma: u64,
+    end_avma: u64,
+    core_off: u64,
+    core_bytes: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct CoreFile {
+    source: Source,
+    segments: Vec<Segment>,
+    mappings: Vec<Mapping>,
+    notes: Notes,
+    /// By their paths, as in the mappings.
+    files: HashMap<String, File>,
+}
+
+impl CoreFile {
+    /// Opens a core file.
+    ///
+    /// # Errors
+    /// See [`CoreError`].
+    pub fn open(path: &Path) -> Result<Self, CoreError> {
+        Self::read(Source::File(File::open(path)?))
+    }
+
+    /// Reads the bytes of one.
+    ///
+    /// # Errors
+    /// See [`CoreError`].
+    pub fn of_bytes(bytes: Vec<u8>) -> Result<Self, CoreError> {
+        Self::read(Source::Bytes(bytes))
+    }
+
+    fn read(source: Source) -> Result<Self, CoreError> {
+        let mut header = [0; HEADER_BYTES];
+        if source.read_at(0, &mut header) < HEADER_BYTES || header[..6] != *b"\x7fELF\x02\x01" {
+            return Err(CoreError::NotCore("it does not begin as one"));
+        }
+        let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+        // ET_CORE, EM_X86_64
+        if half(16) != 4 || half(18) != 62 || usize::from(half(54)) != PROGRAM_HEADER_BYTES {
+            return Err(CoreError::NotCore("it is an ELF file of another kind"));
+        }
+        let word = |at: usize| word_at(&header, at);
+        let mut count = u64::from(half(56));
+        if count == 0xffff {
+            // More than fit: the first section's header tells.
+            let mut section = [0; 64];
+            source.read_at(word(40), &mut section);
+            count = u64::from(word_at(&section, 44) as u32);
+        }
+        let headers = source.read_whole(word(32), count.min(SEGMENTS_MAX) * PROGRAM_HEADER_BYTES as u64);
+        let headers = headers.as_chunks::<PROGRAM_HEADER_BYTES>().0;
+        let is_of =
+            |kind: u32| move |header: &&[u8; PROGRAM_HEADER_BYTES]| word_at(*header, 0) as u32 == kind;
+        let mut notes = Notes::default();
+        for header in headers.iter().filter(is_of(PT_NOTE)) {
+            notes.take(&source.read_whole(word_at(header, 8), word_at(header, 32).min(NOTES_BYTES_MAX)));
+        }
+        let mut found: Vec<(Segment, Mapping)> = Vec::new();
+        for header in headers.iter().filter(is_of(PT_LOAD)) {
+            let (flags, start_avma) = (word_at(header, 0) >> 32, word_at(header, 16));
+            let Some(end_avma) = start_avma.checked_add(word_at(header, 40)) else { continue };
+            if end_avma == start_avma {
+                continue;
+            }
+            let core_bytes = word_at(header, 32).min(end_avma - start_avma);
+            let segment = Segment { start_avma, end_avma, core_off: word_at(header, 8), core_bytes };
+            let file = notes.file_at(start_avma);
+            let mapping = Mapping {
+                start_avma,
+                end_avma,
+                is_readable: flags & 4 != 0,
+                is_writable: flags & 2 != 0,
+                is_executable: flags & 1 != 0,
+                is_shared: false,
+                file_off: file.map_or(0, |file| file.file_off + (start_avma - file.start_avma)),
+                inode: file.map_or(0, |file| u64::from(file.number) + 1),
+                name: file.map_or_else(String::new, |file| file.path.clone()),
+            };
+            found.push((segment, mapping));
+        }
+        found.sort_by_key(|(segment, _)| segment.start_avma);
+        // What overlaps is no memory of a process.
+        found.dedup_by(|later, earlier| later.0.start_avma < earlier.0.end_avma);
+        // Debuggers leave out what nobody has written to; may it be run, the file tells.
+        let is_left_out = |file: &&MappedFile| {
+            let next = found.partition_point(|(segment, _)| segment.end_avma <= file.start_avma);
+            let next = found.get(next).map_or(u64::MAX, |(segment, _)| segment.start_avma);
+            file.start_avma < file.end_avma && file.end_avma <= next
+        };
+        let listed = notes.files().iter().filter(is_left_out);
+        let listed: Vec<(Segment, Mapping)> = listed
+            .map(|file| {
+                let (start_avma, end_avma) = (file.start_avma, file.end_avma);
+                let mapping = Mapping {
+                    start_avma,
+                    end_avma,
+                    is_readable: true,
+                    is_writable: false,
+                    is_executable: false,
+                    is_shared: false,
+                    file_off: file.file_off,
+                    inode: u64::from(file.number) + 1,
+                    name: file.path.clone(),
+                };
+                (Segment { start_avma, end_avma, core_off: 0, core_bytes: 0 }, mapping)
+            })
+            .collect();
+        found.extend(listed);
+        found.sort_by_key(|(segment, _)| segment.start_avma);
+        found.dedup_by(|later, earlier| later.0.start_avma < earlier.0.end_avma);
+        let (segments, mappings) = found.into_iter().unzip();
+        let mut core = Self { source, segments, mappings, notes, files: HashMap::new() };
+        core.name_mappings();
+        Ok(core)
+    }
+
+    /// Gives those a name that the kernel would: the first thread's stack, memory by brk.
+    fn name_mappings(&mut self) {
+        let stack_avma = self.notes.program_name_avma.or(self.threads().first().map(|it| it.stack_pointer));
+        let is_bare = |mapping: &Mapping| mapping.inode == 0 && mapping.name.is_empty();
+        let mut name = |address_avma: Option<u64>, name: &str| {
+            let holds = |mapping: &&mut Mapping| address_avma.is_some_and(|avma| mapping.contains(avma));
+            if let Some(mapping) = self.mappings.iter_mut().find(holds).filter(|mapping| is_bare(mapping)) {
+                mapping.name = name.to_owned();
+            }
+        };
+        name(stack_avma, "[stack]");
+        name(self.notes.system_call_page_avma, "[vdso]");
+        // By brk: behind the program and before anything else that is mapped, but for what its data
+        // goes on with.
+        let executable = self.executable().to_owned();
+        let last =
+            self.mappings.iter().rposition(|mapping| !executable.is_empty() && mapping.name == executable);
+        let Some(last) = last else { return };
+        let mut end_avma = self.mappings[last].end_avma;
+        for mapping in &mut self.mappings[last + 1..] {
+            if !is_bare(mapping) {
+                break;
+            }
+            if mapping.start_avma == end_avma {
+                end_avma = mapping.end_avma;
+            } else if mapping.is_writable && mapping.start_avma - end_avma < BREAK_DISTANCE {
+                mapping.name = "[heap]".to_owned();
+                break;
+            }
+        }
+    }
+
+    /// Has memory that is not in the core read of files: `local` tells where a mapped file is here.
+    /// Gives those that are not there, or are not what was mapped.
+    pub fn use_files(&mut self, local: impl Fn(&str) -> PathBuf) -> Vec<String> {
+        let executable = self.executable().to_owned();
+        let mut others = Vec::new();
+        let mut seen: HashMap<String, String> = HashMap::new();
+        for place in 0..self.mappings.len() {
+            let mapping = &self.mappings[place];
+            if mapping.inode == 0 {
+                continue;
+            }
+            if let Some(name) = seen.get(&mapping.name) {
+                self.mappings[place].name.clone_from(name);
+                continue;
+            }
+            let path = local(&mapping.name);
+            let name = path.to_string_lossy().into_owned();
+            let file = File::open(&path).ok().filter(|file| self.is_same(place, file));
+            let is_code = self.mappings.iter().any(|it| it.name == mapping.name && it.is_executable);
+            match file {
+                Some(file) => drop(self.files.insert(name.clone(), file)),
+                None if is_code || mapping.name == executable => others.push(name.clone()),
+                None => {}
+            }
+            seen.insert(mapping.name.clone(), name.clone());
+            self.mappings[place].name = name;
+        }
+        for mapping in &mut self.mappings {
+            let file = self.files.get(&mapping.name);
+            mapping.is_executable |= file.is_some_and(|file| is_code(file, mapping.file_off));
+        }
+        others
+    }
+
+    /// Whether a file begins as what was mapped did, as far as the core has that.
+    fn is_same(&self, place: usize, file: &File) -> bool {
+        let (segment, mapping) = (&self.segments[place], &self.mappings[place]);
+        // Headers and, mostly, the build-id.
+        let mut parts = [[0; 1024]; 2];
+        let is_kept = mapping.file_off == 0 && !mapping.is_writable && segment.core_bytes >= PAGE_BYTES;
+        if !is_kept {
+            return true;
+        }
+        let in_core = self.source.read_at(segment.core_off, &mut parts[0]);
+        let in_file = read_up_to(file, 0, &mut parts[1]);
+        in_core == in_file && parts[0] == parts[1]
+    }
+
+    /// Reads from `address_avma` on; how much could be read.
+    #[must_use]
+    pub fn read_memory(&self, address_avma: u64, into: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < into.len() {
+            let Some(at_avma) = address_avma.checked_add(done as u64) else { break };
+            let place = self.segments.partition_point(|segment| segment.end_avma <= at_avma);
+            let Some(segment) = self.segments.get(place).filter(|it| it.start_avma <= at_avma) else { break };
+            let offset = at_avma - segment.start_avma;
+            let rest = &mut into[done..];
+            let in_core = segment.core_bytes.saturating_sub(offset);
+            let count = if in_core > 0 {
+                let most = rest.len().min(usize::try_from(in_core).unwrap_or(usize::MAX));
+                self.source.read_at(segment.core_off.saturating_add(offset), &mut rest[..most])
+            } else {
+                let mapping = &self.mappings[place];
+                let most = rest.len().min(usize::try_from(segment.end_avma - at_avma).unwrap_or(usize::MAX));
+                let file = self.files.get(&mapping.name);
+                file.map_or(0, |file| {
+                    read_up_to(file, mapping.file_off.saturating_add(offset), &mut rest[..most])
+                })
+            };
+            if count == 0 {
+                break;
+            }
+            done += count;
+        }
+        done
+    }
+
+    /// What of a mapping is in the core, and so may have been written by the process.
+    #[must_use]
+    pub fn kept_parts(&self, start_avma: u64, end_avma: u64) -> Vec<(u64, u64)> {
+        let parts = self.segments.iter().zip(&self.mappings).filter_map(|(segment, mapping)| {
+            // Of a file that nobody has written to the first page is kept, for its build-id.
+            let is_head = mapping.inode != 0 && !mapping.is_writable && segment.core_bytes <= PAGE_BYTES;
+            let range = (segment.start_avma, segment.start_avma + segment.core_bytes);
+            let range = (range.0.max(start_avma), range.1.min(end_avma));
+            (!is_head && range.0 < range.1).then_some(range)
+        });
+        parts.collect()
+    }
+
+    /// By address.
+    #[must_use]
+    pub fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+
+    /// The one that the process ended by is first.
+    #[must_use]
+    pub fn threads(&self) -> &[CoreThread] {
+        &self.notes.threads
+    }
+
+    /// Path of the program, as the process saw it; empty if that is not in the core.
+    #[must_use]
+    pub fn executable(&self) -> &str {
+        let headers_avma = self.notes.program_headers_avma;
+        headers_avma.and_then(|avma| self.notes.file_at(avma)).map_or("", |file| &file.path)
+    }
+
+    /// Process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.notes.pid
+    }
+
+    /// The command line, as far as the kernel keeps it, as one text.
+    #[must_use]
+    pub fn command_line(&self) -> &str {
+        &self.notes.command_line
+    }
+
+    /// The file that memory is read of, by its path here.
+    #[must_use]
+    pub fn file(&self, path: &str) -> Option<&File> {
+        self.files.get(path)
+    }
+}
+
+/// Whether what a file has at an offset is loaded as code.
+fn is_code(file: &File, file_off: u64) -> bool {
+    let mut head = [0; PAGE_BYTES as usize];
+    let count = read_up_to(file, 0, &mut head);
+    let head = &head[..count];
+    let first = usize::try_from(word_at(head, 32)).unwrap_or(usize::MAX);
+    let count = usize::from(word_at(head, 56) as u16);
+    let mut headers = (0..count).map(|number| first.saturating_add(number * PROGRAM_HEADER_BYTES));
+    headers.any(|at| {
+        let load_off = word_at(head, at.saturating_add(8)) & !(PAGE_BYTES - 1);
+        word_at(head, at) == u64::from(PT_LOAD) | 5 << 32 && load_off == file_off
+    })
+}
+
+/// A word of untrusted bytes; 0 behind their end.
+pub(crate) fn word_at(bytes: &[u8], at: usize) -> u64 {
+    let word = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>);
+    word.map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests;

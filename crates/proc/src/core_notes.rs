@@ -1,0 +1,152 @@
+//! The notes of a core file: threads, the auxiliary vector, which files were mapped where.
+
+use crate::core_file::word_at;
+
+const PRSTATUS: u32 = 1;
+const FPREGSET: u32 = 2;
+const PRPSINFO: u32 = 3;
+const AUXV: u32 = 6;
+const XSTATE: u32 = 0x202;
+const FILE: u32 = 0x4649_4c45;
+/// Where `struct elf_prstatus` has what is read of it.
+const STATUS_PID: usize = 32;
+const STATUS_REGISTERS: usize = 112;
+/// And `struct elf_prpsinfo`.
+const INFO_PID: usize = 24;
+const INFO_COMMAND_LINE: usize = 56;
+const THREADS_MAX: usize = 1 << 20;
+const FILES_MAX: u64 = 1 << 20;
+/// `struct user_regs_struct`, by the places of rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 to r15,
+/// rip, fs base, gs base: the order of a stopped thread's registers.
+const REGISTER_PLACES: [usize; 19] = [10, 5, 11, 12, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16, 21, 22];
+const STACK_POINTER: usize = 7;
+const THREAD_POINTER: usize = 17;
+
+/// A thread at the moment of the core.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoreThread {
+    /// Its number.
+    pub tid: u32,
+    /// Stack pointer.
+    pub stack_pointer: u64,
+    /// Where its descriptor is.
+    pub thread_pointer: u64,
+    /// All registers as words, vector registers too.
+    pub registers: Vec<u64>,
+}
+
+/// A range of memory that a file was mapped at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MappedFile {
+    pub(crate) start_avma: u64,
+    pub(crate) end_avma: u64,
+    pub(crate) file_off: u64,
+    pub(crate) path: String,
+    /// The same for all ranges of a file.
+    pub(crate) number: u32,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) threads: Vec<CoreThread>,
+    pub(crate) pid: u32,
+    pub(crate) command_line: String,
+    /// Where the program's headers are (AT_PHDR).
+    pub(crate) program_headers_avma: Option<u64>,
+    /// Where its name is, on the first stack (AT_EXECFN).
+    pub(crate) program_name_avma: Option<u64>,
+    /// The kernel's own code (AT_SYSINFO_EHDR).
+    pub(crate) system_call_page_avma: Option<u64>,
+    /// By address.
+    files: Vec<MappedFile>,
+}
+
+impl Notes {
+    /// Takes the notes of one segment.
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while rest.len() >= 12 {
+            let number = |at: usize| word_at(rest, at) as u32;
+            let (name_bytes, body_bytes, kind) = (number(0) as usize, number(4) as usize, number(8));
+            let from = 12 + name_bytes.next_multiple_of(4);
+            let Some(body) = rest.get(from..).and_then(|behind| behind.get(..body_bytes)) else { break };
+            self.note(kind, body);
+            rest = rest.get(from + body_bytes.next_multiple_of(4)..).unwrap_or_default();
+        }
+    }
+
+    fn note(&mut self, kind: u32, body: &[u8]) {
+        match kind {
+            PRSTATUS if self.threads.len() < THREADS_MAX => {
+                let registers = REGISTER_PLACES.map(|place| word_at(body, STATUS_REGISTERS + place * 8));
+                self.threads.push(CoreThread {
+                    tid: word_at(body, STATUS_PID) as u32,
+                    stack_pointer: registers[STACK_POINTER],
+                    thread_pointer: registers[THREAD_POINTER],
+                    registers: registers.to_vec(),
+                });
+            }
+            // Of the thread before.
+            FPREGSET | XSTATE => {
+                let words = body.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+                if let Some(thread) = self.threads.last_mut() {
+                    thread.registers.extend(words);
+                }
+            }
+            PRPSINFO => {
+                self.pid = word_at(body, INFO_PID) as u32;
+                let line = body.get(INFO_COMMAND_LINE..).unwrap_or_default();
+                let line = line.split(|&byte| byte == 0).next().unwrap_or_default();
+                self.command_line = String::from_utf8_lossy(line).trim_end().to_owned();
+            }
+            AUXV => {
+                for pair in body.as_chunks::<16>().0 {
+                    let value = Some(word_at(pair, 8)).filter(|&value| value != 0);
+                    match word_at(pair, 0) {
+                        3 => self.program_headers_avma = value,
+                        31 => self.program_name_avma = value,
+                        33 => self.system_call_page_avma = value,
+                        _ => {}
+                    }
+                }
+            }
+            FILE => self.take_files(body),
+            _ => {}
+        }
+    }
+
+    /// Count, size of a page; start, end and offset in pages of each; the paths.
+    fn take_files(&mut self, body: &[u8]) {
+        let (count, page_bytes) = (word_at(body, 0).min(FILES_MAX), word_at(body, 8));
+        let Some(paths) = body.get(16 + count as usize * 24..) else { return };
+        let paths: Vec<&[u8]> = paths.split(|&byte| byte == 0).take(count as usize).collect();
+        let mut numbers = std::collections::HashMap::new();
+        for (place, path) in paths.into_iter().enumerate() {
+            let at = 16 + place * 24;
+            let path = String::from_utf8_lossy(path).into_owned();
+            let next = numbers.len() as u32;
+            let number = *numbers.entry(path.clone()).or_insert(next);
+            self.files.push(MappedFile {
+                start_avma: word_at(body, at),
+                end_avma: word_at(body, at + 8),
+                file_off: word_at(body, at + 16).wrapping_mul(page_bytes),
+                path,
+                number,
+            });
+        }
+        self.files.sort_by_key(|file| file.start_avma);
+    }
+
+    /// Ranges that files were mapped at, by address.
+    pub(crate) fn files(&self) -> &[MappedFile] {
+        &self.files
+    }
+
+    /// The file that an address is of.
+    pub(crate) fn file_at(&self, address_avma: u64) -> Option<&MappedFile> {
+        let behind = self.files.partition_point(|file| file.start_avma <= address_avma);
+        let file = self.files.get(behind.checked_sub(1)?)?;
+        (address_avma < file.end_avma).then_some(file)
+    }
+}
