@@ -63,7 +63,7 @@ fn file_of(subject: &Path) -> anyhow::Result<PathBuf> {
     if subject.exists() || !sessions().iter().any(|entry| entry.name == name) {
         return Ok(subject.to_owned());
     }
-    let name = SessionName::new(&*name)?;
+    let name = SessionName::new(&name)?;
     let client = SessionClient::find(&name)?;
     client.ask(Request::Update(Update { flush: true, ..Update::default() }))?;
     match SessionClient::find(&name)?.ask(Request::Status)? {

@@ -8,8 +8,9 @@ use std::io::BufWriter;
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_symbols::encode_bundle;
 use heapr_trace::{
-    Action, Amounts, Event, HeapId, Module, Notice, Process, ProcessIndex, ProcessOrigin, RssSample, Session,
-    StackIndex, StackNode, StackTotals, Summary, System, Thread, ThreadIndex, Totals, Trace, TraceWriter,
+    Action, Amounts, Event, HeapId, Module, Notice, Process, ProcessIndex, ProcessOrigin, RssSample,
+    SamplingPeriod, Session, StackIndex, StackNode, StackTotals, Summary, System, Thread, ThreadIndex,
+    Totals, Trace, TraceWriter,
 };
 
 use crate::error::{Error, Result};
@@ -57,7 +58,7 @@ impl TraceBuilder {
         let io = |source| Error::Io { action: "making a file for the trace", source };
         let file = tempfile::tempfile().map_err(io)?;
         let sink = BufWriter::with_capacity(1 << 18, file.try_clone().map_err(io)?);
-        let mut writer = TraceWriter::new(sink)?;
+        let mut writer = TraceWriter::new_sampled(sink)?;
         let process = writer.add_process(process(0, &[]))?;
         let thread = Thread { process, tid: 0, name: "all threads".to_owned(), start_ns: 0, end_ns: None };
         let thread = writer.add_thread(thread)?;
@@ -140,6 +141,12 @@ impl TraceBuilder {
     /// Resident bytes at a time.
     pub(crate) fn resident(&mut self, time_ns: u64, rss_bytes: u64) -> Result<()> {
         Ok(self.writer.rss_sample(RssSample { time_ns, process: self.process, rss_bytes })?)
+    }
+
+    /// The amounts are estimates of samples, `mean_bytes` apart.
+    pub(crate) fn sampled_every(&mut self, mean_bytes: u64) -> Result<()> {
+        let process = SamplingPeriod::EVERY_PROCESS;
+        Ok(self.writer.sampling(SamplingPeriod { process, from_ns: 0, mean_bytes })?)
     }
 
     /// A sentence that all who read the trace are to see, without its full stop.

@@ -74,6 +74,9 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
         builder.add(stack, &amounts);
     }
     builder.tool_version = format!("(sampled every {period} bytes)");
+    if period > 1 {
+        builder.sampled_every(period)?;
+    }
     builder.note(format!(
         "{}; it tells no peak: it is 0",
         if period > 1 {

@@ -132,7 +132,8 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
     if !missing.is_empty() {
         builder.note(format!("the profile does not tell {}: these are 0", missing.join(" nor ")));
     }
-    if tables.period > 1 {
+    if (2..1 << 40).contains(&tables.period) {
+        builder.sampled_every(tables.period)?;
         builder.note(format!("the amounts are estimates of samples, one in {} bytes", tables.period));
     }
     Ok(())
@@ -248,7 +249,7 @@ fn numbers<const N: usize>(mut fields: Fields<'_>) -> Result<[u64; N]> {
 fn bytes_of_hex(text: &str) -> Vec<u8> {
     let digits = text.as_bytes();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return Vec::new();
     }
     digits.chunks(2).map(byte).collect::<Option<Vec<u8>>>().unwrap_or_default()

@@ -76,7 +76,7 @@ fn key(row: &StackTotals) -> (StackIndex, HeapId, ProcessIndex) {
 }
 
 /// `mean_bytes`: of samples, how far they lie apart.
-fn differences(
+pub(crate) fn differences(
     before: &[StackTotals],
     now: &[StackTotals],
     peak: Option<&Vec<StackTotals>>,

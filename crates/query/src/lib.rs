@@ -49,6 +49,7 @@ mod replay;
 mod report;
 mod row_table;
 mod run;
+mod since;
 mod snapshot_series;
 mod stack_groups;
 mod stack_source;
@@ -79,6 +80,7 @@ pub use recorded_span::RecordedSpan;
 pub use replay::Progress;
 pub use report::{Answer, Group, HeapRow, Ranking, Report, Section};
 pub use run::{run, run_with_progress, whole_summary};
+pub use since::Since;
 pub use snapshot_series::{
     Change, ChangeOrder, Confidence, Line, LineChange, LineOrder, LineStack, SUSPECT_COLUMNS,
     Series as SnapshotSeries, SeriesFile, Suspect, SuspectOrder, Taken, is_at_end, process_names,

@@ -55,8 +55,13 @@ fn statements(folder: &Path) -> (String, Vec<String>) {
 }
 
 fn ask(python: &Path, statements: &str) -> Vec<Vec<BTreeMap<String, Value>>> {
+    ask_by(python, ASK, statements).into_iter().map(|rows| serde_json::from_value(rows).unwrap()).collect()
+}
+
+/// Lines of JSON that a program of Python prints, which reads the statements.
+fn ask_by(python: &Path, program: &str, statements: &str) -> Vec<Value> {
     let mut child = Command::new(python)
-        .args(["-c", ASK])
+        .args(["-c", program])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -66,7 +71,7 @@ fn ask(python: &Path, statements: &str) -> Vec<Vec<BTreeMap<String, Value>>> {
     let ran = child.wait_with_output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let text = String::from_utf8(ran.stdout).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn number(row: &BTreeMap<String, Value>, name: &str) -> u64 {
@@ -143,4 +148,37 @@ fn ten_questions_have_the_answers_of_reports() {
         2 * totals.outstanding_bytes
     );
     assert_eq!(number(&answers[9][0], "processes"), 2);
+}
+
+/// ClickHouse in a library: another reader of the format, and the same sums.
+#[test]
+fn clickhouse_reads_the_same() {
+    const ASK: &str = r"
+import sys, chdb
+print(chdb.query(sys.stdin.read(), 'JSONEachRow'))
+";
+    let Some(python) = python::with(&[("chdb", "chdb")]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = four_minutes();
+    write(&trace, folder.path(), "service");
+    let place = |table: &str| format!("file('{}/{table}/*/*.parquet', Parquet)", folder.path().display());
+    let sums: Vec<String> = Metric::all()
+        .map(|metric| {
+            let is_state = metric.name().starts_with("outstanding");
+            let of = if is_state { "is_last" } else { "1" };
+            format!("toString(sum({} * {of})) AS {}", metric.name(), metric.name())
+        })
+        .collect();
+    let statement = format!(
+        "SELECT {}, (SELECT count() FROM {}) AS frames FROM {}",
+        sums.join(", "),
+        place("frames"),
+        place("samples")
+    );
+    let answers = ask_by(&python, ASK, &statement);
+    let totals = report(&trace).totals.amounts();
+    for metric in Metric::all() {
+        assert_eq!(answers[0][metric.name()], metric.of(&totals).to_string(), "{}", metric.name());
+    }
+    assert_eq!(answers[0]["frames"].to_string().trim_matches('"'), "5");
 }

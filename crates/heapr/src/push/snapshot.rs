@@ -1,11 +1,9 @@
 //! What a recording holds now, as a profile; and what it allocated since the one before.
 
-use std::collections::HashMap;
 use std::path::Path;
 
-use heapr_export::{Format, Sample, SampleFrame, samples};
-use heapr_filters::FilterArguments;
-use heapr_query::Metric;
+use heapr_export::{Sample, SampleFrame};
+use heapr_query::{CullList, GroupBy, Metric, Since, StackGroups};
 use heapr_trace::{Amounts, Trace};
 
 use crate::report::names::{NameArguments, TraceNames};
@@ -18,7 +16,7 @@ pub(crate) const METRICS: [Metric; 4] =
 /// Tells what is new since it was asked last.
 #[derive(Debug, Default)]
 pub(crate) struct SinceLast {
-    totals: HashMap<Vec<SampleFrame>, Amounts>,
+    rows: Since,
     until_ns: u64,
 }
 
@@ -33,20 +31,25 @@ pub(crate) struct Moment {
 impl SinceLast {
     /// Of a trace: what is live, and what was allocated since the last time.
     pub(crate) fn take(&mut self, trace: &Trace, names: &NameArguments) -> anyhow::Result<Moment> {
-        let filters = FilterArguments::default();
-        let format = Format::of_name("pprof").ok_or_else(|| anyhow::anyhow!("pprof is no format"))?;
-        let query = format.query(filters.filter(trace)?, filters.cull_list()?, Metric::default());
+        let (rows, _) = self.rows.advance(trace)?;
         let mut names = TraceNames::new(trace, names);
-        let report = heapr_query::run(trace, &query, &mut names)?;
-        let mut found = samples(&report);
-        let from_ns = std::mem::replace(&mut self.until_ns, trace.duration_ns());
-        for sample in &mut found {
-            let before = self.totals.insert(sample.frames.clone(), sample.amounts).unwrap_or_default();
-            sample.amounts.total_count = sample.amounts.total_count.saturating_sub(before.total_count);
-            sample.amounts.total_bytes = sample.amounts.total_bytes.saturating_sub(before.total_bytes);
+        let stacks = rows.iter().map(|row| row.stack);
+        let groups = StackGroups::new(trace, stacks, GroupBy::Stacks, &CullList::built_in(), &[], &mut names);
+        let mut samples: Vec<Sample> = (0..groups.len() as u32)
+            .map(|group| Sample {
+                frames: groups.frames(group).iter().map(SampleFrame::new).collect(),
+                amounts: Amounts::default(),
+            })
+            .collect();
+        for row in &rows {
+            let group = groups.group_of(row.stack).and_then(|group| samples.get_mut(group as usize));
+            if let Some(sample) = group {
+                sample.amounts += &row.amounts;
+            }
         }
-        found.retain(|sample| METRICS.iter().any(|metric| metric.of(&sample.amounts) > 0));
-        Ok(Moment { samples: found, from_ns, to_ns: self.until_ns.max(from_ns) })
+        samples.retain(|sample| METRICS.iter().any(|metric| metric.of(&sample.amounts) > 0));
+        let from_ns = std::mem::replace(&mut self.until_ns, trace.duration_ns());
+        Ok(Moment { samples, from_ns, to_ns: self.until_ns.max(from_ns) })
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn run(tool: &str, with: impl FnOnce(&mut Command)) -> Option<Output>
     match command.output() {
         Ok(output) => Some(output),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            heapr_testkit::not_run(&format!("{tool} is not installed"));
+            heapr_testkit::not_run(format!("{tool} is not installed"));
             None
         }
         Err(error) => panic!("{tool}: {error}"),

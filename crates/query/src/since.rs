@@ -1,0 +1,72 @@
+//! What a recording has allocated since it was looked at last: of one that grows only what is new is
+//! read.
+
+use heapr_ledger::{Ledger, SummaryBuilder};
+use heapr_trace::{Damage, ProcessIndex, StackTotals, Trace};
+
+use crate::error::Result;
+use crate::intervals::differences;
+use crate::run::{is_without_events, whole_summary};
+
+/// See the module. It belongs to one file, which may grow between two looks.
+#[derive(Debug, Default)]
+pub struct Since {
+    ledger: Ledger,
+    counted: Option<SummaryBuilder>,
+    before: Vec<StackTotals>,
+    process_count: usize,
+    /// Time of the last event that was read, and how many of that time were.
+    last_ns: u64,
+    at_last: u64,
+}
+
+impl Since {
+    /// By stack what was allocated since the last call, and what is live now; and what of the
+    /// events could not be read. Over all calls, up to one after the recording's end, what was
+    /// allocated adds up to what a report says.
+    ///
+    /// # Errors
+    /// The events cannot be read.
+    pub fn advance(&mut self, trace: &Trace) -> Result<(Vec<StackTotals>, Vec<Damage>)> {
+        let has_summary = matches!(trace.summary_totals(), Ok(Some(_)));
+        let (now, damage) = if has_summary || is_without_events(trace) {
+            let (whole, damage) = whole_summary(trace)?;
+            (whole.by_stack, damage)
+        } else {
+            let damage = self.read(trace)?;
+            (self.counted.clone().unwrap_or_default().finish().by_stack, damage)
+        };
+        let mean_bytes = trace.sampling().largest_mean_bytes().filter(|_| !trace.sampling().is_exact());
+        let rows = differences(&self.before, &now, None, mean_bytes);
+        self.before = now;
+        Ok((rows, damage))
+    }
+
+    /// Replays what is new.
+    fn read(&mut self, trace: &Trace) -> Result<Vec<Damage>> {
+        for (index, process) in trace.processes().iter().enumerate().skip(self.process_count) {
+            self.ledger.add_process(ProcessIndex(index as u32), process.origin);
+        }
+        self.process_count = trace.processes().len();
+        let counted = self.counted.get_or_insert_with(SummaryBuilder::new);
+        if !trace.sampling().is_exact() {
+            counted.set_sampling(trace.sampling().clone());
+        }
+        let mut events = trace.events(self.last_ns, u64::MAX);
+        let mut known = self.at_last;
+        while let Some(batch) = events.next_batch()? {
+            for event in batch {
+                if event.time_ns == self.last_ns && known > 0 {
+                    known -= 1;
+                    continue;
+                }
+                if event.time_ns != self.last_ns {
+                    (self.last_ns, self.at_last) = (event.time_ns, 0);
+                }
+                self.at_last += 1;
+                self.ledger.apply(event, trace.process_of(event.thread), counted);
+            }
+        }
+        Ok(events.damage().to_vec())
+    }
+}
