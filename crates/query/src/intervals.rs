@@ -99,7 +99,7 @@ pub(crate) fn differences(
                 outstanding_bytes: now.outstanding_bytes,
                 ..Amounts::default()
             };
-            if let Some(mean_bytes) = mean_bytes {
+            if let Some(mean_bytes) = mean_bytes.filter(|_| row.heap == HeapId::MALLOC) {
                 amounts.variances = Variances::of_equal_blocks(&amounts, mean_bytes);
             }
             StackTotals { amounts, ..*row }

@@ -48,9 +48,11 @@ impl Since {
             self.ledger.add_process(ProcessIndex(index as u32), process.origin);
         }
         self.process_count = trace.processes().len();
-        let counted = self.counted.get_or_insert_with(SummaryBuilder::new);
-        if !trace.sampling().is_exact() {
-            counted.set_sampling(trace.sampling().clone());
+        let counted = self.counted.get_or_insert_with(|| SummaryBuilder::of_samples(trace.sampling()));
+        for period in trace.sampling().periods() {
+            if !counted.sampling().is_some_and(|known| known.periods().contains(period)) {
+                counted.add_sampling(*period);
+            }
         }
         let mut events = trace.events(self.last_ns, u64::MAX);
         let mut known = self.at_last;

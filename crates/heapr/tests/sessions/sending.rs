@@ -159,7 +159,8 @@ fn a_session_is_sent_until_it_ends_and_nothing_is_lost() {
 fn the_pprof_of_go_reads_a_recording_by_its_address() {
     let stage = Stage::new();
     std::fs::write(stage.path("recorded"), RECORDED).unwrap();
-    let mut serving = stage.command(&["serve", "recorded"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut serving =
+        stage.command(&["serve", "recorded"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut url = String::new();
     BufReader::new(serving.stdout.take().unwrap()).read_line(&mut url).unwrap();
     let url = url.trim().to_owned();
