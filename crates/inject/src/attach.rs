@@ -136,7 +136,7 @@ impl Attaching<'_> {
                 None => {
                     // An agent whose recorder is gone is in the way of a new one.
                     detach::clear_orphan(pid, self.memory)?;
-                    Plan::make(self.request, self.memory)?
+                    Plan::make(self.request, self.memory, self.held.is_some())?
                 }
             };
             let Outcome::Again { reason } = self.try_once(plan, while_stopped)? else { return Ok(()) };

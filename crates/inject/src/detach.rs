@@ -14,7 +14,9 @@
 
 use std::time::{Duration, Instant};
 
-use heapr_wire::{CLOCK_STOPPED, CONTROL_BLOCK_OFFSET, INJECTION_SYMBOL, SESSION_RECORDING};
+use heapr_wire::{
+    CLOCK_STOPPED, CONTROL_BLOCK_OFFSET, INJECTED_KEY_SET_TWICE, INJECTION_SYMBOL, SESSION_RECORDING,
+};
 
 use crate::allocator_code::is_in;
 use crate::error::{Error, Result};
@@ -265,7 +267,7 @@ fn forget_threads(
     if record.end_key != 0 && record.key_delete_avma != 0 {
         let own_frame_avma = thread.frame_avma();
         thread.place_frame(record.stack_top_avma)?;
-        let key = record.end_key - 1;
+        let key = (record.end_key & !u64::from(INJECTED_KEY_SET_TWICE)) - 1;
         thread.call_function(record.stub_avma, record.scratch_avma, record.key_delete_avma, [key, 0, 0])?;
         thread.place_frame(own_frame_avma)?;
     }

@@ -21,6 +21,7 @@ use crate::modules::Modules;
 use crate::ptrace::{self, Event};
 use crate::seccomp;
 use crate::start_block::{AT_BASE, AT_EXECFN, AT_SECURE, StartBlock};
+use crate::x86_64::Registers;
 use heapr_proc::mappings;
 
 /// A process that has been seized while it waits in exec. It is let go when this is dropped.
@@ -165,19 +166,23 @@ impl HeldExec {
         Ok(Preparation::Done)
     }
 
+    /// Whether the stopped program has a loader.
+    #[must_use]
+    pub fn has_loader(&self) -> bool {
+        self.block().is_some_and(|(_, block)| block.fact(AT_BASE).unwrap_or(0) != 0)
+    }
+
     /// Lets the program's loader do its work, from one system call to the next, until all libraries
     /// are in place and none of their code has run: the C library is among them, and the loader
-    /// says that its list is complete.
+    /// says that its list is complete. A program without one runs until its first thread is set up:
+    /// no C library allocates before.
     ///
     /// # Errors
     /// The program is gone.
     pub fn run_loader(&mut self, limit: Duration) -> io::Result<bool> {
         let deadline = Instant::now() + limit;
         let memory = ProcessMemory::open(self.pid)?;
-        // It has none.
-        if self.block().is_none_or(|(_, block)| block.fact(AT_BASE).unwrap_or(0) == 0) {
-            return Ok(false);
-        }
+        let has_loader = self.has_loader();
         let mut signal = 0;
         loop {
             self.is_stopped = false;
@@ -196,7 +201,15 @@ impl HeldExec {
                 Event::Interrupted | Event::Executed | Event::Cloned => {}
                 Event::SystemCall => {
                     self.is_stopped = true;
-                    if self.has_left_call()? && is_loaded(self.pid, &memory) {
+                    let registers = ptrace::registers(self.pid)?;
+                    let is_ready = || {
+                        if has_loader {
+                            is_loaded(self.pid, &memory)
+                        } else {
+                            has_set_thread_pointer(&registers)
+                        }
+                    };
+                    if has_left_call(&registers) && is_ready() {
                         return self.stop_between_calls(deadline);
                     }
                 }
@@ -206,12 +219,6 @@ impl HeldExec {
                 return Ok(false);
             }
         }
-    }
-
-    /// Whether the stop is at the end of a system call: at its beginning the kernel shows the
-    /// answer that no call has.
-    fn has_left_call(&self) -> io::Result<bool> {
-        Ok(ptrace::registers(self.pid)?.rax.cast_signed() != -i64::from(libc::ENOSYS))
     }
 
     /// From the end of a system call to before the next instruction, where the thread can be made
@@ -270,6 +277,19 @@ impl HeldExec {
 fn kind_of(path: &[u8]) -> &[u8] {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     name.iter().rposition(|&byte| byte == b'-').map_or(name, |end| &name[..end])
+}
+
+/// Whether the stop is at the end of a system call: at its beginning the kernel shows the answer
+/// that no call has.
+fn has_left_call(registers: &Registers) -> bool {
+    registers.rax.cast_signed() != -i64::from(libc::ENOSYS)
+}
+
+/// Whether it is at the end of the call by which a thread gets its descriptor.
+fn has_set_thread_pointer(registers: &Registers) -> bool {
+    const ARCH_PRCTL: u64 = 158;
+    const ARCH_SET_FS: u64 = 0x1002;
+    (registers.orig_rax, registers.rdi, registers.rax) == (ARCH_PRCTL, ARCH_SET_FS, 0)
 }
 
 /// Whether the loader's list is complete and holds the C library.

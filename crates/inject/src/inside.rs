@@ -75,10 +75,10 @@ fn open(pid: u32) -> Result<ProcessMemory> {
     })
 }
 
-/// The modules of a process, as its loader has them.
+/// The modules of a process, as its loader has them; a program without one is its only module.
 ///
 /// # Errors
-/// It has no loader, may not be read, or is gone.
+/// It may not be read, or is gone.
 pub fn loaded_modules(pid: u32) -> Result<Vec<LoadedModule>> {
     let memory = open(pid)?;
     let modules = Modules::read(pid, &memory)?;
@@ -89,7 +89,8 @@ pub fn loaded_modules(pid: u32) -> Result<Vec<LoadedModule>> {
         bias_avma: module.bias,
         is_agent: has(module, INJECTION_SYMBOL),
         exports_malloc: has(module, "malloc"),
-        is_c_library: has(module, "gnu_get_libc_version") || has(module, "_rtld_global"),
+        is_c_library: module.statics().is_none()
+            && (has(module, "gnu_get_libc_version") || has(module, "_rtld_global")),
     });
     Ok(seen.collect())
 }

@@ -39,6 +39,7 @@ mod report;
 mod seccomp;
 mod standstill;
 mod start_block;
+mod static_symbols;
 mod stop;
 mod stopped_process;
 mod target;
@@ -60,7 +61,8 @@ pub use inside::{InsideReport, LoadedModule, hook_inside, loaded_modules};
 pub use inside_function::InsideFunction;
 pub use memory::{ProcessMemory, TargetMemory, Unreachable};
 pub use program_start::{
-    file_bytes_max, has_small_stack, leave_given_limits, start_as_given, with_given_limits,
+    WaitingChild, file_bytes_max, has_small_stack, leave_given_limits, start_as_given, wait_before_exec,
+    with_given_limits,
 };
 pub use report::{AttachReport, DetachReport, PauseParts};
 pub use standstill::{StillProcess, stand_still};

@@ -1,10 +1,14 @@
-//! The target's modules and their symbols, read from its memory as its loader keeps them.
-//! Untrusted: every count is bounded.
+//! The target's modules and their symbols, read from its memory as its loader keeps them; of a
+//! program without a loader from its file. Untrusted: every count is bounded.
 
+use std::collections::HashMap;
 use std::fs;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::memory::{TargetMemory, Unreachable};
+use crate::static_symbols::StaticSymbols;
+use crate::x86_64::ProgramHeaders;
 
 /// A function or variable that a module defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +20,7 @@ pub(crate) struct Symbol {
 }
 
 /// A loaded module.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Module {
     pub(crate) name: String,
     pub(crate) is_main: bool,
@@ -24,6 +28,25 @@ pub(crate) struct Module {
     symbols_avma: u64,
     strings_avma: u64,
     gnu_hash_avma: u64,
+    /// Of a program that is linked statically: what its file tells.
+    statics: Option<Arc<StaticProgram>>,
+}
+
+/// A program without a loader.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct StaticProgram {
+    symbols: StaticSymbols,
+    pub(crate) headers: ProgramHeaders,
+    /// Of its thread-local variables.
+    pub(crate) tls_align: u64,
+}
+
+/// Where the modules are told.
+enum Source {
+    /// Address of the loader's `struct r_debug`.
+    Loader(u64),
+    /// There is no loader: the one module, and how its thread-local variables are aligned.
+    File(ProgramHeaders, u64),
 }
 
 /// The loader's list, and where it says whether the list is complete.
@@ -52,13 +75,20 @@ const PT_LOAD: u64 = 1;
 const PT_DYNAMIC: u64 = 2;
 const PT_INTERP: u64 = 3;
 const PT_PHDR: u64 = 6;
+const PT_TLS: u64 = 7;
 const DT_DEBUG: u64 = 21;
 
 impl Modules {
-    /// Reads the list. `Error::Unsupported` for a program without a loader.
+    /// Reads the list.
     pub(crate) fn read(pid: u32, memory: &impl TargetMemory) -> Result<Self> {
         let memory_error = |source: Unreachable| Error::Memory { pid, source };
-        let mut debug_avma = find_debug(pid, memory)?;
+        let mut debug_avma = match find_source(pid, memory)? {
+            Source::Loader(debug_avma) => debug_avma,
+            Source::File(headers, tls_align) => {
+                let list = vec![Module::of_static(pid, headers, tls_align)];
+                return Ok(Self { list, state_avmas: Vec::new(), links: Vec::new() });
+            }
+        };
         let (mut links, mut list, mut state_avmas) = (Vec::new(), Vec::new(), Vec::new());
         while debug_avma != 0 && state_avmas.len() < NAMESPACES_MAX {
             // struct r_debug: version, first link, breakpoint, state, loader; since glibc 2.35 the
@@ -120,7 +150,7 @@ fn read_module(
     bias: u64,
     dynamic_avma: u64,
 ) -> Option<Module> {
-    let mut module = Module { name, is_main, bias, symbols_avma: 0, strings_avma: 0, gnu_hash_avma: 0 };
+    let mut module = Module { name, is_main, bias, ..Module::default() };
     let absolute = |value: u64| if value < bias { bias.wrapping_add(value) } else { value };
     for number in 0..DYNAMIC_ENTRIES_MAX {
         let mut entry = [0; 16];
@@ -142,27 +172,17 @@ fn read_module(
 /// Address of the loader's `struct r_debug`, which it enters into the program's dynamic section. Of
 /// a program that was started as an argument of the loader the kernel knows the loader only; that
 /// has it under a name.
-fn find_debug(pid: u32, memory: &impl TargetMemory) -> Result<u64> {
+fn find_source(pid: u32, memory: &impl TargetMemory) -> Result<Source> {
     let memory_error = |source: Unreachable| Error::Memory { pid, source };
-    let auxiliary = fs::read(format!("/proc/{}/auxv", heapr_proc::telling_thread(pid))).map_err(|error| {
-        match error.kind() {
-            std::io::ErrorKind::PermissionDenied => crate::target::not_permitted(pid),
-            _ => Error::NoSuchProcess { pid },
-        }
-    })?;
-    let entry = |wanted: u64| {
-        auxiliary.chunks_exact(16).find_map(|entry| {
-            let (tag, value) = entry.split_at(8);
-            (u64::from_le_bytes(tag.try_into().ok()?) == wanted)
-                .then_some(u64::from_le_bytes(value.try_into().ok()?))
-        })
+    let auxiliary = auxiliary(pid)?;
+    let entry = |tag: u64| auxiliary.get(&tag).copied();
+    let (Some(headers_avma), Some(count)) = (entry(AT_PHDR), entry(AT_PHNUM)) else {
+        return Err(Error::Unsupported { pid, reason: "the kernel does not tell where its program lies" });
     };
-    let no_loader =
-        Error::Unsupported { pid, reason: "it is linked statically: there is no C library to hook" };
-    let (Some(headers_avma), Some(count)) = (entry(AT_PHDR), entry(AT_PHNUM)) else { return Err(no_loader) };
     // Without an entry of their own the headers follow the file's header, which is where the module
     // begins.
     let (mut bias, mut dynamic_svma) = (headers_avma & !0xfff, None);
+    let mut tls_align = 1;
     let (mut has_own_entry, mut is_at_its_address, mut has_loader) = (false, true, false);
     for number in 0..count.min(1000) {
         let mut header = [0; 56];
@@ -174,15 +194,17 @@ fn find_debug(pid: u32, memory: &impl TargetMemory) -> Result<u64> {
                 bias = headers_avma.wrapping_sub(word(16));
             }
             PT_INTERP => has_loader = true,
+            PT_TLS => tls_align = word(48),
             PT_DYNAMIC => dynamic_svma = Some(word(16)),
             PT_LOAD if word(8) == 0 => is_at_its_address = word(16) != 0,
             _ => {}
         }
     }
-    let Some(dynamic_svma) = dynamic_svma else { return Err(no_loader) };
-    if is_at_its_address && !has_own_entry {
+    if is_at_its_address && !has_own_entry || dynamic_svma.is_none() {
         bias = 0;
     }
+    let of_file = Source::File(ProgramHeaders { bias, headers_avma, count }, tls_align);
+    let Some(dynamic_svma) = dynamic_svma else { return Ok(of_file) };
     let dynamic_avma = bias.wrapping_add(dynamic_svma);
     for number in 0..DYNAMIC_ENTRIES_MAX {
         let at = dynamic_avma.wrapping_add(number * 16);
@@ -195,7 +217,7 @@ fn find_debug(pid: u32, memory: &impl TargetMemory) -> Result<u64> {
                     0 => {
                         Err(Error::Unsupported { pid, reason: "its loader has not started it yet, or hides" })
                     }
-                    _ => Ok(debug_avma),
+                    _ => Ok(Source::Loader(debug_avma)),
                 };
             }
             _ => {}
@@ -203,16 +225,46 @@ fn find_debug(pid: u32, memory: &impl TargetMemory) -> Result<u64> {
     }
     let loader = read_module(memory, String::new(), false, bias, dynamic_avma);
     let debug = loader.and_then(|loader| loader.symbol(memory, "_r_debug"));
-    debug.map(|symbol| symbol.address_avma).ok_or(no_loader)
+    Ok(debug.map_or(of_file, |symbol| Source::Loader(symbol.address_avma)))
+}
+
+/// What the kernel has told a program at its start.
+pub(crate) fn auxiliary(pid: u32) -> Result<HashMap<u64, u64>> {
+    let bytes = fs::read(format!("/proc/{}/auxv", heapr_proc::telling_thread(pid))).map_err(|error| {
+        match error.kind() {
+            std::io::ErrorKind::PermissionDenied => crate::target::not_permitted(pid),
+            _ => Error::NoSuchProcess { pid },
+        }
+    })?;
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    Ok(bytes.chunks_exact(16).map(|entry| (word(&entry[..8]), word(&entry[8..]))).collect())
 }
 
 impl Module {
+    /// The one module of a process whose program is linked statically.
+    fn of_static(pid: u32, headers: ProgramHeaders, tls_align: u64) -> Self {
+        let program = StaticProgram { symbols: StaticSymbols::of_process(pid), headers, tls_align };
+        Self { is_main: true, bias: headers.bias, statics: Some(Arc::new(program)), ..Self::default() }
+    }
+
+    /// A program without a loader.
+    pub(crate) fn statics(&self) -> Option<&Arc<StaticProgram>> {
+        self.statics.as_ref()
+    }
+
     /// What the module defines under a name. Versions are not told apart: the first one found
     /// counts.
     pub(crate) fn symbol(&self, memory: &impl TargetMemory, name: &str) -> Option<Symbol> {
         const CHAIN_MAX: u32 = 100_000;
         const STT_TLS: u8 = 6;
         const STT_GNU_IFUNC: u8 = 10;
+        if let Some(statics) = &self.statics {
+            return statics.symbols.get(name).map(|symbol| Symbol {
+                address_avma: self.bias.wrapping_add(symbol.svma),
+                size_bytes: symbol.size_bytes,
+                is_indirect: symbol.is_indirect,
+            });
+        }
         if self.gnu_hash_avma == 0 || self.symbols_avma == 0 || self.strings_avma == 0 {
             return None;
         }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::mem::offset_of;
+use std::sync::Arc;
 
 use heapr_wire::{
     BUILD_ID, HOOK_ALLOCATOR, HOOK_EXEC, HOOK_FOREIGN, HOOK_LOADER, HOOK_MAPPING, HOOK_OPERATOR,
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::inside_function::{InsideFunction, InsideHeaps};
 use crate::memory::{ProcessMemory, TargetMemory as _};
-use crate::modules::{Module, Modules, Symbol};
+use crate::modules::{Module, Modules, StaticProgram, Symbol, auxiliary};
 use crate::remote::Gadgets;
 use crate::x86_64::{Prologue, Way, calls_one_of};
 use heapr_proc::Mapping;
@@ -46,10 +47,16 @@ pub(crate) struct Plan {
     /// Functions that are seen by what they call.
     seen_through: Vec<u64>,
     pub(crate) code: AllocatorCode,
+    /// What the agent calls of the C library.
     pub(crate) imports: Vec<(String, Symbol)>,
+    /// It is linked statically: what the agent calls is brought along.
+    pub(crate) statics: Option<Arc<StaticProgram>>,
     pub(crate) key_create_avma: u64,
     pub(crate) key_delete_avma: u64,
     pub(crate) set_specific_avma: u64,
+    /// Of musl in a program: the values of the first thread's keys, and where its descriptor lies.
+    pub(crate) first_values_avma: u64,
+    pub(crate) first_descriptor: Option<(u64, u64)>,
     pub(crate) find_object_avma: u64,
     pub(crate) stack_end_avma: u64,
     /// Address of the table in the image, as an offset.
@@ -84,7 +91,12 @@ const HOOKS_MAX: usize = 220;
 const LIBRARIES: [&str; 3] = ["libjemalloc", "libtcmalloc", "libmimalloc"];
 
 impl Plan {
-    pub(crate) fn make(request: &AttachRequest<'_>, memory: &ProcessMemory) -> Result<Self> {
+    /// `is_at_start`: its entry has been passed, and nothing of the program itself has run.
+    pub(crate) fn make(
+        request: &AttachRequest<'_>,
+        memory: &ProcessMemory,
+        is_at_start: bool,
+    ) -> Result<Self> {
         let &AttachRequest { pid, hooks_mmap, .. } = request;
         let mut image = Image::load(request.agent)?;
         // Relocated to 0: pointers in the agent's table are offsets.
@@ -96,20 +108,24 @@ impl Plan {
         }
         let modules = Modules::read(pid, memory)?;
         let mappings = memory.mappings().map_err(|_| Error::NoSuchProcess { pid })?;
-        let libc = modules
-            .list
-            .iter()
-            .find(|module| module.symbol(memory, "gnu_get_libc_version").is_some())
-            .ok_or(Error::Unsupported { pid, reason: "its C library is not glibc" })?;
-        let libc_code = code_of(&mappings, libc, memory, "gnu_get_libc_version");
-        let gadgets = find_gadgets(pid, memory, libc_code)?;
+        let (libc, name) = c_library(pid, memory, &modules)?;
+        let libc_code = code_of(&mappings, libc, memory, name);
+        let gadgets = match find_gadgets(pid, memory, libc_code) {
+            Err(_) if is_at_start && libc.statics().is_some() => make_gadgets(pid, memory)?,
+            found => found?,
+        };
         let address = |name: &str| modules.find(memory, name).map_or(0, |(_, symbol)| symbol.address_avma);
         let key = |name: &str| match address(name) {
             0 => address(&format!("__{name}")),
             found => found,
         };
+        let statics = libc.statics().cloned();
+        if statics.is_some() && key("pthread_setspecific") == 0 && address("pthread_create") != 0 {
+            let reason = "it makes threads, and there is no function in it by which one tells its end (pthread_setspecific)";
+            return Err(Error::Unsupported { pid, reason });
+        }
         let mut imports = Vec::new();
-        for name in image.imports() {
+        for name in image.imports().into_iter().filter(|_| statics.is_none()) {
             let found =
                 libc.symbol(memory, &name).or_else(|| modules.find(memory, &name).map(|(_, symbol)| symbol));
             let symbol =
@@ -119,6 +135,7 @@ impl Plan {
         let private_lock_range = libc
             .symbol(memory, "__lll_lock_wait_private")
             .map(|symbol| (symbol.address_avma, symbol.address_avma + symbol.size_bytes.max(64)));
+        let is_static = statics.is_some();
         let mut plan = Self {
             gadgets,
             hooks: Vec::new(),
@@ -132,10 +149,17 @@ impl Plan {
                 has_other: false,
             },
             imports,
+            statics,
             key_create_avma: key("pthread_key_create"),
             key_delete_avma: key("pthread_key_delete"),
             set_specific_avma: key("pthread_setspecific"),
-            find_object_avma: address("_dl_find_object"),
+            first_values_avma: address("__pthread_tsd_main"),
+            first_descriptor: libc
+                .symbol(memory, "builtin_tls")
+                .filter(|_| libc.statics().is_some())
+                .map(|symbol| (symbol.address_avma, symbol.address_avma + symbol.size_bytes)),
+            // (Linked statically it is not ready when the first blocks are allocated.)
+            find_object_avma: if is_static { 0 } else { address("_dl_find_object") },
             stack_end_avma: address("__libc_stack_end"),
             injection,
             image,
@@ -151,6 +175,11 @@ impl Plan {
         plan.choose_inside(memory, request.inside)?;
         plan.modules = modules;
         Ok(plan)
+    }
+
+    /// Whether it is linked statically with musl.
+    pub(crate) fn is_musl(&self) -> bool {
+        self.first_descriptor.is_some()
     }
 
     /// A table of the agent, by the field that holds its address.
@@ -454,20 +483,56 @@ fn malloc_object(memory: &ProcessMemory, libc: &Module, (code_start, code_end): 
     (start.clamp(code_start, code_end), end.clamp(code_start, code_end))
 }
 
-/// The instructions of the target's C library that are used.
-pub(crate) fn gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> {
+/// The module that is, or has in it, the C library, and a function of it.
+fn c_library<'a>(
+    pid: u32,
+    memory: &ProcessMemory,
+    modules: &'a Modules,
+) -> Result<(&'a Module, &'static str)> {
     const VERSION: &str = "gnu_get_libc_version";
-    let modules = Modules::read(pid, memory)?;
-    let mappings = memory.mappings().map_err(|_| Error::NoSuchProcess { pid })?;
+    const ALLOCATOR: &str = "malloc";
+    if let [program] = modules.list.as_slice()
+        && program.statics().is_some()
+    {
+        return match program.symbol(memory, ALLOCATOR) {
+            Some(_) => Ok((program, ALLOCATOR)),
+            None => Err(Error::Unsupported {
+                pid,
+                reason: "it is linked statically, and its file names no malloc (it is stripped, or of Go)",
+            }),
+        };
+    }
     let (libc, _) = modules
         .find(memory, VERSION)
         .ok_or(Error::Unsupported { pid, reason: "its C library is not glibc" })?;
-    find_gadgets(pid, memory, code_of(&mappings, libc, memory, VERSION))
+    Ok((libc, VERSION))
 }
 
+/// The instructions of the target's C library that are used.
+pub(crate) fn gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> {
+    let modules = Modules::read(pid, memory)?;
+    let mappings = memory.mappings().map_err(|_| Error::NoSuchProcess { pid })?;
+    let (libc, name) = c_library(pid, memory, &modules)?;
+    find_gadgets(pid, memory, code_of(&mappings, libc, memory, name))
+}
+
+/// Puts them where the program began: nobody comes there again. (What called on from there returns
+/// behind them.)
+fn make_gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> {
+    const AT_ENTRY: u64 = 9;
+    let entry_avma = auxiliary(pid)?.get(&AT_ENTRY).copied().unwrap_or(0);
+    let bytes = [&SYSTEM_CALL[..], &SIGRETURN[..]].concat();
+    memory.write(entry_avma, &bytes).map_err(|source| Error::Memory { pid, source })?;
+    let sigreturn_avma = entry_avma + SYSTEM_CALL.len() as u64;
+    Ok(Gadgets { system_call_avma: entry_avma, sigreturn_avma })
+}
+
+/// `syscall; ret`.
+const SYSTEM_CALL: [u8; 3] = [0x0f, 0x05, 0xc3];
+/// `mov rax, 15; syscall`.
+const SIGRETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+
 fn find_gadgets(pid: u32, memory: &ProcessMemory, (start, end): (u64, u64)) -> Result<Gadgets> {
-    const SYSTEM_CALL: [u8; 3] = [0x0f, 0x05, 0xc3];
-    const SIGRETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
     const CODE_BYTES_MAX: u64 = 64 << 20;
     let bytes = (end - start).min(CODE_BYTES_MAX) as usize;
     let code = memory.read_vec(start, bytes).map_err(|source| Error::Memory { pid, source })?;

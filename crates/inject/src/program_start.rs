@@ -7,6 +7,7 @@
 
 use std::ffi::{CString, OsStr, OsString, c_char};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -218,6 +219,57 @@ pub fn with_given_limits(command: &mut Command) {
     // SAFETY: the closure allocates nothing and calls only what may be called between fork and
     // exec.
     unsafe { command.pre_exec(before_exec) };
+}
+
+/// A child that waits before its exec until it is seized.
+#[derive(Debug)]
+pub struct WaitingChild {
+    pid: std::fs::File,
+    go: std::fs::File,
+}
+
+impl WaitingChild {
+    /// Its process id; waits until it is there. `None`: it never came so far.
+    #[must_use]
+    pub fn pid(&mut self) -> Option<u32> {
+        use std::io::Read as _;
+        let mut bytes = [0; 4];
+        self.pid.read_exact(&mut bytes).ok().map(|()| u32::from_ne_bytes(bytes))
+    }
+
+    /// Lets it exec.
+    pub fn go(mut self) {
+        use std::io::Write as _;
+        let _ = self.go.write_all(&[0]);
+    }
+}
+
+/// Makes `command` wait in its child until [`WaitingChild::go`]. Another thread must do that: who
+/// spawns waits for the exec.
+///
+/// # Errors
+/// There are no more descriptors.
+pub fn wait_before_exec(command: &mut Command) -> io::Result<WaitingChild> {
+    use std::os::fd::AsRawFd as _;
+    let (pid_read, pid_write) = io::pipe()?;
+    let (go_read, go_write) = io::pipe()?;
+    let go_number = go_write.as_raw_fd();
+    let before_exec = move || -> io::Result<()> {
+        // SAFETY: in the forked child, before its exec: what may be called there. The write end is
+        // the child's copy: without it the child goes on when whoever would let it go is gone.
+        unsafe {
+            let _ = libc::close(go_number);
+            let pid = libc::getpid().to_ne_bytes();
+            let _ = libc::write(pid_write.as_raw_fd(), pid.as_ptr().cast(), pid.len());
+            let mut answer = [0_u8; 1];
+            let _ = libc::read(go_read.as_raw_fd(), answer.as_mut_ptr().cast(), 1);
+        }
+        Ok(())
+    };
+    // SAFETY: the closure allocates nothing and calls only what may be called between fork and
+    // exec.
+    unsafe { command.pre_exec(before_exec) };
+    Ok(WaitingChild { pid: OwnedFd::from(pid_read).into(), go: OwnedFd::from(go_write).into() })
 }
 
 /// The entries of this process's environment.

@@ -100,8 +100,25 @@ pub(crate) fn detach(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_DETACH, tid, 0, 0)
 }
 
+/// Whether a process is this one's own child and has ended: whoever has started it waits for its
+/// status.
+fn is_own_ended_child(tid: u32) -> bool {
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+    // SAFETY: the kernel writes one siginfo, plain data for which zeros are valid.
+    let has_ended = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        // (It tells stops, too, of who is traced.)
+        let is_told = libc::waitid(libc::P_PID, tid, &raw mut info, options) == 0 && info.si_pid() != 0;
+        is_told && matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED)
+    };
+    has_ended && heapr_proc::parent(tid) == Some(std::process::id())
+}
+
 /// A thread's event, if it has one now.
 pub(crate) fn poll(tid: u32) -> io::Result<Option<Event>> {
+    if is_own_ended_child(tid) {
+        return Ok(Some(Event::Ended));
+    }
     let mut status = 0;
     // SAFETY: the kernel writes one status.
     let answer = unsafe { libc::waitpid(tid.cast_signed(), &raw mut status, libc::__WALL | libc::WNOHANG) };

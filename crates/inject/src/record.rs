@@ -21,10 +21,12 @@ use crate::allocator_code::AllocatorCode;
 use crate::error::{Error, Result};
 use crate::memory::TargetMemory;
 
-/// Bytes of the record in the target, with the stub in its last 64.
+/// Bytes of the record in the target, with the stub and what lies with it at its end.
 pub(crate) const RECORD_BYTES: u64 = 8192;
 /// Offset of the stub.
-pub(crate) const STUB_OFFSET: u64 = RECORD_BYTES - 64;
+pub(crate) const STUB_OFFSET: u64 = RECORD_BYTES - 256;
+/// Offset of what the agent calls where no C library can be asked.
+pub(crate) const BASIC_OFFSET: u64 = STUB_OFFSET + 64;
 /// Its first word.
 pub(crate) const RECORD_MAGIC: u64 = u64::from_le_bytes(*b"heaprrec");
 const ISLANDS_AT: usize = 16;

@@ -60,6 +60,8 @@ pub(crate) fn attach_target(
     let heap_plan = find_heap(&heap);
     let mut room = heap_plan.as_ref().map(|plan| plan.room(&heap)).unwrap_or_default();
     let mut room = Some(&mut room);
+    // What was held before its own code ran, and has no heap by now, has allocated nothing.
+    let has_no_heap = held.is_some() && heap_plan.is_err();
     let mut found = None;
     let inside = look_inside(preload, pid);
     let request = AttachRequest {
@@ -75,7 +77,7 @@ pub(crate) fn attach_target(
     };
     let report = heapr_inject::attach_held(&request, held, &mut |stopped| {
         // There is one good moment only.
-        let Some(room) = room.take() else { return };
+        let Some(room) = room.take().filter(|_| !has_no_heap) else { return };
         found = Some(match &heap_plan {
             Ok(plan) => heapr_glibc_heap::read(plan, &heap, &stopped.thread_pointers, room)
                 .map_err(|error| error.to_string()),

@@ -6,43 +6,22 @@
 //!                                                             attached to before the program's own code runs
 //! ```
 
+use std::io;
+use std::process::{Child, Command};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use heapr_inject::HeldExec;
 
 use crate::Session;
 use crate::attach::{AttachOutcome, Preload, attach_target};
+use crate::exec_hold_threads::ExecHolds;
 use crate::session::Task;
 
 /// From the question to the new image; a file that must be read from a slow disk takes longest.
 const EXEC_LIMIT: Duration = Duration::from_secs(5);
 /// For a loader's work.
 const LOAD_LIMIT: Duration = Duration::from_secs(10);
-
-/// The threads that see to programs, which a session's end waits for: what they have found belongs
-/// into its file. Each has its limits, and comes to its end at once with that of its program.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ExecHolds(Arc<Mutex<Vec<JoinHandle<()>>>>);
-
-impl ExecHolds {
-    fn add(&self, thread: JoinHandle<()>) {
-        let mut threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.retain(|thread| !thread.is_finished());
-        threads.push(thread);
-    }
-
-    /// Waits until all have told what they found.
-    pub(crate) fn finish(&self) {
-        let threads = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
-            // A panic of its is told by its own message.
-            let _ = thread.join();
-        }
-    }
-}
 
 impl Session {
     /// Begins to look into programs, once.
@@ -72,23 +51,8 @@ fn hold(
     let spawned = std::thread::Builder::new().name("exec-hold".to_owned()).spawn(move || {
         let held = HeldExec::seize(pid, tid).ok();
         let _ = tell.send(held.is_some());
-        let Some(mut held) = held else { return };
-        // Otherwise the exec has failed: the process is what it was.
-        if held.wait_for_exec(EXEC_LIMIT).unwrap_or(false) {
-            let program = heapr_proc::executable(pid).unwrap_or_default();
-            let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // The loader's last call gives it back. Told before the program runs: it may end soon.
-            if !std::path::Path::new(&format!("/proc/{pid}/root/etc/ld.so.cache")).exists() {
-                let text = format!(
-                    "{program}, which it started, is reached late: what it allocates first is not recorded (in its root directory \
-                     the loader has no cache)"
-                );
-                let _ = tasks.send(Box::new(move |session| session.recorder.note(key, text)));
-            }
-            let outcome = attach(&preload, pid, held);
-            // Where the session has ended nobody is to be told.
-            let _ = tasks
-                .send(Box::new(move |session| session.take_held(key, pid, &program, outcome)));
+        if let Some(held) = held {
+            see_to(held, &preload, pid, Some(key), &tasks);
         }
     });
     let Ok(thread) = spawned else { return false };
@@ -96,28 +60,77 @@ fn hold(
     told.recv().unwrap_or(false)
 }
 
+/// Sees to the program that a process goes on to. `before`: what the process was.
+fn see_to(mut held: HeldExec, preload: &Preload, pid: u32, before: Option<(u32, u32)>, tasks: &Sender<Task>) {
+    // Otherwise the exec has failed: the process is what it was.
+    if !held.wait_for_exec(EXEC_LIMIT).unwrap_or(false) {
+        return;
+    }
+    let program = heapr_proc::executable(pid).unwrap_or_default();
+    let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    // The loader's last call gives it back. Told before the program runs: it may end soon.
+    let has_cache = std::path::Path::new(&format!("/proc/{pid}/root/etc/ld.so.cache")).exists();
+    if let Some(before) = before.filter(|_| !has_cache && held.has_loader()) {
+        let text = format!(
+            "{program}, which it started, is reached late: what it allocates first is not recorded (in its root directory \
+             the loader has no cache)"
+        );
+        let _ = tasks.send(Box::new(move |session| session.recorder.note(before, text)));
+    }
+    let outcome = attach(preload, pid, held);
+    // Where the session has ended nobody is to be told.
+    let _ = tasks.send(Box::new(move |session| session.take_held(before, pid, &program, outcome)));
+}
+
 fn attach(preload: &Preload, pid: u32, mut held: HeldExec) -> Result<AttachOutcome, String> {
+    let has_loader = held.has_loader();
     match held.run_loader(LOAD_LIMIT) {
         Ok(true) => attach_target(preload, pid, Some(held), None).map_err(|error| error.to_string()),
-        Ok(false) => Err("it has no loader, or another C library than glibc".to_owned()),
+        Ok(false) if has_loader => Err("it has another C library than glibc".to_owned()),
+        Ok(false) => Err("it is statically linked, and sets up no thread as C libraries do".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
 
 impl Session {
+    /// Starts a program without a loader, which can only be reached from outside: it is held before
+    /// its own code runs. What keeps it from being recorded is in the summary.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn spawn_held(&mut self, command: &mut Command) -> io::Result<Child> {
+        let mut waiting = heapr_inject::wait_before_exec(command)?;
+        let (preload, tasks) = (self.preload_of_children(), self.tasks.0.clone());
+        let thread = std::thread::Builder::new().name("exec-hold".to_owned()).spawn(move || {
+            let Some(pid) = waiting.pid() else { return };
+            let held = HeldExec::seize(pid, pid);
+            waiting.go();
+            match held {
+                Ok(held) => see_to(held, &preload, pid, None, &tasks),
+                Err(error) => {
+                    let reason = format!("it cannot be held: {error}");
+                    let _ = tasks.send(Box::new(move |session| session.not_held = Some(reason)));
+                }
+            }
+        })?;
+        self.exec_holds.add(thread);
+        command.spawn()
+    }
+
     fn take_held(
         &mut self,
-        key: (u32, u32),
+        before: Option<(u32, u32)>,
         pid: u32,
         program: &str,
         outcome: Result<AttachOutcome, String>,
     ) {
-        match outcome {
-            Ok(outcome) => {
+        match (outcome, before) {
+            (Ok(outcome), _) => {
                 self.take_attached(pid, outcome);
                 self.recorder.name_program(pid, program);
             }
-            Err(reason) => self.recorder.note_untraced(key, program, &reason),
+            (Err(reason), Some(before)) => self.recorder.note_untraced(before, program, &reason),
+            (Err(reason), None) => self.not_held = Some(reason),
         }
     }
 }

@@ -22,6 +22,7 @@ mod child_end;
 mod control;
 mod error;
 mod exec_hold;
+mod exec_hold_threads;
 mod failure;
 mod flags;
 mod heap_trace;

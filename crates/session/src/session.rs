@@ -15,7 +15,7 @@ use heapr_wire::{
 };
 
 use crate::agent_file::{agent_file, preload_with};
-use crate::exec_hold::ExecHolds;
+use crate::exec_hold_threads::ExecHolds;
 use crate::recorder::Recorder;
 use crate::recorder::clock::{Clock, ClockSource};
 use crate::recorder::inside::Watch;
@@ -58,6 +58,8 @@ pub struct Session {
     pub(crate) tasks: (Sender<Task>, Receiver<Task>),
     /// Who sees to programs that are held at their exec.
     pub(crate) exec_holds: ExecHolds,
+    /// Why the program that was to be held is not recorded.
+    pub(crate) not_held: Option<String>,
 }
 
 /// Something to be done in the session's own thread.
@@ -74,6 +76,8 @@ pub struct SessionSummary {
     pub wall: Duration,
     /// Process images recorded.
     pub process_count: usize,
+    /// Why a program that was started by [`Session::spawn_held`] is not recorded.
+    pub not_held: Option<String>,
     /// Snapshots whose reports nobody has taken before.
     pub snapshots: Vec<SnapshotReport>,
     /// The file could not be written to its end; it can be read up to there.
@@ -122,6 +126,7 @@ impl Session {
             inside,
             tasks: channel(),
             exec_holds: ExecHolds::default(),
+            not_held: None,
         })
     }
 
@@ -379,12 +384,14 @@ impl Session {
         let process_count = self.recorder.process_count();
         let snapshots = std::iter::from_fn(|| self.recorder.take_snapshot_report()).collect();
         let module_files = std::mem::take(&mut self.recorder.sink.module_files);
+        let not_held = self.not_held.take();
         let (summary, write_error) = self.recorder.finish(duration_ns, statistics);
         SessionSummary {
             summary,
             statistics,
             wall: Duration::from_nanos(duration_ns),
             process_count,
+            not_held,
             snapshots,
             write_error,
             held_modules: module_files.finish(),

@@ -112,13 +112,18 @@ pub const SESSION_VALUE_BYTES_MAX: usize = 64;
 /// Bytes of the agent's path for children, with its end.
 pub const AGENT_PATH_BYTES_MAX: usize = 1024;
 
+/// Bit of a key: it must be set to null before. The agent's own word is the key's value there
+/// (musl), and a value that does not change is not noted for the thread's end.
+pub const INJECTED_KEY_SET_TWICE: u32 = 1 << 31;
+
 /// What the injector tells an agent, and what it answers.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct AttachParameters {
     /// Descriptor of the pool in the target; the agent closes it.
     pub pool_descriptor: i32,
-    /// Key of the end-of-thread handler plus one; 0 without one.
+    /// Key of the end-of-thread handler plus one; 0 without one. See also
+    /// [`INJECTED_KEY_SET_TWICE`].
     pub end_key: u32,
     /// Address of `pthread_setspecific`; 0 without one.
     pub set_specific_avma: u64,

@@ -177,7 +177,7 @@ impl Completed {
         // SAFETY: the loader's string for the agent, which is never unloaded.
         let path = unsafe { CStr::from_ptr(path) };
         if let Some(reason) = obstacle(program, path) {
-            let is_held = reason == DisableReason::NotVisible
+            let is_held = matches!(reason, DisableReason::NotVisible | DisableReason::Static)
                 && self.is_own_exec
                 && AGENT.is_active()
                 && followed().is_some()

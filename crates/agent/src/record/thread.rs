@@ -14,7 +14,9 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
 
 use heapr_ring::{sys, writer};
-use heapr_wire::{BufferHeader, NO_RECORD_BEFORE, ProcessSlot, THREAD_ENDED, ThreadSlot};
+use heapr_wire::{
+    BufferHeader, INJECTED_KEY_SET_TWICE, NO_RECORD_BEFORE, ProcessSlot, THREAD_ENDED, ThreadSlot,
+};
 
 use crate::frames::bounds::KnownRanges;
 use crate::frames::control_block;
@@ -409,7 +411,11 @@ fn arm_end_of_thread(state: *mut ThreadState) {
         // so nothing allocates.
         unsafe {
             let set: unsafe extern "C" fn(u32, *const c_void) -> i32 = core::mem::transmute(set);
-            set(key.wrapping_sub(1), state.cast());
+            let number = (key & !INJECTED_KEY_SET_TWICE).wrapping_sub(1);
+            if key & INJECTED_KEY_SET_TWICE != 0 {
+                set(number, core::ptr::null());
+            }
+            set(number, state.cast());
         }
     }
     ARMING.fetch_sub(1, SeqCst);
@@ -432,7 +438,7 @@ pub(crate) fn give_up_key(delete: fn(u32) -> i32) -> bool {
     if !is_unused {
         END_KEY.store(key, SeqCst);
     }
-    is_unused && delete(key.wrapping_sub(1)) == 0
+    is_unused && delete((key & !INJECTED_KEY_SET_TWICE).wrapping_sub(1)) == 0
 }
 
 /// Runs among the thread's destructors. One that runs later and allocates registers the thread

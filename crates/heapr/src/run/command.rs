@@ -102,7 +102,11 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
     session.use_spare_time();
     arguments.snapshots.rules().into_iter().for_each(|rule| session.add_snapshot_rule(rule));
     heapr_inject::start_as_given(&mut command, &session.environment_for_target());
-    let child = match command.spawn() {
+    let spawned = match found.traceability {
+        Traceability::Held => session.spawn_held(&mut command),
+        _ => command.spawn(),
+    };
+    let child = match spawned {
         Ok(child) => child,
         // No process or no memory for a second one: the program can have this one's place.
         Err(error) if is_want(&error) => {
@@ -124,8 +128,10 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
     if let Some(error) = ended.write_error.as_ref().filter(|_| !has_told_incomplete) {
         warn!("{} is incomplete: {error}", output.display());
     }
-    if ended.process_count == 0 {
-        let path = found.path.display();
+    let path = found.path.display();
+    if let Some(reason) = &ended.not_held {
+        warn!("{path} ran untraced: {reason}");
+    } else if ended.process_count == 0 {
         warn!("{path} ran untraced: it has not loaded the agent; heapr doctor tells what works here");
     }
     if let Err(error) = symbolize::embed_held(&output, &ended.held_modules) {

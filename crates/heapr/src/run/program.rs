@@ -21,6 +21,8 @@ pub(crate) struct Found {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Traceability {
     Yes,
+    /// It has no loader: it must be reached from outside.
+    Held,
     /// Why not, and what to use instead.
     No(String),
 }
@@ -154,9 +156,5 @@ fn elf_traceability(head: &[u8]) -> Traceability {
         let kind = usize::try_from(at).ok().and_then(|at| head.get(at..at.checked_add(4)?));
         kind.is_some_and(|kind| kind == PT_INTERP.to_le_bytes())
     });
-    if has_interpreter {
-        Traceability::Yes
-    } else {
-        no("it is statically linked, so nothing can be loaded into it: link it dynamically")
-    }
+    if has_interpreter { Traceability::Yes } else { Traceability::Held }
 }

@@ -112,8 +112,13 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
 
 fn find_program(name: &OsString, here: &Path, arguments: &[OsString]) -> anyhow::Result<ProgramCommand> {
     let found = program::find(name).map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
-    if let Traceability::No(reason) = found.traceability {
-        anyhow::bail!("{} cannot be traced: {reason}", found.path.display());
+    let path = found.path.display();
+    match found.traceability {
+        Traceability::Yes => {}
+        Traceability::No(reason) => anyhow::bail!("{path} cannot be traced: {reason}"),
+        Traceability::Held => anyhow::bail!(
+            "{path} is statically linked: heapr run records it, and heapr start --pid once it runs"
+        ),
     }
     Ok(ProgramCommand { path: here.join(found.path).into_os_string(), arguments: arguments.to_vec() })
 }

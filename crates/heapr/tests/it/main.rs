@@ -29,6 +29,7 @@ mod reading;
 mod recording;
 mod sampling;
 mod signals;
+mod static_programs;
 mod symbolize;
 mod valgrind_oracle;
 mod victim_build;

@@ -18,11 +18,11 @@ use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::plan::Plan;
-use crate::record::{RECORD_BYTES, Record, STUB_OFFSET};
+use crate::record::{BASIC_OFFSET, RECORD_BYTES, Record, STUB_OFFSET};
 use crate::remote::{Borrowed, SYS_MUNMAP};
 use crate::report::AttachReport;
 use crate::stop::{Stopped, StoppedThread};
-use crate::x86_64::FRAME_BYTES_MAX;
+use crate::x86_64::{BASIC_BYTES, FRAME_BYTES_MAX, basic_functions};
 use heapr_proc::Mapping;
 
 const PAGE: u64 = 4096;
@@ -35,6 +35,8 @@ const PROT_READ_WRITE: u64 = 3;
 const PROT_READ_EXECUTE: u64 = 5;
 /// Private, anonymous, without reserved swap, and not in place of anything.
 const MAP_FLAGS: u64 = 0x02 | 0x20 | 0x4000 | 0x10_0000;
+
+const _: () = assert!(BASIC_OFFSET + BASIC_BYTES as u64 <= RECORD_BYTES);
 
 /// What has been done in the target so far, for undoing it.
 #[derive(Debug, Default)]
@@ -210,6 +212,12 @@ impl Install<'_> {
     /// function.
     fn resolve_imports(&self, thread: &mut Borrowed<'_>, record: &Record) -> Result<Vec<(String, u64)>> {
         let mut resolved = Vec::new();
+        if let Some(program) = &self.plan.statics {
+            let start_avma = record.start_avma + BASIC_OFFSET;
+            let (bytes, functions) = basic_functions(start_avma, program.headers);
+            self.write(start_avma, &bytes)?;
+            resolved.extend(functions);
+        }
         for (name, symbol) in &self.plan.imports {
             let address = if symbol.is_indirect {
                 thread.call_function(record.stub_avma, record.scratch_avma, symbol.address_avma, [0; 3])?

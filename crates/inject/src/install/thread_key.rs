@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use heapr_wire::Injection;
+use heapr_wire::{INJECTED_KEY_SET_TWICE, Injection};
 
 use crate::error::{Error, Result};
 use crate::memory::TargetMemory as _;
@@ -25,10 +25,13 @@ impl super::Install<'_> {
         const FIRST_VALUE_OFFSET: u64 = 0x310 + 8;
         const DESCRIPTOR_BYTES: usize = 0x900;
         let pid = self.request.pid;
+        if self.plan.is_musl() {
+            return self.make_key_of_musl(thread, record);
+        }
         let (create, set) = (self.plan.key_create_avma, self.plan.set_specific_avma);
         let fs_base = thread.fs_base();
         if create == 0 || set == 0 {
-            // glibc before 2.34 without libpthread: one thread, no keys.
+            // glibc before 2.34 without libpthread, or linked statically: one thread, no keys.
             record.tls_offset = FIRST_VALUE_OFFSET + (INLINE_KEYS - 1) * 16;
             return Ok(());
         }
@@ -63,5 +66,52 @@ impl super::Install<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The same in a program that musl is linked into. A thread's values lie behind its
+    /// descriptor; the first thread's lie elsewhere, and a free word is in that place.
+    ///
+    /// ```text
+    /// thread pointer -> | struct pthread, 200 bytes | to the alignment | value of key 0 | of key 1 | ...
+    /// ```
+    fn make_key_of_musl(&mut self, thread: &mut Borrowed<'_>, record: &mut Record) -> Result<()> {
+        /// `struct pthread` of musl 1.2, and where it leads to the thread's values.
+        const DESCRIPTOR_BYTES: u64 = 200;
+        const VALUES_OFFSET: u64 = 128;
+        const ALIGN_MIN: u64 = 8;
+        let pid = self.request.pid;
+        let memory_error = |source| Error::Memory { pid, source };
+        let elsewhere = Error::Unsupported { pid, reason: "its C library keeps thread values elsewhere" };
+        let fs_base = thread.fs_base();
+        let tls_align = self.plan.statics.as_ref().map_or(1, |program| program.tls_align);
+        let values = DESCRIPTOR_BYTES.next_multiple_of(tls_align.clamp(ALIGN_MIN, 4096));
+        let mut key = 0;
+        if self.plan.key_create_avma != 0 && self.plan.set_specific_avma != 0 {
+            let end = offset_of!(Injection, end_of_thread) as u64;
+            let end_avma = self.plan.image.word(self.plan.injection + end)?;
+            let key_avma = record.scratch_avma + 64;
+            let arguments = [key_avma, end_avma, 0];
+            let create = self.plan.key_create_avma;
+            let status = thread.call_function(record.stub_avma, record.scratch_avma, create, arguments)?;
+            if status as u32 != 0 {
+                return Err(Error::RemoteCall { pid, call: "pthread_key_create", errno: status as i32 });
+            }
+            key = self.memory.read_u32(key_avma).map_err(memory_error)?;
+            record.end_key = (u64::from(key) + 1) | u64::from(INJECTED_KEY_SET_TWICE);
+            // Where the descriptor is another one the first thread's values are elsewhere, too.
+            let first_values = self.memory.read_u64(fs_base + VALUES_OFFSET).map_err(memory_error)?;
+            if first_values != self.plan.first_values_avma {
+                return Err(elsewhere);
+            }
+        }
+        record.tls_offset = values + 8 * u64::from(key);
+        let word_avma = fs_base.wrapping_add(record.tls_offset);
+        let is_free = match self.plan.first_descriptor {
+            // It lies in a variable of its, if its thread-local variables are few.
+            Some((start, end)) if (start..end).contains(&fs_base) => word_avma + 8 <= end,
+            _ => heapr_proc::mappings::find(self.mappings, fs_base)
+                .is_some_and(|mapping| mapping.contains(word_avma + 7) && mapping.is_writable),
+        };
+        if is_free && self.memory.read_u64(word_avma) == Ok(0) { Ok(()) } else { Err(elsewhere) }
     }
 }

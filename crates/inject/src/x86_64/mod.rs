@@ -1,11 +1,13 @@
 //! What depends on the processor: registers, the frame that brings a thread back, prologues and
 //! islands.
 
+mod basic_functions;
 mod island;
 mod prologue;
 mod registers;
 mod return_frame;
 
+pub(crate) use basic_functions::{BASIC_BYTES, ProgramHeaders, basic_functions};
 pub(crate) use island::{
     GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, Island, Landing, OPENING_BYTES, WAITED_OFFSET, Way,
     island_of, record_of, waiting_range,

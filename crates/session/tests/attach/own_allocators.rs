@@ -88,3 +88,15 @@ fn an_allocator_inside_that_no_loader_knows_is_recorded() {
     assert_eq!((totals.alloc_count, totals.alloc_bytes, totals.outstanding_count), (200, 10_000, 20));
     assert_eq!(totals.unmatched_frees, 0);
 }
+
+#[test]
+fn a_static_program_is_hooked_by_the_names_in_its_file() {
+    for flag in ["-static", "-static-pie"] {
+        let mut victim = Victim::start(Command::new(build("counted", &[flag])));
+        let (summary, before) = recorded_rounds(&mut victim, 2).unwrap();
+        let totals = summary.totals;
+        assert_eq!(before, 0, "its earlier blocks are not known");
+        assert_eq!((totals.alloc_count, totals.realloc_count), (2 * 1210, 2 * 30), "{flag}");
+        assert_eq!((totals.outstanding_count, totals.unmatched_frees), (2 * 10, 0), "{flag}");
+    }
+}

@@ -32,9 +32,9 @@ fn a_zombie() {
 }
 
 #[test]
-fn a_static_program() {
+fn a_static_program_without_names() {
     for flag in ["-static", "-static-pie"] {
-        let victim = Victim::start(Command::new(build("counted", &[flag])));
+        let victim = Victim::start(Command::new(build("counted", &[flag, "-s"])));
         let error = refusal(victim.pid());
         assert!(error.to_string().contains("linked statically"), "{flag}: {error}");
     }
