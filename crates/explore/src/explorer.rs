@@ -234,7 +234,8 @@ impl Explorer {
         filter.check()?;
         let choice = Choice::new(filter, self.trace.processes(), self.trace.threads())?;
         let has_required = self.has_required(filter);
-        // A table tells sizes, not what a sample stands for, and a summary not how uncertain that is.
+        // A table tells sizes, not what a sample stands for, and a summary not how uncertain that
+        // is.
         let is_estimate = self.trace.is_sampled() && !self.is_without_events();
         if !is_estimate && is_plain(filter) && found == Found::default() && self.summary_has_frees(filter)? {
             return self.select_summary(has_required.as_deref().map(Vec::as_slice));

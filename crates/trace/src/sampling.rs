@@ -1,8 +1,8 @@
 //! What an allocation stands for where only some are recorded.
 //!
-//! An agent that samples lets a Poisson process run over the bytes that are asked for: of a call for
-//! `s` bytes it records with probability `p = 1 - exp(-(s + 1) / mean)`, each independent of the
-//! others. So a recorded one stands for `1 / p` allocations, and for `s / p` bytes (Horvitz and
+//! An agent that samples lets a Poisson process run over the bytes that are asked for: of a call
+//! for `s` bytes it records with probability `p = 1 - exp(-(s + 1) / mean)`, each independent of
+//! the others. So a recorded one stands for `1 / p` allocations, and for `s / p` bytes (Horvitz and
 //! Thompson): block by block, and then added. To scale the sum would be wrong where sizes differ.
 //!
 //! The variance of such a sum is estimated by the sum of `y * y * (1 - p) / (p * p)`.
@@ -81,8 +81,8 @@ impl Weight {
 }
 
 impl Variances {
-    /// About what they are of estimates of which nothing but the sums is known: as if all blocks were
-    /// of one size.
+    /// About what they are of estimates of which nothing but the sums is known: as if all blocks
+    /// were of one size.
     #[must_use]
     pub fn of_equal_blocks(amounts: &Amounts, mean_bytes: u64) -> Self {
         let of = |count: u64, bytes: u64| {
@@ -188,8 +188,8 @@ impl Sampling {
         means.filter(|mean| ![SamplingPeriod::ALL_BYTES, SamplingPeriod::NOTHING_BYTES].contains(mean)).max()
     }
 
-    /// By what mean a block was sampled. Mappings, and blocks of heaps that a program has of its own,
-    /// are always recorded.
+    /// By what mean a block was sampled. Mappings, and blocks of heaps that a program has of its
+    /// own, are always recorded.
     fn mean_of(&self, block: &Block) -> u64 {
         match block.heap {
             HeapId::MALLOC => self.mean_bytes(block.process, block.alloc_ns),

@@ -7,7 +7,7 @@ pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"heaprpl\x01");
 
 /// A number that differs between builds whose layout or records differ. Change it with every change
 /// of this crate.
-pub const BUILD_ID: u64 = 0x2026_1126_0000_0137;
+pub const BUILD_ID: u64 = 0x2026_1126_0000_0138;
 
 /// Process images that can be traced at the same time.
 pub const PROCESS_SLOT_COUNT: usize = 2048;

@@ -28,6 +28,7 @@
 //! | `UnknownLanguage` | 2 | language:32 version:32 | | |
 //! | `Sample` | 5 | heap:8 address:56 | size | stack |
 //! | `ResizedSample` | 5 | heap:8 address:56 | size | stack |
+//! | `CandidateFree` | 2 | heap:8 address:56 | | |
 //! | `ShortFree` | 1 | | | |
 //! | `ShortAlloc` | 2 | size:28 stack:36 | | |
 //!
@@ -52,8 +53,8 @@
 //! `Protect` likewise, with the stack of the call and what becomes of it ([`PROTECT_RESERVE`] and
 //! its kin).
 //!
-//! The last word of the two samples is the mean distance by which they were drawn. `ResizedSample` is
-//! a `ReallocCommit` whose new block is a sample.
+//! The last word of the two samples is the mean distance by which they were drawn.
+//! `ResizedSample` is a `ReallocCommit` whose new block is a sample.
 //!
 //! A `ReallocPrepare` is followed, in the same thread, by its `ReallocCommit` (moved or in place)
 //! or `ReallocAbort` (failed: the old block lives on). `realloc(p, 0)` that freed the block is a
@@ -83,6 +84,7 @@ pub enum RecordKind {
     UnknownLanguage = 17,
     Sample = 18,
     ResizedSample = 19,
+    CandidateFree = 20,
     /// 32 to 47 in the place of a kind: the bits below belong to the time.
     ShortFree = 32,
     /// 48 to 63 in the place of a kind.
@@ -116,6 +118,7 @@ impl RecordKind {
             17 => Self::UnknownLanguage,
             18 => Self::Sample,
             19 => Self::ResizedSample,
+            20 => Self::CandidateFree,
             32..48 => Self::ShortFree,
             48.. => Self::ShortAlloc,
             _ => return None,
@@ -128,7 +131,11 @@ impl RecordKind {
     pub const fn words(self) -> usize {
         match self {
             Self::ShortFree => 1,
-            Self::Free | Self::ReallocPrepare | Self::ShortAlloc | Self::UnknownLanguage => 2,
+            Self::Free
+            | Self::CandidateFree
+            | Self::ReallocPrepare
+            | Self::ShortAlloc
+            | Self::UnknownLanguage => 2,
             Self::Alloc | Self::FreeStack | Self::ReallocAbort | Self::AllocFailed => 3,
             Self::HeapCreate | Self::HeapDestroy | Self::Unmap => 3,
             Self::AllocBig | Self::ReallocCommit | Self::ThreadName | Self::HeapName | Self::Protect => 4,
@@ -307,8 +314,8 @@ mod tests {
         let word0 = word0(RecordKind::HeapName, 123);
         assert_eq!(record_ticks(word0, 99), 123);
         assert_eq!(RecordKind::of_untrusted(word0), Some(RecordKind::HeapName));
-        let last = RecordKind::ResizedSample as u64;
-        assert_eq!(RecordKind::of_untrusted(last << RecordKind::SHIFT), Some(RecordKind::ResizedSample));
+        let last = RecordKind::CandidateFree as u64;
+        assert_eq!(RecordKind::of_untrusted(last << RecordKind::SHIFT), Some(RecordKind::CandidateFree));
         for number in last + 1..32 {
             assert_eq!(RecordKind::of_untrusted(number << RecordKind::SHIFT), None);
         }

@@ -98,8 +98,8 @@ fn before_load(entry_sp: *const usize) {
 
 calloc_watcher! { calloc_while_loading, before_calloc }
 
-/// Before calloc once a library has been loaded apart; gives the hook that stood in its slot before,
-/// or the real function.
+/// Before calloc once a library has been loaded apart; gives the hook that stood in its slot
+/// before, or the real function.
 unsafe extern "C" fn before_calloc(entry_sp: *const usize) -> usize {
     // SAFETY: at entry the stack pointer points to the return address.
     let pc = unsafe { *entry_sp };

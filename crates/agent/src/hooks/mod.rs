@@ -217,8 +217,11 @@ pub(crate) fn new_block<const NESTS: bool>(
 /// Records that a block is about to be freed.
 #[inline(always)]
 fn about_to_free(block: Pointer, caller: Caller) {
-    if block.is_null() || (sampling::is_on() && !sampling::is_candidate(block)) {
+    if block.is_null() {
         return;
+    }
+    if sampling::is_on() {
+        return sampling::about_to_free(block, caller);
     }
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     let carries_stack =

@@ -7,9 +7,9 @@
 //! free    --> page marked? --> the real free                       nearly always
 //!                         \--> record --> the real free            a sample, or one near it
 //! ```
-//! A sample's page is marked until the recorder has seen its free: [`crate::state::page_marks`]. What
-//! is decided before the real call is decided for good: a call that fails, or an allocator that calls
-//! itself, is no sample.
+//! A sample's page is marked until the recorder has seen its free: [`crate::state::page_marks`].
+//! What is decided before the real call is decided for good: a call that fails, or an allocator
+//! that calls itself, is no sample.
 //!
 //! Allocators that call their own functions, and those that are hooked inside of a program, come by
 //! the ordinary hooks, which ask [`allocated`] and its kin.
@@ -22,11 +22,12 @@ use heapr_wire::{
 };
 
 use crate::hooks::real::REAL;
-use crate::hooks::{self, Caller, NO_STACK, Pointer, about_to_free, inner_calls, stack_for};
+use crate::hooks::{self, Caller, NO_STACK, Pointer, inner_calls, stack_for};
 use crate::record::countdown::{self, Draw};
 use crate::record::events;
 use crate::record::thread::Scope;
-use crate::state::{AGENT, page_marks};
+use crate::state::AGENT;
+use crate::state::page_marks::{self, Freed};
 use crate::x86_64::usdt;
 
 /// 1: the session may sample, whether it does now or not.
@@ -72,7 +73,8 @@ fn look() -> u64 {
 fn drawn(scope: &mut Scope, size: usize) -> Draw {
     let mean_bytes = look();
     page_marks::take_off();
-    countdown::crossed(scope.state(), size, mean_bytes)
+    let state = scope.state();
+    countdown::crossed(&mut state.countdown, state.thread_id, size, mean_bytes)
 }
 
 /// The same of a call that was not counted yet.
@@ -81,7 +83,11 @@ fn counted(caller: Caller, size: usize) -> Option<Draw> {
     if MEAN_BYTES.load(Relaxed) == SAMPLE_ALL && look() == SAMPLE_ALL {
         return None;
     }
-    Some(if countdown::count(scope.state(), size) { drawn(&mut scope, size) } else { Draw::Passed })
+    Some(if countdown::count(&mut scope.state().countdown, size) {
+        drawn(&mut scope, size)
+    } else {
+        Draw::Passed
+    })
 }
 
 /// A new block, or a failed call, of a hook that is not one of those below.
@@ -121,10 +127,20 @@ fn sampled(block: Pointer, size: usize, mean_bytes: u64, caller: Caller) {
     events::sample(&mut scope, block as usize, size, stack, mean_bytes);
 }
 
-/// Whether a free is to be recorded.
-#[inline(always)]
-pub(crate) fn is_candidate(block: Pointer) -> bool {
-    MEAN_BYTES.load(Relaxed) == SAMPLE_ALL || page_marks::is_marked(block as usize)
+/// Records a free, if it is a sample's or may be one.
+#[cold]
+pub(crate) fn about_to_free(block: Pointer, caller: Caller) {
+    let freed = page_marks::freed(block as usize);
+    let is_all = MEAN_BYTES.load(Relaxed) == SAMPLE_ALL;
+    if freed == Freed::NoSample && !is_all {
+        return;
+    }
+    tell_probe_of_free(block as usize);
+    let Some(mut scope) = Scope::enter(caller.sp()) else { return };
+    match freed {
+        Freed::Candidate => events::free_of_candidate(&mut scope, block as usize),
+        Freed::Sample | Freed::NoSample => events::free(&mut scope, HEAP_MALLOC, block as usize),
+    }
 }
 
 /// Tells who listens from outside of a sample.
@@ -152,6 +168,14 @@ struct Resized {
     block: Pointer,
     size: usize,
     draw: Option<Draw>,
+    freed: Freed,
+}
+
+impl Resized {
+    /// What the old block is, as if it were freed: if the call fails it is marked again.
+    fn new(block: Pointer, size: usize, draw: Option<Draw>) -> Self {
+        Self { block, size, draw, freed: page_marks::freed(block as usize) }
+    }
 }
 
 /// A realloc of a hook that is not one of those below: as [`hooks::reallocated`].
@@ -167,7 +191,7 @@ pub(crate) fn reallocated<const NESTS: bool>(
         let Some(before) = inner_calls::begin(caller.entry_sp()) else { return real() };
         begun = before;
     }
-    let resized = Resized { block, size, draw: counted(caller, size) };
+    let resized = Resized::new(block, size, counted(caller, size));
     let is_prepared = prepare(resized, caller);
     let new = real();
     if NESTS {
@@ -182,8 +206,8 @@ pub(crate) fn reallocated<const NESTS: bool>(
 /// Records that a block is about to be resized, if that is of interest.
 #[cold]
 fn prepare(resized: Resized, caller: Caller) -> bool {
-    let is_of_interest = resized.draw != Some(Draw::Passed) || page_marks::is_marked(resized.block as usize);
-    if is_of_interest {
+    let is_of_interest = resized.draw != Some(Draw::Passed) || resized.freed != Freed::NoSample;
+    if resized.freed != Freed::NoSample {
         tell_probe_of_free(resized.block as usize);
     }
     is_of_interest
@@ -194,7 +218,10 @@ fn prepare(resized: Resized, caller: Caller) -> bool {
 /// Records what became of it.
 #[cold]
 fn commit(resized: Resized, new: Pointer, caller: Caller) {
-    let Resized { block, size, draw } = resized;
+    let Resized { block, size, draw, freed } = resized;
+    if new.is_null() && size != 0 && freed == Freed::Sample {
+        page_marks::add(block as usize);
+    }
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     if new.is_null() {
         if size == 0 {
@@ -297,7 +324,6 @@ pub(crate) unsafe extern "C" fn realloc_of_candidate(
         allocated(new, size, caller);
         return new;
     }
-    page_marks::take_off();
     reallocated::<false>(block, size, caller, || REAL.realloc(block, size))
 }
 
@@ -313,7 +339,7 @@ pub(crate) unsafe extern "C" fn realloc(
         return run_out(size, caller, || REAL.realloc(block, size));
     }
     let draw = Scope::enter(caller.sp()).map(|mut scope| drawn(&mut scope, size));
-    let resized = Resized { block, size, draw: Some(draw.unwrap_or(Draw::Passed)) };
+    let resized = Resized::new(block, size, Some(draw.unwrap_or(Draw::Passed)));
     let is_prepared = prepare(resized, caller);
     let new = REAL.realloc(block, size);
     if is_prepared {
@@ -324,10 +350,10 @@ pub(crate) unsafe extern "C" fn realloc(
 
 /// free of a block whose page is marked.
 pub(crate) unsafe extern "C" fn free(block: Pointer, entry_sp: *const usize, bp: usize) {
-    tell_probe_of_free(block as usize);
+    if block.is_null() {
+        return;
+    }
     about_to_free(block, Caller::new(entry_sp, bp, const { called("free") }));
-    look();
-    page_marks::take_off();
     REAL.free(block);
 }
 
@@ -337,6 +363,6 @@ pub(crate) fn begin_child() {
     if is_on()
         && let Some(mut scope) = Scope::enter((&raw const marker) as usize)
     {
-        countdown::begin_anew(scope.state());
+        countdown::begin_anew(&mut scope.state().countdown);
     }
 }

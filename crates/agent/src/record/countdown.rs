@@ -9,7 +9,6 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use heapr_wire::{SAMPLE_ALL, SAMPLE_NOTHING};
 
-use crate::record::thread::ThreadState;
 use crate::state::AGENT;
 use crate::x86_64::thread_pointer;
 
@@ -40,18 +39,18 @@ pub(crate) enum Draw {
 
 /// Where the calling thread's countdown is.
 #[inline(always)]
-fn place(state: &mut ThreadState) -> *mut i64 {
+fn place(countdown: &mut Countdown) -> *mut i64 {
     if AGENT.is_injected.load(Relaxed) == 0 {
         thread_pointer::countdown().cast()
     } else {
-        &raw mut state.countdown.left_bytes
+        &raw mut countdown.left_bytes
     }
 }
 
 /// Counts a call for `size` bytes; `false`: no sample. `true`: ask [`crossed`].
 #[inline(always)]
-pub(crate) fn count(state: &mut ThreadState, size: usize) -> bool {
-    let place = place(state);
+pub(crate) fn count(countdown: &mut Countdown, size: usize) -> bool {
+    let place = place(countdown);
     // SAFETY: the calling thread's own word; a signal handler that changes it meanwhile is this
     // thread, too.
     unsafe {
@@ -63,11 +62,11 @@ pub(crate) fn count(state: &mut ThreadState, size: usize) -> bool {
 /// A countdown has come below 0 with a call for `size` bytes, or never was begun: what the call is.
 /// `mean_bytes`: the mean that is wanted now.
 #[cold]
-pub(crate) fn crossed(state: &mut ThreadState, size: usize, mean_bytes: u64) -> Draw {
-    let place = place(state);
-    let drawn_by = state.countdown.mean_bytes;
-    let next = state.countdown.draw(state.thread_id, mean_bytes);
-    state.countdown.mean_bytes = mean_bytes;
+pub(crate) fn crossed(countdown: &mut Countdown, thread_id: u32, size: usize, mean_bytes: u64) -> Draw {
+    let place = place(countdown);
+    let drawn_by = countdown.mean_bytes;
+    let next = countdown.draw(thread_id, mean_bytes);
+    countdown.mean_bytes = mean_bytes;
     // SAFETY: as in `count`.
     unsafe { *place = next };
     if mean_bytes == SAMPLE_NOTHING {
@@ -77,8 +76,8 @@ pub(crate) fn crossed(state: &mut ThreadState, size: usize, mean_bytes: u64) -> 
         return Draw::Sample(drawn_by);
     }
     // A thread's first call: the first distance begins with it.
-    if count(state, size) {
-        let next = state.countdown.draw(state.thread_id, mean_bytes);
+    if count(countdown, size) {
+        let next = countdown.draw(thread_id, mean_bytes);
         // SAFETY: as in `count`.
         unsafe { *place = next };
         return Draw::Sample(mean_bytes);
@@ -87,9 +86,9 @@ pub(crate) fn crossed(state: &mut ThreadState, size: usize, mean_bytes: u64) -> 
 }
 
 /// The next call draws anew: what was left is another process's.
-pub(crate) fn begin_anew(state: &mut ThreadState) {
-    let place = place(state);
-    state.countdown = Countdown { left_bytes: 0, mean_bytes: 0, state: 0 };
+pub(crate) fn begin_anew(countdown: &mut Countdown) {
+    let place = place(countdown);
+    *countdown = Countdown { left_bytes: 0, mean_bytes: 0, state: 0 };
     // SAFETY: as in `count`.
     unsafe { *place = 0 };
 }
@@ -201,8 +200,8 @@ mod tests {
             })
             .collect();
         distances.sort_unstable();
-        // The greatest difference of the two distributions, as Kolmogorov and Smirnov have it: below
-        // 1.63 / sqrt(n) in 99 of 100 series, and this one is always the same.
+        // The greatest difference of the two distributions, as Kolmogorov and Smirnov have it:
+        // below 1.63 / sqrt(n) in 99 of 100 series, and this one is always the same.
         let worst = [1_i64, 10, 100, 500, 1000, 2000, 5000].map(|limit| {
             let below = distances.partition_point(|&distance| distance < limit) as f64 / COUNT as f64;
             (below - (1.0 - (-(limit as f64) / MEAN as f64).exp())).abs()

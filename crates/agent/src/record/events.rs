@@ -277,6 +277,16 @@ pub(crate) fn sample(scope: &mut Scope, address: usize, size: usize, stack: u64,
     write_sample(scope, RecordKind::Sample, address, [size as u64, stack, mean_bytes]);
 }
 
+/// A block about to be freed, of which only the recorder knows whether it is a sample whose page is
+/// marked.
+#[cold]
+pub(crate) fn free_of_candidate(scope: &mut Scope, address: usize) {
+    if ensure_room(scope, 2) {
+        let place = address_word(HEAP_MALLOC, address as u64);
+        write(scope.level(), RecordKind::CandidateFree, region_of(HEAP_MALLOC, address), [place]);
+    }
+}
+
 /// The same of a block that was resized: ends what [`realloc_prepare`] has begun.
 #[cold]
 pub(crate) fn resized_sample(scope: &mut Scope, address: usize, size: usize, stack: u64, mean_bytes: u64) {

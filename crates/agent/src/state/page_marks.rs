@@ -1,72 +1,113 @@
-//! Tells the frees of samples from all others: a byte for each page of 4 KiB that counts the live
-//! samples which begin there.
+//! Tells the frees of samples from all others: a word for each page of 4 KiB.
 //!
 //! ```text
-//! address   63 .. 32 | 31 .. 12 | 11 .. 0
-//!                      index of the byte          pages 4 GiB apart share one
+//! address   63 .. 48 | 47 .. 32 | 31 .. 12 | 11 .. 4 | 3 .. 0
+//!                      identity   index      identity            pages 4 GiB apart share a word
+//!
+//! word      31 ............ 8 | 7    | 6 ...... 0
+//!           identity of one   | each | samples that begin on the page and live
 //! ```
 //!
-//! A free looks at one byte, and goes on where it is 0. Where it is not, the free is recorded: a
-//! *candidate*, of which the recorder knows whether it is a sample's. If it was, the recorder says so
-//! in the process's slot, and one is taken off the byte here. A byte that is too high for a while
-//! costs records and no more; too low it is never: it lies in private memory, so that a forked child
-//! has it as of the fork, with the blocks.
-//!
-//! Pages that share a byte only add candidates, as few as pages have samples: one in a hundred or so.
+//! A free looks at the low byte, and goes on where that is 0. Else the word says whether the block
+//! is the page's only sample, or none. Where it cannot (a second sample, or blocks that were
+//! recorded each), the free is recorded as a *candidate*, and the recorder says in the process's
+//! slot if it was a sample's, for one to be taken off here. A count that is too high costs records
+//! and no more; too low it is never: the words are private memory, so that a forked child has them
+//! as of the fork, with the blocks.
 
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 use heapr_ring::sys;
 use heapr_wire::{PAGE_MARKS, PAGE_SHIFT, ProcessSlot};
 
 use crate::state::AGENT;
 
-/// A byte that has come so far stays there.
-const MANY: u8 = 127;
-/// With this bit, whatever is below: blocks that begin here were recorded each.
-const EACH: u8 = 128;
+/// The samples of a page. A count that has come so far stays there.
+const COUNT: u32 = 127;
+/// With this bit, whatever else: blocks that begin here were recorded each.
+const EACH: u32 = 128;
+const IDENTITY: u32 = !255;
 
-/// The bytes; null: nothing was sampled yet. Read by assembly.
-pub(crate) static MARKS: AtomicPtr<AtomicU8> = AtomicPtr::new(core::ptr::null_mut());
+/// The words; null: nothing was sampled yet. Read by assembly.
+pub(crate) static MARKS: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Makes the bytes, unless they are there. `false`: no memory.
+/// What a block that is about to be freed is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freed {
+    /// Nothing that was recorded.
+    NoSample,
+    /// A sample; its page is not marked for it any more.
+    Sample,
+    /// Only the recorder knows.
+    Candidate,
+}
+
+/// Makes the words, unless they are there. `false`: no memory.
 #[cold]
 pub(crate) fn prepare() -> bool {
+    const BYTES: usize = PAGE_MARKS * size_of::<AtomicU32>();
     if !MARKS.load(Acquire).is_null() {
         return true;
     }
-    let Ok(memory) = sys::map_anonymous(PAGE_MARKS, false) else { return false };
+    let Ok(memory) = sys::map_anonymous(BYTES, false) else { return false };
     let made = MARKS.compare_exchange(core::ptr::null_mut(), memory.cast(), AcqRel, Acquire);
     if made.is_err() {
         // SAFETY: the mapping just made, which nobody knows.
-        unsafe { sys::unmap(memory, PAGE_MARKS) };
+        unsafe { sys::unmap(memory, BYTES) };
     }
     true
 }
 
-fn mark_of(index: usize) -> Option<&'static AtomicU8> {
+fn mark_of(index: usize) -> Option<&'static AtomicU32> {
     let marks = MARKS.load(Acquire);
-    // SAFETY: null, or that many bytes, which stay mapped; the index is below.
+    // SAFETY: null, or that many words, which stay mapped; the index is below.
     unsafe { (!marks.is_null()).then(|| &*marks.add(index & (PAGE_MARKS - 1))) }
 }
 
-#[inline(always)]
-fn of_block(address: usize) -> Option<&'static AtomicU8> {
+fn of_block(address: usize) -> Option<&'static AtomicU32> {
     mark_of(address >> PAGE_SHIFT)
 }
 
-/// Whether a block may be a sample.
-#[inline(always)]
-pub(crate) fn is_marked(address: usize) -> bool {
-    of_block(address).is_some_and(|mark| mark.load(Relaxed) != 0)
+/// Which of the blocks that can begin on pages with one word; 0: none that a word can tell.
+fn identity(address: usize) -> u32 {
+    let (above, slot) = ((address >> 32) as u32 & 0xffff, (address >> 4) as u32 & 0xff);
+    if address & 15 != 0 || address >> 48 != 0 { 0 } else { above << 16 | slot << 8 }
+}
+
+/// A word with one more sample.
+fn with_one_more(word: u32, address: usize) -> Option<u32> {
+    match word & COUNT {
+        COUNT => None,
+        0 => Some((word & EACH | 1) | identity(address)),
+        _ => Some(word.wrapping_add(1)),
+    }
+}
+
+/// What a word says of a block that is freed, and the word behind that.
+fn without(word: u32, address: usize) -> (Freed, u32) {
+    let (known, count) = (word & IDENTITY, word & COUNT);
+    if known != 0 && known == identity(address) && count != COUNT {
+        return (Freed::Sample, (word & !IDENTITY).wrapping_sub(1));
+    }
+    let is_told = count == 0 || (count == 1 && known != 0);
+    (if is_told && word & EACH == 0 { Freed::NoSample } else { Freed::Candidate }, word)
+}
+
+/// A word with one sample less, of which it is not said which.
+fn with_one_less(word: u32) -> Option<u32> {
+    match word & COUNT {
+        0 | COUNT => None,
+        // What is left is nobody's.
+        1 => Some(word & EACH),
+        _ => Some(word.wrapping_sub(1)),
+    }
 }
 
 /// A sample begins at this address.
 #[cold]
 pub(crate) fn add(address: usize) {
     if let Some(mark) = of_block(address) {
-        let more = |now: u8| (now & MANY != MANY).then_some(now.wrapping_add(1));
-        let _ = mark.fetch_update(Relaxed, Relaxed, more);
+        let _ = mark.fetch_update(Relaxed, Relaxed, |word| with_one_more(word, address));
     }
 }
 
@@ -77,6 +118,23 @@ pub(crate) fn add_each(address: usize) {
         && mark.load(Relaxed) & EACH == 0
     {
         mark.fetch_or(EACH, Relaxed);
+    }
+}
+
+/// What a block is that is about to be freed.
+#[inline]
+pub(crate) fn freed(address: usize) -> Freed {
+    let Some(mark) = of_block(address) else { return Freed::NoSample };
+    let mut word = mark.load(Relaxed);
+    loop {
+        let (freed, next) = without(word, address);
+        if next == word {
+            return freed;
+        }
+        match mark.compare_exchange_weak(word, next, Relaxed, Relaxed) {
+            Ok(_) => return freed,
+            Err(now) => word = now,
+        }
     }
 }
 
@@ -96,12 +154,60 @@ pub(crate) fn take_off() {
             continue;
         }
         if let Some(mark) = mark_of(index as usize) {
-            let less = |now: u8| (![0, MANY].contains(&(now & MANY))).then_some(now.wrapping_sub(1));
-            let _ = mark.fetch_update(Relaxed, Relaxed, less);
+            let _ = mark.fetch_update(Relaxed, Relaxed, with_one_less);
         }
     }
 }
 
 fn place(unmarked: &[AtomicU32], number: u32) -> Option<&AtomicU32> {
     unmarked.get(number as usize % unmarked.len().max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: usize = 0x5555_1234_5670;
+    const OTHER: usize = 0x5555_1234_5680;
+    const FAR: usize = 0x7fff_1234_5670;
+
+    #[test]
+    fn a_pages_only_sample_is_told_from_all_others_and_taken_off_at_once() {
+        let word = with_one_more(0, ONE).unwrap();
+        assert_eq!(without(word, OTHER), (Freed::NoSample, word));
+        assert_eq!(without(word, FAR), (Freed::NoSample, word), "the same place four gigabytes apart");
+        assert_eq!(without(word, ONE), (Freed::Sample, 0));
+    }
+
+    #[test]
+    fn of_two_samples_the_second_is_a_candidate_until_the_recorder_has_said_so() {
+        let word = with_one_more(with_one_more(0, ONE).unwrap(), OTHER).unwrap();
+        assert_eq!(without(word, OTHER), (Freed::Candidate, word));
+        let (freed, left) = without(word, ONE);
+        assert_eq!(freed, Freed::Sample);
+        // It is not known any more whose the one is that is left.
+        assert_eq!(without(left, OTHER), (Freed::Candidate, left));
+        assert_eq!(without(left, ONE), (Freed::Candidate, left));
+        assert_eq!(with_one_less(left), Some(0));
+        assert_eq!(with_one_less(word).map(|word| without(word, ONE).0), Some(Freed::Sample));
+    }
+
+    #[test]
+    fn what_was_recorded_each_stays_a_candidate_and_a_full_count_stays_full() {
+        let word = with_one_more(EACH, ONE).unwrap();
+        assert_eq!(without(word, OTHER).0, Freed::Candidate);
+        assert_eq!(without(word, ONE), (Freed::Sample, EACH));
+        let full = (0..200).fold(0, |word, _| with_one_more(word, ONE).unwrap_or(word));
+        assert_eq!(full & COUNT, COUNT);
+        assert_eq!((without(full, ONE).0, with_one_less(full)), (Freed::Candidate, None));
+        assert_eq!(with_one_less(0), None);
+    }
+
+    #[test]
+    fn a_block_without_identity_is_a_candidate() {
+        for address in [0, 0x1_0000_0000_0010, 0x5555_1234_5678] {
+            let word = with_one_more(0, address).unwrap();
+            assert_eq!(without(word, address), (Freed::Candidate, word), "{address:#x}");
+        }
+    }
 }

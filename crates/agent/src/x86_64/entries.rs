@@ -371,8 +371,8 @@ macro_rules! slot_entries {
     )*};
 }
 
-/// Functions whose hooks take the two words behind their own by [`hook_entries`]: an entry point that
-/// needs them not has one instruction less for each.
+/// Functions whose hooks take the two words behind their own by [`hook_entries`]: an entry point
+/// that needs them not has one instruction less for each.
 macro_rules! jump_entries {
     ($slots:path, $index:ident; $($name:ident)*) => {$(
         /// The C function of this name.

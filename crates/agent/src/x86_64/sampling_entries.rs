@@ -7,8 +7,8 @@
 //! of one that was put into the process:          1 + 8    1 + 6    (its countdown lies in the thread's state)
 //! ```
 
-/// Counts `$bytes` down, and one more, so that blocks of no size are counted: to `2` below where that
-/// is the end.
+/// Counts `$bytes` down, and one more, so that blocks of no size are counted: to `2` below where
+/// that is the end.
 macro_rules! count_down {
     (loaded $bytes:literal) => {
         concat!(
@@ -84,7 +84,7 @@ macro_rules! realloc_entry {
                 "mov eax, edi",
                 "shr eax, 12",
                 "mov rcx, [rip + {marks}]",
-                "cmp byte ptr [rcx + rax], 0",
+                "cmp byte ptr [rcx + rax * 4], 0",
                 "jne 3f",
                 $crate::x86_64::sampling_entries::count_down!($kind "rsi"),
                 "jmp qword ptr [rip + {real} + {field}]",
@@ -106,7 +106,7 @@ macro_rules! realloc_entry {
     };
 }
 
-/// free: the address's lower half tells the page's byte, whatever lies above.
+/// free: the address's lower half tells the page's word, whatever lies above.
 macro_rules! free_entry {
     ($real:path; $marks:path, $field:expr, $hook:path) => {
         #[unsafe(naked)]
@@ -116,7 +116,7 @@ macro_rules! free_entry {
                 "mov eax, edi",
                 "shr eax, 12",
                 "mov rcx, [rip + {marks}]",
-                "cmp byte ptr [rcx + rax], 0",
+                "cmp byte ptr [rcx + rax * 4], 0",
                 "jne 2f",
                 "jmp qword ptr [rip + {real} + {field}]",
                 "2:",

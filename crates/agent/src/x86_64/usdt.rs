@@ -1,5 +1,5 @@
-//! Probes that profilers outside of the process can hook: SystemTap's notes (`.note.stapsdt`), as the
-//! memory profiling of OpenTelemetry's eBPF profiler reads them.
+//! Probes that profilers outside of the process can hook: SystemTap's notes (`.note.stapsdt`), as
+//! the memory profiling of OpenTelemetry's eBPF profiler reads them.
 //!
 //! ```text
 //! otel_memory:alloc   8@%rdi address   8@%rsi size   8@%rdx bytes that it stands for
@@ -7,7 +7,8 @@
 //! ```
 //! Each has a semaphore, which who listens raises: without one the probes are not even passed.
 
-/// Defines a probe: its function, whose first instruction is the place, its semaphore, and its note.
+/// Defines a probe: its function, whose first instruction is the place, its semaphore, and its
+/// note.
 macro_rules! probe {
     ($name:ident, $semaphore:ident, $label:literal, $arguments:literal) => {
         /// Raised while somebody listens.

@@ -1,5 +1,5 @@
-//! Recordings of samples: what a program counts itself lies in the intervals of what heapr estimates,
-//! and what is freed is gone to the last block.
+//! Recordings of samples: what a program counts itself lies in the intervals of what heapr
+//! estimates, and what is freed is gone to the last block.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -101,8 +101,8 @@ impl<'a> Source<'a> {
         Some((event, words + usize::from(is_alloc)))
     }
 
-    /// No realloc is under way, and nothing was sampled: an allocation would say that all are recorded
-    /// again.
+    /// No realloc is under way, and nothing was sampled: an allocation would say that all are
+    /// recorded again.
     #[inline(always)]
     fn is_of_plain_process(&self) -> bool {
         self.process.reallocs.is_empty() && self.process.sample_mean_bytes == SAMPLE_ALL

@@ -76,8 +76,8 @@ impl Recorder {
         count
     }
 
-    /// The same of a session that samples: their frees will not be seen, so that they are told as one
-    /// sum. What was a sample when the process was let go is followed no more either.
+    /// The same of a session that samples: their frees will not be seen, so that they are told as
+    /// one sum. What was a sample when the process was let go is followed no more either.
     fn note_blocks_before(
         &mut self,
         place: usize,

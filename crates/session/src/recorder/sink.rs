@@ -51,6 +51,8 @@ pub(crate) struct Sink {
     pub(crate) sample_count: u64,
     /// Samples that have ended, whose pages are still marked.
     pub(crate) unmarked: Vec<(ProcessIndex, u64)>,
+    /// The page of the block that the next event frees is still marked, if it is a sample.
+    pub(crate) is_marked: bool,
     events_after_full: u64,
     pub(crate) last_ns: u64,
     /// The first error of the file; events go on being counted, not written.
@@ -93,6 +95,7 @@ impl Sink {
             steering: properties.sample.map(|rate| Steering::new(rate, properties.full_on_growth)),
             sample_count: 0,
             unmarked: Vec::new(),
+            is_marked: false,
             events_after_full: 0,
             last_ns: 0,
             write_error: None,
@@ -119,8 +122,8 @@ impl Sink {
         }
     }
 
-    /// The same of a session that samples: one by one, as what belongs into the file is only known of
-    /// the ledger.
+    /// The same of a session that samples: one by one, as what belongs into the file is only known
+    /// of the ledger.
     #[cold]
     #[inline(never)]
     fn event_of_samples(&mut self, event: &Event, process: ProcessIndex) {
@@ -135,7 +138,7 @@ impl Sink {
         let is_sample = |block: &heapr_trace::Block| {
             self.summary.sampling().is_some_and(|sampling| sampling.is_sample(block))
         };
-        if let Some(block) = ended.filter(is_sample) {
+        if let Some(block) = ended.filter(|_| self.is_marked).filter(is_sample) {
             self.unmarked.push((process, block.address_avma));
         }
         if applied == Applied::Known {

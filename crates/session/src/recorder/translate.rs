@@ -93,7 +93,7 @@ pub(crate) fn translate(
             };
             alloc(process, sink, event, heap, address_avma, size_bytes, stack);
         }
-        RecordKind::Free | RecordKind::ShortFree | RecordKind::FreeStack => {
+        RecordKind::Free | RecordKind::ShortFree | RecordKind::FreeStack | RecordKind::CandidateFree => {
             let word = if record.kind == RecordKind::FreeStack { record.word(2) } else { 0 };
             let Some(stack) = stack(record.pool, process, sink, word, time_ns) else {
                 return Outcome::Invalid;
@@ -102,7 +102,9 @@ pub(crate) fn translate(
                 process.own_heaps.removed(heap, address_avma);
             }
             let action = Action::Free { address_avma, stack, is_moved_realloc: false };
+            sink.is_marked = record.kind == RecordKind::CandidateFree;
             sink.event(&Event { time_ns, thread, heap: HeapId(heap), action }, process.index);
+            sink.is_marked = false;
         }
         RecordKind::Sample => {
             let size_bytes = record.word(2);
