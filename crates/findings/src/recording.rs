@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use heapr_query::engine::{CodeTable, FrameId, NamedStack, SymbolTree};
 use heapr_query::{
     CullList, FrameText, NAMED_WITHIN, OwnCode, Owner, Suppressions, SymbolSource, file_name, plain_symbol,
-    whole_summary,
+    script_place, whole_summary,
 };
 use heapr_trace::{Amounts, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace};
 
@@ -217,13 +217,16 @@ impl<'a> Recording<'a> {
             return (OwnFrame::default(), "code without a stack".to_owned());
         };
         let module = view.module.map(file_name);
+        let script = view.symbol.and_then(script_place);
+        let file = view.file.or(script.map(|(_, file, _)| file));
+        let line = view.line.or(script.map(|(.., line)| line));
         let mut name = match (view.symbol, module) {
             (Some(symbol), _) if view.module.is_some_and(is_language) => symbol.to_owned(),
-            (Some(symbol), _) => plain_symbol(symbol),
+            (Some(symbol), _) => script.map_or_else(|| plain_symbol(symbol), |(name, ..)| name.to_owned()),
             (None, Some(module)) => format!("{module}+{:#x}", view.offset),
             (None, None) => format!("{:#x}", view.offset),
         };
-        if let (Some(file), Some(line)) = (view.file, view.line) {
+        if let (Some(file), Some(line)) = (file, line) {
             name += &format!(" ({}:{line})", file_name(file));
         }
         if self.trace.processes().len() > 1
@@ -234,8 +237,8 @@ impl<'a> Recording<'a> {
         let frame = OwnFrame {
             module: view.module.map(str::to_owned),
             symbol: view.symbol.map(str::to_owned),
-            file: view.file.map(str::to_owned),
-            line: view.line,
+            file: file.map(str::to_owned),
+            line,
         };
         (frame, name)
     }

@@ -88,7 +88,7 @@ pub use snapshot_series::{
 pub use stack_groups::StackGroups;
 pub use steady_growth::{SteadyGrowth, course_in_words, ordered};
 pub use suppressions::{FrameText, SuppressionError, Suppressions};
-pub use symbol_forms::{folded, plain_symbol};
+pub use symbol_forms::{folded, plain_symbol, script_place};
 pub use symbol_source::{FrameSink, NoSymbols, SourceFrame, SymbolSource};
 pub use trend::Trend;
 

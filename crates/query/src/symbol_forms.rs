@@ -31,6 +31,23 @@ pub fn plain_symbol(symbol: &str) -> String {
     plain(&without_arguments(symbol))
 }
 
+/// Name, file and line of a function of a script, as V8 names what it compiles:
+/// `handle /srv/app.js:5:49`. `None`: the symbol has another form.
+#[must_use]
+pub fn script_place(symbol: &str) -> Option<(&str, &str, u32)> {
+    let (place, column) = symbol.rsplit_once(':')?;
+    let (before, line) = place.rsplit_once(':')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(column) || !is_number(line) {
+        return None;
+    }
+    // A path may have blanks, a name has none.
+    let (name, file) = before.split_once(' ')?;
+    let is_file = file.contains('/') || file.contains('.');
+    let name = if name.is_empty() { "(anonymous)" } else { name };
+    is_file.then_some((name, file, line.parse().ok()?))
+}
+
 /// A symbol to be read: what stands between the brackets of templates and of arguments is left out
 /// (`std::vector<…>::push_back(…)`), and tags of the ABI are.
 #[must_use]
@@ -224,6 +241,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn functions_of_scripts_have_a_place_and_those_of_c_have_none() {
+        assert_eq!(script_place("handle /srv/my app.js:5:49"), Some(("handle", "/srv/my app.js", 5)));
+        assert_eq!(script_place(" node:internal/a.js:7:1"), Some(("(anonymous)", "node:internal/a.js", 7)));
+        for other in ["f", "void f(int)", "a::b::c", "x y:1:2", "f /a.js:5", "f /a.js:5:", ":1:2"] {
+            assert_eq!(script_place(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn brackets_are_folded_and_operators_are_none() {

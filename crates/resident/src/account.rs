@@ -250,7 +250,9 @@ fn by_name(name: &str, rest: Option<&(Class, String)>) -> (Class, String, ToldBy
         "[stack]" => own(Class::ThreadStacks, "first thread"),
         "[heap]" => match rest {
             // Not glibc's: what else grows by brk is the program's allocator.
-            Some((Class::OtherAllocator, part)) => (Class::OtherAllocator, part.clone(), ToldBy::Elimination),
+            Some((class @ (Class::OtherAllocator | Class::AllocatorSlack), part)) => {
+                (*class, part.clone(), ToldBy::Elimination)
+            }
             _ => own(Class::GlibcHeap, "main arena"),
         },
         _ if name.starts_with("[stack:") => own(Class::ThreadStacks, "threads"),

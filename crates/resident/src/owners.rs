@@ -125,7 +125,8 @@ pub(crate) fn owner_of_rest(
 ) -> Option<(Class, String)> {
     if let Some(allocator) = &subject.allocator {
         // What is no extent of a heap that is understood is its own: descriptions, page maps.
-        if let Some(heap) = foreign.iter().find(|heap| allocator.contains(heap.allocator)) {
+        let named = foreign.iter().find(|heap| allocator.contains(heap.allocator));
+        if let Some(heap) = named.or(foreign.first()) {
             return Some((Class::AllocatorSlack, format!("{}: its own", heap.allocator)));
         }
         return Some((Class::OtherAllocator, allocator.clone()));

@@ -40,7 +40,7 @@ export function SuspectsView({ file, files, onCommand }: SnapshotViewProps) {
               <button type="button" aria-pressed={asked.length > 1} onClick={() => go({ select: '' })}>Growth over {formatCount(all.length)} snapshots</button>
               <button type="button" aria-pressed={asked.length === 1} onClick={() => go({ select: 'one' })}>Owners in {file.name}</button>
             </div>
-            {data?.growth_bytes !== undefined && <span class="quiet" title="What came less what went, without code and object shapes">without code and shapes the heap {data.growth_bytes < 0 ? 'shrank' : 'grew'} by {formatBytes(Math.abs(data.growth_bytes))}</span>}
+            {data?.growth_bytes !== undefined && <span class="quiet" title="What came less what went, without code and object shapes">the heap {data.growth_bytes < 0 ? 'shrank' : 'grew'} by {formatBytes(Math.abs(data.growth_bytes))}, code and object shapes left out</span>}
           </div>
         )}
       {error && <Message kind="error">{error.message}</Message>}

@@ -20,7 +20,7 @@ import { ComparedPane } from './compared-pane';
 import { FLAME_VALUES, FlameSwitches, MatchSteps, SelectionActions, Trail } from './flame-view';
 import { NamedStack } from './stack-name';
 import { linkedName } from '../image-links';
-import { metricOf } from './metric-columns';
+import { metricOf, metricTitle } from './metric-columns';
 import type { TraceViewProps } from './trace-page';
 
 interface Sides {
@@ -28,7 +28,7 @@ interface Sides {
   after: { file: number; filter: Filter };
 }
 
-const SORTS: [string, string][] = METRICS.filter(({ key }) => key !== '').map(({ key, words }) => [key, words]);
+const SORTS: [string, string][] = METRICS.filter(({ key }) => key !== '').map((metric) => [metric.key, metricTitle(metric)]);
 
 export function CompareView(props: TraceViewProps) {
   const address = useAddress();

@@ -12,9 +12,10 @@ import { Search } from '../frame/search';
 import { linkedName } from '../image-links';
 import { folded } from '../symbol-text';
 import type { TraceViewProps } from './trace-page';
+import { metricTitle } from './metric-columns';
 
 export const FLAME_VALUES: [string, string][] = [
-  ...METRICS.map(({ name, words }): [string, string] => [name, words.charAt(0).toUpperCase() + words.slice(1)]), ['temporary_bytes', 'Temporary size'],
+  ...METRICS.map((metric): [string, string] => [metric.name, metricTitle(metric)]), ['temporary_bytes', 'Temporary size'],
 ];
 
 /** The direction and shape switches, shared with the difference flame graph. */
@@ -77,7 +78,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
           }}
         />
       )}
-      {layout && layout.total === 0 && <p class="empty">{value.startsWith('outstanding') ? 'Nothing is outstanding: all of it was freed.' : 'Nothing is left by the filters.'}</p>}
+      {layout && layout.total === 0 && <p class="empty">{value.startsWith('outstanding') ? 'Nothing is live: all of it was freed.' : 'Nothing is left by the filters.'}</p>}
       {layout && layout.total > 0 && selected <= 0 && <div class="selection quiet">A click selects a frame, a double click zooms to it.</div>}
       {layout && selected > 0 && (
         <div class="selection">

@@ -13,11 +13,11 @@ import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
 import { FrameName } from './frame-name';
 import { FramePane } from './frame-pane';
-import { frameName, metricOf } from './metric-columns';
+import { frameName, metricOf, metricTitle } from './metric-columns';
 import type { TraceViewProps } from './trace-page';
 
 /** What functions may be ranked by. */
-const KEYS = METRICS.filter((metric) => metric.key && !metric.isExtra).map(({ key, words }) => [key, words]);
+const KEYS = METRICS.filter((metric) => metric.key && !metric.isExtra).map((metric) => [metric.key, metricTitle(metric)]);
 
 export function FunctionView({ file, filter, onCommand }: TraceViewProps) {
   const address = useAddress();

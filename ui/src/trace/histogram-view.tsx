@@ -9,7 +9,7 @@ import type { TraceViewProps } from './trace-page';
 
 type Counted = 'total_count' | 'total_bytes' | 'outstanding_count' | 'outstanding_bytes';
 const COUNTED: [Counted, string][] = [
-  ['total_count', 'Allocations'], ['total_bytes', 'Bytes'], ['outstanding_count', 'Outstanding blocks'], ['outstanding_bytes', 'Outstanding bytes'],
+  ['total_count', 'Allocations'], ['total_bytes', 'Bytes'], ['outstanding_count', 'Live blocks'], ['outstanding_bytes', 'Live bytes'],
 ];
 
 export function HistogramView({ file, filter, onCommand }: TraceViewProps) {

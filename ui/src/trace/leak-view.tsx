@@ -43,7 +43,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   });
   const columns: Column<Leak>[] = [
     { key: 'percent', title: '%', isNumber: true, width: 3.8, text: (group) => (whole ? formatPercent(group.outstanding_bytes, whole.outstanding_bytes).replace(' %', '') : '') },
-    { key: 'outstanding_bytes', title: 'Outstanding', isNumber: true, width: 7.2, sort: 'bytes', text: (group) => formatBytes(group.outstanding_bytes), exact: (group) => exactBytes(group.outstanding_bytes), raw: (group) => group.outstanding_bytes },
+    { key: 'outstanding_bytes', title: 'Live bytes', isNumber: true, width: 7.2, sort: 'bytes', text: (group) => formatBytes(group.outstanding_bytes), exact: (group) => exactBytes(group.outstanding_bytes), raw: (group) => group.outstanding_bytes },
     { key: 'outstanding_count', title: 'Live', isNumber: true, width: 5.6, sort: 'count', text: (group) => formatCount(group.outstanding_count), raw: (group) => group.outstanding_count },
     { key: 'freed_share', title: 'Unfreed', help: 'Share of the allocations of this stack that were never freed: 100 % is typical of a leak', isNumber: true, width: 5.4, sort: 'unfreed', text: (group) => formatPercent(group.outstanding_count, group.total_count) },
     age('mean_age_ns', 'Mean age', 'From allocation to the end, on average'),
@@ -70,7 +70,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
             <>
               <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search leaks" />
               <label class="check" title="What libraries keep until the end, by design: libstdc++'s pool for exceptions, locales, the dynamic linker's lists"><input type="checkbox" checked={address.known} onChange={() => go({ known: !address.known })} /> known harmless ones too</label>
-              {whole && <span class="quiet" title="The command gives the same stacks and bytes; ages and curves are the page's">{formatBytes(whole.outstanding_bytes)} in {plural(whole.outstanding_count, 'block')} outstanding {address.range.length === 2 ? 'in the range' : file.session?.state === 'recording' ? 'so far' : 'at the end'}</span>}
+              {whole && <span class="quiet" title="The command gives the same stacks and bytes; ages and curves are the page's">{formatBytes(whole.outstanding_bytes)} in {plural(whole.outstanding_count, 'block')} live {address.range.length === 2 ? 'in the range' : file.session?.state === 'recording' ? 'so far' : 'at the end'}</span>}
             </>
           )}
         />

@@ -10,6 +10,12 @@ export function metricOf(sort: string): keyof Amounts {
   return METRICS.find((metric) => metric.key === sort)?.name ?? 'outstanding_bytes';
 }
 
+/** A metric's name where one is chosen: the same words as above its column. */
+export function metricTitle({ name, words }: (typeof METRICS)[number]): string {
+  const title = { outstanding_bytes: 'live bytes', outstanding_count: 'live blocks' }[name as string] ?? words;
+  return title.charAt(0).toUpperCase() + title.slice(1);
+}
+
 function amountText(key: keyof Amounts, value: number): string {
   return key.endsWith('_bytes') ? formatBytes(value) : formatCount(value);
 }

@@ -30,9 +30,9 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
         {(!filter.at || filter.at === 'peak') && <FunctionRanking file={file} filter={filter} />}
         {/* What is live at a moment is its own peak: one list says it. */}
         {!filter.at && <Ranking title="Largest at the peak" answer={peak.data} metric="peak_bytes" onMore={() => go({ view: 'stacks', sort: 'peak' })} />}
-        <Ranking title={filter.at === 'peak' ? 'Largest at the peak' : filter.at ? 'Largest then' : 'Largest outstanding'} answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: '' })} />
+        <Ranking title={filter.at === 'peak' ? 'Largest at the peak' : filter.at ? 'Largest then' : 'Largest at the end'} answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: '' })} />
         {!filter.at && <Ranking title="Most allocations" answer={churn.data} metric="total_count" onMore={() => go({ view: 'stacks', sort: 'stc' })} />}
-        <Ranking title="Images by outstanding bytes" answer={images.data} metric="outstanding_bytes" onMore={() => go({ view: 'images', sort: '' })} isOfImages />
+        <Ranking title="Images by live bytes" answer={images.data} metric="outstanding_bytes" onMore={() => go({ view: 'images', sort: '' })} isOfImages />
       </div>
       {stacks.data && stacks.data.heaps.length > 0 && <Heaps heaps={stacks.data.heaps} />}
       <JavaScriptNote {...{ file }} />
@@ -54,7 +54,7 @@ function isPart(filter: Filter): boolean {
 function TotalsCards({ totals, isPart, isMoment }: { totals: Totals; isPart: boolean; isMoment: boolean }) {
   const cards: [string, string, string, (() => void) | null][] = [
     [isPart ? 'Of the peak' : 'Peak', formatBytes(totals.peak_bytes), `${exactBytes(totals.peak_bytes)} in ${plural(totals.peak_count, 'block')} at ${formatDuration(totals.peak_time_ns)}`, () => go({ at: 'peak', range: [] })],
-    ['Outstanding', formatBytes(totals.outstanding_bytes), `${exactBytes(totals.outstanding_bytes)} in ${plural(totals.outstanding_count, 'block')}`, () => go({ view: 'leaks' })],
+    [isMoment ? 'Live then' : 'Live at the end', formatBytes(totals.outstanding_bytes), `${exactBytes(totals.outstanding_bytes)} in ${plural(totals.outstanding_count, 'block')}`, () => go({ view: 'leaks' })],
     ['Allocated in all', formatBytes(totals.alloc_bytes), `${exactBytes(totals.alloc_bytes)} in ${plural(totals.alloc_count, 'allocation')}`, null],
     ['Allocations', formatCount(totals.alloc_count), `${plural(totals.free_count, 'free')}, ${formatCount(totals.realloc_count)} by realloc`, null],
     ['Temporary', formatPercent(totals.temporary_count, totals.alloc_count), `${formatCount(totals.temporary_count)} freed before the thread's next one`, () => go({ temporary: true, view: 'stacks', sort: 'stc' })],

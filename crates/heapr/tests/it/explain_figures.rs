@@ -28,22 +28,22 @@ fn can_be_built(victim: &str) -> bool {
 
 #[test]
 fn what_is_read_of_an_allocators_heap_is_what_it_says_of_itself() {
-    let cases: [(&str, &[(&str, &str)]); 3] = [
-        ("jemalloc", &[("allocated", "allocated_bytes"), ("active", "active_bytes")]),
-        (
-            "tcmalloc",
-            &[
-                ("allocated", "allocated_bytes"),
-                ("page_heap_free", "page_heap_free_bytes"),
-                ("caches", "thread_cache_bytes"),
-                ("transfer", "transfer_cache_bytes"),
-                ("central", "central_cache_bytes"),
-            ],
-        ),
-        ("mimalloc", &[("allocated", "allocated_bytes")]),
+    const TCMALLOC: &[(&str, &str)] = &[
+        ("allocated", "allocated_bytes"),
+        ("page_heap_free", "page_heap_free_bytes"),
+        ("caches", "thread_cache_bytes"),
+        ("transfer", "transfer_cache_bytes"),
+        ("central", "central_cache_bytes"),
     ];
-    for (allocator, figures) in cases {
-        let source = format!("resident/figures_{allocator}.c");
+    let cases: [(&str, &str, &[(&str, &str)]); 4] = [
+        ("jemalloc", "", &[("allocated", "allocated_bytes"), ("active", "active_bytes")]),
+        ("tcmalloc", "", TCMALLOC),
+        // A part of the program's own file.
+        ("tcmalloc", "_linked", TCMALLOC),
+        ("mimalloc", "", &[("allocated", "allocated_bytes")]),
+    ];
+    for (allocator, how, figures) in cases {
+        let source = format!("resident/figures_{allocator}{how}.c");
         if !can_be_built(&source) {
             continue;
         }

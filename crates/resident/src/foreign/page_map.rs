@@ -53,11 +53,10 @@ struct Data {
     is_named: bool,
 }
 
-fn data(subject: &Subject, allocator: &str) -> Vec<Data> {
+fn data(subject: &Subject, allocator: &str, memory: &impl HeapMemory) -> Vec<Data> {
     // A program that has the allocator linked in is whose malloc the process uses.
-    let is_named = |name: &str| {
-        name.contains(allocator) || subject.allocator.as_ref().is_some_and(|allocator| allocator == name)
-    };
+    let own = subject.allocator.as_deref().filter(|own| names(subject, own, allocator, memory));
+    let is_named = |name: &str| name.contains(allocator) || own == Some(name);
     let pairs = subject.mappings.windows(2).filter(|pair| {
         let (file, zeros) = (&pair[0].mapping, &pair[1].mapping);
         let is_data = file.inode != 0 && file.is_writable && !file.is_shared;
@@ -88,6 +87,24 @@ pub(super) fn candidates(mappings: &[MappingPages]) -> Vec<&MappingPages> {
     found
 }
 
+/// Whether the constants of a module name an allocator: in what it prints, and in its settings.
+fn names(subject: &Subject, module: &str, allocator: &str, memory: &impl HeapMemory) -> bool {
+    /// Programs that are larger have an allocator of their own that is none of these.
+    const MOST_BYTES: u64 = 16 << 20;
+    let constants = subject.mappings.iter().map(|found| &found.mapping).filter(|mapping| {
+        let is_constant = mapping.is_readable && !mapping.is_writable && !mapping.is_executable;
+        is_constant && mapping.inode != 0 && file_name(&mapping.name) == module
+    });
+    let mut left = MOST_BYTES;
+    constants.into_iter().any(|mapping| {
+        let length = mapping.bytes().min(left);
+        left -= length;
+        let mut bytes = vec![0; length as usize];
+        let read = memory.read(mapping.start_avma, &mut bytes);
+        memchr::memmem::find(&bytes[..read], allocator.as_bytes()).is_some()
+    })
+}
+
 impl PageMap {
     /// Finds one by the pages of the largest mappings.
     pub(super) fn find(
@@ -100,7 +117,7 @@ impl PageMap {
         const UNNAMED_ROOM_BYTES: u64 = 4 << 20;
         const NAMED_ROOM_BYTES: u64 = 16 << 20;
         let root_bytes = 8_u64 << shape.root_bits;
-        for Data { range_avma, is_named } in data(subject, allocator) {
+        for Data { range_avma, is_named } in data(subject, allocator, memory) {
             let most_bytes = if is_named { NAMED_ROOM_BYTES } else { UNNAMED_ROOM_BYTES };
             let room = (range_avma.end - range_avma.start).checked_sub(root_bytes);
             if room.is_none_or(|room| room > most_bytes) {
