@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! without a copy   stop, look ........................................, go on
-//! with one         stop, copy, cut, go on; look at the copy ..............., end it
+//! with one         stop, copy, go on; look at the copy ..............., end it
 //! ```
 //! Without a copy nothing is written into the process; with one some words below a stack.
 
@@ -92,9 +92,9 @@ pub trait Look: Send {
     /// It stands still from now on.
     fn stands_still(&mut self);
 
-    /// Waits until what belongs to this moment is taken down elsewhere: then it goes on. Whether it
-    /// is worth going on.
-    fn await_cut(&mut self) -> bool;
+    /// Takes down what only the process itself tells of this moment; then it goes on. Whether it is
+    /// worth looking.
+    fn take_down(&mut self) -> bool;
 
     /// Looks through its memory. `goes_on` tells whether that may still be done.
     fn look(&mut self, held: &HeldProcess, from: ReadFrom, goes_on: &dyn Fn() -> bool);
@@ -211,9 +211,9 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
             }
             Some(copied) => {
                 let since = Instant::now();
-                let is_cut = looks.await_cut();
+                let is_worth_it = looks.take_down();
                 report.pause = stopped.resume();
-                if is_cut {
+                if is_worth_it {
                     copied.settle_down();
                     let looked = Cell::new(Instant::now());
                     let goes_on = || {

@@ -7,12 +7,14 @@
 //! A mapping of a file that nobody has written to is mostly not in it: such memory is read of the
 //! file itself, where that is given ([`CoreFile::use_files`]). All of it is untrusted.
 
+mod source;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use self::source::{Source, read_up_to};
 use crate::Mapping;
 use crate::core_notes::{CoreThread, MappedFile, Notes};
 
@@ -36,55 +38,6 @@ pub enum CoreError {
     /// Something else, or cut off.
     #[error("it is no core file of a 64-bit x86 process: {0}")]
     NotCore(&'static str),
-}
-
-/// Where the bytes come from.
-#[derive(Debug)]
-enum Source {
-    File(File),
-    Bytes(Vec<u8>),
-}
-
-impl Source {
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> usize {
-        match self {
-            Self::File(file) => read_up_to(file, offset, into),
-            Self::Bytes(bytes) => {
-                let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-                let count = into.len().min(bytes.len() - from);
-                into[..count].copy_from_slice(&bytes[from..from + count]);
-                count
-            }
-        }
-    }
-
-    fn read_whole(&self, offset: u64, bytes: u64) -> Vec<u8> {
-        let mut whole = Vec::new();
-        // As much as is there: a header may promise anything.
-        while (whole.len() as u64) < bytes {
-            let from = whole.len();
-            whole.resize(from + (bytes as usize - from).min(1 << 20), 0);
-            let count = self.read_at(offset.saturating_add(from as u64), &mut whole[from..]);
-            whole.truncate(from + count);
-            if count == 0 {
-                break;
-            }
-        }
-        whole
-    }
-}
-
-fn read_up_to(file: &File, offset: u64, into: &mut [u8]) -> usize {
-    let mut done = 0;
-    while done < into.len() {
-        match file.read_at(&mut into[done..], offset.saturating_add(done as u64)) {
-            Ok(0) => break,
-            Ok(count) => done += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => break,
-        }
-    }
-    done
 }
 
 /// What is in the core of a mapping.

@@ -1,4 +1,5 @@
-//! What Linux says of processes and of itself in `/proc`, as values.
+//! What Linux says of processes and of itself in `/proc`, and of one that is gone in its core file,
+//! as values.
 //!
 //! It reads and parses; it decides nothing. What is read is untrusted: a line that is none is
 //! passed over.

@@ -32,8 +32,13 @@ impl DataSymbols {
     pub(crate) fn of_kinds(path: &Path, kinds: &[SymbolKind]) -> Self {
         let Some(bytes) = map(path) else { return Self::default() };
         let Ok(file) = object::File::parse(&*bytes) else { return Self::default() };
-        let is_data =
-            |symbol: &object::Symbol<'_, '_>| symbol.is_definition() && kinds.contains(&symbol.kind());
+        let is_data = |symbol: &object::Symbol<'_, '_>| {
+            let is_defined = match symbol.kind() {
+                SymbolKind::Tls => !symbol.is_undefined(),
+                _ => symbol.is_definition(),
+            };
+            is_defined && kinds.contains(&symbol.kind())
+        };
         let all = file.symbols().chain(file.dynamic_symbols());
         let mut symbols: Vec<(u64, u64, String)> = all
             .filter(is_data)

@@ -311,6 +311,27 @@ fn at_its_end_a_program_has_given_back_what_it_gives_back() {
     check(&leaks, &text);
 }
 
+/// Programs of ordinary ways to hold and to leak, which the compiler's check is compared on too.
+const ORDINARY: [&str; 10] = [
+    "globals.c",
+    "self_pointers.c",
+    "sizes.c",
+    "grown.c",
+    "search_trees.c",
+    "shared_pointers.cc",
+    "handed_on.c",
+    "library_keeps.c",
+    "hash_table.c",
+    "doubly_linked.c",
+];
+
+#[test]
+fn ordinary_ways_to_hold_and_to_leak_are_told_apart() {
+    for name in ORDINARY {
+        verdicts(name);
+    }
+}
+
 #[test]
 fn each_program_has_a_test() {
     let own = [

@@ -48,4 +48,7 @@ fn a_place_on_a_stack_is_told_by_its_frame() {
     let paths = retainers["paths"].to_string();
     let is_named = paths.contains(" stack_thread+0x") || paths.contains(" main+0x");
     assert!(paths.contains(", frame ") && is_named, "{paths}");
+    // And what is a variable of the thread's own.
+    let holders = stage.json(&["snapshot", "holders", "trace.heapr"]).to_string();
+    assert!(holders.contains(", TLS program!local") && holders.contains(", TLS program!second"), "{holders}");
 }

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use heapr_testkit::not_run;
 
-use crate::{Stage, values, victims};
+use crate::{ORDINARY, Stage, values, victims};
 
-/// Left out: `elsewhere.c` (the check itself crashes where a block's pages are locked away),
+/// Besides the ordinary ones. Left out: `elsewhere.c` (the check itself crashes where a block's pages are locked away),
 /// programs that are looked at as they end.
 const PROGRAMS: [&str; 10] = [
     "nine_cases.c",
@@ -47,7 +47,7 @@ fn the_compilers_leak_check_says_the_same() {
     }
     let mut differences: BTreeMap<String, i64> = BTreeMap::new();
     let (mut equal, mut all) = (0, 0);
-    for name in PROGRAMS {
+    for name in PROGRAMS.into_iter().chain(ORDINARY) {
         let text = Stage::text(name);
         let program = stage.path(&format!("{name}.exe"));
         let flags: Vec<&str> = values(&text, "build").flat_map(str::split_whitespace).collect();

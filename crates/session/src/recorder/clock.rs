@@ -91,6 +91,20 @@ impl Segment {
     }
 }
 
+/// What tells the clock's ticks, for another thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ticks {
+    source: ClockSource,
+    start_ticks: u64,
+}
+
+impl Ticks {
+    /// Since the clock's start, now.
+    pub(crate) fn now(self) -> u64 {
+        self.source.now().saturating_sub(self.start_ticks)
+    }
+}
+
 impl Clock {
     /// Starts now.
     pub(crate) fn start(source: ClockSource) -> Self {
@@ -110,7 +124,12 @@ impl Clock {
 
     /// Ticks since the start, now.
     pub(crate) fn now_ticks(&self) -> u64 {
-        self.source.now().saturating_sub(self.start_ticks)
+        self.ticks().now()
+    }
+
+    /// For another thread.
+    pub(crate) fn ticks(&self) -> Ticks {
+        Ticks { source: self.source, start_ticks: self.start_ticks }
     }
 
     /// Nanoseconds since the start, now.

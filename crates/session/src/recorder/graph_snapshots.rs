@@ -1,4 +1,4 @@
-//! Snapshots with the graph of a process: the cut is made while it stands still.
+//! Snapshots with the graph of a process: the cut is made of the moment at which it stood still.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
@@ -69,7 +69,7 @@ impl Recorder {
             _ => Error::OneProcess { count: 0 },
         })?;
         match of_it.count() {
-            0 => Ok((GraphCapture::start(first.pid, graph)?, first.index)),
+            0 => Ok((GraphCapture::start(first.pid, graph, self.clock.ticks())?, first.index)),
             more => Err(Error::OneProcess { count: more + 1 }),
         }
     }
@@ -77,11 +77,11 @@ impl Recorder {
     /// Hears what has become of the graph that is being taken.
     pub(super) fn advance_capture(&mut self) {
         let Some(capturing) = &self.snapshots.capturing else { return };
-        // The process may stand still at any moment, and waits until we have heard of it.
+        // The process may stand still at any moment; it may have to until we have cut.
         let within = if capturing.asked.is_some() { HEAR_LIMIT } else { Duration::ZERO };
         let Some(told) = capturing.capture.hear(within) else { return };
         match told {
-            Told::Still => self.cut_while_still(),
+            Told::Still => self.cut_as_it_stood(),
             Told::Done(outcome) => {
                 let Some(capturing) = self.snapshots.capturing.take() else { return };
                 self.let_end(capturing.at_exit);
@@ -108,24 +108,26 @@ impl Recorder {
         }
     }
 
-    /// The process stands still: what is live at this moment is the snapshot.
+    /// Of which moment a cut is to be made.
+    pub(super) fn cut_ticks(&self) -> Option<u64> {
+        let capturing = self.snapshots.capturing.as_ref().filter(|capturing| capturing.asked.is_some())?;
+        capturing.capture.cut_ticks()
+    }
+
+    /// The process has stood still: what was live at that moment is the snapshot.
     ///
-    /// Whatever it does from now on is later, and nothing later is taken before the cut is made: so
-    /// it need not wait until all that it has written is taken.
-    fn cut_while_still(&mut self) {
-        let still_ticks = self.clock.now_ticks();
-        let Some(capturing) = &mut self.snapshots.capturing else { return };
-        let Some((ticket, request)) = capturing.asked.take() else { return };
-        capturing.capture.tell_cut();
-        let process = capturing.process;
-        self.cut_ticks = Some(still_ticks);
+    /// Whatever it does afterwards is later, and nothing later is taken before the cut is made: so
+    /// it does not wait for us.
+    fn cut_as_it_stood(&mut self) {
         let deadline = Instant::now() + DRAIN_LIMIT;
         self.round();
-        while self.cut_ticks.is_some() && Instant::now() < deadline {
+        while !self.is_at_cut && Instant::now() < deadline {
             std::thread::sleep(DRAIN_PAUSE);
             self.round();
         }
-        self.cut_ticks = None;
+        let Some(capturing) = &mut self.snapshots.capturing else { return };
+        let Some((ticket, request)) = capturing.asked.take() else { return };
+        let process = capturing.process;
         self.cut(ticket, request);
         self.sink.await_graph();
         let is_its = |block: &Block| block.process == process && block.heap == HeapId::MALLOC;

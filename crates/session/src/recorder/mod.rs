@@ -114,9 +114,8 @@ pub(crate) struct Recorder {
     pub(crate) looked: Vec<Looked>,
     /// All events up to this time have been taken.
     watermark_ns: u64,
-    /// A cut is to be made of this moment: nothing later is taken before. `None` once all before
-    /// is.
-    cut_ticks: Option<u64>,
+    /// The last round took all up to the moment that a cut is to be made of.
+    is_at_cut: bool,
 }
 
 /// What a round did.
@@ -160,7 +159,7 @@ impl Recorder {
             snapshots: Snapshots::default(),
             looked: Vec::new(),
             watermark_ns: 0,
-            cut_ticks: None,
+            is_at_cut: false,
         }
     }
 
@@ -296,8 +295,10 @@ impl Recorder {
             self.statistics.buffers_claimed_max.max(u64::from(claimed_count));
         self.clock.anchor();
         let watermark = if self.is_final { u64::MAX } else { self.watermark(now_ticks, now_ns) };
-        let is_at_cut = self.cut_ticks.is_some_and(|cut_ticks| cut_ticks <= watermark);
-        let watermark = watermark.min(self.cut_ticks.unwrap_or(u64::MAX));
+        // Read after the time: who sets it stands still until it is set.
+        let cut_ticks = self.cut_ticks();
+        let is_at_cut = cut_ticks.is_some_and(|cut_ticks| cut_ticks <= watermark);
+        let watermark = watermark.min(cut_ticks.unwrap_or(u64::MAX));
         let is_whole = loop {
             let is_all = self.merge(watermark, slice_events);
             let freed_count = self.free_used_up();
@@ -312,9 +313,7 @@ impl Recorder {
             (true, true) => now_ns,
             (true, false) => self.clock.ns(watermark).min(now_ns),
         };
-        if is_at_cut && is_whole {
-            self.cut_ticks = None;
-        }
+        self.is_at_cut = is_at_cut && is_whole;
         self.sink.checkpoint_if_due();
         if self.sink.steering.is_some() {
             self.tell_unmarked();

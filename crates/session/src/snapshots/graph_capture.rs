@@ -3,15 +3,16 @@
 //! ```text
 //! recorder                                thread
 //! start -------------------------------->  finds the heap, stops the process
-//! notes the moment  <--------------------  it stands still
-//!       that it is noted --------------->  lets the process go on, if its memory is copied
+//! takes nothing later  <-----------------  notes the moment
+//!                                          lets the process go on, if its memory is copied
 //! takes what was written until then
 //! cuts: the blocks of the cut ---------->  looks through its memory, or the copy
 //! writes the graph, ends the snapshot <--  the graph; the process runs on
 //! ```
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,7 @@ use heapr_trace::HeapGraph;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::recorder::clock::Ticks;
 use crate::snapshots::heap_look::{NoGraph, Prepared};
 
 /// How a graph is taken.
@@ -44,47 +46,47 @@ impl Default for GraphRequest {
 /// What the thread tells.
 #[derive(Debug)]
 pub(crate) enum Told {
-    /// The process stands still.
+    /// The process has stood still, at the moment that is noted.
     Still,
     /// It runs again.
     Done(Result<Box<HeapGraph>, Error>),
 }
 
-/// What the recorder gives.
-#[derive(Debug)]
-enum Given {
-    /// The moment of the cut is noted: what happens from now on does not belong to it.
-    Cut,
-    /// The blocks of the cut: address and size.
-    Blocks(Vec<(u64, u64)>),
-}
+/// The blocks of a cut: address and size.
+type Blocks = Vec<(u64, u64)>;
+/// No moment is noted yet.
+const NOT_YET: u64 = u64::MAX;
 
 /// A graph on its way.
 #[derive(Debug)]
 pub(crate) struct GraphCapture {
     pub(crate) pid: u32,
-    given: Sender<Given>,
+    given: Sender<Blocks>,
     told: Receiver<Told>,
+    /// The moment at which the process stood still: what happens later does not belong to the cut.
+    cut_ticks: Arc<AtomicU64>,
     /// Nobody waits for it any more.
     is_given_up: Arc<AtomicBool>,
 }
 
 impl GraphCapture {
     /// Starts the thread.
-    pub(crate) fn start(pid: u32, request: GraphRequest) -> Result<Self, Error> {
+    pub(crate) fn start(pid: u32, request: GraphRequest, ticks: Ticks) -> Result<Self, Error> {
         let (tell, told) = mpsc::channel();
         let (given, taken) = mpsc::channel();
         let is_given_up = Arc::new(AtomicBool::new(false));
         let given_up = Arc::clone(&is_given_up);
+        let cut_ticks = Arc::new(AtomicU64::new(NOT_YET));
+        let moment = Moment { ticks, cut_ticks: Arc::clone(&cut_ticks) };
         std::thread::Builder::new()
             .name("heapr-graph".to_owned())
             .spawn(move || {
-                let outcome = capture(pid, &request, &tell, taken, &given_up);
+                let outcome = capture(pid, &request, &tell, taken, moment, &given_up);
                 // The recorder may have ended.
                 let _ = tell.send(Told::Done(outcome));
             })
             .map_err(|source| Error::Recorder { source })?;
-        Ok(Self { pid, given, told, is_given_up })
+        Ok(Self { pid, given, told, cut_ticks, is_given_up })
     }
 
     /// What was told since the last call, or is within this time.
@@ -98,15 +100,15 @@ impl GraphCapture {
         }
     }
 
-    /// Tells that the moment of the cut is noted.
-    pub(crate) fn tell_cut(&self) {
-        // A thread that has ended says so itself.
-        let _ = self.given.send(Given::Cut);
+    /// The moment at which the process stood still, if it has.
+    pub(crate) fn cut_ticks(&self) -> Option<u64> {
+        Some(self.cut_ticks.load(Acquire)).filter(|&ticks| ticks != NOT_YET)
     }
 
     /// Hands over the blocks of the cut: address and size.
-    pub(crate) fn give(&self, blocks: Vec<(u64, u64)>) {
-        let _ = self.given.send(Given::Blocks(blocks));
+    pub(crate) fn give(&self, blocks: Blocks) {
+        // A thread that has ended says so itself.
+        let _ = self.given.send(blocks);
     }
 }
 
@@ -120,7 +122,8 @@ fn capture(
     pid: u32,
     request: &GraphRequest,
     tell: &Sender<Told>,
-    given: Receiver<Given>,
+    given: Receiver<Blocks>,
+    moment: Moment,
     is_given_up: &AtomicBool,
 ) -> Result<Box<HeapGraph>, Error> {
     let mut looking = Looking {
@@ -130,6 +133,7 @@ fn capture(
         prepared: Prepared::of(pid),
         tell: tell.clone(),
         given,
+        moment,
         is_given_up,
         found: Err(NoGraph::TooLong),
     };
@@ -160,6 +164,12 @@ fn capture(
     Ok(Box::new(graph))
 }
 
+/// The moment of a cut, and who tells the time.
+struct Moment {
+    ticks: Ticks,
+    cut_ticks: Arc<AtomicU64>,
+}
+
 /// Looks through a process that is held.
 struct Looking<'a> {
     pid: u32,
@@ -167,7 +177,8 @@ struct Looking<'a> {
     since: Instant,
     prepared: Prepared,
     tell: Sender<Told>,
-    given: Receiver<Given>,
+    given: Receiver<Blocks>,
+    moment: Moment,
     is_given_up: &'a AtomicBool,
     found: Result<HeapGraph, NoGraph>,
 }
@@ -177,27 +188,24 @@ impl Looking<'_> {
         self.max_pause.saturating_sub(self.since.elapsed())
     }
 
-    fn blocks(&self) -> Option<Vec<(u64, u64)>> {
-        loop {
-            match self.given.recv_timeout(self.left()).ok()? {
-                Given::Cut => {}
-                Given::Blocks(blocks) => return Some(blocks),
-            }
-        }
+    fn blocks(&self) -> Option<Blocks> {
+        self.given.recv_timeout(self.left()).ok()
     }
 }
 
 impl Look for Looking<'_> {
     fn stands_still(&mut self) {
         self.since = Instant::now();
+        // Before it goes on: a recorder that has not seen it yet is at what was earlier.
+        self.moment.cut_ticks.store(self.moment.ticks.now(), Release);
         // (A recorder that has ended gives no blocks.)
         let _ = self.tell.send(Told::Still);
     }
 
-    fn await_cut(&mut self) -> bool {
+    fn take_down(&mut self) -> bool {
         // What can be read of the process alone is of this moment.
         self.prepared.take_down(self.pid);
-        self.given.recv_timeout(self.left()).is_ok()
+        !self.is_given_up.load(Relaxed)
     }
 
     fn look(&mut self, held: &HeldProcess, from: ReadFrom, goes_on: &dyn Fn() -> bool) {
