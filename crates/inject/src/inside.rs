@@ -78,10 +78,13 @@ fn open(pid: u32) -> Result<ProcessMemory> {
 /// The modules of a process, as its loader has them; a program without one is its only module.
 ///
 /// # Errors
-/// It may not be read, or is gone.
+/// It may not be read, or is gone; it has no loader, and its file names no malloc.
 pub fn loaded_modules(pid: u32) -> Result<Vec<LoadedModule>> {
     let memory = open(pid)?;
     let modules = Modules::read(pid, &memory)?;
+    if modules.list.iter().any(|module| module.statics().is_some()) {
+        plan::c_library(pid, &memory, &modules)?;
+    }
     let has = |module: &crate::modules::Module, name: &str| module.symbol(&memory, name).is_some();
     let seen = modules.list.iter().map(|module| LoadedModule {
         name: module.name.clone(),

@@ -42,6 +42,7 @@ mod start_block;
 mod static_symbols;
 mod stop;
 mod stopped_process;
+mod stub;
 mod target;
 mod thread_place;
 mod urgency;

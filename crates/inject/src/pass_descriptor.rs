@@ -9,10 +9,10 @@ use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
 use crate::error::{Error, Result};
-use crate::install::stub;
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::record::Record;
 use crate::remote::Borrowed;
+use crate::stub;
 
 const SYS_RECVMSG: u64 = 47;
 const SYS_SOCKETPAIR: u64 = 53;

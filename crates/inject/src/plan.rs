@@ -484,7 +484,7 @@ fn malloc_object(memory: &ProcessMemory, libc: &Module, (code_start, code_end): 
 }
 
 /// The module that is, or has in it, the C library, and a function of it.
-fn c_library<'a>(
+pub(crate) fn c_library<'a>(
     pid: u32,
     memory: &ProcessMemory,
     modules: &'a Modules,

@@ -8,7 +8,6 @@
 
 mod agent_start;
 mod hooks;
-pub(crate) mod stub;
 mod thread_key;
 
 use crate::address_room;
@@ -22,6 +21,7 @@ use crate::record::{BASIC_OFFSET, RECORD_BYTES, Record, STUB_OFFSET};
 use crate::remote::{Borrowed, SYS_MUNMAP};
 use crate::report::AttachReport;
 use crate::stop::{Stopped, StoppedThread};
+use crate::stub;
 use crate::x86_64::{BASIC_BYTES, FRAME_BYTES_MAX, basic_functions};
 use heapr_proc::Mapping;
 
@@ -36,6 +36,7 @@ const PROT_READ_EXECUTE: u64 = 5;
 /// Private, anonymous, without reserved swap, and not in place of anything.
 const MAP_FLAGS: u64 = 0x02 | 0x20 | 0x4000 | 0x10_0000;
 
+const _: () = assert!(STUB_OFFSET + stub::CODE.len() as u64 <= BASIC_OFFSET);
 const _: () = assert!(BASIC_OFFSET + BASIC_BYTES as u64 <= RECORD_BYTES);
 
 /// What has been done in the target so far, for undoing it.
