@@ -12,7 +12,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use heapr_glibc_heap::HeapMemory;
+use heapr_glibc_heap::{HeapMemory, PAGE_BYTES};
 use heapr_proc::smaps::MappingPages;
 
 use super::words::{self, END_AVMA};
@@ -145,7 +145,11 @@ impl PageMap {
             let slot_bytes = (pages_avma.start >> self.shape.page_bits >> LEAF_BITS) * 8;
             let words = words::run(memory, self.data_avma.start + slot_bytes, (room / 8 + 1) as usize);
             let mut seen = HashSet::new();
-            for (place, word) in words.iter().enumerate().filter(|(_, word)| may_be_leaf(**word, mappings)) {
+            let leaves = words.iter().enumerate().filter(|(_, word)| may_be_leaf(**word, mappings));
+            let mut leaves: Vec<(usize, &u64)> = leaves.collect();
+            // Leaves are large, so that they begin where pages do: what does not is looked at last.
+            leaves.sort_by_key(|(_, word)| !word.is_multiple_of(PAGE_BYTES));
+            for (place, word) in leaves {
                 if !seen.insert(*word) {
                     continue;
                 }
