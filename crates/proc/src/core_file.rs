@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use self::source::{Source, read_up_to};
 use crate::Mapping;
-use crate::core_notes::{CoreThread, MappedFile, Notes};
+use crate::core_notes::{CoreThread, MappedFile, Notes, word_at};
 
 const PAGE_BYTES: u64 = 4096;
 const HEADER_BYTES: usize = 64;
@@ -335,12 +335,6 @@ fn is_code(file: &File, file_off: u64) -> bool {
         let load_off = word_at(head, at.saturating_add(8)) & !(PAGE_BYTES - 1);
         word_at(head, at) == u64::from(PT_LOAD) | 5 << 32 && load_off == file_off
     })
-}
-
-/// A word of untrusted bytes; 0 behind their end.
-pub(crate) fn word_at(bytes: &[u8], at: usize) -> u64 {
-    let word = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>);
-    word.map_or(0, |word| u64::from_le_bytes(*word))
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! The notes of a core file: threads, the auxiliary vector, which files were mapped where.
 
-use crate::core_file::word_at;
-
 const PRSTATUS: u32 = 1;
 const FPREGSET: u32 = 2;
 const PRPSINFO: u32 = 3;
@@ -149,4 +147,10 @@ impl Notes {
         let file = self.files.get(behind.checked_sub(1)?)?;
         (address_avma < file.end_avma).then_some(file)
     }
+}
+
+/// A word of untrusted bytes; 0 behind their end.
+pub(crate) fn word_at(bytes: &[u8], at: usize) -> u64 {
+    let word = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>);
+    word.map_or(0, |word| u64::from_le_bytes(*word))
 }

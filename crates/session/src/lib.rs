@@ -20,6 +20,7 @@ mod agent_file;
 mod attach;
 mod child_end;
 mod control;
+mod core_snapshot;
 mod error;
 mod exec_hold;
 mod exec_hold_threads;
@@ -44,6 +45,7 @@ pub use control::{
     Answer, ClientError, PROTOCOL_VERSION, Request, SessionClient, SessionEntry, SnapshotTaken, StopReport,
     Update, UpdateReport, sessions,
 };
+pub use core_snapshot::{CoreRequest, CoreTaken, snapshot_of_core};
 pub use error::Error;
 pub use failure::{Failure, FailureKind};
 pub use flags::flag_target::{FlagTarget, ProcessFacts};
@@ -63,7 +65,6 @@ pub use recorder::statistics::Statistics;
 pub use recorder::system_facts::kernel_version;
 pub use sampling::{AUTO_PER_SECOND, FullOnGrowth, SampleRate};
 pub use session::{Session, SessionSummary};
-pub use snapshots::core_snapshot::{CoreRequest, CoreTaken, snapshot_of_core};
 pub use snapshots::graph_capture::GraphRequest;
 pub use snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 pub use snapshots::native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};

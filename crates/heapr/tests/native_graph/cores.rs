@@ -1,4 +1,4 @@
-//! Graphs of processes that are gone, from their core files: the same verdicts as of those that run.
+//! Graphs of processes that are gone, from their core files: verdicts as of those that run.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};

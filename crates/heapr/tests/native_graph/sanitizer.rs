@@ -9,8 +9,8 @@ use heapr_testkit::not_run;
 
 use crate::{ORDINARY, Stage, values, victims};
 
-/// Besides the ordinary ones. Left out: `elsewhere.c` (the check itself crashes where a block's pages are locked away),
-/// programs that are looked at as they end.
+/// Besides the ordinary ones. Left out: `elsewhere.c` (the check itself crashes where a block's
+/// pages are locked away), programs that are looked at as they end.
 const PROGRAMS: [&str; 10] = [
     "nine_cases.c",
     "shapes.c",

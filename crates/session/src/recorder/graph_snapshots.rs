@@ -69,7 +69,10 @@ impl Recorder {
             _ => Error::OneProcess { count: 0 },
         })?;
         match of_it.count() {
-            0 => Ok((GraphCapture::start(first.pid, graph, self.clock.ticks())?, first.index)),
+            0 => {
+                let ticks = self.clock.ticks();
+                Ok((GraphCapture::start(first.pid, graph, Box::new(move || ticks.now()))?, first.index))
+            }
             more => Err(Error::OneProcess { count: more + 1 }),
         }
     }

@@ -21,7 +21,6 @@ use heapr_trace::HeapGraph;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::recorder::clock::Ticks;
 use crate::snapshots::heap_look::{NoGraph, Prepared};
 
 /// How a graph is taken.
@@ -54,6 +53,8 @@ pub(crate) enum Told {
 
 /// The blocks of a cut: address and size.
 type Blocks = Vec<(u64, u64)>;
+/// The recorder's clock.
+pub(crate) type NowTicks = Box<dyn Fn() -> u64 + Send>;
 /// No moment is noted yet.
 const NOT_YET: u64 = u64::MAX;
 
@@ -71,13 +72,13 @@ pub(crate) struct GraphCapture {
 
 impl GraphCapture {
     /// Starts the thread.
-    pub(crate) fn start(pid: u32, request: GraphRequest, ticks: Ticks) -> Result<Self, Error> {
+    pub(crate) fn start(pid: u32, request: GraphRequest, now_ticks: NowTicks) -> Result<Self, Error> {
         let (tell, told) = mpsc::channel();
         let (given, taken) = mpsc::channel();
         let is_given_up = Arc::new(AtomicBool::new(false));
         let given_up = Arc::clone(&is_given_up);
         let cut_ticks = Arc::new(AtomicU64::new(NOT_YET));
-        let moment = Moment { ticks, cut_ticks: Arc::clone(&cut_ticks) };
+        let moment = Moment { now_ticks, cut_ticks: Arc::clone(&cut_ticks) };
         std::thread::Builder::new()
             .name("heapr-graph".to_owned())
             .spawn(move || {
@@ -166,7 +167,7 @@ fn capture(
 
 /// The moment of a cut, and who tells the time.
 struct Moment {
-    ticks: Ticks,
+    now_ticks: NowTicks,
     cut_ticks: Arc<AtomicU64>,
 }
 
@@ -197,7 +198,7 @@ impl Look for Looking<'_> {
     fn stands_still(&mut self) {
         self.since = Instant::now();
         // Before it goes on: a recorder that has not seen it yet is at what was earlier.
-        self.moment.cut_ticks.store(self.moment.ticks.now(), Release);
+        self.moment.cut_ticks.store((self.moment.now_ticks)(), Release);
         // (A recorder that has ended gives no blocks.)
         let _ = self.tell.send(Told::Still);
     }
