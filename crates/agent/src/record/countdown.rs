@@ -160,7 +160,7 @@ pub(crate) fn weighted_bytes(size: usize, mean_bytes: u64) -> usize {
     const HALVINGS: u32 = 10;
     let (size, mean) = (size as f64, mean_bytes as f64);
     let ratio = (size + 1.0) / mean;
-    if !(ratio < 50.0) {
+    if ratio >= 50.0 {
         return size as usize;
     }
     // exp(-x) = exp(-x / 1024) ^ 1024.
