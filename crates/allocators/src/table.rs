@@ -25,6 +25,13 @@ impl Table {
         allocators.extend(grammar::parse(OWN).unwrap_or_default());
         Ok(Self { allocators })
     }
+
+    /// Without those whose blocks belong to heaps of their own, which lie in what others have given.
+    #[must_use]
+    pub fn of_main_heap(mut self) -> Self {
+        self.allocators.retain(|allocator| allocator.heap.is_empty());
+        self
+    }
 }
 
 impl Default for Table {

@@ -106,7 +106,11 @@ impl Session {
         describe(&mut sink, &properties, source, start_unix_ns);
         // Whoever is killed from here on leaves a file that opens.
         sink.flush();
-        let table = Table::with(&properties.allocators).unwrap_or_default();
+        let mut table = Table::with(&properties.allocators).unwrap_or_default();
+        if properties.sample.is_some() {
+            // A language's own heap would be recorded in full: most of what it costs.
+            table = table.of_main_heap();
+        }
         let inside = Pool::open(&descriptor).ok().map(|pool| Watch::new(pool.unmapped_when_dropped(), table));
         open_pool(&pool, &clock, source, &properties, inside.is_some());
         Ok(Self {
