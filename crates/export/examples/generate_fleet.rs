@@ -2,8 +2,7 @@
 //! `generate_fleet DIR HOSTS PROCESSES MINUTES STACKS`.
 //!
 //! Each host runs PROCESSES processes of five services. Each process allocates at STACKS stacks in
-//! every minute, some of which keep more and more. `docs/performance.md` has what DuckDB makes of
-//! 100 hosts.
+//! every minute, some of which keep more and more. Frames have no names.
 
 use std::fmt::Write as _;
 use std::fs::File;

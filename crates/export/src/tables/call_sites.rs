@@ -192,7 +192,10 @@ fn frame_row(trace: &Trace, site: CallSite, mut lines: Vec<Line>) -> FrameRow {
             let module = trace.modules().get(module.0 as usize);
             let (path, build_id) =
                 module.map_or(("", &[][..]), |module| (module.path.as_str(), &module.build_id[..]));
-            if svma >= MADE_SVMA {
+            if svma >= MADE_SVMA && first.function.is_empty() {
+                let id = content_id(&[b"nameless", file_name(path).as_bytes(), &svma.to_le_bytes()]);
+                row(id, "named", path, build_id, 0)
+            } else if svma >= MADE_SVMA {
                 row(by_name("named", file_name(path)), "named", path, build_id, 0)
             } else if build_id.is_empty() {
                 let id = content_id(&[b"module", file_name(path).as_bytes(), &svma.to_le_bytes()]);
