@@ -85,7 +85,7 @@ impl Stage<'_> {
                 .with_context(|| format!("round {round}, killed after {delay:?} of {whole:?}"))?;
         }
         // The memory of an attach that was killed goes with the next.
-        ensure!(self.take(pid)?.wait()?.success(), "no graph can be taken of it any more");
+        ensure!(self.take(pid)?.wait()?.success(), "no graph can be taken of it any more: {}", self.said());
         let after = Traces::of(pid)?;
         ensure!(named_mappings(pid)? == mappings, "files that are mapped have changed");
         ensure!(
@@ -103,8 +103,16 @@ impl Stage<'_> {
         command.args(["snapshot", "take", "--graph", "-q", "--native", "--force", "-o"]);
         command.arg(self.folder.join("graph.heapr")).arg(pid.to_string());
         command.env("HEAPR_RUNTIME_DIR", self.folder).env("XDG_RUNTIME_DIR", self.folder);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(self.folder.join("said"))?);
         command.spawn().context("heapr")
+    }
+
+    /// What the last one has said.
+    fn said(&self) -> String {
+        fs::read_to_string(self.folder.join("said")).unwrap_or_default()
     }
 
     /// The kernel takes its time to let go of what a process had that was killed.
