@@ -28,6 +28,7 @@ const LANGUAGES: &[(&str, &str)] = &[
     ("pl", "Perl"),
     ("go", "Go"),
     ("jit", "code made at run time"),
+    ("lua", "Lua"),
 ];
 /// What stands before the frames of languages that came later.
 const UNKNOWN: &str = "language";

@@ -256,6 +256,14 @@ impl FunctionRecord {
 
 /// The language of a frame: [`language_place`].
 pub const LANGUAGE_PYTHON: u8 = 1;
+/// See [`LANGUAGE_PYTHON`].
+pub const LANGUAGE_JAVASCRIPT: u8 = 2;
+/// See [`LANGUAGE_PYTHON`].
+pub const LANGUAGE_RUBY: u8 = 4;
+/// See [`LANGUAGE_PYTHON`].
+pub const LANGUAGE_PHP: u8 = 5;
+/// See [`LANGUAGE_PYTHON`].
+pub const LANGUAGE_PERL: u8 = 6;
 /// Largest line that a place holds.
 pub const LINE_MAX: u32 = (1 << 24) - 2;
 

@@ -8,6 +8,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
 use heapr_ring::sys;
 
+use crate::record::events::{self, LanguageFunction};
+use crate::record::thread::Scope;
+
 /// Functions of a process that get a number, at most (those that are code of the program, made
 /// once, are some thousands).
 const CAPACITY: usize = 1 << 20;
@@ -57,4 +60,26 @@ pub(crate) fn number(hash: u64) -> Option<Numbered> {
         }
     }
     None
+}
+
+/// The number of a function, which the recorder is told of if it is new; 0: there are too many.
+pub(crate) fn number_of(
+    scope: &mut Scope,
+    language: u8,
+    (name, file, first_line): (&[u8], &[u8], u32),
+) -> u32 {
+    let seed = 0xcbf2_9ce4_8422_2325_u64 ^ u64::from(language) << 56 ^ u64::from(first_line);
+    let bytes = name.iter().chain(&[0]).chain(file);
+    let hash = bytes.fold(seed, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    match number(hash ^ hash >> 32) {
+        Some(Numbered { number, is_new }) => {
+            if is_new {
+                let function = LanguageFunction { language, number, first_line, name, file };
+                events::language_function(scope, &function);
+            }
+            number
+        }
+        None => 0,
+    }
 }

@@ -7,17 +7,12 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use heapr_ring::Pool;
-use heapr_wire::PACKED_SIZE_MAX;
-
 use crate::frames::frame::{Frame, Start};
-use crate::languages::python;
+use crate::languages::path::Path;
 use crate::languages::python::frame::PythonFrame;
 use crate::languages::python::kept::KeptPython;
 use crate::languages::python::layout::{self, Layout, Style};
-use crate::modules;
 use crate::modules::interpreters::PYTHON;
-use crate::record::events;
 use crate::record::thread::Scope;
 use crate::stack;
 use crate::state::AGENT;
@@ -26,10 +21,7 @@ use crate::tree;
 /// The node of the stack that begins at `start`, with the frames of the language.
 #[inline(always)]
 pub(crate) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
-    let Some(layout) = layout::chosen().filter(|_| python::is_known() && native != tree::ROOT) else {
-        tell_unknown(scope);
-        return native;
-    };
+    let Some(layout) = layout::chosen().filter(|_| native != tree::ROOT) else { return native };
     if scope.level().language.is_null() {
         scope.level().language = KeptPython::allocate().cast();
     }
@@ -63,23 +55,10 @@ pub(crate) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
 
 /// By what the node of a native stack and a stack of the language is found.
 #[inline(always)]
-fn pair_hash(native: u32, language: u64) -> u64 {
+pub(crate) fn pair_hash(native: u32, language: u64) -> u64 {
     let spread = u64::from(native).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let product = u128::from(spread ^ language.rotate_left(23)) * u128::from(0xd6e8_feb8_6659_fd93_u64);
     (product >> 64) as u64 ^ product as u64 ^ language | 1
-}
-
-/// Says once that there is an interpreter whose frames are not read, and has no more stacks brought
-/// here.
-#[cold]
-#[inline(never)]
-fn tell_unknown(scope: &mut Scope) {
-    if let Some(version) = python::untold_version() {
-        events::language_unknown(scope, version);
-    }
-    if !python::is_known() {
-        AGENT.plain_bytes_end.store(PACKED_SIZE_MAX.wrapping_add(1), Relaxed);
-    }
 }
 
 /// Compares the kept frames with a whole reading, as often as the session says.
@@ -93,35 +72,6 @@ fn verify(scope: &mut Scope, kept: &mut KeptPython, layout: &Layout) {
     AGENT.count(|slot| &slot.verify_count);
     if kept.hash() != kept.hash_anew(scope, layout) {
         AGENT.count(|slot| &slot.verify_mismatch_count);
-    }
-}
-
-/// The path being made, from the outermost frame on.
-struct Path {
-    /// Outermost frames to leave out, for a session that keeps but some.
-    skipped: usize,
-    count: usize,
-    hash: u64,
-    node: u32,
-    /// The innermost frame so far, which has no node yet.
-    pending: u64,
-    is_lost: bool,
-}
-
-impl Path {
-    fn add(&mut self, return_address: u64) {
-        if self.skipped != 0 {
-            self.skipped = self.skipped.wrapping_sub(1);
-            return;
-        }
-        if self.pending != 0 {
-            self.hash = tree::path_hash(self.hash, self.count, self.pending, modules::salt());
-            self.count = self.count.wrapping_add(1);
-            let found = tree::find(self.hash).or_else(|| tree::add(self.node, self.pending, self.hash));
-            self.is_lost |= found.is_none();
-            self.node = found.unwrap_or(tree::ROOT);
-        }
-        self.pending = return_address;
     }
 }
 
@@ -144,10 +94,7 @@ fn build(
     }
     let is_shown = |frame: &&PythonFrame| frame.place != 0;
     let total = natives.len().wrapping_add(frames.iter().filter(is_shown).count());
-    let max = AGENT.pool().map(Pool::control).map_or(0, |control| control.max_frames.load(Relaxed)) as usize;
-    let skipped = if max == 0 { 0 } else { total.saturating_sub(max) };
-    let mut path =
-        Path { skipped, count: 0, hash: tree::ROOT_HASH, node: tree::ROOT, pending: 0, is_lost: false };
+    let mut path = Path::of_frames(total);
     let mut runs = frames.iter().zip(joins.iter()).peekable();
     let mut add_runs = |path: &mut Path, lowest: usize| {
         while let Some((frame, _)) = runs.next_if(|&(_, &join)| join >= lowest) {
@@ -165,10 +112,7 @@ fn build(
         add_runs(&mut path, frame.sp);
     }
     add_runs(&mut path, 0);
-    if path.is_lost || path.pending == 0 {
-        return native;
-    }
-    tree::add(path.node, path.pending, pair).unwrap_or(native)
+    path.finish(pair).unwrap_or(native)
 }
 
 /// Each frame is one call of the evaluating function: the innermost one's is the innermost call.

@@ -11,26 +11,53 @@
 //!
 //! Nothing of the program's own code runs for it: the interpreter's structures are read, of the
 //! thread that stands in the hook, so that nobody changes them meanwhile. Programs without such a
-//! language never come here.
+//! language never come here. A process has the frames of one language: the first that turns up.
 
 pub(crate) mod code_table;
 mod joined;
+mod path;
 pub(crate) mod python;
 mod readable;
+mod text;
+mod unknown;
+pub(crate) mod v8;
+mod walked;
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use heapr_wire::FLAG_NO_LANGUAGES;
+use heapr_wire::{FLAG_NO_LANGUAGES, PACKED_SIZE_MAX};
 
 use crate::frames::frame::Start;
 use crate::record::thread::Scope;
 use crate::state::AGENT;
 
+/// Which language's frames are read.
+static SPOKEN: AtomicU32 = AtomicU32::new(NONE);
+const NONE: u32 = 0;
+const PYTHON: u32 = 1;
+const JAVASCRIPT: u32 = 2;
+const WALKED: u32 = 3;
+
 /// Looks whether an interpreter has turned up since.
 pub(crate) fn look() {
     let is_wanted =
         AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_NO_LANGUAGES == 0);
-    if is_wanted && python::look() {
+    if !is_wanted || SPOKEN.load(Relaxed) != NONE {
+        return;
+    }
+    let found = if python::look() {
+        PYTHON
+    } else if v8::look() {
+        JAVASCRIPT
+    } else if walked::look() {
+        WALKED
+    } else {
+        NONE
+    };
+    if found != NONE {
+        SPOKEN.store(found, Relaxed);
+    }
+    if found != NONE || unknown::is_noted() {
         AGENT.plain_bytes_end.store(0, Relaxed);
     }
 }
@@ -44,5 +71,21 @@ pub(crate) fn are_spoken() -> bool {
 /// The node of the stack that begins at `start`, whose native frames have `native`.
 #[inline(never)]
 pub(crate) fn whole_stack(scope: &mut Scope, start: Start, native: u32) -> u32 {
-    joined::node(scope, start, native)
+    match SPOKEN.load(Relaxed) {
+        PYTHON if python::is_known() => joined::node(scope, start, native),
+        JAVASCRIPT => v8::node(scope, start, native),
+        WALKED => walked::node(scope, start, native),
+        _ => {
+            tell_unknown(scope);
+            native
+        }
+    }
+}
+
+/// Tells of an interpreter whose frames are not read, and has no more stacks brought here.
+#[cold]
+#[inline(never)]
+fn tell_unknown(scope: &mut Scope) {
+    unknown::tell(scope);
+    AGENT.plain_bytes_end.store(PACKED_SIZE_MAX.wrapping_add(1), Relaxed);
 }

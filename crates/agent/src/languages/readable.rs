@@ -3,7 +3,7 @@
 
 use crate::modules::memory_map::{Access, Place, place_of};
 
-const REMEMBERED: usize = 16;
+const REMEMBERED: usize = 64;
 /// No mapping of a program begins below.
 const FIRST_AVMA: usize = 1 << 16;
 
@@ -27,6 +27,12 @@ impl Readable {
         let Some(end) = address.checked_add(bytes).filter(|_| address >= FIRST_AVMA) else { return false };
         let holds = |&(low, high): &(usize, usize)| address >= low && end <= high;
         holds(&self.last) || self.look(address, end)
+    }
+
+    /// Asks anew from now on: what could be read may be gone.
+    pub(crate) fn forget(&mut self) {
+        self.ranges.fill((0, 0));
+        self.last = (0, 0);
     }
 
     fn look(&mut self, address: usize, end: usize) -> bool {

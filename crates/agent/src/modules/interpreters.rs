@@ -34,8 +34,133 @@ pub(crate) static PYTHON: PythonExports = PythonExports {
     bytes_type: AtomicUsize::new(0),
 };
 
+/// The first V8 of the process. (`major` is stored last.)
+#[derive(Debug)]
+pub(crate) struct V8Exports {
+    /// Where its version is; 0: there is no V8 yet.
+    pub(crate) major: AtomicUsize,
+    pub(crate) minor: AtomicUsize,
+    /// Somebody has looked at it.
+    pub(crate) is_seen: AtomicUsize,
+}
+
+pub(crate) static V8: V8Exports =
+    V8Exports { major: AtomicUsize::new(0), minor: AtomicUsize::new(0), is_seen: AtomicUsize::new(0) };
+
+/// The first Ruby of the process. (`eval` is stored last, and so it is with the next two's first
+/// variable.)
+#[derive(Debug)]
+pub(crate) struct RubyExports {
+    /// `rb_vm_exec`, to its end; 0: there is none yet.
+    pub(crate) eval: AtomicUsize,
+    pub(crate) eval_end: AtomicUsize,
+    /// Where the thread-local variable is in its module's block.
+    pub(crate) context: AtomicUsize,
+    /// Its version, a text.
+    pub(crate) version: AtomicUsize,
+    pub(crate) is_seen: AtomicUsize,
+}
+
+pub(crate) static RUBY: RubyExports = RubyExports {
+    eval: AtomicUsize::new(0),
+    eval_end: AtomicUsize::new(0),
+    context: AtomicUsize::new(0),
+    version: AtomicUsize::new(0),
+    is_seen: AtomicUsize::new(0),
+};
+
+/// The first PHP.
+#[derive(Debug)]
+pub(crate) struct PhpExports {
+    /// `executor_globals`; 0: there is none yet.
+    pub(crate) globals: AtomicUsize,
+    pub(crate) globals_bytes: AtomicUsize,
+    /// `execute_ex`, to its end.
+    pub(crate) eval: AtomicUsize,
+    pub(crate) eval_end: AtomicUsize,
+    pub(crate) is_seen: AtomicUsize,
+}
+
+pub(crate) static PHP: PhpExports = PhpExports {
+    globals: AtomicUsize::new(0),
+    globals_bytes: AtomicUsize::new(0),
+    eval: AtomicUsize::new(0),
+    eval_end: AtomicUsize::new(0),
+    is_seen: AtomicUsize::new(0),
+};
+
+/// The first Perl.
+#[derive(Debug)]
+pub(crate) struct PerlExports {
+    /// The key of the threads' interpreters; 0: there is none yet.
+    pub(crate) key: AtomicUsize,
+    pub(crate) revision: AtomicUsize,
+    pub(crate) version: AtomicUsize,
+    /// `Perl_runops_standard`, to its end.
+    pub(crate) eval: AtomicUsize,
+    pub(crate) eval_end: AtomicUsize,
+    pub(crate) is_seen: AtomicUsize,
+}
+
+pub(crate) static PERL: PerlExports = PerlExports {
+    key: AtomicUsize::new(0),
+    revision: AtomicUsize::new(0),
+    version: AtomicUsize::new(0),
+    eval: AtomicUsize::new(0),
+    eval_end: AtomicUsize::new(0),
+    is_seen: AtomicUsize::new(0),
+};
+
+/// Notes an interpreter whose frames are walked, if the module is one.
+fn note_walked(dynamic: &Dynamic) {
+    if RUBY.eval.load(Relaxed) == 0
+        && let Some((eval, bytes)) = dynamic.find_object(b"rb_vm_exec")
+        && let Some((context, _)) = dynamic.find_object(b"ruby_current_ec")
+        && let Some((version, _)) = dynamic.find_object(b"ruby_version")
+    {
+        RUBY.eval_end.store(eval.wrapping_add(bytes), Relaxed);
+        // A place in a block, without the module's own.
+        RUBY.context.store(dynamic.offset_of(context), Relaxed);
+        RUBY.version.store(version, Relaxed);
+        RUBY.eval.store(eval, Release);
+    }
+    if PHP.globals.load(Relaxed) == 0
+        && let Some((eval, bytes)) = dynamic.find_object(b"execute_ex")
+        && let Some((globals, globals_bytes)) = dynamic.find_object(b"executor_globals")
+    {
+        PHP.eval.store(eval, Relaxed);
+        PHP.eval_end.store(eval.wrapping_add(bytes), Relaxed);
+        PHP.globals_bytes.store(globals_bytes, Relaxed);
+        PHP.globals.store(globals, Release);
+    }
+    if PERL.key.load(Relaxed) == 0
+        && let Some((eval, bytes)) = dynamic.find_object(b"Perl_runops_standard")
+        && let Some((key, _)) = dynamic.find_object(b"PL_thr_key")
+    {
+        let address = |name: &[u8]| dynamic.find_object(name).map_or(0, |(address, _)| address);
+        PERL.eval.store(eval, Relaxed);
+        PERL.eval_end.store(eval.wrapping_add(bytes), Relaxed);
+        PERL.revision.store(address(b"PL_revision"), Relaxed);
+        PERL.version.store(address(b"PL_version"), Relaxed);
+        PERL.key.store(key, Release);
+    }
+}
+
 /// Looks at a module that has turned up.
 pub(crate) fn note(dynamic: &Dynamic) {
+    note_python(dynamic);
+    note_walked(dynamic);
+    if V8.major.load(Relaxed) == 0
+        && let Some((major, _)) = dynamic.find_object(b"_ZN2v88internal7Version6major_E")
+        && let Some((minor, _)) = dynamic.find_object(b"_ZN2v88internal7Version6minor_E")
+    {
+        V8.minor.store(minor, Relaxed);
+        // Release: pairs with the Acquire of who asks whether there is one.
+        V8.major.store(major, Release);
+    }
+}
+
+fn note_python(dynamic: &Dynamic) {
     if PYTHON.runtime.load(Relaxed) != 0 {
         return;
     }

@@ -23,6 +23,8 @@ pub(crate) struct DlPhdrInfo {
     pub(crate) header_count: u16,
     /// How many modules have been loaded and unloaded so far, in all namespaces.
     pub(crate) load_counts: [u64; 2],
+    /// Its number among those with thread-local variables; 0: it has none.
+    pub(crate) tls_module: usize,
 }
 
 /// `Elf64_Phdr`.
@@ -194,6 +196,11 @@ impl Dynamic {
         Some((self.bias.wrapping_add(symbol.value), symbol.size as usize))
     }
 
+    /// Where an address lies in the module, as its file states it.
+    pub(crate) fn offset_of(&self, address_avma: usize) -> usize {
+        address_avma.wrapping_sub(self.bias)
+    }
+
     /// Where the table of symbols defines this name.
     pub(crate) fn find_entry(&self, name: &[u8]) -> Option<*const Symbol> {
         let index = if self.gnu_hash != 0 {
@@ -322,6 +329,20 @@ impl Dynamic {
         }
         None
     }
+}
+
+/// The number of the module that holds an address among those with thread-local variables; 0: it is
+/// none.
+pub(crate) fn tls_module_of(address_avma: usize) -> usize {
+    let mut found = 0;
+    for_each_module(&mut |info| {
+        let is_it = info.contains(address_avma);
+        if is_it {
+            found = info.tls_module;
+        }
+        is_it
+    });
+    found
 }
 
 /// Calls `visit` for each loaded module in the loader's order until it says to stop (`true`).
@@ -466,6 +487,7 @@ impl LoadedModule {
             headers,
             header_count,
             load_counts: [0; 2],
+            tls_module: 0,
         })
     }
 }

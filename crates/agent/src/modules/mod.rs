@@ -150,6 +150,11 @@ pub(crate) fn rule_for(return_address: u64, sink: &mut dyn ModuleSink) -> Option
     })
 }
 
+/// Whether an address lies in a loaded module.
+pub(crate) fn holds(address_avma: usize) -> bool {
+    find(address_avma).is_some()
+}
+
 /// Whether there is code at an address: where there is not, no function returns to it.
 pub(crate) fn is_code(address_avma: usize) -> bool {
     is_code_of(find(address_avma).as_ref(), address_avma)

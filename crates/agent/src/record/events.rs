@@ -17,8 +17,8 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use heapr_ring::writer;
 use heapr_wire::{
-    HEAP_MALLOC, HEAP_MMAP, LANGUAGE_PYTHON, MODULE_MAIN, ModuleRecord, NO_RECORD_BEFORE, PACKED_SIZE_MAX,
-    PUBLISHED_CLOSED, RecordKind, SHORT_ALLOC, STACK_BITS, address_word, short_word0, word0,
+    HEAP_MALLOC, HEAP_MMAP, MODULE_MAIN, ModuleRecord, NO_RECORD_BEFORE, PACKED_SIZE_MAX, PUBLISHED_CLOSED,
+    RecordKind, SHORT_ALLOC, STACK_BITS, address_word, short_word0, word0,
 };
 
 use crate::modules::{self, Module, ModuleSink};
@@ -509,11 +509,11 @@ pub(crate) fn language_function(scope: &mut Scope, function: &LanguageFunction<'
     write_texts(scope, RecordKind::Function, fixed, [function.name, function.file]);
 }
 
-/// An interpreter whose frames are not read, because nothing is known of its version.
+/// An interpreter whose frames are not read, because nothing is known of its version: its language
+/// (upper half) and version.
 #[cold]
-pub(crate) fn language_unknown(scope: &mut Scope, version: u32) {
+pub(crate) fn language_unknown(scope: &mut Scope, what: u64) {
     if ensure_room(scope, 2) {
-        let what = u64::from(LANGUAGE_PYTHON) << 32 | u64::from(version);
         write(scope.level(), RecordKind::UnknownLanguage, None, [what]);
     }
 }

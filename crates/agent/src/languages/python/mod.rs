@@ -19,6 +19,9 @@ mod thread;
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
+use heapr_wire::LANGUAGE_PYTHON;
+
+use crate::languages::unknown;
 use crate::modules::interpreters::PYTHON;
 
 /// What is known of the process's CPython.
@@ -26,9 +29,6 @@ static STATE: AtomicU32 = AtomicU32::new(UNSEEN);
 const UNSEEN: u32 = 0;
 const FOUND: u32 = 1;
 const UNKNOWN: u32 = 2;
-
-/// The version of one whose layout is not known, until the recorder has been told.
-static UNTOLD: AtomicU32 = AtomicU32::new(0);
 
 /// Whether there is a CPython with a known layout that was not there before.
 pub(crate) fn look() -> bool {
@@ -47,19 +47,10 @@ pub(crate) fn look() -> bool {
         }
         None => {
             STATE.store(UNKNOWN, Relaxed);
-            UNTOLD.store(version.unwrap_or(0).max(1), Relaxed);
-            // The next stack brings it to the recorder.
-            true
+            unknown::note(LANGUAGE_PYTHON, version.unwrap_or(0));
+            false
         }
     }
-}
-
-/// The version that the recorder is to be told of as unknown; asked once.
-pub(crate) fn untold_version() -> Option<u32> {
-    if UNTOLD.load(Relaxed) == 0 {
-        return None;
-    }
-    Some(UNTOLD.swap(0, Relaxed)).filter(|&version| version != 0)
 }
 
 /// It is not what it was taken for.
@@ -67,7 +58,7 @@ pub(crate) fn untold_version() -> Option<u32> {
 pub(crate) fn give_up() {
     let version = layout::chosen().map_or(1, |layout| layout.version);
     if STATE.swap(UNKNOWN, Relaxed) == FOUND {
-        UNTOLD.store(version, Relaxed);
+        unknown::note(LANGUAGE_PYTHON, version);
     }
 }
 

@@ -1,0 +1,229 @@
+//! Where V8 keeps what is read of it, by version: offsets in bytes from an object's first one, of
+//! builds without compressed pointers (Node).
+//!
+//! From the constants that Node's programs have for debuggers (`v8dbg_…`), and what these leave out
+//! from V8's headers of the version.
+
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use crate::languages::v8::bytecode_sizes::{self as sizes, BytecodeSizes};
+use crate::languages::v8::translation::{self, Opcodes};
+
+/// Numbers of kinds of objects (`InstanceType`).
+#[derive(Debug)]
+pub(crate) struct Kinds {
+    /// The first of those of functions.
+    pub(crate) function: usize,
+    pub(crate) bytecode_array: usize,
+    pub(crate) script: usize,
+    pub(crate) scope_info: usize,
+    pub(crate) shared: usize,
+    pub(crate) code: usize,
+}
+
+/// How many kinds of functions there are.
+pub(crate) const FUNCTION_KINDS: usize = 17;
+
+/// One version.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// `0x0b03`.
+    pub(crate) version: u32,
+    pub(crate) kinds: Kinds,
+    /// `JSFunction`: its `SharedFunctionInfo`.
+    pub(crate) shared: usize,
+    /// `SharedFunctionInfo`.
+    pub(crate) name: usize,
+    pub(crate) script: usize,
+    /// `BytecodeArray`: source positions; the first instruction.
+    pub(crate) positions: usize,
+    pub(crate) instructions: usize,
+    /// Source positions say whether a debugger can stop there.
+    pub(crate) has_breakable: bool,
+    /// Bytes of an object of instructions before the first one. Of `0x80`: the object is `Code`
+    /// itself.
+    pub(crate) stream_bytes: usize,
+    /// `Code`.
+    pub(crate) deoptimization: usize,
+    pub(crate) position_table: usize,
+    pub(crate) size: usize,
+    pub(crate) flags: usize,
+    /// Numbers of kinds of code: by the baseline compiler; this one and the next are optimized.
+    pub(crate) baseline: u32,
+    /// Data of deoptimization: which element has literals, and the first entry.
+    pub(crate) literals: usize,
+    pub(crate) first_entry: usize,
+    /// Bytes before the length of a table of safepoints.
+    pub(crate) safepoints_length: usize,
+    /// Bytes of the head of that of code that Maglev has made.
+    pub(crate) maglev_head_bytes: usize,
+    /// `ScopeInfo`: its flags are a small integer.
+    pub(crate) has_smi_flags: bool,
+    /// Which word is the first of its variables; those of modules have one more before.
+    pub(crate) variables: usize,
+    pub(crate) opcodes: &'static Opcodes,
+    pub(crate) sizes: &'static BytecodeSizes,
+}
+
+/// A `Code` that is its instructions' object.
+pub(crate) const CODE_ITSELF: usize = 128;
+/// `ScopeInfo` of modules, where it is looked at.
+pub(crate) const MODULE_SCOPE: usize = 5;
+
+const V12_4: Layout = Layout {
+    version: 0x0c04,
+    kinds: Kinds {
+        function: 2066,
+        bytecode_array: 205,
+        script: 167,
+        scope_info: 272,
+        shared: 274,
+        code: 206,
+    },
+    shared: 32,
+    name: 16,
+    script: 32,
+    positions: 24,
+    instructions: 64,
+    has_breakable: false,
+    stream_bytes: 32,
+    deoptimization: 8,
+    position_table: 16,
+    size: 52,
+    flags: 48,
+    baseline: 10,
+    literals: 2,
+    first_entry: 11,
+    safepoints_length: 0,
+    maglev_head_bytes: 16,
+    has_smi_flags: true,
+    variables: 3,
+    opcodes: &translation::V12_4,
+    sizes: &sizes::V12_4,
+};
+
+const V13_6: Layout = Layout {
+    version: 0x0d06,
+    kinds: Kinds {
+        function: 2065,
+        bytecode_array: 186,
+        script: 167,
+        scope_info: 280,
+        shared: 282,
+        code: 187,
+    },
+    name: 24,
+    script: 40,
+    size: 56,
+    flags: 52,
+    literals: 3,
+    first_entry: 12,
+    safepoints_length: 4,
+    has_smi_flags: false,
+    variables: 5,
+    opcodes: &translation::V13_6,
+    sizes: &sizes::V13_6,
+    ..V12_4
+};
+
+static LAYOUTS: [Layout; 6] = [
+    // Node 18.
+    Layout {
+        version: 0x0a02,
+        kinds: Kinds {
+            function: 2065,
+            bytecode_array: 195,
+            script: 170,
+            scope_info: 256,
+            shared: 257,
+            code: 240,
+        },
+        shared: 24,
+        positions: 32,
+        instructions: 56,
+        stream_bytes: CODE_ITSELF,
+        deoptimization: 16,
+        position_table: 24,
+        size: 40,
+        baseline: 11,
+        opcodes: &translation::V10_2,
+        sizes: &sizes::V10_2,
+        ..V12_4
+    },
+    // Node 20.
+    Layout {
+        version: 0x0b03,
+        kinds: Kinds {
+            function: 2066,
+            bytecode_array: 191,
+            script: 167,
+            scope_info: 261,
+            shared: 262,
+            code: 245,
+        },
+        shared: 24,
+        positions: 32,
+        instructions: 54,
+        stream_bytes: 16,
+        deoptimization: 16,
+        position_table: 24,
+        size: 56,
+        baseline: 11,
+        opcodes: &translation::V11_3,
+        sizes: &sizes::V11_3,
+        ..V12_4
+    },
+    // Node 22.
+    V12_4,
+    // Node 24.
+    V13_6,
+    // Node 25.
+    Layout {
+        version: 0x0e01,
+        kinds: Kinds {
+            function: 2065,
+            bytecode_array: 184,
+            script: 165,
+            scope_info: 284,
+            shared: 286,
+            code: 185,
+        },
+        has_breakable: true,
+        sizes: &sizes::V14_1,
+        ..V13_6
+    },
+    // Node 26.
+    Layout {
+        version: 0x0e06,
+        kinds: Kinds {
+            function: 2066,
+            bytecode_array: 185,
+            script: 166,
+            scope_info: 286,
+            shared: 288,
+            code: 186,
+        },
+        has_breakable: true,
+        baseline: 11,
+        sizes: &sizes::V14_6,
+        ..V13_6
+    },
+];
+
+/// The layout of a version.
+pub(crate) fn find(version: u32) -> Option<&'static Layout> {
+    LAYOUTS.iter().find(|layout| layout.version == version)
+}
+
+static CHOSEN: AtomicUsize = AtomicUsize::new(0);
+
+/// The layout of the process's V8, once it is known.
+#[inline(always)]
+pub(crate) fn chosen() -> Option<&'static Layout> {
+    // SAFETY: null, or one of the table.
+    unsafe { (CHOSEN.load(Relaxed) as *const Layout).as_ref() }
+}
+
+pub(crate) fn choose(layout: &'static Layout) {
+    CHOSEN.store(core::ptr::from_ref(layout).addr(), Release);
+}

@@ -1,0 +1,141 @@
+//! Frames of JavaScript that V8 runs.
+//!
+//! ```text
+//! native stack                     what stands at its frame pointer            what is recorded
+//! [malloc's caller]                                                            [malloc's caller]
+//! [node::Buffer::New]                                                          [node::Buffer::New]
+//! [code made at run time]     -->  function, code: three functions in one      read:41, each:12, main:60
+//! [interpreter's entry]       -->  function, instruction                       (top level):3
+//! [JSEntry]                                                                    [JSEntry]
+//! ```
+//!
+//! Each frame of JavaScript is a native one, found by its frame pointer: it has the function, and
+//! which instruction it is at the interpreter keeps there too, or the tables of the code that a
+//! compiler made. A frame whose name is found stands in the place of its native one; builtins and
+//! what is not found stay as they are.
+//!
+//! Objects move: what a frame points to is read at each event, and compared with what it was.
+
+mod bytecode_sizes;
+mod function;
+mod heap;
+mod kept;
+mod layout;
+mod made_code;
+mod translation;
+mod variable_bytes;
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use heapr_wire::LANGUAGE_JAVASCRIPT;
+
+use crate::frames::frame::{Frame, Start};
+use crate::languages::joined::pair_hash;
+use crate::languages::path::Path;
+use crate::languages::unknown;
+use crate::languages::v8::kept::KeptV8;
+use crate::languages::v8::layout::Layout;
+use crate::modules::interpreters::V8;
+use crate::record::thread::Scope;
+use crate::stack;
+use crate::state::AGENT;
+use crate::tree;
+
+/// Whether there is a V8 with a known layout that was not there before.
+pub(super) fn look() -> bool {
+    let major = V8.major.load(Acquire);
+    if major == 0 || V8.is_seen.swap(1, Relaxed) != 0 {
+        return false;
+    }
+    // SAFETY: two variables of V8's, which its module exports under these names.
+    let (major, minor) =
+        unsafe { ((major as *const u32).read(), (V8.minor.load(Relaxed) as *const u32).read()) };
+    let version = (major & 0xff) << 8 | (minor & 0xff);
+    match layout::find(version) {
+        Some(layout) => {
+            layout::choose(layout);
+            true
+        }
+        None => {
+            unknown::note(LANGUAGE_JAVASCRIPT, version);
+            false
+        }
+    }
+}
+
+/// The node of the stack that begins at `start`, with the frames of JavaScript.
+pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
+    let Some(layout) = layout::chosen().filter(|_| native != tree::ROOT) else { return native };
+    if scope.level().language.is_null() {
+        scope.level().language = KeptV8::allocate().cast();
+    }
+    // SAFETY: null, or a mapping of this level alone, which is never unmapped.
+    let Some(kept) = (unsafe { scope.level().language.cast::<KeptV8>().as_mut() }) else {
+        AGENT.count(|slot| &slot.stacks_lost);
+        return native;
+    };
+    if kept.has_none(native) {
+        return native;
+    }
+    stack::settle(scope, start, native);
+    scope.level().kept.settle_hashes();
+    kept.follow(scope, layout, native);
+    if stack::is_special() {
+        verify(scope, kept, layout, native);
+    }
+    if kept.hash() == 0 {
+        return native;
+    }
+    let pair = pair_hash(native, kept.hash());
+    let &mut (known, node) = kept.pair(pair);
+    if known == pair {
+        return node;
+    }
+    let node = tree::find(pair).unwrap_or_else(|| build(scope, kept, native, pair));
+    if node != native {
+        *kept.pair(pair) = (pair, node);
+    }
+    node
+}
+
+/// Compares the kept frames with a whole reading, as often as the session says.
+#[cold]
+#[inline(never)]
+fn verify(scope: &mut Scope, kept: &mut KeptV8, layout: &'static Layout, native: u32) {
+    let every = AGENT.pool().map_or(0, |pool| pool.control().verify_every.load(Relaxed));
+    if every == 0 || kept.hash() == 0 || !scope.level().kept.capture_count.is_multiple_of(every) {
+        return;
+    }
+    AGENT.count(|slot| &slot.verify_count);
+    let hash = kept.hash();
+    kept.forget();
+    kept.follow(scope, layout, native);
+    if kept.hash() != hash {
+        AGENT.count(|slot| &slot.verify_mismatch_count);
+    }
+}
+
+/// Lays the frames of both together.
+#[cold]
+#[inline(never)]
+fn build(scope: &mut Scope, kept: &mut KeptV8, native: u32, pair: u64) -> u32 {
+    let native_kept = &scope.level().kept;
+    // SAFETY: `depth` frames are kept, and nothing here changes them.
+    let natives: &[Frame] = unsafe { core::slice::from_raw_parts(native_kept.frames, native_kept.depth) };
+    let mut path = Path::of_frames(natives.len().wrapping_add(kept.more_frames()));
+    let mut frames = kept.frames().iter().peekable();
+    for (index, frame) in natives.iter().enumerate() {
+        let places = match frames.next_if(|frame| frame.index as usize == index) {
+            Some(frame) => kept.places_of(frame),
+            None => &[],
+        };
+        for &place in places {
+            // As of a call, which lies before it.
+            path.add(place.wrapping_add(1));
+        }
+        if places.is_empty() {
+            path.add(frame.pc as u64);
+        }
+    }
+    path.finish(pair).unwrap_or(native)
+}

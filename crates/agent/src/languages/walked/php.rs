@@ -1,0 +1,119 @@
+//! PHP: the list of what the engine executes, from its globals.
+
+use core::sync::atomic::Ordering::*;
+
+use heapr_wire::LANGUAGE_PHP;
+
+use crate::languages::readable::Readable;
+use crate::languages::unknown;
+use crate::languages::walked::{Described, Dialect, Walked};
+use crate::modules::interpreters::PHP as EXPORTS;
+
+/// Bytes of the globals of the version of which the offsets are known (8.2, without threads), by its
+/// headers; and where they have what is executed.
+const GLOBALS_BYTES: usize = 1800;
+const EXECUTED_AT: usize = 488;
+/// `zend_execute_data`: operation, function, kind of call, the one outwards.
+const OPERATION_AT: usize = 0;
+const FUNCTION_AT: usize = 24;
+const KIND_AT: usize = 40;
+const OUTER_AT: usize = 48;
+const IS_TOP: usize = 1 << 17;
+/// `zend_op_array`: kind (the lowest byte), name, class, number and place of its operations, file,
+/// first line.
+const NAME_AT: usize = 8;
+const CLASS_AT: usize = 16;
+const COUNT_AT: usize = 80;
+const OPERATIONS_AT: usize = 88;
+const FILE_AT: usize = 152;
+const FIRST_LINE_AT: usize = 160;
+const FUNCTION_OF_PROGRAM: usize = 2;
+const EVALUATED: usize = 4;
+/// `zend_op`.
+const OPERATION_BYTES: usize = 32;
+const LINE_AT: usize = 24;
+/// `zend_class_entry`; `zend_string`.
+const CLASS_NAME_AT: usize = 8;
+const LENGTH_AT: usize = 16;
+const TEXT_AT: usize = 24;
+const TEXT_BYTES_MAX: usize = 4096;
+const FRAMES_MAX: usize = 1 << 16;
+
+pub(super) static PHP: Dialect = Dialect { number: LANGUAGE_PHP, walk, describe, evaluates, look };
+
+fn evaluates() -> (usize, usize) {
+    (EXPORTS.eval.load(Relaxed), EXPORTS.eval_end.load(Relaxed))
+}
+
+fn look() -> bool {
+    if EXPORTS.globals.load(Acquire) == 0 || EXPORTS.is_seen.swap(1, Relaxed) != 0 {
+        return false;
+    }
+    let is_known = EXPORTS.globals_bytes.load(Relaxed) == GLOBALS_BYTES;
+    if !is_known {
+        unknown::note(LANGUAGE_PHP, 0);
+    }
+    is_known
+}
+
+fn walk(readable: &mut Readable, frame: &mut dyn FnMut(Walked) -> bool) {
+    let _ = walk_frames(readable, frame);
+}
+
+fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> Option<()> {
+    let mut at = readable.word(EXPORTS.globals.load(Relaxed).wrapping_add(EXECUTED_AT))?;
+    for _ in 0..FRAMES_MAX {
+        if at == 0 {
+            break;
+        }
+        let function = readable.word(at.wrapping_add(FUNCTION_AT))?;
+        let is_entry = readable.word(at.wrapping_add(KIND_AT))? & IS_TOP != 0;
+        let mut walked = Walked { code: 0, check: 0, at: 0, is_entry };
+        let kind = if function == 0 { 0 } else { readable.word(function)? & 0xff };
+        if matches!(kind, FUNCTION_OF_PROGRAM | EVALUATED) {
+            walked.code = function;
+            let name = readable.word(function.wrapping_add(NAME_AT))?;
+            let operations = readable.word(function.wrapping_add(OPERATIONS_AT))?;
+            walked.check = operations
+                ^ name.rotate_left(23)
+                ^ readable.word(function.wrapping_add(FILE_AT))?.rotate_left(41);
+            walked.at = readable.word(at.wrapping_add(OPERATION_AT))?;
+        }
+        if !out(walked) {
+            break;
+        }
+        at = readable.word(at.wrapping_add(OUTER_AT))?;
+    }
+    Some(())
+}
+
+fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
+    let mut field = |offset: usize| readable.word(walked.code.wrapping_add(offset));
+    let (name, class, file) = (field(NAME_AT)?, field(CLASS_AT)?, field(FILE_AT)?);
+    let (operations, count, first_line) =
+        (field(OPERATIONS_AT)?, field(COUNT_AT)? as u32, field(FIRST_LINE_AT)?);
+    out.first_line = first_line as u32;
+    if class != 0
+        && let Some(class) = readable.word(class.wrapping_add(CLASS_NAME_AT))
+        && let Some(class) = text(readable, class)
+    {
+        out.name.push_bytes(class);
+        out.name.push_all("::");
+    }
+    match name {
+        0 => out.name.push_all("{main}"),
+        name => out.name.push_bytes(text(readable, name)?),
+    }
+    out.file.push_bytes(text(readable, file)?);
+    // One that stands for an exception is none of the function's.
+    let offset = walked.at.wrapping_sub(operations);
+    if offset < (count as usize).wrapping_mul(OPERATION_BYTES) {
+        out.line = readable.word(walked.at.wrapping_add(LINE_AT))? as u32;
+    }
+    Some(())
+}
+
+fn text(readable: &mut Readable, string: usize) -> Option<&'static [u8]> {
+    let bytes = readable.word(string.wrapping_add(LENGTH_AT))?;
+    (bytes <= TEXT_BYTES_MAX).then(|| readable.bytes(string.wrapping_add(TEXT_AT), bytes))?
+}

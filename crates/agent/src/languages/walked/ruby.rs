@@ -1,0 +1,217 @@
+//! Ruby: the control frames of the thread's execution context, which its thread-local variable
+//! names.
+
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use heapr_wire::LANGUAGE_RUBY;
+
+use crate::languages::readable::{Readable, word};
+use crate::languages::unknown;
+use crate::languages::walked::{Described, Dialect, Walked};
+use crate::modules::interpreters::RUBY as EXPORTS;
+use crate::x86_64::thread_pointer;
+
+/// Of the version of which the offsets are known: as compiled from its `vm_core.h`, `iseq.h`.
+const VERSION: u32 = 0x0301;
+/// `rb_execution_context_t`: the stack, its words, and the innermost control frame on it.
+const STACK_AT: usize = 0;
+const STACK_WORDS_AT: usize = 8;
+const FRAME_AT: usize = 16;
+/// `rb_control_frame_t`, which lie one behind the other, outwards: the instruction behind the
+/// present one (0: a function in C), what runs, and the environment, whose first word has flags.
+const FRAME_BYTES: usize = 64;
+const PC_AT: usize = 0;
+const ISEQ_AT: usize = 16;
+const ENVIRONMENT_AT: usize = 32;
+const IS_FINISH: usize = 0x20;
+/// `rb_iseq_t`: what it is, in the lowest bits, and its body.
+const KIND: usize = 0xf01f;
+const KIND_OF_ISEQ: usize = 0x701a;
+const BODY_AT: usize = 16;
+/// `rb_iseq_constant_body`.
+const INSTRUCTIONS_AT: usize = 8;
+const PATH_AT: usize = 64;
+const LABEL_AT: usize = 80;
+const FIRST_LINE_AT: usize = 88;
+const LINES_AT: usize = 120;
+const LINE_COUNT_AT: usize = 136;
+const INDEX_AT: usize = 144;
+const BODY_BYTES: usize = 152;
+/// An entry of the table of lines.
+const LINE_BYTES: usize = 12;
+/// The index of instructions: of the first so many, seven bits each, nine in a word; then blocks of
+/// 512 bits.
+const IMMEDIATE: usize = 54;
+const IMMEDIATE_BYTES: usize = 48;
+const BLOCK_BYTES: usize = 80;
+/// `RString`, `RArray`: kind, whether what they hold lies elsewhere (of strings) or in them (of
+/// arrays).
+const OBJECT_KIND: usize = 0x1f;
+const STRING: usize = 5;
+const ARRAY: usize = 7;
+const FLAG: usize = 1 << 13;
+const EMBEDDED_BYTES_SHIFT: u32 = 14;
+const TEXT_BYTES_MAX: usize = 4096;
+/// Frames of a stack that are walked.
+const FRAMES_MAX: usize = 1 << 16;
+
+pub(super) static RUBY: Dialect = Dialect { number: LANGUAGE_RUBY, walk, describe, evaluates, look };
+
+/// The module's number among those with thread-local variables.
+static TLS_MODULE: AtomicUsize = AtomicUsize::new(0);
+
+fn evaluates() -> (usize, usize) {
+    (EXPORTS.eval.load(Relaxed), EXPORTS.eval_end.load(Relaxed))
+}
+
+fn look() -> bool {
+    let eval = EXPORTS.eval.load(Acquire);
+    if eval == 0 || EXPORTS.is_seen.swap(1, Relaxed) != 0 {
+        return false;
+    }
+    // SAFETY: a text that the module exports, of digits and points.
+    let version = unsafe { (EXPORTS.version.load(Relaxed) as *const [u8; 4]).read() };
+    let version = match version {
+        [major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9', b'.'] => {
+            u32::from(major.wrapping_sub(b'0')) << 8 | u32::from(minor.wrapping_sub(b'0'))
+        }
+        _ => 0,
+    };
+    let module = crate::modules::link_map::tls_module_of(eval);
+    if version != VERSION || module == 0 {
+        unknown::note(LANGUAGE_RUBY, version);
+        return false;
+    }
+    TLS_MODULE.store(module, Relaxed);
+    true
+}
+
+/// The calling thread's execution context.
+fn context(readable: &mut Readable) -> Option<usize> {
+    // The C library's list of the thread's blocks of such variables: two words each.
+    const LIST_AT: usize = 8;
+    // SAFETY: the thread's descriptor.
+    let list = unsafe { word(thread_pointer::thread_pointer().wrapping_add(LIST_AT)) };
+    let block = readable.word(list.wrapping_add(TLS_MODULE.load(Relaxed).wrapping_mul(16)))?;
+    let context = readable.word(block.checked_add(EXPORTS.context.load(Relaxed))?)?;
+    (context != 0).then_some(context)
+}
+
+fn walk(readable: &mut Readable, frame: &mut dyn FnMut(Walked) -> bool) {
+    let _ = walk_frames(readable, frame);
+}
+
+fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> Option<()> {
+    let context = context(readable)?;
+    let mut at = readable.word(context.wrapping_add(FRAME_AT))?;
+    let stack = readable.word(context.wrapping_add(STACK_AT))?;
+    let words = readable.word(context.wrapping_add(STACK_WORDS_AT))?;
+    let end = stack.checked_add(words.checked_mul(8)?)?;
+    let bytes = end.checked_sub(at)?;
+    if at < stack || bytes % FRAME_BYTES != 0 || bytes / FRAME_BYTES > FRAMES_MAX || !readable.has(at, bytes)
+    {
+        return None;
+    }
+    while at < end {
+        // SAFETY: inside of what was found readable.
+        let (pc, iseq, environment) = unsafe {
+            let field = |offset: usize| word(at.wrapping_add(offset));
+            (field(PC_AT), field(ISEQ_AT), field(ENVIRONMENT_AT))
+        };
+        at = at.wrapping_add(FRAME_BYTES);
+        let is_entry = readable.word(environment).is_some_and(|flags| flags & IS_FINISH != 0);
+        let mut walked = Walked { code: 0, check: 0, at: pc, is_entry };
+        if pc != 0
+            && readable.word(iseq).is_some_and(|flags| flags & KIND == KIND_OF_ISEQ)
+            && let Some(body) = readable.word(iseq.wrapping_add(BODY_AT))
+            && readable.has(body, BODY_BYTES)
+        {
+            // SAFETY: readable.
+            let field = |offset: usize| unsafe { word(body.wrapping_add(offset)) };
+            let texts = field(LABEL_AT) ^ field(PATH_AT).rotate_left(11);
+            let tables = field(INSTRUCTIONS_AT).rotate_left(23) ^ field(LINES_AT).rotate_left(31);
+            walked.code = body;
+            walked.check = texts ^ tables ^ field(INDEX_AT).rotate_left(43) ^ iseq.rotate_left(17);
+        }
+        if !out(walked) {
+            break;
+        }
+    }
+    Some(())
+}
+
+fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
+    let body = walked.code;
+    let mut field = |offset: usize| readable.word(body.wrapping_add(offset));
+    let (label, path, first_line) = (field(LABEL_AT)?, field(PATH_AT)?, field(FIRST_LINE_AT)?);
+    let (instructions, lines, index) = (field(INSTRUCTIONS_AT)?, field(LINES_AT)?, field(INDEX_AT)?);
+    let line_count = field(LINE_COUNT_AT)? as u32 as usize;
+    out.name.push_bytes(text(readable, label)?);
+    out.file.push_bytes(path_text(readable, path)?);
+    // A small number has its lowest bit set.
+    out.first_line = u32::try_from(first_line >> 1).unwrap_or(0);
+    out.line = line(readable, (instructions, lines, index, line_count), walked.at).unwrap_or(0);
+    Some(())
+}
+
+/// The line of the instruction before `pc`.
+fn line(
+    readable: &mut Readable,
+    (instructions, lines, index, line_count): (usize, usize, usize, usize),
+    pc: usize,
+) -> Option<u32> {
+    let position = (pc.checked_sub(instructions)? / 8).saturating_sub(1);
+    let number = match line_count {
+        0 => return None,
+        1 => 1,
+        _ => rank(readable, index, position)?,
+    };
+    if number == 0 || number > line_count {
+        return None;
+    }
+    let entry = readable.bytes(lines.checked_add(number.wrapping_sub(1).checked_mul(LINE_BYTES)?)?, 4)?;
+    Some(u32::from_le_bytes(entry.try_into().ok()?))
+}
+
+/// How many entries begin at or before a position.
+fn rank(readable: &mut Readable, index: usize, position: usize) -> Option<usize> {
+    if position < IMMEDIATE {
+        let part = readable.word(index.checked_add(position / 9 * 8)?)?;
+        return Some(part >> (position % 9 * 7) & 0x7f);
+    }
+    let rest = position.wrapping_sub(IMMEDIATE);
+    let block = index.checked_add(IMMEDIATE_BYTES)?.checked_add((rest / 512).checked_mul(BLOCK_BYTES)?)?;
+    let before = readable.word(block)? as u32 as usize;
+    let small = rest % 512 / 64;
+    let ranks = readable.word(block.wrapping_add(8))?;
+    let in_block = small.checked_sub(1).map_or(0, |small| ranks >> (small * 9) & 0x1ff);
+    let bits = readable.word(block.wrapping_add(16).wrapping_add(small * 8))?;
+    let upto = bits << (63 - rest % 64);
+    Some(before.wrapping_add(in_block).wrapping_add(upto.count_ones() as usize))
+}
+
+/// The file's path: a string, or the first of two.
+fn path_text(readable: &mut Readable, path: usize) -> Option<&'static [u8]> {
+    let flags = readable.word(path)?;
+    if flags & OBJECT_KIND != ARRAY {
+        return text(readable, path);
+    }
+    let elements =
+        if flags & FLAG != 0 { path.wrapping_add(16) } else { readable.word(path.wrapping_add(32))? };
+    let first = readable.word(elements)?;
+    text(readable, first)
+}
+
+/// The bytes of a string.
+fn text(readable: &mut Readable, string: usize) -> Option<&'static [u8]> {
+    let flags = readable.word(string)?;
+    if flags & OBJECT_KIND != STRING {
+        return None;
+    }
+    if flags & FLAG == 0 {
+        return readable.bytes(string.wrapping_add(16), flags >> EMBEDDED_BYTES_SHIFT & 0x1f);
+    }
+    let bytes = readable.word(string.wrapping_add(16))?;
+    let data = readable.word(string.wrapping_add(24))?;
+    (bytes <= TEXT_BYTES_MAX).then(|| readable.bytes(data, bytes))?
+}
