@@ -60,6 +60,7 @@ pub use recorder::clock::ClockSource;
 pub use recorder::earlier_blocks::EARLIER_BLOCKS_MODULE;
 pub use recorder::inside::{Inside, InsideModule, look_inside};
 pub use recorder::module_files::HeldModule;
+pub use recorder::perf_maps::HeldPerfMap;
 pub use recorder::process_tree::descendants;
 pub use recorder::statistics::Statistics;
 pub use recorder::system_facts::kernel_version;

@@ -20,6 +20,7 @@ use crate::recorder::Recorder;
 use crate::recorder::clock::{Clock, ClockSource};
 use crate::recorder::inside::Watch;
 use crate::recorder::module_files::HeldModule;
+use crate::recorder::perf_maps::HeldPerfMap;
 use crate::recorder::pool_growth::{self, PoolGrowth};
 use crate::recorder::sink::Sink;
 use crate::recorder::spare_time::SpareTime;
@@ -84,6 +85,8 @@ pub struct SessionSummary {
     pub write_error: Option<heapr_trace::Error>,
     /// Modules whose names cannot be found by their paths any more.
     pub held_modules: Vec<HeldModule>,
+    /// Maps in which processes name code that they made while they ran.
+    pub held_perf_maps: Vec<HeldPerfMap>,
 }
 
 impl Session {
@@ -387,7 +390,8 @@ impl Session {
         let statistics = self.recorder.statistics();
         let process_count = self.recorder.process_count();
         let snapshots = std::iter::from_fn(|| self.recorder.take_snapshot_report()).collect();
-        let module_files = std::mem::take(&mut self.recorder.sink.module_files);
+        let mut module_files = std::mem::take(&mut self.recorder.sink.module_files);
+        let held_perf_maps = module_files.take_perf_maps();
         let not_held = self.not_held.take();
         let (summary, write_error) = self.recorder.finish(duration_ns, statistics);
         SessionSummary {
@@ -399,6 +403,7 @@ impl Session {
             snapshots,
             write_error,
             held_modules: module_files.finish(),
+            held_perf_maps,
         }
     }
 }

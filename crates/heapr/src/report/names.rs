@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use heapr_query::{FrameSink, SourceFrame, SymbolSource};
-use heapr_session::HeldModule;
+use heapr_session::{HeldModule, HeldPerfMap};
 use heapr_symbols::{ModuleKey, PerfMap, SymbolOptions, SymbolTable, Symbolizer};
 use heapr_trace::{ModuleIndex, ProcessIndex, Trace};
 use rustix::fs::{Mode, OFlags};
@@ -43,8 +43,8 @@ pub(crate) struct TraceNames {
     /// For a bundle: what was embedded, and what was resolved on top of it.
     pub(crate) tables: BTreeMap<ModuleKey, SymbolTable>,
     keeps_tables: bool,
-    /// Only these modules are asked for; all if it is empty.
-    only: Vec<ModuleKey>,
+    /// Only these modules are asked for.
+    only: Option<Vec<ModuleKey>>,
     nameless: NamelessModules,
 }
 
@@ -53,15 +53,21 @@ impl TraceNames {
         Self::of_files(trace, arguments, HashMap::new())
     }
 
-    /// Names for modules alone to which their paths do not lead, from their files.
-    pub(crate) fn of_held(trace: &Trace, held: &[HeldModule]) -> Self {
+    /// Names for modules alone to which their paths do not lead, from their files, and for code that
+    /// was made while a process ran.
+    pub(crate) fn of_held(trace: &Trace, held: &[HeldModule], maps: &[HeldPerfMap]) -> Self {
         let files = held.iter().map(|held| {
             let key = ModuleKey { path: PathBuf::from(&held.path), build_id: held.build_id.clone() };
             (key, PathBuf::from(format!("/proc/self/fd/{}", held.file.as_raw_fd())))
         });
         let files: HashMap<ModuleKey, PathBuf> = files.collect();
-        let only = files.keys().cloned().collect();
-        Self { only, ..Self::of_files(trace, &NameArguments::default(), files) }
+        let only = Some(files.keys().cloned().collect());
+        let perf_maps = maps.iter().map(|held| {
+            let bytes = held.file.try_clone().ok().and_then(read_map_file);
+            (held.pid, PerfMap::parse(&bytes.unwrap_or_default()))
+        });
+        let perf_maps = perf_maps.collect();
+        Self { only, perf_maps, ..Self::of_files(trace, &NameArguments::default(), files) }
     }
 
     fn of_files(trace: &Trace, arguments: &NameArguments, files: HashMap<ModuleKey, PathBuf>) -> Self {
@@ -86,7 +92,7 @@ impl TraceNames {
             perf_maps: HashMap::new(),
             tables: BTreeMap::new(),
             keeps_tables: false,
-            only: Vec::new(),
+            only: None,
             nameless: NamelessModules::default(),
         }
     }
@@ -123,7 +129,14 @@ fn read_perf_map(path: &Path) -> Option<Vec<u8>> {
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
     let metadata = file.metadata().ok()?;
     let is_trusted = [0, rustix::process::geteuid().as_raw()].contains(&metadata.uid());
-    if !metadata.is_file() || !is_trusted || metadata.len() > PERF_MAP_BYTES_MAX {
+    if !metadata.is_file() || !is_trusted {
+        return None;
+    }
+    read_map_file(file)
+}
+
+fn read_map_file(file: File) -> Option<Vec<u8>> {
+    if file.metadata().ok()?.len() > PERF_MAP_BYTES_MAX {
         return None;
     }
     let mut bytes = Vec::new();
@@ -134,7 +147,7 @@ fn read_perf_map(path: &Path) -> Option<Vec<u8>> {
 impl SymbolSource for TraceNames {
     fn resolve(&mut self, module: ModuleIndex, svmas: &[u64], sink: &mut FrameSink<'_>) {
         let Some(key) = self.keys.get(module.0 as usize).cloned() else { return };
-        if !self.only.is_empty() && !self.only.contains(&key) {
+        if self.only.as_ref().is_some_and(|only| !only.contains(&key)) {
             return;
         }
         let resolved;

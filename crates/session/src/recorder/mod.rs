@@ -15,6 +15,7 @@ pub(crate) mod merge;
 pub(crate) mod module_files;
 pub(crate) mod module_image;
 pub(crate) mod own_heaps;
+pub(crate) mod perf_maps;
 pub(crate) mod pool_growth;
 pub(crate) mod process_facts;
 pub(crate) mod process_state;

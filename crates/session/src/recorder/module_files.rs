@@ -19,6 +19,7 @@ use heapr_trace::Module;
 use rustix::process::{Resource, getrlimit};
 
 use crate::recorder::module_image;
+use crate::recorder::perf_maps::{HeldPerfMap, PerfMaps};
 
 /// Most files that are held, if the limit of descriptors allows.
 const FILES_MAX: usize = 1024;
@@ -59,6 +60,7 @@ struct Held {
 pub(crate) struct ModuleFiles {
     seen: HashSet<Module>,
     held: Vec<Held>,
+    perf_maps: PerfMaps,
     most: usize,
     /// A file that was changed later than this (seconds since 1970) may be another than the one
     /// that is mapped.
@@ -75,6 +77,7 @@ impl ModuleFiles {
         Self {
             seen: HashSet::new(),
             held: Vec::new(),
+            perf_maps: PerfMaps::default(),
             most,
             since_unix_s: since_1970.as_secs().cast_signed(),
         }
@@ -82,6 +85,7 @@ impl ModuleFiles {
 
     /// Holds the file of a module that is seen for the first time.
     pub(crate) fn see(&mut self, module: &Module, seen: &SeenModule<'_>) {
+        self.perf_maps.look(seen.pid);
         if self.held.len() >= self.most || self.seen.contains(module) {
             return;
         }
@@ -133,6 +137,11 @@ impl ModuleFiles {
     /// began.
     fn is_unchanged(&self, facts: &Metadata, seen: &SeenModule<'_>) -> bool {
         !seen.is_old && facts.ctime() < self.since_unix_s
+    }
+
+    /// The maps of code that processes made while they ran.
+    pub(crate) fn take_perf_maps(&mut self) -> Vec<HeldPerfMap> {
+        std::mem::take(&mut self.perf_maps).finish()
     }
 
     /// The modules to whose files their paths, as the trace has them, do not lead.
