@@ -75,7 +75,7 @@ if ($ENV{VICTIM_WAITS}) {
     print "waits\n";
     my $line = <STDIN>;
 }
-work(300);
+work(100);
 open my $out, '>', $ARGV[0] or die;
 for my $entry (values %told) {
     printf {$out} qq({"bytes":%d,"function":"%s","file":"%s","line":%d,"blocks":%d}\n),

@@ -96,7 +96,7 @@ if (getenv('VICTIM_WAITS')) {
     echo "waits\n";
     fgets(STDIN);
 }
-work(400, $arrow);
+work(150, $arrow);
 for ($round = 0; $round < 10; $round++) {
     $bytes = size(11); keep(str_repeat('x', $bytes - 32));
 }

@@ -79,6 +79,6 @@ if ENV['VICTIM_WAITS']
   $stdout.flush
   $stdin.gets
 end
-work(300)
+work(100)
 Thread.new { work(30) }.join
 File.write(ARGV[0], TOLD.values.map { |told| JSON.generate(told) + "\n" }.join)

@@ -10,7 +10,8 @@ const NODE: Telling = Telling {
     program: "javascript/lines.js",
     module: "js",
     required: "js!",
-    environment: &[],
+    environment: &[("VICTIM_ROUNDS", "300")],
+    verify_every: 100,
     sizes: 42,
     is_library: |frame| {
         let file = frame["file"].as_str().unwrap_or_default();
@@ -21,7 +22,7 @@ const NODE: Telling = Telling {
 #[test]
 fn each_block_of_a_node_program_has_its_function_and_line() {
     for node in NODE.interpreters() {
-        let Some(recording) = NODE.check_from_start(&node, 10_000) else { continue };
+        let Some(recording) = NODE.check_from_start(&node, 500) else { continue };
         let words =
             ["report", "--stacks", "st", "--top", "1", "--depth", "100", "--require-frames", "js!inClosure"];
         let stacks = recording.text(&words);

@@ -11,6 +11,7 @@ const PYTHON: Telling = Telling {
     module: "py",
     required: "PyByteArray_Resize",
     environment: &[],
+    verify_every: 1,
     sizes: 81,
     is_library: |_| false,
 };

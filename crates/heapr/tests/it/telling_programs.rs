@@ -28,6 +28,8 @@ pub(crate) struct Telling {
     pub(crate) required: &'static str,
     /// What it needs in its environment.
     pub(crate) environment: &'static [(&'static str, &'static str)],
+    /// Each so many kept stacks of the language are compared with a whole reading.
+    pub(crate) verify_every: u32,
     /// How many sizes there are, at least.
     pub(crate) sizes: usize,
     /// Frames of the language that are its own library's.
@@ -112,8 +114,7 @@ impl Telling {
         assert!(wrong.is_empty(), "{label}: {} of {} places are wrong: {wrong:#?}", wrong.len(), told.len());
     }
 
-    /// Records the program from its start, and checks its blocks; each kept stack of the language is
-    /// compared with a whole reading.
+    /// Records the program from its start, and checks its blocks.
     /// `None`: this version of the language is not known, which the trace says.
     pub(crate) fn check_from_start(&self, interpreter: &Path, verified: u64) -> Option<Recording> {
         let scratch = tempfile::tempdir().unwrap();
@@ -123,7 +124,12 @@ impl Telling {
         let environment: Vec<(String, String)> =
             self.environment.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
         let limit = Duration::from_secs(120);
-        let settings = Settings { verify_every: 1, limit, environment: &environment, ..Settings::default() };
+        let settings = Settings {
+            verify_every: self.verify_every,
+            limit,
+            environment: &environment,
+            ..Settings::default()
+        };
         let recording = record(&command, &settings);
         assert_eq!(recording.outcome.status, 0, "{label}: {}", recording.outcome.stderr);
         if is_unknown(&recording) {

@@ -139,6 +139,11 @@ impl ModuleFiles {
         !seen.is_old && facts.ctime() < self.since_unix_s
     }
 
+    /// Holds the map of code that a process makes while it runs, if it has one by now.
+    pub(crate) fn look_for_perf_map(&mut self, pid: u32) {
+        self.perf_maps.look(pid);
+    }
+
     /// The maps of code that processes made while they ran.
     pub(crate) fn take_perf_maps(&mut self) -> Vec<HeldPerfMap> {
         std::mem::take(&mut self.perf_maps).finish()
