@@ -109,8 +109,8 @@ fn copy_to(from: &Path, mut target: &File, name: &Path) -> anyhow::Result<()> {
     outcome.with_context(|| format!("cannot copy {} to {}", from.display(), name.display()))
 }
 
-/// Embeds the names of modules to whose files their paths do not lead any more, and of code that was
-/// made while a process ran, while they can be had.
+/// Embeds the names of modules to whose files their paths do not lead any more, and of code that
+/// was made while a process ran, while they can be had.
 pub(crate) fn embed_held(file: &Path, held: &[HeldModule], maps: &[HeldPerfMap]) -> anyhow::Result<()> {
     if held.is_empty() && maps.is_empty() {
         return Ok(());

@@ -53,8 +53,8 @@ impl TraceNames {
         Self::of_files(trace, arguments, HashMap::new())
     }
 
-    /// Names for modules alone to which their paths do not lead, from their files, and for code that
-    /// was made while a process ran.
+    /// Names for modules alone to which their paths do not lead, from their files, and for code
+    /// that was made while a process ran.
     pub(crate) fn of_held(trace: &Trace, held: &[HeldModule], maps: &[HeldPerfMap]) -> Self {
         let files = held.iter().map(|held| {
             let key = ModuleKey { path: PathBuf::from(&held.path), build_id: held.build_id.clone() };

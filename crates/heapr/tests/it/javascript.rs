@@ -22,14 +22,14 @@ const NODE: Telling = Telling {
 #[test]
 fn each_block_of_a_node_program_has_its_function_and_line() {
     for node in NODE.interpreters() {
-        let Some(recording) = NODE.check_from_start(&node, 500) else { continue };
+        let Some(recording) = NODE.check_from_start(&node, 100) else { continue };
         let words =
             ["report", "--stacks", "st", "--top", "1", "--depth", "100", "--require-frames", "js!inClosure"];
         let stacks = recording.text(&words);
         let label = node.display();
         let at = |what: &str| stacks.find(what).unwrap_or_else(|| panic!("{label}: no {what}: {stacks}"));
-        // Node's own function asked for it, and the program's calls lie below: functions that were put
-        // into another one, too.
+        // Node's own function asked for it, and the program's calls lie below: functions that were
+        // put into another one, too.
         assert!(at("allocUnsafeSlow (") < at("inClosure (lines.js:"), "{label}: {stacks}");
         assert!(at("inClosure (lines.js:") < at("twice (lines.js:"), "{label}: {stacks}");
         assert!(at("twice (lines.js:") < at("closure (lines.js:"), "{label}: {stacks}");

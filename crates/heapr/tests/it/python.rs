@@ -1,6 +1,6 @@
-//! Python's frames in stacks: `victims/python/lines.py` says itself what each of its blocks stands for.
-//! `HEAPR_PYTHONS` names the interpreters, separated by colons; without it the installed `python3` is
-//! taken.
+//! Python's frames in stacks: `victims/python/lines.py` says itself what each of its blocks stands
+//! for. `HEAPR_PYTHONS` names the interpreters, separated by colons; without it the installed
+//! `python3` is taken.
 
 use crate::telling_programs::Telling;
 

@@ -1,5 +1,6 @@
-//! Frames of Ruby, PHP and Perl in stacks: the programs say themselves what each of their blocks stands
-//! for. `HEAPR_RUBIES`, `HEAPR_PHPS` and `HEAPR_PERLS` name other interpreters than the installed ones.
+//! Frames of Ruby, PHP and Perl in stacks: the programs say themselves what each of their blocks
+//! stands for. `HEAPR_RUBIES`, `HEAPR_PHPS` and `HEAPR_PERLS` name other interpreters than the
+//! installed ones.
 
 use crate::telling_programs::Telling;
 
@@ -40,7 +41,7 @@ const PERL: Telling = Telling {
 #[test]
 fn each_block_of_a_ruby_program_has_its_method_and_line() {
     for ruby in RUBY.interpreters() {
-        RUBY.check_from_start(&ruby, 500);
+        RUBY.check_from_start(&ruby, 50);
         RUBY.check_attached(&ruby);
     }
 }
@@ -48,14 +49,14 @@ fn each_block_of_a_ruby_program_has_its_method_and_line() {
 #[test]
 fn each_block_of_a_php_program_has_its_function_and_line() {
     for php in PHP.interpreters() {
-        PHP.check_from_start(&php, 500);
+        PHP.check_from_start(&php, 50);
     }
 }
 
 #[test]
 fn each_block_of_a_perl_program_has_its_subroutine_and_line() {
     for perl in PERL.interpreters() {
-        PERL.check_from_start(&perl, 500);
+        PERL.check_from_start(&perl, 50);
         PERL.check_attached(&perl);
     }
 }

@@ -1,5 +1,5 @@
-//! Programs that give each of their blocks a size that stands for the function and line that asked for
-//! it, and tell at their end which is which: in a file of JSON, a line a size.
+//! Programs that give each of their blocks a size that stands for the function and line that asked
+//! for it, and tell at their end which is which: in a file of JSON, a line a size.
 
 use std::collections::HashMap;
 use std::io::Write as _;

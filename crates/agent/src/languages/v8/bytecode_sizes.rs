@@ -1,5 +1,5 @@
-//! How many bytes V8's bytecodes have, by version: what code of the baseline compiler is counted in.
-//! Read from `Bytecodes::kBytecodeSizes` of the programs that nodejs.org builds.
+//! How many bytes V8's bytecodes have, by version: what code of the baseline compiler is counted
+//! in. Read from `Bytecodes::kBytecodeSizes` of the programs that nodejs.org builds.
 
 /// A digit (to 36) a bytecode: alone, and behind the prefix that makes its operands twice as wide.
 #[derive(Debug)]

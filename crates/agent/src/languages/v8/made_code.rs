@@ -193,8 +193,8 @@ impl MadeCode {
         at
     }
 
-    /// The functions that an optimized frame at `pc` stands for, the outermost first, with the array
-    /// of which their numbers are elements.
+    /// The functions that an optimized frame at `pc` stands for, the outermost first, with the
+    /// array of which their numbers are elements.
     pub(crate) fn optimized_frames(
         self,
         heap: &mut Heap<'_>,
@@ -227,7 +227,8 @@ impl MadeCode {
         let count = number(length_at)? as usize;
         let form = number(length_at.wrapping_add(4))?;
         let field = |shift: u32| (form >> shift & 7) as usize;
-        // Whether there are entries of deoptimization; bytes of registers, of addresses, of entries.
+        // Whether there are entries of deoptimization; bytes of registers, of addresses, of
+        // entries.
         let (has_entries, register_bytes, pc_bytes, index_bytes) =
             (form & 1 != 0, field(1), field(4), field(7));
         if !has_entries || count > SAFEPOINTS_MAX || pc_bytes == 0 {
@@ -250,8 +251,8 @@ impl MadeCode {
             let index_end = pc_bytes.wrapping_add(index_bytes);
             let at = value(entry.get(..pc_bytes));
             let index = value(entry.get(pc_bytes..index_end));
-            // Each plus one: 0 is none. The second address is where a call returns to whose code has
-            // been given up.
+            // Each plus one: 0 is none. The second address is where a call returns to whose code
+            // has been given up.
             let given_up = value(entry.get(index_end..index_end.wrapping_add(pc_bytes)));
             (at == offset || given_up == offset.wrapping_add(1)).then_some(index)?.checked_sub(1)
         })

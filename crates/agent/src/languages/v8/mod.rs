@@ -1,12 +1,12 @@
 //! Frames of JavaScript that V8 runs.
 //!
 //! ```text
-//! native stack                     what stands at its frame pointer            what is recorded
-//! [malloc's caller]                                                            [malloc's caller]
-//! [node::Buffer::New]                                                          [node::Buffer::New]
-//! [code made at run time]     -->  function, code: three functions in one      read:41, each:12, main:60
-//! [interpreter's entry]       -->  function, instruction                       (top level):3
-//! [JSEntry]                                                                    [JSEntry]
+//! native stack                     at its frame pointer               what is recorded
+//! [malloc's caller]                                                   [malloc's caller]
+//! [node::Buffer::New]                                                 [node::Buffer::New]
+//! [code made at run time]     -->  function, code: three in one     read:41, each:12, main:60
+//! [interpreter's entry]       -->  function, instruction              (top level):3
+//! [JSEntry]                                                           [JSEntry]
 //! ```
 //!
 //! Each frame of JavaScript is a native one, found by its frame pointer: it has the function, and

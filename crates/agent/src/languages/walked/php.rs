@@ -9,8 +9,8 @@ use crate::languages::unknown;
 use crate::languages::walked::{Described, Dialect, Walked};
 use crate::modules::interpreters::PHP as EXPORTS;
 
-/// Bytes of the globals of the version of which the offsets are known (8.2, without threads), by its
-/// headers; and where they have what is executed.
+/// Bytes of the globals of the version of which the offsets are known (8.2, without threads), by
+/// its headers; and where they have what is executed.
 const GLOBALS_BYTES: usize = 1800;
 const EXECUTED_AT: usize = 488;
 /// `zend_execute_data`: operation, function, kind of call, the one outwards.
