@@ -1,6 +1,7 @@
-// Each block of a Buffer has a size that stands for the place that asked for it: function and line, as the
-// program itself finds them (`Error().stack`). They are called until they are optimized, and put into one
-// another. At the end FILE (the first argument) is told which size stands for what, and how many there were.
+// Each block of a Buffer has a size that stands for the place that asked for it: function and line,
+// as the program itself finds them (`Error().stack`). They are called until they are optimized, and
+// put into one another. At the end FILE (the first argument) is told which size stands for what,
+// and how many there were.
 //
 // With VICTIM_WAITS=1 it says so and waits for a line first: it is attached to then.
 'use strict';

@@ -1,7 +1,8 @@
 <?php
-// Each string has a size that stands for the place that asked for it: function and line, as the program itself
-// finds them (`debug_backtrace`). Run with USE_ZEND_ALLOC=0, so that each is a block of the C library's.
-// At the end FILE (the first argument) is told which size stands for what, and how many there were.
+// Each string has a size that stands for the place that asked for it: function and line, as the
+// program itself finds them (`debug_backtrace`). Run with USE_ZEND_ALLOC=0, so that each is a block
+// of the C library's. At the end FILE (the first argument) is told which size stands for what, and
+// how many there were.
 //
 // With VICTIM_WAITS=1 it says so and waits for a line first: it is attached to then.
 

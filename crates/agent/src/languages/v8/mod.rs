@@ -4,7 +4,7 @@
 //! native stack                     at its frame pointer               what is recorded
 //! [malloc's caller]                                                   [malloc's caller]
 //! [node::Buffer::New]                                                 [node::Buffer::New]
-//! [code made at run time]     -->  function, code: three in one     read:41, each:12, main:60
+//! [code made at run time]     -->  function, code: three in one       read:41, each:12, main:60
 //! [interpreter's entry]       -->  function, instruction              (top level):3
 //! [JSEntry]                                                           [JSEntry]
 //! ```
