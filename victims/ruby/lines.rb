@@ -1,6 +1,6 @@
-# Each string has a size that stands for the place that asked for it: method and line, as the program itself
-# finds them (`caller_locations`). At the end FILE (the first argument) is told which size stands for what, and
-# how many there were.
+# Each string has a size that stands for the place that asked for it: method and line, as the
+# program itself finds them (`caller_locations`). At the end FILE (the first argument) is told
+# which size stands for what, and how many there were.
 #
 # With VICTIM_WAITS=1 it says so and waits for a line first: it is attached to then.
 require 'json'
