@@ -28,14 +28,16 @@ fn can_be_built(victim: &str) -> bool {
 
 #[test]
 fn what_is_read_of_an_allocators_heap_is_what_it_says_of_itself() {
-    const TCMALLOC: &[(&str, &str)] = &[
+    /// What it says, and as what it is read.
+    type Figure = (&'static str, &'static str);
+    const TCMALLOC: &[Figure] = &[
         ("allocated", "allocated_bytes"),
         ("page_heap_free", "page_heap_free_bytes"),
         ("caches", "thread_cache_bytes"),
         ("transfer", "transfer_cache_bytes"),
         ("central", "central_cache_bytes"),
     ];
-    let cases: [(&str, &str, &[(&str, &str)]); 4] = [
+    let cases: [(&str, &str, &[Figure]); 4] = [
         ("jemalloc", "", &[("allocated", "allocated_bytes"), ("active", "active_bytes")]),
         ("tcmalloc", "", TCMALLOC),
         // A part of the program's own file.
