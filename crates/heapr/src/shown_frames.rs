@@ -9,8 +9,8 @@ use crate::trace_file::open;
 /// See the module.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(crate) struct ShownFrames {
-    /// Of stacks with frames of a language (Python, JavaScript, …): all, those without the interpreter's, or
-    /// native ones
+    /// Of stacks with frames of a language (Python, JavaScript, …): all, those without the
+    /// interpreter's, or native ones
     #[arg(long, value_enum, default_value_t, value_name = "mixed|own|native", help_heading = "Filters")]
     lang_frames: Shown,
 }

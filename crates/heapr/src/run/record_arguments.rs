@@ -47,7 +47,8 @@ pub(crate) struct RecordArguments {
     /// Do not record children
     #[arg(long)]
     no_follow: bool,
-    /// Frames of the language that a program is written in (Python, JavaScript, Ruby, PHP, Perl): auto where there are any
+    /// Frames of the language that a program is written in (Python, JavaScript, Ruby, PHP, Perl):
+    /// auto where there are any
     #[arg(long, value_enum, value_name = "auto|off", default_value_t = LanguageArgument::Auto)]
     lang: LanguageArgument,
     /// Record some allocations for all: one in so many bytes on average (512K), `auto` (as few as
