@@ -190,11 +190,11 @@ mod tests {
     fn functions_are_found_in_translations_of_each_version() {
         let oldest = [6, 8, 6, 0, 36, 50, 30, 8, 0, 0, 36, 0x1a, 4, 2, 0, 0, 36, 4, 0, 0, 0, 0];
         assert_eq!(read(&V10_2, &oldest, 0), Some(vec![(25, 15), (13, 2), (2, 0)]));
-        let newer = [14, 0, 4, 4, 0, 0x14, 0, 3, 0, 2, 0x35, 0, 0, 14, 2, 2, 1, 0, 2];
+        let newer = [14, 0, 4, 4, 0, 0x14, 0, 3, 0, 2, 0x35, 0, 14, 2, 2, 1, 0, 2];
         assert_eq!(read(&V13_6, &newer, 0), Some(vec![(10, 0), (7, 1)]));
         // The second is the first's, but for its last frame: two operations are of that one.
-        let both = [&newer[..], &[14, 19 << 1 >> 1, 4, 4, 45 + 3, 0, 16, 2, 2, 1, 0, 2]].concat();
-        assert_eq!(read(&V13_6, &both, 19).map(|found| found.len()), Some(2));
+        let both = [&newer[..], &[14, 18, 4, 4, 45 + 3, 0, 16, 2, 2, 1, 0, 2]].concat();
+        assert_eq!(read(&V13_6, &both, 18).map(|found| found.len()), Some(2));
     }
 
     #[test]
