@@ -26,7 +26,7 @@ impl Table {
         Ok(Self { allocators })
     }
 
-    /// Without those whose blocks belong to heaps of their own, which lie in what others have given.
+    /// Without those whose blocks belong to heaps of their own, inside of what others have given.
     #[must_use]
     pub fn of_main_heap(mut self) -> Self {
         self.allocators.retain(|allocator| allocator.heap.is_empty());

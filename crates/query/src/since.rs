@@ -1,5 +1,5 @@
-//! What a recording has allocated since it was looked at last: of one that grows only what is new is
-//! read.
+//! What a recording has allocated since it was looked at last: of one that grows only what is new
+//! is read.
 
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_trace::{Damage, ProcessIndex, StackTotals, Trace};

@@ -1,7 +1,7 @@
 //! The one request that is needed: a POST over HTTP/1.1, answered or not.
 //!
-//! Without TLS: the packages' program has no room for it. An engine that asks for it is reached by a
-//! proxy or a collector on this host.
+//! Without TLS: the packages' program has no room for it. An engine that asks for it is reached by
+//! a proxy or a collector on this host.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
