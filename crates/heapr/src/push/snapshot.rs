@@ -8,8 +8,8 @@ use heapr_trace::{Amounts, Trace};
 
 use crate::report::names::{NameArguments, TraceNames};
 
-/// What engines are told, in Go's order: what was allocated, and what is live. (A peak or a share of
-/// temporary blocks is none of what they can add up.)
+/// What engines are told, in Go's order: what was allocated, and what is live. (A peak or a share
+/// of temporary blocks is none of what they can add up.)
 pub(crate) const METRICS: [Metric; 4] =
     [Metric::TotalCount, Metric::TotalBytes, Metric::OutstandingCount, Metric::OutstandingBytes];
 
