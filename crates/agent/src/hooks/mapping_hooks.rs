@@ -11,6 +11,7 @@ use heapr_wire::{
 use crate::hooks::real::{MMAP, MREMAP, REAL};
 use crate::hooks::start_for_mapping;
 use crate::hooks::{Caller, Pointer, SLOTS, SlotIndex, stack_for};
+use crate::languages;
 use crate::record::events;
 use crate::record::thread::Scope;
 use crate::x86_64::entries::{self, mapping_entries, mmap64_entry};
@@ -20,6 +21,8 @@ const MAP_FAILED: usize = usize::MAX;
 
 /// A mapping that cannot be used.
 const PROT_NONE: usize = 0;
+/// A mapping that takes the place of what was there.
+const MAP_FIXED: usize = 0x10;
 /// A mapping for which nothing is set aside: address space, until it is protected otherwise.
 const MAP_NORESERVE: usize = 0x4000;
 
@@ -39,6 +42,9 @@ pub(crate) unsafe extern "C" fn after_mmap(
     protection: usize,
     flags: usize,
 ) {
+    if flags & MAP_FIXED != 0 {
+        languages::memory_goes();
+    }
     let caller = Caller::new(entry_sp, bp, const { called("mmap") });
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     if !IS_HEAP.load(Relaxed) {
@@ -68,6 +74,9 @@ pub(crate) unsafe extern "C" fn mprotect(
     entry_sp: *const usize,
     bp: usize,
 ) -> c_int {
+    if protection as usize == PROT_NONE {
+        languages::memory_goes();
+    }
     let status = REAL.mprotect(address, size, protection);
     let caller = Caller::new(entry_sp, bp, const { called("mprotect") });
     if status == 0
@@ -83,6 +92,7 @@ pub(crate) unsafe extern "C" fn mprotect(
 
 /// Before mremap.
 pub(crate) unsafe extern "C" fn before_mremap(old: usize, entry_sp: *const usize) {
+    languages::memory_goes();
     if let Some(mut scope) = Scope::enter(entry_sp as usize) {
         events::realloc_prepare(&mut scope, HEAP_MMAP, old);
     }

@@ -493,6 +493,7 @@ pub(crate) unsafe extern "C" fn munmap(
     if let Some(mut scope) = Scope::enter(entry_sp as usize) {
         events::unmap(&mut scope, HEAP_MMAP, address as usize, size);
     }
+    languages::memory_goes();
     REAL.munmap(address, size)
 }
 

@@ -23,6 +23,8 @@ mod unknown;
 pub(crate) mod v8;
 mod walked;
 
+pub(crate) use readable::memory_goes;
+
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use heapr_wire::{FLAG_NO_LANGUAGES, PACKED_SIZE_MAX};

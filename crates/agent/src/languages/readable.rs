@@ -1,7 +1,21 @@
 //! Whether memory that a structure of an interpreter points to can be read: asked of the kernel
 //! once a mapping, so that a structure that is not what it is taken for costs no fault.
+//!
+//! What was found is forgotten whenever memory of the process is given back, as the hooks of munmap
+//! and its kin tell: an interpreter's heap shrinks, too.
+
+use core::sync::atomic::{AtomicU32, Ordering::*};
 
 use crate::modules::memory_map::{Access, Place, place_of};
+
+/// How often memory was given back so far.
+static GIVEN_BACK: AtomicU32 = AtomicU32::new(0);
+
+/// Memory is about to be unmapped, or to be protected from reading.
+#[inline(always)]
+pub(crate) fn memory_goes() {
+    GIVEN_BACK.fetch_add(1, Release);
+}
 
 const REMEMBERED: usize = 64;
 /// No mapping of a program begins below.
@@ -14,6 +28,8 @@ pub(crate) struct Readable {
     ranges: [(usize, usize); REMEMBERED],
     next: usize,
     last: (usize, usize),
+    /// As [`GIVEN_BACK`] was when the mappings were asked for.
+    given_back: u32,
 }
 
 impl Readable {
@@ -25,12 +41,17 @@ impl Readable {
 
     pub(crate) fn has_unaligned(&mut self, address: usize, bytes: usize) -> bool {
         let Some(end) = address.checked_add(bytes).filter(|_| address >= FIRST_AVMA) else { return false };
+        if GIVEN_BACK.load(Acquire) != self.given_back {
+            self.forget();
+        }
         let holds = |&(low, high): &(usize, usize)| address >= low && end <= high;
         holds(&self.last) || self.look(address, end)
     }
 
     /// Asks anew from now on: what could be read may be gone.
+    #[cold]
     pub(crate) fn forget(&mut self) {
+        self.given_back = GIVEN_BACK.load(Acquire);
         self.ranges.fill((0, 0));
         self.last = (0, 0);
     }
