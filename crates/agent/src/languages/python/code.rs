@@ -157,7 +157,8 @@ fn text(layout: &Layout, readable: &mut Readable, object: usize, out: &mut [u8],
     // A character takes at most four bytes.
     let room = out.len() / if is_ascii { 1 } else { 4 };
     let skipped = if is_end { length.saturating_sub(room) } else { 0 };
-    let characters = data.chunks_exact(kind).skip(skipped).take(room).map(|bytes| {
+    // (At least one, which the compiler is to see.)
+    let characters = data.chunks_exact(kind.max(1)).skip(skipped).take(room).map(|bytes| {
         let value = bytes.iter().rev().fold(0_u32, |value, &byte| value << 8 | u32::from(byte));
         char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER)
     });

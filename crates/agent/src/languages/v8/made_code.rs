@@ -247,7 +247,8 @@ impl MadeCode {
                 .rev()
                 .fold(0_usize, |value, &byte| value << 8 | usize::from(byte))
         };
-        entries.chunks_exact(bytes).find_map(|entry| {
+        // (At least one, which the compiler is to see.)
+        entries.chunks_exact(bytes.max(1)).find_map(|entry| {
             let index_end = pc_bytes.wrapping_add(index_bytes);
             let at = value(entry.get(..pc_bytes));
             let index = value(entry.get(pc_bytes..index_end));
