@@ -59,6 +59,7 @@ struct Arguments {
     block: Option<u8>,
     count: Option<u8>,
     size: Option<u8>,
+    more: Option<u8>,
     is_place: bool,
 }
 
@@ -106,6 +107,7 @@ fn function(line: &str) -> Result<FunctionRow, String> {
         block: arguments.block,
         count: arguments.count,
         size: arguments.size,
+        more: arguments.more,
         fixed_bytes: fixed.unwrap_or(0),
         called: number_of(shown_as, action),
     };
@@ -121,11 +123,14 @@ fn arguments(inside: &str) -> Result<Arguments, String> {
             "block" => &mut arguments.block,
             "count" => &mut arguments.count,
             "size" => &mut arguments.size,
+            "more" => &mut arguments.more,
             "place" => {
                 arguments.is_place = true;
                 &mut arguments.block
             }
-            other => return Err(format!("an argument is block, count, size, place or -, not {other:?}")),
+            other => {
+                return Err(format!("an argument is block, count, size, more, place or -, not {other:?}"));
+            }
         };
         let number = number.ok_or("only the first four arguments can be told")?;
         if named.replace(number).is_some() {

@@ -26,6 +26,8 @@ mod v8_profile;
 mod valgrind_frame;
 
 pub use error::{Error, Result};
+/// What [`tool_of`] says of a sampling profile of V8.
+pub use v8_profile::TOOL as V8_PROFILE;
 
 use std::path::Path;
 

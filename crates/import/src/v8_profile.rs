@@ -9,7 +9,7 @@ use crate::input::Input;
 use crate::locations::Frame;
 
 /// Its name.
-pub(crate) const TOOL: &str = "V8";
+pub const TOOL: &str = "V8";
 
 /// JSON whose first member is one of a profile's.
 pub(crate) fn tells(start: &[u8]) -> bool {

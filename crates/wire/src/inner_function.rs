@@ -80,6 +80,8 @@ pub struct Signature {
     pub count: Option<u8>,
     /// Number of the argument that is the size.
     pub size: Option<u8>,
+    /// Number of the argument that is added to the size, or to its multiple.
+    pub more: Option<u8>,
     /// The size where no argument tells it.
     pub fixed_bytes: u32,
     /// Number in [`crate::CALLED`] of what its calls are shown as.
@@ -100,6 +102,7 @@ impl Signature {
             | place(self.block) << 8
             | place(self.count) << 12
             | place(self.size) << 16
+            | place(self.more) << 20
             | (self.called as u64) << 24
             | (self.fixed_bytes as u64) << 32
     }
@@ -128,6 +131,7 @@ impl Signature {
             block: argument(word >> 8),
             count: argument(word >> 12),
             size: argument(word >> 16),
+            more: argument(word >> 20),
             called: (word >> 24) as u8,
             fixed_bytes: (word >> 32) as u32,
         })
@@ -145,6 +149,7 @@ mod tests {
             block: Some(0),
             count: Some(1),
             size: Some(3),
+            more: Some(2),
             called: 200,
             fixed_bytes: 0,
         };
@@ -153,6 +158,7 @@ mod tests {
             block: None,
             count: None,
             size: None,
+            more: None,
             called: 0,
             fixed_bytes: u32::MAX,
         };

@@ -64,6 +64,7 @@ fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
     let argument = |place: Option<u8>| all.get(usize::from(place?)).copied();
     let size = argument(signature.size).unwrap_or(signature.fixed_bytes as usize);
     let size = size.saturating_mul(argument(signature.count).unwrap_or(1));
+    let size = size.saturating_add(argument(signature.more).unwrap_or(0));
     let block = argument(signature.block).unwrap_or(0);
     let caller = caller.of_function(signature.called);
     let call = Call { real: kept.real, all, block, size, caller };

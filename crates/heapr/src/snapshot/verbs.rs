@@ -117,8 +117,11 @@ pub(crate) enum HeapKind {
 impl HeapKind {
     /// Of what kind the heaps in files are, told by how the files begin.
     pub(crate) fn of(files: &[PathBuf]) -> anyhow::Result<Self> {
-        let native = files.iter().find(|file| is_trace(file));
-        let other = files.iter().find(|file| !is_trace(file));
+        // A sampling profile of V8 can be read as a trace, and has verbs of its own here.
+        let is_native =
+            |file: &&PathBuf| is_trace(file) && heapr_import::tool_of(file) != Some(heapr_import::V8_PROFILE);
+        let native = files.iter().find(is_native);
+        let other = files.iter().find(|file| !is_native(file));
         match (native, other) {
             (Some(native), Some(other)) => bail!(
                 "{} is a trace and {} is none: only snapshots of one kind can be compared",

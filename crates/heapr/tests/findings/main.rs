@@ -205,8 +205,13 @@ fn a_finding_is_said_after_a_run_in_a_report_and_for_ci() {
     assert_eq!(status, Some(1));
     assert_eq!(run(&["--fail-on", "leak", "--fail-on", "peak=100M"], &["./leak"]).1, Some(0));
     assert_eq!(run(&["--fail-on", "growth"], &["sh", "-c", "./leak; exit 7"]).1, Some(7));
-    let (said, status) = run(&["--fail-on", "growth"], &["/sbin/ldconfig", "--version"]);
-    assert!(said.contains("cannot be judged") && status == Some(2), "{said}");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let unseen = heapr(
+        &["run", "-q", "-o", "unseen.heapr", "--fail-on", "growth", "--", "/sbin/ldconfig", "--version"],
+        elsewhere.path(),
+    );
+    let said = String::from_utf8_lossy(&unseen.stderr);
+    assert!(said.contains("cannot be judged") && unseen.status.code() == Some(2), "{said}");
     // Without a file, the newest one is meant.
     let (functions, status) = text(&["report", "--functions", "peak"]);
     assert!(functions.contains("FUNCTIONS, with what they call,"), "{functions}");

@@ -12,31 +12,45 @@ pub(crate) struct Room {
     pub(crate) bytes: u64,
     /// What leaves no more.
     pub(crate) of: String,
+    /// It is the limit of addresses, used or not.
+    pub(crate) is_of_address_space: bool,
+}
+
+impl Room {
+    /// Left by something that is no limit of addresses.
+    pub(crate) fn of(bytes: u64, of: impl Into<String>) -> Self {
+        Self { bytes, of: of.into(), is_of_address_space: false }
+    }
 }
 
 /// What a process can still be charged for; `None` where nothing limits it that can be read.
 pub(crate) fn of_process(pid: u32) -> Option<Room> {
     let info = Fields::of_machine();
-    let available = info.bytes("MemAvailable").map(|bytes| Room { bytes, of: "the machine".to_owned() });
+    let available = info.bytes("MemAvailable").map(|bytes| Room::of(bytes, "the machine"));
     // (Only where the kernel promises no more than there is.)
     let promised = is_memory_promised_strictly().then(|| {
         let bytes = info.bytes("CommitLimit")?.saturating_sub(info.bytes("Committed_AS")?);
-        Some(Room { bytes, of: "the machine's limit of promised memory (vm.overcommit_memory=2)".to_owned() })
+        Some(Room::of(bytes, "the machine's limit of promised memory (vm.overcommit_memory=2)"))
     });
-    let of_groups = memory_limits(pid).into_iter().map(|limit| Room {
-        bytes: limit.free_bytes,
-        of: format!("the control group {}", limit.folder.display()),
-    });
+    let of_groups = memory_limits(pid)
+        .into_iter()
+        .map(|limit| Room::of(limit.free_bytes, format!("the control group {}", limit.folder.display())));
     available.into_iter().chain(promised.flatten()).chain(of_groups).min_by_key(|room| room.bytes)
 }
 
 /// What a process's own limits leave of its address space and of its private memory.
 pub(crate) fn of_limits(pid: u32) -> Option<Room> {
-    let status = Fields::of_process(pid).ok()?;
+    of_each_limit(pid).into_iter().min_by_key(|room| room.bytes)
+}
+
+/// The same of each that the process has.
+pub(crate) fn of_each_limit(pid: u32) -> Vec<Room> {
+    let Ok(status) = Fields::of_process(pid) else { return Vec::new() };
     let kinds = [("Max address space", "VmSize", "RLIMIT_AS"), ("Max data size", "VmData", "RLIMIT_DATA")];
     let room = |(limit, used, of): (&str, &str, &str)| {
         let bytes = soft_limit(pid, limit)?.saturating_sub(status.bytes(used)?);
-        Some(Room { bytes, of: format!("the process's limit of memory ({of})") })
+        let is_of_address_space = used == "VmSize";
+        Some(Room { bytes, of: format!("the process's limit of memory ({of})"), is_of_address_space })
     };
-    kinds.into_iter().filter_map(room).min_by_key(|room| room.bytes)
+    kinds.into_iter().filter_map(room).collect()
 }

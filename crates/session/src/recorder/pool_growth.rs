@@ -27,6 +27,9 @@ const STEP_SHARE: u64 = 4;
 const AMPLE_SHARE: u64 = 8;
 /// After a step for which there was no room.
 const RETRY_NS: u64 = 1_000_000_000;
+/// Addresses that the recorder's own threads take: each has a stack, and glibc sets 64 MiB aside for
+/// the blocks of each. (It ended for lack of memory with 160 MiB, and never with 190.)
+const OWN_ADDRESSES_BYTES: u64 = 224 << 20;
 /// The agent's image and its tables for a process.
 const AGENT_BYTES: u64 = 3 << 20;
 /// What the agent keeps for a thread.
@@ -69,10 +72,14 @@ pub(crate) fn size(properties: &SessionProperties) -> Result<PoolProperties, Err
     let buffer_bytes = properties.buffer_bytes;
     let least_count = BUFFERS_LEAST.min(properties.max_buffers);
     let mut buffer_count = properties.max_buffers;
-    let of_file = heapr_inject::file_bytes_max()
-        .map(|bytes| Room { bytes, of: "the limit of file sizes (ulimit -f)".to_owned() });
-    let of_space =
-        memory_room::of_limits(own_pid()).map(|room| Room { bytes: room.bytes / STEP_SHARE, of: room.of });
+    let of_file =
+        heapr_inject::file_bytes_max().map(|bytes| Room::of(bytes, "the limit of file sizes (ulimit -f)"));
+    let limits = memory_room::of_each_limit(own_pid());
+    let lack = limits.iter().find(|room| room.is_of_address_space && room.bytes < OWN_ADDRESSES_BYTES);
+    if let Some(room) = lack {
+        return Err(no_room(OWN_ADDRESSES_BYTES, room.clone()));
+    }
+    let of_space = limits.into_iter().map(|room| Room { bytes: room.bytes / STEP_SHARE, ..room });
     for room in of_file.into_iter().chain(of_space) {
         // (A pool of more buffers has a larger fixed part: at worst some pages too many are left.)
         let fitting = room.bytes.saturating_sub(buffers_offset(buffer_count) as u64) / buffer_bytes as u64;
