@@ -27,8 +27,8 @@ const STEP_SHARE: u64 = 4;
 const AMPLE_SHARE: u64 = 8;
 /// After a step for which there was no room.
 const RETRY_NS: u64 = 1_000_000_000;
-/// Addresses that the recorder's own threads take: each has a stack, and glibc sets 64 MiB aside for
-/// the blocks of each. (It ended for lack of memory with 160 MiB, and never with 190.)
+/// Addresses that the recorder's own threads take: each has a stack, and glibc sets 64 MiB aside
+/// for the blocks of each. (It ended for lack of memory with 160 MiB, and never with 190.)
 const OWN_ADDRESSES_BYTES: u64 = 224 << 20;
 /// The agent's image and its tables for a process.
 const AGENT_BYTES: u64 = 3 << 20;
