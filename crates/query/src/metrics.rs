@@ -270,6 +270,8 @@ pub fn typescript() -> String {
     for row in &TABLE {
         text += &format!("  {}: number;\n", row.name);
     }
+    text += "}\n\n/** Half of the 95 % interval of each total that is an estimate. */\nexport interface TotalIntervals {\n  \
+             [name: `${string}_plus_minus`]: number | undefined;\n";
     text += "}\n\nexport interface Metric {\n  name: keyof Amounts;\n  \
              /** What tables are sorted by; empty: not by this. */\n  key: string;\n  words: string;\n  heading: string;\n  \
              help: string;\n  isExtra: boolean;\n}\n\nexport const METRICS: Metric[] = [\n";

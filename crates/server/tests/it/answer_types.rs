@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use syn::{Attribute, Field, Fields, GenericArgument, Item, Lit, PathArguments, Type};
 
 /// Types that stand in another generated file.
-const ELSEWHERE: [(&str, &str); 1] = [("Amounts", "metrics")];
+const ELSEWHERE: [(&str, &str); 2] = [("Amounts", "metrics"), ("TotalIntervals", "metrics")];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
