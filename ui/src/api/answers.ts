@@ -1,5 +1,6 @@
 /** The answers' types of crates/server, written by its test `answer_types`: not to be edited. */
 import type { Amounts } from './metrics';
+import type { TotalIntervals } from './metrics';
 
 export interface Bucket {
   from: number;
@@ -599,6 +600,14 @@ export interface RssSeries {
   rss_bytes: number[];
 }
 
+/** What is said of a recording whose numbers are estimates. */
+export interface Sampling {
+  /** The largest mean distance of two samples, in bytes asked for. */
+  mean_bytes: number;
+  /** How sure the intervals are. */
+  confidence: number;
+}
+
 /** A session that is looked at. */
 export interface SessionFacts {
   name: string;
@@ -713,7 +722,7 @@ export interface TimelineSeries {
 }
 
 /** Totals of the whole or of a heap. */
-export interface Totals {
+export interface Totals extends TotalIntervals {
   alloc_count: number;
   alloc_bytes: number;
   free_count: number;

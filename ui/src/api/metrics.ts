@@ -11,6 +11,11 @@ export interface Amounts {
   temporary_count: number;
 }
 
+/** Half of the 95 % interval of each total that is an estimate. */
+export interface TotalIntervals {
+  [name: `${string}_plus_minus`]: number | undefined;
+}
+
 export interface Metric {
   name: keyof Amounts;
   /** What tables are sorted by; empty: not by this. */
