@@ -17,5 +17,5 @@ for number in range(2400):
     key = number if number % 3 == 0 else number % 40
     total += render("page %d" % key)
     if number % 20 == 0:
-        time.sleep(0.0025)
+        time.sleep(0.006)
 print(total)

@@ -17,5 +17,5 @@ total = 0
 for number in range(2400):
     total += handle(number)
     if number % 20 == 0:
-        time.sleep(0.0025)
+        time.sleep(0.006)
 print(total, len(RESULTS))
