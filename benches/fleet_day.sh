@@ -1,7 +1,8 @@
 #!/bin/sh
-# A day of three services in ten minutes: redis, Node and Python are recorded under load, written as tables of which each second
-# stands for a minute or two, and asked about in SQL. `benches/fleet_day.sh [SECONDS] [FOLDER]`; needs redis-server, node, python3,
-# and a python with duckdb (HEAPR_TEST_PYTHON).
+# A day of three services in ten minutes: redis, Node and Python are recorded under load, written as
+# tables of which each second stands for a minute or two, and asked about in SQL.
+# `benches/fleet_day.sh [SECONDS] [FOLDER]`; needs redis-server, node, python3, and a python with
+# duckdb (HEAPR_TEST_PYTHON).
 set -eu
 seconds=${1:-600}
 folder=${2:-$(mktemp -d)}

@@ -1,4 +1,5 @@
-// Resident memory on the page: a series of looks, a recording, and the page that heapr explain writes, against heapr explain's numbers.
+// Resident memory on the page: a series of looks, a recording, and the page that heapr explain
+// writes, against heapr explain's numbers.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { writeFileSync } from 'node:fs';

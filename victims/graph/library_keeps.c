@@ -1,4 +1,4 @@
-// What the C library keeps for the program: the environment, what is to be called at the end, buffers.
+// What the C library keeps for the program: environment, what is called at the end, buffers.
 // leaks: frame=of_environment kind=reachable count=1
 // leaks: frame=of_exit kind=reachable count=1
 // leaks: frame=of_file kind=reachable count=1

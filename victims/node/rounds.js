@@ -1,5 +1,5 @@
-// What the victims share: a line "work" on standard input does one round, "snapshot FILE" writes a snapshot,
-// "internals FILE" one with V8's own objects, as DevTools can.
+// What the victims share: a line "work" on standard input does one round, "snapshot FILE" writes a
+// snapshot, "internals FILE" one with V8's own objects, as DevTools can.
 // Each answers with a line on standard output, so that a test can go in steps.
 'use strict';
 

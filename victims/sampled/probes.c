@@ -1,6 +1,7 @@
-// Listens to the probes of the agent that it is recorded with: finds their notes in the agent's file, raises their semaphores, and
-// puts traps into their places. Prints how often each was passed, and 1 for each of these: a freed block was told before; what a
-// block stands for is its size or more.
+// Listens to the probes of the agent that it is recorded with: finds their notes in the agent's
+// file, raises their semaphores, and puts traps into their places. Prints how often each was
+// passed, and 1 for each of these: a freed block was told before; what a block stands for is its
+// size or more.
 // build: -lpthread
 #include <elf.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
-// Counts the instructions of a pair of malloc and free, one by one: a child does it between two traps, and its parent steps it from
-// the one to the other. Prints their number. With samples far apart it may be larger by what heapr adds, and no more.
+// Counts the instructions of a pair of malloc and free, one by one: a child does it between two
+// traps, and its parent steps it from the one to the other. Prints their number. With samples far
+// apart it may be larger by what heapr adds, and no more.
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // What it allocates, by the function that did it, it counts itself, and prints at its end:
 //     FUNCTION allocations bytes live live-bytes
-// Run with samples, each number must lie in the interval that heapr gives; what is freed must be gone to the last block.
+// Run with samples, each number must lie in heapr's interval; what is freed must be gone.
 // build: -pthread
 #include <malloc.h>
 #include <pthread.h>

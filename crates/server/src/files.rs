@@ -251,9 +251,9 @@ impl Files {
     }
 }
 
-/// Whether a file is a V8 snapshot, or a kept answer: it begins as JSON does, or as what is packed by gzip or zstd;
-/// where it cannot be read, by its name. Everything else is taken for a trace, and says itself if
-/// it is none.
+/// Whether a file is a V8 snapshot, or a kept answer: it begins as JSON does, or as what is packed
+/// by gzip or zstd; where it cannot be read, by its name. Everything else is taken for a trace, and
+/// says itself if it is none.
 fn is_snapshot(path: &Path) -> bool {
     if heapr_import::tool_of(path).is_some() {
         return false;

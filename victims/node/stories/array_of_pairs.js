@@ -1,4 +1,4 @@
-// Pairs of a key and a value in a list, searched from its front; the same key is added again and again.
+// Pairs of key and value in a list, searched from its front; the same key is added again and again.
 // suspect: HeaderStore.pairs
 // place: array_of_pairs.js:6
 'use strict';

@@ -1,4 +1,4 @@
-// A slow disk: what is written to the stream waits in the stream, and nobody looks at what write() returns.
+// A slow disk: what is written waits in the stream, and nobody looks at what write() returns.
 // suspect: slowDisk|WritableState.buffered|SlowDisk
 // place: backpressure.js|
 'use strict';

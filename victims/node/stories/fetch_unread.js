@@ -1,4 +1,4 @@
-// A poller keeps each answer until somebody asks for it; nobody asks, and the bodies are never read.
+// A poller keeps each answer until somebody asks; nobody asks, and the bodies are never read.
 // suspect: Poller.answers
 // place: fetch_unread.js:6
 'use strict';

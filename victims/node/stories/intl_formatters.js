@@ -1,4 +1,4 @@
-// A formatter for each pair of a language and a currency that a client sends, kept by the pair's name.
+// A formatter for each pair of language and currency that a client sends, kept by the pair's name.
 // suspect: formatters
 // place: intl_formatters.js:7
 'use strict';

@@ -1,4 +1,4 @@
-// A configuration file is loaded anew for each request; the module that loads it keeps all its children.
+// A configuration file is loaded anew for each request; its loader keeps all its children.
 // suspect: children (module
 // place: require_cache.js:
 'use strict';

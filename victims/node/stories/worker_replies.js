@@ -1,4 +1,4 @@
-// Questions to a worker wait for answers by their number; the worker answers to a number of its own.
+// Questions to a worker wait for answers by number; the worker answers to a number of its own.
 // suspect: Client.waiting
 // place: worker_replies.js:7
 'use strict';
