@@ -1,4 +1,4 @@
-// A consumer was started inside of a request: its store lives on and takes in every line of the log.
+// A consumer was started inside of a request: its store lives on and takes in all lines of the log.
 // suspect: RequestStore.lines
 // place: als_enter_with.js:8
 'use strict';
