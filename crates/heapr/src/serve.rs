@@ -60,9 +60,13 @@ fn profile(subject: &Path, name: &str, names: &NameArguments) -> anyhow::Result<
 
 fn file_of(subject: &Path) -> anyhow::Result<PathBuf> {
     let name = subject.to_string_lossy();
-    if subject.exists() || !sessions().iter().any(|entry| entry.name == name) {
+    if subject.exists() {
         return Ok(subject.to_owned());
     }
+    anyhow::ensure!(
+        sessions().iter().any(|entry| entry.name == name),
+        "{name} is no file, and no session that runs: `heapr status` lists them"
+    );
     let name = SessionName::new(&name)?;
     let client = SessionClient::find(&name)?;
     client.ask(Request::Update(Update { flush: true, ..Update::default() }))?;

@@ -34,7 +34,7 @@ pub enum TablesError {
     #[error(transparent)]
     Query(#[from] heapr_query::Error),
     /// They could not be written.
-    #[error("writing the tables failed: {0}")]
+    #[error("writing the tables failed")]
     Write(#[from] io::Error),
 }
 

@@ -51,7 +51,9 @@ pub(super) fn run(arguments: &ExportArguments, trace: &Trace) -> anyhow::Result<
     let name = file_name(trace, &host, &arguments.file);
     let mut new_file = |table: &Table| {
         let path = folder.join(table.name).join(format!("date={}", date(trace))).join(&name);
-        let made = std::fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(anyhow::Error::from);
+        let parent = path.parent().unwrap_or(folder);
+        let made = std::fs::create_dir_all(parent)
+            .with_context(|| format!("making the folder {}", parent.display()));
         let made = made.and_then(|()| OutputFile::create(&path, arguments.force));
         let file = made.map_err(|error| std::io::Error::other(format!("{error:#}")))?;
         let written = OpenOptions::new().write(true).open(file.partial_path())?;
