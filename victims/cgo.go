@@ -1,7 +1,9 @@
 // Go with cgo: the C allocations of goroutines on many threads; Go's own heap is not malloc's and not counted.
+// Go's callers are on the goroutines' own stacks.
 // needs: go
 // build: -ldflags=-compressdwarf=false
 // seconds: 60
+// expect: frame=main.main.func1 allocs=1000 alloc_bytes=293000 frees=500 outstanding=500
 // expect: frame=victim_cgo allocs=1000 alloc_bytes=293000 frees=500 outstanding=500
 package main
 

@@ -7,6 +7,7 @@ use super::call_frame::{
     COLUMNS, Cfa, Column, RBP, RETURN_ADDRESS, RSP, Row, STEP_COLUMNS, UnwindTables, find_row,
 };
 use super::expression::evaluate;
+use super::go_stacks::is_left_for_c;
 use super::rule::is_entered_by_return;
 use super::signal_return::{is_signal_return, ucontext};
 
@@ -109,9 +110,12 @@ impl Registers {
         self.value(RBP)
     }
 
-    /// Whether a table says where the caller is by anything but the stack pointer: it may run on
-    /// another stack.
+    /// Whether a table, or the code, says where the caller is by anything but the stack pointer: it
+    /// may run on another stack.
     pub(crate) fn may_change_stacks(&self, tables: Option<&UnwindTables>) -> bool {
+        if tables.is_some_and(|tables| is_left_for_c(tables, self.pc().wrapping_sub(1))) {
+            return true;
+        }
         let found = tables.and_then(|tables| find_row::<STEP_COLUMNS>(tables, self.pc().wrapping_sub(1)));
         found.is_some_and(|found| match found.row.cfa {
             Cfa::Register(register, _) => usize::from(register) != RSP,
@@ -126,6 +130,9 @@ impl Registers {
         read: &mut dyn FnMut(usize) -> Option<usize>,
     ) -> FullStep {
         let lookup_avma = self.pc().wrapping_sub(1);
+        if hdr.is_some_and(|hdr| is_left_for_c(hdr, lookup_avma)) {
+            return self.step_by_frame_pointer(read);
+        }
         let Some(found) = hdr.and_then(|hdr| find_row(hdr, lookup_avma)) else {
             if hdr.is_some_and(|hdr| is_signal_return(hdr, lookup_avma)) {
                 return self.step_by_ucontext(read).unwrap_or(FullStep::Stop);

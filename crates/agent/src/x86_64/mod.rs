@@ -9,6 +9,7 @@ mod equal_words;
 mod expression;
 pub(crate) mod frame_index;
 pub(crate) mod full_unwind;
+mod go_stacks;
 pub(crate) mod kept_entry;
 pub(crate) mod leaving;
 mod ordered_time;

@@ -7,6 +7,7 @@ use super::byte_reader::Reader;
 use super::call_frame::{
     Cfa, Column, Expression, Found, RBP, RETURN_ADDRESS, RSP, Row, STEP_COLUMNS, UnwindTables, find_row,
 };
+use super::go_stacks::is_left_for_c;
 use super::signal_return::{is_signal_return, ucontext};
 
 /// How a frame is unwound, packed:
@@ -28,6 +29,7 @@ use super::signal_return::{is_signal_return, ucontext};
 /// | `PLT` | sp + 8 + ((pc & 15) >= a) * 8 | at CFA-8 | bp |
 /// | `SIGNAL` | at sp + a: caller's sp; pc at sp + a + 8; bp at sp + b | | |
 /// | `GUESS` | bp + 16 | at bp + 8 | at bp |
+/// | `OTHER_STACK` | as `GUESS`, on another stack | | |
 /// | `ROOT` | there is no caller | | |
 /// | `SLOW` | more registers are needed | | |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +45,7 @@ const SIGNAL: u64 = 7;
 const GUESS: u64 = 8;
 const ROOT: u64 = 9;
 const SLOW: u64 = 10;
+const OTHER_STACK: u64 = 11;
 
 /// What a step led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +76,7 @@ impl Rule {
         Self::new(SP, frame_bytes as i64, 0)
     }
 
+    const FRAME_POINTER_ACROSS: Self = Self::new(OTHER_STACK, 0, 0);
     const IS_ROOT: Self = Self::new(ROOT, 0, 0);
     const IS_SLOW: Self = Self::new(SLOW, 0, 0);
 
@@ -128,12 +132,12 @@ impl Rule {
         self.kind() == SIGNAL
     }
 
-    /// Unwind tables say where the caller is by another register than the stack pointer: it may run
-    /// on another stack.
+    /// Where the caller is stands in another register than the stack pointer, as unwind tables or
+    /// the code say: it may run on another stack.
     #[inline(always)]
     #[must_use]
     pub fn may_change_stacks(self) -> bool {
-        self.is_one_of(&[BP, BP_BP, DEREF_BP])
+        self.is_one_of(&[BP, BP_BP, DEREF_BP, OTHER_STACK])
     }
 
     #[inline(always)]
@@ -146,7 +150,7 @@ impl Rule {
     #[inline(always)]
     #[must_use]
     pub fn uses_bp(self) -> bool {
-        self.is_one_of(&[BP, BP_BP, DEREF_BP, GUESS, SLOW])
+        self.is_one_of(&[BP, BP_BP, DEREF_BP, GUESS, SLOW, OTHER_STACK])
     }
 
     /// The caller's frame pointer register is read from the stack (the last word that a step
@@ -154,7 +158,7 @@ impl Rule {
     #[inline(always)]
     #[must_use]
     pub fn restores_bp(self) -> bool {
-        self.is_one_of(&[SP_BP, BP_BP, DEREF_BP, SIGNAL, GUESS, ROOT])
+        self.is_one_of(&[SP_BP, BP_BP, DEREF_BP, SIGNAL, GUESS, ROOT, OTHER_STACK])
     }
 
     /// For a frame that needs its stack pointer alone: how far above it the caller's lies, below
@@ -190,8 +194,8 @@ impl Rule {
                 (cfa, (self.kind() & 1 == SP_BP & 1).then_some(cfa.wrapping_add(b)))
             }
             // The ABI marks the outermost frame by a frame pointer of 0 (System V x86-64, 3.4.1).
-            GUESS if bp == 0 => return Step::Root,
-            GUESS => (bp.wrapping_add(16), Some(bp)),
+            GUESS | OTHER_STACK if bp == 0 => return Step::Root,
+            GUESS | OTHER_STACK => (bp.wrapping_add(16), Some(bp)),
             DEREF_BP => {
                 let Some(cfa) = read(bp.wrapping_add(a)) else { return Step::Unreadable };
                 (cfa, Some(bp.wrapping_add(b)))
@@ -230,6 +234,9 @@ impl Rule {
 /// a frame pointer.
 #[must_use]
 pub fn rule_for(hdr: &UnwindTables, lookup_avma: usize) -> Rule {
+    if is_left_for_c(hdr, lookup_avma) {
+        return Rule::FRAME_POINTER_ACROSS;
+    }
     match find_row(hdr, lookup_avma) {
         Some(found) => compact(&found),
         None if is_signal_return(hdr, lookup_avma) => {

@@ -144,6 +144,10 @@ pub(crate) fn symbols(group: &Value) -> Vec<String> {
 /// `space::name(int) [clone .cold]` as `space::name`.
 fn plain_name(symbol: &str) -> String {
     let symbol = symbol.split(" [").next().unwrap();
+    // Go's packages are parts of its names.
+    if symbol.starts_with("main.") {
+        return symbol.to_owned();
+    }
     let end = if symbol.starts_with("operator()") {
         symbol.len()
     } else {
