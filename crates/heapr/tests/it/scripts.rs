@@ -50,6 +50,7 @@ fn each_block_of_a_ruby_program_has_its_method_and_line() {
 fn each_block_of_a_php_program_has_its_function_and_line() {
     for php in PHP.interpreters() {
         PHP.check_from_start(&php, 50);
+        PHP.check_attached(&php);
     }
 }
 

@@ -132,6 +132,8 @@ impl Telling {
         };
         let recording = record(&command, &settings);
         assert_eq!(recording.outcome.status, 0, "{label}: {}", recording.outcome.stderr);
+        // A trace that could not be written, say to a full disk, proves nothing.
+        assert!(!recording.outcome.stderr.contains("warning"), "{label}: {}", recording.outcome.stderr);
         if is_unknown(&recording) {
             not_run(format!("{label} is of a version whose frames are not known"));
             return None;
