@@ -12,6 +12,7 @@ use crate::languages::path::Path;
 use crate::languages::python::frame::PythonFrame;
 use crate::languages::python::kept::KeptPython;
 use crate::languages::python::layout::{self, Layout, Style};
+use crate::languages::verifying;
 use crate::modules::interpreters::PYTHON;
 use crate::record::thread::Scope;
 use crate::stack;
@@ -31,47 +32,12 @@ pub(crate) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
         return native;
     };
     kept.follow(scope, layout);
-    if stack::is_special() {
-        verify(scope, kept, layout);
+    if kept.hash() != 0 && verifying::is_due(scope) {
+        verifying::count(kept.hash(), kept.hash_anew(scope, layout));
     }
-    let hash = kept.hash();
-    if hash == 0 {
-        return native;
-    }
-    let pair = pair_hash(native, hash);
-    let &mut (known, node) = kept.pair(pair);
-    if known == pair {
-        return node;
-    }
-    let node = match tree::find(pair) {
-        Some(node) => node,
-        None => build(scope, kept, layout, (start, native, pair)),
-    };
-    if node != native {
-        *kept.pair(pair) = (pair, node);
-    }
-    node
-}
-
-/// By what the node of a native stack and a stack of the language is found.
-#[inline(always)]
-pub(crate) fn pair_hash(native: u32, language: u64) -> u64 {
-    let spread = u64::from(native).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let product = u128::from(spread ^ language.rotate_left(23)) * u128::from(0xd6e8_feb8_6659_fd93_u64);
-    (product >> 64) as u64 ^ product as u64 ^ language | 1
-}
-
-/// Compares the kept frames with a whole reading, as often as the session says.
-#[cold]
-#[inline(never)]
-fn verify(scope: &mut Scope, kept: &mut KeptPython, layout: &Layout) {
-    let every = AGENT.pool().map_or(0, |pool| pool.control().verify_every.load(Relaxed));
-    if every == 0 || kept.hash() == 0 || !scope.level().kept.capture_count.is_multiple_of(every) {
-        return;
-    }
-    AGENT.count(|slot| &slot.verify_count);
-    if kept.hash() != kept.hash_anew(scope, layout) {
-        AGENT.count(|slot| &slot.verify_mismatch_count);
+    match kept.pairs.find(native, kept.hash()) {
+        Ok(node) => node,
+        Err(pair) => build(scope, kept, layout, (start, native, pair)),
     }
 }
 
@@ -112,7 +78,9 @@ fn build(
         add_runs(&mut path, frame.sp);
     }
     add_runs(&mut path, 0);
-    path.finish(pair).unwrap_or(native)
+    let Some(node) = path.finish(pair) else { return native };
+    kept.pairs.keep(pair, node);
+    node
 }
 
 /// Each frame is one call of the evaluating function: the innermost one's is the innermost call.

@@ -13,14 +13,17 @@
 //! thread that stands in the hook, so that nobody changes them meanwhile. Programs without such a
 //! language never come here. A process has the frames of one language: the first that turns up.
 
+mod answers;
 pub(crate) mod code_table;
 mod joined;
+mod pairs;
 mod path;
 pub(crate) mod python;
 mod readable;
 mod text;
 mod unknown;
 pub(crate) mod v8;
+mod verifying;
 mod walked;
 
 pub(crate) use readable::memory_goes;

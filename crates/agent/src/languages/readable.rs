@@ -27,7 +27,9 @@ const FIRST_AVMA: usize = 1 << 16;
 pub(crate) struct Readable {
     ranges: [(usize, usize); REMEMBERED],
     next: usize,
+    /// The one that was asked for last, and the one before it.
     last: (usize, usize),
+    before: (usize, usize),
     /// As [`GIVEN_BACK`] was when the mappings were asked for.
     given_back: u32,
 }
@@ -39,13 +41,14 @@ impl Readable {
         address & 7 == 0 && self.has_unaligned(address, bytes)
     }
 
+    #[inline(always)]
     pub(crate) fn has_unaligned(&mut self, address: usize, bytes: usize) -> bool {
         let Some(end) = address.checked_add(bytes).filter(|_| address >= FIRST_AVMA) else { return false };
         if GIVEN_BACK.load(Acquire) != self.given_back {
             self.forget();
         }
         let holds = |&(low, high): &(usize, usize)| address >= low && end <= high;
-        holds(&self.last) || self.look(address, end)
+        holds(&self.last) || holds(&self.before) || self.look(address, end)
     }
 
     /// Asks anew from now on: what could be read may be gone.
@@ -53,14 +56,15 @@ impl Readable {
     pub(crate) fn forget(&mut self) {
         self.given_back = GIVEN_BACK.load(Acquire);
         self.ranges.fill((0, 0));
-        self.last = (0, 0);
+        (self.last, self.before) = ((0, 0), (0, 0));
     }
 
+    #[inline(never)]
     fn look(&mut self, address: usize, end: usize) -> bool {
         let known = self.ranges.iter().find(|&&(low, high)| address >= low && end <= high);
         match known {
             Some(&range) => {
-                self.last = range;
+                (self.before, self.last) = (self.last, range);
                 true
             }
             None => self.ask(address, end),

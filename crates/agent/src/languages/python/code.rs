@@ -4,6 +4,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use heapr_wire::{LANGUAGE_PYTHON, LINE_MAX, language_place};
 
+use crate::languages::answers::{self, Answers};
 use crate::languages::code_table::{self, Numbered};
 use crate::languages::python::layout::{Layout, Lines, Style};
 use crate::languages::python::line_table;
@@ -34,7 +35,7 @@ const REMEMBERED: usize = 4096;
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Known {
-    answers: [(u64, u64); REMEMBERED],
+    answers: Answers<REMEMBERED>,
     file: [u8; FILE_BYTES_MAX],
     name: [u8; NAME_BYTES_MAX],
 }
@@ -73,19 +74,13 @@ pub(crate) unsafe fn place(
     (readable, known): (&mut Readable, &mut Known),
     (code, check, instruction): (usize, u64, usize),
 ) -> u64 {
-    let key = (code as u64 ^ check.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        ^ (instruction as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    let key = (key ^ key >> 31).wrapping_mul(0xff51_afd7_ed55_8ccd) | 1;
-    let answer = known.answers.as_mut_ptr().wrapping_add((key >> 40) as usize % REMEMBERED);
-    // SAFETY: inside of the array.
-    let (known_key, known_place) = unsafe { *answer };
-    if known_key == key {
-        return known_place;
+    let key = answers::key([code, check as usize, instruction]);
+    if let Some(place) = known.answers.find(key) {
+        return place;
     }
     // SAFETY: (1).
     let place = unsafe { find(scope, layout, readable, known, (code, instruction)) };
-    // SAFETY: as above; the array is another part of what `known` refers to.
-    unsafe { *answer = (key, place) };
+    known.answers.keep(key, place);
     place
 }
 

@@ -14,6 +14,7 @@
 
 use heapr_ring::sys;
 
+use crate::languages::pairs::Pairs;
 use crate::languages::python::code::{self, Known};
 use crate::languages::python::frame::{FrameNow, PythonFrame, check_of, check_of_any, is_shim};
 use crate::languages::python::layout::{Layout, Style};
@@ -23,8 +24,6 @@ use crate::record::thread::Scope;
 use crate::tree;
 
 const FIRST_CAPACITY: usize = 512;
-/// Pairs of stacks whose nodes are remembered.
-const PAIRS: usize = 1024;
 /// Frames of a stack that are read (ten times what the interpreter allows unless told otherwise).
 const DEPTH_MAX: usize = 1 << 16;
 /// Innermost frames that may be gone or new without reading the stack anew.
@@ -39,8 +38,7 @@ pub(crate) struct KeptPython {
     capacity: usize,
     depth: usize,
     hash: u64,
-    /// Nodes of pairs of a native stack and one of Python's, by their hashes.
-    pairs: [(u64, u32); PAIRS],
+    pub(crate) pairs: Pairs,
     /// Room for what [`KeptPython::find_joins`] finds.
     joins: *mut usize,
     readable: Readable,
@@ -52,14 +50,6 @@ impl KeptPython {
     #[cold]
     pub(crate) fn allocate() -> *mut Self {
         sys::map_anonymous(size_of::<Self>(), true).map_or(core::ptr::null_mut(), <*mut u8>::cast)
-    }
-
-    /// Where the node of a pair with this hash is remembered.
-    #[inline(always)]
-    pub(crate) fn pair(&mut self, hash: u64) -> &mut (u64, u32) {
-        let place = (hash >> 40) as usize % PAIRS;
-        // SAFETY: inside of the array.
-        unsafe { &mut *self.pairs.as_mut_ptr().wrapping_add(place) }
     }
 
     /// The hash of the kept stack; 0: there are no frames.

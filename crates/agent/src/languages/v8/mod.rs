@@ -17,6 +17,7 @@
 //! Objects move: what a frame points to is read at each event, and compared with what it was.
 
 mod bytecode_sizes;
+mod finding;
 mod function;
 mod heap;
 mod kept;
@@ -30,11 +31,10 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use heapr_wire::LANGUAGE_JAVASCRIPT;
 
 use crate::frames::frame::{Frame, Start};
-use crate::languages::joined::pair_hash;
 use crate::languages::path::Path;
 use crate::languages::unknown;
 use crate::languages::v8::kept::KeptV8;
-use crate::languages::v8::layout::Layout;
+use crate::languages::verifying;
 use crate::modules::interpreters::V8;
 use crate::record::thread::Scope;
 use crate::stack;
@@ -80,38 +80,15 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
     stack::settle(scope, start, native);
     scope.level().kept.settle_hashes();
     kept.follow(scope, layout, native);
-    if stack::is_special() {
-        verify(scope, kept, layout, native);
+    if kept.hash() != 0 && verifying::is_due(scope) {
+        let hash = kept.hash();
+        kept.forget();
+        kept.follow(scope, layout, native);
+        verifying::count(hash, kept.hash());
     }
-    if kept.hash() == 0 {
-        return native;
-    }
-    let pair = pair_hash(native, kept.hash());
-    let &mut (known, node) = kept.pair(pair);
-    if known == pair {
-        return node;
-    }
-    let node = tree::find(pair).unwrap_or_else(|| build(scope, kept, native, pair));
-    if node != native {
-        *kept.pair(pair) = (pair, node);
-    }
-    node
-}
-
-/// Compares the kept frames with a whole reading, as often as the session says.
-#[cold]
-#[inline(never)]
-fn verify(scope: &mut Scope, kept: &mut KeptV8, layout: &'static Layout, native: u32) {
-    let every = AGENT.pool().map_or(0, |pool| pool.control().verify_every.load(Relaxed));
-    if every == 0 || kept.hash() == 0 || !scope.level().kept.capture_count.is_multiple_of(every) {
-        return;
-    }
-    AGENT.count(|slot| &slot.verify_count);
-    let hash = kept.hash();
-    kept.forget();
-    kept.follow(scope, layout, native);
-    if kept.hash() != hash {
-        AGENT.count(|slot| &slot.verify_mismatch_count);
+    match kept.pairs.find(native, kept.hash()) {
+        Ok(node) => node,
+        Err(pair) => build(scope, kept, native, pair),
     }
 }
 
@@ -137,5 +114,7 @@ fn build(scope: &mut Scope, kept: &mut KeptV8, native: u32, pair: u64) -> u32 {
             path.add(frame.pc as u64);
         }
     }
-    path.finish(pair).unwrap_or(native)
+    let Some(node) = path.finish(pair) else { return native };
+    kept.pairs.keep(pair, node);
+    node
 }

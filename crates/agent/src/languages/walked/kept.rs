@@ -1,9 +1,20 @@
-//! The frames of a thread's level as they were read last, and what is remembered of code.
+//! The last frames of a thread's level, and the present ones at the cost of what changed.
+//!
+//! ```text
+//! walked  innermost                       outermost      as the interpreter has them, all of them
+//! kept    outermost                       innermost      with what each stands for
+//! ```
+//!
+//! Each frame that is walked is compared with the one kept at its place from the outer end: code,
+//! instruction, and what tells the code from another. The hash of a stack is the sum of what each
+//! frame gives at its place, so that a change costs one frame.
 
 use heapr_ring::sys;
 use heapr_wire::{LINE_MAX, language_place};
 
+use crate::languages::answers::{self, Answers};
 use crate::languages::code_table;
+use crate::languages::pairs::Pairs;
 use crate::languages::readable::Readable;
 use crate::languages::text::Text;
 use crate::languages::walked::{Described, Dialect, Walked};
@@ -12,7 +23,6 @@ use crate::tree;
 
 /// Innermost frames that are read.
 const CAPACITY: usize = 1 << 14;
-const PAIRS: usize = 1024;
 const ANSWERS: usize = 4096;
 const NAME_BYTES_MAX: usize = 512;
 const FILE_BYTES_MAX: usize = 1024;
@@ -21,11 +31,13 @@ const FILE_BYTES_MAX: usize = 1024;
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct WalkedFrame {
+    walked: Walked,
     /// Language, function and line; 0: nothing that is shown.
     pub(crate) place: u64,
+    /// What it gives to the stack's hash.
+    part: u64,
     /// Where the evaluating function stands that runs it.
     pub(crate) join: usize,
-    is_entry: bool,
 }
 
 /// See the module. All zero: nothing was read.
@@ -33,12 +45,22 @@ pub(crate) struct WalkedFrame {
 #[repr(C)]
 pub(crate) struct KeptWalk {
     depth: usize,
-    hash: u64,
-    /// Innermost first.
+    /// Frames that are shown, and the sum of what all give.
+    shown: usize,
+    sum: u64,
+    /// Outermost first.
     frames: [WalkedFrame; CAPACITY],
-    /// Nodes of pairs of a native stack and one of the language's, by their hashes.
-    pairs: [(u64, u32); PAIRS],
-    answers: [(u64, u64); ANSWERS],
+    /// Innermost first.
+    walked: [Walked; CAPACITY],
+    pub(crate) pairs: Pairs,
+    describing: Describing,
+}
+
+/// What frames stand for, and room to find it.
+#[derive(Debug)]
+#[repr(C)]
+struct Describing {
+    answers: Answers<ANSWERS>,
     readable: Readable,
     name: [u8; NAME_BYTES_MAX],
     file: [u8; FILE_BYTES_MAX],
@@ -51,130 +73,115 @@ impl KeptWalk {
         sys::map_anonymous(size_of::<Self>(), true).map_or(core::ptr::null_mut(), <*mut u8>::cast)
     }
 
-    /// Where the node of a pair with this hash is remembered.
+    /// The hash of the kept stack; 0: no frame is shown.
     #[inline(always)]
-    pub(crate) fn pair(&mut self, hash: u64) -> &mut (u64, u32) {
-        // SAFETY: inside of the array.
-        unsafe { &mut *self.pairs.as_mut_ptr().wrapping_add((hash >> 40) as usize % PAIRS) }
-    }
-
     pub(crate) fn hash(&self) -> u64 {
-        self.hash
+        if self.shown == 0 { 0 } else { self.sum }
     }
 
+    /// Outermost first.
     pub(crate) fn frames(&self) -> &[WalkedFrame] {
         self.frames.get(..self.depth).unwrap_or_default()
     }
 
     /// How many of the frames are shown.
     pub(crate) fn shown(&self) -> usize {
-        self.frames().iter().filter(|frame| frame.place != 0).count()
+        self.shown
     }
 
-    /// What was remembered is looked at anew.
-    pub(crate) fn forget_answers(&mut self) {
-        self.answers.fill((0, 0));
+    /// Nothing is kept any more, and what was remembered is looked at anew.
+    pub(crate) fn forget(&mut self) {
+        (self.depth, self.shown, self.sum) = (0, 0, 0);
+        self.describing.answers.forget();
     }
 
-    /// Reads the frames of the calling thread.
+    /// Makes the kept frames those of the calling thread.
     pub(crate) fn follow(&mut self, scope: &mut Scope, dialect: &Dialect) {
-        let Self { frames, answers, readable, name, file, .. } = self;
-        let mut walked = [Walked { code: 0, check: 0, at: 0, is_entry: false }; 64];
-        let (mut depth, mut waiting) = (0_usize, 0_usize);
-        let mut take = |scope: &mut Scope, readable: &mut Readable, walked: &[Walked], depth: &mut usize| {
-            for frame in walked {
-                let place = if frame.code == 0 {
-                    0
-                } else {
-                    place(scope, dialect, readable, answers, (name, file), frame)
-                };
-                let Some(out) = frames.get_mut(*depth) else { return };
-                *out = WalkedFrame { place, join: 0, is_entry: frame.is_entry };
-                *depth = depth.wrapping_add(1);
-            }
-        };
-        // The walk reads with what is readable, and so does the description: in turns.
-        let mut skipped = 0_usize;
-        loop {
-            let mut seen = 0_usize;
-            (dialect.walk)(readable, &mut |frame| {
-                if seen < skipped {
-                    seen = seen.wrapping_add(1);
-                    return true;
-                }
-                let Some(out) = walked.get_mut(waiting) else { return false };
-                *out = frame;
-                waiting = waiting.wrapping_add(1);
-                true
-            });
-            let count = waiting;
-            take(scope, readable, walked.get(..count).unwrap_or_default(), &mut depth);
-            waiting = 0;
-            skipped = skipped.wrapping_add(count);
-            if count < walked.len() || skipped >= CAPACITY {
-                break;
+        let Self { walked, describing, .. } = self;
+        let mut count = 0_usize;
+        (dialect.walk)(&mut describing.readable, &mut |frame| {
+            let Some(out) = walked.get_mut(count) else { return false };
+            *out = frame;
+            count = count.wrapping_add(1);
+            true
+        });
+        self.drop_from(count);
+        for number in 0..count {
+            let inwards = count.wrapping_sub(1).wrapping_sub(number);
+            // SAFETY: both are below the capacity, as `count` is at most that.
+            let (walked, kept) =
+                unsafe { (self.walked.get_unchecked(inwards), self.frames.get_unchecked(number)) };
+            if number >= self.depth || *walked != kept.walked {
+                let walked = *walked;
+                self.set(scope, dialect, number, walked);
             }
         }
-        self.depth = depth;
-        let mut hash = 0_u64;
-        for (number, frame) in self.frames().iter().rev().enumerate() {
-            let part = tree::part_hash(number, frame.place, u64::from(frame.is_entry));
-            hash = hash.wrapping_add(if frame.place == 0 { 1 } else { part });
+        self.depth = count;
+    }
+
+    /// The kept frames from a place on are gone.
+    fn drop_from(&mut self, count: usize) {
+        for frame in self.frames.get(count..self.depth).unwrap_or_default() {
+            self.sum = self.sum.wrapping_sub(frame.part);
+            self.shown = self.shown.wrapping_sub(usize::from(frame.place != 0));
         }
-        self.hash = if self.shown() == 0 { 0 } else { hash };
+        self.depth = self.depth.min(count);
+    }
+
+    /// Another frame is at a place.
+    #[cold]
+    #[inline(never)]
+    fn set(&mut self, scope: &mut Scope, dialect: &Dialect, number: usize, walked: Walked) {
+        let place = if walked.code == 0 { 0 } else { self.describing.place(scope, dialect, &walked) };
+        let is_entry = u64::from(walked.is_entry);
+        let part = tree::part_hash(number, place | 1, is_entry << 1 | u64::from(place == 0));
+        let Some(frame) = self.frames.get_mut(number) else { return };
+        if number < self.depth {
+            self.sum = self.sum.wrapping_sub(frame.part);
+            self.shown = self.shown.wrapping_sub(usize::from(frame.place != 0));
+        }
+        *frame = WalkedFrame { walked, place, part, join: 0 };
+        self.sum = self.sum.wrapping_add(part);
+        self.shown = self.shown.wrapping_add(usize::from(place != 0));
     }
 
     /// Gives each frame the place of the call that runs it: `calls` from the innermost on.
     pub(crate) fn join(&mut self, mut calls: impl Iterator<Item = usize>) {
         let mut join = calls.next().unwrap_or(usize::MAX);
-        for frame in self.frames.get_mut(..self.depth).unwrap_or_default() {
+        for frame in self.frames.get_mut(..self.depth).unwrap_or_default().iter_mut().rev() {
             frame.join = join;
-            if frame.is_entry {
+            if frame.walked.is_entry {
                 join = calls.next().unwrap_or(usize::MAX);
             }
         }
     }
 }
 
-/// What a frame stands for, as it is remembered or found.
-#[inline(always)]
-fn place(
-    scope: &mut Scope,
-    dialect: &Dialect,
-    readable: &mut Readable,
-    answers: &mut [(u64, u64); ANSWERS],
-    (name, file): (&mut [u8], &mut [u8]),
-    frame: &Walked,
-) -> u64 {
-    let key = (frame.code as u64 ^ (frame.check as u64).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        ^ (frame.at as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    let key = (key ^ key >> 31).wrapping_mul(0xff51_afd7_ed55_8ccd) | 1;
-    let answer = answers.get_mut((key >> 40) as usize % ANSWERS);
-    if let Some(&mut (known, place)) = answer
-        && known == key
-    {
-        return place;
-    }
-    // What was mapped when the last function was looked at may be gone.
-    readable.forget();
-    let mut described = Described {
-        name: Text { out: name, bytes: 0 },
-        file: Text { out: file, bytes: 0 },
-        first_line: 0,
-        line: 0,
-    };
-    let found = (dialect.describe)(readable, frame, &mut described);
-    let place = if found.is_none() {
-        0
-    } else {
+impl Describing {
+    /// What a frame stands for, as it is remembered or found.
+    fn place(&mut self, scope: &mut Scope, dialect: &Dialect, frame: &Walked) -> u64 {
+        let key = answers::key([frame.code, frame.check, frame.at]);
+        if let Some(place) = self.answers.find(key) {
+            return place;
+        }
+        // What was mapped when the last function was looked at may be gone.
+        self.readable.forget();
+        let mut described = Described {
+            name: Text { out: &mut self.name, bytes: 0 },
+            file: Text { out: &mut self.file, bytes: 0 },
+            first_line: 0,
+            line: 0,
+        };
+        // What cannot be read now may be read the next time: it is not remembered.
+        if (dialect.describe)(&mut self.readable, frame, &mut described).is_none() {
+            return 0;
+        }
         let Described { name, file, first_line, line } = described;
         let name = name.out.get(..name.bytes).unwrap_or_default();
         let file = file.out.get(..file.bytes).unwrap_or_default();
         let number = code_table::number_of(scope, dialect.number, (name, file, first_line));
-        language_place(dialect.number, number, line.min(LINE_MAX))
-    };
-    if let Some(answer) = answers.get_mut((key >> 40) as usize % ANSWERS) {
-        *answer = (key, place);
+        let place = language_place(dialect.number, number, line.min(LINE_MAX));
+        self.answers.keep(key, place);
+        place
     }
-    place
 }

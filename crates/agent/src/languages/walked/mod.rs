@@ -1,7 +1,7 @@
 //! Frames of languages whose interpreters keep them in a list or an array: read as a whole at each
-//! event, as there are few words to each.
+//! event, as there are few words to each, and compared with the thread's last ones.
 //!
-//! What a frame's code and instruction stand for is remembered, with words that tell the code from
+//! What a frame's code and instruction stand for is kept, with words that tell the code from
 //! another at its address. A run of frames belongs to one call of the interpreter's evaluating
 //! function: the innermost run to the innermost call.
 
@@ -13,10 +13,10 @@ mod ruby;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::frames::frame::{Frame, Start};
-use crate::languages::joined::pair_hash;
 use crate::languages::path::Path;
 use crate::languages::readable::Readable;
 use crate::languages::text::Text;
+use crate::languages::verifying;
 use crate::languages::walked::kept::KeptWalk;
 use crate::record::thread::Scope;
 use crate::stack;
@@ -24,7 +24,8 @@ use crate::state::AGENT;
 use crate::tree;
 
 /// A frame as an interpreter has it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub(crate) struct Walked {
     /// What runs in it; 0: nothing that is shown.
     pub(crate) code: usize,
@@ -83,38 +84,15 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
         return native;
     };
     kept.follow(scope, dialect);
-    if stack::is_special() {
-        verify(scope, kept, dialect);
+    if kept.hash() != 0 && verifying::is_due(scope) {
+        let hash = kept.hash();
+        kept.forget();
+        kept.follow(scope, dialect);
+        verifying::count(hash, kept.hash());
     }
-    if kept.hash() == 0 {
-        return native;
-    }
-    let pair = pair_hash(native, kept.hash());
-    let &mut (known, node) = kept.pair(pair);
-    if known == pair {
-        return node;
-    }
-    let node = tree::find(pair).unwrap_or_else(|| build(scope, kept, dialect, (start, native, pair)));
-    if node != native {
-        *kept.pair(pair) = (pair, node);
-    }
-    node
-}
-
-/// Compares what was remembered of the frames with another look, as often as the session says.
-#[cold]
-#[inline(never)]
-fn verify(scope: &mut Scope, kept: &mut KeptWalk, dialect: &Dialect) {
-    let every = AGENT.pool().map_or(0, |pool| pool.control().verify_every.load(Relaxed));
-    if every == 0 || kept.hash() == 0 || !scope.level().kept.capture_count.is_multiple_of(every) {
-        return;
-    }
-    AGENT.count(|slot| &slot.verify_count);
-    let hash = kept.hash();
-    kept.forget_answers();
-    kept.follow(scope, dialect);
-    if kept.hash() != hash {
-        AGENT.count(|slot| &slot.verify_mismatch_count);
+    match kept.pairs.find(native, kept.hash()) {
+        Ok(node) => node,
+        Err(pair) => build(scope, kept, dialect, (start, native, pair)),
     }
 }
 
@@ -135,7 +113,7 @@ fn build(
     let evaluates = |frame: &&Frame| frame.pc > low && frame.pc <= high;
     kept.join(natives.iter().rev().filter(evaluates).map(|frame| frame.sp));
     let mut path = Path::of_frames(natives.len().wrapping_add(kept.shown()));
-    let mut frames = kept.frames().iter().rev().peekable();
+    let mut frames = kept.frames().iter().peekable();
     let mut add = |path: &mut Path, lowest: usize| {
         while let Some(frame) = frames.next_if(|frame| frame.join >= lowest) {
             if frame.place != 0 {
@@ -152,5 +130,7 @@ fn build(
         add(&mut path, frame.sp);
     }
     add(&mut path, 0);
-    path.finish(pair).unwrap_or(native)
+    let Some(node) = path.finish(pair) else { return native };
+    kept.pairs.keep(pair, node);
+    node
 }

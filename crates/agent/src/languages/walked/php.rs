@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::*;
 
 use heapr_wire::LANGUAGE_PHP;
 
-use crate::languages::readable::Readable;
+use crate::languages::readable::{Readable, word};
 use crate::languages::unknown;
 use crate::languages::walked::{Described, Dialect, Walked};
 use crate::modules::interpreters::PHP as EXPORTS;
@@ -19,6 +19,7 @@ const FUNCTION_AT: usize = 24;
 const KIND_AT: usize = 40;
 const OUTER_AT: usize = 48;
 const IS_TOP: usize = 1 << 17;
+const FRAME_BYTES: usize = 56;
 /// `zend_op_array`: kind (the lowest byte), name, class, number and place of its operations, file,
 /// first line.
 const NAME_AT: usize = 8;
@@ -27,6 +28,9 @@ const COUNT_AT: usize = 80;
 const OPERATIONS_AT: usize = 88;
 const FILE_AT: usize = 152;
 const FIRST_LINE_AT: usize = 160;
+/// What is read of it; of any function.
+const CODE_BYTES: usize = 168;
+const HEAD_BYTES: usize = 8;
 const FUNCTION_OF_PROGRAM: usize = 2;
 const EVALUATED: usize = 4;
 /// `zend_op`.
@@ -66,23 +70,30 @@ fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> 
         if at == 0 {
             break;
         }
-        let function = readable.word(at.wrapping_add(FUNCTION_AT))?;
-        let is_entry = readable.word(at.wrapping_add(KIND_AT))? & IS_TOP != 0;
+        if !readable.has(at, FRAME_BYTES) {
+            return None;
+        }
+        // SAFETY: inside of what can be read.
+        let field = |offset: usize| unsafe { word(at.wrapping_add(offset)) };
+        let (function, outer) = (field(FUNCTION_AT), field(OUTER_AT));
+        let is_entry = field(KIND_AT) & IS_TOP != 0;
         let mut walked = Walked { code: 0, check: 0, at: 0, is_entry };
-        let kind = if function == 0 { 0 } else { readable.word(function)? & 0xff };
-        if matches!(kind, FUNCTION_OF_PROGRAM | EVALUATED) {
-            walked.code = function;
-            let name = readable.word(function.wrapping_add(NAME_AT))?;
-            let operations = readable.word(function.wrapping_add(OPERATIONS_AT))?;
-            walked.check = operations
-                ^ name.rotate_left(23)
-                ^ readable.word(function.wrapping_add(FILE_AT))?.rotate_left(41);
-            walked.at = readable.word(at.wrapping_add(OPERATION_AT))?;
+        if function != 0 && readable.has(function, HEAD_BYTES) {
+            // SAFETY: as above.
+            let member = |offset: usize| unsafe { word(function.wrapping_add(offset)) };
+            if matches!(member(0) & 0xff, FUNCTION_OF_PROGRAM | EVALUATED)
+                && readable.has(function, CODE_BYTES)
+            {
+                walked.code = function;
+                walked.check =
+                    member(OPERATIONS_AT) ^ member(NAME_AT).rotate_left(23) ^ member(FILE_AT).rotate_left(41);
+                walked.at = field(OPERATION_AT);
+            }
         }
         if !out(walked) {
             break;
         }
-        at = readable.word(at.wrapping_add(OUTER_AT))?;
+        at = outer;
     }
     Some(())
 }
