@@ -28,7 +28,8 @@ mod tables;
 mod unreachable;
 
 pub use answers::{owner_table, path_json, suspect_table};
-pub use closures::{ContextOfVariables, Variable, contexts_of_variables};
+pub(crate) use closures::contexts_of_variables;
+pub use closures::{ContextOfVariables, Variable};
 pub use collections::{Collection, CollectionOrder, collections};
 pub use comparison::{
     ClassDifference, Comparison, ObjectDifference, compare, compare_as_devtools, compare_by_id,
@@ -38,12 +39,13 @@ pub use detached::{Detached, detached};
 pub use fanout::{Fanout, fanout};
 pub use heap_view::HeapView;
 pub use large_owners::{LargeOwner, large_owners};
-pub use matching::{MatchedBy, Matching, NOT_THERE, Numbering};
+pub use matching::{MatchedBy, Matching, Numbering};
 pub use naming::{Called, Naming};
 pub use packages::{CodeShare, CodeUnit, code_shares};
 pub use path::PathStep;
 pub use pending::{Pending, Waiting, pending};
-pub use retaining_paths::{RetainingPaths, path_from_root, retaining_paths};
+pub(crate) use retaining_paths::path_from_root;
+pub use retaining_paths::{RetainingPaths, retaining_paths};
 pub use scripts::Place;
 pub use shapes::{Shape, shapes};
 pub use strings::{DuplicatedString, duplicated_strings};

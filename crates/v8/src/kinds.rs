@@ -5,7 +5,7 @@
 pub struct NodeKind(pub(crate) u8);
 
 /// V8's names, at the position of their number here.
-pub(crate) const NODE_KINDS: [&str; 16] = [
+pub const NODE_KINDS: [&str; 16] = [
     "hidden",
     "array",
     "string",
@@ -60,7 +60,7 @@ impl NodeKind {
 pub struct EdgeKind(pub(crate) u8);
 
 /// V8's names, at the position of their number here; the last is DevTools' own.
-pub(crate) const EDGE_KINDS: [&str; 8] =
+pub const EDGE_KINDS: [&str; 8] =
     ["context", "element", "property", "internal", "hidden", "shortcut", "weak", "invisible"];
 
 #[expect(missing_docs, reason = "the names say it")]
@@ -76,7 +76,7 @@ impl EdgeKind {
     pub(crate) const UNKNOWN: Self = Self(8);
 
     /// Whether the edge's name is a string; else it is a number.
-    pub fn has_string_name(self) -> bool {
+    pub(crate) fn has_string_name(self) -> bool {
         !matches!(self, Self::ELEMENT | Self::HIDDEN)
     }
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+mod cache_folder;
 mod call_tree;
 mod data_keys;
 pub mod devtools;
@@ -24,10 +25,11 @@ pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
 pub use format::{
     AllocationTrace, CallFunction, Location, Locations, Meta, Problem, ReadOptions, Snapshot, Strings,
-    TimeSample, TraceFunction, TraceNode, compare_utf16, utf16_length, utf16_prefix, utf16_units,
+    TimeSample, TraceFunction, TraceNode,
 };
+pub(crate) use format::{utf16_length, utf16_units};
 pub use index::{IndexStore, StoredGraph};
-pub use kinds::{DomState, EdgeKind, NodeKind};
+pub use kinds::{DomState, EDGE_KINDS, EdgeKind, NODE_KINDS, NodeKind};
 pub use profile_comparison::{FunctionGrowth, compare_profiles};
 pub use rewrite::Secrecy;
 pub use source_maps::{Original, SourceMaps, Unused};

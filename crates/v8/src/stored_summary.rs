@@ -4,13 +4,12 @@
 //! It is small: one line for each class. Whether it still belongs to the snapshot is told by the
 //! snapshot's length, its time of change and a checksum over samples of its bytes.
 
-use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::cache_folder::CacheFolder;
 use crate::devtools::{Heap, Statistics};
 use crate::fingerprint::Fingerprint;
 use crate::node_set::NodeSet;
@@ -92,18 +91,16 @@ impl StoredSummary {
     }
 }
 
-/// A directory with summaries of snapshots.
+/// A directory with summaries of snapshots, of a bounded size.
 #[derive(Debug, Clone)]
 pub struct SummaryStore {
-    directory: PathBuf,
+    folder: CacheFolder,
 }
 
 /// Changes with the meaning of what is stored.
 const VERSION: u32 = 2;
-/// Summaries that are kept; beyond it the oldest go.
-const KEPT: usize = 500;
-/// No real summary is longer.
-const LIMIT_BYTES: u64 = 64 << 20;
+/// No real summary is longer, and all together are not.
+const MOST_BYTES: u64 = 64 << 20;
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stored<S> {
@@ -115,63 +112,31 @@ struct Stored<S> {
 impl SummaryStore {
     /// Uses `directory`, which need not exist yet.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into() }
+        Self { folder: CacheFolder::new(directory.into(), "json", MOST_BYTES) }
     }
 
     /// The summary of `snapshot`, if there is one and the file is still the same. `part` names the
     /// filters that it was made with; the whole one has no name.
     pub fn load(&self, snapshot: &Path, part: &str) -> Option<StoredSummary> {
-        let file = File::open(self.entry(snapshot, part)?).ok()?;
+        let entry = self.folder.entry(snapshot, part)?;
         let mut text = Vec::new();
-        file.take(LIMIT_BYTES).read_to_end(&mut text).ok()?;
+        self.folder.open(&entry)?.take(MOST_BYTES).read_to_end(&mut text).ok()?;
         let stored: Stored<StoredSummary> = serde_json::from_slice(&text).ok()?;
-        let is_current =
-            stored.version == VERSION && Fingerprint::of(snapshot).is_ok_and(|now| now == stored.fingerprint);
-        is_current.then_some(stored.summary)
+        if stored.version != VERSION || Fingerprint::of(snapshot).ok()? != stored.fingerprint {
+            return None;
+        }
+        self.folder.touch(&entry);
+        Some(stored.summary)
     }
 
-    /// Keeps the summary of `snapshot`, or of a part of it.
+    /// Keeps the summary of `snapshot`, or of a part of it, if there is room.
     pub fn store(&self, snapshot: &Path, part: &str, summary: &StoredSummary) -> io::Result<()> {
-        let Some(entry) = self.entry(snapshot, part) else { return Ok(()) };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        let Some(entry) = self.folder.entry(snapshot, part) else { return Ok(()) };
         let stored = Stored { version: VERSION, fingerprint: Fingerprint::of(snapshot)?, summary };
-        let mut file = tempfile::Builder::new()
-            .permissions(Permissions::from_mode(0o600))
-            .tempfile_in(&self.directory)?;
-        file.write_all(&serde_json::to_vec(&stored)?)?;
-        file.persist(entry).map_err(|error| error.error)?;
-        self.forget_oldest()
-    }
-
-    /// Named after the snapshot's whole path.
-    fn entry(&self, snapshot: &Path, part: &str) -> Option<PathBuf> {
-        let path = fs::canonicalize(snapshot).ok()?;
-        let name = path.file_name()?.to_string_lossy().into_owned();
-        let hash = crc32fast::hash(path.as_os_str().as_encoded_bytes());
-        let start: String = name.chars().take(80).collect();
-        let part: String = part
-            .chars()
-            .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
-            .take(120)
-            .collect();
-        let dot = if part.is_empty() { "" } else { "." };
-        Some(self.directory.join(format!("{start}.{hash:08x}{dot}{part}.json")))
-    }
-
-    fn forget_oldest(&self) -> io::Result<()> {
-        let mut entries: Vec<(std::time::SystemTime, PathBuf)> = fs::read_dir(&self.directory)?
-            .filter_map(|entry| {
-                let entry = entry.ok()?;
-                let path = entry.path();
-                let is_summary = path.extension().is_some_and(|extension| extension == "json");
-                is_summary.then_some((entry.metadata().ok()?.modified().ok()?, path))
-            })
-            .collect();
-        entries.sort();
-        let surplus = entries.len().saturating_sub(KEPT);
-        for (_, path) in entries.into_iter().take(surplus) {
-            // Another heapr may have been faster.
-            let _ = fs::remove_file(path);
+        let text = serde_json::to_vec(&stored)?;
+        if let Some(mut file) = self.folder.new_file(text.len() as u64)? {
+            file.write_all(&text)?;
+            file.persist(entry).map_err(|error| error.error)?;
         }
         Ok(())
     }
@@ -179,6 +144,9 @@ impl SummaryStore {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn summary() -> StoredSummary {
@@ -201,7 +169,7 @@ mod tests {
         assert_eq!(store.load(&snapshot, ""), None);
         store.store(&snapshot, "", &summary()).unwrap();
         assert_eq!(store.load(&snapshot, ""), Some(summary()));
-        let mode = fs::metadata(store.entry(&snapshot, "").unwrap()).unwrap().permissions().mode();
+        let mode = fs::metadata(store.folder.entry(&snapshot, "").unwrap()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(store.load(&snapshot, "contexts"), None);
         store.store(&snapshot, "contexts", &StoredSummary::default()).unwrap();
@@ -218,7 +186,7 @@ mod tests {
         fs::write(&snapshot, "something").unwrap();
         let store = SummaryStore::new(directory.path().join("cache"));
         store.store(&snapshot, "", &summary()).unwrap();
-        let entry = store.entry(&snapshot, "").unwrap();
+        let entry = store.folder.entry(&snapshot, "").unwrap();
         let text = fs::read(&entry).unwrap();
         for cut in 0..text.len() {
             fs::write(&entry, &text[..cut]).unwrap();

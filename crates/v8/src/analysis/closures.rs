@@ -35,7 +35,7 @@ pub struct Variable {
 const MAX_VARIABLES: usize = 8;
 
 /// The `top` contexts by what they retain.
-pub fn contexts_of_variables<H: HeapView>(
+pub(crate) fn contexts_of_variables<H: HeapView>(
     heap: &H,
     naming: &Naming<'_, H>,
     top: usize,

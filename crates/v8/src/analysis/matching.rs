@@ -15,7 +15,7 @@ pub use numbering::Numbering;
 use super::HeapView;
 
 /// The ordinal of a node that the other snapshot does not have.
-pub const NOT_THERE: u32 = u32::MAX;
+pub(crate) const NOT_THERE: u32 = u32::MAX;
 
 /// How objects were recognized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Matching {
     }
 
     /// Matches the nodes by their places, whatever their ids are.
-    pub fn by_place(before: &impl HeapView, after: &impl HeapView) -> Self {
+    pub(crate) fn by_place(before: &impl HeapView, after: &impl HeapView) -> Self {
         by_place::matched(before, after)
     }
 

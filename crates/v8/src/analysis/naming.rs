@@ -89,7 +89,7 @@ impl Called {
     }
 
     /// Whether the base is code of the program, as far as the snapshot tells.
-    pub fn is_of_the_program(&self) -> bool {
+    pub(crate) fn is_of_the_program(&self) -> bool {
         self.place.as_ref().is_some_and(|place| !place.is_of_the_runtime())
             || self.base == "globalThis"
                 && self.fields.first().is_some_and(|first| !first.starts_with("<symbol"))
@@ -192,7 +192,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
     }
 
     /// The class of an object, the name of a function, the group of anything else.
-    pub fn own_name(&self, node: u32) -> String {
+    pub(crate) fn own_name(&self, node: u32) -> String {
         match self.heap.kind(node) {
             NodeKind::CLOSURE => match self.heap.name(node) {
                 name if name.is_empty() => "function".to_owned(),
@@ -209,7 +209,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
     }
 
     /// What the sources call a function, or the class of an object, that a minifier renamed.
-    pub fn name_in_sources(&self, node: u32, name: Cow<'_, str>) -> String {
+    pub(crate) fn name_in_sources(&self, node: u32, name: Cow<'_, str>) -> String {
         let location = self.heap.location(node);
         let original = location.and_then(|location| self.scripts.original_name(location, &name));
         original.unwrap_or_else(|| name.into_owned())
@@ -220,7 +220,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
     }
 
     /// Whether the node is the context of a function.
-    pub fn is_context(&self, node: u32) -> bool {
+    pub(crate) fn is_context(&self, node: u32) -> bool {
         matches!(self.heap.kind(node), NodeKind::OBJECT | NodeKind::HIDDEN)
             && self.heap.name(node) == "system / Context"
     }
@@ -244,7 +244,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
 
     /// The edge into `node` that tells most of why it lives: a named one from something nearer to
     /// the roots.
-    pub fn naming_edge(&self, node: u32) -> Option<u32> {
+    pub(crate) fn naming_edge(&self, node: u32) -> Option<u32> {
         let few = self.heap.edges_into(node, MAX_RETAINERS_LOOKED_AT);
         if few.len() < MAX_RETAINERS_LOOKED_AT {
             return self.telling_edge(node, &few);
@@ -324,7 +324,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
     }
 
     /// How an edge holds its target: `.name`, `[3]`, `variable name`, `(internal) name`.
-    pub fn edge_in_words(&self, edge: u32) -> String {
+    pub(crate) fn edge_in_words(&self, edge: u32) -> String {
         let heap = self.heap;
         match (heap.edge_kind(edge), heap.edge_name(edge)) {
             (EdgeKind::ELEMENT, EdgeName::Index(index)) => format!("[{index}]"),
@@ -349,7 +349,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
 
     /// Where the function stands whose variables a context holds; the nearest function that uses it
     /// has to do.
-    pub fn place_of_context(&self, context: u32) -> Option<Place> {
+    pub(crate) fn place_of_context(&self, context: u32) -> Option<Place> {
         self.belongs(context).map(|belongs| belongs.place)
     }
 
@@ -396,7 +396,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
 
     /// The first place in the program's own code among what `node` refers to within a few steps:
     /// the callback of a timer, the handler of a listener.
-    pub fn place_within(&self, node: u32) -> Option<(String, Place)> {
+    pub(crate) fn place_within(&self, node: u32) -> Option<(String, Place)> {
         const MAX_NODES: usize = 64;
         let heap = self.heap;
         let mut seen = vec![node];

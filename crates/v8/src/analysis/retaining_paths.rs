@@ -67,7 +67,11 @@ pub fn retaining_paths<H: Objects + ?Sized>(
 }
 
 /// A shortest way from the root to `node`, the root first: the first of [`retaining_paths`].
-pub fn path_from_root<H: Objects + ?Sized>(heap: &H, naming: &Naming<'_, H>, node: u32) -> Vec<PathStep> {
+pub(crate) fn path_from_root<H: Objects + ?Sized>(
+    heap: &H,
+    naming: &Naming<'_, H>,
+    node: u32,
+) -> Vec<PathStep> {
     retaining_paths(heap, naming, node, &HashSet::new(), 1).paths.pop().unwrap_or_default()
 }
 

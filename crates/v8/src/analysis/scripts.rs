@@ -16,7 +16,7 @@ pub struct Place {
 
 impl Place {
     /// Whether the script is part of the runtime and not of the program.
-    pub fn is_of_the_runtime(&self) -> bool {
+    pub(crate) fn is_of_the_runtime(&self) -> bool {
         is_of_the_runtime(&self.script)
     }
 }

@@ -7,9 +7,10 @@ use proptest::prelude::*;
 
 use crate::objects::Objects;
 
+use super::matching::NOT_THERE;
 use super::{
-    CollectionOrder, Doubt, MatchedBy, Matching, NOT_THERE, Naming, collections, detached,
-    duplicated_strings, path_from_root, shapes, suspects,
+    CollectionOrder, Doubt, MatchedBy, Matching, Naming, collections, detached, duplicated_strings,
+    path_from_root, shapes, suspects,
 };
 
 /// A program with a cache in a variable, a class that has a list, and noise of `noise` objects.

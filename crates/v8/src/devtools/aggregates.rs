@@ -21,7 +21,7 @@ pub struct Aggregate {
 impl Heap {
     /// The summary of some objects, or of all: a line for each class that has some, by descending
     /// retained size, then by name.
-    pub fn aggregates_of(&self, only: Option<&NodeSet>) -> Vec<Aggregate> {
+    pub(crate) fn aggregates_of(&self, only: Option<&NodeSet>) -> Vec<Aggregate> {
         let classes = self.classes();
         let snapshot = self.snapshot();
         let distances = self.distances();

@@ -25,11 +25,6 @@ impl Heap {
     pub fn display_text(&self, node: u32) -> String {
         display_text(self, node)
     }
-
-    /// An edge as DevTools writes it: `.name`, `[3]`, `->variable`, `{internal}`, `[[weak]]`.
-    pub fn edge_text(&self, edge: u32) -> String {
-        edge_text(self, edge)
-    }
 }
 
 /// The name that DevTools shows, WTF-8.
@@ -118,7 +113,7 @@ fn plain_object<H: Objects + ?Sized>(heap: &H, node: u32) -> Vec<u8> {
 }
 
 /// An edge as DevTools writes it: `.name`, `[3]`, `->variable`, `{internal}`, `[[weak]]`.
-pub fn edge_text<H: Objects + ?Sized>(heap: &H, edge: u32) -> String {
+pub(crate) fn edge_text<H: Objects + ?Sized>(heap: &H, edge: u32) -> String {
     let name = match heap.edge_name(edge) {
         EdgeName::Index(index) => Cow::Owned(index.to_string()),
         EdgeName::Name(name) => name,

@@ -8,7 +8,7 @@ use crate::{EdgeKind, NodeKind, Snapshot};
 /// Distances from here on count from the root: no global object leads there. DevTools shows a dash.
 pub const BASE_SYSTEM_DISTANCE: i32 = 100_000_000;
 /// The distance of what cannot be reached at all.
-pub const NO_DISTANCE: i32 = -5;
+pub(crate) const NO_DISTANCE: i32 = -5;
 
 /// Walks in breadth from the user roots, then from the root; `is_ignored` nodes are not entered.
 pub(crate) fn distances(

@@ -184,7 +184,7 @@ impl Heap {
     /// The same in both ways of taking a snapshot: what the engine and the embedder refer to
     /// besides the program counts as the program's. With exposed internals DevTools does not
     /// make this difference.
-    pub fn owner_dominators(&self) -> &Dominators {
+    pub(crate) fn owner_dominators(&self) -> &Dominators {
         if self.mode == CaptureMode::Default {
             return self.dominators();
         }
@@ -197,11 +197,6 @@ impl Heap {
                 rule.contains(edge, from, to)
             })
         })
-    }
-
-    /// Whether an edge keeps its target alive, in the sense of [`Self::dominators`].
-    pub fn is_essential_edge(&self, edge: u32, from: u32, to: u32) -> bool {
-        EssentialEdges::new(&self.snapshot, &self.weak_maps, self.page_objects()).contains(edge, from, to)
     }
 
     /// Bytes that would be freed with each node.

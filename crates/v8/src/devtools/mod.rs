@@ -34,9 +34,10 @@ mod weak_map_edges;
 
 pub use aggregates::Aggregate;
 pub use classes::Classes;
+pub(crate) use display_name::edge_text;
 pub(crate) use display_name::{DisplayNames, display_text_up_to};
-pub use display_name::{display_name, display_text, edge_text};
-pub use distances::{BASE_SYSTEM_DISTANCE, NO_DISTANCE};
+pub use display_name::{display_name, display_text};
+pub use distances::BASE_SYSTEM_DISTANCE;
 pub use duplicate_strings::DuplicateStrings;
 pub use filters::Filter;
 pub use heap::Heap;
@@ -44,7 +45,7 @@ pub use interfaces::InterfaceDefinition;
 pub use likeness::Likeness;
 pub use native_contexts::{ContextOwner, NativeContextSizes, NativeContexts};
 pub use population::Population;
-pub use retainers_view::{BASE_UNREACHABLE_DISTANCE, RetainersView};
+pub use retainers_view::RetainersView;
 pub use statistics::Statistics;
 pub use time_samples::LiveSample;
 

@@ -10,7 +10,7 @@ use crate::devtools::retainer_order::{Held, RetainerOrder};
 use crate::objects::{NodeNumber, Objects, Page};
 
 /// Distances from here on belong to what only ignored objects hold.
-pub const BASE_UNREACHABLE_DISTANCE: i32 = 200_000_000;
+pub(crate) const BASE_UNREACHABLE_DISTANCE: i32 = 200_000_000;
 
 /// Retainers with some nodes ignored.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl<'a, H: Objects + ?Sized> RetainersView<'a, H> {
     }
 
     /// `count` of these edges from the one at `first` on, and how many there are.
-    pub fn some_edges_into(&self, node: u32, first: usize, count: usize) -> (Vec<u32>, usize) {
+    pub(crate) fn some_edges_into(&self, node: u32, first: usize, count: usize) -> (Vec<u32>, usize) {
         let page = Page { first, count };
         if self.distances.is_none()
             && let Some(known) = self.heap.retainers_in_order(node, page)

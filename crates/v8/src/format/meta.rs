@@ -165,11 +165,6 @@ impl Meta {
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
     }
-
-    /// How many numbers a node takes in the file.
-    pub fn node_stride(&self) -> usize {
-        self.node.stride
-    }
 }
 
 /// The position of a field in its row.

@@ -28,7 +28,7 @@ pub use meta::Meta;
 pub use problem::Problem;
 pub use reader::ReadOptions;
 pub use snapshot::Snapshot;
-pub use string_text::{compare_utf16, utf16_length, utf16_prefix, utf16_units};
+pub(crate) use string_text::{compare_utf16, utf16_length, utf16_units};
 pub use strings::Strings;
 
 pub(crate) use call_function::named;

@@ -84,7 +84,7 @@ impl Snapshot {
 
     /// The number of a node's name.
     #[inline]
-    pub fn name_number(&self, node: u32) -> u32 {
+    pub(crate) fn name_number(&self, node: u32) -> u32 {
         self.nodes.names[node as usize]
     }
 
@@ -135,7 +135,7 @@ impl Snapshot {
     /// An edge's `name_or_index`: the number of a string, or of an element
     /// ([`EdgeKind::has_string_name`]).
     #[inline]
-    pub fn edge_name_number(&self, edge: u32) -> u32 {
+    pub(crate) fn edge_name_number(&self, edge: u32) -> u32 {
         self.edges.names[edge as usize]
     }
 
@@ -150,12 +150,12 @@ impl Snapshot {
     }
 
     /// Whether an edge has a string of this text for a name.
-    pub fn is_edge_named(&self, edge: u32, name: &[u8]) -> bool {
+    pub(crate) fn is_edge_named(&self, edge: u32, name: &[u8]) -> bool {
         self.edge_kind(edge).has_string_name() && self.strings.get(self.edge_name_number(edge)) == name
     }
 
     /// Where the first edge of `kind` and `name` goes.
-    pub fn target_of(&self, node: u32, kind: EdgeKind, name: &[u8]) -> Option<u32> {
+    pub(crate) fn target_of(&self, node: u32, kind: EdgeKind, name: &[u8]) -> Option<u32> {
         let mut edges = self.graph.edges(node);
         let found = edges.find(|&edge| self.edge_kind(edge) == kind && self.is_edge_named(edge, name))?;
         Some(self.graph.target(found))

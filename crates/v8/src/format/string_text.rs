@@ -61,7 +61,7 @@ fn push_unit(unit: u16, into: &mut Vec<u8>) {
 }
 
 /// The UTF-16 units of WTF-8 text; bytes that are no text count as U+FFFD.
-pub fn utf16_units(text: &[u8]) -> impl Iterator<Item = u16> + '_ {
+pub(crate) fn utf16_units(text: &[u8]) -> impl Iterator<Item = u16> + '_ {
     let mut at = 0;
     let mut low = None;
     std::iter::from_fn(move || {
@@ -98,33 +98,17 @@ fn code_point(text: &[u8]) -> Option<(u32, usize)> {
 }
 
 /// The length as JavaScript counts it.
-pub fn utf16_length(text: &[u8]) -> usize {
+pub(crate) fn utf16_length(text: &[u8]) -> usize {
     if text.is_ascii() { text.len() } else { utf16_units(text).count() }
 }
 
 /// The order of JavaScript's `<`.
-pub fn compare_utf16(left: &[u8], right: &[u8]) -> Ordering {
+pub(crate) fn compare_utf16(left: &[u8], right: &[u8]) -> Ordering {
     if left.is_ascii() && right.is_ascii() {
         left.cmp(right)
     } else {
         utf16_units(left).cmp(utf16_units(right))
     }
-}
-
-/// At most `limit` units from the beginning; never half a pair.
-pub fn utf16_prefix(text: &[u8], limit: usize) -> &[u8] {
-    if text.len() <= limit {
-        return text;
-    }
-    let (mut at, mut units) = (0, 0);
-    while let Some((code, length)) = text.get(at..).and_then(code_point) {
-        units += if code < 0x10000 { 1 } else { 2 };
-        if units > limit {
-            break;
-        }
-        at += length;
-    }
-    &text[..at]
 }
 
 #[cfg(test)]
@@ -137,7 +121,5 @@ mod tests {
         assert_eq!(compare_utf16(b"a", b"b"), Ordering::Less);
         assert_eq!(utf16_length("a\u{1f600}\u{e4}".as_bytes()), 4);
         assert_eq!(utf16_length(&[0xed, 0xa0, 0xbd, 0xff]), 2);
-        assert_eq!(utf16_prefix("a\u{1f600}b".as_bytes(), 2), b"a");
-        assert_eq!(utf16_prefix("a\u{1f600}b".as_bytes(), 3), "a\u{1f600}".as_bytes());
     }
 }

@@ -41,11 +41,21 @@ pub(crate) const MOST_DIRECTORY_BYTES: u64 = 1 << 30;
 /// Nodes from one of `EdgeSamples` to the next.
 pub(crate) const EDGE_SAMPLE: usize = 1024;
 
-/// What a column holds. The numbers are part of the format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "u32", try_from = "u32")]
-#[repr(u32)]
-pub(crate) enum Column {
+macro_rules! columns {
+    ($($(#[$about:meta])* $column:ident,)*) => {
+        /// What a column holds. The numbers are part of the format.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(into = "u32", try_from = "u32")]
+        #[repr(u32)]
+        pub(crate) enum Column {
+            $($(#[$about])* $column,)*
+        }
+
+        const ALL: &[Column] = &[$(Column::$column,)*];
+    };
+}
+
+columns! {
     /// Of each node: the number of its name.
     Names,
     /// Its id; `u32::MAX` where it is in `WideIds`.
@@ -133,54 +143,7 @@ pub(crate) enum Column {
     RetainerOrders,
 }
 
-pub(crate) const COLUMN_COUNT: usize = Column::RetainerOrders as usize + 1;
-
-const ALL: [Column; COLUMN_COUNT] = {
-    use Column::*;
-    [
-        Names,
-        Ids,
-        SelfBytes,
-        Kinds,
-        Classes,
-        Distances,
-        Dominators,
-        Retained,
-        DominatedCounts,
-        TraceNodes,
-        FirstEdges,
-        FirstRetainers,
-        FirstDominated,
-        Dominated,
-        Targets,
-        EdgeNames,
-        EdgeKinds,
-        Retainers,
-        StringEnds,
-        StringWraps,
-        StringText,
-        Locations,
-        WideIds,
-        WideSelfBytes,
-        WideRetained,
-        ClassPlaces,
-        ClassNameEnds,
-        ClassNames,
-        Shapes,
-        ShapeEnds,
-        ShapeProperties,
-        Interfaces,
-        Meta,
-        Summary,
-        ScriptPaths,
-        EdgeSamples,
-        ClassBorders,
-        ClassNodes,
-        ClassEnds,
-        RetainerOrderRows,
-        RetainerOrders,
-    ]
-};
+pub(crate) const COLUMN_COUNT: usize = ALL.len();
 
 impl From<Column> for u32 {
     fn from(column: Column) -> Self {
@@ -239,7 +202,7 @@ mod tests {
 
     #[test]
     fn each_column_has_its_number() {
-        for (number, column) in ALL.into_iter().enumerate() {
+        for (number, column) in ALL.iter().copied().enumerate() {
             assert_eq!(column as usize, number);
             assert_eq!(Column::try_from(number as u32), Ok(column));
         }

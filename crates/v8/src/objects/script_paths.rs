@@ -43,7 +43,7 @@ impl ScriptPaths {
 
     /// The same, with the places in the sources where source maps lead to them.
     #[must_use]
-    pub fn with_maps(self, maps: Option<Arc<SourceMaps>>) -> Self {
+    pub(crate) fn with_maps(self, maps: Option<Arc<SourceMaps>>) -> Self {
         Self { maps, ..self }
     }
 
@@ -80,7 +80,7 @@ impl ScriptPaths {
     }
 
     /// Whether places may stand in sources of other names.
-    pub fn has_maps(&self) -> bool {
+    pub(crate) fn has_maps(&self) -> bool {
         self.maps.is_some()
     }
 
@@ -90,13 +90,13 @@ impl ScriptPaths {
     }
 
     /// What a variable is called in the sources that is `minified` in a function at this place.
-    pub fn original_variable(&self, location: Location, minified: &str) -> Option<String> {
+    pub(crate) fn original_variable(&self, location: Location, minified: &str) -> Option<String> {
         let Location { script_id, line, column, .. } = location;
         self.maps.as_ref()?.original_variable(self.get(script_id)?, line, column, minified)
     }
 
     /// What the function or class is called in the sources whose place this is.
-    pub fn original_name(&self, location: Location, minified: &str) -> Option<String> {
+    pub(crate) fn original_name(&self, location: Location, minified: &str) -> Option<String> {
         let Location { script_id, line, column, .. } = location;
         self.maps.as_ref()?.original_name(self.get(script_id)?, line, column, minified)
     }

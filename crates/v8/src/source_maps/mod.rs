@@ -60,13 +60,25 @@ impl SourceMaps {
 
     /// What a function was called in the sources that begins at this place and is called
     /// `minified` in the script.
-    pub fn original_name(&self, script: &str, line: u32, column: u32, minified: &str) -> Option<String> {
+    pub(crate) fn original_name(
+        &self,
+        script: &str,
+        line: u32,
+        column: u32,
+        minified: &str,
+    ) -> Option<String> {
         self.mapping(script)?.name_of(line, column, minified).map(str::to_owned)
     }
 
     /// What a variable was called in the sources that is `minified` in a function at this place,
     /// where that is certain.
-    pub fn original_variable(&self, script: &str, line: u32, column: u32, minified: &str) -> Option<String> {
+    pub(crate) fn original_variable(
+        &self,
+        script: &str,
+        line: u32,
+        column: u32,
+        minified: &str,
+    ) -> Option<String> {
         self.mapping(script)?.variable_name(line, column, minified)
     }
 

@@ -42,16 +42,6 @@ impl Numbering {
         self.evidence.is_one_numbering()
     }
 
-    /// Of so many objects with one id …
-    pub fn both_count(&self) -> u64 {
-        self.evidence.both_count
-    }
-
-    /// … so many have one kind and name.
-    pub fn alike_count(&self) -> u64 {
-        self.evidence.alike_count
-    }
-
     /// The earlier node with that id.
     pub(crate) fn earlier(&self, id: u64) -> Option<u32> {
         self.ids.get(id)
