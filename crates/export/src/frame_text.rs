@@ -33,7 +33,7 @@ fn language_name(frame: &FrameView<'_>) -> String {
 
 /// The module alone.
 #[must_use]
-pub fn image_name(frames: &[FrameView<'_>]) -> String {
+pub(crate) fn image_name(frames: &[FrameView<'_>]) -> String {
     frames.first().and_then(|frame| frame.module).map_or_else(|| "(no module)".to_owned(), printable)
 }
 

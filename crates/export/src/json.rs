@@ -219,7 +219,7 @@ impl Serialize for Whole<'_> {
 
 /// An action's name on the command line, and its sort key's.
 #[must_use]
-pub fn action_name(action: &Action) -> (&'static str, &'static str) {
+pub(crate) fn action_name(action: &Action) -> (&'static str, &'static str) {
     match action {
         Action::Ranking { by, sort } => {
             let name = match by {

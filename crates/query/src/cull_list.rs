@@ -78,7 +78,7 @@ impl CullList {
 
     /// Whether it can only be decided with symbols.
     #[must_use]
-    pub fn needs_symbols(&self) -> bool {
+    pub(crate) fn needs_symbols(&self) -> bool {
         !self.symbols.is_empty() || self.others.iter().any(FramePattern::needs_symbol)
     }
 

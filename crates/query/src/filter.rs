@@ -120,7 +120,7 @@ impl Filter {
 
     /// Whether frames need names to choose stacks.
     #[must_use]
-    pub fn needs_symbols(&self) -> bool {
+    pub(crate) fn needs_symbols(&self) -> bool {
         !self.left_out.is_empty() || self.required_frames.iter().any(FramePattern::needs_symbol)
     }
 

@@ -46,7 +46,7 @@ impl FramePattern {
 
     /// Whether it can only be decided with symbols.
     #[must_use]
-    pub fn needs_symbol(&self) -> bool {
+    pub(crate) fn needs_symbol(&self) -> bool {
         self.symbol.is_some()
     }
 

@@ -74,7 +74,7 @@ pub use intervals::{Interval, for_each_interval};
 pub use live_rows::{LiveAmount, LiveRow, LiveRows, live_rows};
 pub use loss_text::{loss_warnings, notice_lines};
 pub use metrics::{Metric, typescript};
-pub use own_code::{LIBRARY_FRAMES, NAMED_WITHIN, OwnCode, Owner};
+pub use own_code::{NAMED_WITHIN, OwnCode, Owner};
 pub use query::{Action, GroupBy, Query};
 pub use recorded_span::RecordedSpan;
 pub use replay::Progress;

@@ -15,7 +15,7 @@ use crate::frames::FrameView;
 use crate::glob::Glob;
 
 /// The built-in list of frames that are not a program's own.
-pub const LIBRARY_FRAMES: &str = include_str!("library_frames.txt");
+pub(crate) const LIBRARY_FRAMES: &str = include_str!("library_frames.txt");
 
 /// How lines of a list begin that name source files…
 const SOURCE: &str = "source ";
@@ -79,7 +79,7 @@ impl OwnCode {
 
     /// The built-in list, for programs of these paths.
     #[must_use]
-    pub fn of_programs<'a>(executables: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn of_programs<'a>(executables: impl Iterator<Item = &'a str>) -> Self {
         let executables: HashSet<String> = executables.map(str::to_owned).collect();
         let mut code = Self { executables, ..Self::default() };
         for text in ALLOCATOR_FRAMES {

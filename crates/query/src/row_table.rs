@@ -145,7 +145,7 @@ impl RowTable {
     }
 
     /// Amounts of a row.
-    pub fn totals_mut(&mut self, row: usize) -> &mut StackTotals {
+    pub(crate) fn totals_mut(&mut self, row: usize) -> &mut StackTotals {
         &mut self.rows.totals[row]
     }
 

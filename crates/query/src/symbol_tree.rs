@@ -173,7 +173,7 @@ impl SymbolTree {
     }
 
     /// For each frame, whether one of the patterns matches it.
-    pub fn matching_frames(&self, patterns: &[FramePattern]) -> Vec<bool> {
+    pub(crate) fn matching_frames(&self, patterns: &[FramePattern]) -> Vec<bool> {
         let matches = |frame: FrameId| {
             let (module, symbol) = (self.frames.module(frame), self.frames.symbol(frame));
             patterns.iter().any(|pattern| pattern.matches(module, symbol))

@@ -86,7 +86,7 @@ pub unsafe fn unmap(address: *mut u8, bytes: usize) {
 ///
 /// # Errors
 /// The kernel's error number.
-pub fn map_shared(descriptor: &Descriptor, bytes: usize) -> Result<*mut u8, i32> {
+pub(crate) fn map_shared(descriptor: &Descriptor, bytes: usize) -> Result<*mut u8, i32> {
     // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
     let address =
         answer(unsafe { permitted_syscall(number::MMAP, [0, bytes, 3, 1, descriptor.0 as usize, 0]) })?;
@@ -108,7 +108,7 @@ pub fn note_locking() {
 ///
 /// # Errors
 /// The kernel's error number: EAGAIN and ENOMEM if there is no room.
-pub fn map_shared_unlocked(descriptor: &Descriptor, bytes: usize) -> Result<*mut u8, i32> {
+pub(crate) fn map_shared_unlocked(descriptor: &Descriptor, bytes: usize) -> Result<*mut u8, i32> {
     map(bytes, MAP_SHARED, descriptor.0 as usize)
 }
 
@@ -223,7 +223,7 @@ pub fn read_at(descriptor: &Descriptor, buffer: &mut [u8], offset: usize) -> Sys
 ///
 /// # Errors
 /// The kernel's error number.
-pub fn memfd_sealed(bytes: usize) -> Result<Descriptor, i32> {
+pub(crate) fn memfd_sealed(bytes: usize) -> Result<Descriptor, i32> {
     const MFD_CLOEXEC_ALLOW_SEALING: usize = 1 | 2;
     const F_ADD_SEALS: usize = 1033;
     const SEAL_SEAL_SHRINK_GROW: usize = 1 | 2 | 4;
@@ -324,16 +324,6 @@ pub fn thread_id() -> u32 {
     answer(unsafe { permitted_syscall(number::GETTID, [0; 6]) }).map_or(0, |id| id as u32)
 }
 
-/// Whether a thread of a process exists (signal 0); a thread that may not be signalled counts as
-/// existing.
-#[must_use]
-pub fn thread_exists(process_id: u32, thread_id: u32) -> bool {
-    // SAFETY: signal 0 only checks.
-    let raw =
-        unsafe { permitted_syscall(number::TGKILL, [process_id as usize, thread_id as usize, 0, 0, 0, 0]) };
-    answer(raw) != Err(ESRCH)
-}
-
 /// Whether a process exists, as far as this process can see.
 #[must_use]
 pub fn process_exists(process_id: u32) -> bool {
@@ -423,7 +413,7 @@ pub fn lock_limit_bytes() -> usize {
 
 /// What the limit of the address space (`RLIMIT_AS`) leaves; `None` without a limit.
 #[must_use]
-pub fn address_room_bytes() -> Option<usize> {
+pub(crate) fn address_room_bytes() -> Option<usize> {
     const RLIMIT_AS: usize = 9;
     let limit = soft_limit(RLIMIT_AS).filter(|&limit| limit != usize::MAX)?;
     let file = open(b"/proc/self/statm\0", false).ok()?;

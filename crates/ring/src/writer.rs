@@ -324,7 +324,7 @@ fn count_of(held: u32) -> usize {
 }
 
 /// Wakes the recorder if it sleeps.
-pub fn wake_recorder(pool: &Pool) {
+pub(crate) fn wake_recorder(pool: &Pool) {
     let word = &pool.control().recorder_sleeping;
     if word.load(Relaxed) == 1 && word.swap(0, AcqRel) == 1 {
         sys::futex_wake(word, 1);

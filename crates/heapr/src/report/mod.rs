@@ -1,8 +1,10 @@
 //! How a report is made from the command line and printed.
 
 pub(crate) mod action_arguments;
+pub(crate) mod amounts_text;
 mod command;
 pub(crate) mod free_stacks;
+mod histogram_text;
 pub(crate) mod nameless_modules;
 pub(crate) mod names;
 pub(crate) mod progress_bar;

@@ -8,7 +8,9 @@ use heapr_query::{
 };
 use heapr_trace::Amounts;
 
+use super::amounts_text::{TOGETHER, amount, plus_minus_count, sort_amount};
 use super::frame_text::frame_line;
+use super::histogram_text::histogram_lines;
 use crate::plain_text::page_columns;
 use crate::style::Style;
 use heapr_export::{Subject, group_name};
@@ -48,7 +50,7 @@ pub(crate) fn write_text(
         writeln!(out, "{name:12} {line}")?;
     }
     for histogram in &report.histograms {
-        write_histogram(out, histogram, options.width)?;
+        write_lines(out, histogram_lines(SCHEMA, histogram, options.width))?;
     }
     for section in &report.sections {
         write_section(out, subject, report, section, options)?;
@@ -447,46 +449,6 @@ fn write_tree(
     Ok(())
 }
 
-fn write_histogram(out: &mut dyn Write, histogram: &Histogram, width: usize) -> io::Result<()> {
-    writeln!(out)?;
-    let title = match histogram.of {
-        HistogramOf::Size => "SIZES",
-        HistogramOf::Lifetime => "LIFETIMES",
-    };
-    let all: u64 = histogram.buckets.iter().map(|bucket| bucket.total_count).sum();
-    let largest = histogram.buckets.iter().map(|bucket| bucket.total_count).max().unwrap_or(0).max(1);
-    writeln!(out, "{title} of {}", plural(all, "allocation"))?;
-    let edge = |key, heading| match histogram.of {
-        HistogramOf::Size => Column::bytes(key, heading),
-        HistogramOf::Lifetime => Column::ns(key, heading),
-    };
-    let columns = [
-        edge("from", "From"),
-        edge("below", "Below"),
-        Column::count("total_count", "Allocs"),
-        Column::bytes("total_bytes", "Total"),
-        Column::count("outstanding_count", "Live"),
-        Column::bytes("outstanding_bytes", "Live bytes"),
-        Column::text("bar", ""),
-    ];
-    let mut table = Table::new(SCHEMA, &columns);
-    let bar_columns = page_columns(width).saturating_sub(66).clamp(12, 40);
-    for bucket in &histogram.buckets {
-        let bar =
-            (u128::from(bucket.total_count) * bar_columns as u128).div_ceil(u128::from(largest)) as usize;
-        table.row(row![
-            bucket.from,
-            bucket.last.saturating_add(1),
-            bucket.total_count,
-            bucket.total_bytes,
-            bucket.outstanding_count,
-            bucket.outstanding_bytes,
-            "#".repeat(bar),
-        ]);
-    }
-    write_lines(out, table.lines(0, width))
-}
-
 fn write_lines(out: &mut dyn Write, lines: Vec<String>) -> io::Result<()> {
     lines.iter().try_for_each(|line| writeln!(out, "{line}"))
 }
@@ -508,107 +470,5 @@ fn item_title(by: GroupBy) -> &'static str {
         GroupBy::Lines => "Line",
         GroupBy::Images => "Image",
         GroupBy::Threads => "Thread",
-    }
-}
-
-/// Amounts that are told together.
-struct Together {
-    label: &'static str,
-    bytes: Option<Metric>,
-    count: Metric,
-    /// Between the bytes and the number of things.
-    phrase: &'static str,
-    thing: &'static str,
-}
-
-const TOGETHER: [Together; 5] = [
-    Together {
-        label: "outstanding",
-        bytes: Some(Metric::OutstandingBytes),
-        count: Metric::OutstandingCount,
-        phrase: "outstanding in",
-        thing: "block",
-    },
-    Together {
-        label: "total",
-        bytes: Some(Metric::TotalBytes),
-        count: Metric::TotalCount,
-        phrase: "in",
-        thing: "allocation",
-    },
-    Together {
-        label: "at peak",
-        bytes: Some(Metric::PeakBytes),
-        count: Metric::PeakCount,
-        phrase: "at the peak in",
-        thing: "block",
-    },
-    Together { label: "reallocs", bytes: None, count: Metric::ReallocCount, phrase: "", thing: "realloc" },
-    Together {
-        label: "temporary",
-        bytes: None,
-        count: Metric::TemporaryCount,
-        phrase: "",
-        thing: "temporary allocation",
-    },
-];
-
-impl Together {
-    fn has(&self, metric: Metric) -> bool {
-        self.bytes == Some(metric) || self.count == metric
-    }
-
-    /// `1.00 KiB outstanding in 2 blocks`.
-    fn alone(&self, amounts: &Amounts) -> String {
-        let things = plural(self.count.of(amounts), self.thing);
-        let off = plus_minus(self.count, amounts);
-        match self.bytes {
-            Some(metric) => {
-                format!("{} {} {things}{off}", amount(metric, amounts), self.phrase)
-            }
-            None => format!("{things}{off}"),
-        }
-    }
-
-    /// `outstanding 1.00 KiB in 2`; what few have only if there is any.
-    fn beside(&self, amounts: &Amounts) -> Option<String> {
-        let things = self.count.of(amounts);
-        match self.bytes {
-            Some(metric) => {
-                Some(format!("{} {} in {}", self.label, amount(metric, amounts), amount(self.count, amounts)))
-            }
-            None => (things > 0).then(|| format!("{} {}", self.label, amount(self.count, amounts))),
-        }
-    }
-}
-
-fn sort_amount(sort: Metric, amounts: &Amounts) -> String {
-    TOGETHER
-        .iter()
-        .find(|together| together.has(sort))
-        .map_or_else(String::new, |together| together.alone(amounts))
-}
-
-/// An amount in its unit; of an estimate with half of its interval.
-pub(crate) fn amount(metric: Metric, amounts: &Amounts) -> String {
-    let off = plus_minus(metric, amounts);
-    let amount = if metric.is_bytes() { bytes(metric.of(amounts)) } else { count(metric.of(amounts)) };
-    amount + &off
-}
-
-/// ` ± 1.2 MiB`; nothing where it was counted.
-pub(crate) fn plus_minus(metric: Metric, amounts: &Amounts) -> String {
-    match metric.plus_minus(amounts) {
-        0 => String::new(),
-        off if metric.is_bytes() => format!(" ± {}", bytes(off)),
-        off => format!(" ± {}", count(off)),
-    }
-}
-
-/// The same with all its digits.
-fn plus_minus_count(metric: Metric, amounts: &Amounts) -> String {
-    match metric.plus_minus(amounts) {
-        0 => String::new(),
-        off => format!(" ± {}", count(off)),
     }
 }

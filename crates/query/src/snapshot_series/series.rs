@@ -43,7 +43,7 @@ impl Taken {
     /// Whether both are of one recording: then blocks can be told apart by the time of their
     /// allocation.
     #[must_use]
-    pub fn is_of_recording(&self, other: &Self) -> bool {
+    pub(crate) fn is_of_recording(&self, other: &Self) -> bool {
         self.session_start_unix_ns == other.session_start_unix_ns
     }
 }

@@ -72,7 +72,6 @@ pub(crate) mod number {
     pub(crate) const GETTID: usize = 186;
     pub(crate) const FUTEX: usize = 202;
     pub(crate) const CLOCK_GETTIME: usize = 228;
-    pub(crate) const TGKILL: usize = 234;
     pub(crate) const READLINKAT: usize = 267;
     pub(crate) const OPENAT: usize = 257;
     pub(crate) const PRLIMIT64: usize = 302;

@@ -165,32 +165,14 @@ impl NativeHeap {
 }
 
 fn header(node_count: u64, edge_count: u64) -> serde_json::Value {
-    const NODE_KINDS: [&str; 16] = [
-        "hidden",
-        "array",
-        "string",
-        "object",
-        "code",
-        "closure",
-        "regexp",
-        "number",
-        "native",
-        "synthetic",
-        "concatenated string",
-        "sliced string",
-        "symbol",
-        "bigint",
-        "object shape",
-        "wasm object",
-    ];
-    const EDGE_KINDS: [&str; 7] =
-        ["context", "element", "property", "internal", "hidden", "shortcut", "weak"];
+    // The last is DevTools' own: no file has it.
+    let [edge_kinds @ .., _] = &heapr_v8::EDGE_KINDS;
     json!({
         "meta": {
             "node_fields": ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"],
-            "node_types": [NODE_KINDS, "string", "number", "number", "number", "number", "number"],
+            "node_types": [heapr_v8::NODE_KINDS, "string", "number", "number", "number", "number", "number"],
             "edge_fields": ["type", "name_or_index", "to_node"],
-            "edge_types": [EDGE_KINDS, "string_or_number", "node"],
+            "edge_types": [edge_kinds, "string_or_number", "node"],
             "trace_function_info_fields": ["function_id", "name", "script_name", "script_id", "line", "column"],
             "trace_node_fields": ["id", "function_info_index", "count", "size", "children"],
             "sample_fields": ["timestamp_us", "last_assigned_id"],

@@ -1,0 +1,108 @@
+//! Amounts of a row in words: those that belong together in one phrase, estimates with half of their
+//! interval.
+
+use heapr_query::Metric;
+use heapr_table::quantity::{bytes, count, plural};
+use heapr_trace::Amounts;
+
+/// Amounts that are told together.
+pub(super) struct Together {
+    pub(super) label: &'static str,
+    pub(super) bytes: Option<Metric>,
+    pub(super) count: Metric,
+    /// Between the bytes and the number of things.
+    phrase: &'static str,
+    thing: &'static str,
+}
+
+pub(super) const TOGETHER: [Together; 5] = [
+    Together {
+        label: "outstanding",
+        bytes: Some(Metric::OutstandingBytes),
+        count: Metric::OutstandingCount,
+        phrase: "outstanding in",
+        thing: "block",
+    },
+    Together {
+        label: "total",
+        bytes: Some(Metric::TotalBytes),
+        count: Metric::TotalCount,
+        phrase: "in",
+        thing: "allocation",
+    },
+    Together {
+        label: "at peak",
+        bytes: Some(Metric::PeakBytes),
+        count: Metric::PeakCount,
+        phrase: "at the peak in",
+        thing: "block",
+    },
+    Together { label: "reallocs", bytes: None, count: Metric::ReallocCount, phrase: "", thing: "realloc" },
+    Together {
+        label: "temporary",
+        bytes: None,
+        count: Metric::TemporaryCount,
+        phrase: "",
+        thing: "temporary allocation",
+    },
+];
+
+impl Together {
+    pub(super) fn has(&self, metric: Metric) -> bool {
+        self.bytes == Some(metric) || self.count == metric
+    }
+
+    /// `1.00 KiB outstanding in 2 blocks`.
+    pub(super) fn alone(&self, amounts: &Amounts) -> String {
+        let things = plural(self.count.of(amounts), self.thing);
+        let off = plus_minus(self.count, amounts);
+        match self.bytes {
+            Some(metric) => {
+                format!("{} {} {things}{off}", amount(metric, amounts), self.phrase)
+            }
+            None => format!("{things}{off}"),
+        }
+    }
+
+    /// `outstanding 1.00 KiB in 2`; what few have only if there is any.
+    pub(super) fn beside(&self, amounts: &Amounts) -> Option<String> {
+        let things = self.count.of(amounts);
+        match self.bytes {
+            Some(metric) => {
+                Some(format!("{} {} in {}", self.label, amount(metric, amounts), amount(self.count, amounts)))
+            }
+            None => (things > 0).then(|| format!("{} {}", self.label, amount(self.count, amounts))),
+        }
+    }
+}
+
+pub(super) fn sort_amount(sort: Metric, amounts: &Amounts) -> String {
+    TOGETHER
+        .iter()
+        .find(|together| together.has(sort))
+        .map_or_else(String::new, |together| together.alone(amounts))
+}
+
+/// An amount in its unit; of an estimate with half of its interval.
+pub(crate) fn amount(metric: Metric, amounts: &Amounts) -> String {
+    let off = plus_minus(metric, amounts);
+    let amount = if metric.is_bytes() { bytes(metric.of(amounts)) } else { count(metric.of(amounts)) };
+    amount + &off
+}
+
+/// ` ± 1.2 MiB`; nothing where it was counted.
+pub(crate) fn plus_minus(metric: Metric, amounts: &Amounts) -> String {
+    match metric.plus_minus(amounts) {
+        0 => String::new(),
+        off if metric.is_bytes() => format!(" ± {}", bytes(off)),
+        off => format!(" ± {}", count(off)),
+    }
+}
+
+/// The same with all its digits.
+pub(super) fn plus_minus_count(metric: Metric, amounts: &Amounts) -> String {
+    match metric.plus_minus(amounts) {
+        0 => String::new(),
+        off => format!(" ± {}", count(off)),
+    }
+}
