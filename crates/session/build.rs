@@ -1,11 +1,16 @@
-//! Builds the agent as a shared object, so that it can be embedded in whatever links this crate.
+//! Builds the agent as a shared object, so that it can be embedded in whatever links this crate:
+//! compressed, it is a third as large.
 //!
 //! The agent needs another panic strategy and its own link options, which Cargo cannot set for one
 //! crate of a workspace: so it is built by a Cargo of its own, into this crate's output directory.
 
 use std::env;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
@@ -15,7 +20,7 @@ fn main() {
     }
     let output = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let library = build_agent(&workspace, &output.join("agent"));
-    println!("cargo::rustc-env=HEAPR_AGENT_LIBRARY={}", library.display());
+    println!("cargo::rustc-env=HEAPR_AGENT_LIBRARY={}", compressed(&library).display());
 }
 
 fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
@@ -50,4 +55,14 @@ fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
     let status = command.status().expect("cargo can be started");
     assert!(status.success(), "building the agent failed: see the messages above");
     target.join("agent/libheapr_agent.so")
+}
+
+/// A file beside the library with what it holds.
+fn compressed(library: &Path) -> PathBuf {
+    let content = std::fs::read(library).expect("the agent has just been built");
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&content).expect("memory can be written");
+    let path = library.with_extension("so.z");
+    std::fs::write(&path, encoder.finish().expect("memory can be written")).expect("OUT_DIR can be written");
+    path
 }

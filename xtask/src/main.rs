@@ -9,6 +9,7 @@ mod comment_width;
 mod dist;
 mod header;
 mod matrix;
+mod miri;
 mod module_circles;
 mod packages;
 mod soak_attach;
@@ -37,6 +38,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   matrix [--install] [--small] [NAME…]
                          real programs under heapr run and heapr start --pid, and what of their memory is
                          explained; writes docs/coverage.md
+  miri                   tests of some crates under Miri, where this machine has it
   packages               the system packages that build, tests and benchmarks need, one a line
   test [FILTER]          installs what the tests need (apt-get, only what is missing) and runs all of them
   soak attach [ROUNDS [PROGRAM]]   attach to programs at work and detach, with pauses and speed
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         ["soak", "kills", ref rest @ ..] => soak_kills::run(rest),
         ["soak", "snapshot", ref rest @ ..] => soak_snapshot::run(rest),
         ["matrix", ref words @ ..] => matrix::run(words),
+        ["miri"] => miri::run(),
         ["packages"] => packages::print(),
         ["test", ref filter @ ..] => packages::install_missing().and_then(|()| test(filter)),
         ["bench", ref what @ ..] => bench::run(what),

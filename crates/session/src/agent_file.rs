@@ -19,13 +19,21 @@ use std::io::{Read, Write};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use flate2::read::ZlibDecoder;
 use rustix::fs::{Mode, OFlags};
 
 use crate::Error;
 use crate::runtime_directory::check_parent;
 
-pub(crate) static AGENT: &[u8] = include_bytes!(env!("HEAPR_AGENT_LIBRARY"));
+/// The agent's library.
+pub(crate) static AGENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut content = Vec::with_capacity(1 << 20);
+    let embedded: &[u8] = include_bytes!(env!("HEAPR_AGENT_LIBRARY"));
+    ZlibDecoder::new(embedded).read_to_end(&mut content).expect("the build has compressed it");
+    content
+});
 
 /// Bytes of the agent that is embedded.
 #[must_use]
@@ -191,14 +199,14 @@ fn is_ours(path: &Path, readers: Readers) -> bool {
         metadata.uid() == rustix::process::geteuid().as_raw() && is_readable
     });
     let mut content = Vec::with_capacity(AGENT.len());
-    is_ours && file.read_to_end(&mut content).is_ok() && content == AGENT
+    is_ours && file.read_to_end(&mut content).is_ok() && content == *AGENT
 }
 
 fn write(directory: &Path, path: &Path, readers: Readers) -> std::io::Result<()> {
     let temporary = directory.join(format!(".heapr-agent.{}", std::process::id()));
     let _ = fs::remove_file(&temporary);
     let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&temporary)?;
-    file.write_all(AGENT)?;
+    file.write_all(&AGENT)?;
     // Whatever the mask of new files says.
     file.set_permissions(fs::Permissions::from_mode(readers.file_mode()))?;
     drop(file);

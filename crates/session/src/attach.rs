@@ -66,7 +66,7 @@ pub(crate) fn attach_target(
     let inside = look_inside(preload, pid);
     let request = AttachRequest {
         pid,
-        agent: AGENT,
+        agent: &AGENT,
         pool: preload.pool,
         session: if is_same_namespace { &preload.session } else { "" },
         agent_path,

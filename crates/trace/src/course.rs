@@ -1,8 +1,43 @@
 //! The course of a recording: what was live at moments, by stack.
 
+use crate::StackIndex;
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
-use crate::{Course, CourseMoment, CourseRow, StackIndex};
+
+/// What was live of a stack at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CourseRow {
+    /// Which.
+    pub stack: StackIndex,
+    /// Bytes that were live.
+    pub live_bytes: u64,
+    /// Blocks that were live.
+    pub live_count: u64,
+    /// Blocks that were made until then.
+    pub total_count: u64,
+}
+
+/// What was live at a moment: before all that happened at it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CourseMoment {
+    /// When.
+    pub time_ns: u64,
+    /// Over all stacks, of malloc and of the program's own heaps.
+    pub live_bytes: u64,
+    /// Their blocks.
+    pub live_count: u64,
+    /// Blocks that were made until then, over all stacks: how far the program's work had come.
+    pub total_count: u64,
+    /// The stacks that held most, by number. Processes that have ended hold what they had.
+    pub rows: Vec<CourseRow>,
+}
+
+/// What was live at moments, from the start to the end.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Course {
+    /// In order of time.
+    pub moments: Vec<CourseMoment>,
+}
 
 /// Moments, and the columns of their rows: stack, live bytes, live blocks, blocks made so far.
 pub(crate) const COURSE_STREAMS: usize = 5;

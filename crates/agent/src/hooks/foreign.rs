@@ -17,7 +17,8 @@ use crate::hooks::forwarded::{run_alloc, run_free, run_posix, run_realloc, run_r
 use crate::hooks::kept::{self as of_kept, Kept, NOTHING, Outcome};
 use crate::hooks::shared::Shared;
 use crate::hooks::{self, Caller, inner_calls};
-use crate::modules::link_map::{self, DlPhdrInfo, Dynamic, Relocation};
+use crate::modules::dynamic_section::{Dynamic, Relocation};
+use crate::modules::link_map::{self, DlPhdrInfo};
 use crate::state::AGENT;
 
 type Pointer = *mut c_void;

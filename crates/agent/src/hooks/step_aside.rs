@@ -14,7 +14,8 @@
 use heapr_ring::sys;
 
 use crate::hooks;
-use crate::modules::link_map::{self, Symbol};
+use crate::modules::dynamic_section::Symbol;
+use crate::modules::link_map;
 
 const PAGE_BYTES: usize = 4096;
 const READ: usize = 1;

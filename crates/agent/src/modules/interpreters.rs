@@ -3,7 +3,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use crate::modules::link_map::Dynamic;
+use crate::modules::dynamic_section::Dynamic;
 use crate::modules::memory_map::{Access, Place, place_of};
 use crate::x86_64::leaving;
 

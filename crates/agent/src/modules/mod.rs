@@ -4,6 +4,7 @@
 //! With glibc 2.35 and later a module is found by `_dl_find_object`, which takes no lock and may be
 //! called in a signal handler; before that (and with musl) by the loader's list.
 
+pub(crate) mod dynamic_section;
 mod file_tables;
 pub(crate) mod interpreters;
 pub(crate) mod link_map;
@@ -18,10 +19,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering:
 use heapr_ring::sys;
 use heapr_wire::{MODULE_MAIN, MODULE_UNLOADED, ModuleRecord};
 
+use crate::modules::dynamic_section::Dynamic;
 use crate::modules::file_tables::FileTables;
-use crate::modules::link_map::{
-    Dynamic, PF_R, PF_X, PT_DYNAMIC, PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, ProgramHeader,
-};
+use crate::modules::link_map::{PF_R, PF_X, PT_DYNAMIC, PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, ProgramHeader};
 use crate::state::AGENT;
 use crate::state::callback::Callback;
 use crate::x86_64::{Rule, SEGMENTS_MAX, UnwindTables, rule_for as read_rule};

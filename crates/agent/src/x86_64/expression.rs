@@ -1,7 +1,7 @@
 //! DWARF expressions, as they occur in call frame information.
 
 use super::byte_reader::Reader;
-use super::call_frame::Expression;
+use super::unwind_row::Expression;
 
 /// The register with a number, if it is known.
 type Registers<'a> = &'a dyn Fn(usize) -> Option<u64>;

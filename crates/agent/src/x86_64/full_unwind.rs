@@ -3,13 +3,12 @@
 
 use core::arch::naked_asm;
 
-use super::call_frame::{
-    COLUMNS, Cfa, Column, RBP, RETURN_ADDRESS, RSP, Row, STEP_COLUMNS, UnwindTables, find_row,
-};
+use super::call_frame::{UnwindTables, find_row};
 use super::expression::evaluate;
 use super::go_stacks::is_left_for_c;
 use super::rule::is_entered_by_return;
 use super::signal_return::{is_signal_return, ucontext};
+use super::unwind_row::{COLUMNS, Cfa, Column, RBP, RETURN_ADDRESS, RSP, Row, STEP_COLUMNS};
 
 /// The registers of a frame in DWARF's order, the return address (or interrupted address plus one)
 /// last.

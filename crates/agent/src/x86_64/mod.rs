@@ -7,7 +7,9 @@ pub(crate) mod entries;
 mod equal_pairs;
 mod equal_words;
 mod expression;
+mod frame_entry;
 pub(crate) mod frame_index;
+mod frame_instructions;
 pub(crate) mod full_unwind;
 mod go_stacks;
 pub(crate) mod kept_entry;
@@ -21,14 +23,15 @@ mod signal_return;
 #[cfg(test)]
 mod tests;
 pub(crate) mod thread_pointer;
+mod unwind_row;
 pub(crate) mod usdt;
 pub(crate) mod weak_symbols;
 
 pub use byte_reader::SEGMENTS_MAX;
-pub(crate) use call_frame::Form;
 pub use call_frame::UnwindTables;
 pub(crate) use equal_pairs::{AllEqual, Pair};
 pub(crate) use equal_words::equal_words;
+pub(crate) use frame_entry::Form;
 pub(crate) use kept_entry::choose_vector_saving;
 pub(crate) use ordered_time::{Late, wait_for_loads};
 pub(crate) use prefetch::prefetch;

@@ -4,11 +4,10 @@
 use core::num::NonZeroU64;
 
 use super::byte_reader::Reader;
-use super::call_frame::{
-    Cfa, Column, Expression, Found, RBP, RETURN_ADDRESS, RSP, Row, STEP_COLUMNS, UnwindTables, find_row,
-};
+use super::call_frame::{Found, UnwindTables, find_row};
 use super::go_stacks::is_left_for_c;
 use super::signal_return::{is_signal_return, ucontext};
+use super::unwind_row::{Cfa, Column, Expression, RBP, RETURN_ADDRESS, RSP, Row, STEP_COLUMNS};
 
 /// How a frame is unwound, packed:
 ///

@@ -1,7 +1,7 @@
 //! Making the index of a section of unwind tables that has none.
 
 use super::byte_reader::{Reader, SEGMENTS_MAX, Segments};
-use super::call_frame::{Form, for_each_fde};
+use super::frame_entry::{Form, for_each_fde};
 use super::frame_index::{Entry, FrameIndex, sort};
 
 /// The section `begin..end` and the segments that its entries may point into.

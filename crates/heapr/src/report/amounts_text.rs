@@ -1,4 +1,4 @@
-//! Amounts of a row in words: those that belong together in one phrase, estimates with half of their
+//! Amounts of a row in words: what belongs together in one phrase, estimates with half of their
 //! interval.
 
 use heapr_query::Metric;

@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 
 use heapr_query::{
-    Action, Answer, CallTree, FrameView, Functions, GroupBy, HeapRow, Histogram, HistogramOf, Metric, Owner,
-    Ranking, Report, Section,
+    Action, Answer, CallTree, FrameView, Functions, GroupBy, HeapRow, Metric, Owner, Ranking, Report, Section,
 };
 use heapr_trace::Amounts;
 
@@ -14,7 +13,7 @@ use super::histogram_text::histogram_lines;
 use crate::plain_text::page_columns;
 use crate::style::Style;
 use heapr_export::{Subject, group_name};
-use heapr_table::quantity::{bytes, count, duration, percent, plural, share};
+use heapr_table::quantity::{count, duration, percent, plural, share};
 use heapr_table::{Cell, Column, Table, row};
 
 /// What the tables are part of.

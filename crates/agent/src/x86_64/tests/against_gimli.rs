@@ -13,8 +13,8 @@ use gimli::{
 
 use super::file_in_memory::FileInMemory;
 use super::invented_machine::{Machine, mix};
-use crate::x86_64::call_frame::{COLUMNS, RBP, RETURN_ADDRESS, RSP};
 use crate::x86_64::full_unwind::{FullStep, Registers};
+use crate::x86_64::unwind_row::{COLUMNS, RBP, RETURN_ADDRESS, RSP};
 use crate::x86_64::{Rule, Step, rule_for};
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;

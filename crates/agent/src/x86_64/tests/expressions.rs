@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::invented_machine::Machine;
 use super::made_tables::{Shape, Tables, one_function};
-use crate::x86_64::call_frame::{RETURN_ADDRESS, RSP};
 use crate::x86_64::full_unwind::{FullStep, Registers};
+use crate::x86_64::unwind_row::{RETURN_ADDRESS, RSP};
 
 /// The caller's stack pointer where the expression is the CFA; `None` if it cannot be evaluated.
 fn ours(code: &[u8]) -> Option<u64> {

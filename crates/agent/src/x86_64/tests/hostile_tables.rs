@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use super::file_in_memory::FileInMemory;
 use super::invented_machine::Machine;
 use super::made_tables::{Shape, Tables, one_function};
-use crate::x86_64::call_frame::RETURN_ADDRESS;
 use crate::x86_64::full_unwind::Registers;
 use crate::x86_64::rule_for;
+use crate::x86_64::unwind_row::RETURN_ADDRESS;
 
 /// Looks an address up in both ways.
 fn look_up(tables: &Tables, lookup_avma: usize) {

@@ -5,8 +5,8 @@ use std::path::Path;
 use super::file_in_memory::FileInMemory;
 use super::invented_machine::Machine;
 use super::made_tables::{RANGE_AT, Shape, Tables, one_function};
-use crate::x86_64::call_frame::{COLUMNS, RBP, RETURN_ADDRESS, RSP};
 use crate::x86_64::full_unwind::{FullStep, Registers};
+use crate::x86_64::unwind_row::{COLUMNS, RBP, RETURN_ADDRESS, RSP};
 use crate::x86_64::{Rule, Step, rule_for};
 
 const FUNCTION: u64 = 0x1234;
