@@ -18,6 +18,8 @@ pub(crate) struct PythonExports {
     pub(crate) eval_end: AtomicUsize,
     /// `Py_Version`, of 3.11 and later; else 0.
     pub(crate) version: AtomicUsize,
+    /// `PyGILState_GetThisThreadState`.
+    pub(crate) thread_state: AtomicUsize,
     pub(crate) code_type: AtomicUsize,
     pub(crate) text_type: AtomicUsize,
     pub(crate) bytes_type: AtomicUsize,
@@ -29,6 +31,7 @@ pub(crate) static PYTHON: PythonExports = PythonExports {
     eval: AtomicUsize::new(0),
     eval_end: AtomicUsize::new(0),
     version: AtomicUsize::new(0),
+    thread_state: AtomicUsize::new(0),
     code_type: AtomicUsize::new(0),
     text_type: AtomicUsize::new(0),
     bytes_type: AtomicUsize::new(0),
@@ -171,6 +174,7 @@ fn note_python(dynamic: &Dynamic) {
     PYTHON.eval.store(eval, Relaxed);
     PYTHON.eval_end.store(eval.wrapping_add(eval_bytes), Relaxed);
     PYTHON.version.store(address(b"Py_Version"), Relaxed);
+    PYTHON.thread_state.store(address(b"PyGILState_GetThisThreadState"), Relaxed);
     PYTHON.code_type.store(address(b"PyCode_Type"), Relaxed);
     PYTHON.text_type.store(address(b"PyUnicode_Type"), Relaxed);
     PYTHON.bytes_type.store(address(b"PyBytes_Type"), Relaxed);

@@ -23,6 +23,7 @@ mod signal_return;
 #[cfg(test)]
 mod tests;
 pub(crate) mod thread_pointer;
+pub(crate) mod thread_variable;
 mod unwind_row;
 pub(crate) mod usdt;
 pub(crate) mod weak_symbols;

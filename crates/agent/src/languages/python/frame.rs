@@ -54,7 +54,8 @@ impl FrameNow {
         // SAFETY: (1).
         unsafe {
             Self {
-                code: word(field(code)),
+                // From 3.14 on its lowest bits say how it is counted.
+                code: if STYLE == 2 { word(field(code)) & !3 } else { word(field(code)) },
                 previous: word(field(previous)),
                 instruction: if STYLE == 0 {
                     half(field(layout.instruction)) as usize
@@ -99,7 +100,7 @@ impl PythonFrame {
     /// Bytes of a frame that are read.
     #[inline(always)]
     pub(crate) fn bytes(layout: &Layout) -> usize {
-        if layout.style == Style::Objects { 112 } else { 72 }
+        if layout.style == Style::Objects { 112 } else { 80 }
     }
 }
 
@@ -111,7 +112,17 @@ impl PythonFrame {
 pub(crate) unsafe fn is_shim(layout: &Layout, address: usize) -> bool {
     // SAFETY: (1).
     layout.style == Style::Shim
-        && unsafe { (address.wrapping_add(layout.owner) as *const u8).read_volatile() } == OWNED_BY_STACK
+        && unsafe { (address.wrapping_add(layout.owner) as *const u8).read_volatile() } >= OWNED_BY_STACK
+}
+
+/// Whether a frame is the one that all others of a thread lie on.
+///
+/// # Safety
+/// 1. It is readable.
+#[inline(always)]
+pub(crate) unsafe fn is_last(layout: &Layout, address: usize) -> bool {
+    // SAFETY: (1).
+    unsafe { is_shim(layout, address) && word(address.wrapping_add(layout.previous)) == 0 }
 }
 
 /// What tells a code object from another that has its address later: its version, or what it is

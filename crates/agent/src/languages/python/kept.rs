@@ -16,7 +16,7 @@ use heapr_ring::sys;
 
 use crate::languages::pairs::Pairs;
 use crate::languages::python::code::{self, Known};
-use crate::languages::python::frame::{FrameNow, PythonFrame, check_of, check_of_any, is_shim};
+use crate::languages::python::frame::{FrameNow, PythonFrame, check_of, check_of_any, is_last, is_shim};
 use crate::languages::python::layout::{Layout, Style};
 use crate::languages::python::thread::State;
 use crate::languages::readable::{Readable, word};
@@ -26,6 +26,8 @@ use crate::tree;
 const FIRST_CAPACITY: usize = 512;
 /// Frames of a stack that are read (ten times what the interpreter allows unless told otherwise).
 const DEPTH_MAX: usize = 1 << 16;
+/// Frames on the evaluating function's stack that may follow one another.
+const SHIMS_MAX: usize = 8;
 /// Innermost frames that may be gone or new without reading the stack anew.
 const MOVED_MAX: usize = 16;
 
@@ -132,7 +134,8 @@ impl KeptPython {
                 kept.previous
             };
             if index == 0 {
-                return outer == 0;
+                // SAFETY: a frame of the interpreter's, which was read before.
+                return outer == 0 || unsafe { is_last(layout, outer) };
             }
             // SAFETY: below the depth.
             if outer != unsafe { self.frame(index.wrapping_sub(1)) }.address {
@@ -229,10 +232,21 @@ impl KeptPython {
         if !self.readable.has(previous, PythonFrame::bytes(layout)) {
             return None;
         }
-        // SAFETY: readable.
-        let is_shim = unsafe { is_shim(layout, previous) };
-        // SAFETY: readable.
-        Some(if is_shim { unsafe { word(previous.wrapping_add(layout.previous)) } } else { previous })
+        // Of the frames on the evaluating function's stack more than one may lie outwards: the
+        // last one, from 3.15 on, and where one ends whose function is left meanwhile.
+        let mut outer = previous;
+        for _ in 0..SHIMS_MAX {
+            // SAFETY: readable.
+            if outer == 0 || !unsafe { is_shim(layout, outer) } {
+                return Some(outer);
+            }
+            // SAFETY: readable.
+            outer = unsafe { word(outer.wrapping_add(layout.previous)) };
+            if outer != 0 && !self.readable.has(outer, PythonFrame::bytes(layout)) {
+                return None;
+            }
+        }
+        None
     }
 
     /// A frame, read with all that belongs to it.

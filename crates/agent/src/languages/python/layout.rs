@@ -35,7 +35,7 @@ pub(crate) struct Layout {
     runtime_bytes: usize,
     pub(crate) style: Style,
     pub(crate) lines: Lines,
-    /// `_PyRuntimeState`: `Py_tss_t` of the thread states.
+    /// `_PyRuntimeState`: `Py_tss_t` of the thread states; 0: they are in a variable of the thread's.
     pub(crate) thread_key: usize,
     /// The thread state of who holds the lock; 0: it is not there.
     pub(crate) current_thread: usize,
@@ -62,7 +62,7 @@ pub(crate) struct Layout {
     pub(crate) compact_bytes: usize,
 }
 
-/// [`Layout::owner`] of a frame on the evaluating function's stack.
+/// [`Layout::owner`] of a frame on the evaluating function's stack, at least.
 pub(crate) const OWNED_BY_STACK: u8 = 3;
 
 /// `co_version` of a code object from 3.12 on: no two have the same.
@@ -115,7 +115,7 @@ const SHIMS: Layout = Layout {
     compact_bytes: 56,
 };
 
-static LAYOUTS: [Layout; 6] = [
+static LAYOUTS: [Layout; 8] = [
     OLDEST,
     Layout { version: 0x0309, runtime_bytes: 656, thread_key: 584, current_thread: 568, ..OLDEST },
     Layout {
@@ -151,6 +151,26 @@ static LAYOUTS: [Layout; 6] = [
         frame: 72,
         previous_cframe: 0,
         instructions: 200,
+        ..SHIMS
+    },
+    Layout {
+        version: 0x030e,
+        thread_key: 2336,
+        thread_id: 152,
+        frame: 72,
+        previous_cframe: 0,
+        owner: 74,
+        instructions: 208,
+        ..SHIMS
+    },
+    Layout {
+        version: 0x030f,
+        thread_key: 0,
+        thread_id: 176,
+        frame: 72,
+        previous_cframe: 0,
+        owner: 74,
+        instructions: 208,
         ..SHIMS
     },
 ];

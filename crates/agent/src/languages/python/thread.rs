@@ -7,7 +7,7 @@ use crate::languages::python;
 use crate::languages::python::layout::Layout;
 use crate::languages::readable::{Readable, half, word};
 use crate::modules::interpreters::PYTHON;
-use crate::x86_64::thread_pointer;
+use crate::x86_64::{thread_pointer, thread_variable};
 
 /// Keys whose values lie in the thread's descriptor.
 const INLINE_KEYS: u32 = 32;
@@ -33,6 +33,9 @@ impl State {
     pub(crate) fn current(layout: &Layout, readable: &mut Readable) -> Option<Self> {
         let thread_pointer = thread_pointer::thread_pointer();
         let offset = VALUE_OFFSET.load(Relaxed);
+        if layout.thread_key == 0 {
+            return Self::of_variable(layout, thread_pointer, readable);
+        }
         if offset == 0 {
             return Self::find(layout, thread_pointer, readable);
         }
@@ -55,6 +58,18 @@ impl State {
         }
         // SAFETY: the value of a key that only the interpreter sets, to its thread's state.
         (unsafe { word(state.wrapping_add(layout.thread_id)) } == thread_pointer).then_some(Self(state))
+    }
+
+    /// The same where the interpreter keeps it in a variable.
+    #[inline(never)]
+    fn of_variable(layout: &Layout, thread_pointer: usize, readable: &mut Readable) -> Option<Self> {
+        let function = PYTHON.thread_state.load(Relaxed);
+        let code = readable.bytes(function, thread_variable::CODE_BYTES)?.first_chunk()?;
+        let mut read = |address: usize| readable.word(address);
+        let place = thread_variable::address(code, function, thread_pointer, &mut read)?;
+        let state = readable.word(place).filter(|&state| state != 0)?;
+        let is_own = readable.word(state.wrapping_add(layout.thread_id)) == Some(thread_pointer);
+        is_own.then_some(Self(state))
     }
 
     /// The same before it is known where the value lies.
