@@ -3,7 +3,7 @@
 
 use heapr_ring::sys;
 
-use crate::frames::frame::{Frame, Innermost, Word, read};
+use crate::frames::frame::{Frame, Innermost, Start, Word, read};
 use crate::frames::shortcut::Shortcuts;
 use crate::frames::stack_range::StackRange;
 use crate::frames::suffix::StackSuffix;
@@ -83,6 +83,13 @@ impl Kept {
     /// Drops the kept stack.
     pub(crate) fn forget(&mut self) {
         (self.depth, self.proof_epoch) = (0, 0);
+    }
+
+    /// Whether the kept frames are those of the stack that begins at `start` and has `node`.
+    #[inline(always)]
+    pub(crate) fn is_of(&self, start: Start, node: u32) -> bool {
+        // SAFETY: `depth` frames are kept.
+        self.depth != 0 && self.node == node && unsafe { self.frame(self.depth.wrapping_sub(1)) }.is_at(start)
     }
 
     /// Gives each kept frame the hash of its path.

@@ -203,6 +203,12 @@ impl StackSuffix {
         misfit == 0
     }
 
+    /// Whether it is of a stack that begins there.
+    #[inline(always)]
+    pub(crate) fn begins_at(&self, start: Start) -> bool {
+        self.start.pc == start.pc && self.start.sp == start.sp
+    }
+
     /// Number of the base frame from the outer end.
     #[inline(always)]
     pub(crate) fn base_index(&self) -> usize {

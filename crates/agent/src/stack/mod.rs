@@ -300,7 +300,7 @@ fn unwind_onto_kept(handle: ScopeHandle, pc: usize, sp: usize, bp: usize, is_new
 #[inline(never)]
 pub(crate) fn settle(scope: &mut Scope, start: Start, node: u32) {
     let kept = &scope.level().kept;
-    if kept.depth != 0 && kept.node == node && top(kept).is_at(start) {
+    if kept.is_of(start, node) {
         return;
     }
     let Start { pc, sp, bp } = start;

@@ -112,6 +112,20 @@ pub(crate) fn take(kept: &mut Kept, tag: Tag, start: Start, high: usize) -> Rece
     if comes_again(kept, suffix) { Recent::ComesAgain } else { Recent::Suffix(suffix) }
 }
 
+/// The number of the kept frame, from the outer end, that the stack leads to which has just been
+/// captured, begins at `start` and has `node`: it and those outwards of it are the stack's, and have
+/// their hashes. `None`: the kept stack is the whole stack, or nothing is known of it.
+#[inline(always)]
+pub(crate) fn found_base(kept: &Kept, start: Start, node: u32) -> Option<usize> {
+    if kept.is_of(start, node) {
+        return None;
+    }
+    // SAFETY: null, or one of this level's table, which has not moved since.
+    let suffix = unsafe { kept.last_suffix.as_ref() }?;
+    let is_found = suffix.node == node && suffix.begins_at(start) && suffix.is_among(kept.depth);
+    is_found.then(|| suffix.base_index())
+}
+
 /// Whether the suffix was found for so many captures in a row that its stack is worth to be kept as
 /// a whole.
 #[inline(always)]
@@ -197,6 +211,8 @@ pub(crate) fn keep(scope: &mut Scope, tag: Tag, start: Start, base: usize, fresh
         return;
     }
     let Some(process) = AGENT.fork_local() else { return };
+    // The table may move.
+    kept.last_suffix = core::ptr::null();
     // SAFETY: a table of this level alone; `base + fresh` frames are kept with the words up to the
     // last one's end.
     unsafe {

@@ -52,7 +52,13 @@ pub(crate) struct KeptV8 {
     native: u32,
     frames: [V8Frame; CAPACITY],
     places: [u64; PLACES],
+    /// How many native frames from the outer end the frames were looked for among, and the hash of
+    /// the path to the last of them.
+    covered: usize,
+    covered_hash: u64,
     pub(crate) pairs: Pairs,
+    /// Native stacks, and from which frame on none can be one of JavaScript.
+    plain_from: [(u32, u32); NONES],
     nones: [u32; NONES],
     finder: Finder,
 }
@@ -71,6 +77,7 @@ impl KeptV8 {
         if self.epoch != epoch {
             self.epoch = epoch;
             self.nones.fill(0);
+            self.plain_from.fill((0, 0));
             self.finder.forget();
             self.forget();
         }
@@ -83,7 +90,7 @@ impl KeptV8 {
 
     /// No stack is kept any more.
     pub(crate) fn forget(&mut self) {
-        (self.depth, self.hash, self.native) = (0, 0, 0);
+        (self.depth, self.hash, self.native, self.covered) = (0, 0, 0, 0);
     }
 
     pub(crate) fn frames(&self) -> &[V8Frame] {
@@ -135,6 +142,7 @@ impl KeptV8 {
         let first = stands.checked_sub(1).and_then(|last| self.frames.get(last));
         let first = first.map_or(0, |frame| (frame.index as usize).wrapping_add(1));
         let mut may_have = self.depth != 0;
+        let mut plain_from = first;
         let mut has_failed = false;
         for (index, native) in natives.iter().enumerate().skip(first) {
             let rule = match cached_rule(&scope.level().kept, native.pc) {
@@ -146,10 +154,16 @@ impl KeptV8 {
                 continue;
             }
             may_have = true;
+            plain_from = index.wrapping_add(1);
             let outer = index.checked_sub(1).and_then(|outer| natives.get(outer));
             if outer.is_some_and(|outer| outer.sp == native.bp.wrapping_add(16)) {
                 has_failed |= self.push(scope, layout, index, native);
             }
+        }
+        self.covered = if has_failed { 0 } else { natives.len() };
+        self.covered_hash = natives.last().map_or(0, |last| last.hash);
+        if let Some(place) = self.plain_from.get_mut(native as usize % NONES) {
+            *place = (native, plain_from as u32);
         }
         if has_failed {
             // The collector may be at work: the next stack is looked at anew.
@@ -158,6 +172,48 @@ impl KeptV8 {
         if !may_have && let Some(none) = self.nones.get_mut(native as usize % NONES) {
             *none = native;
         }
+    }
+
+    /// The hash of the frames of the native stack of a node, of which the level keeps those up to
+    /// number `base`; `None`: they are not known to be all that it has, or have changed.
+    ///
+    /// It must be that which [`Self::follow`] would give; `HEAPR_VERIFY` compares.
+    #[inline(always)]
+    pub(crate) fn hash_from(
+        &self,
+        scope: &mut Scope,
+        layout: &'static Layout,
+        (native, base): (u32, usize),
+    ) -> Option<u64> {
+        let &(known, plain_from) = self.plain_from.get(native as usize % NONES)?;
+        let kept = &scope.level().kept;
+        // SAFETY: `depth` frames are kept, and nothing here changes them.
+        let natives: &[Frame] = unsafe { core::slice::from_raw_parts(kept.frames, kept.depth) };
+        let last = self.covered.checked_sub(1)?;
+        let is_covered = known == native
+            && plain_from as usize <= base.wrapping_add(1)
+            && last >= base
+            && natives.get(last)?.hash == self.covered_hash;
+        if !is_covered {
+            return None;
+        }
+        let mut hash = 0_u64;
+        for frame in self.frames() {
+            let index = frame.index as usize;
+            if index > base {
+                break;
+            }
+            let native = natives.get(index)?;
+            // SAFETY: as in `follow`.
+            let stands = native.hash == frame.native_hash
+                && native.bp == frame.fp
+                && unsafe { frame.words.still_stand(layout, frame.fp, native.pc) };
+            if !stands {
+                return None;
+            }
+            hash = hash.wrapping_add(frame.part);
+        }
+        Some(hash)
     }
 
     /// The kept frames from one on are gone.

@@ -38,6 +38,7 @@ use crate::languages::verifying;
 use crate::modules::interpreters::V8;
 use crate::record::thread::Scope;
 use crate::stack;
+use crate::stack::suffix_cache::found_base;
 use crate::state::AGENT;
 use crate::tree;
 
@@ -77,8 +78,21 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
     if kept.has_none(native) {
         return native;
     }
-    stack::settle(scope, start, native);
-    scope.level().kept.settle_hashes();
+    // Where the inner frames are another's than the kept ones, they need not be known.
+    let base = found_base(&scope.level().kept, start, native);
+    let hash = base.and_then(|base| kept.hash_from(scope, layout, (native, base)));
+    if let Some(hash) = hash {
+        if verifying::is_due(scope) {
+            settle(scope, start, native);
+            kept.forget();
+            kept.follow(scope, layout, native);
+            verifying::count(hash, kept.hash());
+        }
+        if let Ok(node) = kept.pairs.find(native, hash) {
+            return node;
+        }
+    }
+    settle(scope, start, native);
     kept.follow(scope, layout, native);
     if kept.hash() != 0 && verifying::is_due(scope) {
         let hash = kept.hash();
@@ -90,6 +104,12 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
         Ok(node) => node,
         Err(pair) => build(scope, kept, native, pair),
     }
+}
+
+/// Makes the kept native frames those of the stack, with their hashes.
+fn settle(scope: &mut Scope, start: Start, native: u32) {
+    stack::settle(scope, start, native);
+    scope.level().kept.settle_hashes();
 }
 
 /// Lays the frames of both together.
