@@ -19,6 +19,7 @@ use super::port::{
 };
 use super::process::{Process, Runtime};
 use super::profile::{self, SamplingOptions};
+use super::scripts::{self, Script};
 use super::signal_file::SnapshotSignal;
 use super::signal_handler;
 use super::snapshot::{self, SnapshotOptions, SnapshotProgress, TakenSnapshot};
@@ -219,6 +220,18 @@ impl Inspector {
             on_progress,
             is_cancelled,
         )
+    }
+
+    /// Shows the scripts of the main thread or the page, or of a worker, to `wants`, and hands
+    /// those on with their texts that it says yes to.
+    pub fn scripts(
+        &mut self,
+        worker: Option<&Worker>,
+        is_cancelled: &AtomicBool,
+        wants: &mut dyn FnMut(&Script) -> bool,
+        take: &mut dyn FnMut(Script, String),
+    ) -> Result<()> {
+        scripts::each(&mut self.connection, &isolate(worker), self.wait, is_cancelled, wants, take)
     }
 
     /// Keeps the session for a while. Returns early, with an error, if the process ends: Node waits

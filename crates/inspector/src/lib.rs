@@ -38,6 +38,7 @@ mod network;
 mod port;
 mod process;
 mod profile;
+mod scripts;
 mod signal_file;
 mod signal_handler;
 mod snapshot;
@@ -56,6 +57,7 @@ pub use memory::{MemoryLimit, MemoryRoom, anonymous_bytes, memory_room, resident
 pub use port::OpenOptions;
 pub use process::{Process, Runtime};
 pub use profile::SamplingOptions;
+pub use scripts::Script;
 pub use signal_file::{SignalFile, SnapshotSignal};
 pub use snapshot::{SnapshotOptions, SnapshotProgress, TakenSnapshot};
 pub use standstill::Standstill;

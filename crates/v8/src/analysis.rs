@@ -26,6 +26,7 @@ mod strings;
 mod suspects;
 mod tables;
 mod unreachable;
+mod unused_variables;
 
 pub use answers::{owner_table, path_json, suspect_table};
 pub(crate) use closures::contexts_of_variables;
@@ -46,12 +47,13 @@ pub use path::PathStep;
 pub use pending::{Pending, Waiting, pending};
 pub(crate) use retaining_paths::path_from_root;
 pub use retaining_paths::{RetainingPaths, retaining_paths};
-pub use scripts::Place;
+pub use scripts::{Place, is_of_the_runtime};
 pub use shapes::{Shape, shapes};
 pub use strings::{DuplicatedString, duplicated_strings};
 pub use suspects::{Collected, Confidence, Doubt, Suspect, Suspects, suspects};
-pub use tables::Listing;
+pub use tables::{Listing, unused_variable_table};
 pub use unreachable::{Unreachable, unreachable};
+pub use unused_variables::{TextOf, UnusedVariable, UnusedVariables, unused_variables};
 
 #[cfg(test)]
 mod tests;

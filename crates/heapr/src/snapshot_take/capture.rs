@@ -13,8 +13,8 @@ use heapr_inspector::{
 use serde_json::json;
 
 use super::file_name::Destination;
-use super::preflight;
 use super::redaction::{Redaction, redacted};
+use super::{kept_scripts, preflight};
 use crate::output::OutputFile;
 use crate::report::progress_bar::ProgressBar;
 use heapr_table::quantity;
@@ -36,6 +36,10 @@ pub(crate) struct CaptureArguments {
     /// the disk. With =names, the names that the program gives, too
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "texts")]
     redact: Option<Redaction>,
+    /// Do not ask for the scripts that no file here holds as they ran; they are kept in a file
+    /// beside the snapshot (FILE.scripts), with their source maps
+    #[arg(long)]
+    no_scripts: bool,
     /// Take one of each worker thread, too
     #[arg(long)]
     workers: bool,
@@ -244,6 +248,10 @@ fn capture_one(
     let extra_bytes = display.peak_bytes.saturating_sub(display.start_bytes);
     drop(display);
     let path = file.keep_as(|| destination.path("Heap", pid, thread_number, "heapsnapshot").0)?;
+    // They are texts, too.
+    if !arguments.no_scripts && arguments.redact.is_none() {
+        kept_scripts::keep(inspector, worker, &path, is_cancelled);
+    }
     let captured = Captured {
         path,
         pid,

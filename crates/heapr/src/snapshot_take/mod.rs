@@ -7,6 +7,7 @@ mod file_name;
 mod hold;
 mod interrupt;
 pub(crate) mod javascript;
+mod kept_scripts;
 mod node;
 mod node_prepare;
 mod node_run;

@@ -7,11 +7,13 @@
 
 mod bystanders;
 mod contained;
+mod forecast;
 mod interrupted;
 mod node_server;
 mod profiles;
 mod redaction;
 mod refusals;
 mod repeated;
+mod scripts;
 mod started_by_others;
 mod stopped;

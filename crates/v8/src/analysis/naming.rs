@@ -338,7 +338,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
     }
 
     /// What the sources call a variable of a context that a minifier renamed, if that is certain.
-    fn variable_in_sources<'n>(&self, context: u32, name: Cow<'n, str>) -> Cow<'n, str> {
+    pub(super) fn variable_in_sources<'n>(&self, context: u32, name: Cow<'n, str>) -> Cow<'n, str> {
         if !self.scripts.has_maps() {
             return name;
         }

@@ -30,7 +30,8 @@ pub struct CodeShare {
     pub object_count: u64,
     /// Their bytes: those of all shares come to the heap.
     pub own_bytes: u64,
-    /// What they alone keep alive, themselves and objects of other code among it.
+    /// What they alone keep alive, themselves and objects of other code among it. What belongs to
+    /// no code holds no more than itself: below the root is everything.
     pub retained_bytes: u64,
 }
 
@@ -95,6 +96,7 @@ impl Owners {
 
 /// Adds what the outermost objects of each owner retain.
 fn add_retained(heap: &impl HeapView, of_nodes: &[u32], shares: &mut [CodeShare]) {
+    const NO_OWNER: usize = 0;
     let dominators = heap.dominators();
     let mut retained: Vec<u64> = (0..of_nodes.len() as u32).map(|node| heap.self_bytes(node)).collect();
     // The nodes that each one dominates, one after the other.
@@ -113,7 +115,7 @@ fn add_retained(heap: &impl HeapView, of_nodes: &[u32], shares: &mut [CodeShare]
             open[owner] -= 1;
             continue;
         }
-        if open[owner] == 0 {
+        if open[owner] == 0 && owner != NO_OWNER {
             let sum = &mut shares[owner].retained_bytes;
             *sum = sum.saturating_add(retained[node as usize]);
         }
@@ -124,6 +126,9 @@ fn add_retained(heap: &impl HeapView, of_nodes: &[u32], shares: &mut [CodeShare]
             walk.push((below, false));
             below = next[below as usize];
         }
+    }
+    if let Some(without_owner) = shares.get_mut(NO_OWNER) {
+        without_owner.retained_bytes = without_owner.own_bytes;
     }
 }
 

@@ -11,6 +11,8 @@
 
 use std::collections::HashMap;
 
+use rustc_hash::FxHashMap;
+
 use super::heap_view::{EdgeName, HeapView, field};
 use super::naming::Naming;
 use super::retaining_paths::path_from_root;
@@ -105,8 +107,9 @@ const STORE: &str = "<symbol kResourceStore>";
 
 /// The `top` groups of what waits, most retained bytes first.
 pub fn pending<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Vec<Pending> {
-    let events_name = (0..heap.string_count()).find(|&string| heap.string(string) == EVENTS);
-    let mut found = Found { heap, naming, events_name, groups: HashMap::new() };
+    let mut found =
+        Found { heap, naming, events_name: None, classes: FxHashMap::default(), groups: HashMap::new() };
+    heap.visit_strings(0..heap.string_count(), &mut |number, text| found.look_at_name(number, text));
     for node in 0..heap.node_count() {
         found.look_at(node);
     }
@@ -133,6 +136,14 @@ fn holder<H: HeapView>(heap: &H, naming: &Naming<'_, H>, node: u32) -> Option<St
     Some(naming.call(heap.node_of_id(path[held].id)?).text)
 }
 
+/// Classes of what waits.
+#[derive(Debug, Clone, Copy)]
+enum Class {
+    Promise,
+    Timer,
+    Handle,
+}
+
 /// What waits, whose it is, where it was made, and for which event.
 type Group = (Waiting, String, Option<Place>, Option<String>);
 
@@ -141,25 +152,43 @@ struct Found<'a, H> {
     naming: &'a Naming<'a, H>,
     /// The number of the name [`EVENTS`]: numbers are compared sooner than the names of all edges.
     events_name: Option<u32>,
+    /// The same of the classes that are looked for.
+    classes: FxHashMap<u32, Class>,
     /// With what the example retains.
     groups: HashMap<Group, (Pending, u64)>,
 }
 
 impl<H: HeapView> Found<'_, H> {
+    fn look_at_name(&mut self, number: u32, text: &[u8]) {
+        let class = match text {
+            b"Promise" => Class::Promise,
+            b"Timeout" | b"Immediate" => Class::Timer,
+            text if HANDLES.iter().any(|handle| handle.as_bytes() == text) => Class::Handle,
+            _ => {
+                if text == EVENTS.as_bytes() && self.events_name.is_none() {
+                    self.events_name = Some(number);
+                }
+                return;
+            }
+        };
+        self.classes.insert(number, class);
+    }
+
     fn look_at(&mut self, node: u32) {
         let heap = self.heap;
-        match heap.kind(node) {
-            NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::HIDDEN => {}
-            _ => return,
+        let kind = heap.kind(node);
+        if !matches!(kind, NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::HIDDEN) {
+            return;
         }
-        let name = heap.name(node);
-        match &*name {
-            "Promise" => self.promise(node),
-            "Timeout" | "Immediate" => self.timer(node),
-            name if HANDLES.contains(&name) && heap.kind(node) == NodeKind::OBJECT => {
-                self.add(Waiting::Handle, name.to_owned(), None, None, node, heap.retained_bytes(node));
+        match self.classes.get(&heap.name_index(node)) {
+            Some(Class::Promise) => self.promise(node),
+            Some(Class::Timer) => self.timer(node),
+            Some(Class::Handle) if kind == NodeKind::OBJECT => {
+                let name = heap.name(node).into_owned();
+                self.add(Waiting::Handle, name, None, None, node, heap.retained_bytes(node));
             }
-            _ => self.emitter(node),
+            _ if kind == NodeKind::OBJECT => self.emitter(node),
+            _ => {}
         }
     }
 

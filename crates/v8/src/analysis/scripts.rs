@@ -27,14 +27,75 @@ impl std::fmt::Display for Place {
     }
 }
 
+/// Modules of Node 14 and before, whose scripts have no more than a name. Those of a worker of workerd
+/// have no more, either (`index.js`).
+const OLD_MODULES: [&str; 44] = [
+    "assert",
+    "async_hooks",
+    "buffer",
+    "child_process",
+    "cluster",
+    "console",
+    "constants",
+    "crypto",
+    "dgram",
+    "diagnostics_channel",
+    "dns",
+    "domain",
+    "events",
+    "fs",
+    "http",
+    "http2",
+    "https",
+    "inspector",
+    "module",
+    "net",
+    "os",
+    "path",
+    "perf_hooks",
+    "policy",
+    "process",
+    "punycode",
+    "querystring",
+    "readline",
+    "repl",
+    "stream",
+    "string_decoder",
+    "sys",
+    "timers",
+    "tls",
+    "trace_events",
+    "tty",
+    "url",
+    "util",
+    "v8",
+    "vm",
+    "wasi",
+    "worker_threads",
+    "zlib",
+    "freelist",
+];
+
 /// Whether a script of that name comes with the runtime: Node's have `node:` before their name,
 /// until Node 14 no more than a file name (`net.js`); those of a program have a path or a URL.
-pub(super) fn is_of_the_runtime(script: &str) -> bool {
-    let is_bare = !script.contains(['/', '\\']) && script.ends_with(".js");
-    let has_prefix =
-        ["node:", "ext:", "internal/", "native ", "extensions::", "chrome-extension:", "devtools:", "bun:"]
-            .iter()
-            .any(|prefix| script.starts_with(prefix));
+#[must_use]
+pub fn is_of_the_runtime(script: &str) -> bool {
+    let is_bare = script.strip_suffix(".js").is_some_and(|name| {
+        OLD_MODULES.contains(&name) || name.starts_with('_') && !name.contains(['/', '\\'])
+    });
+    let has_prefix = [
+        "node:",
+        "ext:",
+        "internal/",
+        "native ",
+        "extensions::",
+        "workerd:",
+        "chrome-extension:",
+        "devtools:",
+        "bun:",
+    ]
+    .iter()
+    .any(|prefix| script.starts_with(prefix));
     script.is_empty() || is_bare || has_prefix
 }
 

@@ -216,6 +216,38 @@ fn closure_table(heap: &Heap, top: usize) -> Table {
     Table::of("heapr.snapshot.closures/1", &columns, found.into_iter().map(row))
 }
 
+/// The variables that no function uses.
+#[must_use]
+pub fn unused_variable_table(heap: &Heap, found: &super::UnusedVariables, top: usize) -> Table {
+    let columns = [
+        Column::bytes("retained_bytes", "Would go"),
+        Column::count("count", "Contexts"),
+        Column::text("variable", "Variable"),
+        Column::text("class", "Class"),
+        Column::id("example_id", "One is"),
+        Column::id("context_id", "In"),
+        Column::text("kept_by", "Kept by"),
+        Column::text("place", "Place"),
+    ];
+    let row = |found: &super::UnusedVariable| {
+        row![
+            found.retained_bytes,
+            found.count,
+            found.name.as_str(),
+            found.class.as_str(),
+            heap.snapshot().id(found.example_value),
+            heap.snapshot().id(found.example),
+            found.kept_by.as_str(),
+            found.place.as_ref().map(ToString::to_string),
+        ]
+    };
+    let mut table = Table::new("heapr.snapshot.unused-variables/1", &columns);
+    table.fact("unknown_function_count", found.unknown_function_count);
+    table.fact("unknown_scripts", found.unknown_scripts.as_slice());
+    table.rows(top, found.variables.iter().map(row));
+    table
+}
+
 fn pending_table(heap: &Heap, top: usize) -> Table {
     let naming = Naming::of(heap);
     let columns = [

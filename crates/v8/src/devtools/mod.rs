@@ -53,6 +53,7 @@ pub use crate::node_set::NodeSet;
 pub use crate::objects::{CaptureMode, Class, ConstructorPlace, ScriptPaths};
 
 pub(crate) use computed_columns::ComputedColumns;
+pub(crate) use dominator_intervals::DominatorIntervals;
 pub(crate) use essential_edges::keeps_alive;
 pub(crate) use interfaces::PlainObjects;
 pub(crate) use nodes_by_class::NodesByClass;

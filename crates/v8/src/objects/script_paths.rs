@@ -41,9 +41,13 @@ impl ScriptPaths {
         Self { paths, maps: None }
     }
 
-    /// The same, with the places in the sources where source maps lead to them.
+    /// The same, with the places in the sources where source maps lead to them, and the names that
+    /// scripts gave themselves (`//# sourceURL=`), as far as they were kept.
     #[must_use]
-    pub(crate) fn with_maps(self, maps: Option<Arc<SourceMaps>>) -> Self {
+    pub(crate) fn with_maps(mut self, maps: Option<Arc<SourceMaps>>) -> Self {
+        for script in maps.iter().flat_map(|maps| maps.kept_scripts()).filter(|it| !it.url.is_empty()) {
+            self.paths.entry(script.id).or_insert_with(|| script.url.clone());
+        }
         Self { maps, ..self }
     }
 

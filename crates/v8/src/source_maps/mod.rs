@@ -8,11 +8,13 @@ mod search;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use mapping::Mapping;
-pub use search::Unused;
+
+use crate::kept_scripts::KeptScript;
+pub use search::{Unused, map_file};
 
 /// The source maps of the scripts of a heap: each is looked for when a place of its script is asked
 /// for, and read once.
@@ -20,6 +22,8 @@ pub use search::Unused;
 pub struct SourceMaps {
     folders: Vec<PathBuf>,
     taken_at: Option<SystemTime>,
+    snapshot: Option<PathBuf>,
+    kept: OnceLock<Vec<KeptScript>>,
     known: Mutex<Known>,
 }
 
@@ -44,13 +48,39 @@ impl SourceMaps {
     /// Maps of `folders`, by the name of the script; then those beside the scripts and in them,
     /// unless the script has changed since the snapshot was taken.
     pub fn new(folders: Vec<PathBuf>, taken_at: Option<SystemTime>) -> Self {
-        Self { folders, taken_at, known: Mutex::default() }
+        Self { folders, taken_at, ..Self::default() }
     }
 
-    /// The same for a snapshot in a file, which was taken no later than the file was changed.
+    /// The same for a snapshot in a file, which was taken no later than the file was changed; with
+    /// the maps of scripts that were kept beside it.
     pub fn of_file(folders: &[PathBuf], snapshot: &Path) -> Self {
         let changed = std::fs::metadata(snapshot).and_then(|metadata| metadata.modified());
-        Self::new(folders.to_vec(), changed.ok())
+        Self { snapshot: Some(snapshot.to_owned()), ..Self::new(folders.to_vec(), changed.ok()) }
+    }
+
+    /// The scripts that were kept beside the snapshot, as they ran.
+    pub fn kept_scripts(&self) -> &[KeptScript] {
+        self.kept.get_or_init(|| self.snapshot.as_deref().map(KeptScript::beside).unwrap_or_default())
+    }
+
+    /// The text of a script as it ran: kept beside the snapshot, or of its file if that has not
+    /// changed since. What begins further down in a page begins there here, too.
+    pub fn text_of(&self, script_id: u32, script: &str) -> Option<String> {
+        const LINES_MAX: u32 = 1 << 20;
+        let Some(kept) = self.kept_scripts().iter().find(|kept| kept.id == script_id) else {
+            return search::unchanged_text(script, self.taken_at);
+        };
+        let (line, column) = kept.start;
+        let before = "\n".repeat(line.min(LINES_MAX) as usize) + &" ".repeat(column.min(LINES_MAX) as usize);
+        Some(before + &kept.text)
+    }
+
+    /// The one kept script of that name; nothing where several have it and differ.
+    fn kept_script(&self, script: &str) -> Option<&KeptScript> {
+        let name = search::plain_name(script);
+        let mut of_name = self.kept_scripts().iter().filter(|kept| search::plain_name(&kept.url) == name);
+        let first = of_name.next().filter(|_| !name.is_empty())?;
+        of_name.all(|other| other.text == first.text).then_some(first)
     }
 
     /// Where a place of a script stands in the sources; `None` without a map or a line of it there.
@@ -106,7 +136,8 @@ impl SourceMaps {
         if let Some(mapping) = known.by_script.get(script) {
             return mapping.clone();
         }
-        let mapping = match search::mapping_of(script, &self.folders, self.taken_at) {
+        let kept = self.kept_script(script);
+        let mapping = match search::mapping_of(script, &self.folders, kept, self.taken_at) {
             Ok(mapping) => mapping.map(Arc::new),
             Err(unused) => {
                 known.unused.push(unused);

@@ -11,6 +11,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use rustix::fs::OFlags;
 
 use super::mapping::Mapping;
+use crate::kept_scripts::KeptScript;
 
 /// No bundle of a program that runs is larger, nor its map.
 const MOST_BYTES: u64 = 512 << 20;
@@ -43,10 +44,12 @@ pub enum Unused {
     },
 }
 
-/// The map of a script: of `folders`, else the one that the script names, else the one beside it.
+/// The map of a script: of `folders`, else the one that the script as it ran names, else the one
+/// that its file names, else the one beside that.
 pub(super) fn mapping_of(
     script: &str,
     folders: &[PathBuf],
+    kept: Option<&KeptScript>,
     taken_at: Option<SystemTime>,
 ) -> Result<Option<Mapping>, Unused> {
     for candidate in in_folders(script, folders) {
@@ -60,6 +63,9 @@ pub(super) fn mapping_of(
                 None => mapping,
             }));
         }
+    }
+    if let Some(kept) = kept {
+        return of_kept(kept);
     }
     let Some(path) = path_of(script).map(Path::new).filter(|path| path.is_absolute()) else {
         return Ok(None);
@@ -91,6 +97,45 @@ pub(super) fn mapping_of(
     }
     let mapping = decode(&json, map.parent().unwrap_or(folder), &map)?;
     Ok(Some(mapping.with_script(&text)))
+}
+
+/// The map of a script that was kept with its snapshot.
+fn of_kept(kept: &KeptScript) -> Result<Option<Mapping>, Unused> {
+    let path = PathBuf::from(plain_name(&kept.url));
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let url = kept.source_map_url.as_str();
+    let (json, map) = match &kept.source_map {
+        Some(map) => (Some(map.clone().into_bytes()), path.clone()),
+        None if url.starts_with("data:") => (inline(url.as_bytes()), path.clone()),
+        None => match map_file(&kept.url, url) {
+            Some(map) => (read(&map).ok(), map),
+            None => return Ok(None),
+        },
+    };
+    let Some(json) = json else { return Ok(None) };
+    let folder = map.parent().unwrap_or(folder);
+    Ok(Some(decode(&json, folder, &map)?.with_script(kept.text.as_bytes())))
+}
+
+/// The file that a script names as its map; nothing where it names none, or something that is no
+/// file.
+#[must_use]
+pub fn map_file(script: &str, source_map_url: &str) -> Option<PathBuf> {
+    let is_no_file = |url: &str| url.contains("://") || url.starts_with("data:");
+    let url = source_map_url.strip_prefix("file://").unwrap_or(source_map_url);
+    let script = plain_name(script);
+    if url.is_empty() || is_no_file(url) || is_no_file(&script) {
+        return None;
+    }
+    Some(Path::new(&script).parent()?.join(decoded_percents(url))).filter(|path| path.is_absolute())
+}
+
+/// The path of a script that is a file, its name otherwise.
+pub(super) fn plain_name(script: &str) -> String {
+    match script.strip_prefix("file://") {
+        Some(path) => decoded_percents(path),
+        None => script.to_owned(),
+    }
 }
 
 fn decode(json: &[u8], folder: &Path, map: &Path) -> Result<Mapping, Unused> {
@@ -142,6 +187,18 @@ fn named_in(script: &[u8]) -> Option<&[u8]> {
     let url = &script[at + mark.len()..];
     let end = url.iter().position(u8::is_ascii_whitespace).unwrap_or(url.len());
     Some(&url[..end]).filter(|url| !url.is_empty())
+}
+
+/// The text of a script's file, as V8 gets it, if it has not changed since.
+pub(super) fn unchanged_text(script: &str, taken_at: Option<SystemTime>) -> Option<String> {
+    let path = PathBuf::from(plain_name(script));
+    let bytes = path.is_absolute().then(|| read(&path).ok()).flatten()?;
+    let changed = std::fs::metadata(&path).and_then(|metadata| metadata.modified()).ok()?;
+    if taken_at.is_some_and(|taken_at| changed > taken_at) {
+        return None;
+    }
+    let text = String::from_utf8(bytes).ok()?;
+    Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 /// The JSON in a `data:` URL.

@@ -37,8 +37,11 @@ impl Expectation {
     /// Whether a suspect is the owner that is meant, by its name and by its place.
     pub(crate) fn is_met_by(&self, suspect: &Suspect) -> bool {
         let place = suspect.place.as_ref().map(ToString::to_string).unwrap_or_default();
-        self.suspect.split('|').any(|name| suspect.name.starts_with(name))
-            && self.place.as_ref().is_none_or(|expected| place.contains(expected.as_str()))
+        self.suspect.split('|').any(|name| suspect.name.starts_with(name)) && self.is_at(&place)
+    }
+
+    fn is_at(&self, place: &str) -> bool {
+        self.place.as_ref().is_none_or(|places| places.split('|').any(|expected| place.contains(expected)))
     }
 
     pub(crate) fn check(&self, first: &Suspect, context: &str) {
@@ -48,7 +51,7 @@ impl Expectation {
         assert!(self.suspect.split('|').any(|name| first.name.starts_with(name)), "{context}");
         if let Some(expected) = &self.place {
             let place = first.place.as_ref().map(ToString::to_string).unwrap_or_default();
-            assert!(place.contains(expected.as_str()), "place {place}, expected {expected}\n{context}");
+            assert!(self.is_at(&place), "place {place}, expected {expected}\n{context}");
         }
         if let Some(expected) = &self.collects {
             let (class, place) = expected.split_once(" at ").unwrap_or((expected, ""));

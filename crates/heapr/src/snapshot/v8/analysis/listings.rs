@@ -14,9 +14,9 @@ use crate::snapshot::v8::heap_file::{Wanted, open};
 pub(crate) struct ListingArguments {
     /// The snapshot; - for standard input
     #[arg(value_name = "FILE")]
-    file: PathBuf,
+    pub(super) file: PathBuf,
     #[command(flatten)]
-    output: OutputArguments,
+    pub(super) output: OutputArguments,
 }
 
 /// Arguments of `heapr snapshot collections`.

@@ -1,5 +1,6 @@
 //! The commands of `heapr snapshot` that explain: who grows, what holds an object, what is wasted.
 
+mod closures;
 mod listings;
 mod path_text;
 mod single;
@@ -27,8 +28,9 @@ pub(crate) enum AnalysisCommand {
     Detached(Box<listings::ListingArguments>),
     /// List what no strong reference leads to, by class.
     Unreachable(Box<listings::ListingArguments>),
-    /// List the variables that functions keep alive, by what they retain.
-    Closures(Box<listings::ListingArguments>),
+    /// List the variables that functions keep alive, by what they retain; or those that no
+    /// function uses any more
+    Closures(Box<closures::ClosuresArguments>),
     /// List what waits: functions behind unsettled promises, timers, listeners, handles, stores of
     /// AsyncLocalStorage
     Pending(Box<listings::ListingArguments>),
@@ -43,7 +45,7 @@ pub(crate) fn run(command: AnalysisCommand) -> anyhow::Result<ExitCode> {
         AnalysisCommand::Fanout(arguments) => listings::print(*arguments, Listing::Fanout),
         AnalysisCommand::Detached(arguments) => listings::print(*arguments, Listing::Detached),
         AnalysisCommand::Unreachable(arguments) => listings::print(*arguments, Listing::Unreachable),
-        AnalysisCommand::Closures(arguments) => listings::print(*arguments, Listing::Closures),
+        AnalysisCommand::Closures(arguments) => closures::run(*arguments),
         AnalysisCommand::Pending(arguments) => listings::print(*arguments, Listing::Pending),
     }
 }

@@ -1,0 +1,155 @@
+//! Scripts of a snapshot that no file holds as they ran, kept in a file beside it.
+//!
+//! `a.heapsnapshot.scripts` is text, compressed with zstd: a line that says so, then one JSON object
+//! a line for each script.
+//!
+//! ```text
+//! {"schema":"heapr.scripts/1"}
+//! {"id":72,"url":"/srv/app.ts","source_map_url":"data:…","source_map":null,"start":[0,0],"text":"…"}
+//! ```
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// A script as it ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptScript {
+    /// Its number, as locations of the snapshot have it.
+    pub id: u32,
+    /// Its path or URL; empty for most of what `eval` made.
+    #[serde(default)]
+    pub url: String,
+    /// What it says of its source map.
+    #[serde(default)]
+    pub source_map_url: String,
+    /// The map itself, where that was a file which readers of the snapshot may not have.
+    #[serde(default)]
+    pub source_map: Option<String>,
+    /// Line and column where it begins in what holds it, from 0.
+    #[serde(default)]
+    pub start: (u32, u32),
+    /// Its text.
+    #[serde(default)]
+    pub text: String,
+}
+
+const SCHEMA: &str = r#"{"schema":"heapr.scripts/1"}"#;
+const ENDING: &str = ".scripts";
+/// What a line has at most: a script and its map.
+const LINE_BYTES_MAX: u64 = 256 << 20;
+/// All of them.
+const BYTES_MAX: u64 = 1 << 30;
+const LEVEL: i32 = 3;
+
+impl KeptScript {
+    /// The file beside a snapshot that holds its scripts.
+    #[must_use]
+    pub fn file_beside(snapshot: &Path) -> PathBuf {
+        let mut name = snapshot.as_os_str().to_owned();
+        name.push(ENDING);
+        name.into()
+    }
+
+    /// Writes scripts.
+    ///
+    /// # Errors
+    /// Of `out`.
+    pub fn write_all(scripts: &[Self], out: &mut dyn Write) -> io::Result<()> {
+        let mut out = zstd::Encoder::new(out, LEVEL)?;
+        writeln!(out, "{SCHEMA}")?;
+        for script in scripts {
+            serde_json::to_writer(&mut out, script)?;
+            out.write_all(b"\n")?;
+        }
+        out.finish()?.flush()
+    }
+
+    /// The scripts beside a snapshot, also of one that was packed later; none where no such file is.
+    /// A file that breaks off is read as far as it goes.
+    #[must_use]
+    pub fn beside(snapshot: &Path) -> Vec<Self> {
+        let bare = snapshot.with_extension("");
+        let is_packed = matches!(snapshot.extension().and_then(|it| it.to_str()), Some("gz" | "xz" | "zst"));
+        let file = File::open(Self::file_beside(snapshot))
+            .or_else(|error| if is_packed { File::open(Self::file_beside(&bare)) } else { Err(error) });
+        match file {
+            Ok(file) if file.metadata().is_ok_and(|metadata| metadata.is_file()) => Self::read_all(file),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Reads as many as there are.
+    #[must_use]
+    pub fn read_all(file: impl io::Read) -> Vec<Self> {
+        let mut scripts = Vec::new();
+        let Ok(text) = zstd::Decoder::new(file) else { return scripts };
+        let mut text = BufReader::new(text.take(BYTES_MAX));
+        let mut line = Vec::new();
+        let mut is_first = true;
+        loop {
+            line.clear();
+            let count = (&mut text).take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+            if !matches!(count, Ok(1..)) || line.pop() != Some(b'\n') {
+                return scripts;
+            }
+            if std::mem::take(&mut is_first) {
+                if line != SCHEMA.as_bytes() {
+                    return scripts;
+                }
+                continue;
+            }
+            match serde_json::from_slice(&line) {
+                Ok(script) => scripts.push(script),
+                Err(_) => return scripts,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scripts() -> Vec<KeptScript> {
+        let of = |id, text: &str| KeptScript {
+            id,
+            url: "/srv/app.ts".into(),
+            source_map_url: "app.ts.map".into(),
+            source_map: Some("{}".into()),
+            start: (1, 2),
+            text: text.into(),
+        };
+        vec![of(7, "let a = 1;\n"), of(8, "\u{2028}\"ü"), KeptScript::default()]
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let snapshot = folder.path().join("a.heapsnapshot");
+        let mut bytes = Vec::new();
+        KeptScript::write_all(&scripts(), &mut bytes).unwrap();
+        assert_eq!(KeptScript::beside(&snapshot), []);
+        std::fs::write(KeptScript::file_beside(&snapshot), &bytes).unwrap();
+        assert_eq!(KeptScript::beside(&snapshot), scripts());
+        assert_eq!(KeptScript::beside(&folder.path().join("a.heapsnapshot.gz")), scripts());
+    }
+
+    #[test]
+    fn a_file_that_breaks_off_or_is_none_is_read_as_far_as_it_goes() {
+        let mut bytes = Vec::new();
+        KeptScript::write_all(&scripts(), &mut bytes).unwrap();
+        for end in 0..bytes.len() {
+            let read = KeptScript::read_all(&bytes[..end]);
+            assert!(scripts().starts_with(&read), "{end}");
+        }
+        for at in 0..bytes.len() {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 0x55;
+            let _ = KeptScript::read_all(&bytes[..]);
+        }
+        assert_eq!(KeptScript::read_all(&b"no such file"[..]), []);
+    }
+}
