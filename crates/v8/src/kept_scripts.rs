@@ -1,7 +1,7 @@
 //! Scripts of a snapshot that no file holds as they ran, kept in a file beside it.
 //!
-//! `a.heapsnapshot.scripts` is text, compressed with zstd: a line that says so, then one JSON object
-//! a line for each script.
+//! `a.heapsnapshot.scripts` is text, compressed with zstd: a line that says so, then one JSON
+//! object a line for each script.
 //!
 //! ```text
 //! {"schema":"heapr.scripts/1"}
@@ -67,7 +67,7 @@ impl KeptScript {
         out.finish()?.flush()
     }
 
-    /// The scripts beside a snapshot, also of one that was packed later; none where no such file is.
+    /// The scripts beside a snapshot, also of one that was packed later; none where no file is.
     /// A file that breaks off is read as far as it goes.
     #[must_use]
     pub fn beside(snapshot: &Path) -> Vec<Self> {

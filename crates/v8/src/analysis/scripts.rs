@@ -27,8 +27,8 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// Modules of Node 14 and before, whose scripts have no more than a name. Those of a worker of workerd
-/// have no more, either (`index.js`).
+/// Modules of Node 14 and before, whose scripts have no more than a name. Those of a worker of
+/// workerd have no more, either (`index.js`).
 const OLD_MODULES: [&str; 44] = [
     "assert",
     "async_hooks",

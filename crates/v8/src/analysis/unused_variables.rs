@@ -8,8 +8,8 @@
 //!                          `--previous--> Context of the function around
 //! ```
 //!
-//! A variable is told of only if the texts of all functions that can reach its context are known and
-//! none of them has its name. A context that anything else refers to (a generator that waits, a
+//! A variable is told of only if the texts of all functions that can reach its context are known
+//! and none of them has its name. A context that anything else refers to (a generator that waits, a
 //! frame of the stack) is left out.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -202,8 +202,8 @@ impl Users {
     }
 }
 
-/// Scripts that were looked through. Those without a name that came before the program's first one are
-/// of the runtime.
+/// Scripts that were looked through. Those without a name that came before the program's first one
+/// are of the runtime.
 struct Sources<'a> {
     text_of: TextOf<'a>,
     scripts: FxHashMap<u32, Option<ScriptText>>,

@@ -54,7 +54,8 @@ impl ScriptText {
         Some(Self { text, line_starts, tokens, functions, by_start })
     }
 
-    /// What the function uses that V8 says begins at this line and column (from 0, in UTF-16 units).
+    /// What the function uses that V8 says begins at this line and column (from 0, in UTF-16
+    /// units).
     pub(crate) fn uses_at(&self, line: u32, column: u32) -> Uses {
         let offset = self.offset(line, column);
         let function = offset.and_then(|offset| self.function_at(offset));
