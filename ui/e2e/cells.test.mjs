@@ -51,10 +51,24 @@ test('over a thousand cells are those of the command line', { timeout: 240_000 }
       }
     }
   }
-  for (const sort of ['so', 'st', 'peak']) {
-    await shown.show(`view=functions&sort=${sort === 'so' ? '' : sort}`);
-    const report = await runShown(shown.work, await shown.shownCommand());
-    const metric = { so: 'outstanding_bytes', st: 'total_bytes', peak: 'peak_bytes' }[sort];
+  for (const sort of ['so', 'st']) {
+    await shown.show(`view=frames&lines=1&sort=${sort}`);
+    const command = await shown.shownCommand();
+    assert.match(command, / --lines /);
+    const report = await runShown(shown.work, command);
+    const seen = await seenRows(AMOUNTS.map(([title]) => title));
+    const printed = report.groups.slice(0, seen.length).map((group) => AMOUNTS.map(([, name]) => group[name]));
+    const last = seen.at(-1)?.join(' ');
+    const without = (rows) => inOrder(rows).filter((row) => row !== last && row !== printed.at(-1)?.join(' '));
+    assert.deepEqual(without(seen), without(printed), `lines by ${sort}`);
+    cells += seen.length * AMOUNTS.length;
+  }
+  for (const sort of ['so', 'st', 'peak', 'so&lines=1', 'peak&lines=1']) {
+    await shown.show(`view=functions&sort=${sort}`);
+    const command = await shown.shownCommand();
+    assert.match(command, sort.endsWith('lines=1') ? / --function-lines / : / --functions /);
+    const report = await runShown(shown.work, command);
+    const metric = { so: 'outstanding_bytes', st: 'total_bytes', peak: 'peak_bytes' }[sort.replace(/&.*/, '')];
     const seen = await seenRows(['With callees', 'Itself', 'Allocs']);
     const printed = report.sections[0].functions.slice(0, seen.length).map((row) => [row.inclusive[metric], row.own[metric], row.inclusive.total_count]);
     const last = seen.at(-1)?.join(' ');

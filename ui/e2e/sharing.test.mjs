@@ -52,11 +52,17 @@ test('the call tree opens along the way that holds most, and has the amounts of 
   const tree = await runShown(shown.work, await shown.shownCommand());
   const flat = [];
   const walk = (nodes) => nodes.forEach((node) => { flat.push(node); walk(node.children ?? []); });
-  walk(tree.tree?.children ?? tree.nodes ?? tree.tree ?? []);
+  walk(tree.sections[0].nodes);
   const of = (name) => flat.find((node) => JSON.stringify(node.frame ?? node.name ?? '').includes(name));
   const row = await shown.page.locator('.rows-block .row:has-text("SessionCache::remember")').first().locator('.cell').evaluateAll((cells) => cells.map((cell) => cell.title || cell.textContent));
   const printed = of('SessionCache::remember');
   if (printed) assert.ok(row.some((text) => text === `${(printed.peak_bytes ?? printed.amounts?.peak_bytes).toLocaleString('en')} bytes`), `${row} ${JSON.stringify(printed).slice(0, 300)}`);
+  // Each line by itself: as the command's tree has them.
+  await shown.page.click('label:has-text("by line")');
+  const lines = flat.filter((node) => /SessionCache::remember/.test(node.frame?.symbol ?? '')).map((node) => node.frame.line);
+  assert.ok(lines.length > 0);
+  for (const line of lines) await shown.page.waitForSelector(`.rows-block .row:has-text("remember(…) shop-1.0.cc:${line}")`);
+  await shown.page.click('label:has-text("by line")');
   // Callers, from who allocates up.
   await shown.page.click('.switch button:has-text("Callers")');
   await shown.page.waitForSelector('.row.is-head:has-text("Who allocates")');
@@ -76,6 +82,22 @@ test('a row of a comparison names the own function, and opens its stack, source 
   await shown.page.locator('.rows-block .row[aria-rowindex="2"]').click();
   await shown.page.waitForSelector('.stack-frames .is-own details[open] .source .is-line');
   await shown.page.waitForSelector('.compared-curve .growth');
+  assert.deepEqual(shown.browser.errors, []);
+});
+
+test('lines of functions have the amounts of the command, and their callers are lines', async () => {
+  await show('view=functions&sort=peak&lines=1&match=remember');
+  await shown.page.waitForSelector('.rows-block .row:has-text("shop-1.0.cc:")');
+  const report = await runShown(shown.work, await shown.shownCommand());
+  const printed = report.sections[0].functions.filter((row) => /SessionCache::remember/.test(row.frame.symbol ?? ''));
+  assert.ok(printed.length > 0 && printed.every((row) => row.frame.line > 0));
+  for (const { frame, inclusive } of printed) {
+    const row = shown.page.locator(`.rows-block .row:has-text("shop-1.0.cc:${frame.line}")`).first();
+    const cells = await row.locator('.cell').evaluateAll((all) => all.map((cell) => cell.title || cell.textContent));
+    assert.ok(cells.includes(`${inclusive.peak_bytes.toLocaleString('en')} bytes`), `${cells}: ${inclusive.peak_bytes}`);
+  }
+  await shown.page.click('.rows-block .row:has-text("shop-1.0.cc:")');
+  await shown.page.waitForSelector('.neighbours[aria-label=Callers] button:has-text("serve"):has-text("shop-1.0.cc:9")');
   assert.deepEqual(shown.browser.errors, []);
 });
 

@@ -38,6 +38,8 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Explorer {
     trace: Arc<Trace>,
+    /// Frames of one function on several lines are several.
+    tells_lines: bool,
     /// Explorers of the same stacks share it.
     tree: OnceLock<Arc<SymbolTree>>,
     /// `None` inside: there are too many events for a table.
@@ -89,11 +91,22 @@ impl Explorer {
             passing: RecentResults::default(),
             required: RecentResults::default(),
             trace,
+            tells_lines: false,
             tree: OnceLock::new(),
             table: OnceLock::new(),
             summary: OnceLock::new(),
             replayed_summary: OnceLock::new(),
         }
+    }
+
+    /// One of the same trace that tells the lines of a function apart, named at once. It has no
+    /// events: it is for what this one has selected.
+    #[must_use]
+    pub fn telling_lines(&self, symbols: &mut dyn SymbolSource) -> Self {
+        let trace = Arc::clone(&self.trace);
+        let explorer = Self { tells_lines: true, ..Self::with_parallelism(trace, self.parallelism) };
+        explorer.name(symbols);
+        explorer
     }
 
     /// The trace.
@@ -106,7 +119,7 @@ impl Explorer {
     pub fn name(&self, symbols: &mut dyn SymbolSource) {
         self.tree.get_or_init(|| {
             let wanted = vec![true; self.trace.stacks().len()];
-            let codes = CodeTable::new(self.trace.mappings());
+            let codes = CodeTable::new(self.trace.mappings()).telling_lines(self.tells_lines);
             Arc::new(SymbolTree::build(&*self.trace, codes, symbols, wanted))
         });
     }
@@ -374,12 +387,13 @@ impl Explorer {
         self.culled(selection, cull, by)?.ranking(by, sort, usize::MAX)
     }
 
-    /// All functions of a selection, each with all that it calls.
+    /// All functions of a selection, each with all that it calls; of an explorer that tells lines
+    /// apart each line.
     ///
     /// # Errors
     /// The trace cannot be read.
     pub fn functions(&self, selection: &Selection, cull: &CullList, sort: Metric) -> Result<Functions> {
-        self.culled(selection, cull, GroupBy::Stacks)?.functions(sort, usize::MAX)
+        self.culled(selection, cull, GroupBy::Stacks)?.functions(self.tells_lines, sort, usize::MAX)
     }
 
     /// The frames of a group, as [`heapr_query::Report::frames`].

@@ -231,7 +231,8 @@ pub(crate) fn action_name(action: &Action) -> (&'static str, &'static str) {
             };
             (name, sort.key())
         }
-        Action::Functions { sort } => ("functions", sort.key()),
+        Action::Functions { sort, by_line: false } => ("functions", sort.key()),
+        Action::Functions { sort, by_line: true } => ("function-lines", sort.key()),
         Action::TopDown { sort } => ("invert", sort.key()),
         Action::Callers { sort, .. } => ("callers", sort.key()),
     }

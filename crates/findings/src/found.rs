@@ -26,6 +26,8 @@ pub struct Found {
     pub verdict: String,
     /// The most that was live; of a recording.
     pub peak_bytes: Option<u64>,
+    /// When the program had done its work and began to free all; `None`: it never did.
+    pub work_end_ns: Option<u64>,
     /// A file of which nothing could be read: nothing can be judged.
     pub is_unread: bool,
 }
@@ -69,6 +71,7 @@ fn found(recording: &Recording<'_>) -> Found {
     findings.extend(held::small_blocks(recording));
     let verdict = verdict(&findings, Sight::of(recording), || peak::largest(recording));
     Found {
+        work_end_ns: recording.work_end_ns(),
         is_unread: unread::is_unread(recording),
         findings: ranked(findings),
         verdict,

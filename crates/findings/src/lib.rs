@@ -17,6 +17,7 @@ mod found;
 mod growth;
 mod held;
 mod judged;
+mod own_name;
 mod peak;
 mod recording;
 mod seen;

@@ -4,12 +4,10 @@ use std::collections::HashMap;
 
 use heapr_query::engine::{CodeTable, FrameId, NamedStack, SymbolTree};
 use heapr_query::{
-    CullList, FrameText, NAMED_WITHIN, OwnCode, Owner, Suppressions, SymbolSource, file_name, plain_symbol,
-    script_place, whole_summary,
+    CullList, FrameText, NAMED_WITHIN, OwnCode, Owner, Suppressions, SymbolSource, whole_summary,
 };
 use heapr_trace::{Amounts, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace};
 
-use crate::finding::OwnFrame;
 use crate::judged::Judged;
 use crate::site::{Held, Site};
 use crate::work_time::WorkTime;
@@ -27,7 +25,7 @@ pub(crate) struct Recording<'a> {
     pub(crate) summary: Summary,
     /// What of the file is in no number.
     pub(crate) damage: Vec<Damage>,
-    tree: Tree<'a>,
+    pub(crate) tree: Tree<'a>,
     /// Moments of the course.
     pub(crate) times_ns: Vec<u64>,
     /// By moment: blocks made until then, by all: how far the work had come.
@@ -39,7 +37,7 @@ pub(crate) struct Recording<'a> {
     pub(crate) file: String,
 }
 
-enum Tree<'a> {
+pub(crate) enum Tree<'a> {
     Own(Box<SymbolTree>),
     Shared(&'a SymbolTree),
 }
@@ -186,6 +184,15 @@ impl<'a> Recording<'a> {
         });
     }
 
+    /// The last moment of work of the process that frees most as it ends, if that is a good part of
+    /// all that was ever live.
+    pub(crate) fn work_end_ns(&self) -> Option<u64> {
+        let freed = |work: &&WorkTime| work.teardown.map_or(0, |(freed, _)| freed);
+        let work = self.processes.iter().max_by_key(freed)?;
+        let is_large = freed(&work).saturating_mul(4) >= self.summary.totals.peak_bytes.max(1);
+        self.times_ns.get(work.end.checked_sub(1)?).copied().filter(|_| is_large)
+    }
+
     /// Whether findings may name a site: the program's and libraries' code, and the runtime's where
     /// the program is an interpreter that tells no functions of what it runs.
     pub(crate) fn is_telling(&self, site: &Site) -> bool {
@@ -200,91 +207,10 @@ impl<'a> Recording<'a> {
         site.owner != Owner::Runtime || is_interpreter() && !tells_functions()
     }
 
-    /// The own frame of a site with its place in the source, and the name that a sentence has for
-    /// it.
-    pub(crate) fn name(&self, site: &Site) -> (OwnFrame, String) {
-        let stack = self.tree.named(site.stack);
-        let views = self.tree.views(self.trace, site.stack, stack);
-        let place = self.own.place(&views).or_else(|| {
-            // Nothing is the program's: the first that is not the allocator's.
-            (!views.is_empty()).then(|| {
-                let cull = CullList::built_in();
-                let culled = |view: &&heapr_query::FrameView<'_>| cull.matches(view.module, view.symbol);
-                views.iter().take_while(culled).count().min(views.len() - 1)
-            })
-        });
-        let Some(view) = place.and_then(|place| views.get(place)) else {
-            return (OwnFrame::default(), "code without a stack".to_owned());
-        };
-        let module = view.module.map(file_name);
-        let script = view.symbol.and_then(script_place);
-        let file = view.file.or(script.map(|(_, file, _)| file));
-        let line = view.line.or(script.map(|(.., line)| line));
-        let mut name = match (view.symbol, module) {
-            (Some(symbol), _) if view.module.is_some_and(is_language) => symbol.to_owned(),
-            (Some(symbol), _) => script.map_or_else(|| plain_symbol(symbol), |(name, ..)| name.to_owned()),
-            (None, Some(module)) => format!("{module}+{:#x}", view.offset),
-            (None, None) => format!("{:#x}", view.offset),
-        };
-        if let (Some(file), Some(line)) = (file, line) {
-            name += &format!(" ({}:{line})", file_name(file));
-        }
-        if self.trace.processes().len() > 1
-            && let Some(process) = self.trace.processes().get(site.process.0 as usize)
-        {
-            name += &format!(" in {} ({})", process.name(), process.pid);
-        }
-        let frame = OwnFrame {
-            module: view.module.map(str::to_owned),
-            symbol: view.symbol.map(str::to_owned),
-            file: file.map(str::to_owned),
-            line,
-        };
-        (frame, name)
-    }
-
-    /// Whether one of the frames between the allocator and the own frame of a site puts something
-    /// into a map.
-    pub(crate) fn fills_a_map(&self, site: &Site) -> bool {
-        const MAPS: &[&str] = &[
-            "unordered_map",
-            "_Hashtable",
-            "_Rb_tree",
-            "std::map",
-            "HashMap",
-            "hashbrown",
-            "BTreeMap",
-            "QHash",
-            "dict",
-        ];
-        let stack = self.tree.named(site.stack);
-        let views = self.tree.views(self.trace, site.stack, stack);
-        let own = self.own.place(&views).unwrap_or(0);
-        let in_stack = |symbol: &str| MAPS.iter().any(|map| symbol.contains(map));
-        let mut symbols = views[..own].iter().filter_map(|view| view.symbol);
-        symbols.any(in_stack)
-    }
-
-    /// The pattern of stacks with a frame; none where it has no name.
-    pub(crate) fn required(&self, frame: &OwnFrame) -> Vec<String> {
-        let pattern = match (&frame.symbol, &frame.module) {
-            (Some(symbol), Some(module)) if is_language(module) => Some(format!("{module}!{symbol}")),
-            (Some(symbol), _) => Some(plain_symbol(symbol)),
-            (None, Some(module)) => Some(format!("{}!", file_name(module))),
-            (None, None) => None,
-        };
-        pattern.into_iter().collect()
-    }
-
     /// What a site held over time.
     pub(crate) fn curve(&self, site: &Site) -> Vec<(u64, u64)> {
         self.times_ns.iter().zip(&site.held).map(|(&time_ns, held)| (time_ns, held.bytes)).collect()
     }
-}
-
-/// Frames of languages have its name in place of a path; theirs are no symbols of C++.
-fn is_language(module: &str) -> bool {
-    !module.contains('/') && !module.starts_with('[')
 }
 
 fn sites_process(trace: &Trace, stack: StackIndex) -> ProcessIndex {

@@ -11,6 +11,10 @@ use crate::recording::Recording;
 /// Resident memory that no block explains: bytes, and share of what is resident without a file.
 const RESIDENT_MIN_BYTES: u64 = 8 << 20;
 const RESIDENT_MIN_SHARE: f64 = 0.5;
+/// A block that lives on keeps a page; such pages are the cause where they are at least this share of
+/// what stays. Else the allocator keeps what was freed for later, and the peak is what matters.
+const PAGE_BYTES: u64 = 4096;
+const PINNED_MIN_SHARE: f64 = 0.25;
 /// How far the time of a look at the resident set may be off.
 const LOOK_NS: u64 = 100_000_000;
 /// Of memory that was never malloc's, so much is worth a word: an interpreter has some ten MB of
@@ -68,10 +72,17 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
             ..Finding::default()
         });
     }
+    let survivors = survivors(recording, process, sample.time_ns);
+    let is_pinned = survivors.saturating_mul(PAGE_BYTES) as f64 >= unexplained as f64 * PINNED_MIN_SHARE;
     let site = recording.sites.iter().filter(|site| site.process == process).max_by_key(|site| {
         site.amounts.peak_bytes.max(site.held.iter().map(|held| held.bytes).max().unwrap_or(0))
     })?;
     let (own_frame, name) = recording.name(site);
+    let held = site.amounts.peak_bytes.max(site.held.iter().map(|held| held.bytes).max().unwrap_or(0));
+    let part = match held.saturating_mul(2) >= peak {
+        true => "most of it".to_owned(),
+        false => format!("the largest part, {} of {} at most,", bytes(held), bytes(peak)),
+    };
     let chosen = Chosen {
         at: Some("peak".to_owned()),
         require_frames: recording.required(&own_frame),
@@ -80,25 +91,57 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     let finding = Finding {
         kind: Kind::Resident,
         sentence: format!(
-            "Freed memory stays resident: {} are resident after {}, where {} are live; most of it was made by {name}.",
+            "Freed memory stays resident: {} are resident after {}, where {} are live; {part} was made by {name}.",
             bytes(resident),
             duration(sample.time_ns),
             bytes(live),
         ),
-        confidence: Confidence::High,
+        confidence: if is_pinned { Confidence::High } else { Confidence::Medium },
         bytes: unexplained,
         is_left: false,
         evidence: vec![
             format!("up to {} were live in blocks before, and are free now", bytes(peak)),
-            "small blocks that live on keep pages and arenas from being given back (malloc_trim, fewer arenas, or one \
-             place for what lives long help)"
-                .to_owned(),
+            if is_pinned {
+                format!(
+                    "{} made meanwhile live on and keep pages from being given back: one place for what lives long, \
+                     or fewer arenas, help",
+                    plural(survivors, "block")
+                )
+            } else {
+                "nearly all of it is free: the allocator keeps it for later, malloc_trim gives it back"
+                    .to_owned()
+            },
         ],
         curve: recording.curve(site),
         own_frame: Some(own_frame),
         ..Finding::default()
     };
     Some(finding.choosing(chosen, &recording.file))
+}
+
+/// Blocks that were made on the way to a process's peak, or since, and are live at a time.
+fn survivors(recording: &Recording<'_>, process: ProcessIndex, at_ns: u64) -> u64 {
+    let Some(work) = recording.processes.get(process.0 as usize) else { return 0 };
+    let place_at = |time_ns: u64| {
+        let place = recording.times_ns.partition_point(|&moment_ns| moment_ns <= time_ns);
+        place.saturating_sub(work.first + 1).min(work.live_bytes.len().saturating_sub(1))
+    };
+    let at = place_at(at_ns);
+    let Some(lives) = work.live_bytes.get(..=at) else { return 0 };
+    let most = (0..=at).max_by_key(|&place| lives[place]).unwrap_or(0);
+    let (mut peak_bytes, mut peak) = (lives[most], most);
+    for (owner, heap, totals) in &recording.summary.by_heap {
+        let is_before = totals.peak_time_ns <= at_ns && totals.peak_bytes > peak_bytes;
+        if *owner == process && *heap != HeapId::MMAP && is_before {
+            (peak_bytes, peak) = (totals.peak_bytes, place_at(totals.peak_time_ns));
+        }
+    }
+    let before = (0..=peak).rev().find(|&place| lives[place].saturating_mul(2) <= peak_bytes);
+    let live_at = |place: usize| -> u64 {
+        let sites = recording.sites.iter().filter(|site| site.process == process);
+        sites.map(|site| site.held[work.first + place].count).fold(0, u64::saturating_add)
+    };
+    live_at(at).saturating_sub(before.map_or(0, live_at))
 }
 
 /// The exact peak of a process, if it was before a time.

@@ -15,15 +15,18 @@ use crate::report::{Answer, Group, GroupKey, Ranking};
 use crate::symbol_tree::NamedStack;
 
 impl Culled<'_, '_> {
-    /// Functions, each with all that it calls, by an inclusive amount.
-    pub fn functions(&self, sort: Metric, top: usize) -> Result<Functions> {
-        functions::functions(self, sort, top)
+    /// Functions, or lines where the tree tells them apart, each with all that it calls, by an
+    /// inclusive amount.
+    pub fn functions(&self, by_line: bool, sort: Metric, top: usize) -> Result<Functions> {
+        functions::functions(self, by_line, sort, top)
     }
 
     pub(crate) fn answer(&self, action: &Action, top: usize) -> Result<Answer> {
         Ok(match action {
             Action::Ranking { by, sort } => Answer::Ranking(self.ranking(*by, *sort, top)?),
-            Action::Functions { sort } => Answer::Functions(functions::functions(self, *sort, top)?),
+            Action::Functions { sort, by_line } => {
+                Answer::Functions(functions::functions(self, *by_line, *sort, top)?)
+            }
             Action::TopDown { sort } => Answer::Tree(self.top_down(*sort, top)?),
             Action::Callers { of, sort } => Answer::Tree(self.callers(of, *sort, top)?),
         })

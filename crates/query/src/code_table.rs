@@ -61,7 +61,7 @@ impl CodeTable {
 
     /// Tells frames of one function on several lines apart.
     #[must_use]
-    pub(crate) fn telling_lines(self, tells_lines: bool) -> Self {
+    pub fn telling_lines(self, tells_lines: bool) -> Self {
         Self { tells_lines, ..self }
     }
 

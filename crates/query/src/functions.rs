@@ -1,5 +1,5 @@
-//! Functions with all that they call: what was allocated while each was on the stack, and what by
-//! its own frame.
+//! Functions, or their lines, with all that they call: what was allocated while each was on the
+//! stack, and what by its own frame.
 
 use heapr_trace::{Amounts, StackIndex};
 
@@ -9,7 +9,7 @@ use crate::frames::FrameId;
 use crate::metrics::Metric;
 use crate::symbol_tree::NamedStack;
 
-/// A function.
+/// A function, or a line of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionAmounts {
     /// Which.
@@ -32,8 +32,14 @@ pub struct Functions {
     pub function_count: usize,
 }
 
-/// Adds up all functions of the rows, ranks them by an inclusive amount.
-pub(crate) fn functions(culled: &Culled<'_, '_>, sort: Metric, top: usize) -> Result<Functions> {
+/// Adds up all functions of the rows, or with `by_line` each line of them, ranks them by an
+/// inclusive amount.
+pub(crate) fn functions(
+    culled: &Culled<'_, '_>,
+    by_line: bool,
+    sort: Metric,
+    top: usize,
+) -> Result<Functions> {
     let tree = culled.tree();
     let frame_count = tree.frames.count();
     // By frame: its place among those found, plus one.
@@ -45,7 +51,7 @@ pub(crate) fn functions(culled: &Culled<'_, '_>, sort: Metric, top: usize) -> Re
     culled.for_each(|row, stack: NamedStack| {
         row_number = row_number.wrapping_add(1).max(1);
         for (depth, frame) in tree.frames_of(stack).enumerate() {
-            let frame = tree.frames.function(frame);
+            let frame = if by_line { frame } else { tree.frames.function(frame) };
             let number = frame.0 as usize;
             if places[number] == 0 {
                 found.push(FunctionAmounts {

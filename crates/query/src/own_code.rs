@@ -15,7 +15,8 @@ use crate::frames::FrameView;
 use crate::glob::Glob;
 
 /// The built-in list of frames that are not a program's own.
-pub(crate) const LIBRARY_FRAMES: &str = include_str!("library_frames.txt");
+pub(crate) const LIBRARY_FRAMES: &str =
+    concat!(include_str!("library_frames.txt"), include_str!("wrapper_frames.txt"));
 
 /// How lines of a list begin that name source files…
 const SOURCE: &str = "source ";
@@ -148,7 +149,9 @@ impl OwnCode {
         if !self.own.is_empty() && self.own.matches(module, symbol) {
             return Owner::Program;
         }
-        if self.runtime.matches(module, symbol) {
+        // A function of a language is told by its file alone: names of code are no names of it.
+        let is_of_language = module.is_some_and(heapr_trace::Language::is_of);
+        if !is_of_language && self.runtime.matches(module, symbol) {
             return Owner::Runtime;
         }
         if let Some(file) = file
@@ -158,6 +161,9 @@ impl OwnCode {
             if self.runtime_sources.iter().any(|source| source.matches_lower(&file)) {
                 return Owner::Runtime;
             }
+        }
+        if is_of_language {
+            return Owner::Program;
         }
         if file.is_none() && self.runtime_unsourced.matches(module, symbol) {
             return Owner::Runtime;
@@ -224,134 +230,4 @@ fn is_shell(path: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn frame<'a>(module: &'a str, symbol: &'a str, file: Option<&'a str>) -> FrameView<'a> {
-        FrameView {
-            module: Some(module),
-            symbol: Some(symbol),
-            file,
-            line: None,
-            is_inlined: false,
-            offset: 1,
-        }
-    }
-
-    fn own<'a>(program: &str, frames: &[FrameView<'a>]) -> Option<&'a str> {
-        let code = OwnCode::of_programs(std::iter::once(program));
-        code.place(frames).and_then(|place| frames[place].symbol)
-    }
-
-    #[test]
-    fn the_built_in_list_can_be_read() {
-        OwnCode::default().add_library_lines("built in", LIBRARY_FRAMES).unwrap();
-    }
-
-    #[test]
-    fn code_without_a_name_is_told_by_a_near_caller_that_has_one() {
-        let lib = "/usr/lib/libfoo.so";
-        let nameless = FrameView { symbol: None, ..frame(lib, "", None) };
-        let code = OwnCode::of_programs(std::iter::once("/usr/bin/app"));
-        let far = [nameless, nameless, nameless, nameless, frame(lib, "foo_read", None)];
-        assert_eq!(code.place(&far[2..]), Some(2));
-        assert_eq!(code.place(&far), Some(0));
-        let other = [nameless, frame("/usr/lib/libc.so.6", "qsort", None), frame("/opt/app", "main", None)];
-        assert_eq!(code.place(&other[..2]), Some(0));
-    }
-
-    #[test]
-    fn the_standard_library_is_passed_to_its_user() {
-        let file = Some("/usr/include/c++/12/bits/stl_vector.h");
-        let frames = [
-            frame("/w/app", "operator new(unsigned long)", None),
-            frame("/w/app", "std::_Vector_base<int, std::allocator<int> >::_M_allocate(unsigned long)", file),
-            frame(
-                "/w/app",
-                "void std::__invoke_impl<void, void (*)()>(std::__invoke_other, void (*&&)())",
-                file,
-            ),
-            frame("/w/app", "shop::SessionCache::remember(std::string const&)", Some("/w/app.cc")),
-            frame("/w/app", "main", Some("/w/app.cc")),
-        ];
-        assert_eq!(own("/w/app", &frames), frames[3].symbol);
-    }
-
-    #[test]
-    fn the_standard_library_of_rust_and_its_crates_are_passed_too() {
-        let frames = [
-            frame("/w/app", "<alloc::vec::Vec<T> as core::iter::FromIterator<T>>::from_iter", None),
-            frame(
-                "/w/app",
-                "serde_json::from_str",
-                Some("/root/.cargo/registry/src/x/serde_json-1/src/de.rs"),
-            ),
-            frame("/w/app", "<app::Store as app::Keep>::keep", Some("src/main.rs")),
-        ];
-        assert_eq!(own("/w/app", &frames), frames[2].symbol);
-    }
-
-    #[test]
-    fn a_library_is_named_only_where_the_program_has_no_part() {
-        let sqlite = frame("/usr/lib/x86_64-linux-gnu/libsqlite3.so.0", "sqlite3_prepare", None);
-        let own_frame = frame("/w/app", "load_users", None);
-        assert_eq!(own("/w/app", &[sqlite, own_frame]), Some("load_users"));
-        assert_eq!(own("/w/app", &[sqlite]), Some("sqlite3_prepare"));
-        // What the system's own programs are made of lies in its libraries.
-        let driver = frame("/usr/bin/clang", "cc1_main", None);
-        let ast = frame("/usr/lib/x86_64-linux-gnu/libclang-cpp.so.14", "clang::ASTContext::Allocate", None);
-        assert_eq!(own("/usr/bin/clang", &[ast, driver]), ast.symbol);
-    }
-
-    #[test]
-    fn an_interpreter_is_no_program_of_its_own() {
-        let inside = frame("/usr/bin/python3.11", "PyByteArray_Resize", None);
-        assert_eq!(own("/usr/bin/python3.11", &[inside]), None);
-        let function = FrameView {
-            module: None,
-            symbol: Some("remember"),
-            file: Some("/w/app.py"),
-            line: Some(3),
-            is_inlined: false,
-            offset: 7,
-        };
-        let library = FrameView { file: Some("/usr/lib/python3.11/json/decoder.py"), ..function };
-        assert_eq!(own("/usr/bin/python3.11", &[inside, library, function]), Some("remember"));
-        let code = OwnCode::of_programs(std::iter::once("/usr/bin/python3.11"));
-        assert_eq!(code.place(&[inside, library, function]), Some(2));
-    }
-
-    #[test]
-    fn javascript_is_own_unless_it_is_nodes_or_a_packages() {
-        let code = OwnCode::of_programs(std::iter::once("/usr/bin/node"));
-        let owner = |symbol| code.owner(None, Some(symbol), None);
-        assert_eq!(owner("JS:*remember /w/server.js:12:20"), Owner::Program);
-        assert_eq!(owner("JS:^emit node:events:466:44"), Owner::Runtime);
-        assert_eq!(owner("JS:*next /w/node_modules/express/lib/router.js:1:1"), Owner::Runtime);
-        assert_eq!(owner("Builtin:InterpreterEntryTrampoline"), Owner::Runtime);
-        let native = code.owner(Some("/usr/bin/node"), Some("v8::internal::Heap::AllocateRaw"), None);
-        assert_eq!(native, Owner::Runtime);
-    }
-
-    #[test]
-    fn a_name_as_of_a_standard_library_is_own_where_its_source_is() {
-        let code = OwnCode::of_programs(std::iter::once("/w/app"));
-        let owner = |file| code.owner(Some("/w/app"), Some("core::Engine::load()"), file);
-        assert_eq!(owner(Some("/w/src/engine.cc")), Owner::Program);
-        assert_eq!(owner(Some("/rustc/90b35a/library/core/src/ops.rs")), Owner::Runtime);
-        assert_eq!(owner(None), Owner::Runtime);
-    }
-
-    #[test]
-    fn what_the_user_calls_own_is_own() {
-        let mut code = OwnCode::of_programs(std::iter::once("/w/app"));
-        let frames =
-            [frame("/w/app", "std::vector<int>::push_back(int&&)", None), frame("/w/app", "main", None)];
-        assert_eq!(code.place(&frames), Some(1));
-        code.add_own(FramePattern::parse("std::vector::push_back").unwrap());
-        assert_eq!(code.place(&frames), Some(0));
-        code.add_library_lines("mine", "source /w/lib/*\nmain\n").unwrap();
-        assert_eq!(code.owner(Some("/w/app"), Some("f"), Some("/w/lib/f.c")), Owner::Runtime);
-        assert_eq!(code.owner(Some("/w/app"), Some("main"), None), Owner::Runtime);
-    }
-}
+mod tests;

@@ -36,6 +36,8 @@ pub enum Action {
     Functions {
         /// By which amount.
         sort: Metric,
+        /// Each line of a function by itself.
+        by_line: bool,
     },
     /// The tree of frames from the program's start down.
     TopDown {
@@ -87,7 +89,12 @@ impl Query {
 
     /// Whether lines must be told apart.
     pub(crate) fn is_by_line(&self) -> bool {
-        let is_of_lines = |action: &Action| matches!(action, Action::Ranking { by: GroupBy::Lines, .. });
+        let is_of_lines = |action: &Action| {
+            matches!(
+                action,
+                Action::Ranking { by: GroupBy::Lines, .. } | Action::Functions { by_line: true, .. }
+            )
+        };
         self.tells_lines || self.actions.iter().any(is_of_lines)
     }
 

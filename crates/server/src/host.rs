@@ -7,7 +7,7 @@ use heapr_trace::{LanguageFrames, SnapshotTrigger, Trace};
 use heapr_v8::{IndexStore, SourceMaps};
 
 /// See the module.
-pub trait Host: Send + Sync + 'static {
+pub trait Host: std::fmt::Debug + Send + Sync + 'static {
     /// Names for a trace.
     fn names(&self, trace: &Trace) -> Box<dyn SymbolSource + Send>;
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use heapr_explore::{Explorer, Found, GrowingTable, Parallelism, Selection, TableLimit};
@@ -117,6 +117,9 @@ pub(crate) struct TraceFile {
     /// Tells which frames are the program's own.
     pub(crate) own: OwnCode,
     names: Promise<()>,
+    host: Arc<dyn Host>,
+    /// Made when it is asked for.
+    by_line: OnceLock<Explorer>,
     /// The text of what went wrong.
     events: Promise<Result<(), String>>,
     /// How long the sums took that nearly all queries need.
@@ -151,6 +154,8 @@ impl TraceFile {
             explorer: Explorer::with_parallelism(Arc::clone(&trace), processors()),
             modified_unix_ns: i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds),
             names: Promise::new(),
+            host: Arc::clone(&host),
+            by_line: OnceLock::new(),
             events: Promise::new(),
             sums: Promise::new(),
             tasks: Mutex::new(Vec::new()),
@@ -270,6 +275,19 @@ impl TraceFile {
         self.names.wait(cancel)
     }
 
+    /// The explorer with names of functions, or with those of each of their lines.
+    pub(crate) fn named(&self, by_line: bool, cancel: &Cancel) -> Result<&Explorer> {
+        self.wait_for_names(cancel)?;
+        if !by_line {
+            return Ok(&self.explorer);
+        }
+        Ok(self.by_line.get_or_init(|| {
+            let task = self.begin("finding lines");
+            let _done = OnDrop(|| self.end(&task));
+            self.explorer.telling_lines(&mut *self.host.names(self.trace()))
+        }))
+    }
+
     pub(crate) fn wait_for_events(&self, cancel: &Cancel) -> Result<()> {
         self.events.wait(cancel)?.map_err(|message| Error::Unusable {
             path: self.path.display().to_string(),
@@ -337,9 +355,9 @@ impl TraceFile {
         let found = Found { threads: by == GroupBy::Threads, histograms: false };
         let _answering = self.answering(&read.filter, found);
         let selection = self.select(words, &read.filter, found, cancel)?;
-        self.wait_for_names(cancel)?;
+        let explorer = self.named(by == GroupBy::Lines, cancel)?;
         let ranking = self.rankings.get(&(words.clone(), by, sort), cancel, |_| {
-            let ranking = self.explorer.rank(&selection, &read.cull, by, sort)?;
+            let ranking = explorer.rank(&selection, &read.cull, by, sort)?;
             let mut all = ranking.rest;
             ranking.groups.iter().for_each(|group| all += &group.amounts);
             Ok(KeptRanking { groups: ranking.groups, group_count: ranking.group_count, all })

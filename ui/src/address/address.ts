@@ -30,10 +30,13 @@ const DEFAULTS = {
   rss: true,
   seen: [] as string[],
   // The flame graph.
-  value: 'outstanding_bytes',
+  /** Empty: what is live, or was at the peak. */
+  value: '',
   direction: 'top-down',
   shape: 'flame',
   recursion: false,
+  /** Each line of a function by itself: in flame graph, call tree, functions and frames. */
+  lines: false,
   root: '',
   focus: '',
   search: '',
@@ -51,6 +54,8 @@ const DEFAULTS = {
   group: 'stacks',
   /** Leaks that are known to be harmless, too. */
   known: false,
+  /** Leaks: what the program frees as it ends counts as freed. */
+  to_end: false,
   /** Rows without a difference, too. */
   same: false,
   // Native snapshots: which view of them, which one (-1: the last), the one before (`file:number`).

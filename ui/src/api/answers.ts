@@ -179,6 +179,9 @@ export interface FlameFrame {
   symbol: number;
   module: number;
   offset: number;
+  /** Source file and line, where lines are told apart. */
+  file?: number;
+  line?: number;
 }
 
 export interface FlameNodes {

@@ -10,5 +10,7 @@ export interface Finding extends Omit<answers.SourcedFinding, 'confidence'> {
 export interface FindingsAnswer {
   command: string | null;
   verdict: string;
+  /** When the program stopped working and began to free all. */
+  work_end_ns?: number | null;
   findings: Finding[];
 }

@@ -33,7 +33,7 @@ function FindingCard({ finding, file, isFirst }: { finding: Finding; file: OpenF
     setSaid(text);
     setTimeout(() => setSaid(''), 3000);
   };
-  const { sort = '', ...filter } = finding.chosen ?? {};
+  const { sort = 'so', ...filter } = finding.chosen ?? {};
   const show = (view: string, more = {}) => go({ ...emptyFilter(), ...addedFilter(defaultAddress(), filter), view, sort, select: '', match: '', root: '', focus: '', ...more });
   const value = finding.kind === 'churn' ? 'temporary_bytes' : filter.at ? 'outstanding_bytes' : 'total_bytes';
   return (

@@ -93,6 +93,7 @@ export function nodeName(layout: FlameLayout, node: number): string {
   // A difference knows frames by name: what has none is `?`.
   const image = linkedName(fileName(names[frame.module] ?? ''));
   if (symbol === '?') return image ? `${image} (no name)` : '(no name)';
+  if (symbol && frame.line != null) return `${symbol} ${fileName(names[frame.file ?? 0] ?? '')}:${frame.line}`;
   if (symbol) return symbol;
   return unnamedCode(image, frame.offset);
 }

@@ -175,7 +175,7 @@ function DiffFlame({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
   return (
     <section class="flame">
       <div class="view-tools">
-        <FlameSwitches />
+        <FlameSwitches value={value} />
         <Search value={address.search} onChange={(search) => go({ search }, true)} label="Search symbol or image" waitMs={60} />
         {match && layout && <MatchSteps layout={layout} match={match} total={layout.total} />}
         <span class="quiet"><i class="swatch is-more" /> grew <i class="swatch is-less" /> shrank; a box is as wide as the larger of its two amounts</span>

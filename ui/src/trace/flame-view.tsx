@@ -12,6 +12,8 @@ import { Search } from '../frame/search';
 import { linkedName } from '../image-links';
 import { folded } from '../symbol-text';
 import type { TraceViewProps } from './trace-page';
+import { defaultValue } from './default-metric';
+import { LineSwitch } from './line-switch';
 import { metricTitle } from './metric-columns';
 
 export const FLAME_VALUES: [string, string][] = [
@@ -19,12 +21,12 @@ export const FLAME_VALUES: [string, string][] = [
 ];
 
 /** The direction and shape switches, shared with the difference flame graph. */
-export function FlameSwitches() {
+export function FlameSwitches({ value }: { value: string }) {
   const address = useAddress();
   const isInverted = address.direction === 'bottom-up';
   return (
     <>
-      <select aria-label="Flame graph counts" value={address.value} onChange={(event) => go({ value: event.currentTarget.value })}>
+      <select aria-label="Flame graph counts" value={value} onChange={(event) => go({ value: event.currentTarget.value })}>
         {FLAME_VALUES.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
       </select>
       <div class="switch" role="group" aria-label="Shape">
@@ -39,9 +41,9 @@ export function FlameSwitches() {
 
 export function FlameView({ file, filter, onCommand }: TraceViewProps) {
   const address = useAddress();
-  const value = FLAME_VALUES.some(([key]) => key === address.value) ? address.value : 'outstanding_bytes';
+  const value = FLAME_VALUES.some(([key]) => key === address.value) ? address.value : defaultValue(file, filter);
   const body = {
-    file: file.file, filter, value, direction: address.direction === 'bottom-up' ? 'bottom-up' : 'top-down', collapse_recursion: address.recursion,
+    file: file.file, filter, value, direction: address.direction === 'bottom-up' ? 'bottom-up' : 'top-down', collapse_recursion: address.recursion, ...(address.lines ? { by_line: true } : {}),
     focus: address.focus || null, least_share: 0.0002, nodes_max: 30000,
   };
   const { layout, whole, question, isPart, error, isLoading } = useZoomable('/api/flame', body, address.root, file.generation);
@@ -56,7 +58,8 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
   return (
     <section class="flame">
       <div class="view-tools">
-        <FlameSwitches />
+        <FlameSwitches value={value} />
+        <LineSwitch />
         <Search value={address.search} onChange={(search) => go({ search }, true)} label="Search symbol or image" waitMs={60} />
         {match && layout && <MatchSteps layout={layout} match={match} total={layout.total} />}
         <span class="grow" />

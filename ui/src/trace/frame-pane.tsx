@@ -3,15 +3,16 @@ import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
 import type { Amounts, Filter, FrameAnswer, FrameGroup, OpenFile } from '../api/types';
 import { useAnswer } from '../api/use-answer';
-import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
+import { formatCount, formatPercent } from '../format';
 import { Message } from '../frame/message';
 import { useTop } from '../frame/use-top';
+import { amountText, exactAmount, isEstimate } from './estimate';
 import { FrameName } from './frame-name';
 import { framePattern, metricOf } from './metric-columns';
 
 export function FramePane({ file, filter, frame, sort }: { file: OpenFile; filter: Filter; frame: string; sort: string }) {
   const address = useAddress();
-  const { data, error, isLoading } = useAnswer<FrameAnswer>('/api/frame', { file: file.file, filter, frame, sort, limit: 200 });
+  const { data, error, isLoading } = useAnswer<FrameAnswer>('/api/frame', { file: file.file, filter, frame, ...(address.lines ? { by_line: true } : {}), sort, limit: 200 });
   if (error) return <Message kind="error">{error.message}</Message>;
   if (!data) return <p class="empty" role="status">Loading…</p>;
   const metric = metricOf(sort);
@@ -22,8 +23,8 @@ export function FramePane({ file, filter, frame, sort }: { file: OpenFile; filte
       <div class="frame-self">
         {data.frame && <FrameName frame={data.frame} />}
         <p>
-          <span title={exactOf(metric, data.inclusive[metric])}>with callees {amountOf(metric, data.inclusive[metric])}</span>{' · '}
-          <span title={exactOf(metric, data.self[metric])}>itself {amountOf(metric, data.self[metric])}</span>
+          <span title={exactAmount(data.inclusive, metric)}>with callees {amountText(data.inclusive, metric)}</span>{' · '}
+          <span title={exactAmount(data.self, metric)}>itself {amountText(data.self, metric)}</span>
         </p>
         <p>
           <button type="button" class="button" onClick={() => go({ view: 'flame', focus: frame, direction: 'bottom-up', root: '' })}>Callers as flame graph</button>
@@ -39,14 +40,14 @@ export function FramePane({ file, filter, frame, sort }: { file: OpenFile; filte
 function Neighbours({ title, frame, groups, metric, whole }: { title: string; frame: string; groups: FrameGroup[]; metric: keyof Amounts; whole: number }) {
   const top = useTop<HTMLElement>(frame);
   return (
-    <section ref={top} class="neighbours" aria-label={title}>
+    <section ref={top} class={`neighbours${groups.some(isEstimate) ? ' is-estimate' : ''}`} aria-label={title}>
       <h2>{title} <span class="quiet">{formatCount(groups.length)}</span></h2>
       <ul>
         {groups.map((group) => (
           <li key={group.id}>
             <button type="button" onClick={() => go({ select: group.id })}>
               <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (group[metric] * 100) / whole}%` }} /></span>
-              <span class="amount" title={exactOf(metric, group[metric])}>{amountOf(metric, group[metric])}</span>
+              <span class="amount" title={exactAmount(group, metric)}>{amountText(group, metric)}</span>
               <span class="percent">{formatPercent(group[metric], whole)}</span>
               {group.frame ? <FrameName frame={group.frame} /> : <span class="quiet">(not known)</span>}
             </button>
@@ -56,12 +57,4 @@ function Neighbours({ title, frame, groups, metric, whole }: { title: string; fr
       </ul>
     </section>
   );
-}
-
-function amountOf(metric: keyof Amounts, value: number): string {
-  return metric.endsWith('_bytes') ? formatBytes(value) : formatCount(value);
-}
-
-function exactOf(metric: keyof Amounts, value: number): string {
-  return metric.endsWith('_bytes') ? exactBytes(value) : formatCount(value);
 }

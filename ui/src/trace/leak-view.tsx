@@ -1,16 +1,17 @@
 /** What was allocated and never freed, by stack, with how old it is and how it grew. */
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
-import type { Amounts, Leak, LeaksAnswer } from '../api/types';
-import { answer } from '../api/use-answer';
+import type { Amounts, Filter, FindingsAnswer, Leak, LeaksAnswer } from '../api/types';
+import { answer, useAnswer } from '../api/use-answer';
 import { Curve } from '../canvas/curve';
-import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural } from '../format';
+import { formatBytes, formatDuration, formatPercent, plural } from '../format';
 import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
+import { amountText, exactAmount, isEstimate } from './estimate';
 import { frameName } from './metric-columns';
 import { StackName } from './stack-name';
 import { StackPane } from './stack-pane';
@@ -20,10 +21,18 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   const address = useAddress();
   const [whole, setWhole] = useTold<Amounts | null>(null);
   const sort = address.sort || 'bytes';
+  // What a program frees as it ends was kept as long as it worked.
+  const isWhole = address.range.length === 0 && file.session?.state !== 'recording';
+  const findings = useAnswer<FindingsAnswer>('/api/findings', isWhole ? { file: file.file } : null, file.generation);
+  const workEndNs = (isWhole && findings.data?.work_end_ns) || 0;
+  const isCut = workEndNs > 0 && !address.to_end;
   // The order that is there by itself is not named: a page without a server has that one.
-  const shown = address.known || filter.hide_known ? filter : { ...filter, hide_known: true };
+  const known: Filter = address.known || filter.hide_known ? filter : { ...filter, hide_known: true };
+  const shown: Filter = isCut ? { ...known, range: ['0', `${workEndNs}ns`] } : known;
   const body = { file: file.file, filter: shown, ...(sort === 'bytes' ? {} : { sort }), descending: !address.ascending, match: address.match };
-  const { tree, isLoading } = useTree<Leak>(JSON.stringify(body), async (_, offset, limit, signal) => {
+  const isKnown = !isWhole || findings.data !== null || findings.error !== null;
+  const { tree, isLoading } = useTree<Leak>(`${isKnown} ${JSON.stringify(body)}`, async (_, offset, limit, signal) => {
+    if (!isKnown) return { rows: [], count: 0 };
     try {
       const report = await answer<LeaksAnswer>('/api/leaks', { ...body, offset, limit }, signal);
       setWhole(report.all);
@@ -43,8 +52,8 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   });
   const columns: Column<Leak>[] = [
     { key: 'percent', title: '%', isNumber: true, width: 3.8, text: (group) => (whole ? formatPercent(group.outstanding_bytes, whole.outstanding_bytes).replace(' %', '') : '') },
-    { key: 'outstanding_bytes', title: 'Live bytes', isNumber: true, width: 7.2, sort: 'bytes', text: (group) => formatBytes(group.outstanding_bytes), exact: (group) => exactBytes(group.outstanding_bytes), raw: (group) => group.outstanding_bytes },
-    { key: 'outstanding_count', title: 'Live', isNumber: true, width: 5.6, sort: 'count', text: (group) => formatCount(group.outstanding_count), raw: (group) => group.outstanding_count },
+    { key: 'outstanding_bytes', title: 'Live bytes', isNumber: true, width: isEstimate(whole) ? 12 : 7.2, sort: 'bytes', text: (group) => amountText(group, 'outstanding_bytes'), exact: (group) => exactAmount(group, 'outstanding_bytes'), raw: (group) => group.outstanding_bytes },
+    { key: 'outstanding_count', title: 'Live', isNumber: true, width: isEstimate(whole) ? 9 : 5.6, sort: 'count', text: (group) => amountText(group, 'outstanding_count'), raw: (group) => group.outstanding_count },
     { key: 'freed_share', title: 'Unfreed', help: 'Share of the allocations of this stack that were never freed: 100 % is typical of a leak', isNumber: true, width: 5.4, sort: 'unfreed', text: (group) => formatPercent(group.outstanding_count, group.total_count) },
     age('mean_age_ns', 'Mean age', 'From allocation to the end, on average'),
     age('oldest_ns', 'First made', 'When the oldest block was allocated, since the start'),
@@ -65,17 +74,18 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
         <Table
           label={`${file.name} leaks`} columns={columns} tree={tree} rowKey={(group) => group.id ?? ''} selected={address.select} onSelect={(group) => go({ select: group.id ?? '' }, true)}
           sort={sort} descending={!address.ascending} onSort={(key, descending) => go({ sort: key === 'bytes' ? '' : key, ascending: !descending })}
-          hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty={address.known ? 'Everything was freed.' : 'Everything was freed but what is known to be harmless.'}
+          hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading || !isKnown} empty={address.known ? 'Everything was freed.' : 'Everything was freed but what is known to be harmless.'}
           tools={(
             <>
               <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search leaks" />
               <label class="check" title="What libraries keep until the end, by design: libstdc++'s pool for exceptions, locales, the dynamic linker's lists"><input type="checkbox" checked={address.known} onChange={() => go({ known: !address.known })} /> known harmless ones too</label>
-              {whole && <span class="quiet" title="The command gives the same stacks and bytes; ages and curves are the page's">{formatBytes(whole.outstanding_bytes)} in {plural(whole.outstanding_count, 'block')} live {address.range.length === 2 ? 'in the range' : file.session?.state === 'recording' ? 'so far' : 'at the end'}</span>}
+              {workEndNs > 0 && <label class="check" title="What the program frees as it ends counts as freed"><input type="checkbox" checked={address.to_end} onChange={() => go({ to_end: !address.to_end, select: '' })} /> at the very end</label>}
+              {whole && <span class="quiet" title="The command gives the same stacks and bytes; ages and curves are the page's">{formatBytes(whole.outstanding_bytes)} in {plural(whole.outstanding_count, 'block')} live {isCut ? `after ${formatDuration(workEndNs)}, before the program frees all as it ends` : address.range.length === 2 ? 'in the range' : file.session?.state === 'recording' ? 'so far' : 'at the end'}</span>}
             </>
           )}
         />
       )}
-      second={address.select ? <StackPane file={file} filter={filter} id={address.select} /> : null}
+      second={address.select ? <StackPane file={file} filter={shown} id={address.select} /> : null}
     />
   );
 }

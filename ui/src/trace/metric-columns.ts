@@ -1,9 +1,9 @@
 /** The amounts of a group as columns: the same in every table of a trace. */
 import { type Amounts, METRICS } from '../api/metrics';
 import type { Frame } from '../api/types';
-import { exactBytes, fileName, formatBytes, formatCount, formatPercent, unnamedCode } from '../format';
+import { fileName, formatPercent, unnamedCode } from '../format';
 import type { Column } from '../table/columns';
-
+import { amountText, exactAmount, isEstimate } from './estimate';
 
 /** The metric that a sort key ranks by. */
 export function metricOf(sort: string): keyof Amounts {
@@ -16,10 +16,6 @@ export function metricTitle({ name, words }: (typeof METRICS)[number]): string {
   return title.charAt(0).toUpperCase() + title.slice(1);
 }
 
-function amountText(key: keyof Amounts, value: number): string {
-  return key.endsWith('_bytes') ? formatBytes(value) : formatCount(value);
-}
-
 /** A column of percent by what is sorted by, and one for each amount. */
 export function metricColumns<Row extends Amounts>(sort: string, whole: Amounts | null): Column<Row>[] {
   const ranked = metricOf(sort);
@@ -28,10 +24,10 @@ export function metricColumns<Row extends Amounts>(sort: string, whole: Amounts 
     text: (row) => (whole ? formatPercent(row[ranked], whole[ranked]).replace(' %', '') : ''),
   };
   return [share, ...METRICS.map(({ name, key, heading, help, isExtra }): Column<Row> => ({
-    key: name, title: heading, help, isNumber: true, width: heading.length > 8 ? 7.4 : 6.6,
+    key: name, title: heading, help, isNumber: true, width: isEstimate(whole) ? 12 : heading.length > 8 ? 7.4 : 6.6,
     ...(key !== '' ? { sort: key } : {}), ...(isExtra ? { isExtra } : {}),
-    text: (row) => amountText(name, row[name]),
-    exact: (row) => (name.endsWith('_bytes') ? exactBytes(row[name]) : formatCount(row[name])),
+    text: (row) => amountText(row, name),
+    exact: (row) => exactAmount(row, name),
     raw: (row) => row[name],
   }))];
 }

@@ -7,6 +7,7 @@ import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural, shellWords } from '../format';
 import { FindingCards } from '../finding/finding-cards';
 import { Message } from '../frame/message';
+import { amountText, exactAmount, isEstimate } from './estimate';
 import { FrameName, ImageName } from './frame-name';
 import { frameName, framePattern } from './metric-columns';
 import { StackName } from './stack-name';
@@ -30,9 +31,9 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
         {(!filter.at || filter.at === 'peak') && <FunctionRanking file={file} filter={filter} />}
         {/* What is live at a moment is its own peak: one list says it. */}
         {!filter.at && <Ranking title="Largest at the peak" answer={peak.data} metric="peak_bytes" onMore={() => go({ view: 'stacks', sort: 'peak' })} />}
-        <Ranking title={filter.at === 'peak' ? 'Largest at the peak' : filter.at ? 'Largest then' : 'Largest at the end'} answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: '' })} />
+        <Ranking title={filter.at === 'peak' ? 'Largest at the peak' : filter.at ? 'Largest then' : 'Largest at the end'} answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: 'so' })} />
         {!filter.at && <Ranking title="Most allocations" answer={churn.data} metric="total_count" onMore={() => go({ view: 'stacks', sort: 'stc' })} />}
-        <Ranking title="Images by live bytes" answer={images.data} metric="outstanding_bytes" onMore={() => go({ view: 'images', sort: '' })} isOfImages />
+        <Ranking title="Images by live bytes" answer={images.data} metric="outstanding_bytes" onMore={() => go({ view: 'images', sort: 'so' })} isOfImages />
       </div>
       {stacks.data && stacks.data.heaps.length > 0 && <Heaps heaps={stacks.data.heaps} />}
       <JavaScriptNote {...{ file }} />
@@ -53,10 +54,10 @@ function isPart(filter: Filter): boolean {
 
 function TotalsCards({ totals, isPart, isMoment }: { totals: Totals; isPart: boolean; isMoment: boolean }) {
   const cards: [string, string, string, (() => void) | null][] = [
-    [isPart ? 'Of the peak' : 'Peak', formatBytes(totals.peak_bytes), `${exactBytes(totals.peak_bytes)} in ${plural(totals.peak_count, 'block')} at ${formatDuration(totals.peak_time_ns)}`, () => go({ at: 'peak', range: [] })],
-    [isMoment ? 'Live then' : 'Live at the end', formatBytes(totals.outstanding_bytes), `${exactBytes(totals.outstanding_bytes)} in ${plural(totals.outstanding_count, 'block')}`, () => go({ view: 'leaks' })],
-    ['Allocated in all', formatBytes(totals.alloc_bytes), `${exactBytes(totals.alloc_bytes)} in ${plural(totals.alloc_count, 'allocation')}`, null],
-    ['Allocations', formatCount(totals.alloc_count), `${plural(totals.free_count, 'free')}, ${formatCount(totals.realloc_count)} by realloc`, null],
+    [isPart ? 'Of the peak' : 'Peak', amountText(totals, 'peak_bytes'), `${exactBytes(totals.peak_bytes)} in ${plural(totals.peak_count, 'block')} at ${formatDuration(totals.peak_time_ns)}`, () => go({ at: 'peak', range: [] })],
+    [isMoment ? 'Live then' : 'Live at the end', amountText(totals, 'outstanding_bytes'), `${exactBytes(totals.outstanding_bytes)} in ${plural(totals.outstanding_count, 'block')}`, () => go({ view: 'leaks' })],
+    ['Allocated in all', amountText(totals, 'alloc_bytes'), `${exactBytes(totals.alloc_bytes)} in ${plural(totals.alloc_count, 'allocation')}`, null],
+    ['Allocations', amountText(totals, 'alloc_count'), `${plural(totals.free_count, 'free')}, ${formatCount(totals.realloc_count)} by realloc`, null],
     ['Temporary', formatPercent(totals.temporary_count, totals.alloc_count), `${formatCount(totals.temporary_count)} freed before the thread's next one`, () => go({ temporary: true, view: 'stacks', sort: 'stc' })],
   ];
   return (
@@ -82,21 +83,20 @@ interface RankingProps {
 function Ranking({ title, answer, metric, onMore, isOfImages }: RankingProps) {
   const address = useAddress();
   const whole = answer?.all[metric] ?? 0;
-  const amount = (value: number) => (metric.endsWith('_bytes') ? formatBytes(value) : formatCount(value));
   const open = (group: Group) => {
     const first = group.frames[0];
-    if (!isOfImages) go({ view: 'stacks', select: group.id ?? '', sort: metric === 'peak_bytes' ? 'peak' : metric === 'total_count' ? 'stc' : '' });
+    if (!isOfImages) go({ view: 'stacks', select: group.id ?? '', sort: metric === 'peak_bytes' ? 'peak' : metric === 'total_count' ? 'stc' : 'so' });
     else if (first) go({ ...addedFilter(address, { require_frames: [framePattern({ ...first, symbol: null })] }), view: 'stacks' });
   };
   return (
     <section class="card">
       <header><h2>{title}</h2><button type="button" class="button" onClick={onMore}>Show all</button></header>
-      <ol class="ranking">
+      <ol class={`ranking${isEstimate(answer?.all ?? null) ? ' is-estimate' : ''}`}>
         {(answer?.groups ?? []).filter((group) => group[metric] > 0).map((group) => (
           <li key={group.id}>
             <button type="button" onClick={() => open(group)} title={group.frames.map(frameName).join('\n')}>
               <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (group[metric] * 100) / whole}%` }} /></span>
-              <span class="amount">{amount(group[metric])}</span>
+              <span class="amount" title={exactAmount(group, metric)}>{amountText(group, metric)}</span>
               <span class="percent">{formatPercent(group[metric], whole)}</span>
               {isOfImages ? <ImageName module={group.frames[0]?.module ?? null} /> : <StackName frames={group.frames} own={group.own} frameCount={group.frame_count} showsModule={group.frames.length === 1} />}
             </button>

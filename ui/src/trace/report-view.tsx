@@ -14,8 +14,10 @@ import type { Column } from '../table/columns';
 import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
+import { defaultSort } from './default-metric';
 import { ImageName } from './frame-name';
 import { FramePane } from './frame-pane';
+import { LineSwitch } from './line-switch';
 import { framePattern, frameName, framePlace, metricColumns } from './metric-columns';
 import { StackName } from './stack-name';
 import { StackPane } from './stack-pane';
@@ -29,9 +31,11 @@ const EXPORTS = [...EXPORT_FORMATS, { name: 'json', ending: 'json', help: 'heapr
 
 export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { by: ReportBy }) {
   const address = useAddress();
-  const sort = address.sort || 'so';
+  const usual = defaultSort(file, filter);
+  const sort = address.sort || usual;
   const [whole, setWhole] = useTold<{ all: Amounts; matched: Amounts } | null>(null);
-  const body = { file: file.file, filter, by, sort, descending: !address.ascending, match: address.match };
+  const isByLine = by === 'frames' && address.lines;
+  const body = { file: file.file, filter, by: isByLine ? 'lines' : by, sort, descending: !address.ascending, match: address.match };
   const { tree, isLoading } = useTree<Group>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {
       const report = await answer<ReportAnswer>('/api/report', { ...body, offset, limit, frames_max: 12 }, signal);
@@ -46,7 +50,7 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
   useEffect(() => () => onCommand(null, null), []);
 
   const name: Column<Group> = {
-    key: by === 'by-thread' ? 'thread' : by.replace(/s$/, ''), title: TITLES[by], width: 0, text: groupName,
+    key: by === 'by-thread' ? 'thread' : by.replace(/s$/, ''), title: isByLine ? 'Line' : TITLES[by], width: 0, text: groupName,
     exact: (group) => (by === 'stacks' ? stackText(group) : groupName(group)),
     cell: (group) => <GroupName group={group} by={by} />,
   };
@@ -64,12 +68,13 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
     <Table
       label={`${file.name} ${TITLES[by]}s`} columns={columns} tree={tree} rowKey={(group) => group.id ?? group.frames[0]?.module ?? ''} selected={address.select}
       onSelect={(group) => go({ select: group.id ?? '' }, true)} onActivate={narrow} sort={sort} descending={!address.ascending}
-      onSort={(key, descending) => go({ sort: key === 'so' ? '' : key, ascending: !descending })}
+      onSort={(key, descending) => go({ sort: key === usual ? '' : key, ascending: !descending })}
       hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading}
       empty="No allocation is left by the filters."
       tools={(
         <>
           <Search value={address.match} onChange={(match) => go({ match }, true)} label={`Search ${by === 'by-thread' ? 'threads' : by}`} />
+          {by === 'frames' && <LineSwitch />}
           {by === 'stacks' && <Export file={file.file} filter={filter} sort={sort} />}
         </>
       )}

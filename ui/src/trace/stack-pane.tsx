@@ -43,7 +43,7 @@ function StackStep({ frame, isFirst, isOwn, isInnermost }: { frame: StackFrame; 
         {isOwn && <span class="badge" title="The innermost frame that is no allocator's, runtime's or library's">own</span>}
         {frame.culled && <span class="badge" title="Removed by culling: the allocator's own frame, or one of the cull list">culled</span>}
         <span class="stack-actions">
-          <button type="button" class="button" title="Callers and callees" onClick={() => go({ view: 'functions', select: frame.id, sort: '', match: '', hidden: [] })}>callers</button>
+          <button type="button" class="button" title="Callers and callees" onClick={() => go({ view: 'functions', lines: false, select: frame.id, sort: '', match: '', hidden: [] })}>callers</button>
           {pattern && <button type="button" class="button" title={`--require-frames '${pattern}'`} onClick={() => go(addedFilter(address, { require_frames: [pattern] }))}>only</button>}
           {pattern && <button type="button" class="button" disabled={!isInnermost} title={isInnermost ? `--cull-frames '${pattern}'` : 'Culling removes innermost frames'} onClick={() => go(addedFilter(address, { cull_frames: [pattern] }))}>cull</button>}
         </span>

@@ -12,8 +12,10 @@ import { linkedName } from '../image-links';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
+import { defaultValue } from './default-metric';
 import { FLAME_VALUES } from './flame-view';
 import { ImageSwatch, SymbolText } from './frame-name';
+import { LineSwitch } from './line-switch';
 import type { TraceViewProps } from './trace-page';
 
 interface CallRow {
@@ -28,9 +30,9 @@ interface CallRow {
 
 export function TreeView({ file, filter, onCommand }: TraceViewProps) {
   const address = useAddress();
-  const value = FLAME_VALUES.some(([key]) => key === address.value) ? address.value : 'outstanding_bytes';
+  const value = FLAME_VALUES.some(([key]) => key === address.value) ? address.value : defaultValue(file, filter);
   const direction = address.direction === 'bottom-up' ? 'bottom-up' : 'top-down';
-  const body = { file: file.file, filter, value, direction, collapse_recursion: address.recursion, focus: null, root: null, least_share: 0.0002, nodes_max: 30000 };
+  const body = { file: file.file, filter, value, direction, collapse_recursion: address.recursion, ...(address.lines ? { by_line: true } : {}), focus: null, root: null, least_share: 0.0002, nodes_max: 30000 };
   const { data, error, isLoading } = useAnswer<FlameAnswer>('/api/flame', body, file.generation);
   useEffect(() => onCommand(data?.command ?? null, error?.message ?? null), [data, error]);
   useEffect(() => () => onCommand(null, null), []);
@@ -99,6 +101,7 @@ export function TreeView({ file, filter, onCommand }: TraceViewProps) {
             <button type="button" aria-pressed={direction === 'bottom-up'} title="From who allocates to the callers" onClick={() => go({ direction: 'bottom-up', root: '', select: '' })}>Callers</button>
           </div>
           <label class="check" title="Functions that call themselves are one row"><input type="checkbox" checked={address.recursion} onChange={() => go({ recursion: !address.recursion, root: '', select: '' })} /> collapse recursion</label>
+          <LineSwitch />
           {layout && <span class="quiet" title={exact(layout.total)}>{amount(layout.total)} in all; a double click shows a row as a flame graph</span>}
         </>
       )}

@@ -14,8 +14,11 @@ use super::{licences, sbom};
 const BINARY_BYTES_MAX: u64 = 20 << 20;
 
 /// Lists that users extend: where they stand here, and their names in packages.
-const LISTS: &[(&str, &str)] =
-    &[("docs/cull-list.txt", "cull-list.txt"), ("crates/query/src/library_frames.txt", "library-frames.txt")];
+const LISTS: &[(&str, &str)] = &[
+    ("docs/cull-list.txt", "cull-list.txt"),
+    ("crates/query/src/library_frames.txt", "library-frames.txt"),
+    ("crates/query/src/wrapper_frames.txt", "wrapper-frames.txt"),
+];
 
 /// The files of a package.
 #[derive(Debug)]

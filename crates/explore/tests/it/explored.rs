@@ -146,6 +146,53 @@ proptest! {
     }
 
     #[test]
+    fn lines_are_those_of_a_query_that_tells_them_apart(
+        steps in steps(),
+        filter in filter(),
+        sort in prop::sample::select(Metric::sort_keys().collect::<Vec<_>>()),
+    ) {
+        let trace = trace(&steps, 10, true);
+        let actions = vec![
+            Action::Ranking { by: GroupBy::Lines, sort },
+            Action::Functions { sort, by_line: true },
+            Action::TopDown { sort: Metric::TotalBytes },
+        ];
+        let query = Query { filter, actions, top: usize::MAX, ..Query::default() };
+        let report = run(&trace, &query, &mut Names).unwrap();
+        let [ranked, called, tree] = &report.sections[..] else { panic!("three sections") };
+        let (Answer::Ranking(ranked), Answer::Functions(called), Answer::Tree(tree)) =
+            (&ranked.answer, &called.answer, &tree.answer) else { panic!("other answers") };
+
+        let explorer = explorer(&trace, ENOUGH);
+        let selection = explorer.select(&query.filter, Found::default(), &|| false).unwrap();
+        let by_line = explorer.telling_lines(&mut Names);
+        let ranking = by_line.rank(&selection, &query.cull, GroupBy::Lines, sort).unwrap();
+        prop_assert_eq!(
+            lines(&ranking, |group| by_line.frames(group)),
+            lines(ranked, |group| report.frames(group))
+        );
+        let found = by_line.functions(&selection, &query.cull, sort).unwrap();
+        let view = |frame: u32| by_line.frame(heapr_explore::FrameNumber(frame)).unwrap();
+        let shown: Vec<_> =
+            found.functions.iter().map(|line| (view(line.frame.0), line.inclusive, line.own)).collect();
+        let expected: Vec<_> =
+            called.functions.iter().map(|line| (report.function_frame(line), line.inclusive, line.own)).collect();
+        prop_assert_eq!(shown, expected);
+        let flame = by_line.flame(&selection, &query.cull, &flame_query(false)).unwrap();
+        let mut boxes: Vec<_> = flame.nodes[1..].iter().map(|node| {
+            let frame = by_line.frame(node.frame.unwrap()).unwrap();
+            (frame.symbol.map(str::to_owned), frame.line, node.value)
+        }).collect();
+        let mut nodes: Vec<_> = tree.nodes.iter().filter(|node| node.amounts.total_bytes > 0).map(|node| {
+            let frame = report.tree_frame(node);
+            (frame.symbol.map(str::to_owned), frame.line, node.amounts.total_bytes)
+        }).collect();
+        boxes.sort();
+        nodes.sort();
+        prop_assert_eq!(boxes, nodes);
+    }
+
+    #[test]
     fn a_flame_graph_is_the_sum_of_its_stacks(
         steps in steps(),
         filter in filter(),

@@ -19,10 +19,11 @@ pub(crate) struct ActionArguments {
 }
 
 /// Option, alias, help.
-const SORTED: [(&str, &str, &str); 7] = [
+const SORTED: [(&str, &str, &str); 8] = [
     ("stacks", "stack", "Rank by whole stack"),
     ("frames", "frame", "Rank by innermost frame"),
     ("functions", "function", "Rank functions, each with all that it calls (recursion counts once)"),
+    ("function-lines", "function-line", "Rank lines of functions, each with all that is called from it"),
     ("lines", "line", "Rank by source line of the innermost frame"),
     ("images", "image", "Rank by module of the innermost frame"),
     ("by-thread", "threads", "Rank by allocating thread"),
@@ -31,10 +32,11 @@ const SORTED: [(&str, &str, &str); 7] = [
 const CALLERS: &str = "callers";
 const BY: &str = "by";
 /// What can follow `--by`, and the action that it is.
-const KINDS: [(&str, &str); 6] = [
+const KINDS: [(&str, &str); 7] = [
     ("stack", "stacks"),
     ("frame", "frames"),
     ("function", "functions"),
+    ("function-line", "function-lines"),
     ("line", "lines"),
     ("image", "images"),
     ("thread", "by-thread"),
@@ -70,7 +72,7 @@ impl Args for ActionArguments {
         command = command.arg(
             Arg::new(BY)
                 .long(BY)
-                .help("Rank by stack, frame, function, line, image or thread; a sort key may follow")
+                .help("Rank by stack, frame, function, function-line, line, image or thread; a sort key may follow")
                 .value_names(["KIND", "KEY"])
                 .num_args(1..=2)
                 .action(ArgAction::Append)
@@ -162,7 +164,8 @@ impl GivenAction {
             "lines" => ranking(GroupBy::Lines),
             "images" => ranking(GroupBy::Images),
             "by-thread" => ranking(GroupBy::Threads),
-            "functions" => Action::Functions { sort },
+            "functions" => Action::Functions { sort, by_line: false },
+            "function-lines" => Action::Functions { sort, by_line: true },
             "invert" => Action::TopDown { sort },
             _ => Action::Callers {
                 of: FramePattern::parse(self.values.first().map_or("", String::as_str))?,

@@ -216,7 +216,8 @@ fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyho
 fn refuse_without_xperf(query: &Query) -> anyhow::Result<()> {
     let unknown = query.actions.iter().find_map(|action| match action {
         Action::Ranking { .. } => None,
-        Action::Functions { .. } => Some("--functions"),
+        Action::Functions { by_line: false, .. } => Some("--functions"),
+        Action::Functions { by_line: true, .. } => Some("--function-lines"),
         Action::TopDown { .. } => Some("--invert"),
         Action::Callers { .. } => Some("--callers"),
     });

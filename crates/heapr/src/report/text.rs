@@ -225,7 +225,8 @@ fn write_section(
     writeln!(out)?;
     let (sort, title) = match &section.action {
         Action::Ranking { by, sort } => (*sort, group_title(*by).to_owned()),
-        Action::Functions { sort } => (*sort, "FUNCTIONS, with what they call,".to_owned()),
+        Action::Functions { sort, by_line: false } => (*sort, "FUNCTIONS, with what they call,".to_owned()),
+        Action::Functions { sort, by_line: true } => (*sort, "LINES, with what they call,".to_owned()),
         Action::TopDown { sort } => (*sort, "TOP-DOWN TREE".to_owned()),
         Action::Callers { of, sort } => (*sort, format!("CALLERS of {}", of.as_str())),
     };

@@ -107,7 +107,7 @@ fn a_function_has_all_that_it_calls_and_recursion_counts_once() {
         step(20, 0, alloc(0x20, 7, &[MAIN, (1, 0), MALLOC])),
     ];
     let trace = trace_of(&steps, 100, true, 50);
-    let actions = vec![Action::Functions { sort: Metric::TotalBytes }];
+    let actions = vec![Action::Functions { sort: Metric::TotalBytes, by_line: false }];
     let report = run(&trace, &Query { actions, ..Query::default() }, &mut Names).unwrap();
     let Answer::Functions(found) = &report.sections[0].answer else { panic!("no functions") };
     let lines: Vec<_> = found

@@ -44,6 +44,7 @@ pub(super) fn findings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             "schema": "heapr.view.findings/1",
             "command": command(&["explain", &path]),
             "verdict": "What stands out is told when the recording has ended.",
+            "work_end_ns": null,
             "findings": [],
         }));
     }
@@ -69,6 +70,7 @@ pub(super) fn findings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "schema": "heapr.view.findings/1",
         "command": command(&["explain", &path]),
         "verdict": found.verdict,
+        "work_end_ns": found.work_end_ns,
         "findings": findings,
     }))
 }

@@ -23,6 +23,8 @@ pub(super) struct FlameRequest {
     pub(super) value: String,
     direction: String,
     pub(super) collapse_recursion: bool,
+    /// A box for each line of a function.
+    pub(super) by_line: bool,
     root: Option<String>,
     focus: Option<String>,
     pub(super) least_share: f64,
@@ -37,6 +39,7 @@ impl Default for FlameRequest {
             value: "outstanding_bytes".to_owned(),
             direction: "top-down".to_owned(),
             collapse_recursion: false,
+            by_line: false,
             root: None,
             focus: None,
             least_share: 0.0005,
@@ -80,10 +83,10 @@ pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let read = file.filter(&filter)?;
     let _answering = file.answering(&read.filter, Found::default());
     let selection = file.select(&filter, &read.filter, Found::default(), context.cancel)?;
-    file.wait_for_names(context.cancel)?;
+    let explorer = file.named(request.by_line, context.cancel)?;
     let is_bottom_up = is_bottom_up(&request.direction)?;
     let (least_share, nodes_max) = bounded(request.least_share, request.nodes_max);
-    let focus = request.focus.as_deref().map(|text| frame(&file.explorer, text)).transpose()?;
+    let focus = request.focus.as_deref().map(|text| frame(explorer, text)).transpose()?;
     let query = FlameQuery {
         value,
         is_bottom_up,
@@ -93,14 +96,14 @@ pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         least_share,
         nodes_max,
     };
-    let tree = file.explorer.flame(&selection, &read.cull, &query)?;
+    let tree = explorer.flame(&selection, &read.cull, &query)?;
     let Some(first) = tree.nodes.first() else {
         return Err(Error::NotFound { what: "node", name: request.root.unwrap_or_default() });
     };
     let mut frames = FrameColumns::new();
-    let nodes = node_columns(&file.explorer, &tree, &mut frames);
+    let nodes = node_columns(explorer, &tree, &mut frames);
     let focus_name =
-        focus.and_then(|focus| file.explorer.frame(focus)).and_then(|view| view.symbol.map(str::to_owned));
+        focus.and_then(|focus| explorer.frame(focus)).and_then(|view| view.symbol.map(str::to_owned));
     // Blocks at the peak are no sort key: their bytes are.
     let sort = if value.key().is_empty() { Metric::PeakBytes } else { value }.key();
     let action: Vec<&str> = match (is_bottom_up, &focus_name) {

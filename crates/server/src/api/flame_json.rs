@@ -13,6 +13,11 @@ pub(super) struct FlameFrame {
     symbol: u32,
     module: u32,
     offset: u64,
+    /// Source file and line, where lines are told apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
 }
 
 /// The distinct names and frames of a graph.
@@ -53,12 +58,15 @@ impl FrameColumns {
         let view = explorer.frame(frame);
         let symbol = self.name(view.and_then(|view| view.symbol).unwrap_or_default());
         let module = self.name(view.and_then(|view| view.module).unwrap_or_default());
+        let file = view.and_then(|view| view.file).map(|file| self.name(file));
         let number = self.frames.len() as i64;
         self.frames.push(FlameFrame {
             id: frame_id(frame),
             symbol,
             module,
             offset: view.map_or(0, |view| view.offset),
+            file,
+            line: view.and_then(|view| view.line),
         });
         self.frame_numbers.insert(frame, number);
         number

@@ -18,6 +18,9 @@ struct FrameRequest {
     #[serde(default)]
     filter: FilterArguments,
     frame: String,
+    /// The frame is a line's, and so are those around it.
+    #[serde(default)]
+    by_line: bool,
     #[serde(default = "crate::request::so")]
     sort: String,
     #[serde(default = "crate::request::number::<200>")]
@@ -57,8 +60,7 @@ pub(super) fn frame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let sort = sort_key(&request.sort)?;
     let read = file.filter(&request.filter)?;
     let selection = file.select(&request.filter, &read.filter, Found::default(), context.cancel)?;
-    file.wait_for_names(context.cancel)?;
-    let explorer = &file.explorer;
+    let explorer = file.named(request.by_line, context.cancel)?;
     let number = crate::ids::frame(explorer, &request.frame)?;
     let found = explorer.neighbours(&selection, &read.cull, number, sort)?;
     let neighbours = |list: &[(FrameNumber, Amounts)]| {

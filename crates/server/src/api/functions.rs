@@ -24,6 +24,9 @@ struct FunctionsRequest {
     /// By what is a function's own, not by all that it calls.
     #[serde(default)]
     by_own: bool,
+    /// Each line of a function by itself.
+    #[serde(default)]
+    by_line: bool,
     #[serde(default = "crate::request::yes")]
     descending: bool,
     #[serde(default)]
@@ -61,8 +64,7 @@ pub(super) fn functions(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let sort = sort_key(&request.sort)?;
     let read = file.filter(&request.filter)?;
     let selection = file.select(&request.filter, &read.filter, Found::default(), context.cancel)?;
-    file.wait_for_names(context.cancel)?;
-    let explorer = &file.explorer;
+    let explorer = file.named(request.by_line, context.cancel)?;
     let mut found = explorer.functions(&selection, &read.cull, sort)?.functions;
     let function_count = found.len();
     if request.by_own {
@@ -98,7 +100,11 @@ pub(super) fn functions(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     };
     crate::request::json(&FunctionsAnswer {
         schema: "heapr.view.functions/1",
-        command: report_command(&file, &["--functions", sort.key()], &request.filter),
+        command: report_command(
+            &file,
+            &[if request.by_line { "--function-lines" } else { "--functions" }, sort.key()],
+            &request.filter,
+        ),
         totals: (&selection.totals).into(),
         function_count,
         match_count: found.len(),

@@ -111,7 +111,7 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     file.wait_for_events(context.cancel)?;
     let mut groups = match request.r#match.as_str() {
         "" => ranking.groups.clone(),
-        text => matching(&file, &ranking.groups, GroupBy::Stacks, text),
+        text => matching(&file, &file.explorer, &ranking.groups, GroupBy::Stacks, text),
     };
     groups.retain(|group| group.amounts.outstanding_count > 0);
     let mut matched = Amounts::default();
@@ -139,7 +139,7 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let leaks = shown.iter().zip(&stacks).zip(growth).map(|((group, stack), growth)| {
         let age = ages.get(stack);
         LeakJson {
-            group: group_json(&file, group, FRAMES_MAX),
+            group: group_json(&file, explorer, group, FRAMES_MAX),
             oldest_ns: age.map(|age| age.oldest_ns),
             newest_ns: age.map(|age| age.newest_ns),
             mean_age_ns: age

@@ -1,5 +1,6 @@
 //! Tables of stacks, frames, images and threads.
 
+use heapr_explore::Explorer;
 use heapr_filters::FilterArguments;
 use heapr_query::{FrameView, Group, GroupBy, OwnCode};
 use heapr_trace::{Amounts, Process, ThreadIndex};
@@ -93,9 +94,15 @@ pub(super) fn group_by(name: &str) -> Result<GroupBy> {
     Ok(match name {
         "stacks" => GroupBy::Stacks,
         "frames" => GroupBy::Frames,
+        "lines" => GroupBy::Lines,
         "images" => GroupBy::Images,
         "by-thread" | "threads" => GroupBy::Threads,
-        _ => return Err(Error::bad("by", format!("{name:?} is none of stacks, frames, images, by-thread"))),
+        _ => {
+            return Err(Error::bad(
+                "by",
+                format!("{name:?} is none of stacks, frames, lines, images, by-thread"),
+            ));
+        }
     })
 }
 
@@ -110,8 +117,13 @@ pub(super) fn option_of(by: GroupBy) -> &'static str {
     }
 }
 
-pub(super) fn group_json(file: &TraceFile, group: &Group, frames_max: usize) -> GroupJson {
-    let explorer = &file.explorer;
+/// `explorer`: what the group was ranked by.
+pub(super) fn group_json(
+    file: &TraceFile,
+    explorer: &Explorer,
+    group: &Group,
+    frames_max: usize,
+) -> GroupJson {
     let frames = explorer.frames(group);
     let trace = file.trace();
     let thread =
@@ -137,7 +149,13 @@ pub(super) fn group_json(file: &TraceFile, group: &Group, frames_max: usize) -> 
 }
 
 /// The groups that hold a text.
-pub(super) fn matching(file: &TraceFile, groups: &[Group], by: GroupBy, text: &str) -> Vec<Group> {
+pub(super) fn matching(
+    file: &TraceFile,
+    explorer: &Explorer,
+    groups: &[Group],
+    by: GroupBy,
+    text: &str,
+) -> Vec<Group> {
     let mut groups = groups.to_vec();
     if by == GroupBy::Threads {
         let text = text.to_lowercase();
@@ -150,15 +168,15 @@ pub(super) fn matching(file: &TraceFile, groups: &[Group], by: GroupBy, text: &s
     } else if by == GroupBy::Images {
         let text = text.to_lowercase();
         groups.retain(|group| {
-            let frames = file.explorer.frames(group);
+            let frames = explorer.frames(group);
             frames
                 .first()
                 .and_then(|frame| frame.module)
                 .is_some_and(|module| module.to_lowercase().contains(&text))
         });
     } else {
-        let frames = file.explorer.frames_with_text(text);
-        file.explorer.retain_with_frames(&mut groups, &frames);
+        let frames = explorer.frames_with_text(text);
+        explorer.retain_with_frames(&mut groups, &frames);
     }
     groups
 }
@@ -169,17 +187,18 @@ pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let (by, sort) = (group_by(&request.by)?, sort_key(&request.sort)?);
     let read = file.filter(&request.filter)?;
     let (selection, ranking) = file.rank(&request.filter, &read, by, sort, context.cancel)?;
+    let explorer = file.named(by == GroupBy::Lines, context.cancel)?;
     let found: Vec<Group>;
     let groups: &[Group] = if request.r#match.is_empty() {
         &ranking.groups
     } else {
-        found = matching(&file, &ranking.groups, by, &request.r#match);
+        found = matching(&file, explorer, &ranking.groups, by, &request.r#match);
         &found
     };
     let mut matched = Amounts::default();
     groups.iter().for_each(|group| matched += &group.amounts);
     let limit = request.limit.min(ROWS_MAX);
-    let row = |group: &Group| group_json(&file, group, request.frames_max);
+    let row = |group: &Group| group_json(&file, explorer, group, request.frames_max);
     let rows: Vec<GroupJson> = if request.descending {
         groups.iter().skip(request.offset).take(limit).map(row).collect()
     } else {

@@ -42,9 +42,12 @@ pub(super) fn record(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile
 fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     if recorder.begin(&format!("timeline, tables and flame graph of file {file}")) {
         // A page that is given away holds no sources.
-        recorder.record("findings", json!({"file": file, "source_lines": 0}))?;
+        let findings = recorder.record("findings", json!({"file": file, "source_lines": 0}))?;
+        let work_end_ns = findings.and_then(|findings| findings["work_end_ns"].as_u64());
         timeline(recorder, file, "none", "bytes")?;
-        flame(recorder, file, "outstanding_bytes", "top-down", false)?;
+        for value in ["outstanding_bytes", "peak_bytes"] {
+            flame(recorder, file, value, "top-down", false)?;
+        }
         for (by, sort) in ORDERS {
             report(recorder, file, by, sort)?;
         }
@@ -56,8 +59,12 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
         recorder.record("histograms", json!({"file": file}))?;
         peak(recorder, file)?;
         for hides in [true, false] {
-            recorder
-                .record("leaks", json!({"file": file, "filter": {"hide_known": hides}, "limit": ROWS}))?;
+            let leaks = |filter: Value| json!({"file": file, "filter": filter, "limit": ROWS});
+            recorder.record("leaks", leaks(json!({"hide_known": hides})))?;
+            if let Some(end_ns) = work_end_ns {
+                let range = json!(["0", format!("{end_ns}ns")]);
+                recorder.record("leaks", leaks(json!({"hide_known": hides, "range": range})))?;
+            }
         }
     }
     Ok(())
@@ -107,6 +114,17 @@ fn third(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
         for by in ["by-thread", "images", "frames", "stacks"] {
             for sort in Metric::sort_keys() {
                 report(recorder, file, by, sort.key())?;
+            }
+        }
+    }
+    if recorder.begin(&format!("lines of functions of file {file}")) {
+        for (sort, value) in [("so", "outstanding_bytes"), ("peak", "peak_bytes")] {
+            let lines = json!({"file": file, "sort": sort, "by_line": true, "limit": ROWS});
+            recorder.record("functions", lines)?;
+            report(recorder, file, "lines", sort)?;
+            for direction in ["top-down", "bottom-up"] {
+                let body = json!({"file": file, "value": value, "direction": direction, "by_line": true, "nodes_max": 10_000});
+                recorder.record("flame", body)?;
             }
         }
     }

@@ -1,0 +1,106 @@
+//! What sentences call the code that a site is.
+
+use heapr_query::{CullList, FrameView, Owner, file_name, plain_symbol, script_place};
+
+use crate::finding::OwnFrame;
+use crate::recording::Recording;
+use crate::site::Site;
+
+impl Recording<'_> {
+    /// The own frame of a site with its place in the source, and the name that a sentence has for
+    /// it.
+    pub(crate) fn name(&self, site: &Site) -> (OwnFrame, String) {
+        let stack = self.tree.named(site.stack);
+        let views = self.tree.views(self.trace, site.stack, stack);
+        let place = self.own.place(&views).or_else(|| {
+            // Nothing is the program's: the first that is not the allocator's.
+            (!views.is_empty()).then(|| {
+                let cull = CullList::built_in();
+                let culled = |view: &&FrameView<'_>| cull.matches(view.module, view.symbol);
+                views.iter().take_while(culled).count().min(views.len() - 1)
+            })
+        });
+        let Some(view) = place.and_then(|place| views.get(place)) else {
+            return (OwnFrame::default(), "code without a stack".to_owned());
+        };
+        let module = view.module.map(file_name);
+        let script = view.symbol.and_then(script_place);
+        let file = view.file.or(script.map(|(_, file, _)| file));
+        let line = view.line.or(script.map(|(.., line)| line));
+        let mut name = match (view.symbol, module) {
+            (Some(symbol), _) if view.module.is_some_and(is_language) => symbol.to_owned(),
+            (Some(symbol), _) => script.map_or_else(|| plain_symbol(symbol), |(name, ..)| name.to_owned()),
+            (None, Some(module)) => format!("{module}+{:#x}", view.offset),
+            (None, None) => format!("{:#x}", view.offset),
+        };
+        if view.symbol.is_none()
+            && let Some(caller) = place.and_then(|place| self.named_caller(&views[place + 1..]))
+        {
+            name += &format!(", called by {caller}");
+        }
+        if let (Some(file), Some(line)) = (file, line) {
+            name += &format!(" ({}:{line})", file_name(file));
+        }
+        if self.trace.processes().len() > 1
+            && let Some(process) = self.trace.processes().get(site.process.0 as usize)
+        {
+            name += &format!(" in {} ({})", process.name(), process.pid);
+        }
+        let frame = OwnFrame {
+            module: view.module.map(str::to_owned),
+            symbol: view.symbol.map(str::to_owned),
+            file: file.map(str::to_owned),
+            line,
+        };
+        (frame, name)
+    }
+
+    /// The nearest of callers that has a name and is not the runtime's: it tells what code without
+    /// one works for.
+    fn named_caller(&self, callers: &[FrameView<'_>]) -> Option<String> {
+        let mut named = callers.iter().filter_map(|view| Some((view, view.symbol?)));
+        named
+            .find(|(view, symbol)| {
+                *symbol != "main" && self.own.owner(view.module, Some(symbol), view.file) != Owner::Runtime
+            })
+            .map(|(_, symbol)| plain_symbol(symbol))
+    }
+
+    /// Whether one of the frames between the allocator and the own frame of a site puts something
+    /// into a map.
+    pub(crate) fn fills_a_map(&self, site: &Site) -> bool {
+        const MAPS: &[&str] = &[
+            "unordered_map",
+            "_Hashtable",
+            "_Rb_tree",
+            "std::map",
+            "HashMap",
+            "hashbrown",
+            "BTreeMap",
+            "QHash",
+            "dict",
+        ];
+        let stack = self.tree.named(site.stack);
+        let views = self.tree.views(self.trace, site.stack, stack);
+        let own = self.own.place(&views).unwrap_or(0);
+        let in_stack = |symbol: &str| MAPS.iter().any(|map| symbol.contains(map));
+        let mut symbols = views[..own].iter().filter_map(|view| view.symbol);
+        symbols.any(in_stack)
+    }
+
+    /// The pattern of stacks with a frame; none where it has no name.
+    pub(crate) fn required(&self, frame: &OwnFrame) -> Vec<String> {
+        let pattern = match (&frame.symbol, &frame.module) {
+            (Some(symbol), Some(module)) if is_language(module) => Some(format!("{module}!{symbol}")),
+            (Some(symbol), _) => Some(plain_symbol(symbol)),
+            (None, Some(module)) => Some(format!("{}!", file_name(module))),
+            (None, None) => None,
+        };
+        pattern.into_iter().collect()
+    }
+}
+
+/// Frames of languages have its name in place of a path; theirs are no symbols of C++.
+fn is_language(module: &str) -> bool {
+    !module.contains('/') && !module.starts_with('[')
+}

@@ -1,0 +1,31 @@
+/** Amounts as text: of a recording of samples they are estimates, and say how sure they are. */
+import { exactBytes, formatBytes, formatCount } from '../format';
+
+type Of = object;
+
+/** Half of the 95 % interval; 0: it was counted. */
+export function plusMinus(row: Of, name: string): number {
+  const half = (row as Record<string, unknown>)[`${name}_plus_minus`];
+  return typeof half === 'number' ? half : 0;
+}
+
+/** Whether one of the amounts is an estimate. */
+export function isEstimate(row: Of | null): boolean {
+  return row !== null && Object.keys(row).some((name) => name.endsWith('_plus_minus'));
+}
+
+/** `1.50 MiB ± 120.0 KiB`, as the command line writes it. */
+export function amountText(row: Of, name: string): string {
+  return withInterval(row, name, name.endsWith('_bytes') ? formatBytes : formatCount);
+}
+
+/** `1,572,864 bytes ± 122,880 bytes`. */
+export function exactAmount(row: Of, name: string): string {
+  return withInterval(row, name, name.endsWith('_bytes') ? exactBytes : formatCount);
+}
+
+function withInterval(row: Of, name: string, text: (value: number) => string): string {
+  const half = plusMinus(row, name);
+  const value = (row as Record<string, unknown>)[name];
+  return `${text(typeof value === 'number' ? value : 0)}${half > 0 ? ` ± ${text(half)}` : ''}`;
+}
