@@ -15,6 +15,7 @@ mod packages;
 mod soak_attach;
 mod soak_graph_kills;
 mod soak_kills;
+mod soak_languages;
 mod soak_snapshot;
 mod sources;
 
@@ -46,6 +47,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          heapr killed at random moments of taking a graph: nothing is left in the program
   soak kills [ROUNDS [SEED]]
                          recorder, command or program killed at random moments: nobody else is harmed
+  soak languages [STACKS [py|js|rb|php|pl]]
+                         kept frames of languages compared with whole readings, 500,000 of each
   soak snapshot [MINUTES]  a session in snapshot mode on a server at work: the recorder's memory
   bench overhead [--rounds N] [--only PROGRAM,…]
                          time added by heapr and by heaptrack, bytes per event
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         ["soak", "attach", ref rest @ ..] => soak_attach::run(rest),
         ["soak", "graph-kills", ref rest @ ..] => soak_graph_kills::run(rest),
         ["soak", "kills", ref rest @ ..] => soak_kills::run(rest),
+        ["soak", "languages", ref rest @ ..] => soak_languages::run(rest),
         ["soak", "snapshot", ref rest @ ..] => soak_snapshot::run(rest),
         ["matrix", ref words @ ..] => matrix::run(words),
         ["miri"] => miri::run(),

@@ -113,8 +113,8 @@ pub(crate) fn take(kept: &mut Kept, tag: Tag, start: Start, high: usize) -> Rece
 }
 
 /// The number of the kept frame, from the outer end, that the stack leads to which has just been
-/// captured, begins at `start` and has `node`: it and those outwards of it are the stack's, and have
-/// their hashes. `None`: the kept stack is the whole stack, or nothing is known of it.
+/// captured, begins at `start` and has `node`: it and those outwards of it are the stack's, and
+/// have their hashes. `None`: the kept stack is the whole stack, or nothing is known of it.
 #[inline(always)]
 pub(crate) fn found_base(kept: &Kept, start: Start, node: u32) -> Option<usize> {
     if kept.is_of(start, node) {

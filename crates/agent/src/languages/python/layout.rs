@@ -35,7 +35,8 @@ pub(crate) struct Layout {
     runtime_bytes: usize,
     pub(crate) style: Style,
     pub(crate) lines: Lines,
-    /// `_PyRuntimeState`: `Py_tss_t` of the thread states; 0: they are in a variable of the thread's.
+    /// `_PyRuntimeState`: `Py_tss_t` of the thread states; 0: they are in variables of the
+    /// threads'.
     pub(crate) thread_key: usize,
     /// The thread state of who holds the lock; 0: it is not there.
     pub(crate) current_thread: usize,

@@ -1,0 +1,92 @@
+//! Kept frames of languages against whole readings: the victims that tell their blocks, again and
+//! again, with each stack compared.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+/// Stacks with frames of the language that are compared of each, at least.
+const STACKS: u64 = 500_000;
+
+/// A language: what its frames' module is called, the variable that names its interpreters, the one
+/// that is usual, the victim, and what it needs in its environment.
+const LANGUAGES: [(&str, &str, &str, &str, &[(&str, &str)]); 5] = [
+    ("py", "HEAPR_PYTHONS", "/usr/bin/python3", "python/lines.py", &[]),
+    ("js", "HEAPR_NODES", "/usr/bin/node", "javascript/lines.js", &[]),
+    ("rb", "HEAPR_RUBIES", "/usr/bin/ruby", "ruby/lines.rb", &[]),
+    ("php", "HEAPR_PHPS", "/usr/bin/php", "php/lines.php", &[("USE_ZEND_ALLOC", "0")]),
+    ("pl", "HEAPR_PERLS", "/usr/bin/perl", "perl/lines.pl", &[]),
+];
+
+/// Runs until so many stacks of each have been compared, and prints a line for each interpreter.
+pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
+    let (wanted, only) = match arguments {
+        [] => (STACKS, ""),
+        [count, rest @ ..] => {
+            let wanted = count.parse().with_context(|| format!("{count} is no number of stacks"))?;
+            (wanted, rest.first().copied().unwrap_or(""))
+        }
+    };
+    let heapr = match std::env::var_os("HEAPR") {
+        Some(heapr) => heapr.into(),
+        None => {
+            crate::run(crate::cargo().args(["build", "--profile", "quick", "--quiet", "-p", "heapr"]))?;
+            crate::check_agent::target_folder()?.join("quick/heapr")
+        }
+    };
+    let mut differing = 0;
+    for (module, variable, usual, victim, environment) in LANGUAGES {
+        if !only.is_empty() && only != module {
+            continue;
+        }
+        let interpreters = std::env::var(variable).unwrap_or_else(|_| usual.to_owned());
+        for interpreter in interpreters.split(':').filter(|path| Path::new(path).exists()) {
+            let mut sums = [0_u64; 3];
+            while sums[0] < wanted {
+                let counts = compare(&heapr, interpreter, (module, victim), environment)?;
+                ensure!(counts[0] != 0, "{interpreter}: no stack has frames of {module}");
+                sums = std::array::from_fn(|index| sums[index] + counts[index]);
+            }
+            let [stacks, compared, differ] = sums;
+            println!(
+                "{interpreter}: {stacks} stacks with frames of {module}, {compared} comparisons, {differ} differ"
+            );
+            differing += differ;
+        }
+    }
+    ensure!(differing == 0, "{differing} kept stacks were not what a whole reading gave");
+    Ok(())
+}
+
+/// One run of a victim: stacks with frames of the language, comparisons (of those and of the native
+/// frames), and how many differed.
+fn compare(
+    heapr: &Path,
+    interpreter: &str,
+    (module, victim): (&str, &str),
+    environment: &[(&str, &str)],
+) -> anyhow::Result<[u64; 3]> {
+    let folder = tempfile::tempdir()?;
+    let (trace, told) = (folder.path().join("t.heapr"), folder.path().join("told"));
+    let mut record = Command::new(heapr);
+    record.args(["run", "-q", "-o"]).arg(&trace).arg("--").arg(interpreter);
+    record.arg(crate::root().join("victims").join(victim)).arg(&told);
+    record.env("HEAPR_VERIFY", "1").env("XDG_RUNTIME_DIR", folder.path()).envs(environment.iter().copied());
+    crate::run(&mut record)?;
+    let answer = |words: &[&str]| -> anyhow::Result<Value> {
+        let mut ask = Command::new(heapr);
+        ask.arg(words[0]).arg(&trace).args(&words[1..]).args(["--format", "json"]);
+        Ok(serde_json::from_str(&crate::output_of(&mut ask)?)?)
+    };
+    let pattern = format!("{module}!");
+    let totals = &answer(&["report", "--totals", "--require-frames", &pattern])?["totals"];
+    let statistics = &answer(&["info"])?["statistics"];
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    Ok([
+        number(&totals["alloc_count"]) + number(&totals["realloc_count"]),
+        number(&statistics["stacks_verified"]),
+        number(&statistics["stacks_verified_mismatches"]),
+    ])
+}
