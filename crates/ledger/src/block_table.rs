@@ -27,11 +27,11 @@
 
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex};
 
-use crate::block_record::{BlockRecord, is_of, owner};
+use crate::block_record::{BlockRecord, owner};
 use crate::cut::Cut;
 use crate::group::{Group, Rooms, SLOT_COUNT};
 use crate::recent_groups::RecentGroups;
-use crate::runs::{Run, Runs, places};
+use crate::runs::{Run, Runs};
 
 /// Smallest directory.
 const FIRST_CAPACITY: usize = 1 << 6;
@@ -400,111 +400,10 @@ impl BlockTable {
         let (owner, key) = self.home(group);
         Some(record.block(owner, address(key, slot)))
     }
-
-    /// Begins a cut; one that is under way is given up.
-    pub(crate) fn begin_cut(&mut self) {
-        self.cut.begin(self.groups.len());
-    }
-
-    /// Gives up a cut.
-    pub(crate) fn abandon_cut(&mut self) {
-        self.cut = Cut::default();
-    }
-
-    /// Whether blocks were put aside that are not taken yet.
-    #[inline(always)]
-    pub(crate) fn has_put_aside(&self) -> bool {
-        !self.cut.put_aside.is_empty()
-    }
-
-    /// Shows blocks of the cut that it has not shown: those put aside, and those of the next
-    /// `group_count` groups. Tells whether that was all.
-    pub(crate) fn cut_slice(&mut self, group_count: usize, mut visit: impl FnMut(&Block)) -> bool {
-        self.cut.put_aside.iter().for_each(&mut visit);
-        self.cut.put_aside.clear();
-        let from = self.cut.from as usize;
-        let taken = group_count.min(self.cut.left as usize);
-        for number in from..from + taken {
-            let group = self.groups[number];
-            let changed = self.cut.changed[number];
-            let (owner, key) = self.home(&group);
-            for (slot, record) in self.rooms.entries(group) {
-                if changed >> slot & 1 == 0 {
-                    visit(&self.records[record as usize].block(owner, address(key, slot)));
-                }
-            }
-        }
-        self.cut.from += taken as u32;
-        self.cut.left -= taken as u32;
-        let is_done = self.cut.is_done();
-        if is_done {
-            self.abandon_cut();
-        }
-        is_done
-    }
-
-    /// Gives back groups without blocks, regions without groups, and rooms for more than there is.
-    #[cold]
-    fn sweep(&mut self) {
-        self.recent = RecentGroups::new();
-        let mut kept = Vec::with_capacity(self.regions.len() - self.free_regions.len());
-        for place in self.directory.iter_mut().filter(|place| place.owner != 0) {
-            for part in places(place.groups.taken) {
-                let Some(number) = self.region_runs.get(&place.groups, part) else { continue };
-                let group = &mut self.groups[number as usize];
-                self.rooms.shrink(group);
-                if group.is_empty() {
-                    self.free_groups.push(number);
-                    self.region_runs.remove(&mut place.groups, part);
-                }
-            }
-            if place.groups.taken == 0 {
-                self.free_regions.push(place.region);
-            } else {
-                kept.push(*place);
-            }
-        }
-        self.lay(&kept, self.directory.len());
-        // The next sweep is as far away as this one's work was large.
-        self.sweep_at = SWEPT_MIN.max((self.groups.len() - self.free_groups.len()) * 2);
-        self.sweep_at_rooms = SWEPT_ROOMS_MIN.max(self.rooms.count() * 2);
-    }
-
-    /// Makes the directory anew.
-    fn lay(&mut self, places: &[Place], capacity: usize) {
-        self.directory = vec![NO_PLACE; capacity];
-        self.directory_shift = 64 - capacity.trailing_zeros();
-        for place in places {
-            if let Err(free) = self.find(place.owner, place.key) {
-                self.directory[free] = *place;
-            }
-        }
-    }
-
-    /// Takes out the blocks of a process.
-    pub(crate) fn remove_process(&mut self, process: ProcessIndex) {
-        if self.cut.left > 0 {
-            for group in self.cut.from as usize..(self.cut.from + self.cut.left) as usize {
-                if is_of(self.home(&self.groups[group]).0, process) {
-                    (0..SLOT_COUNT).for_each(|slot| self.put_aside(group, slot));
-                }
-            }
-        }
-        for group in &mut self.groups {
-            // (A free group may be of any region; it has no blocks.)
-            if is_of(self.regions[(group.home >> PART_BITS) as usize].owner, process) {
-                self.free_records.extend(self.rooms.entries(*group).map(|(_, number)| number));
-                self.rooms.clear(group);
-            }
-        }
-        if self.len() == 0 && self.cut.is_done() {
-            *self = Self::new();
-        } else {
-            self.sweep();
-        }
-    }
 }
 
+mod cut_pass;
 mod listing;
+mod sweep;
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,10 @@
 
 mod chunk_order;
 mod circular;
+mod facts;
 mod new_file;
 mod packed_chunk;
+mod pending;
 mod second_thread;
 
 use std::collections::{HashMap, VecDeque};
@@ -28,6 +30,7 @@ use crate::*;
 use self::chunk_order::Waiting;
 pub use self::circular::WindowEnd;
 use self::packed_chunk::{chunk_header, packed_events};
+use self::pending::Pending;
 use self::second_thread::{LaterChunk, SecondThread};
 
 /// Writes a trace, in the order in which things become known.
@@ -72,27 +75,6 @@ pub struct TraceWriter<W: Write> {
     /// By thread, for the window's end.
     thread_processes: Vec<ProcessIndex>,
     has_failed: bool,
-}
-
-/// Entries of a table that are not written yet.
-#[derive(Debug)]
-struct Pending<T> {
-    bytes: Vec<u8>,
-    count: u32,
-    entry: std::marker::PhantomData<T>,
-}
-
-impl<T> Default for Pending<T> {
-    fn default() -> Self {
-        Self { bytes: Vec::new(), count: 0, entry: std::marker::PhantomData }
-    }
-}
-
-impl<T: Entry> Pending<T> {
-    fn add(&mut self, entry: &T) {
-        entry.put(&mut self.bytes);
-        self.count += 1;
-    }
 }
 
 impl<W: Write> TraceWriter<W> {
@@ -158,76 +140,6 @@ impl<W: Write> TraceWriter<W> {
         self.offset + self.window.as_ref().map_or(0, EventWindow::held_bytes)
     }
 
-    /// Writes the machine.
-    ///
-    /// # Errors
-    /// The sink's; so with all methods below.
-    pub fn set_system(&mut self, system: &System) -> Result<()> {
-        self.single(ChunkKind::System, system)
-    }
-
-    /// Writes the session.
-    pub fn set_session(&mut self, session: &Session) -> Result<()> {
-        self.single(ChunkKind::Session, session)
-    }
-
-    /// Adds a process image.
-    pub fn add_process(&mut self, process: Process) -> Result<ProcessIndex> {
-        let index = ProcessIndex(self.process_count);
-        self.process_count += 1;
-        self.processes.add(&(index, process));
-        Ok(index)
-    }
-
-    /// Replaces what is known of a process image.
-    pub fn update_process(&mut self, index: ProcessIndex, process: &Process) -> Result<()> {
-        self.processes.add(&(index, process.clone()));
-        Ok(())
-    }
-
-    /// Adds a thread.
-    pub fn add_thread(&mut self, thread: Thread) -> Result<ThreadIndex> {
-        let index = ThreadIndex(self.thread_count);
-        self.thread_count += 1;
-        self.thread_processes.push(thread.process);
-        self.threads.add(&(index, thread));
-        Ok(index)
-    }
-
-    /// Replaces what is known of a thread.
-    pub fn update_thread(&mut self, index: ThreadIndex, thread: &Thread) -> Result<()> {
-        self.threads.add(&(index, thread.clone()));
-        Ok(())
-    }
-
-    /// Adds a module, or finds it among those added.
-    pub fn add_module(&mut self, module: Module) -> Result<ModuleIndex> {
-        let next = ModuleIndex(self.module_numbers.len() as u32);
-        if let Some(&known) = self.module_numbers.get(&module) {
-            return Ok(known);
-        }
-        self.modules.add(&module);
-        self.module_numbers.insert(module, next);
-        Ok(next)
-    }
-
-    /// Adds a mapping; gives its number.
-    pub fn add_mapping(&mut self, mapping: Mapping) -> Result<u32> {
-        let number = self.mapping_table.len() as u32;
-        self.mappings.add(&(number, mapping));
-        self.mapping_table.push(mapping);
-        Ok(number)
-    }
-
-    /// Ends a mapping.
-    pub fn unload_mapping(&mut self, number: u32, time_ns: u64) -> Result<()> {
-        if let Some(mapping) = self.mapping_table.get_mut(number as usize) {
-            mapping.unloaded_ns = time_ns;
-            self.mappings.add(&(number, *mapping));
-        }
-        Ok(())
-    }
-
     /// Adds a stack node, whose caller was added before.
     pub fn add_stack(&mut self, node: StackNode) -> Result<StackIndex> {
         let index = self.stacks.push(node);
@@ -246,80 +158,6 @@ impl<W: Write> TraceWriter<W> {
         }
         self.events.push_all(std::iter::once(event), 1);
         if self.events.count >= EVENTS_PER_CHUNK { self.write_events() } else { Ok(()) }
-    }
-
-    /// Adds a marker.
-    pub fn marker(&mut self, marker: &Marker) -> Result<()> {
-        self.markers.add(marker);
-        Ok(())
-    }
-
-    /// Adds a sample of the resident set.
-    pub fn rss_sample(&mut self, sample: RssSample) -> Result<()> {
-        self.rss_samples.add(&sample);
-        Ok(())
-    }
-
-    /// Adds a sample of what the resident set is.
-    pub fn resident_sample(&mut self, sample: ResidentSample) -> Result<()> {
-        self.resident_samples.add(&sample);
-        Ok(())
-    }
-
-    /// Adds what a process's own memory was.
-    pub fn memory_account(&mut self, account: &MemoryAccount) -> Result<()> {
-        self.memory_accounts.add(account);
-        Ok(())
-    }
-
-    /// The path of a module that a mapping is of.
-    pub fn module_path(&self, mapping_number: u32) -> Option<&str> {
-        let module = self.mapping_table.get(mapping_number as usize)?.module;
-        let found = self.module_numbers.iter().find(|(_, number)| **number == module);
-        found.map(|(module, _)| module.path.as_str())
-    }
-
-    /// Adds a loss.
-    pub fn loss(
-        &mut self,
-        process: Option<ProcessIndex>,
-        thread: Option<ThreadIndex>,
-        loss: Loss,
-    ) -> Result<()> {
-        self.losses.add(&LossEntry { process, thread, loss });
-        Ok(())
-    }
-
-    /// Adds a name of a program's own heap.
-    pub fn heap_name(&mut self, name: &HeapName) -> Result<()> {
-        self.heap_names.add(name);
-        Ok(())
-    }
-
-    /// Adds what is to be known of the recording of a process.
-    pub fn notice(&mut self, notice: &Notice) -> Result<()> {
-        self.notices.add(notice);
-        Ok(())
-    }
-
-    /// Adds how a process is sampled from a time on; only to a trace begun by
-    /// [`TraceWriter::new_sampled`].
-    pub fn sampling(&mut self, period: SamplingPeriod) -> Result<()> {
-        self.sampling.add(&period);
-        Ok(())
-    }
-
-    /// Adds a function that frames of a language name. One with the same process, language and
-    /// number takes its place.
-    pub fn function(&mut self, function: &LanguageFunction) -> Result<()> {
-        self.functions.add(function);
-        Ok(())
-    }
-
-    /// Adds a number about the recording.
-    pub fn statistic(&mut self, name: &str, value: u64) -> Result<()> {
-        self.statistics.add(&Statistic { name: name.to_owned(), value });
-        Ok(())
     }
 
     /// Writes the live blocks as of `time_ns`, after all events up to then. They should come by
@@ -459,20 +297,20 @@ impl<W: Write> TraceWriter<W> {
     /// Writes the definitions that the next events may use, and the small tables.
     fn write_definitions(&mut self) -> Result<()> {
         let mut tables: [(ChunkKind, (Vec<u8>, u32)); 14] = [
-            (ChunkKind::Processes, take_pending(&mut self.processes)),
-            (ChunkKind::Threads, take_pending(&mut self.threads)),
-            (ChunkKind::Modules, take_pending(&mut self.modules)),
-            (ChunkKind::Mappings, take_pending(&mut self.mappings)),
-            (ChunkKind::Markers, take_pending(&mut self.markers)),
-            (ChunkKind::RssSamples, take_pending(&mut self.rss_samples)),
-            (ChunkKind::ResidentSamples, take_pending(&mut self.resident_samples)),
-            (ChunkKind::MemoryAccounts, take_pending(&mut self.memory_accounts)),
-            (ChunkKind::Losses, take_pending(&mut self.losses)),
-            (ChunkKind::Statistics, take_pending(&mut self.statistics)),
-            (ChunkKind::HeapNames, take_pending(&mut self.heap_names)),
-            (ChunkKind::Notices, take_pending(&mut self.notices)),
-            (ChunkKind::Functions, take_pending(&mut self.functions)),
-            (ChunkKind::Sampling, take_pending(&mut self.sampling)),
+            (ChunkKind::Processes, self.processes.take()),
+            (ChunkKind::Threads, self.threads.take()),
+            (ChunkKind::Modules, self.modules.take()),
+            (ChunkKind::Mappings, self.mappings.take()),
+            (ChunkKind::Markers, self.markers.take()),
+            (ChunkKind::RssSamples, self.rss_samples.take()),
+            (ChunkKind::ResidentSamples, self.resident_samples.take()),
+            (ChunkKind::MemoryAccounts, self.memory_accounts.take()),
+            (ChunkKind::Losses, self.losses.take()),
+            (ChunkKind::Statistics, self.statistics.take()),
+            (ChunkKind::HeapNames, self.heap_names.take()),
+            (ChunkKind::Notices, self.notices.take()),
+            (ChunkKind::Functions, self.functions.take()),
+            (ChunkKind::Sampling, self.sampling.take()),
         ];
         for (kind, (bytes, count)) in &mut tables {
             if *count > 0 {
@@ -538,10 +376,6 @@ impl<W: Write> TraceWriter<W> {
             write_failed(error)
         })
     }
-}
-
-fn take_pending<T>(pending: &mut Pending<T>) -> (Vec<u8>, u32) {
-    (std::mem::take(&mut pending.bytes), std::mem::take(&mut pending.count))
 }
 
 fn write_failed(source: io::Error) -> Error {
