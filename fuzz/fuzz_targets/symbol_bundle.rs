@@ -1,7 +1,7 @@
-//! Any bytes as a bundle of symbols and as a perf map.
+//! Any bytes as a bundle of symbols, and as what programs tell of code that they have made.
 #![no_main]
 
-use heapr_symbols::{PerfMap, decode_bundle};
+use heapr_symbols::{MadeCode, decode_bundle, read_jitdump, read_made_object, read_perf_map};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -10,5 +10,9 @@ fuzz_target!(|bytes: &[u8]| {
             let _ = table.frames(0);
         }
     }
-    let _ = PerfMap::parse(bytes).find(0x1000);
+    for (functions, old) in
+        [read_perf_map(bytes, 64), read_jitdump(bytes, 64), (read_made_object(bytes), 0)]
+    {
+        let _ = MadeCode::new(functions, old).find(0x1000);
+    }
 });

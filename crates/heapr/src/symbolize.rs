@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use heapr_query::{Action, CullList, GroupBy, Metric, Query, Report};
-use heapr_session::{HeldModule, HeldPerfMap};
+use heapr_session::{HeldMadeCode, HeldModule};
 use heapr_symbols::{SymbolTable, encode_bundle};
 use heapr_trace::{Error, SymbolEmbedder, Trace};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
@@ -111,12 +111,12 @@ fn copy_to(from: &Path, mut target: &File, name: &Path) -> anyhow::Result<()> {
 
 /// Embeds the names of modules to whose files their paths do not lead any more, and of code that
 /// was made while a process ran, while they can be had.
-pub(crate) fn embed_held(file: &Path, held: &[HeldModule], maps: &[HeldPerfMap]) -> anyhow::Result<()> {
-    if held.is_empty() && maps.is_empty() {
+pub(crate) fn embed_held(file: &Path, held: &[HeldModule], made: &[HeldMadeCode]) -> anyhow::Result<()> {
+    if held.is_empty() && made.is_empty() {
         return Ok(());
     }
     let embedder = SymbolEmbedder::open(file)?;
-    let mut names = TraceNames::of_held(embedder.trace(), held, maps).keep_tables();
+    let mut names = TraceNames::of_held(embedder.trace(), held, made).keep_tables();
     name_all(embedder.trace(), &mut names)?;
     if names.tables.values().any(|table| table.named_count() > 0) {
         embedder.embed(&encode_bundle(&names.tables))?;

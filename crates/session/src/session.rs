@@ -19,8 +19,8 @@ use crate::exec_hold_threads::ExecHolds;
 use crate::recorder::Recorder;
 use crate::recorder::clock::{Clock, ClockSource};
 use crate::recorder::inside::Watch;
+use crate::recorder::made_code::HeldMadeCode;
 use crate::recorder::module_files::HeldModule;
-use crate::recorder::perf_maps::HeldPerfMap;
 use crate::recorder::pool_growth::{self, PoolGrowth};
 use crate::recorder::sink::Sink;
 use crate::recorder::spare_time::SpareTime;
@@ -86,7 +86,7 @@ pub struct SessionSummary {
     /// Modules whose names cannot be found by their paths any more.
     pub held_modules: Vec<HeldModule>,
     /// Maps in which processes name code that they made while they ran.
-    pub held_perf_maps: Vec<HeldPerfMap>,
+    pub held_made_code: Vec<HeldMadeCode>,
 }
 
 impl Session {
@@ -391,7 +391,7 @@ impl Session {
         let process_count = self.recorder.process_count();
         let snapshots = std::iter::from_fn(|| self.recorder.take_snapshot_report()).collect();
         let mut module_files = std::mem::take(&mut self.recorder.sink.module_files);
-        let held_perf_maps = module_files.take_perf_maps();
+        let held_made_code = module_files.take_made_code();
         let not_held = self.not_held.take();
         let (summary, write_error) = self.recorder.finish(duration_ns, statistics);
         SessionSummary {
@@ -403,7 +403,7 @@ impl Session {
             snapshots,
             write_error,
             held_modules: module_files.finish(),
-            held_perf_maps,
+            held_made_code,
         }
     }
 }

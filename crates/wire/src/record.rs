@@ -259,6 +259,8 @@ pub const LANGUAGE_PYTHON: u8 = 1;
 /// See [`LANGUAGE_PYTHON`].
 pub const LANGUAGE_JAVASCRIPT: u8 = 2;
 /// See [`LANGUAGE_PYTHON`].
+pub const LANGUAGE_JAVA: u8 = 3;
+/// See [`LANGUAGE_PYTHON`].
 pub const LANGUAGE_RUBY: u8 = 4;
 /// See [`LANGUAGE_PYTHON`].
 pub const LANGUAGE_PHP: u8 = 5;

@@ -15,6 +15,7 @@
 
 mod answers;
 pub(crate) mod code_table;
+mod java;
 mod joined;
 mod pairs;
 mod path;
@@ -42,6 +43,7 @@ const NONE: u32 = 0;
 const PYTHON: u32 = 1;
 const JAVASCRIPT: u32 = 2;
 const WALKED: u32 = 3;
+const JAVA: u32 = 4;
 
 /// Looks whether an interpreter has turned up since.
 pub(crate) fn look() {
@@ -54,6 +56,8 @@ pub(crate) fn look() {
         PYTHON
     } else if v8::look() {
         JAVASCRIPT
+    } else if java::look() {
+        JAVA
     } else if walked::look() {
         WALKED
     } else {
@@ -79,6 +83,7 @@ pub(crate) fn whole_stack(scope: &mut Scope, start: Start, native: u32) -> u32 {
     match SPOKEN.load(Relaxed) {
         PYTHON if python::is_known() => joined::node(scope, start, native),
         JAVASCRIPT => v8::node(scope, start, native),
+        JAVA => java::node(scope, start, native),
         WALKED => walked::node(scope, start, native),
         _ => {
             tell_unknown(scope);

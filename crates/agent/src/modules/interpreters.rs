@@ -45,10 +45,17 @@ pub(crate) struct V8Exports {
     pub(crate) minor: AtomicUsize,
     /// Somebody has looked at it.
     pub(crate) is_seen: AtomicUsize,
+    /// A program has Node's interface for addons, but tells no version of V8 (it may have another
+    /// machine).
+    pub(crate) is_hidden: AtomicUsize,
 }
 
-pub(crate) static V8: V8Exports =
-    V8Exports { major: AtomicUsize::new(0), minor: AtomicUsize::new(0), is_seen: AtomicUsize::new(0) };
+pub(crate) static V8: V8Exports = V8Exports {
+    major: AtomicUsize::new(0),
+    minor: AtomicUsize::new(0),
+    is_seen: AtomicUsize::new(0),
+    is_hidden: AtomicUsize::new(0),
+};
 
 /// The first Ruby of the process. (`eval` is stored last, and so it is with the next two's first
 /// variable.)
@@ -114,6 +121,38 @@ pub(crate) static PERL: PerlExports = PerlExports {
     is_seen: AtomicUsize::new(0),
 };
 
+/// The tables in which the first HotSpot virtual machine describes its structures. (`structs` is
+/// stored last.)
+#[derive(Debug)]
+pub(crate) struct JavaExports {
+    /// Where the address of the table of fields is; 0: there is none yet.
+    pub(crate) structs: AtomicUsize,
+    pub(crate) types: AtomicUsize,
+    pub(crate) constants: AtomicUsize,
+    /// Somebody has looked at it.
+    pub(crate) is_seen: AtomicUsize,
+}
+
+pub(crate) static JAVA: JavaExports = JavaExports {
+    structs: AtomicUsize::new(0),
+    types: AtomicUsize::new(0),
+    constants: AtomicUsize::new(0),
+    is_seen: AtomicUsize::new(0),
+};
+
+/// Notes a HotSpot, if the module is one.
+fn note_java(dynamic: &Dynamic) {
+    if JAVA.structs.load(Relaxed) == 0
+        && let Some((structs, _)) = dynamic.find_object(b"gHotSpotVMStructs")
+        && let Some((types, _)) = dynamic.find_object(b"gHotSpotVMTypes")
+        && let Some((constants, _)) = dynamic.find_object(b"gHotSpotVMIntConstants")
+    {
+        JAVA.types.store(types, Relaxed);
+        JAVA.constants.store(constants, Relaxed);
+        JAVA.structs.store(structs, Release);
+    }
+}
+
 /// Notes an interpreter whose frames are walked, if the module is one.
 fn note_walked(dynamic: &Dynamic) {
     if RUBY.eval.load(Relaxed) == 0
@@ -153,6 +192,7 @@ fn note_walked(dynamic: &Dynamic) {
 pub(crate) fn note(dynamic: &Dynamic) {
     note_python(dynamic);
     note_walked(dynamic);
+    note_java(dynamic);
     if V8.major.load(Relaxed) == 0
         && let Some((major, _)) = dynamic.find_object(b"_ZN2v88internal7Version6major_E")
         && let Some((minor, _)) = dynamic.find_object(b"_ZN2v88internal7Version6minor_E")
@@ -160,6 +200,9 @@ pub(crate) fn note(dynamic: &Dynamic) {
         V8.minor.store(minor, Relaxed);
         // Release: pairs with the Acquire of who asks whether there is one.
         V8.major.store(major, Release);
+    }
+    if V8.major.load(Relaxed) == 0 && dynamic.find_object(b"napi_create_function").is_some() {
+        V8.is_hidden.store(1, Release);
     }
 }
 

@@ -7,6 +7,9 @@
 pub(crate) mod dynamic_section;
 mod file_tables;
 pub(crate) mod interpreters;
+pub(crate) mod java_code;
+pub(crate) mod java_layout;
+mod java_tables;
 pub(crate) mod link_map;
 pub(crate) mod memory_map;
 pub(crate) mod registered_frames;
@@ -145,9 +148,15 @@ pub(crate) fn rule_for(return_address: u64, sink: &mut dyn ModuleSink) -> Option
     let tables = tables_of(found.as_ref(), lookup_avma);
     Some(match tables {
         Some(tables) => read_rule(&tables, lookup_avma),
-        None => interpreters::trampoline_frame_bytes(return_address as usize)
-            .map_or(Rule::FRAME_POINTER, Rule::plain),
+        None => rule_of_made_code(return_address as usize).unwrap_or(Rule::FRAME_POINTER),
     })
+}
+
+/// The rule for the frame that returns to code outside of all modules, where whoever has made the
+/// code tells of its frames.
+pub(crate) fn rule_of_made_code(return_address: usize) -> Option<Rule> {
+    let of_java = java_code::find(return_address).and_then(|code| code.rule());
+    of_java.or_else(|| interpreters::trampoline_frame_bytes(return_address).map(Rule::plain))
 }
 
 /// Whether an address lies in a loaded module.

@@ -5,7 +5,6 @@ use crate::frames::bounds::KnownRanges;
 use crate::frames::frame::{Frame, Start};
 use crate::frames::stack_range::StackRange;
 use crate::modules;
-use crate::modules::interpreters;
 use crate::modules::rules;
 use crate::state::AGENT;
 use crate::tree;
@@ -44,8 +43,8 @@ impl Unwind {
         let may_change_stacks = self.registers.may_change_stacks(tables.as_ref());
         let ranges = &mut self.ranges;
         let mut across = StackRange::EMPTY;
-        let trampoline = match tables {
-            None => interpreters::trampoline_frame_bytes(self.registers.pc()),
+        let made = match tables {
+            None => modules::rule_of_made_code(self.registers.pc()),
             Some(_) => None,
         };
         let mut read = |address| {
@@ -59,8 +58,8 @@ impl Unwind {
             // SAFETY: within a mapped stack.
             may_read.then(|| unsafe { (address as *const usize).read_volatile() })
         };
-        let outcome = match trampoline {
-            Some(frame_bytes) => self.registers.step_plainly(frame_bytes, &mut read),
+        let outcome = match made {
+            Some(rule) => self.registers.step_by_rule(rule, &mut read),
             None => self.registers.step(tables.as_ref(), &mut read),
         };
         let registers = &self.registers;

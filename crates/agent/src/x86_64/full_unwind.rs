@@ -6,7 +6,7 @@ use core::arch::naked_asm;
 use super::call_frame::{UnwindTables, find_row};
 use super::expression::evaluate;
 use super::go_stacks::is_left_for_c;
-use super::rule::is_entered_by_return;
+use super::rule::{Rule, Step, is_entered_by_return};
 use super::signal_return::{is_signal_return, ucontext};
 use super::unwind_row::{COLUMNS, Cfa, Column, RBP, RETURN_ADDRESS, RSP, Row, STEP_COLUMNS};
 
@@ -144,18 +144,27 @@ impl Registers {
         self.step_by_row(&found.row, found.is_signal_frame, read).unwrap_or(FullStep::Stop)
     }
 
-    /// Unwinds a frame whose caller's stack pointer lies so many bytes above.
-    pub(crate) fn step_plainly(
+    /// Unwinds a frame of code whose rule is known without tables.
+    pub(crate) fn step_by_rule(
         &mut self,
-        frame_bytes: usize,
+        rule: Rule,
         read: &mut dyn FnMut(usize) -> Option<usize>,
     ) -> FullStep {
-        let sp = self.sp().wrapping_add(frame_bytes);
-        let Some(pc) = read(sp.wrapping_sub(8)) else { return FullStep::Stop };
-        self.set(RETURN_ADDRESS, pc as u64);
-        self.set(RSP, sp as u64);
-        self.is_exact = false;
-        FullStep::Caller
+        match rule.step(self.pc(), self.sp(), self.bp(), self.is_exact, read) {
+            Step::Caller { pc, sp, bp } => {
+                if rule.restores_bp() {
+                    // Where it has saved the other registers nobody knows.
+                    *self = Self { values: [0; COLUMNS], known: 0, is_exact: false };
+                    self.set(RBP, bp as u64);
+                }
+                self.set(RETURN_ADDRESS, pc as u64);
+                self.set(RSP, sp as u64);
+                self.is_exact = false;
+                FullStep::Caller
+            }
+            Step::Root => FullStep::Root,
+            Step::Slow | Step::Unreadable => FullStep::Stop,
+        }
     }
 
     fn step_by_frame_pointer(&mut self, read: &mut dyn FnMut(usize) -> Option<usize>) -> FullStep {

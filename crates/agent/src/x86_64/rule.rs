@@ -30,6 +30,7 @@ use super::unwind_row::{Cfa, Column, Expression, RBP, RETURN_ADDRESS, RSP, Row, 
 /// | `GUESS` | bp + 16 | at bp + 8 | at bp |
 /// | `OTHER_STACK` | as `GUESS`, on another stack | | |
 /// | `ROOT` | there is no caller | | |
+/// | `LINKED` | at bp - 8 | at bp + 8 | at bp |
 /// | `SLOW` | more registers are needed | | |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule(NonZeroU64);
@@ -45,6 +46,7 @@ const GUESS: u64 = 8;
 const ROOT: u64 = 9;
 const SLOW: u64 = 10;
 const OTHER_STACK: u64 = 11;
+const LINKED: u64 = 12;
 
 /// What a step led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +78,14 @@ impl Rule {
     }
 
     const FRAME_POINTER_ACROSS: Self = Self::new(OTHER_STACK, 0, 0);
+    /// The same, and the caller's frame pointer below that address.
+    pub(crate) const fn plain_with_frame_pointer(frame_bytes: usize) -> Self {
+        Self::new(SP_BP, frame_bytes as i64, -16)
+    }
+    /// Its frame pointer points to the caller's and the return address, as usual, and below it lies
+    /// the caller's stack pointer: the callee has laid its own words above that.
+    pub(crate) const LINKED: Self = Self::new(LINKED, 0, 0);
+
     const IS_ROOT: Self = Self::new(ROOT, 0, 0);
     const IS_SLOW: Self = Self::new(SLOW, 0, 0);
 
@@ -149,7 +159,7 @@ impl Rule {
     #[inline(always)]
     #[must_use]
     pub fn uses_bp(self) -> bool {
-        self.is_one_of(&[BP, BP_BP, DEREF_BP, GUESS, SLOW, OTHER_STACK])
+        self.is_one_of(&[BP, BP_BP, DEREF_BP, GUESS, SLOW, OTHER_STACK, LINKED])
     }
 
     /// The caller's frame pointer register is read from the stack (the last word that a step
@@ -157,7 +167,7 @@ impl Rule {
     #[inline(always)]
     #[must_use]
     pub fn restores_bp(self) -> bool {
-        self.is_one_of(&[SP_BP, BP_BP, DEREF_BP, SIGNAL, GUESS, ROOT, OTHER_STACK])
+        self.is_one_of(&[SP_BP, BP_BP, DEREF_BP, SIGNAL, GUESS, ROOT, OTHER_STACK, LINKED])
     }
 
     /// For a frame that needs its stack pointer alone: how far above it the caller's lies, below
@@ -212,6 +222,12 @@ impl Rule {
                 return Step::Caller { pc: caller_pc.wrapping_add(1), sp: caller_sp, bp: caller_bp };
             }
             ROOT => return Step::Root,
+            LINKED => {
+                let Some(caller_sp) = read(bp.wrapping_sub(8)) else { return Step::Unreadable };
+                let Some(caller_pc) = read(bp.wrapping_add(8)) else { return Step::Unreadable };
+                let Some(caller_bp) = read(bp) else { return Step::Unreadable };
+                return Step::Caller { pc: caller_pc, sp: caller_sp, bp: caller_bp };
+            }
             _ => return Step::Slow,
         };
         let Some(caller_pc) = read(cfa.wrapping_sub(8)) else { return Step::Unreadable };

@@ -7,10 +7,11 @@ use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use heapr_query::{FrameSink, SourceFrame, SymbolSource};
-use heapr_session::{HeldModule, HeldPerfMap};
-use heapr_symbols::{ModuleKey, PerfMap, SymbolOptions, SymbolTable, Symbolizer};
+use heapr_session::{HeldMadeCode, HeldModule};
+use heapr_symbols::{MadeCode, ModuleKey, NamedFrame, SymbolOptions, SymbolTable, Symbolizer, read_perf_map};
 use heapr_trace::{ModuleIndex, ProcessIndex, Trace};
 use rustix::fs::{Mode, OFlags};
 
@@ -39,7 +40,7 @@ pub(crate) struct TraceNames {
     symbolizer: Symbolizer,
     keys: Vec<ModuleKey>,
     pids: Vec<u32>,
-    perf_maps: HashMap<u32, PerfMap>,
+    made_code: HashMap<u32, Arc<MadeCode>>,
     /// For a bundle: what was embedded, and what was resolved on top of it.
     pub(crate) tables: BTreeMap<ModuleKey, SymbolTable>,
     keeps_tables: bool,
@@ -55,19 +56,15 @@ impl TraceNames {
 
     /// Names for modules alone to which their paths do not lead, from their files, and for code
     /// that was made while a process ran.
-    pub(crate) fn of_held(trace: &Trace, held: &[HeldModule], maps: &[HeldPerfMap]) -> Self {
+    pub(crate) fn of_held(trace: &Trace, held: &[HeldModule], made: &[HeldMadeCode]) -> Self {
         let files = held.iter().map(|held| {
             let key = ModuleKey { path: PathBuf::from(&held.path), build_id: held.build_id.clone() };
             (key, PathBuf::from(format!("/proc/self/fd/{}", held.file.as_raw_fd())))
         });
         let files: HashMap<ModuleKey, PathBuf> = files.collect();
         let only = Some(files.keys().cloned().collect());
-        let perf_maps = maps.iter().map(|held| {
-            let bytes = held.file.try_clone().ok().and_then(read_map_file);
-            (held.pid, PerfMap::parse(&bytes.unwrap_or_default()))
-        });
-        let perf_maps = perf_maps.collect();
-        Self { only, perf_maps, ..Self::of_files(trace, &NameArguments::default(), files) }
+        let made_code = made.iter().map(|held| (held.pid, Arc::clone(&held.code))).collect();
+        Self { only, made_code, ..Self::of_files(trace, &NameArguments::default(), files) }
     }
 
     fn of_files(trace: &Trace, arguments: &NameArguments, files: HashMap<ModuleKey, PathBuf>) -> Self {
@@ -89,7 +86,7 @@ impl TraceNames {
             symbolizer,
             keys: keys.collect(),
             pids: trace.processes().iter().map(|process| process.pid).collect(),
-            perf_maps: HashMap::new(),
+            made_code: HashMap::new(),
             tables: BTreeMap::new(),
             keeps_tables: false,
             only: None,
@@ -124,7 +121,7 @@ impl TraceNames {
 
 /// Anyone can put a file of this name into `/tmp`, a pipe or a link too: only a regular file of
 /// this user or of root is believed, and none of endless size.
-fn read_perf_map(path: &Path) -> Option<Vec<u8>> {
+fn map_file(path: &Path) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
     let metadata = file.metadata().ok()?;
@@ -178,23 +175,27 @@ impl SymbolSource for TraceNames {
         let Some(&pid) = self.pids.get(process.0 as usize) else { return };
         let key = run_time_code_of(process);
         let embedded = self.symbolizer.embedded_of(&key);
-        let embedded_name = |avma: u64| {
+        let embedded_frame = |avma: u64| {
             let table = embedded?;
-            table.frames(avma)?.last().and_then(|frame| table.symbol(frame))
+            let frame = table.frames(avma)?.last()?;
+            let symbol = table.symbol(frame)?;
+            let line = Some(frame.line()).filter(|&line| line != 0);
+            Some(SourceFrame { symbol: Some(symbol), file: table.file(frame), line, is_inlined: false })
         };
-        let map = self.perf_maps.entry(pid).or_insert_with(|| {
+        let code = self.made_code.entry(pid).or_insert_with(|| {
             let path = PathBuf::from(format!("/tmp/perf-{pid}.map"));
-            PerfMap::parse(&read_perf_map(&path).unwrap_or_default())
+            let (functions, old) = read_perf_map(&map_file(&path).unwrap_or_default(), 0);
+            Arc::new(MadeCode::new(functions, old))
         });
         let mut nameless = 0;
         for (number, &avma) in avmas.iter().enumerate() {
             // What is embedded goes first: the process of this number may be another by now, on
             // another machine it is.
-            if let Some(name) = embedded_name(avma).or_else(|| map.find(avma)) {
-                sink(
-                    number,
-                    &[SourceFrame { symbol: Some(name), file: None, line: None, is_inlined: false }],
-                );
+            if let Some(frame) = embedded_frame(avma) {
+                sink(number, &[frame]);
+            } else if let Some(place) = code.find(avma) {
+                let (symbol, file, line) = (Some(&*place.name), place.file, place.line);
+                sink(number, &[SourceFrame { symbol, file, line, is_inlined: false }]);
             } else {
                 nameless += 1;
             }
@@ -204,10 +205,15 @@ impl SymbolSource for TraceNames {
             self.nameless.see_made_code(pid, nameless);
         }
         if self.keeps_tables {
-            let names = avmas.iter().filter_map(|&avma| Some((avma, map.find(avma)?)));
-            let found = SymbolTable::of_names(names);
+            let frames = avmas.iter().filter_map(|&avma| {
+                let place = code.find(avma)?;
+                let file = place.file.map(str::to_owned);
+                let symbol = Some(place.name.into_owned());
+                Some((avma, vec![NamedFrame { symbol, file, line: place.line, is_inlined: false }]))
+            });
+            let found = SymbolTable::of_frames(frames);
             if !found.is_empty() {
-                self.tables.entry(key).or_default().improve(&found, avmas, false);
+                self.tables.entry(key).or_default().improve(&found, avmas, true);
             }
         }
     }
@@ -233,15 +239,15 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let place = |name: &str| scratch.path().join(name);
         std::fs::write(place("map"), "10 10 f\n").unwrap();
-        assert_eq!(read_perf_map(&place("map")).unwrap(), b"10 10 f\n");
+        assert_eq!(map_file(&place("map")).unwrap(), b"10 10 f\n");
         std::os::unix::fs::symlink(place("map"), place("link")).unwrap();
-        assert_eq!(read_perf_map(&place("link")), None);
+        assert_eq!(map_file(&place("link")), None);
         rustix::fs::mknodat(rustix::fs::CWD, place("pipe"), rustix::fs::FileType::Fifo, Mode::RUSR, 0)
             .unwrap();
-        assert_eq!(read_perf_map(&place("pipe")), None);
+        assert_eq!(map_file(&place("pipe")), None);
         let large = File::create(place("large")).unwrap();
         large.set_len(PERF_MAP_BYTES_MAX + 1).unwrap();
-        assert_eq!(read_perf_map(&place("large")), None);
-        assert_eq!(read_perf_map(&place("missing")), None);
+        assert_eq!(map_file(&place("large")), None);
+        assert_eq!(map_file(&place("missing")), None);
     }
 }

@@ -134,7 +134,7 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
     } else if ended.process_count == 0 {
         warn!("{path} ran untraced: it has not loaded the agent; heapr doctor tells what works here");
     }
-    if let Err(error) = symbolize::embed_held(&output, &ended.held_modules, &ended.held_perf_maps) {
+    if let Err(error) = symbolize::embed_held(&output, &ended.held_modules, &ended.held_made_code) {
         warn!("no names of files that are no longer where they were: {error:#}");
     }
     // Whatever becomes of the summary, the program's status is passed through.

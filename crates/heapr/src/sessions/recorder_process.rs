@@ -80,7 +80,7 @@ pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     session.use_spare_time();
     // (Nobody would read an error: names are missing then, and the report says of which modules.)
     session.run(&stop, |summary| {
-        let _ = symbolize::embed_held(&output, &summary.held_modules, &summary.held_perf_maps);
+        let _ = symbolize::embed_held(&output, &summary.held_modules, &summary.held_made_code);
     });
     Ok(ExitCode::SUCCESS)
 }

@@ -18,6 +18,7 @@ mod header;
 mod info;
 mod inner_allocators;
 mod installed;
+mod java;
 mod javascript;
 mod limits;
 mod mappings;

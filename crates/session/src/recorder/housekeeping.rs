@@ -156,7 +156,7 @@ impl Recorder {
         }
         let Some((_, time_ns, counters)) = best else { return };
         let process = self.processes[place].index;
-        self.sink.module_files.look_for_perf_map(self.processes[place].pid);
+        self.sink.module_files.look_for_made_code(self.processes[place].pid);
         let rss_bytes = counters.rss_bytes();
         let outcome = self.sink.writer.rss_sample(RssSample { time_ns, process, rss_bytes });
         self.sink.keep(outcome);

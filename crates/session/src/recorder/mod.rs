@@ -11,11 +11,12 @@
 pub(crate) mod called_stacks;
 pub(crate) mod clock;
 pub(crate) mod common_records;
+pub(crate) mod made_code;
+mod made_objects;
 pub(crate) mod merge;
 pub(crate) mod module_files;
 pub(crate) mod module_image;
 pub(crate) mod own_heaps;
-pub(crate) mod perf_maps;
 pub(crate) mod pool_growth;
 pub(crate) mod process_facts;
 pub(crate) mod process_state;

@@ -18,8 +18,8 @@ use heapr_proc::mappings;
 use heapr_trace::Module;
 use rustix::process::{Resource, getrlimit};
 
+use crate::recorder::made_code::{Descriptors, HeldMadeCode, MadeCodes};
 use crate::recorder::module_image;
-use crate::recorder::perf_maps::{HeldPerfMap, PerfMaps};
 
 /// Most files that are held, if the limit of descriptors allows.
 const FILES_MAX: usize = 1024;
@@ -60,7 +60,8 @@ struct Held {
 pub(crate) struct ModuleFiles {
     seen: HashSet<Module>,
     held: Vec<Held>,
-    perf_maps: PerfMaps,
+    made_codes: MadeCodes,
+    descriptors: Descriptors,
     most: usize,
     /// A file that was changed later than this (seconds since 1970) may be another than the one
     /// that is mapped.
@@ -77,7 +78,8 @@ impl ModuleFiles {
         Self {
             seen: HashSet::new(),
             held: Vec::new(),
-            perf_maps: PerfMaps::default(),
+            made_codes: MadeCodes::default(),
+            descriptors: Descriptors::default(),
             most,
             since_unix_s: since_1970.as_secs().cast_signed(),
         }
@@ -85,7 +87,15 @@ impl ModuleFiles {
 
     /// Holds the file of a module that is seen for the first time.
     pub(crate) fn see(&mut self, module: &Module, seen: &SeenModule<'_>) {
-        self.perf_maps.look(seen.pid);
+        self.hold(module, seen);
+        let held = self.held.iter().find(|held| held.module == *module);
+        if let Some(svma) = self.descriptors.of(module, held.map(|held| &held.file)) {
+            self.made_codes.note_objects(seen.pid, seen.bias_avma.wrapping_add(svma));
+        }
+        self.made_codes.look(seen.pid);
+    }
+
+    fn hold(&mut self, module: &Module, seen: &SeenModule<'_>) {
         if self.held.len() >= self.most || self.seen.contains(module) {
             return;
         }
@@ -139,14 +149,14 @@ impl ModuleFiles {
         !seen.is_old && facts.ctime() < self.since_unix_s
     }
 
-    /// Holds the map of code that a process makes while it runs, if it has one by now.
-    pub(crate) fn look_for_perf_map(&mut self, pid: u32) {
-        self.perf_maps.look(pid);
+    /// Looks what a process tells by now of code that it makes while it runs.
+    pub(crate) fn look_for_made_code(&mut self, pid: u32) {
+        self.made_codes.look_closely(pid);
     }
 
-    /// The maps of code that processes made while they ran.
-    pub(crate) fn take_perf_maps(&mut self) -> Vec<HeldPerfMap> {
-        std::mem::take(&mut self.perf_maps).finish()
+    /// The names of code that processes made while they ran.
+    pub(crate) fn take_made_code(&mut self) -> Vec<HeldMadeCode> {
+        std::mem::take(&mut self.made_codes).finish()
     }
 
     /// The modules to whose files their paths, as the trace has them, do not lead.

@@ -45,6 +45,9 @@ use crate::tree;
 /// Whether there is a V8 with a known layout that was not there before.
 pub(super) fn look() -> bool {
     let major = V8.major.load(Acquire);
+    if major == 0 && V8.is_hidden.swap(0, Acquire) != 0 {
+        unknown::note(LANGUAGE_JAVASCRIPT, 0);
+    }
     if major == 0 || V8.is_seen.swap(1, Relaxed) != 0 {
         return false;
     }

@@ -1,0 +1,202 @@
+//! What processes tell of code that they make while they run: `/tmp/perf-PID.map`, `jit-PID.dump`,
+//! and objects that they register for debuggers. Held from the time when it is seen: it may be gone
+//! when the recording ends, and a container's `/tmp` with it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use heapr_proc::{Fields, mappings};
+use heapr_symbols::{MadeCode, MadeFunction, read_jitdump, read_perf_map};
+
+use crate::recorder::made_objects::MadeObjects;
+
+/// Most processes of which anything is held.
+const PROCESSES_MAX: usize = 256;
+/// Largest file that is read.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// The names of code that a process has made.
+#[derive(Debug)]
+pub struct HeldMadeCode {
+    /// Of which process, as the trace has it.
+    pub pid: u32,
+    /// What it has told.
+    pub code: Arc<MadeCode>,
+}
+
+/// A file that tells, and how large it was when it was seen first.
+#[derive(Debug)]
+struct Telling {
+    file: File,
+    old_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Process {
+    perf_map: Option<Telling>,
+    jitdump: Option<Telling>,
+    objects: MadeObjects,
+    looks: u32,
+    close_looks: u32,
+    /// From which on it is looked closely again.
+    next_close_look: u32,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct MadeCodes {
+    processes: BTreeMap<u32, Process>,
+}
+
+impl MadeCodes {
+    /// Looks what a process tells by now.
+    pub(crate) fn look(&mut self, pid: u32) {
+        if !self.processes.contains_key(&pid) && self.processes.len() >= PROCESSES_MAX {
+            return;
+        }
+        let process = self.processes.entry(pid).or_default();
+        process.looks = process.looks.saturating_add(1);
+        // What is there at the first look may be older than the recording.
+        let is_old = process.looks == 1;
+        let telling = |file: File| {
+            let bytes = file.metadata().map_or(0, |facts| facts.len());
+            Telling { file, old_bytes: if is_old { bytes } else { 0 } }
+        };
+        if process.perf_map.is_none() {
+            process.perf_map = open_perf_map(pid).map(telling);
+        }
+        process.objects.look(pid);
+    }
+
+    /// The same, now and then: also for what takes longer to find.
+    pub(crate) fn look_closely(&mut self, pid: u32) {
+        self.look(pid);
+        let Some(process) = self.processes.get_mut(&pid).filter(|process| process.jitdump.is_none()) else {
+            return;
+        };
+        process.close_looks = process.close_looks.saturating_add(1);
+        // Long lists of mappings are not read again and again: the older a process, the more
+        // seldom.
+        if process.close_looks >= process.next_close_look {
+            process.next_close_look = process.close_looks + 1 + process.close_looks / 4;
+            process.jitdump = open_jitdump(pid).map(|file| {
+                let bytes = file.metadata().map_or(0, |facts| facts.len());
+                Telling { file, old_bytes: if process.close_looks == 1 { bytes } else { 0 } }
+            });
+        }
+    }
+
+    /// A process has the list of its registered objects there.
+    pub(crate) fn note_objects(&mut self, pid: u32, descriptor_avma: u64) {
+        if self.processes.contains_key(&pid) || self.processes.len() < PROCESSES_MAX {
+            self.processes.entry(pid).or_default().objects.note(descriptor_avma);
+        }
+    }
+
+    /// All that was found, after a last look.
+    pub(crate) fn finish(mut self) -> Vec<HeldMadeCode> {
+        let pids: Vec<u32> = self.processes.keys().copied().collect();
+        pids.into_iter().for_each(|pid| self.look_closely(pid));
+        let codes = self.processes.into_iter().map(|(pid, process)| {
+            let read = |telling: Option<Telling>, read: fn(&[u8], u64) -> (Vec<MadeFunction>, usize)| {
+                let bytes = telling.map(|telling| (read_whole(telling.file), telling.old_bytes));
+                bytes.map_or_else(Default::default, |(bytes, old)| read(&bytes, old))
+            };
+            // A jitdump and objects know more than a map does.
+            let (functions, old) = match read(process.jitdump, read_jitdump) {
+                (functions, _) if functions.is_empty() => read(process.perf_map, read_perf_map),
+                found => found,
+            };
+            let objects = process.objects.finish();
+            let old = if objects.is_empty() { old } else { 0 };
+            let code = MadeCode::new(functions.into_iter().chain(objects).collect(), old);
+            HeldMadeCode { pid, code: Arc::new(code) }
+        });
+        codes.filter(|held| !held.code.is_empty()).collect()
+    }
+}
+
+/// As its process calls itself, in its own root directory; or as we do.
+fn open_perf_map(pid: u32) -> Option<File> {
+    let inner = Fields::of_process(pid).ok().and_then(|fields| fields.last_number("NSpid"));
+    let in_its_root = inner.map(|inner| PathBuf::from(format!("/proc/{pid}/root/tmp/perf-{inner}.map")));
+    let candidates = [in_its_root, Some(PathBuf::from(format!("/tmp/perf-{pid}.map")))];
+    candidates.into_iter().flatten().find_map(|path| open(pid, &path))
+}
+
+/// It is mapped by whoever writes it, so that others can find it.
+fn open_jitdump(pid: u32) -> Option<File> {
+    let list = mappings::read(pid).ok()?;
+    let dump = list.iter().find(|mapping| {
+        let name = mapping.name.rsplit('/').next().unwrap_or_default();
+        name.starts_with("jit-") && name.ends_with(".dump") && mapping.name.starts_with('/')
+    })?;
+    let in_its_root = PathBuf::from(format!("/proc/{pid}/root")).join(dump.name.trim_start_matches('/'));
+    open(pid, &in_its_root).or_else(|| open(pid, Path::new(&dump.name)))
+}
+
+fn open(pid: u32, path: &Path) -> Option<File> {
+    // Anyone can put a file, a link or a pipe of this name there.
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = flags.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let facts = file.metadata().ok()?;
+    let owner = std::fs::metadata(format!("/proc/{pid}")).ok().map(|facts| facts.uid());
+    let own = rustix::process::geteuid().as_raw();
+    let is_trusted = [0, own].contains(&facts.uid()) || Some(facts.uid()) == owner;
+    (facts.is_file() && is_trusted).then_some(file)
+}
+
+fn read_whole(file: File) -> Vec<u8> {
+    use std::io::Read as _;
+    let mut bytes = Vec::new();
+    if file.metadata().is_ok_and(|facts| facts.len() <= FILE_BYTES_MAX) {
+        // What could be read of it is used.
+        let _ = file.take(FILE_BYTES_MAX).read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+/// Which modules' programs have a list of registered objects, and where it is in the module.
+#[derive(Debug, Default)]
+pub(crate) struct Descriptors {
+    of_modules: HashMap<heapr_trace::Module, Option<u64>>,
+}
+
+impl Descriptors {
+    /// Where the module has it, by its file.
+    pub(crate) fn of(&mut self, module: &heapr_trace::Module, file: Option<&File>) -> Option<u64> {
+        use std::os::fd::AsRawFd as _;
+        if let Some(&known) = self.of_modules.get(module) {
+            return known;
+        }
+        let path = file.map(|file| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())));
+        let found = path.and_then(|path| heapr_symbols::jit_descriptor_svma(&path));
+        self.of_modules.insert(module.clone(), found);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_that_is_gone_at_the_end_was_held() {
+        let pid = std::process::id();
+        let path = PathBuf::from(format!("/tmp/perf-{pid}.map"));
+        let mut codes = MadeCodes::default();
+        codes.look(pid);
+        std::fs::write(&path, "10 10 f\n").unwrap();
+        codes.look(pid);
+        std::fs::remove_file(&path).unwrap();
+        codes.look(pid);
+        let held = codes.finish();
+        let [HeldMadeCode { pid: found, code }] = &held[..] else { panic!("{held:?}") };
+        assert_eq!(*found, pid);
+        assert_eq!(code.find(0x18).unwrap().name, "f");
+    }
+}
