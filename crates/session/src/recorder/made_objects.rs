@@ -127,7 +127,7 @@ mod tests {
         for (value, size) in [(1, 2), (62, 2), (1, 4), (0, 8), (0, 8), (64, 8), (0, 4), (64, 2)] {
             put(value, size);
         }
-        for value in [0, 0, 64, 4, 0] {
+        for value in [0, 0, 64, 4, 3] {
             put(value, 2);
         }
         let mut section = |fields: [u64; 10]| {
