@@ -38,7 +38,7 @@ pub use frame_walk::{FrameWalker, MappedCode, WalkRegisters, WalkedFrame};
 pub use function_names::{NamedFunction, Told, visit_functions};
 pub use jitdump::read_jitdump;
 pub use made_code::{MadeCode, MadeFunction, MadePlace};
-pub use made_object::{JIT_DESCRIPTOR, jit_descriptor_svma, read_made_object};
+pub use made_object::{jit_descriptor_svma, read_made_object};
 pub use module_key::ModuleKey;
 pub use options::SymbolOptions;
 pub use perf_map::read_perf_map;

@@ -10,7 +10,7 @@ use crate::made_code::MadeFunction;
 use crate::mapped_file::map;
 
 /// Where programs that make code keep the list of their objects.
-pub const JIT_DESCRIPTOR: &str = "__jit_debug_descriptor";
+const JIT_DESCRIPTOR: &str = "__jit_debug_descriptor";
 
 /// The functions of an untrusted object in memory. Its sections say where they were put, or (of an
 /// object that is linked) its symbols do.
