@@ -24,6 +24,8 @@ const ROWS_MAX: u64 = 4096;
 #[derive(Debug)]
 pub struct CourseTaker {
     interval_ns: u64,
+    /// Moments lie at multiples of the interval from here on.
+    from_ns: u64,
     /// Of the moments 1, 2, 3 … times the interval.
     course: Course,
     next_ns: u64,
@@ -31,11 +33,18 @@ pub struct CourseTaker {
 
 impl Default for CourseTaker {
     fn default() -> Self {
-        Self { interval_ns: FIRST_INTERVAL_NS, course: Course::default(), next_ns: FIRST_INTERVAL_NS }
+        Self::since(0)
     }
 }
 
 impl CourseTaker {
+    /// Of what comes after a time: before it, only what was live then is known.
+    #[must_use]
+    pub fn since(from_ns: u64) -> Self {
+        let next_ns = from_ns.saturating_add(FIRST_INTERVAL_NS);
+        Self { interval_ns: FIRST_INTERVAL_NS, from_ns, course: Course::default(), next_ns }
+    }
+
     /// The next moment: [`CourseTaker::take`] wants to be called before an event at or after it is
     /// counted.
     #[inline(always)]
@@ -48,7 +57,8 @@ impl CourseTaker {
     #[cold]
     #[inline(never)]
     pub fn take(&mut self, reached_ns: u64, summary: &SummaryBuilder) {
-        while reached_ns / self.interval_ns > MOMENTS_MAX {
+        let since_ns = reached_ns.saturating_sub(self.from_ns);
+        while since_ns / self.interval_ns > MOMENTS_MAX {
             self.interval_ns *= 2;
             let mut place = 0;
             self.course.moments.retain(|_| {
@@ -56,10 +66,10 @@ impl CourseTaker {
                 place % 2 == 0
             });
         }
-        let wanted = reached_ns / self.interval_ns;
+        let wanted = since_ns / self.interval_ns;
         let mut last: Option<CourseMoment> = None;
         while (self.course.moments.len() as u64) < wanted {
-            let time_ns = (self.course.moments.len() as u64 + 1) * self.interval_ns;
+            let time_ns = self.from_ns + (self.course.moments.len() as u64 + 1) * self.interval_ns;
             let moment = match last.take() {
                 // Nothing has happened in between.
                 Some(last) => CourseMoment { time_ns, ..last },
@@ -68,7 +78,7 @@ impl CourseTaker {
             last = (self.course.moments.len() as u64 + 1 < wanted).then(|| moment.clone());
             self.course.moments.push(moment);
         }
-        self.next_ns = (wanted + 1) * self.interval_ns;
+        self.next_ns = self.from_ns.saturating_add((wanted + 1) * self.interval_ns);
     }
 
     /// All moments.

@@ -4,6 +4,7 @@ use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_trace::{Amounts, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Trace, Variances};
 
 use crate::error::{Error, Result};
+use crate::recorded_span::RecordedSpan;
 use crate::replay::Replay;
 use crate::run::{is_without_events, whole_summary};
 
@@ -20,7 +21,8 @@ pub struct Interval<'a> {
 }
 
 /// Shows the intervals in turn; gives what of the events could not be read. Over all intervals
-/// what was allocated adds up to what a report says; the last one holds what it says is live.
+/// what was allocated adds up to what a report says (of a later file of a session, with what it
+/// took on from those before); the last one holds what it says is live.
 ///
 /// # Errors
 /// The events cannot be read, or there are neither events nor totals; what `visit` gives.
@@ -38,17 +40,19 @@ pub fn for_each_interval<E: From<Error>>(
     let mut replay = Replay { trace, progress: &mut |_, _| {}, damage };
     let mut ledger: Ledger = replay.new_ledger();
     let mut counted = SummaryBuilder::of_samples(trace.sampling());
-    let mut before: Vec<StackTotals> = Vec::new();
+    let mut before: Vec<StackTotals> = replay.taken_on().map_err(E::from)?;
+    let goes_on_at_ns = RecordedSpan::of(trace).goes_on_at_ns().unwrap_or(0);
     let peak_ns = whole.totals.peak_time_ns;
     let duration_ns = whole.duration_ns.max(trace.duration_ns());
     let mean_bytes = trace.sampling().largest_mean_bytes().filter(|_| !trace.sampling().is_exact());
-    let mut from_ns = 0_u64;
+    let mut from_ns = goes_on_at_ns - goes_on_at_ns % interval_ns;
+    let mut is_first = true;
     loop {
         let to_ns = from_ns.saturating_add(interval_ns);
         let is_last = to_ns > duration_ns;
         replay
             .feed(
-                trace.events(from_ns, if is_last { u64::MAX } else { to_ns }),
+                trace.events(if is_first { 0 } else { from_ns }, if is_last { u64::MAX } else { to_ns }),
                 &mut ledger,
                 &mut counted,
                 |_| false,
@@ -59,14 +63,16 @@ pub fn for_each_interval<E: From<Error>>(
             // What the whole says, whatever the intervals were.
             now.clone_from(&whole.by_stack);
         }
-        let has_peak = (from_ns..to_ns).contains(&peak_ns) || is_last && peak_ns >= to_ns;
+        let has_peak = (from_ns..to_ns).contains(&peak_ns)
+            || is_last && peak_ns >= to_ns
+            || is_first && peak_ns < from_ns;
         let rows = differences(&before, &now, has_peak.then_some(&whole.by_stack), mean_bytes);
         visit(Interval { from_ns, to_ns: if is_last { duration_ns } else { to_ns }, rows: &rows })?;
         if is_last {
             return Ok(replay.damage);
         }
         before = now;
-        from_ns = to_ns;
+        (from_ns, is_first) = (to_ns, false);
     }
 }
 

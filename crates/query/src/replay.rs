@@ -11,13 +11,14 @@
 //! | at the peak | as at a time; the peak's from the summary, or from a replay if it is of chosen processes, sizes or a range | the same |
 
 use heapr_ledger::{Cause, CourseTaker, Ledger, Observer, SummaryBuilder};
-use heapr_trace::{Block, Damage, Event, EventReader, ProcessIndex, StackIndex, Summary, Trace};
+use heapr_trace::{Block, Damage, Event, EventReader, ProcessIndex, StackIndex, StackTotals, Summary, Trace};
 
 use crate::choice::Choice;
 use crate::collector::{Collected, Collector, Counted, Death};
 use crate::error::{Error, Result};
 use crate::filter::{Filter, Moment, Span};
 use crate::query::Query;
+use crate::recorded_span::RecordedSpan;
 
 /// All times.
 const ALWAYS: Span = Span { from: 0, to: u64::MAX };
@@ -52,7 +53,8 @@ impl Replay<'_, '_> {
     /// The summary that a file without one would have had.
     pub fn summary(&mut self) -> Result<Summary> {
         let summary = SummaryBuilder::of_samples(self.trace.sampling());
-        let mut observer = WithCourse { summary, course: CourseTaker::default() };
+        let since_ns = RecordedSpan::of(self.trace).since_ns.unwrap_or(0);
+        let mut observer = WithCourse { summary, course: CourseTaker::since(since_ns) };
         let mut ledger = self.new_ledger();
         self.feed(self.trace.events(0, u64::MAX), &mut ledger, &mut observer, |_| false)?;
         let mut summary = observer.summary.finish();
@@ -60,6 +62,17 @@ impl Replay<'_, '_> {
         summary.event_count = self.trace.event_count();
         summary.duration_ns = self.trace.duration_ns();
         Ok(summary)
+    }
+
+    /// The totals by stack of what a later file of a session took on from those before: allocated
+    /// in them, not in this one. Of other files there is none.
+    pub(crate) fn taken_on(&mut self) -> Result<Vec<StackTotals>> {
+        let Some(since_ns) = RecordedSpan::of(self.trace).goes_on_at_ns() else { return Ok(Vec::new()) };
+        let mut summary = SummaryBuilder::of_samples(self.trace.sampling());
+        let mut ledger = self.new_ledger();
+        let before = self.trace.events(0, since_ns.saturating_add(1));
+        self.feed(before, &mut ledger, &mut summary, |_| false)?;
+        Ok(summary.finish().by_stack)
     }
 
     /// Adds up what a query counts. `has_required`: by stack, whether the required frames are

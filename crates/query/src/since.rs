@@ -6,15 +6,20 @@ use heapr_trace::{Damage, ProcessIndex, StackTotals, Trace};
 
 use crate::error::Result;
 use crate::intervals::differences;
+use crate::recorded_span::RecordedSpan;
+use crate::replay::Replay;
 use crate::run::{is_without_events, whole_summary};
 
-/// See the module. It belongs to one file, which may grow between two looks.
+/// See the module. It belongs to one recording, which may grow between two looks, and go on in
+/// another file: each is to be looked at once more after its end.
 #[derive(Debug, Default)]
 pub struct Since {
     ledger: Ledger,
     counted: Option<SummaryBuilder>,
     before: Vec<StackTotals>,
     process_count: usize,
+    /// Where the file goes on from the one before.
+    goes_on_at_ns: Option<u64>,
     /// Time of the last event that was read, and how many of that time were.
     last_ns: u64,
     at_last: u64,
@@ -28,6 +33,11 @@ impl Since {
     /// # Errors
     /// The events cannot be read.
     pub fn advance(&mut self, trace: &Trace) -> Result<(Vec<StackTotals>, Vec<Damage>)> {
+        let goes_on_at_ns = RecordedSpan::of(trace).goes_on_at_ns();
+        if goes_on_at_ns != self.goes_on_at_ns {
+            let mut replay = Replay { trace, progress: &mut |_, _| {}, damage: Vec::new() };
+            *self = Self { goes_on_at_ns, before: replay.taken_on()?, ..Self::default() };
+        }
         let has_summary = matches!(trace.summary_totals(), Ok(Some(_)));
         let (now, damage) = if has_summary || is_without_events(trace) {
             let (whole, damage) = whole_summary(trace)?;

@@ -8,7 +8,7 @@ use heapr_allocators::Table;
 use heapr_wire::{BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, BUFFER_COUNT_LIMIT};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, FullOnGrowth, SampleRate};
+use crate::{Error, FullOnGrowth, Rotation, SampleRate};
 
 /// What happens to an event when no buffer is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -117,6 +117,9 @@ const MEMORY_BYTES_MIN: u64 = 1 << 20;
 /// Least size at which a file ends: its tables and a few chunks.
 const FILE_BYTES_MIN: u64 = 1 << 20;
 
+/// A file begins with all that was defined before: not more often than this.
+const ROTATION_INTERVAL_MIN: Duration = Duration::from_secs(1);
+
 /// Files' names are bytes: JSON carries them as such.
 mod path_bytes {
     use std::ffi::OsString;
@@ -171,7 +174,8 @@ pub struct SessionProperties {
     pub verify_every: u32,
     /// What is kept of the events.
     pub mode: LoggingMode,
-    /// Recording ends when the file has about this size; the targets run on untraced.
+    /// Recording ends when the file has about this size, and the targets run on untraced; with a
+    /// rotation the next file is begun.
     pub max_file_bytes: Option<u64>,
     /// Processes with seccomp filters that this user cannot read are attached to all the same: the
     /// filters are known to answer with errors, and not to end the process.
@@ -191,6 +195,9 @@ pub struct SessionProperties {
     /// When a session that samples records all for a while.
     #[serde(default)]
     pub full_on_growth: Option<FullOnGrowth>,
+    /// The file is closed now and then, and a next one begun.
+    #[serde(default)]
+    pub rotation: Option<Rotation>,
 }
 
 impl SessionProperties {
@@ -220,6 +227,7 @@ impl SessionProperties {
             graph_at_exit: false,
             sample: None,
             full_on_growth: None,
+            rotation: None,
         }
     }
 
@@ -267,6 +275,17 @@ impl SessionProperties {
             return invalid(
                 "all is recorded already: growth changes that only where allocations are sampled".to_owned(),
             );
+        }
+        if let Some(rotation) = self.rotation {
+            if self.mode != LoggingMode::Trace {
+                return invalid(format!(
+                    "files in turn in mode {}: only mode trace has them",
+                    self.mode.name()
+                ));
+            }
+            if rotation.interval < ROTATION_INTERVAL_MIN {
+                return invalid("files of less than a second: at least one is needed".to_owned());
+            }
         }
         match self.max_file_bytes {
             Some(_) if self.mode != LoggingMode::Trace => {

@@ -168,6 +168,7 @@ impl Session {
         let turn = self.spare_time.turn(&mut self.recorder);
         self.recorder.advance_snapshots();
         self.end_if_full();
+        self.recorder.go_on_in_next_if_due();
         let now_ns = self.recorder.clock().now_ns();
         if now_ns >= self.next_flush_ns {
             self.next_flush_ns = now_ns + self.flush_timer_ns;

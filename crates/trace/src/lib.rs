@@ -54,4 +54,4 @@ pub use source::{ReadAt, open_regular};
 pub use stacks::StackTable;
 pub use symbols::SymbolEmbedder;
 pub use totals::{StackTotals, Summary, Totals};
-pub use writer::{TraceWriter, WindowEnd};
+pub use writer::{TraceWriter, WindowEnd, new_file};

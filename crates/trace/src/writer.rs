@@ -4,6 +4,7 @@ mod chunk_order;
 mod circular;
 mod facts;
 mod new_file;
+mod next_file;
 mod packed_chunk;
 mod pending;
 mod second_thread;
@@ -29,6 +30,8 @@ use crate::*;
 
 use self::chunk_order::Waiting;
 pub use self::circular::WindowEnd;
+pub use self::new_file::new_file;
+use self::next_file::Definitions;
 use self::packed_chunk::{chunk_header, packed_events};
 use self::pending::Pending;
 use self::second_thread::{LaterChunk, SecondThread};
@@ -74,6 +77,9 @@ pub struct TraceWriter<W: Write> {
     window: Option<EventWindow>,
     /// By thread, for the window's end.
     thread_processes: Vec<ProcessIndex>,
+    version: u32,
+    /// What a next file begins with; `None`: none follows.
+    definitions: Option<Definitions>,
     has_failed: bool,
 }
 
@@ -95,13 +101,10 @@ impl<W: Write> TraceWriter<W> {
     }
 
     fn of_version(mut sink: W, version: u32) -> Result<Self> {
-        let mut header = [0; FILE_HEADER_BYTES];
-        header[..8].copy_from_slice(&FILE_MAGIC);
-        header[8..12].copy_from_slice(&version.to_le_bytes());
-        sink.write_all(&header).map_err(write_failed)?;
+        let offset = put_header(&mut sink, version)?;
         Ok(Self {
             sink,
-            offset: FILE_HEADER_BYTES as u64,
+            offset,
             index: Vec::new(),
             packer: Packer::new(),
             events: EventColumns::new(),
@@ -130,6 +133,8 @@ impl<W: Write> TraceWriter<W> {
             functions: Pending::default(),
             window: None,
             thread_processes: Vec::new(),
+            version,
+            definitions: None,
             has_failed: false,
         })
     }
@@ -312,12 +317,14 @@ impl<W: Write> TraceWriter<W> {
             (ChunkKind::Functions, self.functions.take()),
             (ChunkKind::Sampling, self.sampling.take()),
         ];
+        let mut outcome = Ok(());
         for (kind, (bytes, count)) in &mut tables {
             if *count > 0 {
-                self.chunk(*kind, &[bytes], *count, 0, 0)?;
+                // (A next file needs those behind one that fails.)
+                outcome = outcome.and(self.chunk(*kind, &[bytes], *count, 0, 0));
             }
         }
-        self.write_stacks()
+        outcome.and(self.write_stacks())
     }
 
     fn write_stacks(&mut self) -> Result<()> {
@@ -361,6 +368,9 @@ impl<W: Write> TraceWriter<W> {
     }
 
     fn write_now(&mut self, header: &ChunkHeader, payload: &[u8]) -> Result<()> {
+        if let Some(definitions) = &mut self.definitions {
+            definitions.keep(header, payload);
+        }
         self.index.push(header.info(self.offset));
         self.write(&header.to_bytes())?;
         self.write(payload)
@@ -376,6 +386,15 @@ impl<W: Write> TraceWriter<W> {
             write_failed(error)
         })
     }
+}
+
+/// Begins a file; its bytes so far.
+fn put_header(sink: &mut impl Write, version: u32) -> Result<u64> {
+    let mut header = [0; FILE_HEADER_BYTES];
+    header[..8].copy_from_slice(&FILE_MAGIC);
+    header[8..12].copy_from_slice(&version.to_le_bytes());
+    sink.write_all(&header).map_err(write_failed)?;
+    Ok(FILE_HEADER_BYTES as u64)
 }
 
 fn write_failed(source: io::Error) -> Error {

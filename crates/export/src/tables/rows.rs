@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use heapr_query::{Interval, Metric, SymbolSource, for_each_interval, whole_summary};
+use heapr_query::{Interval, Metric, RecordedSpan, SymbolSource, for_each_interval, whole_summary};
 use heapr_trace::{Process, ProcessIndex, StackIndex, Trace};
 
 use super::call_sites::CallSites;
@@ -223,6 +223,8 @@ impl Context<'_> {
     ) -> Result<Vec<heapr_trace::Damage>, TablesError> {
         let mut table = Self::writer(&SAMPLES, new_file)?;
         let duration_ns = self.trace.duration_ns();
+        // What is live at the end of a file that another goes on from is that one's.
+        let is_last_file = !RecordedSpan::of(self.trace).has_next_file;
         let metrics: Vec<Metric> = Metric::all().collect();
         let mut write = |interval: Interval<'_>| -> Result<(), TablesError> {
             for row in interval.rows {
@@ -236,7 +238,7 @@ impl Context<'_> {
                     id,
                     Value::Text(&heap),
                     Value::Id(sites.stack_id(row.stack)),
-                    Value::Number(i64::from(interval.to_ns >= duration_ns)),
+                    Value::Number(i64::from(is_last_file && interval.to_ns >= duration_ns)),
                 ];
                 let signed = |amount: u64| Value::Number(i64::try_from(amount).unwrap_or(i64::MAX));
                 values.extend(metrics.iter().map(|metric| signed(metric.of(&row.amounts))));

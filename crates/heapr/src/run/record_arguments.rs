@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use heapr_session::{
-    AUTO_PER_SECOND, FullOnGrowth, LoggingMode, OnFull, SampleRate, SessionProperties, StackEvents,
+    AUTO_PER_SECOND, FullOnGrowth, LoggingMode, OnFull, Rotation, SampleRate, SessionProperties, StackEvents,
 };
 
-use heapr_filters::quantity::{parse_bytes, parse_seconds};
+use heapr_filters::quantity::{parse_bytes, parse_duration_ns, parse_seconds};
 
 /// Environment variable: every Nth stack is also unwound in full and compared.
 const VERIFY_VARIABLE: &str = "HEAPR_VERIFY";
@@ -69,9 +69,17 @@ pub(crate) struct RecordArguments {
     /// when they begin
     #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with_all = ["max_file"])]
     memory: Option<u64>,
-    /// End the recording when the file has this size; the program runs on untraced
+    /// End the recording when the file has this size, and the program runs on untraced; with
+    /// --rotate, begin the next file
     #[arg(long, value_name = "SIZE", value_parser = parse_size, alias = "maxfile")]
     max_file: Option<u64>,
+    /// Close the file after so long and begin the next: NAME.000001.heapr, NAME.000002.heapr and so
+    /// on are closed, NAME.heapr is the present one
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_ns, conflicts_with_all = ["memory"])]
+    rotate: Option<u64>,
+    /// With --rotate: so many closed files stay, the oldest is removed
+    #[arg(long, value_name = "N", default_value_t = 24, requires = "rotate")]
+    keep: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -125,6 +133,11 @@ fn parse_percent(text: &str) -> Result<u64, String> {
 }
 
 impl RecordArguments {
+    /// Whether there is more than one file, one after the other.
+    pub(crate) fn has_files_in_turn(&self) -> bool {
+        self.rotate.is_some()
+    }
+
     /// Puts what was asked into a session's properties.
     pub(crate) fn apply(&self, properties: &mut SessionProperties) -> anyhow::Result<()> {
         anyhow::ensure!(
@@ -154,6 +167,10 @@ impl RecordArguments {
             }
         };
         properties.max_file_bytes = self.max_file;
+        properties.rotation = self.rotate.map(|interval_ns| Rotation {
+            interval: Duration::from_nanos(interval_ns),
+            keep_count: self.keep,
+        });
         properties.sample = self.sample;
         properties.full_on_growth =
             self.full_on_growth.map(|percent| FullOnGrowth { percent, duration: self.full_for });

@@ -69,10 +69,7 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
     );
     let pids = processes::named(&arguments.pids, arguments.tree)?;
     let here = std::env::current_dir().context("cannot tell the working directory")?;
-    let output = arguments
-        .output
-        .clone()
-        .unwrap_or_else(|| PathBuf::from(format!("heapr.{}.{}.heapr", arguments.name, std::process::id())));
+    let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(default_output(&arguments)));
     // The recorder leaves the working directory.
     let output = here.join(output);
     let mut properties = SessionProperties::new(output.clone());
@@ -108,6 +105,14 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// One name for all files of a session that has several, also after a restart.
+fn default_output(arguments: &StartArguments) -> String {
+    if arguments.record.has_files_in_turn() {
+        return format!("heapr.{}.heapr", arguments.name);
+    }
+    format!("heapr.{}.{}.heapr", arguments.name, std::process::id())
 }
 
 fn find_program(name: &OsString, here: &Path, arguments: &[OsString]) -> anyhow::Result<ProgramCommand> {

@@ -1,6 +1,7 @@
 //! Queries on whole traces, against a model that is obviously right.
 
 mod against_model;
+mod files_in_turn;
 mod generated_metrics;
 mod made_trace;
 mod meanings;

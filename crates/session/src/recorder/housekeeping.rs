@@ -312,7 +312,7 @@ impl Recorder {
             };
             add(&mut statistics.loss.events_lost, loss.events_lost);
             add(&mut statistics.loss.stacks_lost, loss.stacks_lost);
-            if loss != Loss::default() {
+            if loss != Loss::default() && self.sink.next_file.is_none() {
                 let outcome = self.sink.writer.loss(Some(process.index), None, loss);
                 self.sink.keep(outcome);
             }
@@ -331,7 +331,7 @@ impl Recorder {
     /// Adds a thread's counters to the totals, and its loss to the file.
     fn add_counters(&mut self, thread: ThreadIndex, process: usize, counters: ThreadCounters) {
         self.statistics.add_thread(counters);
-        if counters.events_lost > 0 {
+        if counters.events_lost > 0 && self.sink.next_file.is_none() {
             let index = self.processes[process].index;
             let loss = Loss { events_lost: counters.events_lost, ..Loss::default() };
             let outcome = self.sink.writer.loss(Some(index), Some(thread), loss);

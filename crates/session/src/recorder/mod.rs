@@ -37,6 +37,7 @@ mod inside_notes;
 mod memory;
 pub(crate) mod memory_look;
 mod memory_room;
+mod next_file;
 mod samples;
 mod scan;
 mod snapshots;
@@ -356,6 +357,9 @@ impl Recorder {
         }
         self.finish_snapshots();
         let loss = self.statistics().loss;
+        if self.tell_losses(loss) {
+            return;
+        }
         let whole = Loss { events_lost: 0, stacks_lost: 0, ..loss };
         if whole != Loss::default() {
             let outcome = self.sink.writer.loss(None, None, whole);
@@ -369,6 +373,12 @@ impl Recorder {
         duration_ns: u64,
         statistics: Statistics,
     ) -> (heapr_trace::Summary, Option<heapr_trace::Error>) {
+        self.write_statistics(statistics);
+        self.sink.finish(duration_ns)
+    }
+
+    /// Numbers about the recording so far.
+    fn write_statistics(&mut self, statistics: Statistics) {
         let named = [
             ("buffers_written", statistics.buffers_written),
             ("buffers_claimed_max", statistics.buffers_claimed_max),
@@ -390,7 +400,6 @@ impl Recorder {
             let outcome = self.sink.writer.statistic("snapshots_left_out", self.snapshots_left_out());
             self.sink.keep(outcome);
         }
-        self.sink.finish(duration_ns)
     }
 
     /// Makes everything so far readable after a crash.

@@ -70,6 +70,8 @@ pub(crate) struct ProcessState {
     pub(crate) inside: Vec<InsideModule>,
     /// Its slot was given back and everything it wrote is processed.
     pub(crate) is_done: bool,
+    /// Its blocks are not taken on to the next file.
+    pub(crate) is_forgotten: bool,
     raw_nodes: Vec<RawNode>,
     stacks: Vec<StackIndex>,
     /// The stacks that events name.
@@ -161,6 +163,7 @@ impl ProcessState {
             account: None,
             inside: Vec::new(),
             is_done: false,
+            is_forgotten: false,
             raw_nodes: Vec::new(),
             stacks: vec![StackIndex::EMPTY],
             called: CalledStacks::default(),

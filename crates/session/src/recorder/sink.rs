@@ -8,6 +8,7 @@ use heapr_trace::{Event, HeapGraph, HeapId, ProcessIndex, SamplingPeriod, Summar
 
 use crate::failure::Failure;
 use crate::recorder::module_files::ModuleFiles;
+use crate::recorder::next_file::NextFile;
 use crate::recorder::samples::{self, Applied};
 use crate::sampling::Steering;
 use crate::snapshots::native_snapshot::{ActiveSnapshot, SnapshotReport};
@@ -30,14 +31,14 @@ pub(crate) struct Sink {
     pub(crate) module_files: ModuleFiles,
     pub(crate) ledger: Ledger,
     pub(crate) summary: SummaryBuilder,
-    course: CourseTaker,
+    pub(crate) course: CourseTaker,
     pub(crate) event_count: u64,
     pending: Vec<(Event, ProcessIndex)>,
     /// Mappings are a heap of their own; without it they only explain what is resident.
     records_mappings: bool,
     /// Events go into the file, not only into the ledger.
     keeps_events: bool,
-    events_since_checkpoint: u64,
+    pub(crate) events_since_checkpoint: u64,
     snapshot: Option<ActiveSnapshot>,
     /// All of its blocks are in the file.
     is_cut_out: bool,
@@ -54,6 +55,8 @@ pub(crate) struct Sink {
     /// The page of the block that the next event frees is still marked, if it is a sample.
     pub(crate) is_marked: bool,
     events_after_full: u64,
+    /// Of a session that goes on from file to file.
+    pub(crate) next_file: Option<NextFile>,
     pub(crate) last_ns: u64,
     /// The first error of the file; events go on being counted, not written.
     pub(crate) write_error: Option<heapr_trace::Error>,
@@ -62,10 +65,14 @@ pub(crate) struct Sink {
 impl Sink {
     pub(crate) fn create(properties: &SessionProperties) -> Result<Self, Error> {
         let path = &properties.output;
+        let next_file = NextFile::begin(properties)?;
         let create =
             if properties.sample.is_some() { TraceWriter::create_sampled } else { TraceWriter::create };
         let mut writer = create(path, properties.overwrite)
             .map_err(|source| Error::Output { path: path.clone(), source })?;
+        if next_file.is_some() {
+            writer.keep_definitions();
+        }
         let mut summary = SummaryBuilder::new();
         if let Some(rate) = properties.sample {
             let mean_bytes = rate.first_mean_bytes();
@@ -97,6 +104,7 @@ impl Sink {
             unmarked: Vec::new(),
             is_marked: false,
             events_after_full: 0,
+            next_file,
             last_ns: 0,
             write_error: None,
         })
@@ -147,11 +155,20 @@ impl Sink {
             if self.keeps_events && self.write_error.is_none() {
                 self.write_error = self.writer.event(event).err();
             }
-            let is_full = self.most_bytes.is_some_and(|most| self.writer.written_bytes() >= most);
-            self.full_at_ns = is_full.then_some(self.last_ns);
+            self.note_size();
         }
         if self.ledger.has_put_aside() {
             self.take_slice(0);
+        }
+    }
+
+    /// A file that has its largest size is the last one, or the next is begun soon.
+    fn note_size(&mut self) {
+        let Some(most_bytes) = self.most_bytes else { return };
+        let written_bytes = self.writer.written_bytes();
+        match &mut self.next_file {
+            Some(next) => next.is_full = written_bytes >= next.most_bytes(most_bytes),
+            None => self.full_at_ns = (written_bytes >= most_bytes).then_some(self.last_ns),
         }
     }
 
@@ -191,8 +208,7 @@ impl Sink {
         }
         self.pending.clear();
         if self.full_at_ns.is_none() {
-            let is_full = self.most_bytes.is_some_and(|most| self.writer.written_bytes() >= most);
-            self.full_at_ns = is_full.then_some(self.last_ns);
+            self.note_size();
         }
         if self.ledger.has_put_aside() {
             self.take_slice(0);
@@ -307,7 +323,10 @@ impl Sink {
             None => {
                 let mut summary = self.summary.finish();
                 summary.course = self.course.finish();
-                summary.event_count = self.event_count;
+                summary.event_count = match &self.next_file {
+                    Some(next) => next.events_in_file(self.event_count),
+                    None => self.event_count,
+                };
                 summary
             }
         };

@@ -32,7 +32,11 @@ impl TraceWriter<BufWriter<File>> {
     }
 }
 
-fn new_file(path: &Path, overwrite: bool) -> Result<BufWriter<File>> {
+/// Makes the file alone, as [`TraceWriter::create`] does: for [`TraceWriter::go_on_in`].
+///
+/// # Errors
+/// As [`TraceWriter::create`].
+pub fn new_file(path: &Path, overwrite: bool) -> Result<BufWriter<File>> {
     const O_NOFOLLOW: i32 = 0o400_000;
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600).custom_flags(O_NOFOLLOW);

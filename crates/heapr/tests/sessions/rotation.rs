@@ -1,0 +1,108 @@
+//! `--rotate`: files that follow one another, each whole by itself.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use heapr_testkit::wait_until;
+use serde_json::Value;
+
+use crate::stage::Stage;
+
+fn totals(stage: &Stage, file: &str, extra: &[&str]) -> Value {
+    stage.json(&[&["report", file, "--totals"], extra].concat())["totals"].clone()
+}
+
+fn statistic(stage: &Stage, file: &str, name: &str) -> Option<u64> {
+    stage.json(&["info", file])["statistics"][name].as_u64()
+}
+
+fn wait_for_file(path: &PathBuf) {
+    wait_until(&format!("{} is there", path.display()), || path.exists().then_some(()));
+}
+
+#[test]
+fn each_file_is_whole_and_goes_on_where_the_one_before_ended() {
+    let stage = Stage::new();
+    stage.start_steady("turn", &["-o", "turn.heapr", "--rotate", "1s", "--keep", "50"]).ok();
+    wait_for_file(&stage.path("turn.000003.heapr"));
+    stage.heapr(&["stop", "turn", "-q"]).ok();
+    let files = ["turn.000001.heapr", "turn.000002.heapr", "turn.000003.heapr"];
+    for pair in files.windows(2) {
+        let (before, after) = (pair[0], pair[1]);
+        for file in pair {
+            assert_eq!(stage.json(&["info", file])["is_complete"], true);
+            // By the summary and by a replay.
+            let by_summary = totals(&stage, file, &[]);
+            assert_eq!(
+                by_summary["alloc_count"],
+                totals(&stage, file, &["--size", "0", "1000000000"])["alloc_count"]
+            );
+        }
+        let start_ns = statistic(&stage, after, "window_start_ns").unwrap();
+        let taken_on = totals(&stage, after, &["--range", "0", &format!("{}ns", start_ns + 1)]);
+        let left = totals(&stage, before, &[]);
+        assert!(left["outstanding_count"].as_u64() > Some(10), "{left}");
+        assert_eq!(taken_on["alloc_count"], left["outstanding_count"], "{before} and {after}");
+        assert_eq!(taken_on["alloc_bytes"], left["outstanding_bytes"], "{before} and {after}");
+    }
+    // The very first blocks, with their stack, in a file that was begun seconds later.
+    let early = stage.json(&["report", files[2], "--stacks", "--require-frames", "early_alloc"]);
+    assert_eq!(early["groups"][0]["outstanding_count"], 10, "{early}");
+    assert!(early["warnings"][0].as_str().unwrap().contains("a later file of its session"), "{early}");
+    assert_eq!(statistic(&stage, files[0], "window_start_ns"), None);
+    assert_eq!(statistic(&stage, "turn.heapr", "files_after"), None);
+}
+
+#[test]
+fn a_file_of_its_largest_size_is_followed_by_the_next_and_the_oldest_goes() {
+    let stage = Stage::new();
+    let steady = stage.steady(0);
+    let mut arguments = vec![
+        "start",
+        "large",
+        "-o",
+        "large.heapr",
+        "--rotate",
+        "1h",
+        "--max-file",
+        "1M",
+        "--keep",
+        "1",
+        "--",
+    ];
+    arguments.extend(steady.iter().map(String::as_str));
+    stage.heapr(&arguments).ok();
+    wait_for_file(&stage.path("large.000002.heapr"));
+    wait_until("the oldest is gone", || (!stage.path("large.000001.heapr").exists()).then_some(()));
+    let status = stage.status("large");
+    assert_eq!((status["state"].as_str(), &status["write_error"]), (Some("recording"), &Value::Null));
+    stage.heapr(&["stop", "large", "-q"]).ok();
+    stage.heapr(&["report", "large.heapr", "--totals"]).ok();
+}
+
+#[test]
+fn a_recorder_that_was_killed_is_followed_by_another_on_the_same_program() {
+    let stage = Stage::new();
+    let mut program = stage.spawn_steady(200);
+    let pid = program.id().to_string();
+    let start = ["start", "kept", "-o", "kept.heapr", "--rotate", "1h", "--sample", "4K", "--pid", &pid];
+    stage.heapr(&start).ok();
+    let status = stage.wait_for("kept", "samples", |status| status["event_count"].as_u64() > Some(20));
+    stage.heapr(&["update", "kept", "--flush"]).ok();
+    let recorder = status["recorder_pid"].to_string();
+    assert!(Command::new("kill").args(["-KILL", &recorder]).status().unwrap().success());
+    stage.heapr(&start).ok();
+    let status = stage.wait_for("kept", "samples", |status| status["event_count"].as_u64() > Some(20));
+    assert_eq!(status["live_process_count"], 1, "{status}");
+    stage.heapr(&["stop", "kept", "-q"]).ok();
+    assert_eq!(stage.json(&["info", "kept.heapr"])["is_complete"], true);
+    // What the first has left is set aside, and read.
+    assert!(stage.json(&["info", "kept.000001.heapr"])["event_count"].as_u64() > Some(0));
+    // What is no trace is nobody's to move.
+    std::fs::write(stage.path("letter.heapr"), "a letter").unwrap();
+    let start = ["start", "letter", "-o", "letter.heapr", "--rotate", "1h", "--pid", &pid];
+    stage.heapr(&start).fails_with(&["letter.heapr"]);
+    assert_eq!(std::fs::read_to_string(stage.path("letter.heapr")).unwrap(), "a letter");
+    program.kill().unwrap();
+    program.wait().unwrap();
+}

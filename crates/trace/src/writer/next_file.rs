@@ -1,0 +1,82 @@
+//! Going on in another file, at whose beginning stands what was defined in those before.
+
+use std::io::Write;
+
+use super::{TraceWriter, put_header};
+use crate::chunk::{ChunkHeader, ChunkKind};
+use crate::error::Result;
+use crate::events::EventColumns;
+use crate::window::birth;
+use crate::{Block, Statistic};
+
+/// The beginning of each next file: chunks as they were written.
+#[derive(Debug, Default)]
+pub(super) struct Definitions {
+    chunks: Vec<(ChunkHeader, Vec<u8>)>,
+}
+
+impl Definitions {
+    /// Remembers a chunk, if later ones may refer to it.
+    pub(super) fn keep(&mut self, header: &ChunkHeader, payload: &[u8]) {
+        let is_definition = matches!(
+            ChunkKind::from_number(header.kind),
+            Some(
+                ChunkKind::System
+                    | ChunkKind::Session
+                    | ChunkKind::Processes
+                    | ChunkKind::Threads
+                    | ChunkKind::Modules
+                    | ChunkKind::Mappings
+                    | ChunkKind::Stacks
+                    | ChunkKind::HeapNames
+                    | ChunkKind::Notices
+                    | ChunkKind::Functions
+                    | ChunkKind::Sampling
+            )
+        );
+        if is_definition {
+            self.chunks.push((*header, payload.to_vec()));
+        }
+    }
+}
+
+impl<W: Write> TraceWriter<W> {
+    /// From the beginning: other files are to follow this one.
+    pub fn keep_definitions(&mut self) {
+        self.definitions = Some(Definitions::default());
+    }
+
+    /// Goes on in another file, whether or not the present one was finished or could be written.
+    /// `live`: the blocks at that moment, by the times of their allocations; they are allocated in
+    /// the new file, too. `about`: numbers about it. Only where definitions are kept.
+    pub fn go_on_in(&mut self, sink: W, live: &[Block], about: &[Statistic]) -> Result<()> {
+        // What still waits holds definitions.
+        self.has_failed = true;
+        while !self.waiting.is_empty() {
+            let _ = self.write_waiting(true);
+        }
+        let _ = self.write_definitions();
+        self.sink = sink;
+        self.offset = 0;
+        self.index.clear();
+        self.has_failed = false;
+        self.offset = put_header(&mut self.sink, self.version).inspect_err(|_| self.has_failed = true)?;
+        let definitions = self.definitions.take().unwrap_or_default();
+        let mut outcome = Ok(());
+        for (header, payload) in &definitions.chunks {
+            outcome = outcome.and_then(|()| self.write_now(header, payload));
+        }
+        self.definitions = Some(definitions);
+        outcome?;
+        for statistic in about {
+            self.statistic(&statistic.name, statistic.value)?;
+        }
+        // Earlier than the last event: columns of their own.
+        self.events = EventColumns::new();
+        self.later = None;
+        for block in live {
+            self.event(&birth(block))?;
+        }
+        self.write_events()
+    }
+}
