@@ -33,6 +33,7 @@ mod style;
 mod symbolize;
 mod thresholds;
 mod trace_file;
+mod transfer;
 mod version;
 mod view;
 

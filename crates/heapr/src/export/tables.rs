@@ -8,13 +8,16 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use heapr_export::Subject;
 use heapr_export::tables::{Recording, Table, write_tables};
+use heapr_query::RecordedSpan;
 use heapr_trace::Trace;
+use sha2::{Digest as _, Sha256};
 
 use super::ExportArguments;
 use super::labels::{Labels, host_name};
 use crate::output::OutputFile;
 use crate::report::names::TraceNames;
 use crate::trace_file::tell_warnings;
+use crate::transfer::ObjectStore;
 
 /// What is to be known of the recording beside its file.
 #[derive(Debug, clap::Args)]
@@ -32,12 +35,40 @@ pub(crate) struct TableArguments {
     /// Length of an interval of the table of samples
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = heapr_filters::quantity::parse_duration_ns)]
     interval: u64,
+    /// Certificates to trust for an object store, in place of the machine's own
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
 }
 
-/// Writes the tables into the folder `--output`.
+/// Writes the tables into the folder `--output`, here or in an object store.
 pub(super) fn run(arguments: &ExportArguments, trace: &Trace) -> anyhow::Result<ExitCode> {
-    let folder =
-        arguments.output.as_deref().context("tables are many files: name a folder for them (-o DIR)")?;
+    let output = arguments
+        .output
+        .as_deref()
+        .context("tables are many files: name a folder for them (-o DIR, -o s3://BUCKET/DIR)")?;
+    let variable = |name: &str| std::env::var(name).ok();
+    let store = ObjectStore::of(&output.to_string_lossy(), arguments.tables.ca.clone(), &variable)?;
+    let Some(store) = store else {
+        write_into(output, arguments, trace)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let here =
+        tempfile::Builder::new().prefix("heapr-tables-").tempdir().context("no folder for the tables")?;
+    for path in write_into(here.path(), arguments, trace)? {
+        let name = path.strip_prefix(here.path()).unwrap_or(&path).to_string_lossy().into_owned();
+        store.put(&name, &path, &sha256(&path)?, arguments.force)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Of what a file holds, hexadecimal.
+fn sha256(path: &Path) -> anyhow::Result<String> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Writes the tables into a folder; gives the files.
+fn write_into(folder: &Path, arguments: &ExportArguments, trace: &Trace) -> anyhow::Result<Vec<PathBuf>> {
     let host = arguments.tables.host.clone().unwrap_or_else(host_name);
     let labels = Labels::parse(&arguments.tables.label)?.json();
     let recording = Recording {
@@ -62,16 +93,16 @@ pub(super) fn run(arguments: &ExportArguments, trace: &Trace) -> anyhow::Result<
     };
     let mut names = TraceNames::new(trace, &arguments.names);
     let damage = write_tables(trace, &recording, &mut names, &mut new_file)?;
-    for file in files {
-        file.keep()?;
-    }
+    let kept = files.into_iter().map(OutputFile::keep).collect::<anyhow::Result<_>>()?;
     tell_warnings(&Subject::new(&arguments.file, trace, &damage, String::new()));
-    Ok(ExitCode::SUCCESS)
+    Ok(kept)
 }
 
-/// The day on which the recording began.
+/// The day on which the recording began, or this file of it.
 fn date(trace: &Trace) -> String {
-    let start = jiff::Timestamp::from_nanosecond(i128::from(trace.session().start_unix_ns));
+    let begin_ns = RecordedSpan::of(trace).goes_on_at_ns().unwrap_or(0);
+    let begin_ns = trace.session().start_unix_ns.saturating_add(begin_ns);
+    let start = jiff::Timestamp::from_nanosecond(i128::from(begin_ns));
     start.unwrap_or_default().to_string().chars().take(10).collect()
 }
 
@@ -87,6 +118,10 @@ fn file_name(trace: &Trace, host: &str, file: &Path) -> PathBuf {
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
             format!("{}-{pid}-{}.parquet", plain(host), plain(&name)).into()
         }
-        start => format!("{}-{pid}-{start}.parquet", plain(host)).into(),
+        // Each file of a session has tables of its own.
+        start => {
+            let begin = start.saturating_add(RecordedSpan::of(trace).goes_on_at_ns().unwrap_or(0));
+            format!("{}-{pid}-{begin}.parquet", plain(host)).into()
+        }
     }
 }

@@ -8,17 +8,18 @@ use anyhow::{Context as _, bail, ensure};
 use heapr_export::Profile;
 use heapr_filters::quantity::{parse_bytes, parse_duration_ns};
 use heapr_query::Metric;
-use heapr_session::{Answer, Request, SessionClient, SessionName, Update};
+use heapr_session::{Answer, Request, SessionClient, SessionName, Update, closed_files};
 use heapr_table::quantity::count;
+use heapr_trace::Trace;
 
 use super::engines::ENGINES;
-use super::http::Url;
 use super::sender::Sender;
 use super::snapshot::{METRICS, SinceLast, program};
 use super::spool::Spool;
 use crate::export::labels::{Labels, host_name};
 use crate::report::names::NameArguments;
 use crate::trace_file::open;
+use crate::transfer::Url;
 
 /// Arguments of `heapr push`.
 #[derive(Debug, clap::Args)]
@@ -47,9 +48,14 @@ pub(crate) struct PushArguments {
     /// Name of the service [default: the program's]
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
-    /// A header of each request, such as X-Scope-OrgID: 1; may be given several times
-    #[arg(long, value_name = "NAME: VALUE")]
+    /// A header of each request, such as X-Scope-OrgID: 1; may be given several times. @FILE: those
+    /// in a file, a line each, where other users do not see them
+    #[arg(long, value_name = "NAME: VALUE|@FILE")]
     header: Vec<String>,
+    /// Certificates to trust for https, in place of the machine's own (https is spoken by the
+    /// program curl)
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// How often a profile is tried at once
     #[arg(long, value_name = "N", default_value_t = 5)]
     tries: u32,
@@ -94,19 +100,34 @@ fn sender(arguments: &PushArguments) -> anyhow::Result<Sender> {
     }
     let options: Vec<String> = ENGINES.iter().map(|engine| format!("--{} URL", engine.name)).collect();
     ensure!(!targets.is_empty(), "name where to: {}", options.join(", "));
-    let header = |text: &String| {
-        let (name, value) = text.split_once(':').with_context(|| format!("--header {text}: NAME: VALUE"))?;
-        ensure!(!text.contains(['\r', '\n']), "--header: it has more than one line");
-        Ok((name.trim().to_owned(), value.trim().to_owned()))
-    };
-    let headers = arguments.header.iter().map(header).collect::<anyhow::Result<_>>()?;
+    let headers = headers(&arguments.header)?;
     let folder = match (&arguments.spool, &arguments.session) {
         (Some(folder), _) => Some(folder.clone()),
         (None, Some(name)) => Some(state_folder()?.join(SessionName::new(name)?.as_str())),
         (None, None) => None,
     };
     let spool = folder.map(|folder| Spool::open(&folder, arguments.spool_size)).transpose()?;
-    Ok(Sender::new(targets, headers, arguments.tries, spool))
+    Ok(Sender::new(targets, headers, arguments.ca.clone(), arguments.tries, spool))
+}
+
+fn headers(given: &[String]) -> anyhow::Result<Vec<(String, String)>> {
+    let mut lines = Vec::new();
+    for text in given {
+        match text.strip_prefix('@') {
+            Some(file) => {
+                let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+                lines.extend(text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned));
+            }
+            None => lines.push(text.clone()),
+        }
+    }
+    let header = |text: &String| {
+        // (What stands behind the name may be a secret.)
+        let (name, value) = text.split_once(':').context("--header: it is NAME: VALUE")?;
+        ensure!(!text.contains(['\r', '\n']), "--header: it has more than one line");
+        Ok((name.trim().to_owned(), value.trim().to_owned()))
+    };
+    lines.iter().map(header).collect()
 }
 
 fn state_folder() -> anyhow::Result<PathBuf> {
@@ -125,19 +146,38 @@ fn follow(name: &str, arguments: &PushArguments, labels: &Labels, sender: &mut S
     };
     let output = PathBuf::from(status(&SessionClient::find(&name)?)?.output);
     let mut since_last = SinceLast::default();
+    let last_closed = || closed_files(&output).last().map_or(0, |(number, _)| *number);
+    // Of a session that goes on from file to file.
+    let mut sent_number = last_closed();
     loop {
         let runs = SessionClient::find(&name).is_ok_and(|client| {
             // What is in the recorder's buffers reaches the file.
             client.ask(Request::Update(Update { flush: true, ..Update::default() })).is_ok()
         });
-        if let Err(error) = send(&output, &mut since_last, arguments, labels, sender) {
-            // A file that is being written may be opened a moment later.
-            warn!("{error:#}");
+        // The rest of what was closed since, then the present one.
+        for (number, closed) in closed_files(&output) {
+            if number > sent_number {
+                sent_number = number;
+                tell(send(&closed, &mut since_last, arguments, labels, sender));
+            }
+        }
+        match open(&output) {
+            // It was closed in between: the next round has both.
+            Ok(_) if last_closed() > sent_number => {}
+            Ok(trace) => tell(send_trace(&trace, &output, &mut since_last, arguments, labels, sender)),
+            Err(error) => tell(Err(error)),
         }
         if !runs {
             return Ok(());
         }
         wait(&name, Duration::from_nanos(arguments.every));
+    }
+}
+
+/// A file that is being written may be opened a moment later.
+fn tell(outcome: anyhow::Result<bool>) {
+    if let Err(error) = outcome {
+        warn!("{error:#}");
     }
 }
 
@@ -160,9 +200,19 @@ fn send(
     labels: &Labels,
     sender: &mut Sender,
 ) -> anyhow::Result<bool> {
-    let trace = open(file)?;
-    let moment = since_last.take(&trace, &arguments.names)?;
-    let service = arguments.service.clone().unwrap_or_else(|| program(&trace, file));
+    send_trace(&open(file)?, file, since_last, arguments, labels, sender)
+}
+
+fn send_trace(
+    trace: &Trace,
+    file: &Path,
+    since_last: &mut SinceLast,
+    arguments: &PushArguments,
+    labels: &Labels,
+    sender: &mut Sender,
+) -> anyhow::Result<bool> {
+    let moment = since_last.take(trace, &arguments.names)?;
+    let service = arguments.service.clone().unwrap_or_else(|| program(trace, file));
     let pid = trace.processes().first().map_or(0, |process| process.pid);
     let mut all = vec![
         ("service.name".to_owned(), service),
@@ -171,7 +221,7 @@ fn send(
     ];
     all.extend(labels.0.iter().cloned());
     let title = trace.session().name.clone();
-    let mut profile = Profile::new(&moment.samples, Metric::OutstandingBytes, &title).of_trace(&trace);
+    let mut profile = Profile::new(&moment.samples, Metric::OutstandingBytes, &title).of_trace(trace);
     profile.metrics = METRICS.to_vec();
     profile.start_unix_ns = profile.start_unix_ns.saturating_add(moment.from_ns);
     profile.duration_ns = moment.to_ns - moment.from_ns;

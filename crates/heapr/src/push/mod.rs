@@ -9,7 +9,6 @@
 
 mod command;
 mod engines;
-mod http;
 mod sender;
 mod snapshot;
 mod spool;

@@ -2,11 +2,12 @@
 //! lost.
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::engines::ENGINES;
-use super::http::{Outcome, Url, post};
 use super::spool::Spool;
+use crate::transfer::{Outcome, Url, post};
 
 /// The first pause; each further one is twice as long, and random by half.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -19,6 +20,8 @@ pub(super) struct Sender {
     pub(super) targets: Vec<(&'static str, Url)>,
     /// `--header`.
     pub(super) headers: Vec<(String, String)>,
+    /// `--ca`.
+    pub(super) authority: Option<PathBuf>,
     /// How often a body is tried at once.
     pub(super) tries: u32,
     pub(super) spool: Option<Spool>,
@@ -32,10 +35,11 @@ impl Sender {
     pub(super) fn new(
         targets: Vec<(&'static str, Url)>,
         headers: Vec<(String, String)>,
+        authority: Option<PathBuf>,
         tries: u32,
         spool: Option<Spool>,
     ) -> Self {
-        Self { targets, headers, tries, spool, sent_count: 0, refused_count: 0, told_dropped: 0 }
+        Self { targets, headers, authority, tries, spool, sent_count: 0, refused_count: 0, told_dropped: 0 }
     }
 
     /// Sends what waits, then a body to its engine; what is not taken waits in the spool. `false`:
@@ -85,7 +89,7 @@ impl Sender {
             if attempt > 0 {
                 std::thread::sleep(pause(attempt));
             }
-            match post(url, &headers, body) {
+            match post(url, &headers, body, self.authority.as_deref()) {
                 Outcome::Taken => {
                     self.sent_count += 1;
                     return Ok(true);

@@ -12,6 +12,8 @@ mod life;
 mod native_snapshots;
 mod out_of_memory;
 mod refusals;
+mod rotation;
 mod sending;
+mod sending_securely;
 mod stage;
 mod targets;
