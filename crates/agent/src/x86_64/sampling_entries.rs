@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! malloc and free of an agent that was loaded:   1 + 5    1 + 6    (with the jump by the slot)
-//! of one that was put into the process:          1 + 8    1 + 6    (its countdown lies in the thread's state)
+//! of one that was put into the process:          1 + 7    1 + 6    (its countdown lies in the thread's state)
 //! ```
 
 /// Counts `$bytes` down, and one more, so that blocks of no size are counted: to `2` below where
@@ -17,10 +17,11 @@ macro_rules! count_down {
             "; js 2f"
         )
     };
+    // A thread without a state has 0 there, and only to 0 nothing is carried.
     (injected $bytes:literal) => {
         concat!(
             "mov r11, qword ptr [rip + heapr_thread_slot@GOTTPOFF]; mov r11, qword ptr fs:[r11]; \
-             test r11, r11; je 2f; stc; sbb qword ptr [r11 + {countdown}], ",
+             add r11, -1; jnc 2f; sbb qword ptr [r11 + {countdown} + 1], ",
             $bytes,
             "; js 2f"
         )
