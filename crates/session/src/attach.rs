@@ -31,6 +31,8 @@ pub(crate) struct Preload {
     pub(crate) despite_seccomp: bool,
     /// Texts with further allocators that may be inside.
     pub(crate) allocators: Vec<String>,
+    /// Some allocations are recorded for all.
+    pub(crate) is_sampled: bool,
 }
 
 /// An attach whose blocks are not in the trace yet.
@@ -97,7 +99,10 @@ pub(crate) fn attach_target(
 fn look_inside(preload: &Preload, pid: u32) -> Inside {
     let Ok(modules) = heapr_inject::loaded_modules(pid) else { return Inside::default() };
     // (The texts were looked at when the session began.)
-    Finder::new(Table::with(&preload.allocators).unwrap_or_default()).look(pid, &modules)
+    let table = Table::with(&preload.allocators).unwrap_or_default();
+    // As where a program starts: a language's own heap would be recorded in full.
+    let table = if preload.is_sampled { table.of_main_heap() } else { table };
+    Finder::new(table).look(pid, &modules)
 }
 
 /// Finds the heap of a process that runs: where it is just being changed it does not look like one.
@@ -152,6 +157,7 @@ impl Session {
             hooks_mmap: flags & FLAG_HOOK_MMAP != 0,
             despite_seccomp: self.properties().despite_seccomp,
             allocators: self.properties().allocators.clone(),
+            is_sampled: self.properties().sample.is_some(),
         }
     }
 
