@@ -54,6 +54,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          time added by heapr and by heaptrack, bytes per event
   bench disabled [--rounds N] [--only PROGRAM,…]
                          the agent loaded but switched off, against no agent
+  bench sampling [--rounds N] [--only PROGRAM,…]
+                         what --sample adds to programs, beside jemalloc's own; the recorder of ten processes
   bench attach           speed of programs after a detach, and attached to against started
   bench instructions     the agent's instructions per event, counted by Valgrind: hardly any noise
   bench scaling          the agent's time per event with one thread and with four

@@ -9,6 +9,7 @@ mod live_blocks;
 mod measured_run;
 mod overhead;
 mod reports;
+mod sampling;
 mod scaling;
 mod snapshots;
 mod spread;
@@ -24,6 +25,7 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
     match what {
         ["overhead", options @ ..] => print(&overhead::run(&overhead::Options::parse(options)?)?),
         ["disabled", options @ ..] => print(&disabled::run(&overhead::Options::parse(options)?)?),
+        ["sampling", options @ ..] => print(&sampling::run(&overhead::Options::parse(options)?)?),
         ["attach", only @ ..] => print(&attach::run(only)?),
         ["instructions"] => print(&instructions::run()?),
         ["scaling"] => print(&scaling::run()?),
