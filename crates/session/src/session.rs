@@ -37,6 +37,8 @@ use crate::{Error, OnFull, SampleRate, SessionProperties, StackEvents};
 const ROUND_BUSY: Duration = Duration::from_millis(20);
 /// Longest sleep while none come: a full pool wakes the recorder before.
 const ROUND_IDLE: Duration = Duration::from_millis(20);
+/// The same where allocations are sampled: little comes, and an order may wait so long.
+const ROUND_SAMPLED: Duration = Duration::from_millis(50);
 
 /// A running session.
 #[derive(Debug)]
@@ -180,7 +182,11 @@ impl Session {
             return;
         }
         self.is_busy = turn.event_count > 0;
-        let longest = if self.is_busy { ROUND_BUSY } else { ROUND_IDLE };
+        let longest = match (self.properties.sample, self.is_busy) {
+            (Some(_), _) => ROUND_SAMPLED,
+            (None, true) => ROUND_BUSY,
+            (None, false) => ROUND_IDLE,
+        };
         reader::sleep(self.recorder.pool(), longest.as_nanos() as u64);
     }
 

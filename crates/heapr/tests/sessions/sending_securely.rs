@@ -116,7 +116,7 @@ fn tables_reach_an_object_store_signed_and_replace_nothing_unasked() {
     export(secret, &["-o", "s3://heaps/day one"]).ok();
     let here = files(&stage.path("here"));
     assert_eq!(here.len(), 6, "{:?}", here.keys());
-    assert_eq!(here, files(&stage.path("store/objects/heaps/day%20one")));
+    assert_eq!(here, files(&stage.path("store/objects/heaps/day one")));
     export(secret, &["-o", "s3://heaps/day one"]).fails_with(&["is there already", "--force"]);
     export(secret, &["-o", "s3://heaps/day one", "-f"]).ok();
     export("another", &["-o", "s3://heaps/other"]).fails_with(&["answers 403", "SignatureDoesNotMatch"]);

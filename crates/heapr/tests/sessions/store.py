@@ -1,6 +1,6 @@
 # A server with TLS that takes profiles (POST) and objects (PUT) and checks how they are signed.
 # store.py FOLDER CERTIFICATE KEY: prints its port. Profiles are lines of FOLDER/posts, objects files.
-import base64, hashlib, hmac, http.server, json, os, ssl, sys
+import base64, hashlib, hmac, http.server, json, os, ssl, sys, urllib.parse
 
 folder, certificate, key = sys.argv[1:4]
 SECRET = "the secret/of+this test"
@@ -46,7 +46,7 @@ class Store(http.server.BaseHTTPRequestHandler):
 
     def do_PUT(self):
         body = self.body()
-        path = os.path.join(folder, "objects", self.path.lstrip("/"))
+        path = os.path.join(folder, "objects", urllib.parse.unquote(self.path).lstrip("/"))
         payload_hash = hashlib.sha256(body).hexdigest()
         if payload_hash != self.headers["x-amz-content-sha256"]:
             return self.answer(400, "the hash is another one")
