@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::BufWriter;
 
 use heapr_ledger::{CourseTaker, Ledger, SummaryBuilder};
-use heapr_trace::{Event, HeapGraph, HeapId, ProcessIndex, SamplingPeriod, Summary, TraceWriter};
+use heapr_trace::{
+    Block, Event, HeapGraph, HeapId, ProcessIndex, SamplingPeriod, Summary, TraceWriter, Weight,
+};
 
 use crate::failure::Failure;
 use crate::recorder::module_files::ModuleFiles;
@@ -276,8 +278,11 @@ impl Sink {
             self.ledger.abandon_cut();
             return false;
         };
-        let writer = &mut self.writer;
-        self.ledger.cut_slice(group_count, |block| snapshot.add(block, writer))
+        let (writer, sampling) = (&mut self.writer, self.summary.sampling());
+        let weight = |block: &Block| {
+            sampling.map_or(Weight::exact(block.size_bytes), |sampling| sampling.weight(block))
+        };
+        self.ledger.cut_slice(group_count, |block| snapshot.add(block, weight(block), writer))
     }
 
     /// Makes everything so far readable after a crash.

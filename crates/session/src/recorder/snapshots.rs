@@ -14,6 +14,9 @@ use crate::snapshots::native_snapshot::{
 };
 use crate::snapshots::native_snapshot_rules::{Looked, RuleState, SnapshotRule};
 
+/// Said of a snapshot of a session that samples.
+const ESTIMATED: &str = "what is no sample: blocks and bytes are estimates";
+
 /// Requests that wait; processes that end by the thousand each bring one.
 const WAITING_MAX: usize = 4096;
 /// Reports kept for who asks for them.
@@ -227,6 +230,9 @@ impl Recorder {
     fn blind_spots(&self, of: &[(ProcessIndex, Option<u64>)]) -> Vec<String> {
         let loss = self.statistics().loss;
         let mut notes = Vec::new();
+        if self.sink.steering.is_some() {
+            notes.push(ESTIMATED.to_owned());
+        }
         let mut note = |count: u64, [one, many]: [&str; 2], rest: &str| {
             if count > 0 {
                 notes.push(format!("{count} {}{rest}", if count == 1 { one } else { many }));

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::snapshots::graph_capture::GraphRequest;
 use heapr_trace::{
     Block, HeapGraph, ProcessIndex, Snapshot, SnapshotColumns, SnapshotProcess, SnapshotTrigger, TraceWriter,
+    Weight,
 };
 
 /// Of which processes a snapshot is taken.
@@ -182,15 +183,20 @@ impl ActiveSnapshot {
         self.began = Instant::now();
     }
 
-    /// Takes a block of the cut; blocks of other processes are left out.
+    /// Takes a block of the cut, which stands for `weight`; blocks of other processes are left out.
     #[inline]
-    pub(crate) fn add<W: std::io::Write>(&mut self, block: &Block, writer: &mut TraceWriter<W>) {
+    pub(crate) fn add<W: std::io::Write>(
+        &mut self,
+        block: &Block,
+        weight: Weight,
+        writer: &mut TraceWriter<W>,
+    ) {
         let place = self.places.get(block.process.0 as usize).copied().unwrap_or(0) as usize;
         let Some(process) = place.checked_sub(1).and_then(|place| self.head.processes.get_mut(place)) else {
             return;
         };
-        process.block_count += 1;
-        process.block_bytes = process.block_bytes.saturating_add(block.size_bytes);
+        process.block_count = process.block_count.saturating_add(weight.count);
+        process.block_bytes = process.block_bytes.saturating_add(weight.bytes);
         self.columns.push(block);
         if self.columns.is_full() {
             self.write_part(writer);
