@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use heapr_explore::TableLimit;
+use heapr_query::RecordedSpan;
 use heapr_session::{ClientError, Request, SessionStatus, Update};
 use heapr_trace::Trace;
 
@@ -111,6 +112,7 @@ impl Follower {
     fn read_again(&mut self, status: &SessionStatus) -> Result<(), String> {
         let update = Update { flush: true, ..Update::default() };
         self.session.ask(Request::Update(update)).map_err(|error| error.to_string())?;
+        self.take_next_file();
         let file = match self.file.take() {
             Some(file) => file,
             None => File::open(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?,
@@ -119,6 +121,18 @@ impl Follower {
         let trace = open(file).map_err(|error| error.to_string())?;
         let until_ns = trace.duration_ns().max(status.duration_ns);
         self.show(trace, until_ns)
+    }
+
+    /// A session that goes on from file to file may have begun the next.
+    fn take_next_file(&mut self) {
+        let is_another = self.file.as_ref().is_some_and(|file| {
+            let (open, there) = (identity(file).ok(), Identity::of(&self.path).ok());
+            open.zip(there).is_some_and(|(open, there)| !open.is_same_file(&there))
+        });
+        if is_another && Trace::open(&self.path).is_ok_and(|trace| RecordedSpan::of(&trace).is_next_file) {
+            self.file = None;
+            self.growth = Arc::default();
+        }
     }
 
     /// Reads what was added to a trace beside the state that is shown, then shows the new one.
@@ -146,6 +160,7 @@ impl Follower {
 
     /// The recorder is gone: what it has left is shown from now on.
     fn end(&mut self) {
+        self.take_next_file();
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
         }

@@ -4,8 +4,9 @@
 //!
 //! ```text
 //! malloc and free of an agent that was loaded:   1 + 5    1 + 6    (with the jump by the slot)
-//! of one that was put into the process:          1 + 7    1 + 6    (its countdown lies in the thread's state)
+//! of one that was put into the process:          1 + 7    1 + 6    (its countdown: thread's state)
 //! ```
+//! Before those of the second come the injector's own jumps and checks: 13 for each function.
 
 /// Counts `$bytes` down, and one more, so that blocks of no size are counted: to `2` below where
 /// that is the end.
