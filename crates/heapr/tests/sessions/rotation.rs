@@ -67,7 +67,7 @@ fn a_file_of_its_largest_size_is_followed_by_the_next_and_the_oldest_goes() {
         "--max-file",
         "1M",
         "--keep",
-        "1",
+        "0",
         "--",
     ];
     arguments.extend(steady.iter().map(String::as_str));
