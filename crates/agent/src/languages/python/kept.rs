@@ -15,19 +15,17 @@
 use heapr_ring::sys;
 
 use crate::languages::pairs::Pairs;
-use crate::languages::python::code::{self, Known};
-use crate::languages::python::frame::{FrameNow, PythonFrame, check_of, check_of_any, is_last, is_shim};
+use crate::languages::python::code;
+use crate::languages::python::frame::{FrameNow, PythonFrame, check_of, is_last};
 use crate::languages::python::layout::{Layout, Style};
+use crate::languages::python::reading::{Reading, part};
 use crate::languages::python::thread::State;
-use crate::languages::readable::{Readable, word};
+use crate::languages::readable::word;
 use crate::record::thread::Scope;
-use crate::tree;
 
 const FIRST_CAPACITY: usize = 512;
 /// Frames of a stack that are read (ten times what the interpreter allows unless told otherwise).
 const DEPTH_MAX: usize = 1 << 16;
-/// Frames on the evaluating function's stack that may follow one another.
-const SHIMS_MAX: usize = 8;
 /// Innermost frames that may be gone or new without reading the stack anew.
 const MOVED_MAX: usize = 16;
 
@@ -43,8 +41,7 @@ pub(crate) struct KeptPython {
     pub(crate) pairs: Pairs,
     /// Room for what [`KeptPython::find_joins`] finds.
     joins: *mut usize,
-    readable: Readable,
-    known: Known,
+    reading: Reading,
 }
 
 impl KeptPython {
@@ -69,7 +66,7 @@ impl KeptPython {
     /// Makes the kept stack the present one.
     #[inline(always)]
     pub(crate) fn follow(&mut self, scope: &mut Scope, layout: &Layout) {
-        let first = match State::current(layout, &mut self.readable) {
+        let first = match State::current(layout, &mut self.reading.readable) {
             Some(state) => state.frame(layout).0,
             None => 0,
         };
@@ -120,7 +117,7 @@ impl KeptPython {
                 }
             } else if now.instruction != kept.instruction {
                 let (code, check) = (kept.code, kept.check);
-                let parts = (&mut self.readable, &mut self.known);
+                let parts = (&mut self.reading.readable, &mut self.reading.known);
                 // SAFETY: as above.
                 let place = unsafe { code::place(scope, layout, parts, (code, check, now.instruction)) };
                 self.set_place(index, now.instruction, place);
@@ -161,7 +158,7 @@ impl KeptPython {
     fn move_top(&mut self, scope: &mut Scope, layout: &Layout, first: usize) -> bool {
         let mut new = [0_usize; MOVED_MAX];
         let mut count = 0;
-        let mut at = self.entered(layout, first);
+        let mut at = self.reading.entered(layout, first);
         let base = loop {
             let lowest = self.depth.saturating_sub(MOVED_MAX);
             // SAFETY: below the depth.
@@ -172,7 +169,7 @@ impl KeptPython {
             let Some(place) = new.get_mut(count) else { return false };
             *place = at;
             count = count.wrapping_add(1);
-            let Some(next) = self.outwards(layout, at) else { return false };
+            let Some(next) = self.reading.outwards(layout, at) else { return false };
             at = next;
             if at == 0 {
                 return false;
@@ -187,7 +184,9 @@ impl KeptPython {
         }
         self.depth = base;
         for &address in new.iter().take(count).rev() {
-            let Some(frame) = self.whole_frame(scope, layout, self.depth, address) else { return false };
+            let Some(frame) = self.reading.whole_frame(scope, layout, self.depth, address) else {
+                return false;
+            };
             self.hash = self.hash.wrapping_add(frame.part);
             // SAFETY: below the capacity.
             unsafe { *self.frame(self.depth) = frame };
@@ -200,7 +199,7 @@ impl KeptPython {
     #[cold]
     #[inline(never)]
     fn replace(&mut self, scope: &mut Scope, layout: &Layout, index: usize, address: usize) -> bool {
-        let Some(frame) = self.whole_frame(scope, layout, index, address) else { return false };
+        let Some(frame) = self.reading.whole_frame(scope, layout, index, address) else { return false };
         // SAFETY: below the depth.
         let kept = unsafe { self.frame(index) };
         let hash = self.hash.wrapping_sub(kept.part).wrapping_add(frame.part);
@@ -209,86 +208,18 @@ impl KeptPython {
         true
     }
 
-    /// The innermost frame of a function: an evaluating function that has begun may not be in its
-    /// own yet.
-    fn entered(&mut self, layout: &Layout, first: usize) -> usize {
-        if layout.style != Style::Shim || !self.readable.has(first, PythonFrame::bytes(layout)) {
-            return first;
-        }
-        // SAFETY: readable.
-        unsafe { if is_shim(layout, first) { word(first.wrapping_add(layout.previous)) } else { first } }
-    }
-
-    /// The frame outwards of the one at `address` (0: there is none), where both can be read.
-    fn outwards(&mut self, layout: &Layout, address: usize) -> Option<usize> {
-        if !self.readable.has(address, PythonFrame::bytes(layout)) {
-            return None;
-        }
-        // SAFETY: readable.
-        let previous = unsafe { word(address.wrapping_add(layout.previous)) };
-        if previous == 0 {
-            return Some(0);
-        }
-        if !self.readable.has(previous, PythonFrame::bytes(layout)) {
-            return None;
-        }
-        // Of the frames on the evaluating function's stack more than one may lie outwards: the
-        // last one, from 3.15 on, and where one ends whose function is left meanwhile.
-        let mut outer = previous;
-        for _ in 0..SHIMS_MAX {
-            // SAFETY: readable.
-            if outer == 0 || !unsafe { is_shim(layout, outer) } {
-                return Some(outer);
-            }
-            // SAFETY: readable.
-            outer = unsafe { word(outer.wrapping_add(layout.previous)) };
-            if outer != 0 && !self.readable.has(outer, PythonFrame::bytes(layout)) {
-                return None;
-            }
-        }
-        None
-    }
-
-    /// A frame, read with all that belongs to it.
-    fn whole_frame(
-        &mut self,
-        scope: &mut Scope,
-        layout: &Layout,
-        index: usize,
-        address: usize,
-    ) -> Option<PythonFrame> {
-        self.outwards(layout, address)?;
-        // SAFETY: readable, as `outwards` has found.
-        let mut frame = unsafe { PythonFrame::read(layout, address) };
-        if layout.style == Style::Shim {
-            // SAFETY: readable, if there is one.
-            frame.is_entry = frame.previous != 0 && unsafe { is_shim(layout, frame.previous) };
-        }
-        if !code::is_code(layout, frame.code, &mut self.readable) {
-            return None;
-        }
-        // SAFETY: a code object.
-        unsafe {
-            frame.check = check_of_any(layout, frame.code);
-            let parts = (&mut self.readable, &mut self.known);
-            frame.place = code::place(scope, layout, parts, (frame.code, frame.check, frame.instruction));
-        }
-        frame.part = part(index, frame.place, frame.is_entry);
-        Some(frame)
-    }
-
     /// Reads the whole stack. What cannot be read ends it there, without its outer frames.
     #[cold]
     #[inline(never)]
     pub(crate) fn read_anew(&mut self, scope: &mut Scope, layout: &Layout, first: usize) {
         (self.depth, self.hash) = (0, 0);
         let mut count = 0;
-        let mut at = self.entered(layout, first);
+        let mut at = self.reading.entered(layout, first);
         while at != 0 && count < DEPTH_MAX {
             if count >= self.capacity && !self.grow(count) {
                 break;
             }
-            let Some(next) = self.outwards(layout, at) else { break };
+            let Some(next) = self.reading.outwards(layout, at) else { break };
             // SAFETY: below the capacity.
             unsafe { self.frame(count) }.address = at;
             count = count.wrapping_add(1);
@@ -303,7 +234,7 @@ impl KeptPython {
         for index in 0..count {
             // SAFETY: below the count.
             let address = unsafe { self.frame(index) }.address;
-            let Some(frame) = self.whole_frame(scope, layout, index, address) else {
+            let Some(frame) = self.reading.whole_frame(scope, layout, index, address) else {
                 (self.depth, self.hash) = (0, 0);
                 return;
             };
@@ -336,7 +267,7 @@ impl KeptPython {
     /// The frames' hash as a whole reading gives it, for who checks it.
     pub(crate) fn hash_anew(&mut self, scope: &mut Scope, layout: &Layout) -> u64 {
         let kept = self.hash;
-        if let Some(state) = State::current(layout, &mut self.readable) {
+        if let Some(state) = State::current(layout, &mut self.reading.readable) {
             let first = state.frame(layout).0;
             self.read_anew(scope, layout, first);
         }
@@ -349,7 +280,7 @@ impl KeptPython {
         if self.depth == 0 {
             return (&[], &mut []);
         }
-        let mut cframe = match State::current(layout, &mut self.readable) {
+        let mut cframe = match State::current(layout, &mut self.reading.readable) {
             Some(state) => state.frame(layout).1,
             None => 0,
         };
@@ -365,7 +296,7 @@ impl KeptPython {
             };
             if layout.style == Style::Marked && frame.is_entry {
                 let next = cframe.wrapping_add(layout.previous_cframe);
-                cframe = self.readable.word(next).unwrap_or(0);
+                cframe = self.reading.readable.word(next).unwrap_or(0);
             }
             // SAFETY: as above.
             unsafe { *self.joins.add(index) = join };
@@ -387,10 +318,4 @@ impl KeptPython {
             )
         }
     }
-}
-
-/// What a frame gives to the hash of a stack: never so that the sum of few is 0.
-#[inline(always)]
-fn part(index: usize, place: u64, is_entry: bool) -> u64 {
-    if place == 0 { 1 } else { tree::part_hash(index, place, u64::from(is_entry)) }
 }

@@ -15,6 +15,7 @@ pub(crate) mod frame;
 pub(crate) mod kept;
 pub(crate) mod layout;
 mod line_table;
+mod reading;
 mod thread;
 
 use core::sync::atomic::{AtomicU32, Ordering::*};

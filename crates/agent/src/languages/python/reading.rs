@@ -1,0 +1,96 @@
+//! Frames of CPython that are looked at for the first time: each pointer is asked about before it is
+//! followed.
+
+use crate::languages::python::code::{self, Known};
+use crate::languages::python::frame::{PythonFrame, check_of_any, is_shim};
+use crate::languages::python::layout::{Layout, Style};
+use crate::languages::readable::{Readable, word};
+use crate::record::thread::Scope;
+use crate::tree;
+
+/// Frames on the evaluating function's stack that may follow one another.
+const SHIMS_MAX: usize = 8;
+
+/// What can be read, and what is known of code. All zero: nothing.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Reading {
+    pub(super) readable: Readable,
+    pub(super) known: Known,
+}
+
+impl Reading {
+    /// The innermost frame of a function: an evaluating function that has begun may not be in its
+    /// own yet.
+    pub(super) fn entered(&mut self, layout: &Layout, first: usize) -> usize {
+        if layout.style != Style::Shim || !self.readable.has(first, PythonFrame::bytes(layout)) {
+            return first;
+        }
+        // SAFETY: readable.
+        unsafe { if is_shim(layout, first) { word(first.wrapping_add(layout.previous)) } else { first } }
+    }
+
+    /// The frame outwards of the one at `address` (0: there is none), where both can be read.
+    pub(super) fn outwards(&mut self, layout: &Layout, address: usize) -> Option<usize> {
+        if !self.readable.has(address, PythonFrame::bytes(layout)) {
+            return None;
+        }
+        // SAFETY: readable.
+        let previous = unsafe { word(address.wrapping_add(layout.previous)) };
+        if previous == 0 {
+            return Some(0);
+        }
+        if !self.readable.has(previous, PythonFrame::bytes(layout)) {
+            return None;
+        }
+        // Of the frames on the evaluating function's stack more than one may lie outwards: the
+        // last one, from 3.15 on, and where one ends whose function is left meanwhile.
+        let mut outer = previous;
+        for _ in 0..SHIMS_MAX {
+            // SAFETY: readable.
+            if outer == 0 || !unsafe { is_shim(layout, outer) } {
+                return Some(outer);
+            }
+            // SAFETY: readable.
+            outer = unsafe { word(outer.wrapping_add(layout.previous)) };
+            if outer != 0 && !self.readable.has(outer, PythonFrame::bytes(layout)) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// A frame, read with all that belongs to it.
+    pub(super) fn whole_frame(
+        &mut self,
+        scope: &mut Scope,
+        layout: &Layout,
+        index: usize,
+        address: usize,
+    ) -> Option<PythonFrame> {
+        self.outwards(layout, address)?;
+        // SAFETY: readable, as `outwards` has found.
+        let mut frame = unsafe { PythonFrame::read(layout, address) };
+        if layout.style == Style::Shim {
+            // SAFETY: readable, if there is one.
+            frame.is_entry = frame.previous != 0 && unsafe { is_shim(layout, frame.previous) };
+        }
+        if !code::is_code(layout, frame.code, &mut self.readable) {
+            return None;
+        }
+        // SAFETY: a code object.
+        unsafe {
+            frame.check = check_of_any(layout, frame.code);
+            let parts = (&mut self.readable, &mut self.known);
+            frame.place = code::place(scope, layout, parts, (frame.code, frame.check, frame.instruction));
+        }
+        frame.part = part(index, frame.place, frame.is_entry);
+        Some(frame)
+    }
+}
+
+/// What a frame gives to the hash of a stack: never so that the sum of few is 0.
+#[inline(always)]
+pub(super) fn part(index: usize, place: u64, is_entry: bool) -> u64 {
+    if place == 0 { 1 } else { tree::part_hash(index, place, u64::from(is_entry)) }
+}
