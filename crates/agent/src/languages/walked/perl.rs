@@ -10,8 +10,9 @@ use crate::languages::walked::{Described, Dialect, Walked};
 use crate::modules::interpreters::PERL as EXPORTS;
 use crate::x86_64::thread_pointer;
 
-/// The version of which the offsets are known, with threads: by its headers.
-const VERSION: u32 = 0x0524;
+/// The versions of which the offsets are known, with threads: by their headers, in which all that
+/// is read is the same.
+const VERSIONS: [u32; 3] = [0x0524, 0x0528, 0x052a];
 /// Where the C library keeps the values of a thread's first keys (`specific_1stblock`; 2.31 to
 /// 2.43): 16 bytes each, the value in the second half.
 const VALUES_AT: usize = 0x310;
@@ -70,10 +71,11 @@ fn look() -> bool {
         if at == 0 { 0 } else { u32::from(unsafe { (at as *const u8).read() }) }
     };
     let version = number(EXPORTS.revision.load(Relaxed)) << 8 | number(EXPORTS.version.load(Relaxed));
-    if version != VERSION {
+    let is_known = VERSIONS.contains(&version);
+    if !is_known {
         unknown::note(LANGUAGE_PERL, version);
     }
-    version == VERSION
+    is_known
 }
 
 /// The interpreter that the calling thread runs.

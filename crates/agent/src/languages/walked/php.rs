@@ -9,9 +9,26 @@ use crate::languages::unknown;
 use crate::languages::walked::{Described, Dialect, Walked};
 use crate::modules::interpreters::PHP as EXPORTS;
 
-/// Bytes of the globals of the version of which the offsets are known (8.2, without threads), by
-/// its headers; and where they have what is executed.
-const GLOBALS_BYTES: usize = 1800;
+/// What differs between the versions whose offsets are known (without threads), by their headers.
+#[derive(Debug)]
+struct Layout {
+    /// Bytes of the globals, which tell the version.
+    globals_bytes: usize,
+    /// `zend_op_array`: number and place of its operations, file, first line.
+    count: usize,
+    operations: usize,
+    file: usize,
+    first_line: usize,
+}
+
+static LAYOUTS: [Layout; 2] = [
+    // 8.2
+    Layout { globals_bytes: 1800, count: 80, operations: 88, file: 152, first_line: 160 },
+    // 8.4
+    Layout { globals_bytes: 1984, count: 96, operations: 104, file: 168, first_line: 176 },
+];
+
+/// Where the globals have what is executed.
 const EXECUTED_AT: usize = 488;
 /// `zend_execute_data`: operation, function, kind of call, the one outwards.
 const OPERATION_AT: usize = 0;
@@ -20,16 +37,11 @@ const KIND_AT: usize = 40;
 const OUTER_AT: usize = 48;
 const IS_TOP: usize = 1 << 17;
 const FRAME_BYTES: usize = 56;
-/// `zend_op_array`: kind (the lowest byte), name, class, number and place of its operations, file,
-/// first line.
+/// `zend_op_array`: kind (the lowest byte), name, class.
 const NAME_AT: usize = 8;
 const CLASS_AT: usize = 16;
-const COUNT_AT: usize = 80;
-const OPERATIONS_AT: usize = 88;
-const FILE_AT: usize = 152;
-const FIRST_LINE_AT: usize = 160;
 /// What is read of it; of any function.
-const CODE_BYTES: usize = 168;
+const CODE_BYTES: usize = 184;
 const HEAD_BYTES: usize = 8;
 const FUNCTION_OF_PROGRAM: usize = 2;
 const EVALUATED: usize = 4;
@@ -53,11 +65,17 @@ fn look() -> bool {
     if EXPORTS.globals.load(Acquire) == 0 || EXPORTS.is_seen.swap(1, Relaxed) != 0 {
         return false;
     }
-    let is_known = EXPORTS.globals_bytes.load(Relaxed) == GLOBALS_BYTES;
+    let is_known = layout().is_some();
     if !is_known {
         unknown::note(LANGUAGE_PHP, 0);
     }
     is_known
+}
+
+#[inline(always)]
+fn layout() -> Option<&'static Layout> {
+    let globals_bytes = EXPORTS.globals_bytes.load(Relaxed);
+    LAYOUTS.iter().find(|layout| layout.globals_bytes == globals_bytes)
 }
 
 fn walk(readable: &mut Readable, frame: &mut dyn FnMut(Walked) -> bool) {
@@ -65,6 +83,7 @@ fn walk(readable: &mut Readable, frame: &mut dyn FnMut(Walked) -> bool) {
 }
 
 fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> Option<()> {
+    let layout = layout()?;
     let mut at = readable.word(EXPORTS.globals.load(Relaxed).wrapping_add(EXECUTED_AT))?;
     for _ in 0..FRAMES_MAX {
         if at == 0 {
@@ -85,8 +104,9 @@ fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> 
                 && readable.has(function, CODE_BYTES)
             {
                 walked.code = function;
-                walked.check =
-                    member(OPERATIONS_AT) ^ member(NAME_AT).rotate_left(23) ^ member(FILE_AT).rotate_left(41);
+                walked.check = member(layout.operations)
+                    ^ member(NAME_AT).rotate_left(23)
+                    ^ member(layout.file).rotate_left(41);
                 walked.at = field(OPERATION_AT);
             }
         }
@@ -99,10 +119,11 @@ fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> 
 }
 
 fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
+    let layout = layout()?;
     let mut field = |offset: usize| readable.word(walked.code.wrapping_add(offset));
-    let (name, class, file) = (field(NAME_AT)?, field(CLASS_AT)?, field(FILE_AT)?);
+    let (name, class, file) = (field(NAME_AT)?, field(CLASS_AT)?, field(layout.file)?);
     let (operations, count, first_line) =
-        (field(OPERATIONS_AT)?, field(COUNT_AT)? as u32, field(FIRST_LINE_AT)?);
+        (field(layout.operations)?, field(layout.count)? as u32, field(layout.first_line)?);
     out.first_line = first_line as u32;
     if class != 0
         && let Some(class) = readable.word(class.wrapping_add(CLASS_NAME_AT))
