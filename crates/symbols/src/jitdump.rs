@@ -19,6 +19,9 @@ const RECORD_HEAD_BYTES: usize = 16;
 /// Behind the head: pid, tid, address, code's address, size, number.
 const LOAD_BYTES: usize = 40;
 
+/// A file, and from which address on which of its lines.
+type FileLines = (String, Vec<(u64, u32)>);
+
 /// The functions of an untrusted file, in the order in which they were made, up to where it is cut
 /// or makes no sense. And how many of them its first `old_bytes` hold.
 #[must_use]
@@ -27,7 +30,7 @@ pub fn read_jitdump(bytes: &[u8], old_bytes: u64) -> (Vec<MadeFunction>, usize) 
     if bytes.get(..4) != Some(MAGIC) {
         return (functions, old);
     }
-    let mut lines: HashMap<u64, (String, Vec<(u64, u32)>)> = HashMap::new();
+    let mut lines: HashMap<u64, FileLines> = HashMap::new();
     // By their numbers: where they are now.
     let mut by_number: HashMap<u64, usize> = HashMap::new();
     let mut at = half(bytes, 8).unwrap_or(0) as usize;
@@ -61,7 +64,7 @@ pub fn read_jitdump(bytes: &[u8], old_bytes: u64) -> (Vec<MadeFunction>, usize) 
 }
 
 /// Lines of the code at an address: its file and where which line begins.
-fn read_lines(body: &[u8]) -> Option<(u64, (String, Vec<(u64, u32)>))> {
+fn read_lines(body: &[u8]) -> Option<(u64, FileLines)> {
     let code = word(body, 0)?;
     let count = word(body, 8)?;
     let (mut at, mut file) = (16_usize, String::new());
@@ -86,10 +89,7 @@ fn read_lines(body: &[u8]) -> Option<(u64, (String, Vec<(u64, u32)>))> {
     Some((code, (file, lines)))
 }
 
-fn read_load(
-    body: &[u8],
-    lines: &mut HashMap<u64, (String, Vec<(u64, u32)>)>,
-) -> Option<(MadeFunction, u64)> {
+fn read_load(body: &[u8], lines: &mut HashMap<u64, FileLines>) -> Option<(MadeFunction, u64)> {
     let (start_avma, size, number) = (word(body, 16)?, word(body, 24)?, word(body, 32)?);
     let name = pretty(&String::from_utf8_lossy(text(body, LOAD_BYTES)?));
     let (file, lines) = lines.remove(&start_avma).unwrap_or_default();

@@ -54,7 +54,7 @@ fn each_block_of_a_java_program_has_its_method_and_line() {
             "--depth",
             "100",
             "--require-frames",
-            "java!*innermost",
+            "java!Lines.innermost",
         ];
         let stacks = recording.text(&words);
         let at = |what: &str| {
