@@ -1,5 +1,5 @@
-//! Frames of CPython that are looked at for the first time: each pointer is asked about before it is
-//! followed.
+//! Frames of CPython that are looked at for the first time: each pointer is asked about before it
+//! is followed.
 
 use crate::languages::python::code::{self, Known};
 use crate::languages::python::frame::{PythonFrame, check_of_any, is_shim};
