@@ -12,8 +12,9 @@
 //! [JavaCalls::call_helper]                                              [JavaCalls::call_helper]
 //! ```
 //!
-//! Each frame of Java is a native one ([`java_code`] tells how it is unwound). What the frame points
-//! to is read at each event: code is thrown away, and other code made in its place.
+//! Each frame of Java is a native one ([`crate::modules::java_code`] tells how it is unwound). What
+//! the frame points to is read at each event: code is thrown away, and other code made in its
+//! place.
 
 mod inlined;
 mod kept;
