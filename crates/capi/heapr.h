@@ -319,7 +319,8 @@ enum heapr_result heapr_snapshot(struct heapr_trace *trace,
 /*
  Takes a snapshot of the live heap of one process with its graph: which block refers to which,
  and what holds them. The process stands still until its memory is copied, for at most
- max_pause_ms; stops not 0: until all is read, without a copy.
+ max_pause_ms; stops 1: until all is read, without a copy; 2: not at all, it is read twice
+ while it runs.
 
  # Safety
  trace is a handle that is not ended; name is a text.

@@ -4,6 +4,8 @@
 // leaks: frame=empty_array kind=reachable count=1
 // leaks: frame=second_base kind=reachable count=1
 // leaks: frame=counted_string kind=reachable count=1
+// leaks: frame=dynamic_string kind=reachable count=4
+// leaks: frame=no_dynamic_string kind=possible count=1
 // leaks: frame=no_length_prefix kind=possible count=1
 // leaks: frame=no_counted_string kind=possible count=1
 // leaks: frame=no_second_base kind=possible count=1
@@ -13,7 +15,7 @@ struct One { virtual ~One() {} long a = 1; };
 struct Two { virtual ~Two() {} long b = 2; };
 struct Both : One, Two { long c = 3; };
 struct Counted { ~Counted() {} long x = 0; };
-void *volatile roots[10];
+void *volatile roots[20];
 APART char *length_prefix() { uint64_t *p = (uint64_t *)malloc(8 + 23); p[0] = 23; return (char *)(p + 1); }
 APART char *no_length_prefix() { uint64_t *p = (uint64_t *)malloc(8 + 23); p[0] = 77; return (char *)(p + 1); }
 APART Counted *array_of_objects() { return new Counted[7]; }
@@ -27,6 +29,22 @@ APART char *counted(size_t capacity, size_t told) {
 }
 APART char *counted_string() { char *p = counted(40, 40); __asm__ volatile("" : "+r"(p)); return p; }
 APART char *no_counted_string() { char *p = counted(40, 50); __asm__ volatile("" : "+r"(p)); return p; }
+// As redis has them: length, room and kind, packed before the text.
+template <typename Count> APART char *described(char kind, Count length, Count room) {
+  struct __attribute__((packed)) Head { Count length, room; char kind; };
+  Head *p = (Head *)malloc(sizeof(Head) + room + 1);
+  *p = Head{length, room, kind};
+  return (char *)(p + 1);
+}
+APART char *dynamic_string(int kind) {
+  if (kind == 1) return described<uint8_t>(1, 10, 90);
+  if (kind == 2) return described<uint16_t>(2, 300, 300);
+  if (kind == 3) return described<uint32_t>(3, 70000, 70100);
+  char *p = (char *)malloc(1 + 20 + 1);
+  p[0] = 20 << 3;
+  return p + 1;
+}
+APART char *no_dynamic_string() { char *p = described<uint8_t>(1, 91, 90); __asm__ volatile("" : "+r"(p)); return p; }
 APART char *one_past() { char *p = (char *)malloc(48); return p + 48; }
 static APART void build(int n) {
   roots[0] = length_prefix();
@@ -38,5 +56,7 @@ static APART void build(int n) {
   roots[6] = no_counted_string();
   roots[7] = no_second_base();
   roots[8] = one_past();
+  for (int kind = 0; kind < 4; kind++) roots[9 + kind] = dynamic_string(kind);
+  roots[13] = no_dynamic_string();
 }
 int main(int argc, char **) { build(argc - 1); wait_to_be_seen(); }

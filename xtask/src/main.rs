@@ -44,7 +44,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test [FILTER]          installs what the tests need (apt-get, only what is missing) and runs all of them
   soak attach [ROUNDS [PROGRAM]]   attach to programs at work and detach, with pauses and speed
   soak graph-kills [ROUNDS [PROGRAM]]
-                         heapr killed at random moments of taking a graph: nothing is left in the program
+                         every other graph of seven programs killed at a random moment: nothing is left
+  soak graph-confirm [SECONDS [FOLDER [PROGRAM…]]]
+                         graphs of eight real programs: no block that was called leaked is freed afterwards
   soak kills [ROUNDS [SEED]]
                          recorder, command or program killed at random moments: nobody else is harmed
   soak languages [STACKS [py|js|rb|php|pl]]
@@ -64,6 +66,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          heapr view: first picture, all panels for ranges and filters, the page; with 100 M events
                          and a snapshot of 1 GB; or without the page
   bench live             snapshots of ten million live blocks: time, the program's waits, the recorder's memory
+  bench graphs [pause] [load] [analysis]
+                         graphs of native heaps: how long a process with a gigabyte stands still, what redis
+                         loses while its copy is read, ten million blocks
   bench snapshots        heapr snapshot against memlab on V8 snapshots of 140 MB and 1 GB
   bench billion [EVENTS] a file of a billion events through the real writer, and its report
   bench all              all of these but the billion; writes the tables of docs/performance.md";
@@ -82,6 +87,7 @@ fn main() -> ExitCode {
         ["header", "--check"] => header::run(true),
         ["soak", "attach", ref rest @ ..] => soak_attach::run(rest),
         ["soak", "graph-kills", ref rest @ ..] => soak_graph_kills::run(rest),
+        ["soak", "graph-confirm", ref rest @ ..] => soak_graph_kills::confirm(rest),
         ["soak", "kills", ref rest @ ..] => soak_kills::run(rest),
         ["soak", "languages", ref rest @ ..] => soak_languages::run(rest),
         ["soak", "snapshot", ref rest @ ..] => soak_snapshot::run(rest),

@@ -98,15 +98,14 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let only: Option<&str> = arguments.get(1).copied();
     crate::run(crate::cargo().args([
         "build",
-        "--profile",
-        "quick",
+        "--release",
         "--quiet",
         "--package",
         "heapr-session",
         "--example",
         "attach_soak",
     ]))?;
-    let attacher = crate::check_agent::target_folder()?.join("quick/examples/attach_soak");
+    let attacher = crate::check_agent::target_folder()?.join("release/examples/attach_soak");
     println!(
         "Pauses in ms: median / worst. Parts of an attach's median: stop, settle, heap, install, resume. Wrong: frees of \
          unknown blocks, blocks given out twice, events lost or not understood.\n"

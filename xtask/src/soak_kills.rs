@@ -95,7 +95,7 @@ struct Stage {
 
 impl Stage {
     fn new() -> anyhow::Result<Self> {
-        crate::run(crate::cargo().args(["build", "--profile", "quick", "--quiet", "-p", "heapr"]))?;
+        crate::run(crate::cargo().args(["build", "--release", "--quiet", "-p", "heapr"]))?;
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::root().join("target"), PathBuf::from);
         let folder = tempfile::tempdir()?;
@@ -103,7 +103,7 @@ impl Stage {
         let program = folder.path().join("steady");
         let source = crate::root().join("crates/heapr/tests/sessions/steady.c");
         crate::run(Command::new("gcc").args(["-g", "-O1", "-fno-builtin", "-o"]).arg(&program).arg(source))?;
-        Ok(Self { folder, heapr: target.join("quick/heapr"), program })
+        Ok(Self { folder, heapr: target.join("release/heapr"), program })
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -35,8 +35,8 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
         [] => MINUTES,
         [count, ..] => count.parse().with_context(|| format!("{count} is no number of minutes"))?,
     };
-    crate::run(crate::cargo().args(["build", "--profile", "quick", "--quiet", "-p", "heapr"]))?;
-    let heapr = crate::check_agent::target_folder()?.join("quick/heapr");
+    crate::run(crate::cargo().args(["build", "--release", "--quiet", "-p", "heapr"]))?;
+    let heapr = crate::check_agent::target_folder()?.join("release/heapr");
     let folder = tempfile::tempdir()?;
     let heapr = |arguments: &[&str]| {
         let mut command = Command::new(&heapr);

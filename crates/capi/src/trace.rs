@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 use std::time::Duration;
 
-use heapr_session::{GraphRequest, HeapTrace, ProgramCommand, StartRequest, Update};
+use heapr_session::{GraphPause, GraphRequest, HeapTrace, ProgramCommand, StartRequest, Update};
 
 use crate::properties::{from_c, heapr_properties, stack_events};
 use crate::result::{Failed, call, heapr_result};
@@ -206,7 +206,8 @@ pub unsafe extern "C" fn heapr_snapshot(
 
 /// Takes a snapshot of the live heap of one process with its graph: which block refers to which,
 /// and what holds them. The process stands still until its memory is copied, for at most
-/// `max_pause_ms`; `stops` not 0: until all is read, without a copy.
+/// `max_pause_ms`; `stops` 1: until all is read, without a copy; 2: not at all, it is read twice
+/// while it runs.
 ///
 /// # Safety
 /// `trace` is a handle that is not ended; `name` is a text.
@@ -224,7 +225,12 @@ pub unsafe extern "C" fn heapr_graph_snapshot(
         // SAFETY: the caller guarantees it.
         let name = unsafe { text(name, "name") }?;
         let max_pause = Duration::from_millis(u64::from(max_pause_ms));
-        let graph = GraphRequest { max_pause, stops: stops != 0, ..GraphRequest::default() };
+        let pause = match stops {
+            0 => GraphPause::Copy,
+            2 => GraphPause::None,
+            _ => GraphPause::Stop,
+        };
+        let graph = GraphRequest { max_pause, pause, ..GraphRequest::default() };
         session.graph_snapshot(&name, pid, graph)?;
         Ok(())
     })

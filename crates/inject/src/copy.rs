@@ -11,7 +11,8 @@
 //! it; the second is no child of the process.
 //!
 //! Should we be killed in the middle, each goes on by a frame ([`return_frame`]) that lies below
-//! the thread's stack: the copies end themselves, the thread waits for the first one and goes home.
+//! the thread's stack: the copies end themselves, the thread waits for the first one, takes back the
+//! precedence that it had meanwhile, and goes home.
 
 use std::time::{Duration, Instant};
 
@@ -19,13 +20,15 @@ use heapr_wire::seccomp::Call;
 
 use crate::error::{Error, Result};
 use crate::ptrace::{self, Event};
-use crate::remote::{Borrowed, SMALL_FRAME_BYTES};
+use crate::remote::{Borrowed, SMALL_FRAME_BYTES, pause_before_look};
+use crate::seccomp;
 use crate::stop::StoppedThread;
+use crate::urgency::{UrgentThread, make_urgent};
 use crate::x86_64::Registers;
-use crate::{seccomp, urgency};
 
 const SYS_CLONE: u64 = 56;
 const SYS_WAIT4: u64 = 61;
+const SYS_SCHED_SETSCHEDULER: u64 = 144;
 const SYS_PRCTL: u64 = 157;
 const SYS_EXIT_GROUP: u64 = 231;
 const SYS_CLOSE_RANGE: u64 = 436;
@@ -39,6 +42,8 @@ const WAIT_ALL: u64 = 0x4000_0000;
 const PR_GET_CHILD_SUBREAPER: u64 = 37;
 /// What a program's memory group must have left: a part of what is copied at the worst.
 const ROOM_SHARE: u64 = 8;
+/// Of a larger process the copy takes so long that others must have their turn meanwhile.
+const URGENT_BYTES_MAX: u64 = 16 << 30;
 /// Longest that a step of a copy may take.
 const STEP_LIMIT: Duration = Duration::from_secs(5);
 
@@ -78,6 +83,16 @@ pub(crate) fn obstacle(pid: u32) -> Option<String> {
     })
 }
 
+/// Whether one of its threads may go before all others while it copies: on a busy machine the process
+/// would else stand still for many turns of them.
+pub(crate) fn may_be_urgent(pid: u32) -> bool {
+    let status = heapr_proc::Fields::of_process(pid).ok();
+    let bytes = status.and_then(|status| status.bytes("RssAnon"));
+    // The kernel sends a signal to who runs before others for longer than it may.
+    let has_time = heapr_proc::soft_limit(pid, "Max realtime timeout").is_none();
+    has_time && bytes.is_some_and(|bytes| bytes <= URGENT_BYTES_MAX)
+}
+
 /// Whether a copy that is there is to go: what its group may still take has become little.
 pub(crate) fn is_room_short(pid: u32) -> bool {
     let needed_bytes = room_needed(pid) / 2;
@@ -90,11 +105,8 @@ fn room_needed(pid: u32) -> u64 {
     bytes("RssAnon") / ROOM_SHARE + bytes("VmPTE")
 }
 
-/// Whether filters of stopped threads allow it.
+/// What filters of stopped threads have against it.
 pub(crate) fn check_filters(pid: u32, threads: &[StoppedThread]) -> Option<String> {
-    if !seccomp::has_any(pid) {
-        return None;
-    }
     let outcome = seccomp::check(pid, threads.iter().map(|thread| thread.tid), &[CALLS]);
     outcome.err().map(|error| match error {
         Error::SeccompForbids { call, .. } => {
@@ -104,27 +116,39 @@ pub(crate) fn check_filters(pid: u32, threads: &[StoppedThread]) -> Option<Strin
     })
 }
 
-/// Copies a process by one of its stopped threads. The reason, where it cannot be copied.
+/// Copies a process by one of its stopped threads, which may go before others meanwhile: then none of
+/// its filters forbids `sched_setscheduler`. The reason, where it cannot be copied.
 pub(crate) fn copy(
     pid: u32,
     borrowed: &mut Borrowed<'_>,
+    may_be_urgent: bool,
 ) -> Result<std::result::Result<Copied, &'static str>> {
     let frame_avma = borrowed.frame_avma();
-    let places = [1, 2, 3].map(|number| frame_avma - number * SMALL_FRAME_BYTES);
-    let [waiting_avma, first_avma, second_avma] = places;
-    let waits = borrowed.calling(SYS_WAIT4, [u64::MAX, 0, WAIT_CLONES, 0, 0, 0], frame_avma);
+    let places = [1, 2, 3, 4].map(|number| frame_avma - number * SMALL_FRAME_BYTES);
+    let [restoring_avma, waiting_avma, first_avma, second_avma] = places;
+    // Words below the frame that is used last.
+    let (answer_avma, priority_avma) = (second_avma - 64, second_avma - 128);
+    let policy = UrgentThread::policy(borrowed.tid()).filter(|_| may_be_urgent);
+    // What comes after its calls: home, or first back to its own policy.
+    let after_avma = policy.map_or(frame_avma, |_| restoring_avma);
+    if let Some(policy) = policy {
+        borrowed.write_word(priority_avma, 0)?;
+        let arguments = [0, u64::from(policy.cast_unsigned()), priority_avma, 0, 0, 0];
+        let restores = borrowed.calling(SYS_SCHED_SETSCHEDULER, arguments, frame_avma);
+        borrowed.place_small_frame(restoring_avma, &restores)?;
+    }
+    let waits = borrowed.calling(SYS_WAIT4, [u64::MAX, 0, WAIT_CLONES, 0, 0, 0], after_avma);
     borrowed.place_small_frame(waiting_avma, &waits)?;
     for place_avma in [first_avma, second_avma] {
         let ends = borrowed.calling(SYS_EXIT_GROUP, [0; 6], place_avma);
         borrowed.place_small_frame(place_avma, &ends)?;
     }
-    // A word of the frame that is used last, and then not any more.
-    let answer_avma = second_avma - 64;
-    if borrowed.system_call(SYS_PRCTL, [PR_GET_CHILD_SUBREAPER, answer_avma, 0, 0, 0, 0])?.is_err()
-        || borrowed.read_word(answer_avma)? as u32 != 0
-    {
+    let asks = borrowed.calling(SYS_PRCTL, [PR_GET_CHILD_SUBREAPER, answer_avma, 0, 0, 0, 0], after_avma);
+    if borrowed.make_call(&asks)?.is_err() || borrowed.read_word(answer_avma)? as u32 != 0 {
         return Ok(Err("it takes in orphaned processes, and would be sent a signal when the copy ends"));
     }
+    // From here on, until it is dropped, its way home leads past what takes it back.
+    let _urgent = policy.and_then(|policy| UrgentThread::begin(borrowed.tid(), policy));
     let cloned = borrowed.clone_itself([CLONE_FILES, first_avma, 0, 0, 0, 0], waiting_avma)?;
     let (first_tid, inner_tid) = match cloned {
         Ok(cloned) => cloned,
@@ -133,7 +157,7 @@ pub(crate) fn copy(
         Err(_) => return Ok(Err("the kernel does not allow it to make a copy")),
     };
     let first = Child { pid, tid: first_tid };
-    urgency::make_urgent(first_tid);
+    make_urgent(first_tid);
     let ends = borrowed.calling(SYS_EXIT_GROUP, [0; 6], first_avma);
     let clones = borrowed.calling(SYS_CLONE, [CLONE_FILES | CLONE_VM, second_avma, 0, 0, 0, 0], first_avma);
     let keeper = first.split(&clones);
@@ -141,7 +165,8 @@ pub(crate) fn copy(
     if keeper.is_err() || ptrace::detach(first_tid).is_err() {
         first.end();
     }
-    borrowed.system_call(SYS_WAIT4, [inner_tid, 0, WAIT_ALL, 0, 0, 0])?.ok();
+    let waits = borrowed.calling(SYS_WAIT4, [inner_tid, 0, WAIT_ALL, 0, 0, 0], after_avma);
+    borrowed.make_call(&waits)?.ok();
     let keeper = keeper?;
     Ok(Ok(Copied { keeper, gone_around: ends }))
 }
@@ -204,7 +229,7 @@ impl Child {
                 None => {
                     look_count += 1;
                     if look_count > 50 {
-                        std::thread::sleep(Duration::from_micros(20));
+                        std::thread::sleep(pause_before_look(look_count));
                     } else {
                         std::thread::yield_now();
                     }

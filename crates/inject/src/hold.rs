@@ -15,19 +15,18 @@ use std::time::{Duration, Instant};
 
 use heapr_proc::mappings;
 use heapr_proc::{Mapping, thread_name};
-use heapr_wire::{BUILD_ID, INJECTION_MAGIC, INJECTION_SYMBOL, Injection};
 
+use crate::agent_place::{AgentPlace, agent_place};
 use crate::allocator_code::is_in;
 use crate::copy::{self, Copied};
-use crate::detach::find_record;
 use crate::error::{Error, Result};
 use crate::memory::{ProcessMemory, TargetMemory as _};
-use crate::modules::Modules;
 use crate::own_thread::in_own_thread;
 use crate::remote::{Borrowed, Gadgets};
+use crate::report::Stopwatch;
 use crate::stop::{Settled, Stopped, StoppedThread};
 use crate::thread_place::{choose_thread, stack_words};
-use crate::{plan, ptrace, target};
+use crate::{plan, ptrace, seccomp, target};
 
 /// How long a good moment is waited for, and between two tries.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -67,6 +66,14 @@ pub struct HeldProcess {
     pub agent: Vec<(u64, u64)>,
     /// No thread is at allocating.
     pub is_quiet: bool,
+}
+
+impl HeldProcess {
+    fn name_threads(&mut self, pid: u32) {
+        for thread in &mut self.threads {
+            thread.name = thread_name(pid, thread.tid).unwrap_or_default();
+        }
+    }
 }
 
 /// How a process is held.
@@ -113,24 +120,25 @@ pub struct HoldReport {
     pub no_copy: Option<String>,
     /// How long the copy was there.
     pub copy_life: Option<Duration>,
+    /// Where the time of the last stop went.
+    pub parts: HoldParts,
 }
 
-/// Where the agent of a process lies.
-struct AgentPlace {
-    /// Code through which calls of the allocator go: return addresses lead there.
-    code: Vec<(u64, u64)>,
-    /// Its own memory, without what it has mapped.
-    memory: Vec<(u64, u64)>,
-    /// Where it lists what it has mapped, and how long the lists are.
-    lists: Vec<(u64, u64)>,
-}
-
-impl AgentPlace {
-    /// All of its memory now.
-    fn memory_now(&self, memory: &ProcessMemory) -> Vec<(u64, u64)> {
-        let mapped = self.lists.iter().flat_map(|&(list_avma, count)| list_of(memory, list_avma, count));
-        self.memory.iter().copied().chain(mapped).collect()
-    }
+/// Parts of a stop, which follow each other in this order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HoldParts {
+    /// From the first thread's interrupt until all stand still.
+    pub stop: Duration,
+    /// Until no thread was at allocating.
+    pub settle: Duration,
+    /// Registers, and where the agent has its memory.
+    pub registers: Duration,
+    /// Making the copy.
+    pub copy: Duration,
+    /// What only the process itself tells.
+    pub take_down: Duration,
+    /// Letting the threads go on.
+    pub resume: Duration,
 }
 
 /// Holds a recorded process still and has `looks` look at it.
@@ -163,10 +171,12 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
             None
         }
     };
+    let may_be_urgent = copy::may_be_urgent(pid);
     let agent = agent_place(pid, &memory)?;
     let begin = Instant::now();
     loop {
         report.try_count += 1;
+        let mut watch = Stopwatch::start();
         let Some(mut stopped) = Stopped::stop(pid, None, STOP_LIMIT)? else {
             if begin.elapsed() > LIMIT {
                 let reason =
@@ -176,6 +186,7 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
             std::thread::sleep(PAUSE_BETWEEN);
             continue;
         };
+        report.parts.stop = watch.lap();
         let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
         let settled = stopped.settle(SETTLE_LIMIT, |thread| {
             let waits = request.at_exit
@@ -193,26 +204,34 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
             std::thread::sleep(PAUSE_BETWEEN);
             continue;
         }
+        report.parts.settle = watch.lap();
         report.thread_count = stopped.threads.len();
-        let threads = stopped.threads.iter().map(|thread| held_thread(pid, thread));
+        let threads = stopped.threads.iter().map(held_thread);
         let threads = threads.collect::<std::io::Result<Vec<_>>>();
         let threads = threads.map_err(|source| Error::Trace { pid, call: "PTRACE_GETREGSET", source })?;
-        let held =
+        let mut held =
             HeldProcess { threads, agent: agent.memory_now(&memory), is_quiet: settled == Settled::Quiet };
         looks.stands_still();
+        report.parts.registers = watch.lap();
         let copied = gadgets.and_then(|gadgets| {
-            let made = make_copy(pid, &memory, &mappings, &stopped, gadgets);
+            let made = make_copy(pid, &memory, &mappings, &stopped, gadgets, may_be_urgent);
             made.map_err(|reason| report.no_copy = Some(reason)).ok()
         });
+        report.parts.copy = watch.lap();
+        // (Names are read at leisure where there is some: a look into a file for each thread.)
         match copied {
             None => {
+                held.name_threads(pid);
                 looks.look(&held, ReadFrom::Process, &|| true);
                 report.pause = stopped.resume();
             }
             Some(copied) => {
                 let since = Instant::now();
                 let is_worth_it = looks.take_down();
+                report.parts.take_down = watch.lap();
                 report.pause = stopped.resume();
+                report.parts.resume = watch.lap();
+                held.name_threads(pid);
                 if is_worth_it {
                     copied.settle_down();
                     let looked = Cell::new(Instant::now());
@@ -240,27 +259,29 @@ fn make_copy(
     mappings: &[Mapping],
     stopped: &Stopped,
     gadgets: Gadgets,
+    may_be_urgent: bool,
 ) -> std::result::Result<Copied, String> {
-    if let Some(reason) = copy::check_filters(pid, &stopped.threads) {
+    let is_filtered = seccomp::has_any(pid);
+    if let Some(reason) = is_filtered.then(|| copy::check_filters(pid, &stopped.threads)).flatten() {
         return Err(reason);
     }
     let thread = choose_thread(memory, mappings, &stopped.threads)
         .ok_or_else(|| "no thread has room on its stack".to_owned())?;
     let mut borrowed = Borrowed::new(pid, memory, gadgets, thread).map_err(|error| error.to_string())?;
-    let outcome = copy::copy(pid, &mut borrowed);
+    let outcome = copy::copy(pid, &mut borrowed, may_be_urgent && !is_filtered);
     let is_home = borrowed.bring_home();
     let copied = outcome.map_err(|error| error.to_string())?.map_err(str::to_owned)?;
     is_home.map_err(|error| error.to_string())?;
     Ok(copied)
 }
 
-fn held_thread(pid: u32, thread: &StoppedThread) -> std::io::Result<HeldThread> {
+fn held_thread(thread: &StoppedThread) -> std::io::Result<HeldThread> {
     let mut registers = thread.registers.words();
     let extended = ptrace::extended_state(thread.tid)?;
     registers.extend(extended.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)));
     Ok(HeldThread {
         tid: thread.tid,
-        name: thread_name(pid, thread.tid).unwrap_or_default(),
+        name: String::new(),
         stack_pointer: thread.registers.rsp,
         thread_pointer: thread.registers.fs_base,
         registers,
@@ -284,78 +305,4 @@ fn is_at_allocating(
         .is_some_and(|mapping| mapping.name.contains(".so") || mapping.name == "[vdso]");
     let words = || stack_words(memory, mappings, thread.registers.rsp, ALLOCATOR_STACK_BYTES);
     is_in_library && words().is_none_or(|words| words.iter().any(|&word| is_in(&agent.code, word)))
-}
-
-/// Finds the agent: one that was injected, or one that the loader has loaded.
-fn agent_place(pid: u32, memory: &ProcessMemory) -> Result<AgentPlace> {
-    let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
-    if let Some(record) = find_record(pid, memory)? {
-        let own = (record.start_avma, record.start_avma.wrapping_add(record.bytes));
-        let islands = record.islands.iter().map(|&(start, bytes)| (start, start.wrapping_add(bytes)));
-        let all: Vec<(u64, u64)> = islands.chain([own]).collect();
-        let lists = vec![(record.list_avma, record.list_count)];
-        return Ok(AgentPlace { code: all.clone(), memory: all, lists });
-    }
-    let modules = Modules::read(pid, memory)?;
-    let agents = modules.list.iter().filter_map(|module| module.symbol(memory, INJECTION_SYMBOL));
-    let mut place = AgentPlace { code: Vec::new(), memory: Vec::new(), lists: Vec::new() };
-    for symbol in agents {
-        let word = |offset: usize| memory.read_u64(symbol.address_avma.wrapping_add(offset as u64));
-        if word(std::mem::offset_of!(Injection, magic)) != Ok(INJECTION_MAGIC)
-            || word(std::mem::offset_of!(Injection, build_id)) != Ok(BUILD_ID)
-        {
-            continue;
-        }
-        let Some(here) = mappings.iter().position(|mapping| mapping.contains(symbol.address_avma)) else {
-            continue;
-        };
-        let list_avma = word(std::mem::offset_of!(Injection, mappings)).unwrap_or(0);
-        let list_count = word(std::mem::offset_of!(Injection, mapping_count)).unwrap_or(0);
-        place.lists.push((list_avma, list_count));
-        let inode = mappings[here].inode;
-        for mapping in module_around(&mappings, here) {
-            let range = (mapping.start_avma, mapping.end_avma);
-            if mapping.is_executable && mapping.inode == inode {
-                place.code.push(range);
-            }
-            place.memory.push(range);
-        }
-    }
-    if place.code.is_empty() { Err(Error::NotAttached { pid }) } else { Ok(place) }
-}
-
-/// The mappings of the module that one of them is of, with the anonymous one behind its data.
-fn module_around(mappings: &[Mapping], here: usize) -> &[Mapping] {
-    let inode = mappings[here].inode;
-    let is_of_it = |mapping: &Mapping| mapping.inode == inode;
-    let mut first = here;
-    while first > 0
-        && is_of_it(&mappings[first - 1])
-        && mappings[first - 1].end_avma == mappings[first].start_avma
-    {
-        first -= 1;
-    }
-    let mut last = here;
-    while let Some(next) = mappings.get(last + 1) {
-        let touches = next.start_avma == mappings[last].end_avma;
-        if !touches || !is_of_it(next) {
-            break;
-        }
-        last += 1;
-    }
-    &mappings[first..=last]
-}
-
-/// The agent's list of its own mappings.
-fn list_of(memory: &ProcessMemory, list_avma: u64, count: u64) -> Vec<(u64, u64)> {
-    const LIST_MAX: u64 = 1 << 16;
-    let list = memory.read_vec(list_avma, count.min(LIST_MAX) as usize * 16).unwrap_or_default();
-    let pairs = list.as_chunks::<16>().0.iter().map(|pair| {
-        let (start, bytes) = pair.split_at(8);
-        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
-        (word(start), word(bytes))
-    });
-    let real = pairs.filter(|&(start, bytes)| start != 0 && bytes != 0);
-    real.filter_map(|(start, bytes)| Some((start, start.checked_add(bytes.checked_next_multiple_of(4096)?)?)))
-        .collect()
 }

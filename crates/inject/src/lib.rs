@@ -9,6 +9,7 @@
 //! for how a borrowed thread finds home by itself.
 
 mod address_room;
+mod agent_place;
 mod allocator_code;
 mod attach;
 mod attach_request;
@@ -44,12 +45,14 @@ mod stop;
 mod stopped_process;
 mod stub;
 mod target;
+mod thread_modules;
 mod thread_place;
 mod urgency;
 mod written_pages;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+pub use agent_place::agent_memory;
 pub use attach::{Standstill, attach, attach_held};
 pub use attach_request::AttachRequest;
 pub use detach::detach;
@@ -57,7 +60,7 @@ pub use error::{Error, Result};
 pub use exec_argument::{ExecArgument, exec_argument};
 pub use exec_stop::{HeldExec, Preparation};
 pub use exec_watch::{ExecWatch, Started};
-pub use hold::{HeldProcess, HeldThread, HoldReport, HoldRequest, Look, ReadFrom, hold};
+pub use hold::{HeldProcess, HeldThread, HoldParts, HoldReport, HoldRequest, Look, ReadFrom, hold};
 pub use inside::{InsideReport, LoadedModule, hook_inside, loaded_modules};
 pub use inside_function::InsideFunction;
 pub use memory::{ProcessMemory, TargetMemory, Unreachable};
@@ -68,3 +71,4 @@ pub use program_start::{
 pub use report::{AttachReport, DetachReport, PauseParts};
 pub use standstill::{StillProcess, stand_still};
 pub use stopped_process::StoppedProcess;
+pub use thread_modules::{ThreadModule, thread_modules};

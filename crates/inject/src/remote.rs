@@ -96,7 +96,7 @@ impl<'a> Borrowed<'a> {
     }
 
     /// Bytes below the stack pointer that must be mapped.
-    pub(crate) const STACK_BYTES: u64 = RED_ZONE_BYTES + FRAME_BYTES_MAX + 64 + 4 * SMALL_FRAME_BYTES;
+    pub(crate) const STACK_BYTES: u64 = RED_ZONE_BYTES + FRAME_BYTES_MAX + 64 + 5 * SMALL_FRAME_BYTES;
 
     /// Writes the return frame at `rsp_avma` (aligned to 16); calls use the stack below it from now
     /// on.
@@ -135,6 +135,11 @@ impl<'a> Borrowed<'a> {
     /// Where the return frame begins.
     pub(crate) fn frame_avma(&self) -> u64 {
         self.frame_avma
+    }
+
+    /// Its number.
+    pub(crate) fn tid(&self) -> u32 {
+        self.tid
     }
 
     /// The thread's descriptor.
@@ -194,7 +199,7 @@ impl<'a> Borrowed<'a> {
     fn let_it_run(&self, look_count: &mut u32) {
         *look_count += 1;
         if *look_count > if self.is_urgent { LOOKS_IF_URGENT } else { YIELDS } {
-            std::thread::sleep(Duration::from_micros(20));
+            std::thread::sleep(pause_before_look(*look_count));
         } else {
             std::thread::yield_now();
         }
@@ -220,7 +225,8 @@ impl<'a> Borrowed<'a> {
         self.make_call(&registers)
     }
 
-    fn make_call(&mut self, registers: &Registers) -> Result<std::result::Result<u64, i32>> {
+    /// Makes the system call of [`Self::calling`]. Its answer, or the error number.
+    pub(crate) fn make_call(&mut self, registers: &Registers) -> Result<std::result::Result<u64, i32>> {
         self.begin(registers)?;
         self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
         self.wait()?;
@@ -248,6 +254,13 @@ impl<'a> Borrowed<'a> {
     pub(crate) fn read_word(&self, address_avma: u64) -> Result<u64> {
         let pid = self.pid;
         self.memory.read_u64(address_avma).map_err(|source| Error::Memory { pid, source })
+    }
+
+    /// Writes a word of its memory, below its stack.
+    pub(crate) fn write_word(&self, address_avma: u64, word: u64) -> Result<()> {
+        let pid = self.pid;
+        let write = self.memory.write(address_avma, &word.to_le_bytes());
+        write.map_err(|source| Error::Memory { pid, source })
     }
 
     /// Has it make a process, which we trace from its first moment on. Should we be killed it goes
@@ -354,6 +367,12 @@ impl<'a> Borrowed<'a> {
             }
         }
     }
+}
+
+/// How long to wait before the next look at a thread that was looked at so often: a call that takes
+/// milliseconds is held up by looks, and gains nothing from more of them.
+pub(crate) fn pause_before_look(look_count: u32) -> Duration {
+    Duration::from_micros(20 + u64::from(look_count.saturating_sub(LOOKS_IF_URGENT)).min(180))
 }
 
 impl Drop for Borrowed<'_> {

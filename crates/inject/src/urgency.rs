@@ -46,11 +46,46 @@ impl Urgency {
     }
 }
 
-/// Lets a process that we have made and will end run before others, as far as we may.
-pub(crate) fn make_urgent(pid: u32) {
+/// Lets a process that we have made and will end run before others, as far as we may. Whether it
+/// does.
+pub(crate) fn make_urgent(tid: u32) -> bool {
     let urgent = with_priority(1);
     // SAFETY: the parameters are a whole structure of ours, which is only read.
-    unsafe { libc::sched_setscheduler(pid.cast_signed(), libc::SCHED_FIFO, &raw const urgent) };
+    unsafe { libc::sched_setscheduler(tid.cast_signed(), libc::SCHED_FIFO, &raw const urgent) == 0 }
+}
+
+/// Precedence of a stopped thread of another process while it works for us, until this is dropped.
+///
+/// Should we be killed meanwhile the thread itself has to go back to [`Self::policy`]: it may, as no
+/// flag is set that only a privileged one takes back. Children that it makes meanwhile have the same
+/// precedence.
+#[derive(Debug)]
+pub(crate) struct UrgentThread {
+    tid: u32,
+    policy: i32,
+}
+
+impl UrgentThread {
+    /// An ordinary policy of a thread, which it can be taken from and given back to.
+    pub(crate) fn policy(tid: u32) -> Option<i32> {
+        // SAFETY: it only takes a number.
+        let policy = unsafe { libc::sched_getscheduler(tid.cast_signed()) };
+        matches!(policy, libc::SCHED_OTHER | libc::SCHED_BATCH).then_some(policy)
+    }
+
+    /// `None`: it is as it was.
+    pub(crate) fn begin(tid: u32, policy: i32) -> Option<Self> {
+        make_urgent(tid).then_some(Self { tid, policy })
+    }
+}
+
+impl Drop for UrgentThread {
+    fn drop(&mut self) {
+        let ordinary = with_priority(0);
+        // (Its nice value is kept.)
+        // SAFETY: the parameters are a whole structure of ours, which is only read.
+        unsafe { libc::sched_setscheduler(self.tid.cast_signed(), self.policy, &raw const ordinary) };
+    }
 }
 
 impl Drop for Urgency {
@@ -82,6 +117,24 @@ fn set(policy: i32, parameters: libc::sched_param) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_thread_is_given_back_its_policy() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || {
+            tell.send(crate::ptrace::own_tid()).unwrap();
+            let _ = ended.recv();
+        });
+        let tid = told.recv().unwrap();
+        let policy = UrgentThread::policy(tid).unwrap();
+        let urgent = UrgentThread::begin(tid, policy);
+        assert_eq!(UrgentThread::policy(tid).is_none(), urgent.is_some());
+        drop(urgent);
+        assert_eq!(UrgentThread::policy(tid), Some(policy));
+        drop(end);
+        other.join().unwrap();
+    }
 
     #[test]
     fn precedence_ends_with_its_value() {

@@ -21,6 +21,7 @@ use crate::block_map::BlockMap;
 use crate::memory::Memory;
 use crate::modules::{is_of_device, is_of_kernel, is_private_anonymous, joined, without};
 use crate::stacks::{Descriptors, stack_block};
+use crate::thread_modules::{ThreadModule, areas_of};
 
 /// Below the stack pointer: leaf functions keep data there.
 const RED_ZONE_BYTES: u64 = 128;
@@ -68,6 +69,8 @@ pub struct ProcessFacts {
     pub untracked: Vec<(u64, u64)>,
     /// Memory of the agent.
     pub agent: Vec<(u64, u64)>,
+    /// Modules with thread-local variables.
+    pub thread_modules: Vec<ThreadModule>,
     /// Words that the kernel holds for the program, and what for.
     pub kernel: Vec<(String, Vec<u64>)>,
 }
@@ -83,15 +86,18 @@ pub struct Area {
     pub words: Vec<u64>,
     /// Who holds a block from here may be nobody.
     pub is_doubtful: bool,
+    /// It is what this block holds, which is then not looked through as a block.
+    pub block: Option<u32>,
 }
 
 impl Area {
-    fn new(class: RootClass, (start_avma, end_avma): (u64, u64), name: &str) -> Self {
+    pub(crate) fn new(class: RootClass, (start_avma, end_avma): (u64, u64), name: &str) -> Self {
         Self {
             root: RootArea { class, start_avma, end_avma, tid: 0, name: name.to_owned() },
             pieces: vec![(start_avma, end_avma)],
             words: Vec::new(),
             is_doubtful: false,
+            block: None,
         }
     }
 }
@@ -163,6 +169,12 @@ fn of_thread(
         areas.push(area);
     };
     push(areas, registers);
+    let identity = (thread.tid, thread.name.as_str(), thread.thread_pointer);
+    let locals = areas_of(&facts.thread_modules, identity, map, memory);
+    let in_locals = locals.iter().filter(|area| area.block.is_none());
+    let in_locals: Vec<_> = in_locals.flat_map(|area| area.pieces.iter().copied()).collect();
+    taken.extend(&in_locals);
+    areas.extend(locals);
     let Some((start_avma, end_avma)) = stack else { return };
     let end_of_frames = local_avma.unwrap_or(end_avma);
     let is_own = (start_avma..end_avma).contains(&sp_avma);
@@ -183,7 +195,9 @@ fn of_thread(
         }
     }
     if rest_avma < end_of_frames {
-        push(areas, Area::new(RootClass::Stack, (rest_avma, end_of_frames), ""));
+        let mut area = Area::new(RootClass::Stack, (rest_avma, end_of_frames), "");
+        area.pieces = without((rest_avma, end_of_frames), &joined(in_locals));
+        push(areas, area);
     }
     if end_of_frames < end_avma {
         push(areas, Area::new(RootClass::ThreadLocal, (end_of_frames, end_avma), ""));

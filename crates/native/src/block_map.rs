@@ -119,6 +119,16 @@ impl BlockMap {
         self.starts[block] + self.sizes[block] + u64::from(self.slack[block])
     }
 
+    /// Where a block begins.
+    pub fn address_avma(&self, block: u32) -> u64 {
+        self.starts[block as usize]
+    }
+
+    /// The size that was asked for.
+    pub fn asked_bytes(&self, block: u32) -> u64 {
+        self.sizes[block as usize]
+    }
+
     /// The block that begins at an address.
     pub fn block_at(&self, address_avma: u64) -> Option<u32> {
         self.starts.binary_search(&address_avma).ok().map(|block| block as u32)

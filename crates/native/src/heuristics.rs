@@ -6,8 +6,9 @@
 //!  array of new      | count  |<- elements ...      a word: it divides what is left
 //!  counted string    | length | capacity | references |<- text ...
 //!  second base       | vptr | ... |<- vptr of the second base: it says how far it is to the top
+//!  dynamic string    | length | capacity | kind |<- text ...    of redis and what took it over
 //! ```
-//! The four of Valgrind's memcheck, with the length of the fourth checked. Sizes of blocks from
+//! The first four are those of Valgrind's memcheck, with the length of the third checked. Sizes of blocks from
 //! before an attach are rounded up: there what is left may be up to 23 bytes less.
 
 use std::collections::HashMap;
@@ -62,6 +63,11 @@ impl<'a, M: Memory> Inspector<'a, M> {
             8 if size_bytes == 8 => (head == 0).then_some(EdgeGrade::ArrayCookie),
             8 if head > 0 && head.checked_add(8).is_some_and(fits) => Some(EdgeGrade::LengthPrefix),
             8 if is_array(head, size_bytes - 8, most_missing) => Some(EdgeGrade::ArrayCookie),
+            1 | 3 | 5 | 9 | 17 => {
+                let (least, most) = self.dynamic_string(block, head, offset_bytes)?;
+                (least <= size_bytes && size_bytes <= most.saturating_add(most_missing))
+                    .then_some(EdgeGrade::StringBody)
+            }
             24 if self.is_counted_string(block, head, fits) => Some(EdgeGrade::StringBody),
             offset if offset % 8 == 0 && offset + 8 <= size_bytes && self.is_base(block, head, offset) => {
                 Some(EdgeGrade::SecondBase)
@@ -77,6 +83,24 @@ impl<'a, M: Memory> Inspector<'a, M> {
         is_length
             && capacity()
                 .is_some_and(|capacity| length <= capacity && capacity.checked_add(25).is_some_and(fits))
+    }
+
+    /// Least and most bytes that the block of a dynamic string has whose text begins at `offset`: its
+    /// length and its capacity, in as many bytes as its kind has, with the kind behind them. (A short
+    /// one has length and kind in one byte.)
+    fn dynamic_string(&self, block: u32, head: u64, offset: u64) -> Option<(u64, u64)> {
+        let word = |number: u64| self.memory.word(self.map.start_avma(block as usize) + number * 8);
+        let (kind, wanted, length, capacity) = match offset {
+            1 => (head & 7, 0, head >> 3 & 31, head >> 3 & 31),
+            3 => (head >> 16 & 255, 1, head & 0xff, head >> 8 & 0xff),
+            5 => (head >> 32 & 255, 2, head & 0xffff, head >> 16 & 0xffff),
+            // The likely first: it costs a look at memory to tell.
+            9 if head as u32 as u64 <= head >> 32 => (word(1)? & 255, 3, head & 0xffff_ffff, head >> 32),
+            17 if head <= self.map.size_bytes(block as usize) => (word(2)? & 255, 4, head, word(1)?),
+            _ => return None,
+        };
+        let with = |bytes: u64| bytes.checked_add(offset + 1);
+        (kind == wanted && length <= capacity).then_some((with(length)?, with(capacity)?))
     }
 
     /// The name of the type of the object that begins a block, as the compiler wrote it, if it has

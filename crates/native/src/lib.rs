@@ -23,6 +23,7 @@ mod memory;
 mod modules;
 mod scan;
 mod stacks;
+mod thread_modules;
 mod verdict;
 
 pub use areas::{Area, FrameFacts, ProcessFacts, Regions, ThreadFacts, root_areas};
@@ -32,4 +33,5 @@ pub use leaks::{Leak, LeakKind, Leaks};
 pub use made_type::made_type;
 pub use memory::Memory;
 pub use scan::{Cut, Scanned, scan};
+pub use thread_modules::{OF_MODULE, ThreadModule};
 pub use verdict::{Reach, Verdicts};

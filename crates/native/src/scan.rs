@@ -74,7 +74,9 @@ pub fn scan(
     for (number, area) in areas.iter().enumerate() {
         scan.area(number as u32, area)?;
     }
-    scan.blocks()?;
+    let mut of_areas: Vec<u32> = areas.iter().filter_map(|area| area.block).collect();
+    of_areas.sort_unstable();
+    scan.blocks(&of_areas)?;
     scan.judge(regions);
     Ok(scan.found)
 }
@@ -105,9 +107,15 @@ enum Place {
 }
 
 impl<M: Memory> Scan<'_, M> {
-    fn blocks(&mut self) -> Result<(), Cut> {
+    /// `of_areas`: in order, blocks that are looked through as areas.
+    fn blocks(&mut self, mut of_areas: &[u32]) -> Result<(), Cut> {
         for block in 0..self.map.len() {
             self.found.first_edge.push(self.found.targets.len() as u32);
+            if of_areas.first() == Some(&(block as u32)) {
+                let count = of_areas.iter().take_while(|&&other| other as usize == block).count();
+                of_areas = &of_areas[count..];
+                continue;
+            }
             self.block(block)?;
         }
         self.found.first_edge.push(self.found.targets.len() as u32);
@@ -194,11 +202,16 @@ impl<M: Memory> Scan<'_, M> {
             let mut at_avma = piece_avma.next_multiple_of(8);
             while at_avma + 8 <= piece_end_avma {
                 // Blocks are looked at as such.
-                if let Some(end_avma) = self.block_over(at_avma) {
+                if area.block.is_none()
+                    && let Some(end_avma) = self.block_over(at_avma)
+                {
                     at_avma = end_avma.next_multiple_of(8);
                     continue;
                 }
-                let next_avma = self.next_block(at_avma).min(piece_end_avma);
+                let next_avma = match area.block {
+                    None => self.next_block(at_avma).min(piece_end_avma),
+                    Some(_) => piece_end_avma,
+                };
                 let read_avma = self.fill(at_avma, next_avma.min(at_avma + WINDOW_BYTES))?;
                 if read_avma <= at_avma {
                     at_avma = self.skip_unread(at_avma, next_avma);

@@ -39,13 +39,15 @@ impl Verdicts {
         for root in graph.roots.iter().filter(|root| !root.grade.is_strong()) {
             walk.enter(root.target, Reach::Possible);
         }
-        // What the blocks that are held refer to in doubt.
+        // What the blocks that are held refer to in doubt. (Where sure ones lead is known.)
         for node in 0..graph.node_count() {
             if walk.reach[node as usize] != Reach::Reachable {
                 continue;
             }
             for edge in graph.edges(node) {
-                walk.enter(graph.targets[edge], Reach::Possible);
+                if !graph.grades[edge].is_strong() {
+                    walk.enter(graph.targets[edge], Reach::Possible);
+                }
             }
         }
         walk.in_doubt();

@@ -29,6 +29,12 @@ impl DataSymbols {
         Self::of_kinds(path, &[SymbolKind::Text])
     }
 
+    /// The thread-local variables of a file, by their places in its thread-local memory.
+    #[must_use]
+    pub fn thread_locals_of(path: &Path) -> Self {
+        Self::of_kinds(path, &[SymbolKind::Tls])
+    }
+
     pub(crate) fn of_kinds(path: &Path, kinds: &[SymbolKind]) -> Self {
         let Some(bytes) = map(path) else { return Self::default() };
         let Ok(file) = object::File::parse(&*bytes) else { return Self::default() };

@@ -6,6 +6,7 @@
 //! something else.
 #![deny(unsafe_code)]
 
+mod allocation_types;
 mod bundle;
 mod cache;
 mod d_names;

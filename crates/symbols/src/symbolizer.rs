@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use addr2line::Loader;
 use gimli::ReaderOffset as _;
 
+use crate::allocation_types;
 use crate::bundle::decode_bundle;
 use crate::cache;
 use crate::debug_file::{self, DebugFiles, Unresolved};
@@ -83,6 +84,16 @@ impl Symbolizer {
     #[must_use]
     pub fn embedded_of(&self, key: &ModuleKey) -> Option<&SymbolTable> {
         self.embedded.get(key)
+    }
+
+    /// The types of what calls that come back to these addresses allocate, where the compiler wrote
+    /// them down (clang from 21 on).
+    #[must_use]
+    pub fn allocation_types(&self, key: &ModuleKey, return_svmas: &[u64]) -> Vec<Option<String>> {
+        match debug_file::find(key, &self.options) {
+            Ok(files) if files.has_debug_info => allocation_types::find(&files.debug, return_svmas),
+            _ => vec![None; return_svmas.len()],
+        }
     }
 
     /// As [`Self::resolve`], without what is embedded.

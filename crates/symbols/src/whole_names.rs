@@ -42,17 +42,42 @@ pub(crate) fn find(debug: &Path, asked: &[Asked]) -> Vec<Option<String>> {
 }
 
 fn fill(debug: &Path, asked: &[Asked], names: &mut [Option<String>]) -> Option<()> {
+    let svmas: Vec<u64> = asked.iter().map(|asked| asked.svma).collect();
+    each_unit(
+        debug,
+        &svmas,
+        |_| true,
+        |units, unit, inside| {
+            for &at in inside {
+                let place = Place { unit: Rc::clone(unit), offset: UnitOffset(asked[at].entry) };
+                names[at] = units.function(place, 0).filter(|name| name.len() <= NAME_BYTES_MAX);
+            }
+        },
+    )
+}
+
+/// Hands over each unit that some addresses lie in, with the numbers of these; none if what the
+/// entries of the file may hold is not `wanted`.
+pub(crate) fn each_unit(
+    debug: &Path,
+    svmas: &[u64],
+    wanted: impl Fn(&[u8]) -> bool,
+    mut given: impl for<'u, 'd> FnMut(&Units<'u, 'd>, &Rc<OpenUnit<'d>>, &[usize]),
+) -> Option<()> {
     let map = mapped_file::map(debug)?;
     let object = object::File::parse(&*map).ok()?;
     let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let kinds = object.section_by_name(".debug_abbrev")?.uncompressed_data().ok()?;
+    if !wanted(&kinds) {
+        return None;
+    }
     let sections = gimli::DwarfSections::load(|id| match object.section_by_name(id.name()) {
         Some(section) => section.uncompressed_data(),
         None => Ok(Cow::Borrowed(&[][..])),
     })
     .ok()?;
     let dwarf = sections.borrow(|section| EndianSlice::new(section, endian));
-    let mut by_svma: Vec<(u64, usize)> =
-        asked.iter().enumerate().map(|(at, asked)| (asked.svma, at)).collect();
+    let mut by_svma: Vec<(u64, usize)> = svmas.iter().enumerate().map(|(at, &svma)| (svma, at)).collect();
     by_svma.sort_unstable();
     let mut headers = Vec::new();
     let mut found: Vec<(usize, Vec<usize>)> = Vec::new();
@@ -75,17 +100,14 @@ fn fill(debug: &Path, asked: &[Asked], names: &mut [Option<String>]) -> Option<(
     let units = Units { dwarf: &dwarf, headers, open: RefCell::default() };
     for (number, inside) in found {
         let Some(unit) = units.open(number) else { continue };
-        for at in inside {
-            let place = Place { unit: Rc::clone(&unit), offset: UnitOffset(asked[at].entry) };
-            names[at] = units.function(place, 0).filter(|name| name.len() <= NAME_BYTES_MAX);
-        }
+        given(&units, &unit, &inside);
     }
     Some(())
 }
 
 /// A unit with its scopes.
-struct OpenUnit<'d> {
-    unit: gimli::Unit<Slice<'d>>,
+pub(crate) struct OpenUnit<'d> {
+    pub(crate) unit: gimli::Unit<Slice<'d>>,
     is_cpp: bool,
     /// Scopes and functions, in order of their places: where each is, and the one that it stands
     /// in.
@@ -109,8 +131,8 @@ struct Place<'d> {
     offset: UnitOffset,
 }
 
-struct Units<'u, 'd> {
-    dwarf: &'u gimli::Dwarf<Slice<'d>>,
+pub(crate) struct Units<'u, 'd> {
+    pub(crate) dwarf: &'u gimli::Dwarf<Slice<'d>>,
     headers: Vec<UnitHeader<Slice<'d>>>,
     open: RefCell<HashMap<usize, Rc<OpenUnit<'d>>>>,
 }
@@ -362,7 +384,17 @@ impl<'d> Units<'_, 'd> {
 
     /// The type that an entry is of.
     fn type_text(&self, unit: &Rc<OpenUnit<'d>>, entry: &Entry<'d>, depth: u32) -> String {
-        let Some(value) = entry.attr_value(gimli::DW_AT_type) else { return "void".to_owned() };
+        self.type_of(unit, entry.attr_value(gimli::DW_AT_type), depth)
+    }
+
+    /// The type that an attribute leads to.
+    pub(crate) fn type_of(
+        &self,
+        unit: &Rc<OpenUnit<'d>>,
+        value: Option<AttributeValue<Slice<'d>>>,
+        depth: u32,
+    ) -> String {
+        let Some(value) = value else { return "void".to_owned() };
         let unknown = || "?".to_owned();
         let Some(place) = self.referred(unit, value).filter(|_| depth <= DEPTH_MAX) else { return unknown() };
         let Some(entry) = place.unit.entry(place.offset) else { return unknown() };

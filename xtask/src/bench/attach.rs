@@ -28,7 +28,7 @@ const ATTACHED: [&str; 5] = ["python", "node", "threads", "forks", "plugins"];
 /// The table, of all programs or `only` some.
 pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
     for package in [&["heapr"][..], &["heapr-session", "--example", "attach_soak"]] {
-        crate::run(crate::cargo().args(["build", "--profile", "quick", "--quiet", "-p"]).args(package))?;
+        crate::run(crate::cargo().args(["build", "--release", "--quiet", "-p"]).args(package))?;
     }
     let folder = tempfile::tempdir()?;
     let mut rows = Vec::new();
@@ -53,8 +53,8 @@ pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
 }
 
 fn measure(name: &str, folder: &tempfile::TempDir) -> anyhow::Result<Vec<String>> {
-    let quick = crate::check_agent::target_folder()?.join("quick");
-    let heapr = quick.join("heapr").to_string_lossy().into_owned();
+    let built = crate::check_agent::target_folder()?.join("release");
+    let heapr = built.join("heapr").to_string_lossy().into_owned();
     let file = |of: &str| folder.path().join(of).to_string_lossy().into_owned();
     let session = format!("bench-attach-{}", std::process::id());
     let start = |before: &[&str]| -> anyhow::Result<Program> {
@@ -70,7 +70,7 @@ fn measure(name: &str, folder: &tempfile::TempDir) -> anyhow::Result<Vec<String>
     let [alone, also_alone, let_go] = [start(&[])?, start(&[])?, start(&[])?];
     let [alone_before, also_before, let_go_before] = speeds([&alone, &also_alone, &let_go])?;
     signal(&let_go, "-CONT")?;
-    let soak: PathBuf = quick.join("examples/attach_soak");
+    let soak: PathBuf = built.join("examples/attach_soak");
     crate::output_of(Command::new(soak).args([&let_go.pid.to_string(), "5", "100"]))?;
     stop(&let_go)?;
     let ratio = |first: f64, second: f64| format!("{:.3}", first / second);

@@ -3,6 +3,7 @@
 mod attach;
 mod billion;
 mod disabled;
+mod graphs;
 mod inputs;
 mod instructions;
 mod live_blocks;
@@ -34,6 +35,7 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["billion", events] => print(&billion::run(Some(events))?),
         ["live"] => print(&live_blocks::run()?),
         ["snapshots"] => print(&snapshots::run()?),
+        ["graphs", only @ ..] => print(&graphs::run(only)?),
         ["view", options @ ..] => print(&view::run(&view::Options::parse(options)?)?),
         ["all"] => write_all(),
         _ => bail!("{}", crate::USAGE),

@@ -94,6 +94,24 @@ impl TraceNames {
         }
     }
 
+    /// The types of what calls allocate where the compiler wrote them down, by module and the
+    /// address that the call comes back to in its file.
+    pub(crate) fn allocation_types(
+        &self,
+        calls: impl IntoIterator<Item = (String, u64)>,
+    ) -> HashMap<(String, u64), String> {
+        let mut by_module: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        calls.into_iter().for_each(|(module, svma)| by_module.entry(module).or_default().push(svma));
+        let mut types = HashMap::new();
+        for (module, svmas) in by_module {
+            let Some(key) = self.keys.iter().find(|key| key.path == Path::new(&module)) else { continue };
+            let found = self.symbolizer.allocation_types(key, &svmas);
+            let named = svmas.iter().zip(found);
+            types.extend(named.filter_map(|(&svma, name)| Some(((module.clone(), svma), name?))));
+        }
+        types
+    }
+
     /// What is to be said of modules that have no names.
     pub(crate) fn advice(&self) -> Option<String> {
         self.nameless.advice()

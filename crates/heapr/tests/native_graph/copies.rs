@@ -115,6 +115,18 @@ fn is_running(pid: u32) -> bool {
     let mut states = tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
     states.all(|text| {
         text.contains("TracerPid:\t0\n") && !text.contains("State:\tt") && !text.contains("State:\tT")
+    }) && has_ordinary_threads(pid)
+}
+
+/// Whether no thread still goes before others, as one does while it copies.
+fn has_ordinary_threads(pid: u32) -> bool {
+    /// Behind the name: the policy is the 41st word of the line.
+    const POLICY: usize = 38;
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let mut lines = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+    lines.all(|line| {
+        let behind = line.rsplit(')').next().unwrap();
+        behind.split_whitespace().nth(POLICY) == Some("0")
     })
 }
 
@@ -123,6 +135,18 @@ fn named_mappings(pid: u32) -> BTreeSet<String> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let names = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
     names.map(str::to_owned).collect()
+}
+
+/// What only registers hold, and what is on its way, is not known of a process that runs: never a
+/// definite leak.
+#[test]
+fn a_process_that_is_not_to_stand_still_is_read_twice_while_it_runs() {
+    let (stage, _) = verdicts("at_work.c");
+    let pid = stage.pid.unwrap().to_string();
+    let taken = stage.json(&["snapshot", "take", "--graph", "--pause", "none", &pid]);
+    assert_eq!(taken["snapshots"][0]["pause_ns"], 0, "{taken}");
+    assert!(taken["snapshots"][0]["notes"].to_string().contains("it ran while it was read"), "{taken}");
+    check(&stage.json(&["snapshot", "leaks", "trace.heapr"]), &Stage::text("at_work.c"));
 }
 
 /// A copy may take no longer than it is told, and the process then runs on.

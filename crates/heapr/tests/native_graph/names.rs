@@ -52,3 +52,13 @@ fn a_place_on_a_stack_is_told_by_its_frame() {
     let holders = stage.json(&["snapshot", "holders", "trace.heapr"]).to_string();
     assert!(holders.contains(", TLS program!local") && holders.contains(", TLS program!second"), "{holders}");
 }
+
+/// Also those of libraries that were loaded late: the C library makes them when a thread asks.
+#[test]
+fn variables_that_a_library_has_for_each_thread_are_named() {
+    let (stage, _) = verdicts("modules.c");
+    let holders = stage.json(&["snapshot", "holders", "trace.heapr"]).to_string();
+    for variable in ["library.so!module_local", "library.so!large_local", "library.so.copy.so!module_local"] {
+        assert!(holders.contains(&format!(", TLS {variable}")), "{variable}: {holders}");
+    }
+}

@@ -10,8 +10,9 @@ use super::Recorder;
 use crate::Error;
 use crate::failure::Failure;
 use crate::recorder::process_state::ProcessState;
-use crate::snapshots::graph_capture::{GraphCapture, GraphRequest, Told};
+use crate::snapshots::graph_capture::{Blocks, GraphCapture, GraphRequest, Told};
 use crate::snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
+use crate::snapshots::running_look::Births;
 
 /// A graph that is being taken, and for whom.
 #[derive(Debug)]
@@ -34,7 +35,8 @@ const HEAR_LIMIT: Duration = Duration::from_millis(1);
 impl Recorder {
     /// Whether a process is about to stand still, and is to do so for no longer than it must.
     pub(super) fn awaits_standstill(&self) -> bool {
-        self.snapshots.capturing.as_ref().is_some_and(|capturing| capturing.asked.is_some())
+        let capturing = self.snapshots.capturing.as_ref();
+        capturing.is_some_and(|capturing| capturing.asked.is_some() && !capturing.capture.is_running)
     }
 
     /// Begins a snapshot with a graph.
@@ -81,9 +83,13 @@ impl Recorder {
     pub(super) fn advance_capture(&mut self) {
         let Some(capturing) = &self.snapshots.capturing else { return };
         // The process may stand still at any moment; it may have to until we have cut.
-        let within = if capturing.asked.is_some() { HEAR_LIMIT } else { Duration::ZERO };
+        let within = if self.awaits_standstill() { HEAR_LIMIT } else { Duration::ZERO };
         let Some(told) = capturing.capture.hear(within) else { return };
         match told {
+            Told::Early => {
+                self.round();
+                self.give_blocks();
+            }
             Told::Still => self.cut_as_it_stood(),
             Told::Done(outcome) => {
                 let Some(capturing) = self.snapshots.capturing.take() else { return };
@@ -130,15 +136,22 @@ impl Recorder {
         }
         let Some(capturing) = &mut self.snapshots.capturing else { return };
         let Some((ticket, request)) = capturing.asked.take() else { return };
-        let process = capturing.process;
         self.cut(ticket, request);
         self.sink.await_graph();
-        let is_its = |block: &Block| block.process == process && block.heap == HeapId::MALLOC;
-        let blocks = self.sink.ledger.live_blocks().filter(is_its);
-        let blocks: Vec<(u64, u64)> = blocks.map(|block| (block.address_avma, block.size_bytes)).collect();
-        if let Some(capturing) = &self.snapshots.capturing {
-            capturing.capture.give(blocks);
+        self.give_blocks();
+    }
+
+    /// Hands over what is live by now.
+    fn give_blocks(&self) {
+        let Some(Capturing { capture, process, .. }) = &self.snapshots.capturing else { return };
+        let is_its = |block: &Block| block.process == *process && block.heap == HeapId::MALLOC;
+        let blocks = || self.sink.ledger.live_blocks().filter(is_its);
+        let places = blocks().map(|block| (block.address_avma, block.size_bytes)).collect();
+        let mut births = Births::default();
+        if capture.is_running {
+            births = Births::of(blocks().map(|block| (block.address_avma, block.alloc_ns)).collect());
         }
+        capture.give(Blocks { places, births });
     }
 
     /// A request for graphs of several processes, by process.

@@ -9,7 +9,10 @@
 //! cuts: the blocks of the cut ---------->  looks through its memory, or the copy
 //! writes the graph, ends the snapshot <--  the graph; the process runs on
 //! ```
+//! A process that is not to be stopped is looked through twice ([`super::running_look`]), the first
+//! time with the blocks of a moment that no snapshot is of.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -17,20 +20,34 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use heapr_inject::{HeldProcess, HoldRequest, Look, ReadFrom};
+use heapr_native::BlockMap;
 use heapr_trace::HeapGraph;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::snapshots::heap_look::{NoGraph, Prepared};
+use crate::snapshots::running_look::{self, BETWEEN, Births};
+
+/// How long a process stands still for its graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum GraphPause {
+    /// Until its memory is copied; where it cannot be, until all is read.
+    #[default]
+    Copy,
+    /// Until all is read.
+    Stop,
+    /// Not at all: it is read while it runs, and what cannot be sure is in doubt.
+    None,
+}
 
 /// How a graph is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphRequest {
     /// Longest that the process may stand still, or that a copy of it may live.
     pub max_pause: Duration,
-    /// It stands still until all is read, instead of being copied.
+    /// How long it stands still.
     #[serde(default)]
-    pub stops: bool,
+    pub pause: GraphPause,
     /// The process waits at its end to be looked at.
     #[serde(default)]
     pub at_exit: bool,
@@ -38,23 +55,34 @@ pub struct GraphRequest {
 
 impl Default for GraphRequest {
     fn default() -> Self {
-        Self { max_pause: Duration::from_secs(30), stops: false, at_exit: false }
+        Self { max_pause: Duration::from_secs(30), pause: GraphPause::Copy, at_exit: false }
     }
 }
 
 /// What the thread tells.
 #[derive(Debug)]
 pub(crate) enum Told {
+    /// The blocks of about now are wanted; no snapshot is of them.
+    Early,
     /// The process has stood still, at the moment that is noted.
     Still,
     /// It runs again.
     Done(Result<Box<HeapGraph>, Error>),
 }
 
-/// The blocks of a cut: address and size.
-type Blocks = Vec<(u64, u64)>;
+/// The blocks of a cut.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    /// Address and size.
+    pub(crate) places: Vec<(u64, u64)>,
+    /// Only where a process is read while it runs.
+    pub(crate) births: Births,
+}
 /// The recorder's clock.
 pub(crate) type NowTicks = Box<dyn Fn() -> u64 + Send>;
+/// How nice it is while a copy is looked through: beside a program that takes all processors it gets
+/// a sixth of one.
+const COPY_NICENESS: i32 = 7;
 /// No moment is noted yet.
 const NOT_YET: u64 = u64::MAX;
 
@@ -62,6 +90,8 @@ const NOT_YET: u64 = u64::MAX;
 #[derive(Debug)]
 pub(crate) struct GraphCapture {
     pub(crate) pid: u32,
+    /// It is read while it runs: ages are wanted, and nobody waits.
+    pub(crate) is_running: bool,
     given: Sender<Blocks>,
     told: Receiver<Told>,
     /// The moment at which the process stood still: what happens later does not belong to the cut.
@@ -79,15 +109,20 @@ impl GraphCapture {
         let given_up = Arc::clone(&is_given_up);
         let cut_ticks = Arc::new(AtomicU64::new(NOT_YET));
         let moment = Moment { now_ticks, cut_ticks: Arc::clone(&cut_ticks) };
+        let is_running = request.pause == GraphPause::None && !request.at_exit;
         std::thread::Builder::new()
             .name("heapr-graph".to_owned())
             .spawn(move || {
-                let outcome = capture(pid, &request, &tell, taken, moment, &given_up);
+                let outcome = if is_running {
+                    capture_running(pid, &request, &tell, &taken, &moment, &given_up)
+                } else {
+                    capture(pid, &request, &tell, taken, moment, &given_up)
+                };
                 // The recorder may have ended.
                 let _ = tell.send(Told::Done(outcome));
             })
             .map_err(|source| Error::Recorder { source })?;
-        Ok(Self { pid, given, told, cut_ticks, is_given_up })
+        Ok(Self { pid, is_running, given, told, cut_ticks, is_given_up })
     }
 
     /// What was told since the last call, or is within this time.
@@ -106,7 +141,7 @@ impl GraphCapture {
         Some(self.cut_ticks.load(Acquire)).filter(|&ticks| ticks != NOT_YET)
     }
 
-    /// Hands over the blocks of the cut: address and size.
+    /// Hands over the blocks of a cut.
     pub(crate) fn give(&self, blocks: Blocks) {
         // A thread that has ended says so itself.
         let _ = self.given.send(blocks);
@@ -139,7 +174,10 @@ fn capture(
         found: Err(NoGraph::TooLong),
     };
     // Who waits at its end needs no copy: nobody else will do anything.
-    let hold = HoldRequest { at_exit: request.at_exit, copies: !request.stops && !request.at_exit };
+    let hold = HoldRequest {
+        at_exit: request.at_exit,
+        copies: request.pause == GraphPause::Copy && !request.at_exit,
+    };
     let report = heapr_inject::hold(pid, hold, &mut looking)?;
     let mut graph = looking.found.map_err(|why| {
         let reason = match why {
@@ -162,6 +200,47 @@ fn capture(
     if let Some(reason) = report.no_copy {
         graph.notes.push(format!("it stood still while it was read, as it could not be copied: {reason}"));
     }
+    Ok(Box::new(graph))
+}
+
+/// Reads a process twice while it runs.
+fn capture_running(
+    pid: u32,
+    request: &GraphRequest,
+    tell: &Sender<Told>,
+    given: &Receiver<Blocks>,
+    moment: &Moment,
+    is_given_up: &AtomicBool,
+) -> Result<Box<HeapGraph>, Error> {
+    let none = |reason: String| Error::NoGraph { pid, reason };
+    let begin = Instant::now();
+    let left = || request.max_pause.saturating_sub(begin.elapsed());
+    let goes_on = || !left().is_zero() && !is_given_up.load(Relaxed);
+    let mut prepared = Prepared::of(pid);
+    let look = |prepared: &mut Prepared, told: Told| -> Result<(HeapGraph, BlockMap, Births), Error> {
+        let held =
+            HeldProcess { agent: heapr_inject::agent_memory(pid)?, is_quiet: true, ..HeldProcess::default() };
+        // (A recorder that has ended gives no blocks.)
+        let _ = tell.send(told);
+        let too_long =
+            || format!("reading it would have taken longer than {} ms", request.max_pause.as_millis());
+        let Blocks { places, births } = given.recv_timeout(left()).map_err(|_| none(too_long()))?;
+        prepared.take_down(pid);
+        let found = prepared.look(pid, &held, ReadFrom::Process, places, &goes_on);
+        let (graph, map) = found.map_err(|why| match why {
+            NoGraph::TooLong | NoGraph::Cut => none(too_long()),
+            NoGraph::Gone => none("it has ended meanwhile".to_owned()),
+            NoGraph::TooLarge => none("it has more than 4 billion references".to_owned()),
+        })?;
+        Ok((graph, map, births))
+    };
+    let (graph, map, births) = look(&mut prepared, Told::Early)?;
+    let before = running_look::unreached(&graph, &map, &prepared.memory(), &births);
+    drop((graph, map));
+    std::thread::sleep(BETWEEN.min(left()));
+    moment.cut_ticks.store((moment.now_ticks)(), Release);
+    let (mut graph, map, births) = look(&mut prepared, Told::Still)?;
+    running_look::confirm(&mut graph, &map, &prepared.memory(), &births, &before);
     Ok(Box::new(graph))
 }
 
@@ -189,8 +268,8 @@ impl Looking<'_> {
         self.max_pause.saturating_sub(self.since.elapsed())
     }
 
-    fn blocks(&self) -> Option<Blocks> {
-        self.given.recv_timeout(self.left()).ok()
+    fn blocks(&self) -> Option<Vec<(u64, u64)>> {
+        self.given.recv_timeout(self.left()).ok().map(|blocks| blocks.places)
     }
 }
 
@@ -211,16 +290,28 @@ impl Look for Looking<'_> {
 
     fn look(&mut self, held: &HeldProcess, from: ReadFrom, goes_on: &dyn Fn() -> bool) {
         let deadline = self.since + self.max_pause;
-        if from == ReadFrom::Process {
+        let hurry = self.since + self.max_pause / 2;
+        let is_nice = Cell::new(from != ReadFrom::Process);
+        if is_nice.get() {
+            // Nobody waits any more: who works goes first. (This thread ends afterwards.)
+            let _ = rustix::process::nice(COPY_NICENESS);
+        } else {
             self.prepared.take_down(self.pid);
         }
         let Some(blocks) = self.blocks() else { return };
         let is_given_up = self.is_given_up;
-        let may_last = || Instant::now() < deadline && !is_given_up.load(Relaxed);
+        let may_last = || {
+            let now = Instant::now();
+            // Rather held up a little than nothing found. (Not everybody may.)
+            if now > hurry && is_nice.take() {
+                let _ = rustix::process::setpriority_process(None, 0);
+            }
+            now < deadline && !is_given_up.load(Relaxed)
+        };
         let mut found = self.prepared.look(self.pid, held, from, blocks, &|| may_last() && goes_on());
         if matches!(found, Err(NoGraph::TooLong)) && may_last() {
             found = Err(NoGraph::Cut);
         }
-        self.found = found;
+        self.found = found.map(|(graph, _)| graph);
     }
 }

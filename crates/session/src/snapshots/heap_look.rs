@@ -9,7 +9,7 @@ use heapr_glibc_heap::{Error as RundownError, PAGE_BYTES, Plan, ReadStore, Rundo
 use heapr_inject::{HeldProcess, ReadFrom, StoppedProcess};
 use heapr_native::{
     Area, BlockMap, Cut, FrameFacts, KnownBlock, Memory, ProcessFacts, Regions, Scanned, ThreadFacts,
-    root_areas, scan,
+    ThreadModule, root_areas, scan,
 };
 use heapr_proc::{Mapping, kernel_words, mappings, not_as_it_is_in_forks};
 use heapr_symbols::{FrameWalker, MappedCode};
@@ -105,8 +105,13 @@ impl Prepared {
         self.kernel = kernel_words(pid);
     }
 
+    /// The process's own memory.
+    pub(crate) fn memory(&self) -> impl Memory + '_ {
+        Still { memory: &self.memory, file: None, original: None }
+    }
+
     /// Looks through everything that `from` has. `blocks`: address and size of those that the
-    /// recording knows.
+    /// recording knows. The graph, and where its blocks are.
     pub(crate) fn look(
         &mut self,
         pid: u32,
@@ -114,7 +119,7 @@ impl Prepared {
         from: ReadFrom,
         blocks: Vec<(u64, u64)>,
         goes_on: &dyn Fn() -> bool,
-    ) -> Result<HeapGraph, NoGraph> {
+    ) -> Result<(HeapGraph, BlockMap), NoGraph> {
         let Self { memory: original, plan, room, not_copied, mappings, kernel } = self;
         let copy = match from {
             ReadFrom::Process => None,
@@ -143,6 +148,7 @@ impl Prepared {
             heap: known.heap,
             untracked: known.untracked,
             agent: held.agent.clone(),
+            thread_modules: thread_modules(memory.pid(), pid),
             kernel: std::mem::take(kernel),
         };
         let map = BlockMap::new(known.blocks);
@@ -162,8 +168,21 @@ impl Prepared {
         })?;
         let mut graph = graph_of(found, areas, notes);
         keep_stale(&mut graph, &map, &known.stale);
-        Ok(graph)
+        Ok((graph, map))
     }
+}
+
+/// The modules with thread-local variables, of the process `pid` whose memory is read.
+fn thread_modules(memory_pid: u32, pid: u32) -> Vec<ThreadModule> {
+    let exe = || std::fs::read_link(heapr_proc::folder(pid).join("exe")).unwrap_or_default();
+    // Without them what holds a block has only a less telling name.
+    let found = heapr_inject::thread_modules(memory_pid).unwrap_or_default();
+    let named = found.into_iter().map(|module| ThreadModule {
+        number: module.number,
+        path: if module.path.is_empty() { exe().to_string_lossy().into_owned() } else { module.path },
+        bytes: module.bytes,
+    });
+    named.collect()
 }
 
 /// What a scan has found, as it is stored.

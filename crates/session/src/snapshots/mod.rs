@@ -4,3 +4,4 @@ pub(crate) mod graph_capture;
 pub(crate) mod heap_look;
 pub(crate) mod native_snapshot;
 pub(crate) mod native_snapshot_rules;
+pub(crate) mod running_look;

@@ -28,7 +28,12 @@ impl BlockNames {
                 frames.first().map_or_else(String::new, |frame| format!("block of {}", frame_name(frame)))
             })
             .collect();
-        let made = made_types(file, names);
+        let stacks = file.blocks.iter().map(|block| block.stack).collect();
+        let made = made_types(file, names, &stacks).into_iter().map(|(stack, (name, source))| match source {
+            TypeSource::DebugInformation => (stack, format!("{name} (by debug information)")),
+            TypeSource::Allocation => (stack, format!("{name} (by its allocation)")),
+        });
+        let made: HashMap<StackIndex, String> = made.collect();
         let types: Vec<String> = file.graph.type_names.iter().map(|name| type_name(name)).collect();
         let mut known: HashMap<&str, u32> = HashMap::new();
         let mut texts: Vec<String> = Vec::new();
@@ -64,16 +69,48 @@ impl BlockNames {
     }
 }
 
-/// What blocks are by the functions that allocated them, by stack: also the library's, which a
+/// What tells a block's type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TypeSource {
+    /// The compiler wrote it beside the call that allocated the block.
+    DebugInformation,
+    /// The functions that allocated it.
+    Allocation,
+}
+
+impl TypeSource {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::DebugInformation => "debug information",
+            Self::Allocation => "allocation",
+        }
+    }
+}
+
+/// What blocks are by where they were allocated, by stack: also by the library's functions, which a
 /// report leaves out.
-fn made_types(file: &GraphFile, names: &mut TraceNames) -> HashMap<StackIndex, String> {
-    let stacks: HashSet<StackIndex> = file.blocks.iter().map(|block| block.stack).collect();
+pub(super) fn made_types(
+    file: &GraphFile,
+    names: &mut TraceNames,
+    stacks: &HashSet<StackIndex>,
+) -> HashMap<StackIndex, (String, TypeSource)> {
+    /// The call of an allocator is not further out.
+    const CALLS_MAX: usize = 4;
     let all = stacks.iter().copied();
     let groups = StackGroups::new(&file.trace, all, GroupBy::Stacks, &CullList::empty(), &[], names);
-    let told = stacks.into_iter().filter_map(|stack| {
-        let frames = groups.frames(groups.group_of(stack)?);
-        let made = made_type(frames.iter().map_while(|frame| frame.symbol))?;
-        Some((stack, format!("{made} (by its allocation)")))
+    let frames_of = |stack| groups.group_of(stack).map(|group| groups.frames(group)).unwrap_or_default();
+    let calls_of = |stack| {
+        let frames = frames_of(stack).into_iter().filter(|frame| !frame.is_inlined).take(CALLS_MAX);
+        let calls = frames.filter_map(|frame| Some((frame.module?.to_owned(), frame.offset.wrapping_add(1))));
+        calls.collect::<Vec<_>>()
+    };
+    let calls: HashSet<(String, u64)> = stacks.iter().flat_map(|&stack| calls_of(stack)).collect();
+    let written = names.allocation_types(calls);
+    let told = stacks.iter().filter_map(|&stack| {
+        let written = calls_of(stack).into_iter().find_map(|call| written.get(&call).cloned());
+        let made = || made_type(frames_of(stack).iter().map_while(|frame| frame.symbol));
+        let written = written.map(|name| (name, TypeSource::DebugInformation));
+        Some((stack, written.or_else(|| Some((made()?, TypeSource::Allocation)))?))
     });
     told.collect()
 }

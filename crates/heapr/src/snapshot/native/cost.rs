@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use heapr_proc::Fields;
+use heapr_session::GraphPause;
 use heapr_table::quantity::{bytes, duration};
 
 /// Copying page tables (measured: 26 ms of processor time a gigabyte), and what does not depend on
@@ -14,19 +15,26 @@ const READ_PER_GIB: Duration = Duration::from_millis(1000);
 const READ_AT_LEAST: Duration = Duration::from_millis(10);
 
 /// One sentence; `None` if nothing is known of the process.
-pub(super) fn told_before(pid: u32, is_copied: bool) -> Option<String> {
+pub(super) fn told_before(pid: u32, pause: GraphPause) -> Option<String> {
     let own_bytes = Fields::of_process(pid).ok()?.bytes("RssAnon")?;
     let share = own_bytes as f64 / f64::from(1 << 30);
-    let (at_least, per_gib) =
-        if is_copied { (COPY_AT_LEAST, COPY_PER_GIB) } else { (READ_AT_LEAST, READ_PER_GIB) };
-    let span = duration((at_least + per_gib.mul_f64(share)).as_nanos() as u64);
+    let span = |at_least: Duration, per_gib: Duration| {
+        duration((at_least + per_gib.mul_f64(share)).as_nanos() as u64)
+    };
     let own = bytes(own_bytes);
-    Some(if is_copied {
-        format!(
-            "process {pid} has {own} of its own: it will stand still for about {span} on an idle machine; what it writes while the \
-             copy is read takes memory a second time"
-        )
-    } else {
-        format!("process {pid} has {own} of its own: it will stand still for about {span}")
+    Some(match pause {
+        GraphPause::Copy => format!(
+            "process {pid} has {own} of its own: it will stand still for about {} on an idle machine; what it writes while the \
+             copy is read takes memory a second time",
+            span(COPY_AT_LEAST, COPY_PER_GIB)
+        ),
+        GraphPause::Stop => format!(
+            "process {pid} has {own} of its own: it will stand still for about {}",
+            span(READ_AT_LEAST, READ_PER_GIB)
+        ),
+        GraphPause::None => format!(
+            "process {pid} has {own} of its own: it is read twice while it runs, for about {} each",
+            span(READ_AT_LEAST, READ_PER_GIB)
+        ),
     })
 }

@@ -38,15 +38,19 @@ impl HeldHeap {
                     // Of a module that the recording does not know.
                     if name.starts_with('+') { format!("{} {name}", places.area_name(area)) } else { name }
                 }
-                RootClass::Stack => match places.thread_local(area, root.offset_bytes) {
-                    // The variable as a whole, of this thread.
-                    Some(variable) => {
-                        let variable = variable.split("+0x").next().unwrap_or(&variable);
-                        let thread = places.area_name(area);
-                        format!("{}, {variable}", thread.strip_suffix(" stack").unwrap_or(&thread))
+                RootClass::Stack | RootClass::ThreadLocal => {
+                    match places.thread_local(area, root.offset_bytes) {
+                        // The variable as a whole, of this thread.
+                        Some(variable) => {
+                            let variable = variable.split("+0x").next().unwrap_or(&variable);
+                            let thread = places.area_name(area);
+                            // (That of a module is named with it.)
+                            let thread = thread.split(", TLS ").next().unwrap_or(&thread);
+                            format!("{}, {variable}", thread.strip_suffix(" stack").unwrap_or(thread))
+                        }
+                        None => places.area_name(area),
                     }
-                    None => places.area_name(area),
-                },
+                }
                 _ => places.area_name(area),
             };
             let name = match area.class {

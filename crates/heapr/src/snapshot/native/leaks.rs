@@ -11,6 +11,7 @@ use heapr_query::{CullList, FrameView, GroupBy, StackGroups, file_name};
 use heapr_trace::StackIndex;
 use serde_json::{Map, Value, json};
 
+use super::block_names::made_types;
 use super::graph_file::{GraphArguments, GraphFile};
 use super::later_frees::LaterFrees;
 use super::suppressions::CountedSuppressions;
@@ -87,6 +88,8 @@ struct Sum {
     circle_count: u64,
     youngest_ns: u64,
     oldest_ns: u64,
+    /// Of one of them.
+    stack: StackIndex,
 }
 
 /// Runs the command.
@@ -125,6 +128,7 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
         sum.circle_count += u64::from(leak.is_circle);
         sum.youngest_ns = sum.youngest_ns.min(age_ns);
         sum.oldest_ns = sum.oldest_ns.max(age_ns);
+        sum.stack = block.stack;
     }
     let mut suppressed = Sum::default();
     sums.retain(|key, sum| {
@@ -142,13 +146,17 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
         watched_ns: later.watched_ns,
         ..Totals::of(&sums, suppressed)
     };
+    let stacks = sums.values().map(|sum| sum.stack).collect();
+    let made = made_types(&file, &mut names, &stacks);
     let mut lines: Vec<Line> = sums
         .into_iter()
         .filter(|(key, _)| is_listed(arguments, key.kind))
         .map(|(key, sum)| Line {
             kind: key.kind,
             sum,
-            type_name: type_of(&file, key.type_number),
+            type_name: type_of(&file, key.type_number)
+                .map(|name| (name, "virtual functions"))
+                .or_else(|| made.get(&sum.stack).map(|(name, source)| (name.clone(), source.name()))),
             frames: frames_of(&groups, key.group),
         })
         .collect();
@@ -221,7 +229,8 @@ fn frames_of(groups: &StackGroups<'_>, group: Option<u32>) -> Vec<String> {
 struct Line {
     kind: LeakKind,
     sum: Sum,
-    type_name: Option<String>,
+    /// And what tells it.
+    type_name: Option<(String, &'static str)>,
     frames: Vec<String>,
 }
 
@@ -310,6 +319,7 @@ fn print(
             Column::ns("youngest_ns", "Youngest"),
             Column::ns("oldest_ns", "Oldest"),
             Column::text("type", "Type"),
+            Column::text("type_source", "Told by"),
             Column::frames("frames", ""),
         ],
     );
@@ -370,7 +380,8 @@ fn cells(line: &Line) -> Vec<Cell> {
         line.sum.retained_bytes,
         line.sum.youngest_ns,
         line.sum.oldest_ns,
-        line.type_name.clone(),
+        line.type_name.as_ref().map(|(name, _)| name.clone()),
+        line.type_name.as_ref().map(|&(_, source)| source.to_owned()),
         line.frames.clone(),
     ]
 }
@@ -384,7 +395,8 @@ fn line_json(line: &Line) -> Value {
         "circle_count": line.sum.circle_count,
         "youngest_ns": line.sum.youngest_ns,
         "oldest_ns": line.sum.oldest_ns,
-        "type": line.type_name,
+        "type": line.type_name.as_ref().map(|(name, _)| name),
+        "type_source": line.type_name.as_ref().map(|&(_, source)| source),
         "frames": line.frames,
     })
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use heapr_native::OF_MODULE;
 use heapr_query::file_name;
 use heapr_symbols::{DataSymbols, ThreadLocals};
 use heapr_trace::{Process, RootArea, RootClass};
@@ -19,7 +20,10 @@ fn area_name(area: &RootArea) -> String {
         RootClass::Registers => format!("{} registers", thread()),
         RootClass::Stack | RootClass::Frame => format!("{} stack", thread()),
         RootClass::ThreadLocal if area.tid == 0 => format!("{} {}", area.name, range()),
-        RootClass::ThreadLocal => format!("{} thread-local memory", thread()),
+        RootClass::ThreadLocal => match of_module(area) {
+            Some((path, name)) => format!("thread {} \"{name}\", TLS {}", area.tid, file_name(path)),
+            None => format!("{} thread-local memory", thread()),
+        },
         RootClass::Global => format!("{} data", file_name(&area.name)),
         RootClass::Mapping if area.name.is_empty() => format!("mapping {}", range()),
         RootClass::Mapping => format!("{} {}", area.name, range()),
@@ -32,6 +36,11 @@ fn area_name(area: &RootArea) -> String {
     }
 }
 
+/// The module whose thread-local variables an area is, and the thread's name.
+fn of_module(area: &RootArea) -> Option<(&str, &str)> {
+    area.name.strip_prefix(OF_MODULE)?.split_once('\n')
+}
+
 /// Names of places in root areas.
 pub(super) struct Places<'f> {
     file: &'f GraphFile,
@@ -40,6 +49,8 @@ pub(super) struct Places<'f> {
     functions: HashMap<String, DataSymbols>,
     /// Of the program.
     thread_locals: Option<ThreadLocals>,
+    /// By path of a module.
+    module_locals: HashMap<String, DataSymbols>,
     /// By thread: where its descriptor is.
     descriptors: HashMap<u32, u64>,
 }
@@ -56,6 +67,14 @@ fn program_path(file: &GraphFile, process: &Process) -> String {
     same.or_else(named).map_or_else(|| process.executable.clone(), |module| module.path.clone())
 }
 
+fn variable_of_thread(path: &str, name: &str, offset: u64) -> String {
+    let module = file_name(path);
+    match offset {
+        0 => format!("TLS {module}!{name}"),
+        offset => format!("TLS {module}!{name}+{offset:#x}"),
+    }
+}
+
 const REGISTERS: [&str; 19] = [
     "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
     "r15", "rip", "fs base", "gs base",
@@ -65,6 +84,7 @@ impl<'f> Places<'f> {
     pub(super) fn of(file: &'f GraphFile) -> Self {
         let areas = file.graph.areas.iter();
         let local = areas.filter(|area| area.class == RootClass::ThreadLocal && area.tid != 0);
+        let local = local.filter(|area| of_module(area).is_none());
         let program = file.trace.processes().get(file.process.0 as usize);
         let thread_locals = program.and_then(|it| ThreadLocals::of(Path::new(&program_path(file, it))));
         Self {
@@ -72,6 +92,7 @@ impl<'f> Places<'f> {
             symbols: HashMap::new(),
             functions: HashMap::new(),
             thread_locals,
+            module_locals: HashMap::new(),
             descriptors: local.map(|area| (area.tid, area.start_avma)).collect(),
         }
     }
@@ -86,23 +107,31 @@ impl<'f> Places<'f> {
                 self.variable(area, area.start_avma.wrapping_add(offset_bytes)).unwrap_or_else(plain)
             }
             RootClass::Kernel => "data".to_owned(),
-            RootClass::Stack => self.thread_local(area, offset_bytes).unwrap_or_else(plain),
+            RootClass::Stack | RootClass::ThreadLocal => {
+                self.thread_local(area, offset_bytes).unwrap_or_else(plain)
+            }
             _ => plain(),
         }
     }
 
     /// `TLS program!t_cache+0x18`
-    pub(super) fn thread_local(&self, area: &RootArea, offset_bytes: u64) -> Option<String> {
+    pub(super) fn thread_local(&mut self, area: &RootArea, offset_bytes: u64) -> Option<String> {
+        if let Some((path, _)) = of_module(area) {
+            // The area of a module that is in a block begins and ends with it: the block as a whole.
+            let symbols = self.module_locals.entry(path.to_owned());
+            let symbols = symbols.or_insert_with_key(|path| DataSymbols::thread_locals_of(Path::new(path)));
+            let (name, offset) = symbols.find(offset_bytes).filter(|_| area.start_avma != area.end_avma)?;
+            return Some(variable_of_thread(path, &name, offset));
+        }
+        if area.class != RootClass::Stack {
+            return None;
+        }
         let descriptor_avma = self.descriptors.get(&area.tid)?;
         let before_bytes = descriptor_avma.checked_sub(area.start_avma.wrapping_add(offset_bytes))?;
         let (name, offset) = self.thread_locals.as_ref()?.find(before_bytes)?;
         let program = self.file.trace.processes().get(self.file.process.0 as usize)?;
         let program = program_path(self.file, program);
-        let module = file_name(&program);
-        Some(match offset {
-            0 => format!("TLS {module}!{name}"),
-            offset => format!("TLS {module}!{name}+{offset:#x}"),
-        })
+        Some(variable_of_thread(&program, &name, offset))
     }
 
     /// A whole area: `thread 12 "worker", frame 3 handle()+0x41`

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use heapr_session::{
-    Answer, Failure, GraphRequest, HeapTrace, LoggingMode, Request, SessionProperties, SnapshotTaken,
-    StartRequest,
+    Answer, Failure, GraphPause, GraphRequest, HeapTrace, LoggingMode, Request, SessionProperties,
+    SnapshotTaken, StartRequest,
 };
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub(crate) struct NativeTakeOptions {
     #[arg(long)]
     graph: bool,
     /// Whether the process stands still until a copy of its memory is made, which shares its pages
-    /// until somebody writes to them, or until all is read
+    /// until somebody writes to them, until all is read, or not at all
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Pause::Copy, requires = "graph")]
     pause: Pause,
     /// Longest that the process may stand still for it, or that a copy of it may live, in
@@ -55,6 +55,9 @@ enum Pause {
     Copy,
     /// Until all is read
     Stop,
+    /// Not at all: it is read twice while it runs, 5 s apart; only what nothing leads to both
+    /// times, and is unchanged, is definitely leaked
+    None,
 }
 
 impl NativeTakeOptions {
@@ -63,10 +66,18 @@ impl NativeTakeOptions {
         pids.chunks(if self.graph { 1 } else { usize::MAX })
     }
 
+    fn graph_pause(&self) -> GraphPause {
+        match self.pause {
+            Pause::Copy => GraphPause::Copy,
+            Pause::Stop => GraphPause::Stop,
+            Pause::None => GraphPause::None,
+        }
+    }
+
     fn graph(&self) -> Option<GraphRequest> {
         self.graph.then(|| GraphRequest {
             max_pause: Duration::from_millis(self.max_pause),
-            stops: self.pause == Pause::Stop,
+            pause: self.graph_pause(),
             ..GraphRequest::default()
         })
     }
@@ -80,7 +91,7 @@ pub(crate) fn take(
 ) -> anyhow::Result<ExitCode> {
     let pids = processes::named_with_children(&asked.pids, asked.tree)?;
     if options.graph && !is_quiet && asked.format == Format::Text {
-        for told in pids.iter().filter_map(|&pid| cost::told_before(pid, options.pause == Pause::Copy)) {
+        for told in pids.iter().filter_map(|&pid| cost::told_before(pid, options.graph_pause())) {
             tell!("heapr: {told}");
         }
     }
@@ -191,8 +202,10 @@ fn print(snapshot: &SnapshotTaken, session: Option<&str>) {
         plural(snapshot.block_count, "block"),
         duration(snapshot.export_ns)
     );
-    if let Some(pause_ns) = snapshot.pause_ns {
-        say!("  with references; it stood still for {}", duration(pause_ns));
+    match snapshot.pause_ns {
+        Some(0) => say!("  with references; it did not stand still"),
+        Some(pause_ns) => say!("  with references; it stood still for {}", duration(pause_ns)),
+        None => {}
     }
     for note in &snapshot.notes {
         say!("  not seen: {note}");

@@ -1,0 +1,96 @@
+//! Modules that have thread-local variables, as the C library numbers them: each thread has a vector
+//! of where it has those of which number.
+//!
+//! The number stands in the loader's entry of a module, at a place that differs between versions and
+//! that the library tells debuggers ([`PLACE`]; since glibc 2.34 the C library itself does).
+
+use crate::error::Result;
+use crate::memory::{ProcessMemory, TargetMemory};
+use crate::modules::Modules;
+
+/// Size in bits, how many there are, and where: a description for debuggers.
+const PLACE: &str = "_thread_db_link_map_l_tls_modid";
+/// An entry is not that long.
+const PLACE_MAX: u32 = 1 << 14;
+const NAME_BYTES_MAX: usize = 4096;
+const HEADERS_MAX: u16 = 64;
+const PT_TLS: u32 = 7;
+
+/// A module with thread-local variables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadModule {
+    /// In the vectors of threads.
+    pub number: u64,
+    /// Its path as the loader has it; empty: the program itself.
+    pub path: String,
+    /// Of its variables, for each thread.
+    pub bytes: u64,
+}
+
+/// Those of a process; none where its C library does not tell.
+///
+/// # Errors
+/// Its memory cannot be read, or it has no loader.
+pub fn thread_modules(pid: u32) -> Result<Vec<ThreadModule>> {
+    let Ok(memory) = ProcessMemory::open(pid) else { return Ok(Vec::new()) };
+    let modules = Modules::read(pid, &memory)?;
+    let place = modules.list.iter().find_map(|module| module.symbol(&memory, PLACE));
+    let Some(place_avma) = place.map(|symbol| symbol.address_avma) else { return Ok(Vec::new()) };
+    let part = |number: u64| memory.read_u32(place_avma.wrapping_add(number * 4)).ok();
+    let Some(offset) = part(2).filter(|&offset| part(0) == Some(64) && offset < PLACE_MAX) else {
+        return Ok(Vec::new());
+    };
+    let found = modules.links.iter().filter_map(|&(link_avma, link)| {
+        let number = memory.read_u64(link_avma.wrapping_add(u64::from(offset))).ok()?;
+        let word = |at: usize| u64::from_le_bytes(link[at..at + 8].try_into().unwrap_or_default());
+        let path = memory.read_string(word(8), NAME_BYTES_MAX).unwrap_or_default();
+        let path = String::from_utf8_lossy(&path).into_owned();
+        let bytes = if path.is_empty() { main_bytes(pid) } else { local_bytes(&memory, word(0)) };
+        (number != 0).then_some(ThreadModule { number, path, bytes: bytes? })
+    });
+    Ok(found.collect())
+}
+
+/// The program's: it may lie anywhere.
+fn main_bytes(pid: u32) -> Option<u64> {
+    let mappings = heapr_proc::mappings::read(pid).ok()?;
+    let exe = std::fs::read_link(heapr_proc::folder(pid).join("exe")).ok()?;
+    let first = mappings.iter().find(|mapping| exe.as_os_str() == mapping.name.as_str())?;
+    local_bytes(&ProcessMemory::open(pid).ok()?, first.start_avma)
+}
+
+/// What the headers of a module say that begin at an address.
+fn local_bytes(memory: &impl TargetMemory, start_avma: u64) -> Option<u64> {
+    const HEADER_BYTES: u64 = 56;
+    if memory.read_u32(start_avma).ok()?.to_le_bytes() != *b"\x7fELF" {
+        return None;
+    }
+    let headers_off = memory.read_u64(start_avma.checked_add(32)?).ok()?;
+    let count = (memory.read_u32(start_avma.checked_add(56)?).ok()? as u16).min(HEADERS_MAX);
+    let headers_avma = start_avma.checked_add(headers_off)?;
+    let headers = (0..u64::from(count)).map(|number| headers_avma.wrapping_add(number * HEADER_BYTES));
+    let mut of_threads = headers.filter(|&header_avma| memory.read_u32(header_avma) == Ok(PT_TLS));
+    memory.read_u64(of_threads.next()?.checked_add(40)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    std::thread_local! {
+        static OWN: std::cell::Cell<u64> = const { std::cell::Cell::new(7) };
+    }
+
+    #[test]
+    fn this_program_has_thread_local_variables() {
+        OWN.with(|own| own.set(own.get() + 1));
+        let found = thread_modules(std::process::id()).unwrap();
+        // (A C library before 2.34 tells it in another library, musl nowhere.)
+        if found.is_empty() {
+            return;
+        }
+        let own = found.iter().find(|module| module.path.is_empty()).unwrap();
+        assert!(own.number == 1 && own.bytes >= 8, "{found:?}");
+        assert!(found.iter().any(|module| module.path.contains("libc.so")), "{found:?}");
+    }
+}

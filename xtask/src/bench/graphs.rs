@@ -1,0 +1,174 @@
+//! Graphs of native heaps: how long a process with a gigabyte stands still, what a server under load
+//! loses while its copy is looked through, and how long ten million blocks take.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+use super::table::markdown;
+
+/// Copies of a process of a gigabyte.
+const ROUNDS: u32 = 200;
+/// Bytes asked for of each of the ten million blocks: a gigabyte with what the allocator adds.
+const BLOCK_BYTES: &str = "88";
+/// Keys of a server of a gigabyte, and bytes of their values.
+const KEYS: [&str; 2] = ["5000000", "120"];
+const PORT: &str = "7519";
+/// Between two looks at what a server has done.
+const TICK: Duration = Duration::from_millis(100);
+/// How long a server is watched before and after.
+const AROUND: Duration = Duration::from_secs(5);
+/// A server that does less than this share of what it did before is held up.
+const HELD_UP_PERCENT: f64 = 90.0;
+
+/// The tables, of all or `only` some of `pause`, `load` and `analysis`.
+pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
+    let is_asked = |part: &str| only.is_empty() || only.contains(&part);
+    let mut parts = vec!["## Graphs of native heaps".to_owned()];
+    if is_asked("pause") {
+        parts.push(pause()?);
+    }
+    if is_asked("load") {
+        parts.push(load()?);
+    }
+    if is_asked("analysis") {
+        parts.push(analysis()?);
+    }
+    Ok(parts.join("\n\n"))
+}
+
+/// A process that is ended with us.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn release(arguments: &[&str]) -> anyhow::Result<()> {
+    crate::run(crate::cargo().args(["build", "--release", "--quiet", "-p"]).args(arguments))
+}
+
+fn pause() -> anyhow::Result<String> {
+    release(&["heapr-session", "--example", "graph_pause"])?;
+    let copies = crate::check_agent::target_folder()?.join("release/examples/graph_pause");
+    let program = super::inputs::folder()?.join("live_blocks");
+    let source = crate::root().join("benches/live_blocks.c");
+    crate::run(Command::new("gcc").args(["-O1", "-g", "-fno-builtin", "-o"]).arg(&program).arg(source))?;
+    let mut held = Command::new(&program);
+    let held = Ended(held.args([BLOCK_BYTES, "1000"]).stdout(Stdio::null()).spawn()?);
+    std::thread::sleep(AROUND);
+    let line = crate::output_of(Command::new(copies).args([held.0.id().to_string(), ROUNDS.to_string()]))?;
+    let report: Value = serde_json::from_str(&line).with_context(|| line.clone())?;
+    ensure!(report["uncopied"].is_null(), "it was not copied: {}", report["uncopied"]);
+    let row = |(what, key): &(&str, &str)| {
+        let ms = |place: usize| format!("{:.2}", report[*key][place].as_f64().unwrap_or(f64::NAN) / 1e3);
+        vec![(*what).to_owned(), ms(0), ms(1)]
+    };
+    let rows = [
+        ("stands still", "pause_us"),
+        ("stop", "stop_us"),
+        ("settle", "settle_us"),
+        ("registers", "registers_us"),
+        ("copy", "copy_us"),
+        ("take down", "take_down_us"),
+        ("let go", "resume_us"),
+        ("its thread ran, between two looks", "ran_us"),
+        ("its thread waited for a processor", "waited_us"),
+    ];
+    let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
+    Ok(format!(
+        "A process of a gigabyte in ten million blocks is copied {ROUNDS} times.\n\n{}",
+        markdown(&["part", "median ms", "99 of 100"], &rows)
+    ))
+}
+
+fn load() -> anyhow::Result<String> {
+    release(&["heapr"])?;
+    let heapr = crate::check_agent::target_folder()?.join("release/heapr");
+    let folder = tempfile::tempdir()?;
+    let mut server = Command::new("redis-server");
+    server.args(["--port", PORT, "--save", "", "--enable-debug-command", "yes"]).stdout(Stdio::null());
+    let server = Ended(server.spawn().context("redis-server")?);
+    std::thread::sleep(Duration::from_secs(1));
+    let populate = ["-p", PORT, "debug", "populate", KEYS[0], "key", KEYS[1]];
+    crate::output_of(Command::new("redis-cli").args(populate))?;
+    let pid = server.0.id().to_string();
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(&heapr);
+        command.args(arguments).current_dir(folder.path());
+        command.env("HEAPR_RUNTIME_DIR", folder.path()).env("XDG_RUNTIME_DIR", folder.path());
+        command.stdout(Stdio::null());
+        command
+    };
+    crate::run(&mut command(&[
+        "start", "redis", "-q", "-o", "r.heapr", "--mode", "snapshot", "--pid", &pid,
+    ]))?;
+    let mut client = Command::new("redis-benchmark");
+    client.args(["-p", PORT, "-l", "-q", "-c", "20", "-t", "set", "-d", KEYS[1], "-r", KEYS[0]]);
+    let client = Ended(client.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+    std::thread::sleep(AROUND);
+    let before = watch(|begin| begin.elapsed() < AROUND)?;
+    let mut taking = command(&["snapshot", "take", "--graph", "-q", &pid]).spawn()?;
+    let during = watch(|_| matches!(taking.try_wait(), Ok(None)))?;
+    ensure!(taking.wait()?.success(), "no graph was taken");
+    let after = watch(|begin| begin.elapsed() < AROUND)?;
+    drop(client);
+    crate::run(&mut command(&["cancel", "redis"]))?;
+    let mean = |speeds: &[f64]| speeds.iter().sum::<f64>() / speeds.len().max(1) as f64;
+    let usual = mean(&before);
+    let percent = |speed: f64| format!("{:.0}", speed * 100.0 / usual);
+    let slow = during.iter().filter(|&&speed| speed * 100.0 < usual * HELD_UP_PERCENT).count();
+    let worst = during.iter().copied().fold(f64::INFINITY, f64::min);
+    let seconds = |ticks: usize| format!("{:.1}", ticks as f64 * TICK.as_secs_f64());
+    let row = vec![
+        format!("{usual:.0}"),
+        seconds(during.len()),
+        percent(mean(&during)),
+        seconds(slow),
+        percent(worst),
+        percent(mean(&after)),
+    ];
+    let heading = [
+        "commands a second",
+        "graph s",
+        "meanwhile %",
+        "s below 90 %",
+        "worst tenth of a second %",
+        "afterwards %",
+    ];
+    Ok(format!("redis with a gigabyte, under load.\n\n{}", markdown(&heading, &[row])))
+}
+
+/// What the server does in a second, at each look, as long as asked for.
+fn watch(mut goes_on: impl FnMut(Instant) -> bool) -> anyhow::Result<Vec<f64>> {
+    let begin = Instant::now();
+    let (mut speeds, mut last) = (Vec::new(), (commands()?, Instant::now()));
+    while goes_on(begin) {
+        std::thread::sleep(TICK);
+        let now = (commands()?, Instant::now());
+        speeds.push((now.0 - last.0) / (now.1 - last.1).as_secs_f64());
+        last = now;
+    }
+    Ok(speeds)
+}
+
+fn commands() -> anyhow::Result<f64> {
+    let text = crate::output_of(Command::new("redis-cli").args(["-p", PORT, "info", "stats"]))?;
+    let count = text.lines().find_map(|line| line.strip_prefix("total_commands_processed:"));
+    Ok(count.context("redis says nothing")?.trim().parse()?)
+}
+
+fn analysis() -> anyhow::Result<String> {
+    release(&["heapr-native", "--example", "graph_speed"])?;
+    let speed = crate::check_agent::target_folder()?.join("release/examples/graph_speed");
+    Ok(format!(
+        "Ten million blocks, thirty million edges.\n\n```\n{}```",
+        crate::output_of(&mut Command::new(Path::new(&speed)))?
+    ))
+}
