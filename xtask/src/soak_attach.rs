@@ -74,7 +74,10 @@ let n = 0;
 const server = http.createServer((request, response) => {
   const body = Buffer.alloc(20000, 'x');
   response.end(JSON.stringify({ at: request.url, bytes: body.length }));
-}).listen(0, () => {
+});
+// On a busy machine it would close what its client is about to use.
+server.keepAliveTimeout = 0;
+server.listen(0, () => {
   const ask = (number) => http.get({ port: server.address().port, path: '/' + number, agent }, (answer) => {
     let text = '';
     answer.on('data', (part) => text += part);
