@@ -1,6 +1,6 @@
-//! Graphs of programs at work, every other one of which is killed at a random moment, from before the
-//! attach to after the detach: the programs must be as they were, with no child, copy, descriptor or
-//! mapping left.
+//! Graphs of programs at work, every other one of which is killed at a random moment, from before
+//! the attach to after the detach: the programs must be as they were, with no child, copy,
+//! descriptor or mapping left.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,8 @@ use crate::soak_attach::{Program, start};
 
 /// Graphs of each program unless told otherwise; half of them are killed.
 const ROUNDS: u32 = 200;
-/// A program that allocates or loads libraries all the time may have no good moment on a busy machine.
+/// A program that allocates or loads libraries all the time may have no good moment on a busy
+/// machine.
 const TRIES: u32 = 20;
 /// What is left must be gone after so long.
 const LIMIT: Duration = Duration::from_secs(20);

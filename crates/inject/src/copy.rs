@@ -11,8 +11,8 @@
 //! it; the second is no child of the process.
 //!
 //! Should we be killed in the middle, each goes on by a frame ([`return_frame`]) that lies below
-//! the thread's stack: the copies end themselves, the thread waits for the first one, takes back the
-//! precedence that it had meanwhile, and goes home.
+//! the thread's stack: the copies end themselves, the thread waits for the first one, takes back
+//! the precedence that it had meanwhile, and goes home.
 
 use std::time::{Duration, Instant};
 
@@ -83,8 +83,8 @@ pub(crate) fn obstacle(pid: u32) -> Option<String> {
     })
 }
 
-/// Whether one of its threads may go before all others while it copies: on a busy machine the process
-/// would else stand still for many turns of them.
+/// Whether one of its threads may go before all others while it copies: on a busy machine the
+/// process would else stand still for many turns of them.
 pub(crate) fn may_be_urgent(pid: u32) -> bool {
     let status = heapr_proc::Fields::of_process(pid).ok();
     let bytes = status.and_then(|status| status.bytes("RssAnon"));
@@ -116,8 +116,8 @@ pub(crate) fn check_filters(pid: u32, threads: &[StoppedThread]) -> Option<Strin
     })
 }
 
-/// Copies a process by one of its stopped threads, which may go before others meanwhile: then none of
-/// its filters forbids `sched_setscheduler`. The reason, where it cannot be copied.
+/// Copies a process by one of its stopped threads, which may go before others meanwhile: then none
+/// of its filters forbids `sched_setscheduler`. The reason, where it cannot be copied.
 pub(crate) fn copy(
     pid: u32,
     borrowed: &mut Borrowed<'_>,

@@ -1,8 +1,8 @@
-//! Modules that have thread-local variables, as the C library numbers them: each thread has a vector
-//! of where it has those of which number.
+//! Modules that have thread-local variables, as the C library numbers them: each thread has a
+//! vector of where it has those of which number.
 //!
-//! The number stands in the loader's entry of a module, at a place that differs between versions and
-//! that the library tells debuggers ([`PLACE`]; since glibc 2.34 the C library itself does).
+//! The number stands in the loader's entry of a module, at a place that differs between versions
+//! and that the library tells debuggers ([`PLACE`]; since glibc 2.34 the C library itself does).
 
 use crate::error::Result;
 use crate::memory::{ProcessMemory, TargetMemory};

@@ -56,9 +56,9 @@ pub(crate) fn make_urgent(tid: u32) -> bool {
 
 /// Precedence of a stopped thread of another process while it works for us, until this is dropped.
 ///
-/// Should we be killed meanwhile the thread itself has to go back to [`Self::policy`]: it may, as no
-/// flag is set that only a privileged one takes back. Children that it makes meanwhile have the same
-/// precedence.
+/// Should we be killed meanwhile the thread itself has to go back to [`Self::policy`]: it may, as
+/// no flag is set that only a privileged one takes back. Children that it makes meanwhile have the
+/// same precedence.
 #[derive(Debug)]
 pub(crate) struct UrgentThread {
     tid: u32,

@@ -21,7 +21,7 @@ use crate::block_map::BlockMap;
 use crate::memory::Memory;
 use crate::modules::{is_of_device, is_of_kernel, is_private_anonymous, joined, without};
 use crate::stacks::{Descriptors, stack_block};
-use crate::thread_modules::{ThreadModule, areas_of};
+use crate::thread_modules::{LocalPlace, ThreadModule, local_places};
 
 /// Below the stack pointer: leaf functions keep data there.
 const RED_ZONE_BYTES: u64 = 128;
@@ -91,7 +91,7 @@ pub struct Area {
 }
 
 impl Area {
-    pub(crate) fn new(class: RootClass, (start_avma, end_avma): (u64, u64), name: &str) -> Self {
+    fn new(class: RootClass, (start_avma, end_avma): (u64, u64), name: &str) -> Self {
         Self {
             root: RootArea { class, start_avma, end_avma, tid: 0, name: name.to_owned() },
             pieces: vec![(start_avma, end_avma)],
@@ -169,12 +169,12 @@ fn of_thread(
         areas.push(area);
     };
     push(areas, registers);
-    let identity = (thread.tid, thread.name.as_str(), thread.thread_pointer);
-    let locals = areas_of(&facts.thread_modules, identity, map, memory);
-    let in_locals = locals.iter().filter(|area| area.block.is_none());
-    let in_locals: Vec<_> = in_locals.flat_map(|area| area.pieces.iter().copied()).collect();
+    let pointer = thread.thread_pointer;
+    let locals = local_places(&facts.thread_modules, &thread.name, pointer, map, memory);
+    let in_locals = locals.iter().filter(|place| place.block.is_none());
+    let in_locals: Vec<_> = in_locals.map(|place| (place.start_avma, place.end_avma)).collect();
     taken.extend(&in_locals);
-    areas.extend(locals);
+    locals.iter().for_each(|place| of_locals(thread.tid, place, map, areas));
     let Some((start_avma, end_avma)) = stack else { return };
     let end_of_frames = local_avma.unwrap_or(end_avma);
     let is_own = (start_avma..end_avma).contains(&sp_avma);
@@ -204,6 +204,23 @@ fn of_thread(
     }
     // Also what is below the stack pointer is nobody's.
     taken.push((start_avma, end_avma));
+}
+
+/// What a thread has of a module's variables.
+fn of_locals(tid: u32, place: &LocalPlace, map: &BlockMap, areas: &mut Vec<Area>) {
+    let mut area = Area::new(RootClass::ThreadLocal, (place.start_avma, place.end_avma), &place.name);
+    area.root.tid = tid;
+    area.block = place.block;
+    // Who has the variables has their block.
+    if let Some(block) = place.block {
+        let range = (place.start_avma, place.start_avma);
+        let mut holds = Area::new(RootClass::ThreadLocal, range, &place.name);
+        holds.root.tid = tid;
+        holds.pieces.clear();
+        holds.words = vec![map.start_avma(block as usize)];
+        areas.push(holds);
+    }
+    areas.push(area);
 }
 
 /// Stacks of threads that have ended are kept for later ones: what lies there is nobody's. What a

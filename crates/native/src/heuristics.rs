@@ -6,10 +6,10 @@
 //!  array of new      | count  |<- elements ...      a word: it divides what is left
 //!  counted string    | length | capacity | references |<- text ...
 //!  second base       | vptr | ... |<- vptr of the second base: it says how far it is to the top
-//!  dynamic string    | length | capacity | kind |<- text ...    of redis and what took it over
+//!  dynamic string    | length | capacity | kind |<- text ...       redis's
 //! ```
-//! The first four are those of Valgrind's memcheck, with the length of the third checked. Sizes of blocks from
-//! before an attach are rounded up: there what is left may be up to 23 bytes less.
+//! The first four are those of Valgrind's memcheck, with the length of the third checked. Sizes of
+//! blocks from before an attach are rounded up: there what is left may be up to 23 bytes less.
 
 use std::collections::HashMap;
 
@@ -85,9 +85,9 @@ impl<'a, M: Memory> Inspector<'a, M> {
                 .is_some_and(|capacity| length <= capacity && capacity.checked_add(25).is_some_and(fits))
     }
 
-    /// Least and most bytes that the block of a dynamic string has whose text begins at `offset`: its
-    /// length and its capacity, in as many bytes as its kind has, with the kind behind them. (A short
-    /// one has length and kind in one byte.)
+    /// Least and most bytes that the block of a dynamic string has whose text begins at `offset`:
+    /// its length and its capacity, in as many bytes as its kind has, with the kind behind them. (A
+    /// short one has length and kind in one byte.)
     fn dynamic_string(&self, block: u32, head: u64, offset: u64) -> Option<(u64, u64)> {
         let word = |number: u64| self.memory.word(self.map.start_avma(block as usize) + number * 8);
         let (kind, wanted, length, capacity) = match offset {

@@ -6,9 +6,6 @@
 //! Those of what was loaded at the start lie before the descriptor; others in blocks of the heap,
 //! made when a thread first asks for them.
 
-use heapr_trace::RootClass;
-
-use crate::areas::Area;
 use crate::block_map::BlockMap;
 use crate::memory::Memory;
 
@@ -30,43 +27,42 @@ pub const OF_MODULE: &str = "module ";
 const NUMBER_MAX: u64 = 1 << 16;
 /// More than any module has for a thread.
 const BYTES_MAX: u64 = 1 << 28;
-/// A block for variables is larger than they are by what their alignment needs; a stack by far more.
+/// A block for variables is larger than they are by what their alignment needs; a stack by far
+/// more.
 const ALIGNMENT_MAX: u64 = 4096;
 
-/// The areas of a thread's variables by module.
-pub(crate) fn areas_of(
+/// Where a thread has the variables of a module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LocalPlace {
+    pub(crate) start_avma: u64,
+    pub(crate) end_avma: u64,
+    /// The block that they are, if they are one.
+    pub(crate) block: Option<u32>,
+    /// Of the area.
+    pub(crate) name: String,
+}
+
+/// The variables of a thread by module.
+pub(crate) fn local_places(
     modules: &[ThreadModule],
-    (tid, name, thread_pointer): (u32, &str, u64),
+    name: &str,
+    thread_pointer: u64,
     map: &BlockMap,
     memory: &impl Memory,
-) -> Vec<Area> {
+) -> Vec<LocalPlace> {
     let Some(vector_avma) = memory.word(thread_pointer.wrapping_add(8)) else { return Vec::new() };
     let count = memory.word(vector_avma.wrapping_sub(16)).filter(|&count| count <= NUMBER_MAX).unwrap_or(0);
-    let mut areas = Vec::new();
-    for module in modules.iter().filter(|module| (1..=count).contains(&module.number)) {
+    let known = modules.iter().filter(|module| (1..=count).contains(&module.number));
+    let places = known.filter_map(|module| {
         let start_avma = memory.word(vector_avma.wrapping_add(module.number * 16));
         // (All bits: it has not asked for them yet.)
-        let Some(start_avma) = start_avma.filter(|&start_avma| start_avma != 0 && start_avma % 8 == 0) else {
-            continue;
-        };
-        let Some(end_avma) = start_avma.checked_add(module.bytes.min(BYTES_MAX)) else { continue };
+        let start_avma = start_avma.filter(|&start_avma| start_avma != 0 && start_avma % 8 == 0)?;
+        let end_avma = start_avma.checked_add(module.bytes.min(BYTES_MAX))?;
+        let block = map.find(start_avma).map(|hit| hit.block);
+        // A stack that the program has taken from its heap is looked through as such.
+        let is_stack = |block| map.asked_bytes(block) > module.bytes.saturating_add(ALIGNMENT_MAX);
         let name = format!("{OF_MODULE}{}\n{name}", module.path);
-        let mut area = Area::new(RootClass::ThreadLocal, (start_avma, end_avma), &name);
-        area.root.tid = tid;
-        if let Some(hit) = map.find(start_avma) {
-            // A stack that the program has taken from its heap: it is looked through as such.
-            if map.asked_bytes(hit.block) > module.bytes.saturating_add(ALIGNMENT_MAX) {
-                continue;
-            }
-            // The block is the variables: who has them has it.
-            area.block = Some(hit.block);
-            let mut holds = Area::new(RootClass::ThreadLocal, (start_avma, start_avma), &name);
-            holds.root.tid = tid;
-            holds.pieces.clear();
-            holds.words = vec![map.start_avma(hit.block as usize)];
-            areas.push(holds);
-        }
-        areas.push(area);
-    }
-    areas
+        (!block.is_some_and(is_stack)).then_some(LocalPlace { start_avma, end_avma, block, name })
+    });
+    places.collect()
 }

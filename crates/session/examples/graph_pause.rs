@@ -1,6 +1,6 @@
 //! Copies a process again and again, as a graph of its heap does, without looking through the copy.
-//! Prints one line of JSON: how long it stood still and where the time went, in microseconds, and how
-//! long the thread that was borrowed ran and waited for a processor meanwhile.
+//! Prints one line of JSON: how long it stood still and where the time went, in microseconds, and
+//! how long the thread that was borrowed ran and waited for a processor meanwhile.
 use std::time::Duration;
 
 use heapr_inject::{HeldProcess, HoldParts, HoldRequest, Look, ReadFrom, hold};

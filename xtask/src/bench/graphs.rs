@@ -1,5 +1,5 @@
-//! Graphs of native heaps: how long a process with a gigabyte stands still, what a server under load
-//! loses while its copy is looked through, and how long ten million blocks take.
+//! Graphs of native heaps: how long a process with a gigabyte stands still, what a server under
+//! load loses while its copy is looked through, and how long ten million blocks take.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

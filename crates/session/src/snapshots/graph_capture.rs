@@ -80,8 +80,8 @@ pub(crate) struct Blocks {
 }
 /// The recorder's clock.
 pub(crate) type NowTicks = Box<dyn Fn() -> u64 + Send>;
-/// How nice it is while a copy is looked through: beside a program that takes all processors it gets
-/// a sixth of one.
+/// How nice it is while a copy is looked through: beside a program that takes all processors it
+/// gets a sixth of one.
 const COPY_NICENESS: i32 = 7;
 /// No moment is noted yet.
 const NOT_YET: u64 = u64::MAX;

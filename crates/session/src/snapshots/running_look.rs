@@ -1,8 +1,8 @@
 //! A graph of a process that is never stopped: it is read twice while it runs.
 //!
 //! What moves while it is read looks like what nothing leads to. A block that is leaked does not
-//! change any more: so only those are definitely leaked that nothing led to both times, with a while
-//! in between, and that hold what they held.
+//! change any more: so only those are definitely leaked that nothing led to both times, with a
+//! while in between, and that hold what they held.
 //!
 //! ```text
 //! nothing leads to it now, and before it ..   had no holder either, and is unchanged    definite

@@ -117,7 +117,8 @@ impl<'f> Places<'f> {
     /// `TLS program!t_cache+0x18`
     pub(super) fn thread_local(&mut self, area: &RootArea, offset_bytes: u64) -> Option<String> {
         if let Some((path, _)) = of_module(area) {
-            // The area of a module that is in a block begins and ends with it: the block as a whole.
+            // The area of a module that is in a block begins and ends with it: the block as a
+            // whole.
             let symbols = self.module_locals.entry(path.to_owned());
             let symbols = symbols.or_insert_with_key(|path| DataSymbols::thread_locals_of(Path::new(path)));
             let (name, offset) = symbols.find(offset_bytes).filter(|_| area.start_avma != area.end_avma)?;
