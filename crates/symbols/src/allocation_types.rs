@@ -52,9 +52,11 @@ mod tests {
     const PROGRAM: &str = r#"
         .text
         .globl make
+        .type make, @function
 make:   nop
         nop
         nop
+        .size make, . - make
         .section .debug_abbrev
         .byte 1, 0x11, 1, 0x11, 1, 0x12, 7, 0, 0
         .byte 2, 0x2e, 1, 3, 8, 0, 0
