@@ -30,6 +30,7 @@ pub(crate) mod translate;
 
 mod attach_hold;
 pub(crate) mod earlier_blocks;
+mod going_on;
 mod graph_snapshots;
 mod housekeeping;
 pub(crate) mod inside;
