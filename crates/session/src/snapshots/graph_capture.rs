@@ -12,7 +12,6 @@
 //! A process that is not to be stopped is looked through twice ([`super::running_look`]), the first
 //! time with the blocks of a moment that no snapshot is of.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -80,9 +79,6 @@ pub(crate) struct Blocks {
 }
 /// The recorder's clock.
 pub(crate) type NowTicks = Box<dyn Fn() -> u64 + Send>;
-/// How nice it is while a copy is looked through: beside a program that takes all processors it
-/// gets a sixth of one.
-const COPY_NICENESS: i32 = 7;
 /// No moment is noted yet.
 const NOT_YET: u64 = u64::MAX;
 
@@ -290,24 +286,12 @@ impl Look for Looking<'_> {
 
     fn look(&mut self, held: &HeldProcess, from: ReadFrom, goes_on: &dyn Fn() -> bool) {
         let deadline = self.since + self.max_pause;
-        let hurry = self.since + self.max_pause / 2;
-        let is_nice = Cell::new(from != ReadFrom::Process);
-        if is_nice.get() {
-            // Nobody waits any more: who works goes first. (This thread ends afterwards.)
-            let _ = rustix::process::nice(COPY_NICENESS);
-        } else {
+        if from == ReadFrom::Process {
             self.prepared.take_down(self.pid);
         }
         let Some(blocks) = self.blocks() else { return };
         let is_given_up = self.is_given_up;
-        let may_last = || {
-            let now = Instant::now();
-            // Rather held up a little than nothing found. (Not everybody may.)
-            if now > hurry && is_nice.take() {
-                let _ = rustix::process::setpriority_process(None, 0);
-            }
-            now < deadline && !is_given_up.load(Relaxed)
-        };
+        let may_last = || Instant::now() < deadline && !is_given_up.load(Relaxed);
         let mut found = self.prepared.look(self.pid, held, from, blocks, &|| may_last() && goes_on());
         if matches!(found, Err(NoGraph::TooLong)) && may_last() {
             found = Err(NoGraph::Cut);
