@@ -10,6 +10,8 @@ use crate::site::Site;
 /// Idle memory of less is not worth a word: bytes, and share of what is live.
 const IDLE_MIN_BYTES: u64 = 1 << 20;
 const IDLE_MIN_SHARE: f64 = 0.3;
+/// What a program holds as it starts is less than one part in so many of what it ever holds.
+const START_PART: u64 = 64;
 /// It was there after this share of the time, and has stayed.
 const OLD_SHARE: f64 = 0.4;
 
@@ -21,11 +23,14 @@ const OVERHEAD_MIN_SHARE: f64 = 0.25;
 pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
     let is_idle = |site: &&Site| {
         let work = &recording.processes[site.process.0 as usize];
-        let moments = work.end.saturating_sub(work.first);
+        let most = work.live_bytes.iter().copied().max().unwrap_or(0);
+        let is_start = |live: &&u64| live.saturating_mul(START_PART) < most;
+        let first = work.first + work.live_bytes.iter().take_while(is_start).count();
+        let moments = work.end.saturating_sub(first);
         if moments < 4 || site.owner != Owner::Program {
             return false;
         }
-        let old = work.first + (moments as f64 * OLD_SHARE) as usize;
+        let old = first + (moments as f64 * OLD_SHARE) as usize;
         let held = &site.held[old..work.end];
         let (Some(first), Some(last)) = (held.first(), held.last()) else { return false };
         let least = held.iter().map(|held| held.bytes).min().unwrap_or(0);

@@ -6,10 +6,13 @@ use heapr_table::quantity::{bytes, duration, percent, plural};
 use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::Recording;
 use crate::site::Site;
+use crate::work_time::WorkTime;
 
 /// A peak is so many times what is live in the middle of the time, and so much more.
 const PEAK_TIMES: f64 = 1.8;
 const PEAK_MORE_BYTES: u64 = 256 << 10;
+/// What stays as high for this share of the work, until its end, is no spike.
+const STAYS_SHARE: f64 = 0.2;
 /// Where most of so large a peak is one function's, it is told even if the program stays there.
 const LARGE_BYTES: u64 = 64 << 20;
 
@@ -30,7 +33,8 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
     let usual = work.median_bytes();
     let is_spike = totals.peak_bytes as f64 >= usual as f64 * PEAK_TIMES
         && totals.peak_bytes - usual >= PEAK_MORE_BYTES
-        && work.live_bytes.len() >= 3;
+        && work.live_bytes.len() >= 3
+        && !stays(recording, work);
     let is_large = totals.peak_bytes >= LARGE_BYTES && share >= 0.4;
     if !is_spike && !is_large {
         return None;
@@ -75,6 +79,15 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
         ..Finding::default()
     };
     Some(finding.choosing(chosen, &recording.file))
+}
+
+/// Whether what is live stays near the peak from there to the end of work.
+fn stays(recording: &Recording<'_>, work: &WorkTime) -> bool {
+    let totals = recording.summary.totals;
+    let behind = recording.times_ns.partition_point(|&time_ns| time_ns <= totals.peak_time_ns);
+    let lives = work.live_bytes.get(behind.saturating_sub(work.first)..).unwrap_or_default();
+    lives.len() as f64 >= work.live_bytes.len() as f64 * STAYS_SHARE
+        && lives.iter().all(|&live| live as f64 * PEAK_TIMES > totals.peak_bytes as f64)
 }
 
 /// Who holds most at the peak: said where nothing stands out.

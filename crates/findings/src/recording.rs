@@ -104,7 +104,8 @@ impl<'a> Recording<'a> {
         recording.leave_out(judged.left_out);
         recording.processes = (0..trace.processes().len() as u32)
             .map(|process| {
-                WorkTime::of((trace, &recording.times_ns, &recording.sites), ProcessIndex(process))
+                let moments = (&recording.times_ns[..], &recording.work_done[..]);
+                WorkTime::of((trace, moments.0, moments.1, &recording.sites), ProcessIndex(process))
             })
             .collect();
         recording

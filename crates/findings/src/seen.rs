@@ -136,7 +136,9 @@ fn survivors(recording: &Recording<'_>, process: ProcessIndex, at_ns: u64) -> u6
             (peak_bytes, peak) = (totals.peak_bytes, place_at(totals.peak_time_ns));
         }
     }
-    let before = (0..=peak).rev().find(|&place| lives[place].saturating_mul(2) <= peak_bytes);
+    // What of the peak was there already is freed with it: it must be little.
+    let is_base = |&place: &usize| lives[place].saturating_mul(8) <= peak_bytes;
+    let before = (0..=peak).rev().find(is_base).or_else(|| (0..=peak).min_by_key(|&place| lives[place]));
     let live_at = |place: usize| -> u64 {
         let sites = recording.sites.iter().filter(|site| site.process == process);
         sites.map(|site| site.held[work.first + place].count).fold(0, u64::saturating_add)

@@ -6,13 +6,17 @@ use crate::site::Site;
 
 /// An end of freeing takes at most this share of a process's time…
 const TEARDOWN_SHARE_MAX: f64 = 0.2;
+/// …or of the time until its last event, where it makes at most this share of its blocks meanwhile
+/// and ends soon after: on a busy machine its exit takes a while.
+const TEARDOWN_MADE_MAX: f64 = 0.01;
+const EXIT_SHARE_MAX: f64 = 0.55;
 /// …and frees at least this share of what is live.
 const TEARDOWN_FREED_MIN: f64 = 0.3;
 
 /// See the module. Moments are places in the recording's times.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WorkTime {
-    /// The first moment after the start.
+    /// The first moment at which anything was live: a start may take a while, too.
     pub(crate) first: usize,
     /// Behind the last moment of work.
     pub(crate) end: usize,
@@ -25,7 +29,11 @@ pub(crate) struct WorkTime {
 }
 
 impl WorkTime {
-    pub(crate) fn of((trace, times, sites): (&Trace, &[u64], &[Site]), process: ProcessIndex) -> Self {
+    /// `times`, `made`: of the recording's moments, when they were and how many blocks all had made.
+    pub(crate) fn of(
+        (trace, times, made, sites): (&Trace, &[u64], &[u64], &[Site]),
+        process: ProcessIndex,
+    ) -> Self {
         let Some(known) = trace.processes().get(process.0 as usize) else { return Self::default() };
         let duration_ns = trace.duration_ns();
         let end_ns = known.end_ns.unwrap_or(duration_ns).min(duration_ns);
@@ -39,13 +47,23 @@ impl WorkTime {
                 *sum = sum.saturating_add(held.bytes);
             }
         }
-        let mut work = Self { first, end, live_bytes, teardown: None, end_ns };
-        work.find_teardown(times, known.start_ns, left_bytes);
+        let unused = live_bytes.iter().take_while(|&&bytes| bytes == 0).count();
+        let unused = if unused < live_bytes.len() { unused } else { 0 };
+        live_bytes.drain(..unused);
+        let mut work = Self { first: first + unused, end, live_bytes, teardown: None, end_ns };
+        let is_over = known.end_ns.is_some();
+        work.find_teardown((times, made), known.start_ns, left_bytes, is_over);
         work
     }
 
     /// The fall that ends at the process's end.
-    fn find_teardown(&mut self, times: &[u64], start_ns: u64, left_bytes: u64) {
+    fn find_teardown(
+        &mut self,
+        (times, made): (&[u64], &[u64]),
+        start_ns: u64,
+        left_bytes: u64,
+        is_over: bool,
+    ) {
         let (mut begin, mut after) = (self.live_bytes.len(), left_bytes);
         while begin > 0 && self.live_bytes[begin - 1] > after {
             begin -= 1;
@@ -54,8 +72,17 @@ impl WorkTime {
         let Some(&before) = self.live_bytes.get(begin) else { return };
         let freed = before.saturating_sub(left_bytes);
         let took_ns = self.end_ns.saturating_sub(times[self.first + begin]);
-        let is_short = took_ns as f64 <= self.end_ns.saturating_sub(start_ns) as f64 * TEARDOWN_SHARE_MAX
-            || self.live_bytes.len() - begin <= 2;
+        let whole_ns = self.end_ns.saturating_sub(start_ns) as f64;
+        let last = self.end.saturating_sub(1);
+        let until_last_ns = times[last].saturating_sub(times[self.first + begin]) as f64;
+        let made_meanwhile = made[last].saturating_sub(made[self.first + begin]) as f64;
+        let exits_soon = is_over
+            && until_last_ns <= times[last].saturating_sub(start_ns) as f64 * TEARDOWN_SHARE_MAX
+            && made_meanwhile <= made[last] as f64 * TEARDOWN_MADE_MAX
+            && self.end_ns.saturating_sub(times[last]) as f64 <= whole_ns * EXIT_SHARE_MAX;
+        let is_short = took_ns as f64 <= whole_ns * TEARDOWN_SHARE_MAX
+            || self.live_bytes.len() - begin <= 2
+            || exits_soon;
         if freed as f64 >= before as f64 * TEARDOWN_FREED_MIN && is_short {
             self.teardown = Some((freed, took_ns));
             self.end = self.first + begin + 1;
