@@ -11,8 +11,8 @@ use crate::recording::Recording;
 /// Resident memory that no block explains: bytes, and share of what is resident without a file.
 const RESIDENT_MIN_BYTES: u64 = 8 << 20;
 const RESIDENT_MIN_SHARE: f64 = 0.5;
-/// A block that lives on keeps a page; such pages are the cause where they are at least this share of
-/// what stays. Else the allocator keeps what was freed for later, and the peak is what matters.
+/// A block that lives on keeps a page; such pages are the cause where they are at least this share
+/// of what stays. Else the allocator keeps what was freed for later, and the peak is what matters.
 const PAGE_BYTES: u64 = 4096;
 const PINNED_MIN_SHARE: f64 = 0.25;
 /// How far the time of a look at the resident set may be off.
