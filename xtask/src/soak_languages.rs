@@ -10,9 +10,12 @@ use serde_json::Value;
 /// Stacks with frames of the language that are compared of each, at least.
 const STACKS: u64 = 500_000;
 
+/// Variables of an environment, with their values.
+type Environment = &'static [(&'static str, &'static str)];
+
 /// A language: what its frames' module is called, the variable that names its interpreters, the one
 /// that is usual, the victim, and what it needs in its environment.
-const LANGUAGES: [(&str, &str, &str, &str, &[(&str, &str)]); 5] = [
+const LANGUAGES: [(&str, &str, &str, &str, Environment); 5] = [
     ("py", "HEAPR_PYTHONS", "/usr/bin/python3", "python/lines.py", &[]),
     ("js", "HEAPR_NODES", "/usr/bin/node", "javascript/lines.js", &[]),
     ("rb", "HEAPR_RUBIES", "/usr/bin/ruby", "ruby/lines.rb", &[]),
@@ -66,7 +69,7 @@ fn compare(
     heapr: &Path,
     interpreter: &str,
     (module, victim): (&str, &str),
-    environment: &[(&str, &str)],
+    environment: Environment,
 ) -> anyhow::Result<[u64; 3]> {
     let folder = tempfile::tempdir()?;
     let (trace, told) = (folder.path().join("t.heapr"), folder.path().join("told"));
