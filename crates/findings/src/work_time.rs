@@ -29,7 +29,8 @@ pub(crate) struct WorkTime {
 }
 
 impl WorkTime {
-    /// `times`, `made`: of the recording's moments, when they were and how many blocks all had made.
+    /// `times`, `made`: of the recording's moments, when they were, and blocks made until then by
+    /// all.
     pub(crate) fn of(
         (trace, times, made, sites): (&Trace, &[u64], &[u64], &[Site]),
         process: ProcessIndex,

@@ -1,4 +1,7 @@
-/** What a view ranks by and draws where nothing was chosen: what is live, or where that is the smaller part, what was live at the peak. */
+/**
+ * What a view ranks by and draws where nothing was chosen: what is live, or where that is the smaller
+ * part, what was live at the peak.
+ */
 import type { Filter, OpenFile } from '../api/types';
 
 /** A program that has freed nearly all as it ended says nothing by what is left. */
