@@ -15,14 +15,17 @@
 //! The memory goes by what the heap consists of. For each of these V8 takes, in bytes:
 //!
 //! ```text
-//! object         250 to 470     its entry, its id, its name, its part of the text that is sent
+//! object          70 to 110     its entry, its id, its part of the text that is sent
 //! reference       30 to  60     large arrays: 90 twice, as element of the list and of its storage
+//! unique string     to 1 100     its name, and an index in V8's list of them
 //! array index         1 100     a name in a buffer of 1 KiB, once for all arrays that have it
+//! pair of a WeakMap   3 300     three such names
 //! number                        nothing; with numeric values as an object
+//! nothing at all   8 to 36 MB   by version
 //! ```
 //! So a heap of long strings takes 2 times its size, one of small objects 10, and a list of 8 bytes
-//! an element 95. They are counted in a sample of the process's memory. Where that may not be read,
-//! only the size of the heap is known.
+//! an element 95. They are counted in a sample of the process's memory, garbage with them. Where
+//! that may not be read, only the size of the heap is known.
 
 use std::time::Duration;
 
@@ -30,12 +33,16 @@ use super::heap_shape::{HeapShape, SMALL_ARRAY_LENGTH_MAX};
 use super::inspector::HeapUsage;
 use super::memory::{MemoryLimit, MemoryRoom};
 
-const OBJECT_BYTES: u64 = 380;
-const REFERENCE_BYTES: u64 = 50;
+const OBJECT_BYTES: u64 = 140;
+const NUMERIC_VALUE_BYTES: u64 = 380;
+const REFERENCE_BYTES: u64 = 52;
+const WEAK_PAIR_BYTES: u64 = 3 * INDEX_BYTES;
 const LARGE_ARRAY_REFERENCE_BYTES: u64 = 190;
 const INDEX_BYTES: u64 = 1_120;
 /// Memory for the smallest heap: V8's own objects, and the thread that sends.
-const EXTRA_BASE_BYTES: u64 = 24 << 20;
+const EXTRA_BASE_BYTES: u64 = 36 << 20;
+const EXTRA_BASE_BYTES_22: u64 = 22 << 20;
+const EXTRA_BASE_BYTES_20: u64 = 12 << 20;
 /// The likely part of what it takes at most, in tenths.
 const LIKELY_TENTHS: u64 = 7;
 /// Memory where nothing was counted, in tenths of the heap in use: for objects of usual size, and
@@ -112,23 +119,36 @@ pub fn estimate(facts: HeapFacts) -> Estimate {
         let used_kb = used_bytes / 1000;
         pause_us += used_kb * used_kb * OLD_PAUSE_PER_MB_SQUARED_US / 1_000_000;
     }
+    let base_bytes = match node_major {
+        Some(..22) => EXTRA_BASE_BYTES_20,
+        Some(22..24) => EXTRA_BASE_BYTES_22,
+        _ => EXTRA_BASE_BYTES,
+    };
     let (extra_bytes, extra_max_bytes) = match shape {
         Some(shape) => {
-            let most = extra_of(shape, facts).saturating_add(usage.used_bytes);
+            let most = extra_of(shape, facts).saturating_add(usage.used_bytes / 2);
             (most / 10 * LIKELY_TENTHS, most)
         }
         None => (tenths(UNCOUNTED_TENTHS), tenths(UNCOUNTED_TENTHS_MAX)),
     };
     Estimate {
         pause: Duration::from_micros(u64::try_from(pause_us).unwrap_or(u64::MAX)),
-        extra_bytes: extra_bytes.saturating_add(EXTRA_BASE_BYTES),
-        extra_max_bytes: extra_max_bytes.saturating_add(EXTRA_BASE_BYTES),
+        extra_bytes: extra_bytes.saturating_add(base_bytes / 10 * LIKELY_TENTHS),
+        extra_max_bytes: extra_max_bytes.saturating_add(base_bytes),
         file_bytes: tenths(FILE_TENTHS).saturating_add(FILE_BASE_BYTES),
     }
 }
 
 fn extra_of(shape: HeapShape, facts: HeapFacts) -> u64 {
-    let HeapShape { objects, strings, references, numbers, large_array_references, longest_array } = shape;
+    let HeapShape {
+        objects,
+        strings,
+        references,
+        numbers,
+        large_array_references,
+        longest_array,
+        weak_pairs,
+    } = shape;
     // An index is named once for all arrays, and for the list of V8's unique strings. Those of
     // small ones are named, too.
     let of_large = large_array_references.saturating_add(strings).min(longest_array.max(strings));
@@ -139,7 +159,8 @@ fn extra_of(shape: HeapShape, facts: HeapFacts) -> u64 {
         (references, REFERENCE_BYTES),
         (large_array_references, LARGE_ARRAY_REFERENCE_BYTES),
         (indices, INDEX_BYTES),
-        (numbers, OBJECT_BYTES),
+        (numbers, NUMERIC_VALUE_BYTES),
+        (weak_pairs, WEAK_PAIR_BYTES),
     ]
     .iter()
     .fold(0, |sum: u64, (count, bytes)| sum.saturating_add(count.saturating_mul(*bytes)))

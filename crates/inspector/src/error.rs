@@ -180,7 +180,7 @@ pub enum Error {
         what: String,
     },
     /// More than one thing can be inspected there.
-    #[error("process {pid} has {} targets, choose one by its id or a part of its URL: {}", .targets.len(), .targets.join(", "))]
+    #[error("process {pid} has {} targets, choose one by its id or a part of its title or URL: {}", .targets.len(), .targets.join(", "))]
     ChooseTarget {
         /// The process id.
         pid: u32,

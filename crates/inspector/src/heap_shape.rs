@@ -6,6 +6,7 @@
 //! map:     its own map | …              a map's map is its own map, and nothing else has such one
 //! string:  map | hash, length | characters …
 //! array:   map | length | element …     large ones stand at the start of a chunk of 256 KiB
+//! WeakMap: map | length | entries | deleted | capacity | key | value …
 //! ```
 //! Words are 8 bytes: heaps with compressed pointers are not understood.
 
@@ -16,7 +17,7 @@ use std::os::unix::fs::FileExt;
 const WORD_BYTES: usize = 8;
 /// What V8 aligns its memory to.
 const CHUNK_BYTES: u64 = 256 << 10;
-/// What is read from each chunk of the sample.
+/// What is read from each chunk of the sample at least; of small heaps all is.
 const PIECE_BYTES: usize = 16 << 10;
 /// Pieces of a sample: 32 MiB.
 const PIECES_MAX: usize = 2048;
@@ -42,6 +43,8 @@ pub struct HeapShape {
     pub large_array_references: u64,
     /// The length of the longest array.
     pub longest_array: u64,
+    /// Pairs of a key and a value in WeakMaps.
+    pub weak_pairs: u64,
 }
 
 /// Looks at a process; nothing where its memory may not be read or holds no V8 heap that is
@@ -70,6 +73,17 @@ fn chunks_of((start, end): (u64, u64)) -> impl Iterator<Item = u64> {
 
 fn is_number(word: u64) -> bool {
     word & 0xffff_ffff == 0 && word != 0
+}
+
+/// How many pairs a table of weak keys holds, by its length and three sizes.
+fn weak_pairs(sizes: &[u64]) -> Option<u64> {
+    let &[length, entries, deleted, capacity] = sizes else { return None };
+    let length = if length & 0xffff_ffff == 0 { length >> 32 } else { length };
+    let is_small = [entries, deleted, capacity].iter().all(|size| size & 0xffff_ffff == 0);
+    let (entries, capacity) = (entries >> 32, capacity >> 32);
+    let is_table =
+        is_small && capacity.is_power_of_two() && entries <= capacity && length == 3 + 2 * capacity;
+    is_table.then_some(entries)
 }
 
 struct Memory {
@@ -104,25 +118,32 @@ impl Memory {
                 shape.numbers += numbers;
                 shape.large_array_references += references;
                 shape.longest_array = shape.longest_array.max(length);
+                let sizes = self.words(elements, 3 * WORD_BYTES);
+                shape.weak_pairs += weak_pairs(&[&[length << 32], &sizes[..]].concat()).unwrap_or(0);
                 shape.objects += 1;
             } else if head.iter().any(|&word| word != 0) {
                 others.push(chunk);
             }
         }
         let step = others.len().div_ceil(PIECES_MAX).max(1);
+        let mut piece_bytes = PIECE_BYTES;
+        while piece_bytes < CHUNK_BYTES as usize && piece_bytes * 2 * others.len() <= PIECE_BYTES * PIECES_MAX
+        {
+            piece_bytes *= 2;
+        }
         // Different parts of the chunks: their ends are filled last.
         let pieces: Vec<Vec<u64>> = others
             .iter()
             .step_by(step)
             .enumerate()
             .map(|(number, chunk)| {
-                let part = number as u64 % (CHUNK_BYTES / PIECE_BYTES as u64);
-                self.words(chunk + part * PIECE_BYTES as u64, PIECE_BYTES)
+                let part = number as u64 % (CHUNK_BYTES / piece_bytes as u64);
+                self.words(chunk + part * piece_bytes as u64, piece_bytes)
             })
             .collect();
         // By the word that may be a map: how often, and before what may be a string.
         let mut counts: HashMap<u64, (u64, u64)> = HashMap::new();
-        let (mut objects, mut strings, mut references, mut numbers) = (0, 0, 0, 0);
+        let (mut objects, mut strings, mut references, mut numbers, mut pairs) = (0, 0, 0, 0, 0);
         for (piece, at) in pieces.iter().flat_map(|piece| (0..piece.len()).map(move |at| (piece, at))) {
             let word = piece[at];
             references += u64::from(self.is_reference(word));
@@ -131,6 +152,7 @@ impl Memory {
                 let count = counts.entry(word).or_default();
                 count.0 += 1;
                 count.1 += u64::from(piece.get(at + 1..at + 3).is_some_and(|rest| self.is_string(rest)));
+                pairs += piece.get(at + 1..at + 5).and_then(weak_pairs).unwrap_or(0);
             }
         }
         // A map of a single object of the sample is hardly worth a look.
@@ -140,11 +162,12 @@ impl Memory {
                 strings += count.1;
             }
         }
-        let scale = step as u64 * (CHUNK_BYTES / PIECE_BYTES as u64);
+        let scale = step as u64 * (CHUNK_BYTES / piece_bytes as u64);
         shape.objects += objects * scale;
         shape.strings += strings * scale;
         shape.references += references * scale;
         shape.numbers += numbers * scale;
+        shape.weak_pairs += pairs * scale;
         (objects > 0).then_some(shape)
     }
 
@@ -219,6 +242,25 @@ mod tests {
     fn a_process_without_v8_has_no_shape() {
         assert_eq!(heap_shape(std::process::id()), None);
         assert_eq!(heap_shape(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_table_of_weak_keys_is_told_by_its_sizes() {
+        let small = |number: u64| number << 32;
+        assert_eq!(weak_pairs(&[small(3 + 2 * 64), small(20), small(5), small(64)]), Some(20));
+        // Since V8 14 the length is no tagged number.
+        assert_eq!(weak_pairs(&[3 + 2 * 64, small(20), 0, small(64)]), Some(20));
+        for other in [
+            [small(3 + 3 * 64), small(20), 0, small(64)],
+            [small(3 + 2 * 60), small(20), 0, small(60)],
+            [small(3 + 2 * 64), small(65), 0, small(64)],
+            [small(3 + 2 * 64), 21, 0, small(64)],
+            [u64::MAX; 4],
+            [0; 4],
+        ] {
+            assert_eq!(weak_pairs(&other), None, "{other:x?}");
+        }
+        assert_eq!(weak_pairs(&[0]), None);
     }
 
     #[test]

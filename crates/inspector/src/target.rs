@@ -51,7 +51,9 @@ pub(crate) fn choose(process: &Process, mut targets: Vec<Target>, wanted: Option
             pid: process.pid,
             targets: targets
                 .iter()
-                .map(|target| format!("{} ({})", target.id, shortened(&target.url)))
+                .map(|target| {
+                    format!("{} ({:?}, {})", target.id, shortened(&target.title), shortened(&target.url))
+                })
                 .collect(),
         }),
     }
