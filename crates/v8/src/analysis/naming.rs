@@ -256,6 +256,41 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
     }
 
     fn telling_edge(&self, node: u32, edges: &[u32]) -> Option<u32> {
+        let found = self.most_telling(node, edges)?;
+        if !self.is_of_a_moment(self.heap.source(found)) {
+            return Some(found);
+        }
+        // What runs right now refers to it, too: that tells nothing of who keeps it.
+        let keeping = edges.iter().copied().filter(|&edge| {
+            let holder = self.heap.source(edge);
+            !self.is_of_a_moment(holder) && self.heap.kind(holder) != NodeKind::SYNTHETIC
+        });
+        let keeping: Vec<u32> =
+            keeping.filter(|&edge| !self.is_kept_by(self.heap.source(edge), node)).collect();
+        self.most_telling(node, &keeping).or(Some(found))
+    }
+
+    /// Whether a node stands for references of functions that run.
+    fn is_of_a_moment(&self, node: u32) -> bool {
+        self.heap.kind(node) == NodeKind::SYNTHETIC
+            && matches!(&*self.heap.name(node), "(Handle scope)" | "(Stack roots)")
+    }
+
+    /// Whether `node` is only alive through `above`, as far as a walk up tells.
+    fn is_kept_by(&self, node: u32, above: u32) -> bool {
+        const MAX_STEPS: usize = 1 << 12;
+        let mut at = node;
+        for _ in 0..MAX_STEPS {
+            let next = self.heap.dominator(at);
+            if at == above || next == at {
+                return at == above;
+            }
+            at = next;
+        }
+        true
+    }
+
+    fn most_telling(&self, node: u32, edges: &[u32]) -> Option<u32> {
         let heap = self.heap;
         let distance = heap.distance(node);
         edges
