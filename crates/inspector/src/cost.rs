@@ -17,7 +17,7 @@
 //! ```text
 //! object          70 to 110     its entry, its id, its part of the text that is sent
 //! reference       30 to  60     large arrays: 90 twice, as element of the list and of its storage
-//! unique string     to 1 100     its name, and an index in V8's list of them
+//! unique string   370 to 560     its name
 //! array index         1 100     a name in a buffer of 1 KiB, once for all arrays that have it
 //! pair of a WeakMap   3 300     three such names
 //! number                        nothing; with numeric values as an object
@@ -33,16 +33,17 @@ use super::heap_shape::{HeapShape, SMALL_ARRAY_LENGTH_MAX};
 use super::inspector::HeapUsage;
 use super::memory::{MemoryLimit, MemoryRoom};
 
-const OBJECT_BYTES: u64 = 140;
+const OBJECT_BYTES: u64 = 120;
+const STRING_BYTES: u64 = 640;
 const NUMERIC_VALUE_BYTES: u64 = 380;
-const REFERENCE_BYTES: u64 = 52;
+const REFERENCE_BYTES: u64 = 48;
 const WEAK_PAIR_BYTES: u64 = 3 * INDEX_BYTES;
 const LARGE_ARRAY_REFERENCE_BYTES: u64 = 190;
 const INDEX_BYTES: u64 = 1_120;
 /// Memory for the smallest heap: V8's own objects, and the thread that sends.
-const EXTRA_BASE_BYTES: u64 = 36 << 20;
-const EXTRA_BASE_BYTES_22: u64 = 22 << 20;
-const EXTRA_BASE_BYTES_20: u64 = 12 << 20;
+const EXTRA_BASE_BYTES: u64 = 32 << 20;
+const EXTRA_BASE_BYTES_22: u64 = 16 << 20;
+const EXTRA_BASE_BYTES_20: u64 = 8 << 20;
 /// The likely part of what it takes at most, in tenths.
 const LIKELY_TENTHS: u64 = 7;
 /// Memory where nothing was counted, in tenths of the heap in use: for objects of usual size, and
@@ -126,7 +127,7 @@ pub fn estimate(facts: HeapFacts) -> Estimate {
     };
     let (extra_bytes, extra_max_bytes) = match shape {
         Some(shape) => {
-            let most = extra_of(shape, facts).saturating_add(usage.used_bytes / 2);
+            let most = extra_of(shape, facts).saturating_add(usage.used_bytes / 4);
             (most / 10 * LIKELY_TENTHS, most)
         }
         None => (tenths(UNCOUNTED_TENTHS), tenths(UNCOUNTED_TENTHS_MAX)),
@@ -149,10 +150,8 @@ fn extra_of(shape: HeapShape, facts: HeapFacts) -> u64 {
         longest_array,
         weak_pairs,
     } = shape;
-    // An index is named once for all arrays, and for the list of V8's unique strings. Those of
-    // small ones are named, too.
-    let of_large = large_array_references.saturating_add(strings).min(longest_array.max(strings));
-    let indices = of_large.max(references.min(SMALL_ARRAY_LENGTH_MAX));
+    // An index is named once for all arrays; those of small ones are named, too.
+    let indices = large_array_references.min(longest_array).max(references.min(SMALL_ARRAY_LENGTH_MAX));
     let numbers = if facts.has_numeric_values { objects.saturating_add(numbers) } else { 0 };
     [
         (objects, OBJECT_BYTES),
@@ -160,6 +159,7 @@ fn extra_of(shape: HeapShape, facts: HeapFacts) -> u64 {
         (large_array_references, LARGE_ARRAY_REFERENCE_BYTES),
         (indices, INDEX_BYTES),
         (numbers, NUMERIC_VALUE_BYTES),
+        (strings, STRING_BYTES),
         (weak_pairs, WEAK_PAIR_BYTES),
     ]
     .iter()
