@@ -60,6 +60,7 @@ struct Arguments {
     count: Option<u8>,
     size: Option<u8>,
     more: Option<u8>,
+    pool: Option<u8>,
     is_place: bool,
 }
 
@@ -85,12 +86,21 @@ fn function(line: &str) -> Result<FunctionRow, String> {
             },
             "in-place" => action = Some(InnerAction::Expand),
             "any" => action = Some(InnerAction::Any),
+            "clears" => action = Some(InnerAction::Clear),
+            "quiet" => action = Some(InnerAction::Quiet),
+            "chain" => action = Some(InnerAction::Chain),
             "fixed" => {
                 let bytes = next()?;
                 fixed = Some(bytes.parse().map_err(|_| format!("{bytes:?} is no number of bytes"))?);
             }
             other => return Err(format!("{other:?} is not known")),
         }
+    }
+    if action == Some(InnerAction::Clear) && arguments.pool.is_none() {
+        return Err("what it clears must be told: `pool`".to_owned());
+    }
+    if action == Some(InnerAction::Chain) && arguments.block.is_none() {
+        return Err("where the chain begins must be told: `block`".to_owned());
     }
     let action = match (action, arguments.block, arguments.size) {
         _ if instead.is_some() => InnerAction::New,
@@ -108,6 +118,7 @@ fn function(line: &str) -> Result<FunctionRow, String> {
         count: arguments.count,
         size: arguments.size,
         more: arguments.more,
+        pool: arguments.pool,
         fixed_bytes: fixed.unwrap_or(0),
         called: number_of(shown_as, action),
     };
@@ -124,12 +135,14 @@ fn arguments(inside: &str) -> Result<Arguments, String> {
             "count" => &mut arguments.count,
             "size" => &mut arguments.size,
             "more" => &mut arguments.more,
+            "pool" => &mut arguments.pool,
             "place" => {
                 arguments.is_place = true;
                 &mut arguments.block
             }
             other => {
-                return Err(format!("an argument is block, count, size, more, place or -, not {other:?}"));
+                let known = "block, count, size, more, pool, place or -";
+                return Err(format!("an argument is {known}, not {other:?}"));
             }
         };
         let number = number.ok_or("only the first four arguments can be told")?;
@@ -143,7 +156,7 @@ fn arguments(inside: &str) -> Result<Arguments, String> {
 /// The number of what a function's calls are shown as.
 fn number_of(name: &str, action: InnerAction) -> u8 {
     let any = match action {
-        InnerAction::Free => "(free)",
+        InnerAction::Free | InnerAction::Clear | InnerAction::Chain => "(free)",
         InnerAction::Reallocate | InnerAction::Resize | InnerAction::Expand => "(reallocate)",
         _ => "(allocate)",
     };
@@ -183,6 +196,8 @@ mod tests {
             ("allocator a\nf(-,-,-,-,size)", 2),
             ("allocator a\nf(size) as", 2),
             ("allocator a\nf()", 2),
+            ("allocator a\nf(block) clears", 2),
+            ("allocator a\nf(size) chain", 2),
         ] {
             assert_eq!(parse(text).map_err(|error| error.line), Err(line), "{text:?}");
         }

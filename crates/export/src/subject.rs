@@ -147,6 +147,10 @@ pub fn sampled_text(sampling: &Sampling) -> Option<String> {
     let every: Vec<u64> = means.iter().copied().filter(|mean| !special.contains(mean)).collect();
     let every = match every[..] {
         [] => return Some("nothing of malloc was recorded".to_owned()),
+        [one] if sampling.is_by_runtimes() => {
+            let every = quantity::bytes(one);
+            return Some(format!("Go's heap is sampled by its runtime, every {every}: estimates, ± is 95 %"));
+        }
         [one] => quantity::bytes(one),
         [first, .., last] => format!("{} to {}", quantity::bytes(first), quantity::bytes(last)),
     };

@@ -154,6 +154,17 @@ fn peak_of(recording: &Recording<'_>, process: ProcessIndex, until_ns: u64) -> u
     of_it.map(|(_, _, totals)| totals.peak_bytes).max().unwrap_or(0)
 }
 
+/// Whether pools were recorded: what they take of malloc is not counted, and may come back by ways
+/// that nobody sees.
+fn has_pools(recording: &Recording<'_>) -> bool {
+    const LANGUAGES: [&str; 3] = ["python", "php", "lua"];
+    recording
+        .trace
+        .heap_names()
+        .iter()
+        .any(|name| name.heap > HeapId::RUNTIME && !LANGUAGES.contains(&name.name.as_str()))
+}
+
 /// Frees of what is not allocated.
 pub(crate) fn frees(recording: &Recording<'_>) -> Option<Finding> {
     let totals = recording.summary.totals;
@@ -161,7 +172,7 @@ pub(crate) fn frees(recording: &Recording<'_>) -> Option<Finding> {
     let is_whole = recording.trace.whole_loss().events_lost == 0
         && recording.trace.processes().iter().all(|process| matches!(process.origin, ProcessOrigin::Exec))
         && !recording.trace.session().command_line.is_empty();
-    if !is_whole || totals.unmatched_frees == 0 {
+    if !is_whole || totals.unmatched_frees == 0 || has_pools(recording) {
         return None;
     }
     Some(Finding {

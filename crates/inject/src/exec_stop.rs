@@ -20,7 +20,7 @@ use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
 use crate::ptrace::{self, Event};
 use crate::seccomp;
-use crate::start_block::{AT_BASE, AT_EXECFN, AT_SECURE, StartBlock};
+use crate::start_block::{AT_BASE, AT_EXECFN, AT_PHDR, AT_PHNUM, AT_SECURE, StartBlock};
 use crate::x86_64::Registers;
 use heapr_proc::mappings;
 
@@ -172,6 +172,41 @@ impl HeldExec {
         self.block().is_some_and(|(_, block)| block.fact(AT_BASE).unwrap_or(0) != 0)
     }
 
+    /// Whether its loader loads no library: the C library never comes. (Go's programs that can lie
+    /// anywhere are so.)
+    fn needs_no_library(&self) -> bool {
+        const ENTRY_BYTES: u64 = 56;
+        const PT_DYNAMIC: u32 = 2;
+        const PT_PHDR: u32 = 6;
+        const DT_NEEDED: u64 = 1;
+        const ENTRIES_MAX: u64 = 256;
+        let Some((memory, block)) = self.block() else { return false };
+        let (Some(table_avma), Some(count)) = (block.fact(AT_PHDR), block.fact(AT_PHNUM)) else {
+            return false;
+        };
+        let entry = |kind: u32| {
+            (0..count.min(ENTRIES_MAX)).map(|number| table_avma.wrapping_add(number * ENTRY_BYTES)).find_map(
+                |avma| {
+                    let found = memory.read_u64(avma).ok()? as u32;
+                    let place = memory.read_u64(avma.wrapping_add(16)).ok()?;
+                    (found == kind).then_some(place)
+                },
+            )
+        };
+        let (Some(table_svma), Some(dynamic_svma)) = (entry(PT_PHDR), entry(PT_DYNAMIC)) else {
+            return false;
+        };
+        let dynamic_avma = table_avma.wrapping_sub(table_svma).wrapping_add(dynamic_svma);
+        for number in 0..ENTRIES_MAX {
+            match memory.read_u64(dynamic_avma.wrapping_add(number * 16)) {
+                Ok(0) => return true,
+                Ok(DT_NEEDED) | Err(_) => return false,
+                Ok(_) => {}
+            }
+        }
+        false
+    }
+
     /// Lets the program's loader do its work, from one system call to the next, until all libraries
     /// are in place and none of their code has run: the C library is among them, and the loader
     /// says that its list is complete. A program without one runs until its first thread is set up:
@@ -182,7 +217,7 @@ impl HeldExec {
     pub fn run_loader(&mut self, limit: Duration) -> io::Result<bool> {
         let deadline = Instant::now() + limit;
         let memory = ProcessMemory::open(self.pid)?;
-        let has_loader = self.has_loader();
+        let has_loader = self.has_loader() && !self.needs_no_library();
         let mut signal = 0;
         loop {
             self.is_stopped = false;

@@ -64,6 +64,8 @@ pub struct AttachReport {
     pub process_generation: u32,
     /// Process id as the target sees itself.
     pub inner_pid: u32,
+    /// Nothing was done in it: what its language's runtime counts is read from outside.
+    pub is_from_outside: bool,
 }
 
 /// What a detach did.

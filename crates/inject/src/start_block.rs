@@ -33,6 +33,9 @@ pub(crate) enum BadBlock {
 }
 
 pub(crate) const AT_NULL: u64 = 0;
+/// Where the program headers are, and how many.
+pub(crate) const AT_PHDR: u64 = 3;
+pub(crate) const AT_PHNUM: u64 = 5;
 /// Where the loader was mapped; 0 for a program without one.
 pub(crate) const AT_BASE: u64 = 7;
 /// Not 0: the program has more rights than who started it, and the loader heeds no variables.

@@ -68,6 +68,9 @@ pub(crate) const ALLOCATOR_FRAMES: &[&str] = &[
     "mremap",
     "munmap",
     "mprotect",
+    // Go's runtime, which its own profiles hide too.
+    "runtime.*",
+    "internal/runtime/*",
     // C++.
     "operator new",
     "operator new[]",

@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use heapr_allocators::Table;
 use heapr_glibc_heap::{Error as RundownError, Rundown};
 use heapr_inject::StoppedProcess;
-use heapr_inject::{AttachReport, AttachRequest, DetachReport, HeldExec};
+use heapr_inject::{AttachReport, AttachRequest, DetachReport, HeldExec, LoadedModule};
 use heapr_proc::inner_pid;
 use heapr_wire::FLAG_HOOK_MMAP;
 
 use crate::agent_file::AGENT;
+use crate::recorder::go::GoTarget;
 use crate::recorder::inside::{Finder, Inside, Looked, functions_of};
 use crate::recorder::pool_growth;
 use crate::recorder::target_view::sees_file;
@@ -41,6 +42,20 @@ pub(crate) struct AttachOutcome {
     report: AttachReport,
     found: Option<Result<Rundown, String>>,
     inside: Inside,
+    /// Nothing can be loaded into it: what its runtime tells is read from outside.
+    outside: Option<GoTarget>,
+}
+
+impl AttachOutcome {
+    /// Of a program of Go without a loader. `is_new`: none of its code has run.
+    fn of_outside(pid: u32, is_new: bool) -> Option<Self> {
+        let go = GoTarget::of_program(pid)?;
+        if is_new {
+            go.switch_on(pid);
+        }
+        let report = AttachReport { is_from_outside: true, ..AttachReport::default() };
+        Some(Self { report, found: None, inside: Inside::default(), outside: Some(go) })
+    }
 }
 
 /// Attaches, from any thread. `held`: stopped before its own code has run.
@@ -50,6 +65,14 @@ pub(crate) fn attach_target(
     held: Option<HeldExec>,
     fail_at: Option<u32>,
 ) -> Result<AttachOutcome, Error> {
+    let modules = heapr_inject::loaded_modules(pid);
+    // (A loader alone is no C library.)
+    let has_malloc = |module: &LoadedModule| module.exports_malloc && !module.name.contains("/ld-");
+    if !modules.as_ref().is_ok_and(|modules| modules.iter().any(has_malloc))
+        && let Some(outcome) = AttachOutcome::of_outside(pid, held.is_some())
+    {
+        return Ok(outcome);
+    }
     // (A process that is held at its start has not taken anything yet, and it is not known what its
     // program needs.)
     if held.is_none() {
@@ -65,7 +88,10 @@ pub(crate) fn attach_target(
     // What was held before its own code ran, and has no heap by now, has allocated nothing.
     let has_no_heap = held.is_some() && heap_plan.is_err();
     let mut found = None;
-    let inside = look_inside(preload, pid);
+    let inside = modules.map(|modules| look_inside(preload, pid, &modules)).unwrap_or_default();
+    if let Some(go) = inside.go.as_ref().filter(|_| held.is_some()) {
+        go.switch_on(pid);
+    }
     let request = AttachRequest {
         pid,
         agent: &AGENT,
@@ -92,17 +118,16 @@ pub(crate) fn attach_target(
     })?;
     // The target runs again.
     let found = found.map(|found| found.map(heapr_glibc_heap::Reading::finish));
-    Ok(AttachOutcome { report, found, inside })
+    Ok(AttachOutcome { report, found, inside, outside: None })
 }
 
 /// The allocators inside of a process that is about to be attached to.
-fn look_inside(preload: &Preload, pid: u32) -> Inside {
-    let Ok(modules) = heapr_inject::loaded_modules(pid) else { return Inside::default() };
+fn look_inside(preload: &Preload, pid: u32, modules: &[LoadedModule]) -> Inside {
     // (The texts were looked at when the session began.)
     let table = Table::with(&preload.allocators).unwrap_or_default();
     // As where a program starts: a language's own heap would be recorded in full.
     let table = if preload.is_sampled { table.of_main_heap() } else { table };
-    Finder::new(table).look(pid, &modules)
+    Finder::new(table).look(pid, modules)
 }
 
 /// Finds the heap of a process that runs: where it is just being changed it does not look like one.
@@ -163,7 +188,11 @@ impl Session {
 
     /// Enters what an attach has found.
     pub(crate) fn take_attached(&mut self, pid: u32, outcome: AttachOutcome) -> AttachReport {
-        let AttachOutcome { mut report, found, inside } = outcome;
+        let AttachOutcome { mut report, found, inside, outside } = outcome;
+        if let Some(go) = outside {
+            self.recorder.add_outside(pid, go);
+            return report;
+        }
         self.recorder.process_attached(report.process_slot, report.process_generation, pid);
         match found {
             Some(Ok(found)) => {
@@ -204,10 +233,22 @@ impl Session {
         if !self.recorder.knows(pid) {
             return Err(heapr_inject::Error::NotAttached { pid }.into());
         }
+        if self.let_go_outside(pid) {
+            return Ok(DetachReport::default());
+        }
         // Its threads may wait for a buffer.
         let report = heapr_inject::detach(pid, &mut || self.step_now())?;
         self.take_detached(pid, &report);
         Ok(report)
+    }
+
+    /// Lets go of a process in which nothing was done. `false`: it is none.
+    pub(crate) fn let_go_outside(&mut self, pid: u32) -> bool {
+        let is_one = self.recorder.let_go_outside(pid);
+        if is_one {
+            self.step_now();
+        }
+        is_one
     }
 
     /// Enters what a detach has found.

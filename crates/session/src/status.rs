@@ -114,4 +114,8 @@ pub struct ProcessStatus {
     pub live_count: u64,
     /// Their bytes.
     pub live_bytes: u64,
+    /// What it has in memory, or swapped out, without a file: heaps, mappings, stacks, written
+    /// data. 0: not known.
+    #[serde(default)]
+    pub own_bytes: u64,
 }

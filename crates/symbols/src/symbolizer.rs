@@ -12,6 +12,7 @@ use crate::cache;
 use crate::debug_file::{self, DebugFiles, Unresolved};
 use crate::demangle::{demangle, is_mangled};
 use crate::elf_symbols::ElfSymbols;
+use crate::go::{GoNames, GoPlace};
 use crate::module_key::ModuleKey;
 use crate::options::SymbolOptions;
 use crate::symbol_table::{Frame, SymbolTable};
@@ -33,6 +34,8 @@ struct Names<'a> {
     symbols: OnceCell<Option<ElfSymbols>>,
     /// Of the module itself: what it offers to others.
     exported: OnceCell<Option<ElfSymbols>>,
+    /// Of the module itself: Go's own table, which stripping leaves.
+    go: OnceCell<Option<GoNames>>,
 }
 
 /// A frame whose name does not tell the function's scope.
@@ -146,7 +149,14 @@ impl<'a> Names<'a> {
         let loader = files
             .has_debug_info
             .then(|| Loader::new_with_sup(&files.debug, files.supplementary.as_ref()).ok());
-        Self { files, svmas, loader: loader.flatten(), symbols: OnceCell::new(), exported: OnceCell::new() }
+        Self {
+            files,
+            svmas,
+            loader: loader.flatten(),
+            symbols: OnceCell::new(),
+            exported: OnceCell::new(),
+            go: OnceCell::new(),
+        }
     }
 
     /// The function at an address, by the symbol tables.
@@ -183,12 +193,20 @@ impl<'a> Names<'a> {
         exported.as_ref()?.find(svma).map(demangle)
     }
 
+    fn go_place(&self, svma: u64) -> Option<GoPlace> {
+        let go = self.go.get_or_init(|| self.files.module.as_deref().and_then(GoNames::open));
+        go.as_ref()?.find(svma)
+    }
+
     fn frames(&self, svma: u64, table: &mut SymbolTable, unscoped: &mut Vec<Unscoped>) -> Vec<Frame> {
         let mut frames = self.debug_frames(svma, table, unscoped).unwrap_or_default();
         match frames.last_mut() {
             None => {
                 if let Some(symbol) = self.symbol(svma) {
                     frames.push(table.frame(Some(&symbol), None, None, false));
+                } else if let Some(GoPlace { symbol, line }) = self.go_place(svma) {
+                    let (file, line) = line.unzip();
+                    frames.push(table.frame(Some(&symbol), file.as_deref(), line, false));
                 }
             }
             // Debug information that knows the line but not the function.

@@ -36,6 +36,8 @@ impl HeapId {
     pub const MALLOC: Self = Self(0);
     /// mmap, munmap, mremap, mprotect: what a program has mapped and can use.
     pub const MMAP: Self = Self(1);
+    /// What a language's runtime has sampled of its own heap, with a period of its own.
+    pub const RUNTIME: Self = Self(239);
 }
 
 /// One event, in time order over all threads of all processes of the file.

@@ -24,10 +24,25 @@ pub struct SamplingPeriod {
 impl SamplingPeriod {
     /// In place of a process.
     pub const EVERY_PROCESS: ProcessIndex = ProcessIndex(u32::MAX);
+    /// Added to the number of a process: of its [`HeapId::RUNTIME`].
+    const OF_RUNTIME: u32 = 1 << 31;
     /// In place of a mean: all is recorded.
     pub const ALL_BYTES: u64 = 0;
     /// In place of a mean: no allocation is recorded.
     pub const NOTHING_BYTES: u64 = u64::MAX;
+
+    /// In place of a process: the heap of its language's runtime.
+    #[must_use]
+    pub const fn of_runtime(process: ProcessIndex) -> ProcessIndex {
+        ProcessIndex(process.0 | Self::OF_RUNTIME)
+    }
+
+    /// Whose heap of a runtime it tells of, if of one.
+    #[must_use]
+    pub fn runtime_of(&self) -> Option<ProcessIndex> {
+        let is_one = self.process != Self::EVERY_PROCESS && self.process.0 & Self::OF_RUNTIME != 0;
+        is_one.then_some(ProcessIndex(self.process.0 & !Self::OF_RUNTIME))
+    }
 }
 
 /// What a recorded allocation stands for.
@@ -58,12 +73,22 @@ impl Weight {
     /// fraction says (by half would be a bias: a block of twice the mean stands for 1.16).
     #[must_use]
     pub fn of_sample(size_bytes: u64, mean_bytes: u64, salt: u64) -> Self {
+        Self::of_drawn(size_bytes, size_bytes as f64 + 1.0, mean_bytes, salt)
+    }
+
+    /// The same of a runtime that draws a byte less of each.
+    #[must_use]
+    pub fn of_runtime_sample(size_bytes: u64, mean_bytes: u64, salt: u64) -> Self {
+        Self::of_drawn(size_bytes, size_bytes as f64, mean_bytes, salt)
+    }
+
+    fn of_drawn(size_bytes: u64, drawn_bytes: f64, mean_bytes: u64, salt: u64) -> Self {
         if mean_bytes == SamplingPeriod::ALL_BYTES {
             return Self::exact(size_bytes);
         }
         let size = size_bytes as f64;
         // 1 - exp(-x), exact for small x, too.
-        let chance = -(-(size + 1.0) / mean_bytes as f64).exp_m1();
+        let chance = -(-drawn_bytes / mean_bytes as f64).exp_m1();
         if chance <= 0.0 {
             return Self::exact(size_bytes);
         }
@@ -156,6 +181,12 @@ impl Sampling {
         self.periods.iter().all(|period| period.mean_bytes == SamplingPeriod::ALL_BYTES)
     }
 
+    /// Whether nothing but what runtimes have sampled by themselves is.
+    #[must_use]
+    pub fn is_by_runtimes(&self) -> bool {
+        self.periods.iter().all(|period| period.runtime_of().is_some())
+    }
+
     /// The last entry of a process at a time.
     fn last_of(&self, process: ProcessIndex, time_ns: u64) -> Option<&SamplingPeriod> {
         let end = self.periods.partition_point(|known| (known.process, known.from_ns) <= (process, time_ns));
@@ -168,6 +199,12 @@ impl Sampling {
         let found = self.last_of(process, time_ns);
         let found = found.or_else(|| self.last_of(SamplingPeriod::EVERY_PROCESS, time_ns));
         found.map_or(SamplingPeriod::ALL_BYTES, |found| found.mean_bytes)
+    }
+
+    /// The last mean of the heap of a process's runtime.
+    #[must_use]
+    pub fn mean_of_runtime(&self, process: ProcessIndex) -> Option<u64> {
+        self.last_of(SamplingPeriod::of_runtime(process), u64::MAX).map(|found| found.mean_bytes)
     }
 
     /// The means that there were, smallest first: [`SamplingPeriod::ALL_BYTES`] and
@@ -189,10 +226,15 @@ impl Sampling {
     }
 
     /// By what mean a block was sampled. Mappings, and blocks of heaps that a program has of its
-    /// own, are always recorded.
+    /// own, are always recorded; a runtime that samples by itself has a period of its own.
     fn mean_of(&self, block: &Block) -> u64 {
         match block.heap {
             HeapId::MALLOC => self.mean_bytes(block.process, block.alloc_ns),
+            HeapId::RUNTIME => {
+                let whose = SamplingPeriod::of_runtime(block.process);
+                let found = self.last_of(whose, block.alloc_ns);
+                found.map_or(SamplingPeriod::ALL_BYTES, |found| found.mean_bytes)
+            }
             _ => SamplingPeriod::ALL_BYTES,
         }
     }
@@ -221,7 +263,10 @@ impl Sampling {
             return Weight::exact(block.size_bytes);
         }
         let salt = block.alloc_ns ^ block.address_avma.rotate_left(32) ^ u64::from(block.process.0) << 48;
-        Weight::of_sample(block.size_bytes, mean_bytes, salt)
+        match block.heap {
+            HeapId::RUNTIME => Weight::of_runtime_sample(block.size_bytes, mean_bytes, salt),
+            _ => Weight::of_sample(block.size_bytes, mean_bytes, salt),
+        }
     }
 }
 

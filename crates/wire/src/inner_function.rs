@@ -13,6 +13,8 @@ pub const INNER_FUNCTIONS: usize = 320;
 pub const INNER_HEAPS: usize = 16;
 /// Number of the first of them; below are those that programs tell of.
 pub const INNER_HEAP_FIRST: usize = 240;
+/// No agent's: what the recorder reads of a runtime's own account.
+pub const RUNTIME_HEAP: usize = INNER_HEAP_FIRST - 1;
 
 /// One of them. Written by the injector before the first call, [`Self::real`] first of all.
 #[derive(Debug)]
@@ -64,10 +66,19 @@ pub enum InnerAction {
     New = 8,
     /// Allocates where the block is null, frees where the size is 0, else reallocates.
     Any = 9,
+    /// Takes all blocks of a pool back.
+    Clear = 10,
+    /// Neither gives nor takes a block; what it calls of other allocators is its own affair.
+    Quiet = 11,
+    /// Takes back the block, and all that it leads to: each has the address of the next, so many
+    /// bytes from its begin as the argument `more` says.
+    Chain = 12,
 }
 
 /// No argument.
 const NONE: u8 = 7;
+/// What a size may be that no argument tells.
+const FIXED_MASK: u64 = (1 << 28) - 1;
 
 /// What a function does with which of its first four arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +93,9 @@ pub struct Signature {
     pub size: Option<u8>,
     /// Number of the argument that is added to the size, or to its multiple.
     pub more: Option<u8>,
-    /// The size where no argument tells it.
+    /// Number of the argument that names the pool.
+    pub pool: Option<u8>,
+    /// The size where no argument tells it; less than 2^28.
     pub fixed_bytes: u32,
     /// Number in [`crate::CALLED`] of what its calls are shown as.
     pub called: u8,
@@ -104,7 +117,8 @@ impl Signature {
             | place(self.size) << 16
             | place(self.more) << 20
             | (self.called as u64) << 24
-            | (self.fixed_bytes as u64) << 32
+            | (self.fixed_bytes as u64 & FIXED_MASK) << 32
+            | place(self.pool) << 60
     }
 
     /// What a word says.
@@ -124,6 +138,9 @@ impl Signature {
             7 => InnerAction::Text,
             8 => InnerAction::New,
             9 => InnerAction::Any,
+            10 => InnerAction::Clear,
+            11 => InnerAction::Quiet,
+            12 => InnerAction::Chain,
             _ => return None,
         };
         Some(Self {
@@ -133,7 +150,8 @@ impl Signature {
             size: argument(word >> 16),
             more: argument(word >> 20),
             called: (word >> 24) as u8,
-            fixed_bytes: (word >> 32) as u32,
+            pool: argument(word >> 60),
+            fixed_bytes: (word >> 32 & FIXED_MASK) as u32,
         })
     }
 }
@@ -150,6 +168,7 @@ mod tests {
             count: Some(1),
             size: Some(3),
             more: Some(2),
+            pool: Some(3),
             called: 200,
             fixed_bytes: 0,
         };
@@ -159,13 +178,14 @@ mod tests {
             count: None,
             size: None,
             more: None,
+            pool: None,
             called: 0,
-            fixed_bytes: u32::MAX,
+            fixed_bytes: FIXED_MASK as u32,
         };
         for signature in [all, least] {
             assert_eq!(Signature::of_word_untrusted(signature.word()), Some(signature));
         }
-        for word in [0, 10, u64::MAX] {
+        for word in [0, 13, u64::MAX] {
             assert_eq!(Signature::of_word_untrusted(word), None);
         }
     }

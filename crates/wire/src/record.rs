@@ -29,6 +29,8 @@
 //! | `Sample` | 5 | heap:8 address:56 | size | stack |
 //! | `ResizedSample` | 5 | heap:8 address:56 | size | stack |
 //! | `CandidateFree` | 2 | heap:8 address:56 | | |
+//! | `PoolAlloc` | 5 | heap:8 address:56 | size | stack |
+//! | `PoolClear` | 3 | heap:8 pool:56 | stack | |
 //! | `ShortFree` | 1 | | | |
 //! | `ShortAlloc` | 2 | size:28 stack:36 | | |
 //!
@@ -55,6 +57,9 @@
 //!
 //! The last word of the two samples is the mean distance by which they were drawn.
 //! `ResizedSample` is a `ReallocCommit` whose new block is a sample.
+//!
+//! The last word of a `PoolAlloc` names the pool; with `PoolClear` all blocks of a pool are free. A
+//! block that is reallocated stays in its pool.
 //!
 //! A `ReallocPrepare` is followed, in the same thread, by its `ReallocCommit` (moved or in place)
 //! or `ReallocAbort` (failed: the old block lives on). `realloc(p, 0)` that freed the block is a
@@ -85,6 +90,8 @@ pub enum RecordKind {
     Sample = 18,
     ResizedSample = 19,
     CandidateFree = 20,
+    PoolAlloc = 21,
+    PoolClear = 22,
     /// 32 to 47 in the place of a kind: the bits below belong to the time.
     ShortFree = 32,
     /// 48 to 63 in the place of a kind.
@@ -119,6 +126,8 @@ impl RecordKind {
             18 => Self::Sample,
             19 => Self::ResizedSample,
             20 => Self::CandidateFree,
+            21 => Self::PoolAlloc,
+            22 => Self::PoolClear,
             32..48 => Self::ShortFree,
             48.. => Self::ShortAlloc,
             _ => return None,
@@ -137,9 +146,9 @@ impl RecordKind {
             | Self::ShortAlloc
             | Self::UnknownLanguage => 2,
             Self::Alloc | Self::FreeStack | Self::ReallocAbort | Self::AllocFailed => 3,
-            Self::HeapCreate | Self::HeapDestroy | Self::Unmap => 3,
+            Self::HeapCreate | Self::HeapDestroy | Self::Unmap | Self::PoolClear => 3,
             Self::AllocBig | Self::ReallocCommit | Self::ThreadName | Self::HeapName | Self::Protect => 4,
-            Self::Sample | Self::ResizedSample => 5,
+            Self::Sample | Self::ResizedSample | Self::PoolAlloc => 5,
             Self::Module | Self::Function => 0,
         }
     }

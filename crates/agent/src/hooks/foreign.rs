@@ -350,18 +350,21 @@ macro_rules! foreign {
                 real: &real::$new,
                 throwing: &throwing::$new,
                 called: called(stringify!($new)),
+                note_inner: None,
             };)*
             $(pub(super) static $free: Kept = Kept {
                 run: of_kept::freed,
                 real: &real::$free,
                 throwing: &NOTHING,
                 called: called(stringify!($free)),
+                note_inner: None,
             };)*
             $($(pub(super) static $name: Kept = Kept {
                 run: |kept, &all, caller| Outcome::Answered(super::run::$name(kept.real, all, caller)),
                 real: &real::$name,
                 throwing: &NOTHING,
                 called: called(stringify!($name)),
+                note_inner: None,
             };)*)*
         }
 

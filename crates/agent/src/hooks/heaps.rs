@@ -2,7 +2,7 @@
 //! (`heapr_heap.h`).
 //!
 //! A program reaches these functions through weak symbols: without the agent they are absent, and
-//! its calls cost a comparison. A heap's number (2 to 239) goes into each of its events; 0 and 1
+//! its calls cost a comparison. A heap's number (2 to 238) goes into each of its events; 0 and 1
 //! are malloc and mmap.
 //!
 //! ```text
@@ -26,7 +26,7 @@ use crate::x86_64::entries::heap_entries;
 /// First number of a program's own heap.
 const FIRST: usize = 2;
 /// Heaps that can exist at once.
-const HEAP_COUNT: usize = heapr_wire::INNER_HEAP_FIRST - FIRST;
+const HEAP_COUNT: usize = heapr_wire::RUNTIME_HEAP - FIRST;
 /// Bytes of a name that are kept: four records of sixteen.
 const NAME_BYTES_MAX: usize = 64;
 

@@ -9,8 +9,8 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use heapr_wire::{
-    FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, INNER_FUNCTIONS, INNER_HEAP_FIRST, INNER_HEAPS, InnerAction,
-    InnerFunction, Signature,
+    FLAG_STACK_ALLOC, FLAG_STACK_DESTROY, FLAG_STACK_REALLOC, INNER_FUNCTIONS, INNER_HEAP_FIRST, INNER_HEAPS,
+    InnerAction, InnerFunction, Signature,
 };
 
 use crate::hooks::forwarded;
@@ -34,7 +34,13 @@ static TOLD: [AtomicU32; INNER_HEAPS] = [const { AtomicU32::new(0) }; INNER_HEAP
 /// What each of [`FUNCTIONS`] is to [`kept::make_call`].
 pub(crate) static KEPT: [Kept; INNER_FUNCTIONS] = {
     const fn kept(number: usize) -> Kept {
-        Kept { run, real: &FUNCTIONS[number].real, throwing: &FUNCTIONS[number].own, called: 0 }
+        Kept {
+            run,
+            real: &FUNCTIONS[number].real,
+            throwing: &FUNCTIONS[number].own,
+            called: 0,
+            note_inner: Some(note_inner),
+        }
     }
     let mut table = [const { kept(0) }; INNER_FUNCTIONS];
     let mut number = 0;
@@ -56,6 +62,27 @@ pub(crate) fn is_any_known() -> bool {
     FUNCTIONS.iter().any(|function| function.real.load(Relaxed) != 0)
 }
 
+/// An inner call: the end of a pool may end another.
+fn note_inner(kept: &Kept, all: &Arguments, caller: Caller) {
+    let Some(function) = function_of(kept) else { return };
+    let signature = Signature::of_word_untrusted(function.signature.load(Relaxed));
+    if let Some(signature) = signature.filter(|signature| signature.action == InnerAction::Clear) {
+        let pool = signature.pool.and_then(|place| all.get(usize::from(place))).copied().unwrap_or(0);
+        note_clear(function.heap.load(Relaxed) as u8, pool, caller.of_function(signature.called));
+    }
+}
+
+/// All blocks of a pool are about to be free.
+#[cold]
+fn note_clear(heap: u8, pool: usize, caller: Caller) {
+    if pool != 0
+        && let Some(mut scope) = Scope::enter(caller.sp())
+    {
+        let stack = stack_for(&mut scope, caller, FLAG_STACK_DESTROY);
+        events::pool_cleared(&mut scope, heap, pool, stack);
+    }
+}
+
 fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
     let Some(function) = function_of(kept) else { return Outcome::PassOn };
     let Some(signature) = Signature::of_word_untrusted(function.signature.load(Relaxed)) else {
@@ -67,7 +94,8 @@ fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
     let size = size.saturating_add(argument(signature.more).unwrap_or(0));
     let block = argument(signature.block).unwrap_or(0);
     let caller = caller.of_function(signature.called);
-    let call = Call { real: kept.real, all, block, size, caller };
+    let pool = argument(signature.pool).unwrap_or(0);
+    let call = Call { real: kept.real, all, block, size, pool, caller };
     let action = match signature.action {
         InnerAction::Any if block == 0 && size == 0 => return Outcome::PassOn,
         InnerAction::Any if block == 0 => InnerAction::Allocate,
@@ -76,6 +104,12 @@ fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
             return Outcome::Answered(if heap == 0 { call.free() } else { call.free_in(heap as u8) });
         }
         InnerAction::Any => InnerAction::Reallocate,
+        InnerAction::Quiet => return Outcome::Answered(call.quietly()),
+        InnerAction::Clear => return Outcome::Answered(call.clear(function.heap.load(Relaxed) as u8)),
+        InnerAction::Chain => {
+            let next = argument(signature.more).unwrap_or(0);
+            return Outcome::Answered(call.free_chain(function.heap.load(Relaxed) as u8, next));
+        }
         action => action,
     };
     match (function.heap.load(Relaxed), action) {
@@ -91,8 +125,12 @@ struct Call<'a> {
     all: &'a Arguments,
     block: usize,
     size: usize,
+    pool: usize,
     caller: Caller,
 }
+
+/// Blocks of a chain that are followed.
+const CHAIN_MAX: usize = 1 << 24;
 
 impl Call<'_> {
     fn make(&self) -> usize {
@@ -105,7 +143,7 @@ impl Call<'_> {
 
     /// Blocks of the program's main heap.
     fn run(&self, action: InnerAction) -> Outcome {
-        let &Self { real, all: &all, block, size, caller } = self;
+        let &Self { real, all: &all, block, size, caller, .. } = self;
         Outcome::Answered(match action {
             InnerAction::Allocate | InnerAction::New => forwarded::run_alloc(real, all, size, caller),
             InnerAction::Reallocate | InnerAction::Any => {
@@ -122,6 +160,8 @@ impl Call<'_> {
                 self.free();
                 return Outcome::Silent;
             }
+            // Done before it is known whose the blocks are.
+            InnerAction::Clear | InnerAction::Quiet | InnerAction::Chain => return Outcome::PassOn,
         })
     }
 
@@ -148,9 +188,47 @@ impl Call<'_> {
         {
             tell_of(&mut scope, heap, caller);
             let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
-            events::alloc(scope.handle(), heap, block, self.size, stack);
+            if self.pool == 0 {
+                events::alloc(scope.handle(), heap, block, self.size, stack);
+            } else {
+                events::pool_alloc(&mut scope, heap, block, self.size, stack, self.pool);
+            }
         }
         block
+    }
+
+    /// What it calls is no call of the program's.
+    fn quietly(&self) -> usize {
+        let Some(begun) = inner_calls::begin(self.caller.entry_sp()) else { return self.make() };
+        let answer = self.make();
+        inner_calls::end(begun);
+        answer
+    }
+
+    fn clear(&self, heap: u8) -> usize {
+        note_clear(heap, self.pool, self.caller);
+        self.quietly()
+    }
+
+    /// A chain of blocks is about to be free.
+    #[cold]
+    fn free_chain(&self, heap: u8, next: usize) -> usize {
+        let Some(begun) = inner_calls::begin(self.caller.entry_sp()) else { return self.make() };
+        if let Some(mut scope) = Scope::enter(self.caller.sp()) {
+            let mut block = self.block;
+            for _ in 0..CHAIN_MAX {
+                if block == 0 {
+                    break;
+                }
+                events::free(&mut scope, heap, block);
+                // SAFETY: the function is about to read the same word: its caller has promised that
+                // each block of the chain has the address of the next there, or null.
+                block = unsafe { (block.wrapping_add(next) as *const usize).read_unaligned() };
+            }
+        }
+        let answer = self.make();
+        inner_calls::end(begun);
+        answer
     }
 
     fn free_in(&self, heap: u8) -> usize {

@@ -47,6 +47,8 @@ pub(crate) struct Kept {
     pub(crate) throwing: &'static AtomicUsize,
     /// Its number in [`heapr_wire::CALLED`].
     pub(crate) called: u8,
+    /// What is noted of an inner call, too.
+    pub(crate) note_inner: Option<fn(&Kept, &Arguments, Caller)>,
 }
 
 /// No other function is called in place of one.
@@ -122,7 +124,12 @@ pub(crate) unsafe extern "C" fn make_call(call: *mut KeptCall) -> usize {
         return own;
     }
     let function = core::ptr::from_ref(kept) as usize;
-    let Some(before) = Outermost::begin(caller.sp(), function) else { return own };
+    let Some(before) = Outermost::begin(caller.sp(), function) else {
+        if let Some(note) = kept.note_inner {
+            note(kept, &call.arguments(), caller);
+        }
+        return own;
+    };
     let outcome = (kept.run)(kept, &call.arguments(), caller);
     Outermost::end(before);
     match outcome {
@@ -185,7 +192,7 @@ macro_rules! functions {
 }
 
 const fn kept(real: &'static AtomicUsize, run: fn(&Kept, &Arguments, Caller) -> Outcome, name: &str) -> Kept {
-    Kept { run, real, throwing: &NOTHING, called: called(name) }
+    Kept { run, real, throwing: &NOTHING, called: called(name), note_inner: None }
 }
 
 pub(crate) fn freed(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {

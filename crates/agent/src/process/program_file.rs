@@ -41,7 +41,12 @@ pub(crate) fn kind(program: Program) -> Kind {
     for _ in 0..SCRIPTS_MAX {
         let Ok(count) = sys::read(&file, &mut head) else { return Kind::Loaded };
         let Some(read) = head.get(..count) else { return Kind::Loaded };
-        let Some(line) = read.strip_prefix(b"#!") else { return kind_of_elf(read) };
+        let Some(line) = read.strip_prefix(b"#!") else {
+            return match kind_of_elf(read) {
+                Kind::Loaded if needs_no_library(&file, read) => Kind::Static,
+                kind => kind,
+            };
+        };
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
         let Some(next) = words.next().and_then(|interpreter| open_joined(&[], interpreter)) else {
@@ -73,6 +78,29 @@ fn kind_of_elf(head: &[u8]) -> Kind {
     };
     let has_loader = entries.chunks_exact(ENTRY_BYTES).any(|entry| entry.starts_with(&PT_INTERP));
     if has_loader { Kind::Loaded } else { Kind::Static }
+}
+
+/// Whether a loader would load nothing but the program: not even the C library, which the agent
+/// calls. (Go's programs that can lie anywhere are so.)
+fn needs_no_library(file: &sys::Descriptor, head: &[u8]) -> bool {
+    const HEADER_BYTES: usize = 64;
+    const ENTRY_BYTES: usize = 56;
+    const PT_DYNAMIC: [u8; 4] = [2, 0, 0, 0];
+    const NEEDED: [u8; 8] = 1_u64.to_le_bytes();
+    let count = usize::from(head.get(56).copied().unwrap_or(0));
+    let entries = head.get(HEADER_BYTES..).unwrap_or_default();
+    let mut entries = entries.chunks_exact(ENTRY_BYTES).take(count);
+    let Some(entry) = entries.find(|entry| entry.starts_with(&PT_DYNAMIC)) else { return false };
+    let word = |at: usize| {
+        let bytes = entry.get(at..)?.first_chunk::<8>()?;
+        usize::try_from(u64::from_le_bytes(*bytes)).ok()
+    };
+    let (Some(offset), Some(bytes)) = (word(8), word(32)) else { return false };
+    let mut dynamic = [0_u8; 1024];
+    // More entries than that have one that names a library.
+    let Some(dynamic) = dynamic.get_mut(..bytes) else { return false };
+    let is_read = sys::read_at(file, dynamic, offset).is_ok_and(|count| count == bytes);
+    is_read && bytes > 0 && !dynamic.chunks_exact(16).any(|entry| entry.starts_with(&NEEDED))
 }
 
 /// The last part of a program's name.

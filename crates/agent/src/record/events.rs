@@ -416,6 +416,23 @@ pub(crate) fn heap_destroyed(scope: &mut Scope, heap: u8, handle: u64, stack: u6
     }
 }
 
+/// A new block of a pool.
+#[cold]
+pub(crate) fn pool_alloc(scope: &mut Scope, heap: u8, address: usize, size: usize, stack: u64, pool: usize) {
+    if ensure_room(scope, 5) {
+        let place = address_word(heap, address as u64);
+        write(scope.level(), RecordKind::PoolAlloc, None, [place, size as u64, stack, pool as u64]);
+    }
+}
+
+/// A pool whose blocks are about to be free, all of them.
+#[cold]
+pub(crate) fn pool_cleared(scope: &mut Scope, heap: u8, pool: usize, stack: u64) {
+    if ensure_room(scope, 3) {
+        write(scope.level(), RecordKind::PoolClear, None, [address_word(heap, pool as u64), stack]);
+    }
+}
+
 /// A call that failed.
 #[cold]
 pub(crate) fn failed(scope: &mut Scope, size: usize, stack: u64) {

@@ -1,6 +1,8 @@
 //! `heapr doctor PID`: which allocators are in a process, and which of them can be recorded.
 
 use anyhow::Context as _;
+use heapr_session::{GoSeen, Inside, OwnPart};
+use heapr_table::quantity::bytes;
 
 use crate::doctor::check::Check;
 
@@ -8,7 +10,10 @@ use crate::doctor::check::Check;
 pub(super) fn checks(pid: u32) -> anyhow::Result<Vec<Check>> {
     let inside =
         heapr_session::look_inside(pid).with_context(|| format!("cannot look into process {pid}"))?;
-    let mut checks = vec![Check::ok("C library", "malloc and its kin are recorded")];
+    let mut checks = Vec::new();
+    if !inside.modules.is_empty() {
+        checks.push(Check::ok("C library", "malloc and its kin are recorded"));
+    }
     for module in &inside.modules {
         let file = module.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         for allocator in &module.allocators {
@@ -29,5 +34,63 @@ pub(super) fn checks(pid: u32) -> anyhow::Result<Vec<Check>> {
             checks.push(Check::limited("inside", found, "install the debug symbols of its build-id"));
         }
     }
+    checks.extend(go(pid, &inside));
+    checks.extend(own_memory(pid, &inside));
     Ok(checks)
+}
+
+/// Go's own heap, where Go is in the process.
+fn go(pid: u32, inside: &Inside) -> Option<Check> {
+    let (path, version, seen) = inside.go(pid)?;
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let version = if version.is_empty() { "of a version that it does not tell" } else { version };
+    Some(match seen {
+        GoSeen::Every(mean_bytes) => Check::ok(
+            "inside",
+            format!(
+                "Go's heap in {file} ({version}): sampled by its runtime every {}, as a heap of its own (Go)",
+                bytes(mean_bytes)
+            ),
+        ),
+        GoSeen::SwitchedOff => Check::limited(
+            "inside",
+            format!("Go's heap in {file} ({version}): its runtime samples nothing, as nobody asks for it"),
+            "start it with heapr run, which switches it on, or import runtime/pprof",
+        ),
+        GoSeen::Unreadable(why) => Check::limited(
+            "inside",
+            format!("Go's heap in {file} ({version}) is not seen: {why}"),
+            "its own net/http/pprof shows it",
+        ),
+    })
+}
+
+/// What it holds now, and how much of that is where blocks are recorded.
+fn own_memory(pid: u32, inside: &Inside) -> Option<Check> {
+    let parts = heapr_session::own_memory_of(pid, inside)?;
+    let sum = |parts: &mut dyn Iterator<Item = &OwnPart>| {
+        parts.fold(0, |sum: u64, part| sum.saturating_add(part.bytes))
+    };
+    let all = sum(&mut parts.iter());
+    let beside = ["data of the program and its libraries", "stacks"];
+    let unseen =
+        sum(&mut parts.iter().filter(|part| !part.is_recordable && !beside.contains(&part.what.as_str())));
+    let share = |part: u64| u128::from(part) * 100 / u128::from(all.max(1));
+    let named: Vec<String> = parts
+        .iter()
+        .map(|part| format!("{} {} ({} %)", bytes(part.bytes), part.what, share(part.bytes)))
+        .collect();
+    let found = format!("{} of its own: {}", bytes(all), named.join(", "));
+    // As a recording would warn of it.
+    const LEAST_BYTES: u64 = 3 << 20;
+    Some(if unseen >= LEAST_BYTES.max(all / 10) {
+        let text = format!("{found}; {} % lie where no block is recorded", share(unseen));
+        Check::limited(
+            "memory",
+            text,
+            "heapr explain PID tells page by page; --mmap records mappings with their stacks",
+        )
+    } else {
+        Check::ok("memory", found)
+    })
 }

@@ -71,9 +71,10 @@ fn session(trace: &Trace) -> Value {
 /// By process and time; empty where all is recorded.
 fn sampling(trace: &Trace) -> Value {
     let entry = |period: &SamplingPeriod| {
-        let whose = trace.processes().get(period.process.0 as usize);
+        let whose = trace.processes().get(period.runtime_of().unwrap_or(period.process).0 as usize);
         json!({
             "pid": whose.map(|process| process.pid),
+            "is_runtime": period.runtime_of().is_some(),
             "from_ns": period.from_ns,
             "mean_bytes": (period.mean_bytes != SamplingPeriod::NOTHING_BYTES).then_some(period.mean_bytes),
         })

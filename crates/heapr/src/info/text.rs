@@ -37,6 +37,7 @@ pub(crate) fn write_text(
     page.markers(trace)?;
     page.processes(trace)?;
     page.threads(trace)?;
+    page.own_memory(trace)?;
     page.modules(trace)?;
     page.snapshots(trace)?;
     page.chunks(trace)?;
@@ -83,9 +84,11 @@ impl Page<'_> {
                 SamplingPeriod::NOTHING_BYTES => "nothing".to_owned(),
                 mean_bytes => format!("every {}", bytes(mean_bytes)),
             };
-            let whose = trace.processes().get(period.process.0 as usize);
+            let of_runtime = period.runtime_of();
+            let whose = trace.processes().get(of_runtime.unwrap_or(period.process).0 as usize);
             let whose = whose.map_or("the session".to_owned(), |process| format!("process {}", process.pid));
-            self.field(&format!("from {}", duration(period.from_ns)), &format!("{mean}, {whose}"))?;
+            let by = if of_runtime.is_some() { " by its runtime" } else { "" };
+            self.field(&format!("from {}", duration(period.from_ns)), &format!("{mean}, {whose}{by}"))?;
         }
         match periods.len().checked_sub(LIST_LINES_MAX) {
             None | Some(0) => Ok(()),
@@ -229,6 +232,43 @@ impl Page<'_> {
             table.row(row![path, times, build_id]);
         }
         self.list(&table, trace.modules().len())
+    }
+
+    /// What each process held when that was most, and what of it no recorded block explains.
+    fn own_memory(&mut self, trace: &Trace) -> io::Result<()> {
+        let mut accounts: Vec<_> = trace.memory_accounts().iter().collect();
+        if accounts.is_empty() {
+            return Ok(());
+        }
+        accounts.sort_by_key(|account| std::cmp::Reverse(account.anonymous_bytes));
+        self.title("Own memory, when it was most")?;
+        let columns = [
+            Column::text("process", "Process"),
+            Column::bytes("bytes", "Bytes"),
+            Column::text("share", "Share"),
+            Column::text("seen", "In blocks"),
+            Column::text("what", "What"),
+        ];
+        let mut table = Table::new(SCHEMA, &columns);
+        for account in accounts.iter().take(LIST_LINES_MAX) {
+            let all = account.anonymous_bytes;
+            let share = |part: u64| format!("{} %", u128::from(part) * 100 / u128::from(all.max(1)));
+            let process = trace.processes().get(account.process.0 as usize);
+            let name = process.map_or(String::new(), |process| format!("{} {}", process.pid, process.name()));
+            let seen = share(all.saturating_sub(account.unseen_bytes()));
+            table.row(row![name, all, share(account.explained_bytes()), seen, "explained, all in all"]);
+            let mut parts: Vec<_> = account.parts.iter().collect();
+            parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
+            for part in parts {
+                let seen = if part.is_unseen { "no" } else { "yes" };
+                table.row(row!["", part.bytes, share(part.bytes), seen, part.what.as_str()]);
+            }
+            let rest = all.saturating_sub(account.explained_bytes());
+            if rest > 0 {
+                table.row(row!["", rest, share(rest), "no", "not explained"]);
+            }
+        }
+        self.list(&table, accounts.len())
     }
 
     fn snapshots(&mut self, trace: &Trace) -> io::Result<()> {

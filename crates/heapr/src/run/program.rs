@@ -130,6 +130,7 @@ fn traceability(path: &Path, depth: u32) -> Traceability {
         }
     }
     match elf_traceability(&head) {
+        Traceability::Yes if sanitizer::needs_no_library(&file) => Traceability::Held,
         Traceability::Yes => sanitizer::obstacle(&file).map_or(Traceability::Yes, Traceability::No),
         no => no,
     }

@@ -25,6 +25,13 @@ const SANITIZERS: [(&str, &str, &str); 5] = [
 /// Tables of a program's file that are longer are not looked at.
 const TABLE_BYTES_MAX: u64 = 256 << 20;
 
+/// Whether a program has a loader and no library: not even the C library, which the agent calls.
+/// (Go's programs that can lie anywhere are so.)
+pub(super) fn needs_no_library(program: &File) -> bool {
+    let Some(sections) = Sections::read(program) else { return false };
+    sections.linked(SHT_DYNAMIC).is_some() && sections.needed().is_empty()
+}
+
 /// Why the program cannot be traced, and what helps; `None` if no sanitizer keeps it from that.
 pub(super) fn obstacle(program: &File) -> Option<String> {
     let sections = Sections::read(program)?;

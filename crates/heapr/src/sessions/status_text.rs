@@ -124,6 +124,15 @@ pub(super) fn whole(status: &SessionStatus) -> String {
     text
 }
 
+/// The share of what a process holds that is in live blocks that are seen.
+fn in_blocks(process: &ProcessStatus) -> String {
+    if process.own_bytes == 0 {
+        return "unknown".to_owned();
+    }
+    let seen_bytes = process.live_bytes.min(process.own_bytes);
+    format!("{} %", u128::from(seen_bytes) * 100 / u128::from(process.own_bytes))
+}
+
 fn processes_of(status: &SessionStatus) -> String {
     // Those that have ended are in the trace; here they would hide the others.
     let alive: Vec<_> = status.processes.iter().filter(|process| process.is_alive).collect();
@@ -135,6 +144,8 @@ fn processes_of(status: &SessionStatus) -> String {
         Column::text("state", "state"),
         Column::bytes("live_bytes", "live"),
         Column::count("live_count", "blocks"),
+        Column::bytes("own_bytes", "own memory"),
+        Column::text("in_blocks", "in blocks"),
         Column::text("program", "program"),
     ];
     let mut table = Table::new("heapr.status/1", &columns);
@@ -143,7 +154,15 @@ fn processes_of(status: &SessionStatus) -> String {
             Some(reason) => format!("untraced: {reason}"),
             None => "traced".to_owned(),
         };
-        table.row(row![process.pid, state, process.live_bytes, process.live_count, program(process)]);
+        table.row(row![
+            process.pid,
+            state,
+            process.live_bytes,
+            process.live_count,
+            process.own_bytes,
+            in_blocks(process),
+            program(process)
+        ]);
     }
     let mut text = lines(&table);
     if let Some(left_out @ 1..) = (status.live_process_count as usize).checked_sub(PROCESSES_SHOWN) {

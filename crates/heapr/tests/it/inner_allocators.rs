@@ -61,3 +61,74 @@ fn a_file_of_allocators_that_is_none_is_refused_with_its_line() {
     let outcome = record(&["true".to_owned()], &settings).outcome;
     assert!(outcome.stderr.contains("line 2"), "{}", outcome.stderr);
 }
+
+const POOLS: &str = r"
+#include <stdlib.h>
+struct pool { struct pool *child; char *at; char bytes[1 << 14]; };
+__attribute__((noinline, noclone, used)) static struct pool *pool_make(struct pool *parent) {
+    struct pool *made = calloc(1, sizeof *made);
+    made->at = made->bytes;
+    if (parent) parent->child = made;
+    return made;
+}
+__attribute__((noinline, noclone, used)) static void *pool_take(struct pool *from, size_t bytes) {
+    void *taken = from->at;
+    from->at += bytes;
+    return taken;
+}
+__attribute__((noinline, noclone, used)) static void *pool_grow(void *old, size_t bytes) {
+    return (char *)old + bytes - bytes / 2;
+}
+__attribute__((noinline, noclone, used)) static void pool_end(struct pool *ended) {
+    if (ended->child) pool_end(ended->child);
+    free(ended);
+}
+static void *volatile given;
+__attribute__((noinline, noclone, used)) static void pool_give_list(size_t unused, void *first) {
+    (void)unused;
+    given = first;
+}
+int main(void) {
+    struct pool *one = pool_make(NULL), *other = pool_make(one), *last = pool_make(NULL);
+    for (int number = 0; number < 10; number++) {
+        given = pool_take(one, 100);
+        given = pool_take(other, 200);
+    }
+    void **list = pool_take(last, 64), **second = pool_take(last, 64);
+    given = pool_take(last, 300);
+    given = pool_grow(given, 400);
+    list[1] = second;
+    second[1] = NULL;
+    pool_give_list(8, list);
+    pool_end(one);
+    return last == NULL;
+}
+";
+
+const POOL_ALLOCATOR: &str = "allocator pools\nheap pools\nneeds pool_take\npool_take(pool, size)\n\
+     pool_grow(block, size)\npool_make() quiet\npool_end(pool) clears\npool_give_list(more, block) chain\n";
+
+#[test]
+fn blocks_go_with_their_pool_and_what_pools_are_made_of_is_not_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("pools.c"), folder.path().join("pools"));
+    std::fs::write(&source, POOLS).unwrap();
+    let built = Command::new("gcc").args(["-O1", "-o"]).arg(&program).arg(&source).status().unwrap();
+    assert!(built.success());
+    let file = folder.path().join("allocators");
+    std::fs::write(&file, POOL_ALLOCATOR).unwrap();
+    let options = ["--allocator", file.to_str().unwrap()];
+    let settings = Settings { options: &options, ..Settings::default() };
+    let recording = record(&[program.to_str().unwrap().to_owned()], &settings);
+    assert_eq!(recording.outcome.status, 0, "{}", recording.outcome.stderr);
+    let report = recording.json(&["report", "--totals"]);
+    let heaps = report["heaps"].as_array().unwrap();
+    let of = |name: &str| heaps.iter().find(|heap| heap["heap"] == name);
+    let pools = of("pools").unwrap_or_else(|| panic!("{report}"));
+    let number = |field: &str| pools[field].as_u64();
+    // 20 blocks in two pools, of which one is the other's; two of a list; one that was resized.
+    assert_eq!(number("alloc_count"), Some(24), "{pools}");
+    assert_eq!((number("outstanding_count"), number("outstanding_bytes")), (Some(1), Some(400)), "{pools}");
+    let of_malloc = of("malloc").and_then(|heap| heap["alloc_bytes"].as_u64()).unwrap_or(0);
+    assert!(of_malloc < 1 << 14, "{report}");
+}

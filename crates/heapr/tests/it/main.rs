@@ -14,6 +14,7 @@ mod explain_running;
 mod explained;
 mod free_stacks;
 mod gdb_oracle;
+mod go_heap;
 mod header;
 mod info;
 mod inner_allocators;

@@ -261,10 +261,13 @@ impl Worker {
                 (pid, true, Err(error))
             }
             Done::Detached { pid, outcome } => {
-                let outcome = outcome.map(|report| {
-                    self.session.take_detached(pid, &report);
-                    String::new()
-                });
+                let outcome = match outcome {
+                    Err(_) if self.session.let_go_outside(pid) => Ok(String::new()),
+                    outcome => outcome.map(|report| {
+                        self.session.take_detached(pid, &report);
+                        String::new()
+                    }),
+                };
                 (pid, false, outcome)
             }
         };
@@ -521,6 +524,9 @@ fn child_remark(pid: u32, child: u32, outcome: Result<String, Error>) -> String 
 
 /// What there is to say about an attach.
 fn attach_remark(report: &AttachReport) -> String {
+    if report.is_from_outside {
+        return "nothing can be loaded into it: Go's own account of its heap is read from outside".to_owned();
+    }
     let plural = |number: u64, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     let mut remark = format!(
         "it stood still for {:.1} ms ({}, {})",

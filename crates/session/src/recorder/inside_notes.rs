@@ -8,12 +8,13 @@ impl Recorder {
     pub(super) fn take_inside(&mut self, place: usize, now_ns: u64) -> Vec<String> {
         let process = &self.processes[place];
         let key = (process.slot, process.generation);
-        let mut texts = Vec::new();
+        let (mut texts, mut targets) = (Vec::new(), Vec::new());
         for mut looked in self.looked.extract_if(.., |looked| looked.key == key) {
             if let Some(look) = looked.memory.take() {
                 self.processes[place].looks.push((now_ns, look));
             }
             self.processes[place].inside.extend(looked.inside.modules.iter().cloned());
+            targets.extend(looked.inside.go.take());
             for name in names_of(&looked.inside) {
                 let outcome = self.sink.writer.statistic(
                     &format!("functions recorded of {name}"),
@@ -23,6 +24,7 @@ impl Recorder {
             }
             texts.extend(complaint(&looked));
         }
+        targets.into_iter().for_each(|target| self.take_go(place, target));
         texts
     }
 }

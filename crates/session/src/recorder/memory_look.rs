@@ -8,7 +8,7 @@ use heapr_proc::smaps::{self, MappingPages};
 use heapr_proc::{Mapping, stack_pointers};
 use heapr_ring::mappings::MAPPINGS_MAX;
 
-/// Where glibc's arenas begin, and how far each may reach.
+/// Where glibc's arenas begin, and Go's, and how far each may reach.
 const ARENA_BYTES: u64 = 64 << 20;
 /// Below a thread's stack.
 const GUARD_BYTES: u64 = 4096;
@@ -41,8 +41,9 @@ pub(crate) struct MemoryLook {
 }
 
 impl MemoryLook {
-    /// Looks at a process. `own_mappings_avma`: where its agent lists its mappings.
-    pub(crate) fn of(pid: u32, own_mappings_avma: u64) -> Option<Self> {
+    /// Looks at a process. `own_mappings_avma`: where its agent lists its mappings. `has_go`: Go is
+    /// known to be in it.
+    pub(crate) fn of(pid: u32, own_mappings_avma: u64, has_go: bool) -> Option<Self> {
         let memory = StoppedProcess::of(pid);
         let found = smaps::read(pid).ok()?;
         let own = agent_ranges(&memory, own_mappings_avma);
@@ -52,7 +53,7 @@ impl MemoryLook {
             Vec::new()
         };
         let is_arena = |mapping: &Mapping| is_arena(&memory, mapping);
-        Some(Self::sorted(&found, &own, &pointers, is_arena))
+        Some(Self::sorted(&found, &own, &pointers, has_go, is_arena))
     }
 
     /// All but the agent's.
@@ -64,10 +65,18 @@ impl MemoryLook {
         found: &[MappingPages],
         own: &BTreeSet<(u64, u64)>,
         pointers: &[u64],
+        has_go: bool,
         is_arena: impl Fn(&Mapping) -> bool,
     ) -> Self {
         let mut look = Self::default();
-        let is_go = found.iter().any(|found| found.mapping.start_avma == GO_ARENAS_AVMA.start);
+        let begins_go = |mapping: &Mapping| mapping.start_avma == GO_ARENAS_AVMA.start;
+        let is_go = has_go || found.iter().any(|found| begins_go(&found.mapping));
+        // (As of Go 1.26 they lie anywhere, where the program is known to be Go's.)
+        let is_go_arena = |mapping: &Mapping| {
+            let is_anywhere =
+                has_go && mapping.start_avma.is_multiple_of(ARENA_BYTES) && mapping.name.is_empty();
+            is_go && GO_ARENAS_AVMA.contains(&mapping.start_avma) || is_anywhere
+        };
         // What the mapping before was: data goes on in nameless memory, guards are below stacks.
         let (mut data_end, mut guard_end) = (0, 0);
         for MappingPages { mapping, pages } in found {
@@ -75,9 +84,7 @@ impl MemoryLook {
             let is_file = mapping.inode != 0;
             if is_file {
                 let file = file_name(&mapping.name);
-                if MALLOC_LIBRARIES.iter().any(|start| file.starts_with(start))
-                    && !look.malloc_libraries.iter().any(|known| known == file)
-                {
+                if is_malloc_library(file) && !look.malloc_libraries.iter().any(|known| known == file) {
                     look.malloc_libraries.push(file.to_owned());
                 }
             }
@@ -101,10 +108,11 @@ impl MemoryLook {
                 &mut look.data_bytes
             } else if mapping.name == "[heap]" || (mapping.name.is_empty() && is_arena(mapping)) {
                 &mut look.heap_bytes
+            } else if is_go_arena(mapping) {
+                // (Most of its threads' stacks are in it, too.)
+                &mut look.go_bytes
             } else if mapping.name.starts_with("[stack") || is_stack() {
                 &mut look.stack_bytes
-            } else if is_go && GO_ARENAS_AVMA.contains(&mapping.start_avma) {
-                &mut look.go_bytes
             } else {
                 look.mapped.push((mapping.start_avma, mapping.end_avma, bytes));
                 continue;
@@ -113,6 +121,11 @@ impl MemoryLook {
         }
         look
     }
+}
+
+/// Whether a library takes malloc's place: its functions are recorded, and it maps what they give.
+pub(crate) fn is_malloc_library(file: &str) -> bool {
+    MALLOC_LIBRARIES.iter().any(|start| file.starts_with(start))
 }
 
 fn file_name(path: &str) -> &str {
@@ -158,7 +171,7 @@ mod tests {
 
     fn look(text: &str, own: &[(u64, u64)], pointers: &[u64]) -> MemoryLook {
         let found = smaps::parse(text.as_bytes()).unwrap();
-        MemoryLook::sorted(&found, &own.iter().copied().collect(), pointers, |mapping| {
+        MemoryLook::sorted(&found, &own.iter().copied().collect(), pointers, false, |mapping| {
             mapping.start_avma == 0x7000_0400_0000
         })
     }

@@ -182,7 +182,8 @@ const FREEING: u64 = 0xffff << RecordKind::ShortFree as u64
     | 1 << RecordKind::FreeStack as u64
     | 1 << RecordKind::ReallocPrepare as u64
     | 1 << RecordKind::Unmap as u64
-    | 1 << RecordKind::HeapDestroy as u64;
+    | 1 << RecordKind::HeapDestroy as u64
+    | 1 << RecordKind::PoolClear as u64;
 
 /// Where a record comes: by time, and of those of the same time what gives back before the others,
 /// since it may be what they were given.

@@ -30,12 +30,14 @@ pub(crate) mod translate;
 
 mod attach_hold;
 pub(crate) mod earlier_blocks;
+pub(crate) mod go;
+mod go_notes;
 mod going_on;
 mod graph_snapshots;
 mod housekeeping;
 pub(crate) mod inside;
 mod inside_notes;
-mod memory;
+pub(crate) mod memory;
 pub(crate) mod memory_look;
 mod memory_room;
 mod next_file;
@@ -248,6 +250,7 @@ impl Recorder {
                     .map(|reason| disable_text(reason).to_owned()),
                 live_count,
                 live_bytes,
+                own_bytes: if process.has_ended { 0 } else { own_bytes(process.pid) },
             }
         };
         alive.chain(ended).take(most).map(status).collect()
@@ -331,6 +334,7 @@ impl Recorder {
         let has_waiters = self.pool.control().waiter_count.load(Relaxed) != 0;
         let interval_ns = self.housekeeping_interval_ns(now_ns);
         let early_ns = if has_waiters { interval_ns - HOUSEKEEPING_IN_NEED_NS } else { 0 };
+        self.look_at_go(now_ns);
         if now_ns + early_ns >= self.next_housekeeping_ns {
             self.next_housekeeping_ns = now_ns + interval_ns;
             let freed_count = self.keep_house(now_ns);
@@ -356,6 +360,7 @@ impl Recorder {
         self.request_last_snapshot();
         self.finish_snapshots();
         let now_ns = self.clock.now_ns();
+        self.look_at_go(u64::MAX);
         self.keep_house(now_ns);
         for place in 0..self.processes.len() {
             self.end_process(place, now_ns);
@@ -436,6 +441,12 @@ impl Recorder {
         statistics.loss.processes_refused = u64::from(control.processes_refused.load(Relaxed));
         statistics
     }
+}
+
+/// What a process has in memory, or swapped out, without a file.
+fn own_bytes(pid: u32) -> u64 {
+    let counters = heapr_proc::ResidentCounters::of_process(pid);
+    counters.map_or(0, |counters| counters.anonymous_bytes.saturating_add(counters.swapped_bytes))
 }
 
 fn disable_text(reason: DisableReason) -> &'static str {

@@ -20,6 +20,28 @@ struct OwnHeap {
     /// Names that it had, in the file already.
     names: Vec<String>,
     blocks: HashSet<u64>,
+    /// By pool, where the heap has pools; and the pool of each block.
+    pools: HashMap<u64, HashSet<u64>>,
+    pool_of: HashMap<u64, u64>,
+}
+
+impl OwnHeap {
+    fn remove(&mut self, address_avma: u64) -> Option<u64> {
+        self.blocks.remove(&address_avma);
+        let pool = self.pool_of.remove(&address_avma)?;
+        if let Some(blocks) = self.pools.get_mut(&pool) {
+            blocks.remove(&address_avma);
+            if blocks.is_empty() {
+                self.pools.remove(&pool);
+            }
+        }
+        Some(pool)
+    }
+
+    fn add_to(&mut self, pool: u64, address_avma: u64) {
+        self.pool_of.insert(address_avma, pool);
+        self.pools.entry(pool).or_default().insert(address_avma);
+    }
 }
 
 /// The heaps of one process, by number.
@@ -56,6 +78,8 @@ impl OwnHeaps {
     ) -> (Option<HeapName>, Vec<u64>) {
         let own = self.heaps.entry(heap).or_default();
         let left = std::mem::take(&mut own.blocks).into_iter().collect();
+        own.pools.clear();
+        own.pool_of.clear();
         let name = String::from_utf8_lossy(&std::mem::take(&mut own.parts)).into_owned();
         if own.names.len() >= NAMES_MAX || own.names.contains(&name) {
             return (None, left);
@@ -68,15 +92,46 @@ impl OwnHeaps {
         self.heaps.entry(heap).or_default().blocks.insert(address_avma);
     }
 
+    /// The same of a block of a pool.
+    pub(crate) fn added_to_pool(&mut self, heap: u8, pool_avma: u64, address_avma: u64) {
+        self.added(heap, address_avma);
+        self.heaps.entry(heap).or_default().add_to(pool_avma, address_avma);
+    }
+
     pub(crate) fn removed(&mut self, heap: u8, address_avma: u64) {
         if let Some(own) = self.heaps.get_mut(&heap) {
-            own.blocks.remove(&address_avma);
+            own.remove(address_avma);
         }
+    }
+
+    /// A block has moved, within its pool.
+    pub(crate) fn moved(&mut self, heap: u8, old_avma: u64, address_avma: u64) {
+        let own = self.heaps.entry(heap).or_default();
+        let pool = own.remove(old_avma);
+        if address_avma != 0 {
+            own.blocks.insert(address_avma);
+            pool.into_iter().for_each(|pool| own.add_to(pool, address_avma));
+        }
+    }
+
+    /// A pool is empty from now on: its blocks, in order.
+    pub(crate) fn cleared(&mut self, heap: u8, pool_avma: u64) -> Vec<u64> {
+        let Some(own) = self.heaps.get_mut(&heap) else { return Vec::new() };
+        let mut blocks: Vec<u64> = own.pools.remove(&pool_avma).unwrap_or_default().into_iter().collect();
+        blocks.sort_unstable();
+        for block in &blocks {
+            own.blocks.remove(block);
+            own.pool_of.remove(block);
+        }
+        blocks
     }
 
     /// A heap is gone: its blocks, in order.
     pub(crate) fn destroyed(&mut self, heap: u8) -> Vec<u64> {
-        let blocks = self.heaps.get_mut(&heap).map(|own| std::mem::take(&mut own.blocks)).unwrap_or_default();
+        let Some(own) = self.heaps.get_mut(&heap) else { return Vec::new() };
+        let blocks = std::mem::take(&mut own.blocks);
+        own.pools.clear();
+        own.pool_of.clear();
         let mut blocks: Vec<u64> = blocks.into_iter().collect();
         blocks.sort_unstable();
         blocks
@@ -95,5 +150,27 @@ impl OwnHeaps {
         }
         names.sort_by_key(|name| name.heap);
         (heaps, names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_takes_its_blocks_with_it_and_no_others() {
+        let mut heaps = OwnHeaps::default();
+        for (pool, block) in [(1, 10), (1, 12), (2, 20), (1, 11)] {
+            heaps.added_to_pool(240, pool, block);
+        }
+        heaps.added(240, 30);
+        heaps.removed(240, 11);
+        // It moves, and stays in its pool.
+        heaps.moved(240, 12, 13);
+        assert_eq!(heaps.cleared(240, 1), [10, 13]);
+        assert_eq!(heaps.cleared(240, 1), []);
+        assert_eq!(heaps.cleared(241, 2), []);
+        assert_eq!(heaps.destroyed(240), [20, 30]);
+        assert_eq!(heaps.cleared(240, 2), []);
     }
 }

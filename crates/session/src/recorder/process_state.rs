@@ -9,6 +9,7 @@ use heapr_trace::{MemoryAccount, ProcessIndex, StackIndex, ThreadIndex};
 use heapr_wire::NODE_BITS;
 
 use crate::recorder::called_stacks::{CalledStacks, NO_STACK};
+use crate::recorder::go::GoHeap;
 use crate::recorder::inside::InsideModule;
 use crate::recorder::memory_look::MemoryLook;
 use crate::recorder::own_heaps::OwnHeaps;
@@ -66,6 +67,8 @@ pub(crate) struct ProcessState {
     pub(crate) looks: Vec<(u64, MemoryLook)>,
     /// What it held when that was most.
     pub(crate) account: Option<MemoryAccount>,
+    /// Go's heap, if Go is in it.
+    pub(crate) go: Option<Box<GoHeap>>,
     /// What was found when it was looked into.
     pub(crate) inside: Vec<InsideModule>,
     /// Its slot was given back and everything it wrote is processed.
@@ -161,6 +164,7 @@ impl ProcessState {
             looks: Vec::new(),
             former_regions: BTreeMap::new(),
             account: None,
+            go: None,
             inside: Vec::new(),
             is_done: false,
             is_forgotten: false,
@@ -261,6 +265,7 @@ impl ProcessState {
         self.regions.clear();
         self.former_regions.clear();
         self.reallocs.clear();
+        self.go = None;
     }
 
     /// Keeps a node that an agent has written. A parent that is not older than its child is none.

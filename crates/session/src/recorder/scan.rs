@@ -154,14 +154,8 @@ impl Recorder {
         // An exec replaces the image of the same process: what the old one had is gone.
         // It is done only when what it published before is read: it may be found in the same round
         // as its successor.
-        for process in &mut self.processes {
-            let is_before = process.entry.as_ref().is_none_or(|known| known.start_ns <= entry.start_ns);
-            if process.pid == pid && !process.has_ended && !is_fork && is_before {
-                process.has_ended = true;
-                if let Some(before) = &mut process.entry {
-                    before.end_ns.get_or_insert(entry.start_ns);
-                }
-            }
+        if !is_fork {
+            self.end_images_before(pid, entry.start_ns);
         }
         let image = if was_attached { process_facts::image(pid) } else { None };
         let resumed = self.resume(image);
@@ -188,8 +182,21 @@ impl Recorder {
         self.processes.push(state);
     }
 
+    /// The images of a process that another has taken the place of.
+    pub(super) fn end_images_before(&mut self, pid: u32, start_ns: u64) {
+        for process in &mut self.processes {
+            let is_before = process.entry.as_ref().is_none_or(|known| known.start_ns <= start_ns);
+            if process.pid == pid && !process.has_ended && is_before {
+                process.has_ended = true;
+                if let Some(before) = &mut process.entry {
+                    before.end_ns.get_or_insert(start_ns);
+                }
+            }
+        }
+    }
+
     /// A new entry in the file and the ledger.
-    fn enter_process(&mut self, entry: &Process) -> ProcessIndex {
+    pub(super) fn enter_process(&mut self, entry: &Process) -> ProcessIndex {
         let added = self.sink.writer.add_process(entry.clone());
         let file_index = added.unwrap_or_else(|error| {
             self.sink.keep(Err(error));
@@ -317,6 +324,10 @@ impl Recorder {
             start_ns: self.clock.recent_ns(ticks),
             end_ns: None,
         };
+        self.enter_thread(process, entry, outer_tid)
+    }
+
+    pub(super) fn enter_thread(&mut self, process: usize, entry: Thread, outer_tid: u32) -> ThreadIndex {
         let index = ThreadIndex(self.threads.len() as u32);
         if let Err(error) = self.sink.writer.add_thread(entry.clone()) {
             self.sink.keep(Err(error));

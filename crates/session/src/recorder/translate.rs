@@ -199,6 +199,25 @@ pub(crate) fn translate(
             let freeing = Freeing { time_ns, thread, heap: HeapId(heap), stack };
             free_all(process.index, sink, freeing, blocks);
         }
+        RecordKind::PoolAlloc if OwnHeaps::is_own(heap) => {
+            let size_bytes = record.word(2);
+            let Some(stack) = stack(record.pool, process, sink, record.word(3), time_ns) else {
+                return Outcome::Invalid;
+            };
+            let action = Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc: false };
+            let event = Event { time_ns, thread, heap: HeapId(heap), action };
+            place_block(process, sink, event, heap, address_avma, size_bytes, stack);
+            process.own_heaps.added_to_pool(heap, record.word(4) & ADDRESS_MASK, address_avma);
+        }
+        RecordKind::PoolClear if OwnHeaps::is_own(heap) => {
+            let Some(stack) = stack(record.pool, process, sink, record.word(2), time_ns) else {
+                return Outcome::Invalid;
+            };
+            let blocks = process.own_heaps.cleared(heap, address_avma);
+            let freeing = Freeing { time_ns, thread, heap: HeapId(heap), stack };
+            free_all(process.index, sink, freeing, blocks);
+        }
+        RecordKind::PoolAlloc | RecordKind::PoolClear => return Outcome::Invalid,
         RecordKind::HeapName | RecordKind::HeapCreate | RecordKind::HeapDestroy => return Outcome::Invalid,
         RecordKind::Function => return languages::function(record, process, sink),
         RecordKind::UnknownLanguage => languages::unknown(record, time_ns, process, sink),
@@ -408,7 +427,7 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
     let is_displaced = moving.is_some_and(|moving| moving.is_displaced);
     let old = moving.filter(|moving| !moving.is_displaced).map(|moving| moving.address_avma);
     if let (Some(old), true) = (old, OwnHeaps::is_own(heap)) {
-        process.own_heaps.removed(heap, old);
+        process.own_heaps.moved(heap, old, address_avma);
     }
     match (old, is_displaced) {
         // realloc(p, 0) that freed.
@@ -435,8 +454,6 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
                 if is_reserved {
                     return;
                 }
-            } else if OwnHeaps::is_own(heap) {
-                process.own_heaps.added(heap, address_avma);
             }
             let action = Action::Realloc { old_address_avma: old, address_avma, size_bytes, stack };
             sink.event_of_any_heap(&event(action), process.index);

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use heapr_allocators::{FoundAllocator, InsideOf, ModuleKind, Table};
 use heapr_inject::{InsideFunction, LoadedModule};
-use heapr_symbols::SymbolOptions;
+use heapr_symbols::{GoProgram, SymbolOptions};
+
+use crate::recorder::go::{GoSeen, GoTarget};
 
 /// A module with what is inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct InsideModule {
 pub struct Inside {
     /// The modules that have something inside, or may have it.
     pub modules: Vec<InsideModule>,
+    /// The module of Go, if there is one.
+    pub(crate) go: Option<GoTarget>,
 }
 
 /// A file and which it is: device, number, bytes, time of the last change.
@@ -40,7 +44,7 @@ type FileIdentity = [u64; 4];
 pub(crate) struct Finder {
     table: Table,
     options: SymbolOptions,
-    known: HashMap<(FileIdentity, bool, bool), InsideOf>,
+    known: HashMap<(FileIdentity, bool, bool), (InsideOf, Option<GoProgram>)>,
 }
 
 /// Files that are remembered.
@@ -56,10 +60,17 @@ impl Finder {
     /// What is inside of some modules of a process.
     pub(crate) fn look(&mut self, pid: u32, modules: &[LoadedModule]) -> Inside {
         let modules = modules.iter().filter(|module| !module.is_agent && !module.is_c_library);
-        Inside { modules: modules.filter_map(|module| self.look_at(pid, module)).collect() }
+        let mut inside = Inside::default();
+        for module in modules {
+            let Some((found, go)) = self.look_at(pid, module) else { continue };
+            let target = |go| GoTarget::new(&found.path, found.bias_avma, go);
+            inside.go = inside.go.take().or_else(|| go.map(target));
+            inside.modules.push(found);
+        }
+        inside
     }
 
-    fn look_at(&mut self, pid: u32, module: &LoadedModule) -> Option<InsideModule> {
+    fn look_at(&mut self, pid: u32, module: &LoadedModule) -> Option<(InsideModule, Option<GoProgram>)> {
         let process = heapr_proc::folder(pid);
         let (file, path) = if module.is_main {
             let path = heapr_proc::executable(pid).unwrap_or_default();
@@ -70,25 +81,33 @@ impl Finder {
             (inside.unwrap_or_else(|_| process.join("cwd").join(&path)), path)
         };
         let kind = ModuleKind { is_main: module.is_main, exports_malloc: module.exports_malloc };
-        let InsideOf { allocators, named_allocators, is_stripped } = self.inside_of(&file, &path, kind)?;
-        Some(InsideModule {
+        let (inside, go) = self.inside_of(&file, &path, kind)?;
+        let InsideOf { allocators, named_allocators, is_stripped } = inside;
+        let found = InsideModule {
             path,
             is_main: module.is_main,
             is_stripped,
             named_allocators,
             allocators,
             bias_avma: module.bias_avma,
-        })
+        };
+        Some((found, go))
     }
 
-    fn inside_of(&mut self, file: &Path, path: &Path, kind: ModuleKind) -> Option<InsideOf> {
+    fn inside_of(
+        &mut self,
+        file: &Path,
+        path: &Path,
+        kind: ModuleKind,
+    ) -> Option<(InsideOf, Option<GoProgram>)> {
         let facts = std::fs::metadata(file).ok()?;
         let identity = [facts.dev(), facts.ino(), facts.len(), facts.mtime().cast_unsigned()];
         let key = (identity, kind.is_main, kind.exports_malloc);
         if let Some(known) = self.known.get(&key) {
             return Some(known.clone());
         }
-        let inside = InsideOf::read(&self.table, file, path, &self.options, kind)?;
+        let found = InsideOf::read(&self.table, file, path, &self.options, kind)?;
+        let inside = (found, GoProgram::read(file));
         if self.known.len() < KNOWN_MAX {
             self.known.insert(key, inside.clone());
         }
@@ -101,8 +120,23 @@ impl Finder {
 /// # Errors
 /// It has no loader, may not be read, or is gone.
 pub fn look_inside(pid: u32) -> Result<Inside, heapr_inject::Error> {
-    let modules = heapr_inject::loaded_modules(pid)?;
-    Ok(Finder::new(Table::default()).look(pid, &modules))
+    match heapr_inject::loaded_modules(pid) {
+        Ok(modules) => Ok(Finder::new(Table::default()).look(pid, &modules)),
+        Err(error) => {
+            let go = GoTarget::of_program(pid).ok_or(error)?;
+            Ok(Inside { modules: Vec::new(), go: Some(go) })
+        }
+    }
+}
+
+impl Inside {
+    /// What is seen of Go's own heap in the process, where Go is in it: the file, the version, and
+    /// how it is seen.
+    #[must_use]
+    pub fn go(&self, pid: u32) -> Option<(&Path, &str, GoSeen)> {
+        let go = self.go.as_ref()?;
+        Some((&go.path, &go.version, go.seen(pid)))
+    }
 }
 
 /// The functions to be hooked of what was found.

@@ -171,7 +171,7 @@ impl Watcher<'_> {
         }
         // Acquire: as above.
         if slot.exit_marks.fetch_and(!MARK_MEMORY_WANTED, Acquire) & MARK_MEMORY_WANTED != 0 {
-            let memory = MemoryLook::of(pid, slot.own_mappings_avma.load(Relaxed));
+            let memory = MemoryLook::of(pid, slot.own_mappings_avma.load(Relaxed), false);
             let _ = self.sender.send(Looked::of_memory((index, generation), memory));
         }
         let Ok(modules) = heapr_inject::loaded_modules(pid) else { return };
@@ -183,6 +183,10 @@ impl Watcher<'_> {
             modules.into_iter().filter(|module| known.1.insert(module.clone())).collect();
         let is_first = new.iter().any(|module| module.is_main);
         let inside = self.finder.look(pid, &new);
+        // Its runtime has not begun: a library is loaded by who waits for this.
+        if let Some(go) = &inside.go {
+            go.switch_on(pid);
+        }
         let functions = functions_of(&inside);
         let mut looked = Looked {
             key: (index, generation),

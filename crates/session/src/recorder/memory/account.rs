@@ -29,6 +29,8 @@ impl Blocks {
 pub(super) trait Names {
     /// Whose mappings those of a stack are; `None`: an allocator's whose blocks are recorded.
     fn of_stack(&self, stack: StackIndex) -> Option<String>;
+    /// Its runtime tells what is in Go's heap.
+    fn shows_go(&self) -> bool;
     /// What nobody was seen to map, if the process's files tell it.
     fn of_rest(&self) -> Option<String>;
 }
@@ -120,9 +122,14 @@ pub(super) fn account(
     for (name, (bytes, _, stack)) in named {
         take(name, bytes, stack, true);
     }
-    take("Go's heap".to_owned(), look.go_bytes, NOBODY, true);
+    if names.shows_go() {
+        take("Go's heap, sampled by its runtime".to_owned(), look.go_bytes, NOBODY, false);
+    } else {
+        take("Go's heap".to_owned(), look.go_bytes, NOBODY, true);
+    }
     if let Some(name) = names.of_rest() {
-        take(name, u64::MAX, NOBODY, true);
+        // What a runtime needs beside a heap that it samples is no more than that.
+        take(name, u64::MAX, NOBODY, !names.shows_go());
     }
     MemoryAccount {
         anonymous_bytes: look.own_bytes(),
@@ -141,6 +148,10 @@ mod tests {
     impl Names for Plain {
         fn of_stack(&self, stack: StackIndex) -> Option<String> {
             (stack.0 != 9).then(|| format!("mapped by {}", stack.0))
+        }
+
+        fn shows_go(&self) -> bool {
+            false
         }
 
         fn of_rest(&self) -> Option<String> {

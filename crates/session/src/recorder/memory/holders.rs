@@ -54,6 +54,9 @@ pub(super) fn of_files(executable: &str, inside: &[InsideModule]) -> Option<Stri
 
 /// What would show it, as the end of a sentence.
 pub(super) fn shown_by(executable: &str, inside: &[InsideModule], parts: &[String]) -> String {
+    if parts.iter().any(|part| part.contains("Go's heap")) {
+        return "; heapr run has its runtime sample it".to_owned();
+    }
     if inside.iter().any(|module| !module.named_allocators.is_empty()) {
         return "; the debug symbols of its build-id would let it be recorded".to_owned();
     }

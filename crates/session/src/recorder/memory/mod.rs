@@ -10,3 +10,6 @@
 mod account;
 mod holders;
 mod notes;
+mod now;
+
+pub use now::{OwnPart, own_memory_of};

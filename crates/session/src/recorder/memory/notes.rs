@@ -9,7 +9,7 @@ use super::account::{Blocks, Names, account};
 use super::holders;
 use crate::recorder::Recorder;
 use crate::recorder::inside::InsideModule;
-use crate::recorder::memory_look::MemoryLook;
+use crate::recorder::memory_look::{self, MemoryLook};
 use crate::recorder::process_facts;
 use crate::recorder::process_state::ProcessState;
 use crate::recorder::sink::Sink;
@@ -68,7 +68,7 @@ impl Recorder {
         let slot = self.pool.process_slot(process.slot);
         let is_its = |slot: &&heapr_wire::ProcessSlot| slot.generation.load(Relaxed) == process.generation;
         let list_avma = slot.filter(is_its).map_or(0, |slot| slot.own_mappings_avma.load(Relaxed));
-        if let Some(look) = MemoryLook::of(process.pid, list_avma) {
+        if let Some(look) = MemoryLook::of(process.pid, list_avma, process.go.is_some()) {
             self.processes[place].looks.push((now_ns, look));
         }
     }
@@ -83,7 +83,7 @@ impl Recorder {
         }
         let mut blocks = Blocks::default();
         for (_, heap, totals) in self.sink.summary.by_heap().filter(|(index, ..)| *index == process.index) {
-            if heap != HeapId::MMAP {
+            if heap != HeapId::MMAP && heap != HeapId::RUNTIME {
                 blocks.bytes = blocks.bytes.saturating_add(totals.peak_bytes);
                 blocks.count = blocks.count.saturating_add(totals.peak_count);
             }
@@ -180,17 +180,24 @@ impl Names for ProcessNames<'_> {
         });
         let path = path.unwrap_or(&self.process.executable);
         let is_its = |module: &InsideModule| module.path == Path::new(path) && !module.allocators.is_empty();
-        if self.process.inside.iter().any(is_its) {
+        let file = holders::file_name(Path::new(path));
+        if self.process.inside.iter().any(is_its) || memory_look::is_malloc_library(&file) {
             return None;
         }
-        let file = holders::file_name(Path::new(path));
         Some(match holders::runtime(path) {
             Some((what, _)) => format!("{what}, mapped by {file}"),
             None => format!("mapped by {file}"),
         })
     }
 
+    fn shows_go(&self) -> bool {
+        self.process.go.as_ref().is_some_and(|go| go.is_read && go.mean_bytes > 0)
+    }
+
     fn of_rest(&self) -> Option<String> {
+        if self.process.go.is_some() {
+            return Some("Go's runtime".to_owned());
+        }
         holders::of_files(&self.process.executable, &self.process.inside)
     }
 }

@@ -1,0 +1,191 @@
+//! What has changed in Go's account of its heap since the last look.
+
+use std::collections::HashMap;
+
+use heapr_glibc_heap::HeapMemory;
+use heapr_trace::{StackIndex, ThreadIndex};
+
+use crate::recorder::go::buckets::{self, Bucket, Counts, NoBuckets};
+use crate::recorder::go::target::GoTarget;
+
+/// Events of one look; what is more comes with the next.
+const EVENTS_MAX: u64 = 1 << 16;
+/// What a rate may be; it is Go's own number otherwise than for a moment.
+const MEAN_MAX: u64 = 1 << 40;
+
+/// Go's heap in a process.
+#[derive(Debug)]
+pub(crate) struct GoHeap {
+    pub(crate) target: GoTarget,
+    /// The mean distance of samples; 0: none is taken.
+    pub(crate) mean_bytes: u64,
+    /// It was read at least once.
+    pub(crate) is_read: bool,
+    /// Not before.
+    pub(crate) next_look_ns: u64,
+    /// In whose name its events are.
+    pub(crate) thread: Option<ThreadIndex>,
+    /// Its stacks in the file, by caller and return address.
+    pub(crate) nodes: HashMap<(StackIndex, u64), StackIndex>,
+    /// Oldest first.
+    known: Vec<Known>,
+    newest_avma: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    bucket: Bucket,
+    stack: Option<StackIndex>,
+    told: Counts,
+}
+
+/// What is new of a bucket: so many blocks of a size, and so many that are gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// Which bucket.
+    pub(crate) number: usize,
+    pub(crate) size_bytes: u64,
+    /// Numbers of the new ones, and of those that are gone: the oldest of its first.
+    pub(crate) new: std::ops::Range<u64>,
+    pub(crate) gone: std::ops::Range<u64>,
+}
+
+impl GoHeap {
+    pub(crate) fn new(target: GoTarget) -> Self {
+        Self {
+            target,
+            mean_bytes: 0,
+            is_read: false,
+            next_look_ns: 0,
+            thread: None,
+            nodes: HashMap::new(),
+            known: Vec::new(),
+            newest_avma: 0,
+        }
+    }
+
+    /// What has changed. `Err`: it is not as it is known to be.
+    pub(crate) fn look(&mut self, memory: &impl HeapMemory) -> Result<Vec<Change>, NoBuckets> {
+        let Some(places) = self.target.places else { return Err(NoBuckets) };
+        let at = |svma: u64| self.target.bias_avma.wrapping_add(svma);
+        let mut words = [None; 3];
+        memory.read_words(&[at(places.buckets_svma), at(places.rate_svma)], &mut words[..2]);
+        if places.cycle_svma != 0 {
+            memory.read_words(&[at(places.cycle_svma) & !7], &mut words[2..]);
+        }
+        let [Some(head_avma), Some(mean_bytes), cycle] = words else { return Err(NoBuckets) };
+        if mean_bytes > MEAN_MAX {
+            return Err(NoBuckets);
+        }
+        let shift = (at(places.cycle_svma) & 4) * 8;
+        let cycle = cycle.map(|word| (word >> shift) as u32);
+        self.mean_bytes = mean_bytes;
+        let new = buckets::read_new(memory, head_avma, self.newest_avma, self.known.len())?;
+        self.newest_avma = head_avma;
+        let oldest_first = new.into_iter().rev();
+        self.known.extend(oldest_first.map(|bucket| Known { bucket, stack: None, told: Counts::default() }));
+        let records = self.known.iter().map(|known| known.bucket.record_avma);
+        let counts = buckets::counts(memory, records, cycle);
+        self.is_read = true;
+        Ok(self.changes(&counts))
+    }
+
+    fn changes(&mut self, counts: &[Counts]) -> Vec<Change> {
+        let mut left = EVENTS_MAX;
+        let mut changes = Vec::new();
+        for (number, (known, now)) in self.known.iter_mut().zip(counts).enumerate() {
+            let told = known.told;
+            // What was counted before it was published may be told already.
+            let allocs = now.allocs.clamp(told.allocs, told.allocs.saturating_add(left));
+            left -= allocs - told.allocs;
+            let most = told.frees.saturating_add(left).min(allocs);
+            let frees = now.frees.clamp(told.frees, most.max(told.frees));
+            left -= frees - told.frees;
+            if (allocs, frees) != (told.allocs, told.frees) {
+                known.told = Counts { allocs, frees };
+                let size_bytes = known.bucket.size_bytes;
+                changes.push(Change {
+                    number,
+                    size_bytes,
+                    new: told.allocs..allocs,
+                    gone: told.frees..frees,
+                });
+            }
+        }
+        changes
+    }
+
+    /// The return addresses of a bucket, innermost first, and its stack in the file if it has one.
+    pub(crate) fn stack(&self, number: usize) -> (Option<StackIndex>, &[u64]) {
+        let known = self.known.get(number);
+        known.map_or((None, &[]), |known| (known.stack, known.bucket.stack.as_slice()))
+    }
+
+    pub(crate) fn keep_stack(&mut self, number: usize, stack: StackIndex) {
+        if let Some(known) = self.known.get_mut(number) {
+            known.stack = Some(stack);
+        }
+    }
+
+    /// A place for a block that is known by its number alone: no program has addresses there.
+    pub(crate) fn address_avma(number: usize, block: u64) -> u64 {
+        const NOWHERE: u64 = 1 << 54;
+        NOWHERE | (number as u64) << 32 | (block & u64::from(u32::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use heapr_symbols::{GoPlaces, GoProgram};
+
+    use super::*;
+    use crate::recorder::go::buckets::tests::{Made, START};
+
+    #[test]
+    fn a_look_tells_what_the_last_one_has_not() {
+        let mut made = Made(vec![0; 24]);
+        let put =
+            |made: &mut Made, at: usize, word: u64| made.0[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        put(&mut made, 8, 4096);
+        let places =
+            GoPlaces { buckets_svma: START, rate_svma: START + 8, cycle_svma: START + 16, unwanted_svma: 0 };
+        let program = GoProgram { version: String::new(), places: Some(places) };
+        let mut heap = GoHeap::new(GoTarget::new(Path::new("/it"), 0, program));
+        assert_eq!(heap.look(&made), Ok(Vec::new()));
+        let one = made.bucket(0, 64, &[1], [[3, 0]; 4]);
+        put(&mut made, 0, one);
+        // Published, and the collection that is over.
+        let change = |number, size_bytes, new, gone| Change { number, size_bytes, new, gone };
+        assert_eq!(heap.look(&made), Ok(vec![change(0, 64, 0..6, 0..0)]));
+        let two = made.bucket(one, 128, &[2], [[2, 9]; 4]);
+        put(&mut made, 0, two);
+        // More frees than allocations are none.
+        assert_eq!(heap.look(&made), Ok(vec![change(1, 128, 0..4, 0..4)]));
+        assert_eq!(heap.look(&made), Ok(Vec::new()));
+        assert_eq!(heap.mean_bytes, 4096);
+        put(&mut made, 8, u64::MAX);
+        assert_eq!(heap.look(&made), Err(NoBuckets));
+    }
+
+    #[test]
+    fn more_than_fits_in_one_look_comes_with_the_next() {
+        let mut made = Made(vec![0; 24]);
+        let many = EVENTS_MAX + 10;
+        let one = made.bucket(0, 64, &[1], [[many, many], [0; 2], [0; 2], [0; 2]]);
+        made.0[..8].copy_from_slice(&one.to_le_bytes());
+        let places =
+            GoPlaces { buckets_svma: START, rate_svma: START + 8, cycle_svma: START + 16, unwanted_svma: 0 };
+        let program = GoProgram { version: String::new(), places: Some(places) };
+        let mut heap = GoHeap::new(GoTarget::new(Path::new("/it"), 0, program));
+        let (mut allocs, mut frees) = (0, 0);
+        for _ in 0..4 {
+            for change in heap.look(&made).unwrap() {
+                allocs += change.new.end - change.new.start;
+                frees += change.gone.end - change.gone.start;
+            }
+        }
+        assert_eq!((allocs, frees), (many, many));
+    }
+}

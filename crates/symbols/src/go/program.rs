@@ -1,0 +1,208 @@
+//! A program of Go: its version, and where its runtime keeps what a heap profile is made of.
+//! Untrusted: every address is looked up in the file.
+//!
+//! The variables are symbols. In a stripped program they are taken out of the code of functions
+//! that the table of functions names: each of these functions uses them first, or last.
+
+use std::path::Path;
+
+use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
+
+use crate::go::TABLE_SECTIONS;
+use crate::go::table::{GoFunction, GoTable};
+use crate::mapped_file::map;
+
+/// Where a program's runtime keeps its profile of the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GoPlaces {
+    /// Holds the address of the first bucket.
+    pub buckets_svma: u64,
+    /// Holds the mean distance of two samples; 0: none is taken.
+    pub rate_svma: u64,
+    /// Holds the number of the collection, and in its lowest bit whether it is counted; 0: not
+    /// known.
+    pub cycle_svma: u64,
+    /// A byte that says at the start that nobody wants a profile; 0: not known.
+    pub unwanted_svma: u64,
+}
+
+/// A program, or a library, that is written in Go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoProgram {
+    /// `go1.22.3`; empty: it does not tell.
+    pub version: String,
+    /// Where its profile is; `None`: neither its symbols nor its code tell.
+    pub places: Option<GoPlaces>,
+}
+
+impl GoProgram {
+    /// Reads a file; `None`: it is not of Go.
+    #[must_use]
+    pub fn read(path: &Path) -> Option<Self> {
+        let bytes = map(path)?;
+        // (Most files are none: nothing but their sections is looked at.)
+        let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*bytes).ok()?;
+        let table = TABLE_SECTIONS.iter().find_map(|name| file.section_by_name(name))?;
+        let version = version(&file).unwrap_or_default();
+        let symbols = Places::by_symbols(&file);
+        let by_code = || {
+            let text_svma = file.section_by_name(".text")?.address();
+            Places::by_code(&file, &GoTable::of(table.data().ok()?, text_svma)?)
+        };
+        let places = symbols.or_else(by_code).map(Places::of);
+        Some(Self { version, places })
+    }
+}
+
+type File<'a> = object::read::elf::ElfFile64<'a, object::Endianness>;
+
+#[derive(Default)]
+struct Places {
+    buckets: Option<u64>,
+    rate: Option<u64>,
+    cycle: Option<u64>,
+    unwanted: Option<u64>,
+}
+
+impl Places {
+    fn of(self) -> GoPlaces {
+        GoPlaces {
+            buckets_svma: self.buckets.unwrap_or(0),
+            rate_svma: self.rate.unwrap_or(0),
+            cycle_svma: self.cycle.unwrap_or(0),
+            unwanted_svma: self.unwanted.unwrap_or(0),
+        }
+    }
+
+    fn filled(self) -> Option<Self> {
+        (self.buckets.is_some() && self.rate.is_some()).then_some(self)
+    }
+
+    fn by_symbols(file: &File<'_>) -> Option<Self> {
+        let mut places = Self::default();
+        for symbol in file.symbols() {
+            let place = match symbol.name_bytes() {
+                Ok(b"runtime.mbuckets") => &mut places.buckets,
+                Ok(b"runtime.MemProfileRate") => &mut places.rate,
+                Ok(b"runtime.mProfCycle") => &mut places.cycle,
+                Ok(b"runtime.disableMemoryProfiling") => &mut places.unwanted,
+                _ => continue,
+            };
+            *place = Some(symbol.address()).filter(|&svma| svma != 0);
+        }
+        places.filled()
+    }
+
+    fn by_code(file: &File<'_>, table: &GoTable<'_>) -> Option<Self> {
+        let code = |name: &str| -> Option<(GoFunction, &[u8])> {
+            const BYTES_MAX: u64 = 64 << 10;
+            let function = table.named(name)?;
+            let bytes = function.end_svma.checked_sub(function.start_svma)?.min(BYTES_MAX);
+            let text = file.section_by_name(".text")?;
+            let code = text.data_range(function.start_svma, bytes).ok()??;
+            Some((function, code))
+        };
+        let loads = |name: &str, width: Width| -> Vec<u64> {
+            let Some((function, code)) = code(name) else { return Vec::new() };
+            let places = (0..code.len()).filter_map(|at| width.load(code, at, function.start_svma));
+            places.filter(|&svma| is_writable(file, svma)).collect()
+        };
+        let rate = loads("runtime.profilealloc", Width::Word).pop()?;
+        let find = |name: &str, pattern: fn(&[u8], usize, u64, u64) -> Option<u64>| {
+            let (function, code) = code(name)?;
+            (0..code.len()).find_map(|at| pattern(code, at, function.start_svma, rate))
+        };
+        let unwanted = find("runtime.schedinit", switch).or_else(|| find("runtime.init", choice));
+        Self {
+            buckets: loads("runtime.mProf_FlushLocked", Width::Word).first().copied(),
+            rate: Some(rate),
+            cycle: loads("runtime.mProf_Malloc", Width::Half).first().copied(),
+            unwanted: unwanted.filter(|&svma| is_writable(file, svma)),
+        }
+        .filled()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Width {
+    Half,
+    Word,
+}
+
+impl Width {
+    /// What `mov offset(%rip), %register` at a place reads.
+    fn load(self, code: &[u8], at: usize, code_svma: u64) -> Option<u64> {
+        let rest = code.get(at..)?;
+        let behind = match (self, rest) {
+            (Self::Word, [0x48 | 0x4c, 0x8b, mode, ..]) if mode & 0xc7 == 5 => 3,
+            (Self::Half, [0x8b, mode, ..]) if mode & 0xc7 == 5 => 2,
+            _ => return None,
+        };
+        // That of a word has the same bytes behind its prefix.
+        let is_word = at.checked_sub(1).is_some_and(|before| code[before] & 0xf8 == 0x48);
+        (self == Self::Word || !is_word).then_some(())?;
+        target(rest, behind, code_svma.checked_add(at as u64)?, 0)
+    }
+}
+
+/// `if unwanted { rate = 0 }`: a byte is compared with 0, and behind the jump a word is cleared.
+fn switch(code: &[u8], at: usize, code_svma: u64, rate_svma: u64) -> Option<u64> {
+    let rest = code.get(at..)?;
+    let [0x80, 0x3d, _, _, _, _, 0, 0x74, _, 0x48, 0xc7, 0x05, ..] = rest else { return None };
+    let start_svma = code_svma.checked_add(at as u64)?;
+    let cleared = target(rest.get(9..)?, 3, start_svma.checked_add(9)?, 4)?;
+    let compared = target(rest, 2, start_svma, 1)?;
+    (cleared == rate_svma).then_some(compared)
+}
+
+/// The same of older runtimes: a byte is read, and soon after it a word is written.
+fn choice(code: &[u8], at: usize, code_svma: u64, rate_svma: u64) -> Option<u64> {
+    const SOON_BYTES: usize = 40;
+    let rest = code.get(at..)?;
+    let [0x0f, 0xb6, 0x05, ..] = rest else { return None };
+    let start_svma = code_svma.checked_add(at as u64)?;
+    let stores_rate = |behind: usize| {
+        let store = rest.get(behind..)?;
+        let [0x48, 0x89, 0x05, ..] = store else { return None };
+        target(store, 3, start_svma.checked_add(behind as u64)?, 0).filter(|&svma| svma == rate_svma)
+    };
+    (7..SOON_BYTES).find_map(stores_rate)?;
+    target(rest, 3, start_svma, 0)
+}
+
+/// An address that is told as a distance from the next instruction: `at` bytes behind the begin of
+/// this one stands the distance, and `more` bytes behind it the next.
+fn target(instruction: &[u8], at: usize, svma: u64, more: u64) -> Option<u64> {
+    let distance = i32::from_le_bytes(*instruction.get(at..)?.first_chunk()?);
+    svma.checked_add(at as u64 + 4 + more)?.checked_add_signed(i64::from(distance))
+}
+
+fn is_writable(file: &File<'_>, svma: u64) -> bool {
+    const PF_W: u32 = 2;
+    file.segments().any(|segment| {
+        let object::SegmentFlags::Elf { p_flags, .. } = segment.flags() else { return false };
+        p_flags.0 & PF_W != 0 && svma.wrapping_sub(segment.address()) < segment.size()
+    })
+}
+
+/// The version in the build information: its text, or, before Go 1.18, where the text is.
+fn version(file: &File<'_>) -> Option<String> {
+    const MAGIC: &[u8] = b"\xff Go buildinf:";
+    const IS_TEXT: u8 = 2;
+    let section = file.section_by_name(".go.buildinfo")?;
+    let found = section.data().ok()?;
+    let flags = *found.get(15).filter(|_| found.starts_with(MAGIC))?;
+    let bytes = if flags & IS_TEXT != 0 {
+        let length = *found.get(32)?;
+        found.get(33..33 + usize::from(length))?
+    } else {
+        let at = |svma: u64, bytes: u64| {
+            file.segments().find_map(|segment| segment.data_range(svma, bytes).ok().flatten())
+        };
+        let word = |bytes: &[u8]| bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        let text = at(word(found.get(16..)?)?, 16)?;
+        at(word(text)?, word(text.get(8..)?)?.min(64))?
+    };
+    let text = std::str::from_utf8(bytes).ok()?;
+    text.starts_with("go").then(|| text.split(' ').next().unwrap_or_default().to_owned())
+}
