@@ -1,6 +1,6 @@
 //! `--rotate`: files that follow one another, each whole by itself.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 
 use heapr_testkit::wait_until;
@@ -16,7 +16,7 @@ fn statistic(stage: &Stage, file: &str, name: &str) -> Option<u64> {
     stage.json(&["info", file])["statistics"][name].as_u64()
 }
 
-fn wait_for_file(path: &PathBuf) {
+fn wait_for_file(path: &Path) {
     wait_until(&format!("{} is there", path.display()), || path.exists().then_some(()));
 }
 

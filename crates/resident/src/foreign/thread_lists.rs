@@ -1,4 +1,4 @@
-//! What tcmalloc (verified: gperftools 2.10) keeps in threads' caches and in the lists between them.
+//! What tcmalloc (verified: gperftools 2.10) keeps in threads' caches and in lists between them.
 //!
 //! ```text
 //! thread's cache: 128 lists of 32 bytes: first | u32 length | ... | u32 size at 24

@@ -221,8 +221,9 @@ impl Recorder {
         if let Some(known) = known {
             return known;
         }
+        let addresses = addresses.to_vec();
         let mut parent = StackIndex::EMPTY;
-        for return_address_avma in addresses.to_vec().into_iter().rev() {
+        for return_address_avma in addresses.into_iter().rev() {
             let key = (parent, return_address_avma);
             if let Some(&known) = go.nodes.get(&key) {
                 parent = known;
