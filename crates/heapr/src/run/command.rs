@@ -101,9 +101,14 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
     };
     session.use_spare_time();
     arguments.snapshots.rules().into_iter().for_each(|rule| session.add_snapshot_rule(rule));
-    heapr_inject::start_as_given(&mut command, &session.environment_for_target());
+    let mut environment = session.environment_for_target();
+    if found.traceability == Traceability::HeldAlone {
+        environment.retain(|(name, _)| name != "LD_PRELOAD");
+        warn!("{}: it loads no library: programs that it starts are not recorded", found.path.display());
+    }
+    heapr_inject::start_as_given(&mut command, &environment);
     let spawned = match found.traceability {
-        Traceability::Held => session.spawn_held(&mut command),
+        Traceability::Held | Traceability::HeldAlone => session.spawn_held(&mut command),
         _ => command.spawn(),
     };
     let child = match spawned {

@@ -23,6 +23,9 @@ pub(crate) enum Traceability {
     Yes,
     /// It has no loader: it must be reached from outside.
     Held,
+    /// The same of one that has a loader and no library: a preloaded one, which calls the C
+    /// library, would end it.
+    HeldAlone,
     /// Why not, and what to use instead.
     No(String),
 }
@@ -130,7 +133,7 @@ fn traceability(path: &Path, depth: u32) -> Traceability {
         }
     }
     match elf_traceability(&head) {
-        Traceability::Yes if sanitizer::needs_no_library(&file) => Traceability::Held,
+        Traceability::Yes if sanitizer::needs_no_library(&file) => Traceability::HeldAlone,
         Traceability::Yes => sanitizer::obstacle(&file).map_or(Traceability::Yes, Traceability::No),
         no => no,
     }

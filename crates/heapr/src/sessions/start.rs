@@ -121,8 +121,8 @@ fn find_program(name: &OsString, here: &Path, arguments: &[OsString]) -> anyhow:
     match found.traceability {
         Traceability::Yes => {}
         Traceability::No(reason) => anyhow::bail!("{path} cannot be traced: {reason}"),
-        Traceability::Held => anyhow::bail!(
-            "{path} is statically linked: heapr run records it, and heapr start --pid once it runs"
+        Traceability::Held | Traceability::HeldAlone => anyhow::bail!(
+            "{path} is statically linked, or loads no library: heapr run records it, and heapr start --pid once it runs"
         ),
     }
     Ok(ProgramCommand { path: here.join(found.path).into_os_string(), arguments: arguments.to_vec() })

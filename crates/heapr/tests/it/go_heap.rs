@@ -1,6 +1,6 @@
 //! Go's own heap, against what the program's own profile says of itself.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -50,7 +50,7 @@ func main() {
 "#;
 
 /// Builds it without C; `None`: there is no Go here.
-fn build(folder: &Path, name: &str, is_profiled: bool, flags: &str) -> Option<PathBuf> {
+fn build(folder: &Path, name: &str, is_profiled: bool, flags: &[&str]) -> Option<PathBuf> {
     let source = if is_profiled {
         // All that is allocated is a sample, so that nothing is left to chance.
         SOURCE.replace("PPROF", r#"_ "runtime/pprof""#).replace("RATE", "runtime.MemProfileRate = 1")
@@ -60,7 +60,9 @@ fn build(folder: &Path, name: &str, is_profiled: bool, flags: &str) -> Option<Pa
     let (file, program) = (folder.join(format!("{name}.go")), folder.join(name));
     std::fs::write(&file, source).unwrap();
     let built = Command::new("go")
-        .args(["build", "-ldflags", flags, "-o"])
+        .arg("build")
+        .args(flags)
+        .arg("-o")
         .arg(&program)
         .arg(&file)
         .env("CGO_ENABLED", "0")
@@ -105,7 +107,7 @@ fn of_function(file: &str, function: &str, size: u64) -> (u64, u64) {
 #[test]
 fn what_a_go_program_keeps_and_drops_is_seen_from_outside() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, flags) in [("whole", ""), ("stripped", "-s -w")] {
+    for (name, flags) in [("whole", &[][..]), ("stripped", &["-ldflags", "-s -w"])] {
         let Some(program) = build(folder.path(), name, true, flags) else { return };
         let mut child = started(Command::new(&program));
         let file = folder.path().join(format!("{name}.heapr"));
@@ -126,15 +128,19 @@ fn what_a_go_program_keeps_and_drops_is_seen_from_outside() {
 #[test]
 fn a_go_program_that_asks_for_no_profile_is_sampled_from_its_start() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(program) = build(folder.path(), "plain", false, "") else { return };
-    let file = folder.path().join("plain.heapr");
-    let mut command = heapr();
-    command.args(["run", "-q", "-o"]).arg(&file).arg("--").arg(&program);
-    let mut child = started(command);
-    let file = file.to_str().unwrap().to_owned();
-    wait_until("its heap is seen", || (of_function(&file, "main.keeps", 10240).1 > 0).then_some(()));
-    let _ = child.stdin.take().unwrap().flush();
-    assert!(child.wait().unwrap().success());
-    let info = json(&["info", &file]);
-    assert!(info["sampling"].as_array().is_some_and(|all| all.iter().any(|one| one["is_runtime"] == true)));
+    // One that can lie anywhere has a loader, and no C library.
+    for (name, flags) in [("plain", &[][..]), ("anywhere", &["-buildmode=pie"])] {
+        let Some(program) = build(folder.path(), name, false, flags) else { return };
+        let file = folder.path().join(format!("{name}.heapr"));
+        let mut command = heapr();
+        command.args(["run", "-q", "-o"]).arg(&file).arg("--").arg(&program);
+        let mut child = started(command);
+        let file = file.to_str().unwrap().to_owned();
+        wait_until("its heap is seen", || (of_function(&file, "main.keeps", 10240).1 > 0).then_some(()));
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success(), "{name}");
+        let info = json(&["info", &file]);
+        let sampling = info["sampling"].as_array();
+        assert!(sampling.is_some_and(|all| all.iter().any(|one| one["is_runtime"] == true)), "{name}");
+    }
 }
