@@ -27,6 +27,16 @@ pub struct Target {
     #[serde(rename = "webSocketDebuggerUrl", default)]
     pub(crate) socket_url: String,
 }
+
+impl Target {
+    /// `id ("title", url)`; many have no title.
+    fn in_words(&self) -> String {
+        let title =
+            if self.title.is_empty() { String::new() } else { format!("{:?}, ", shortened(&self.title)) };
+        format!("{} ({title}{})", self.id, shortened(&self.url))
+    }
+}
+
 /// All of them.
 pub(crate) fn targets(process: &Process, address: SocketAddr) -> Result<Vec<Target>> {
     let body = http::get(network::connect(process, address)?, address, "/json/list")?;
@@ -49,12 +59,7 @@ pub(crate) fn choose(process: &Process, mut targets: Vec<Target>, wanted: Option
         1 => Ok(targets.swap_remove(0)),
         _ => Err(Error::ChooseTarget {
             pid: process.pid,
-            targets: targets
-                .iter()
-                .map(|target| {
-                    format!("{} ({:?}, {})", target.id, shortened(&target.title), shortened(&target.url))
-                })
-                .collect(),
+            targets: targets.iter().map(Target::in_words).collect(),
         }),
     }
 }

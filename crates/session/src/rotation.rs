@@ -157,7 +157,7 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         std::fs::write(path("web.000001.heapr"), "a letter").unwrap();
         std::fs::write(path("web.heapr"), MAGIC).unwrap();
-        let series = FileSeries::new(&path("web.heapr"), 0);
+        let series = FileSeries::new(&path("web.heapr"), 1);
         assert!(!series.is_taken_by_another());
         series.close_present().unwrap();
         assert_eq!(names(folder.path()), ["web.000001.heapr", "web.000002.heapr"], "the first is no trace");

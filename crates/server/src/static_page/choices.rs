@@ -82,10 +82,16 @@ fn one(recorder: &mut Recorder<'_>, file: usize, filter: &Value) -> Result<bool>
         recorder.record("report", with(json!({"by": by, "sort": sort, "limit": ROWS, "frames_max": 12})))?;
     }
     recorder.record("functions", with(json!({"sort": "peak", "limit": ROWS})))?;
+    let findings = recorder.record("findings", json!({"file": file, "source_lines": 0}))?;
+    let work_end_ns = findings.and_then(|findings| findings["work_end_ns"].as_u64());
     for hides in [true, false] {
         let mut leaks = with(json!({"limit": ROWS}));
         leaks["filter"]["hide_known"] = hides.into();
-        recorder.record("leaks", leaks)?;
+        recorder.record("leaks", leaks.clone())?;
+        if let Some(end_ns) = work_end_ns {
+            leaks["filter"]["range"] = json!(["0", format!("{end_ns}ns")]);
+            recorder.record("leaks", leaks)?;
+        }
     }
     recorder.record("histograms", with(json!({})))?;
     recorder.record("types", with(json!({})))?;
