@@ -333,10 +333,10 @@ mod tests {
         let word0 = word0(RecordKind::HeapName, 123);
         assert_eq!(record_ticks(word0, 99), 123);
         assert_eq!(RecordKind::of_untrusted(word0), Some(RecordKind::HeapName));
-        let last = RecordKind::CandidateFree as u64;
-        assert_eq!(RecordKind::of_untrusted(last << RecordKind::SHIFT), Some(RecordKind::CandidateFree));
-        for number in last + 1..32 {
-            assert_eq!(RecordKind::of_untrusted(number << RecordKind::SHIFT), None);
-        }
+        let kind = |number: u64| RecordKind::of_untrusted(number << RecordKind::SHIFT);
+        let first_free = (1..32).find(|&number| kind(number).is_none()).unwrap();
+        assert!(first_free > RecordKind::PoolClear as u64);
+        assert!((1..first_free).all(|number| kind(number).is_some_and(|kind| kind as u64 == number)));
+        assert!((first_free..32).all(|number| kind(number).is_none()));
     }
 }
