@@ -176,7 +176,9 @@ impl Completed {
         }
         // SAFETY: the loader's string for the agent, which is never unloaded.
         let path = unsafe { CStr::from_ptr(path) };
-        if let Some(reason) = obstacle(program, path) {
+        if let Some(reason) = obstacle(program, path)
+            && !(reason == DisableReason::Static && self.is_for_valgrind(environment))
+        {
             let is_held = matches!(reason, DisableReason::NotVisible | DisableReason::Static)
                 && self.is_own_exec
                 && AGENT.is_active()
@@ -309,6 +311,14 @@ impl Completed {
             note_refused(0, &[]);
         }
         answer
+    }
+
+    /// Whether Valgrind goes on to one of its tools: each is linked statically, and loads the
+    /// program itself with what is preloaded.
+    fn is_for_valgrind(&mut self, environment: Strings) -> bool {
+        let mut is_it = false;
+        self.copy(environment, |_, text| is_it |= text.starts_with(b"VALGRIND_LAUNCHER="));
+        is_it
     }
 
     /// Copies an environment, without its end; how many entries it has. `look`: sees each with its

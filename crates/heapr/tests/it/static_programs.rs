@@ -146,3 +146,17 @@ fn a_static_program_without_names_runs_and_that_is_said() {
         outcome.stderr
     );
 }
+
+#[test]
+fn valgrinds_static_tools_load_a_program_that_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = built(folder.path(), "gcc", &[], COUNTS) else { return };
+    let command = ["valgrind", "--quiet", "--tool=none", &program].map(str::to_owned);
+    let recording = record(&command, &Settings::default());
+    assert_eq!(recording.outcome.status, 3, "{}", recording.outcome.stderr);
+    let report = recording.json(&["report", "--totals", "--require-frames", "program!main"]);
+    let heaps = report["heaps"].as_array().unwrap();
+    let seen = ["alloc_count", "free_count", "alloc_bytes"]
+        .map(|key| heaps.iter().filter_map(|heap| heap[key].as_u64()).sum::<u64>());
+    assert_eq!(seen, counts_of(&recording.outcome.stdout));
+}
