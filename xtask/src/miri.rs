@@ -4,13 +4,20 @@ use std::process::Command;
 
 use anyhow::Context as _;
 
-/// What Miri can run: it knows no C (zstd), no assembly and few system calls.
-const CRATES: [&str; 2] = ["heapr-wire", "heapr-graph"];
+/// What Miri can run in minutes: it knows no C (zstd, below the trace), no assembly and few system
+/// calls, and the heaps of the tests of graphs are too large for it.
+const CRATES: [&str; 2] = ["heapr-wire", "heapr-table"];
 
 /// Runs their tests, or says that this machine has no Miri.
 pub(crate) fn run() -> anyhow::Result<()> {
-    let version = Command::new("cargo").args(["+nightly", "miri", "--version"]).output();
-    if !version.is_ok_and(|output| output.status.success()) {
+    // (Asking cargo for a toolchain that is not there may fetch it.)
+    let installed = Command::new("rustup")
+        .args(["component", "list", "--toolchain", "nightly", "--installed"])
+        .output()
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
+    let has = |name: &str| installed.lines().any(|line| line.starts_with(name));
+    if !has("miri") || !has("rust-src") {
         println!(
             "not run: this machine has no Miri (rustup component add --toolchain nightly miri rust-src)"
         );
