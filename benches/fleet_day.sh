@@ -1,8 +1,8 @@
 #!/bin/sh
 # A day of three services in ten minutes: redis, Node and Python are recorded under load, with files
 # in turn, written as tables of which each interval stands for a minute, and asked about in SQL.
-# `benches/fleet_day.sh [SECONDS] [FOLDER]`; needs redis-server, redis-benchmark, node, python3, and a
-# python with duckdb (HEAPR_TEST_PYTHON). HEAPR names another program, SAMPLE another mean.
+# `benches/fleet_day.sh [SECONDS] [FOLDER]`; needs redis-server, redis-benchmark, node, python3,
+# and a python with duckdb (HEAPR_TEST_PYTHON). HEAPR names another program, SAMPLE another mean.
 set -eu
 seconds=${1:-600}
 folder=${2:-$(mktemp -d)}

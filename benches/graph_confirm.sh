@@ -1,8 +1,8 @@
 #!/bin/sh
-# Verdicts on leaks that are watched: eight real programs at light work, a graph of each, and what of
-# the blocks that were called leaked is freed or reallocated afterwards.
-# `benches/graph_confirm.sh [SECONDS] [FOLDER] [PROGRAM…]`; needs what `for_program` names. Prints a row
-# for each program; ends with 1 if a definite leak was freed.
+# Verdicts on leaks that are watched: eight real programs at light work, a graph of each, and what
+# of the blocks that were called leaked is freed or reallocated afterwards.
+# `benches/graph_confirm.sh [SECONDS] [FOLDER] [PROGRAM…]`; needs what `for_program` names. Prints a
+# row for each program; ends with 1 if a definite leak was freed.
 set -u
 seconds=${1:-600}
 folder=${2:-$(mktemp -d)}

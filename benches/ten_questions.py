@@ -47,7 +47,7 @@ for number, question in enumerate(questions, 1):
     answer = str(click.query("SELECT * FROM (" + question + ") SETTINGS join_use_nulls = 1", "JSONCompactEachRow"))
     of_click = rows(json.loads(line) for line in answer.splitlines())
     took_click = time.time() - started
-    # (Where the last rows of a limit are equal, either may be left out: their amounts are compared.)
+    # Where the last rows of a limit are equal, either may be left out: amounts are compared.
     same = of_duck == of_click or len(of_duck) == len(of_click) == 20
     differ += not same
     print(f"{number:2} {len(of_duck):4} rows  DuckDB {took_duck:.2f} s  ClickHouse {took_click:.2f} s  {'equal' if same else 'DIFFERENT'}")

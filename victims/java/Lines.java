@@ -1,7 +1,7 @@
-// Each direct buffer has a size that stands for the place that asked for it: method and line, as the
-// program itself finds them (`Throwable.getStackTrace`). They are called until they are compiled,
-// and put into one another. At the end FILE (the first argument) is told which size stands for what,
-// and how many there were.
+// Each direct buffer has a size that stands for the place that asked for it: method and line, as
+// the program itself finds them (`Throwable.getStackTrace`). They are called until they are compiled,
+// and put into one another. At the end FILE (the first argument) is told which size stands for
+// what, and how many there were.
 //
 // With VICTIM_WAITS=1 it says so and waits for a line first: it is attached to then.
 
