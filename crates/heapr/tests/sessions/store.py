@@ -1,5 +1,5 @@
 # A server with TLS that takes profiles (POST) and objects (PUT) and checks how they are signed.
-# store.py FOLDER CERTIFICATE KEY: prints its port. Profiles are lines of FOLDER/posts, 
+# store.py FOLDER CERTIFICATE KEY: prints its port. Profiles are lines of FOLDER/posts,
 # objects are files.
 import base64, hashlib, hmac, http.server, json, os, ssl, sys, urllib.parse
 
