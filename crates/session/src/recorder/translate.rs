@@ -133,7 +133,7 @@ pub(crate) fn translate(
             commit(process, sink, Commit { time_ns, thread, heap, address_avma, size_bytes, stack });
         }
         RecordKind::ReallocPrepare => {
-            process.reallocs.retain(|moving| moving.thread != thread);
+            process.reallocs.retain(|moving| moving.thread != thread || moving.heap != heap);
             process.reallocs.push(InMotion { thread, heap, address_avma, is_displaced: false });
         }
         RecordKind::ReallocCommit => {
@@ -147,7 +147,7 @@ pub(crate) fn translate(
             commit(process, sink, Commit { time_ns, thread, heap, address_avma, size_bytes, stack });
         }
         RecordKind::ReallocAbort => {
-            process.reallocs.retain(|moving| moving.thread != thread);
+            process.reallocs.retain(|moving| moving.thread != thread || moving.heap != heap);
             let action = Action::Failed { size_bytes: record.word(2), stack: StackIndex::EMPTY };
             sink.event_of_any_heap(&Event { time_ns, thread, heap: HeapId(heap), action }, process.index);
         }

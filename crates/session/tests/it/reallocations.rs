@@ -131,6 +131,23 @@ fn a_mapping_that_has_moved_is_not_freed_again_by_what_is_mapped_over_its_old_pl
     assert_eq!((totals.implied_frees, totals.unmatched_frees), (0, 0), "{:?}", actions(&recorded));
 }
 
+#[test]
+fn an_allocator_that_moves_a_mapping_within_a_realloc_has_moved_the_block() {
+    let recorded = record(|one, _| {
+        let place = |address| address_word(HEAP_MMAP, address);
+        assert!(one.alloc(0x100, 10, 0) && one.prepare(0x100));
+        // It tries to, at first in vain.
+        assert!(one.write(RecordKind::ReallocPrepare, &[place(0x10000)]));
+        assert!(one.write(RecordKind::ReallocAbort, &[place(0x10000), 0x2000]));
+        assert!(one.write(RecordKind::ReallocPrepare, &[place(0x10000)]));
+        assert!(one.write(RecordKind::ReallocCommit, &[place(0x50000), 0x4000, 0]));
+        assert!(one.commit(0x900, 20) && one.free(0x900));
+        assert!(one.write(RecordKind::Unmap, &[place(0x50000), 0x4000]));
+    });
+    let totals = recorded.summary.summary.totals;
+    assert_eq!((totals.outstanding_count, totals.unmatched_frees), (0, 0), "{:?}", actions(&recorded));
+}
+
 /// What a thread of the model is doing.
 #[derive(Debug, Clone, Copy)]
 enum Doing {
