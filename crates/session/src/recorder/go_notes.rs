@@ -174,6 +174,11 @@ impl Recorder {
         let whose = SamplingPeriod::of_runtime(process);
         let known = self.sink.summary.sampling().and_then(|known| known.mean_of_runtime(process));
         if mean_bytes != 0 && known != Some(mean_bytes) || go.mean_bytes == 1 && known.is_none() {
+            if mean_bytes != SamplingPeriod::ALL_BYTES {
+                // Who takes the file's numbers for counts refuses it.
+                let outcome = self.sink.writer.has_samples();
+                self.sink.keep(outcome);
+            }
             self.sink.note_mean(whose, time_ns, mean_bytes);
         }
         for change in changes {

@@ -1,11 +1,12 @@
 //! The file that a trace is written to: private, and in the place of what was there.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::BufWriter;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io::{BufWriter, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use super::TraceWriter;
+use super::{TraceWriter, write_failed};
+use crate::chunk::SAMPLED_FORMAT_VERSION;
 use crate::error::{Error, Result};
 
 impl TraceWriter<BufWriter<File>> {
@@ -29,6 +30,25 @@ impl TraceWriter<BufWriter<File>> {
     /// As [`TraceWriter::create`].
     pub fn create_sampled(path: &Path, overwrite: bool) -> Result<Self> {
         Self::new_sampled(new_file(path, overwrite)?)
+    }
+
+    /// Some of its allocations are samples, although it began as a file in which all is recorded:
+    /// it is one of [`TraceWriter::new_sampled`] from now on.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn has_samples(&mut self) -> Result<()> {
+        /// Behind the magic.
+        const VERSION_AT: u64 = 8;
+        if self.version == SAMPLED_FORMAT_VERSION {
+            return Ok(());
+        }
+        self.version = SAMPLED_FORMAT_VERSION;
+        self.sink.flush().map_err(write_failed)?;
+        self.sink
+            .get_ref()
+            .write_all_at(&SAMPLED_FORMAT_VERSION.to_le_bytes(), VERSION_AT)
+            .map_err(write_failed)
     }
 }
 
