@@ -19,6 +19,7 @@ use heapr_wire::{
 };
 
 use crate::allocator_code::is_in;
+use crate::change::Change;
 use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::loaded_agent;
@@ -76,6 +77,7 @@ pub(crate) fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Rec
 /// # Errors
 /// See [`Error`].
 pub fn detach(pid: u32, between_tries: &mut (dyn FnMut() + Send)) -> Result<DetachReport> {
+    let _change = Change::begin(pid);
     in_own_thread(|| detach_here(pid, between_tries))
 }
 

@@ -1,5 +1,6 @@
-//! Hooking allocators inside of a program whose agent its loader has loaded: what no name
-//! leads to is changed from outside, as an attach does it.
+//! Hooking allocators inside of a program that has an agent: what no name leads to is changed from
+//! outside, as an attach does it. Where an attach has brought the agent, its record gets what is
+//! changed, so that the detach takes it back.
 //!
 //! ```text
 //! the agent waits    modules, their functions: by whoever reads symbols
@@ -17,12 +18,15 @@ use heapr_wire::{
 };
 
 use crate::address_room;
+use crate::change::Change;
+use crate::detach::find_record;
 use crate::error::{Error, Result};
 use crate::inside_function::{InsideFunction, InsideHeaps};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
 use crate::own_thread::in_own_thread;
 use crate::plan;
+use crate::record::{ISLANDS_MAX, PATCHES_MAX, Patch, Record};
 use crate::remote::Borrowed;
 use crate::stop::{Settled, Stopped, StoppedThread};
 use crate::x86_64::{Island, Prologue, Way, island_of};
@@ -98,15 +102,20 @@ pub fn loaded_modules(pid: u32) -> Result<Vec<LoadedModule>> {
     Ok(seen.collect())
 }
 
-/// The agent that a process has loaded, as far as it is needed here.
-struct LoadedAgent {
+/// The agent that a process has, as far as it is needed here.
+struct Agent {
     injection_avma: u64,
+    /// What an attach has left.
+    record: Option<Record>,
 }
 
-impl LoadedAgent {
+impl Agent {
     fn find(pid: u32, memory: &ProcessMemory, modules: &Modules) -> Result<Self> {
+        if let Some(record) = find_record(pid, memory)? {
+            return Ok(Self { injection_avma: record.injection_avma, record: Some(record) });
+        }
         let agents = modules.list.iter().filter_map(|module| module.symbol(memory, INJECTION_SYMBOL));
-        let agents = agents.map(|symbol| Self { injection_avma: symbol.address_avma });
+        let agents = agents.map(|symbol| Self { injection_avma: symbol.address_avma, record: None });
         let is_ours = |agent: &Self| {
             agent.word(memory, offset_of!(Injection, magic)) == Some(INJECTION_MAGIC)
                 && agent.word(memory, offset_of!(Injection, build_id)) == Some(BUILD_ID)
@@ -130,18 +139,19 @@ struct Planned {
     real_avma: Option<u64>,
 }
 
-/// Hooks functions of a process that its agent waits in.
+/// Hooks functions of a process, whose agent may wait for that.
 ///
 /// # Errors
 /// It may not be traced, has no agent of ours, or gave no good moment: it runs on as it was.
 pub fn hook_inside(pid: u32, functions: &[InsideFunction]) -> Result<InsideReport> {
+    let _change = Change::begin(pid);
     in_own_thread(|| hook_here(pid, functions))
 }
 
 fn hook_here(pid: u32, functions: &[InsideFunction]) -> Result<InsideReport> {
     let memory = &open(pid)?;
     let modules = Modules::read(pid, memory)?;
-    let agent = LoadedAgent::find(pid, memory, &modules)?;
+    let mut agent = Agent::find(pid, memory, &modules)?;
     target::check(pid, false)?;
     let mut report = InsideReport::default();
     let planned = plan_functions(pid, memory, &modules, &agent, functions, &mut report)?;
@@ -164,7 +174,7 @@ fn hook_here(pid: u32, functions: &[InsideFunction]) -> Result<InsideReport> {
     let Some(&thread) = thread_place::choose_thread(memory, &mappings, &stopped.threads) else {
         return Err(no_moment("no thread has room on its stack"));
     };
-    write_hooks(pid, memory, gadgets, &thread, &planned, &mut report)?;
+    write_hooks(pid, memory, gadgets, &thread, &planned, agent.record.as_mut(), &mut report)?;
     report.pause = stopped.resume();
     Ok(report)
 }
@@ -173,7 +183,7 @@ fn plan_functions(
     pid: u32,
     memory: &ProcessMemory,
     modules: &Modules,
-    agent: &LoadedAgent,
+    agent: &Agent,
     functions: &[InsideFunction],
     report: &mut InsideReport,
 ) -> Result<Vec<Planned>> {
@@ -258,22 +268,13 @@ fn after_load(
     entry_avma: u64,
     function_avma: u64,
 ) -> Option<Planned> {
-    const NAME: &str = "_dl_debug_state";
-    let (_, symbol) = modules.find(memory, NAME)?;
-    let function = InsideFunction {
-        name: NAME.to_owned(),
-        address_avma: symbol.address_avma,
-        size_bytes: symbol.size_bytes,
-        signature: heapr_wire::Signature::of_word_untrusted(2)?,
-        heap: String::new(),
-        instead_avma: None,
-    };
+    let function = InsideFunction::after_load(memory, modules)?;
     let prologue = function.prologue(memory, &[]).ok()??;
     if jumps_to_island(memory, mappings, prologue.entry_avma) {
         return None;
     }
     let way = Way::Kept { entry_avma, function_avma };
-    Some(Planned { name: NAME.to_owned(), prologue, way, words: Vec::new(), real_avma: None })
+    Some(Planned { name: function.name, prologue, way, words: Vec::new(), real_avma: None })
 }
 
 /// Maps the islands by a thread of the process, fills in the agent's table, writes the jumps.
@@ -283,6 +284,7 @@ fn write_hooks(
     gadgets: crate::remote::Gadgets,
     thread: &StoppedThread,
     planned: &[Planned],
+    mut record: Option<&mut Record>,
     report: &mut InsideReport,
 ) -> Result<()> {
     let memory_error = |source| Error::Memory { pid, source };
@@ -297,8 +299,20 @@ fn write_hooks(
             Some(near) => near,
             None => {
                 let bytes = Island::bytes_for(planned.len());
+                if record.as_ref().is_some_and(|record| record.islands.len() >= ISLANDS_MAX) {
+                    report.not_hooked.push((function.name.clone(), "there are too many".to_owned()));
+                    continue;
+                }
                 let start = map_near(pid, memory, &mut borrowed, entry_avma, bytes)?;
-                islands.push((Island::new(start, start, start), bytes));
+                let island = match &mut record {
+                    Some(record) => {
+                        record.islands.push((start, bytes));
+                        memory.write(record.start_avma, &record.to_bytes()).map_err(memory_error)?;
+                        Island::new(start, record.start_avma, record.gate_avma())
+                    }
+                    None => Island::new(start, start, start),
+                };
+                islands.push((island, bytes));
                 islands.len() - 1
             }
         };
@@ -327,6 +341,21 @@ fn write_hooks(
         for (avma, word) in function.words.iter().copied().chain(real) {
             memory.write(avma, &word.to_le_bytes()).map_err(memory_error)?;
         }
+    }
+    if let Some(record) = record {
+        record.code.has_other = true;
+        let room = PATCHES_MAX.saturating_sub(record.patches.len());
+        for (function, ..) in jumps.drain(room.min(jumps.len())..) {
+            report.not_hooked.push((function.name.clone(), "there are too many".to_owned()));
+        }
+        for (function, landing, new) in &jumps {
+            let (address_avma, target_avma) = (function.prologue.entry_avma, landing.target_avma);
+            let mut original = [0; 5];
+            memory.read(address_avma, &mut original).map_err(memory_error)?;
+            record.patches.push(Patch { address_avma, original, new: *new, target_avma });
+        }
+        // What is taken back must be known before it is there.
+        memory.write(record.start_avma, &record.to_bytes()).map_err(memory_error)?;
     }
     for (function, _, jump) in &jumps {
         memory.write(function.prologue.entry_avma, jump).map_err(memory_error)?;

@@ -1,8 +1,9 @@
 //! A function of an allocator inside of a program or a library, found by whoever reads symbols.
 
-use heapr_wire::{INNER_HEAP_FIRST, INNER_HEAPS, Signature};
+use heapr_wire::{INNER_HEAP_FIRST, INNER_HEAPS, InnerAction, Signature};
 
 use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::modules::Modules;
 use crate::x86_64::{Prologue, calls_one_of};
 
 /// One function to be hooked.
@@ -23,6 +24,20 @@ pub struct InsideFunction {
 }
 
 impl InsideFunction {
+    /// The function that the loader calls when it has loaded more.
+    pub(crate) fn after_load(memory: &ProcessMemory, modules: &Modules) -> Option<Self> {
+        const NAME: &str = "_dl_debug_state";
+        let (_, symbol) = modules.find(memory, NAME)?;
+        Some(Self {
+            name: NAME.to_owned(),
+            address_avma: symbol.address_avma,
+            size_bytes: symbol.size_bytes,
+            signature: Signature::of_word_untrusted(InnerAction::Quiet as u64)?,
+            heap: String::new(),
+            instead_avma: None,
+        })
+    }
+
     /// Its code and what follows, as far as they are known.
     fn code(&self, memory: &ProcessMemory) -> (Vec<u8>, Vec<u8>) {
         const BEHIND_BYTES: usize = 16;

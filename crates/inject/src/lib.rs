@@ -13,6 +13,7 @@ mod agent_place;
 mod allocator_code;
 mod attach;
 mod attach_request;
+mod change;
 mod copy;
 mod detach;
 mod error;

@@ -84,8 +84,8 @@ struct Places<'a> {
 /// What an operator's name ends with that answers null in place of throwing.
 const NOTHROW: &str = "RKSt9nothrow_t";
 
-/// As many as the record of an attach has room for, with some to spare.
-const HOOKS_MAX: usize = 220;
+/// Fewer than the record of an attach has room for: what is loaded later comes behind them.
+const HOOKS_MAX: usize = 300;
 
 /// Allocators that are shared objects of their own, whose callers are elsewhere.
 const LIBRARIES: [&str; 3] = ["libjemalloc", "libtcmalloc", "libmimalloc"];
@@ -173,6 +173,7 @@ impl Plan {
         }
         plan.choose_more(&places)?;
         plan.choose_inside(memory, request.inside)?;
+        plan.choose_after_load(memory, &modules)?;
         plan.modules = modules;
         Ok(plan)
     }
@@ -320,6 +321,21 @@ impl Plan {
         }
         for (place, name) in heaps.words() {
             self.plain.push((names + place, name));
+        }
+        Ok(())
+    }
+
+    /// What the loader calls when it has loaded more: an allocator may be inside of that.
+    fn choose_after_load(&mut self, memory: &ProcessMemory, modules: &Modules) -> Result<()> {
+        let word = |at: usize| self.image.word(self.injection + at as u64);
+        let way = Way::Kept {
+            entry_avma: word(offset_of!(Injection, kept_entry))?,
+            function_avma: word(offset_of!(Injection, after_load))?,
+        };
+        if let Some(function) = InsideFunction::after_load(memory, modules)
+            && let Ok(Some(prologue)) = function.prologue(memory, &[])
+        {
+            self.hooks.push(Hook { name: function.name, way, real: Vec::new(), prologue });
         }
         Ok(())
     }

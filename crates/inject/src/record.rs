@@ -12,7 +12,8 @@
 //!      48  the allocators' code: start, end (10)  68  code of the modules that they call: start, end (12)
 //!      92  where the C library waits for its own locks: start, end
 //!      94  the agent's choice of a clock   95  1: an allocator besides the C library's is hooked
-//!      96  patches: address, original bytes, new bytes, the word in the island that leads to the agent
+//!      96  the agent's table for the injector
+//!      97  patches: address, original bytes, new bytes, the word in the island that leads to the agent
 //! ```
 
 use heapr_wire::BUILD_ID;
@@ -22,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::memory::TargetMemory;
 
 /// Bytes of the record in the target, with the stub and what lies with it at its end.
-pub(crate) const RECORD_BYTES: u64 = 8192;
+pub(crate) const RECORD_BYTES: u64 = 16384;
 /// Offset of the stub.
 pub(crate) const STUB_OFFSET: u64 = RECORD_BYTES - 256;
 /// Offset of what the agent calls where no C library can be asked.
@@ -30,14 +31,15 @@ pub(crate) const BASIC_OFFSET: u64 = STUB_OFFSET + 64;
 /// Its first word.
 pub(crate) const RECORD_MAGIC: u64 = u64::from_le_bytes(*b"heaprrec");
 const ISLANDS_AT: usize = 16;
-const ISLANDS_MAX: usize = 16;
+pub(crate) const ISLANDS_MAX: usize = 16;
 const ALLOCATORS_AT: usize = 48;
 const LIBRARIES_AT: usize = 68;
 const LOCKS_AT: usize = 92;
 const CLOCK_AT: usize = 94;
 const OTHER_AT: usize = 95;
-const PATCHES_AT: usize = 96;
-const PATCHES_MAX: usize = (STUB_OFFSET as usize / 8 - PATCHES_AT) / 4;
+const INJECTION_AT: usize = 96;
+const PATCHES_AT: usize = 97;
+pub(crate) const PATCHES_MAX: usize = (STUB_OFFSET as usize / 8 - PATCHES_AT) / 4;
 
 /// Bytes that were overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +67,7 @@ pub(crate) struct Record {
     pub(crate) process_generation: u64,
     pub(crate) stack_top_avma: u64,
     pub(crate) clock_avma: u64,
+    pub(crate) injection_avma: u64,
     pub(crate) islands: Vec<(u64, u64)>,
     pub(crate) code: AllocatorCode,
     pub(crate) patches: Vec<Patch>,
@@ -112,6 +115,7 @@ impl Record {
         ];
         words[..head.len()].copy_from_slice(&head);
         words[CLOCK_AT] = self.clock_avma;
+        words[INJECTION_AT] = self.injection_avma;
         let code = &self.code;
         words[OTHER_AT] = u64::from(code.has_other);
         let locks: Vec<(u64, u64)> = code.private_lock_range.into_iter().collect();
@@ -184,6 +188,7 @@ impl Record {
             process_generation,
             stack_top_avma,
             clock_avma: words[CLOCK_AT],
+            injection_avma: words[INJECTION_AT],
             islands: words[ISLANDS_AT..]
                 .chunks_exact(2)
                 .take(islands as usize)

@@ -160,6 +160,7 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
         hooks::watch_inner_calls();
     }
     look_inside::note_found();
+    look_inside::expect_loads();
     sampling::start();
     AGENT.state.store(ACTIVE, Release);
     let Some(claim) = AGENT.process() else { return Err(DisableReason::NoProcessSlot) };

@@ -157,6 +157,7 @@ impl Install<'_> {
         for stopped in &self.stopped.threads {
             self.write(stopped.registers.fs_base.wrapping_add(record.tls_offset), &[0; 8])?;
         }
+        record.injection_avma = image_avma + self.plan.injection;
         record.list_avma = self.plan.image.word(self.plan.injection + 64)?;
         record.list_count = self.plan.image.word(self.plan.injection + 72)?;
         record.clock_avma = self.plan.image.word(self.plan.injection + 80)?;

@@ -90,6 +90,33 @@ fn an_allocator_inside_that_no_loader_knows_is_recorded() {
 }
 
 #[test]
+fn an_allocator_in_a_library_that_is_loaded_after_the_attach_is_recorded_and_taken_back() {
+    let library = build("inner", &["-O2", "-shared", "-fPIC", "-DLIBRARY"]);
+    let mut command = Command::new(build("inner", &["-O2"]));
+    command.arg(library);
+    let mut victim = Victim::start(command);
+    let (mut session, _folder) = session();
+    let report = session.attach(victim.pid()).unwrap();
+    // From the first step on somebody looks.
+    record_for(&mut session, 1);
+    for _ in 0..2 {
+        victim.say("go\n");
+        assert_eq!(victim.line(), "done");
+    }
+    let detached = session.detach(victim.pid()).unwrap();
+    assert!(detached.hooks_removed >= report.hooks.len() + 4, "{detached:?} {report:?}");
+    assert_eq!(detached.bytes_left, 0);
+    // Its own code again, and nothing is recorded of it.
+    victim.say("go\n");
+    assert_eq!(victim.line(), "done");
+    record_for(&mut session, 1);
+    let found = session.stop();
+    let of_library = |size: u64| found.summary.totals.alloc_bytes >= size;
+    assert!(of_library(200 * 50) && found.summary.totals.outstanding_count >= 20, "{found:?}");
+    assert_eq!(found.summary.totals.unmatched_frees, 0);
+}
+
+#[test]
 fn a_static_program_is_hooked_by_the_names_in_its_file() {
     for flag in ["-static", "-static-pie"] {
         let mut victim = Victim::start(Command::new(build("counted", &[flag])));

@@ -1,0 +1,50 @@
+//! One change of a process's code at a time: a detach takes back what its record names, and nothing
+//! may be added meanwhile.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// The processes that are being changed. (Few.)
+static CHANGED: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+static IS_OVER: Condvar = Condvar::new();
+
+/// Nobody else in this program changes the process until this is dropped.
+pub(crate) struct Change {
+    pid: u32,
+}
+
+impl Change {
+    /// Waits until it is its turn.
+    pub(crate) fn begin(pid: u32) -> Self {
+        let changed = CHANGED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = IS_OVER
+            .wait_while(changed, |changed| changed.contains(&pid))
+            .unwrap_or_else(PoisonError::into_inner);
+        changed.push(pid);
+        Self { pid }
+    }
+}
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        let mut changed = CHANGED.lock().unwrap_or_else(PoisonError::into_inner);
+        changed.retain(|&pid| pid != self.pid);
+        IS_OVER.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_changed_by_one_at_a_time_and_others_meanwhile() {
+        let first = Change::begin(1);
+        let other = Change::begin(2);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| drop(Change::begin(1)));
+            drop((first, other));
+            waits.join().unwrap();
+        });
+        assert!(CHANGED.lock().unwrap().is_empty());
+    }
+}
