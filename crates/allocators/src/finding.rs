@@ -54,6 +54,8 @@ pub struct InsideOf {
     pub named_allocators: Vec<String>,
     /// Only what it offers to others has names: there may be more.
     pub is_stripped: bool,
+    /// Of a stripped file: by which its debug file is known.
+    pub build_id: Vec<u8>,
 }
 
 /// Symbols of a module that the table may mean: where, and how large.
@@ -81,9 +83,15 @@ impl InsideOf {
                 symbols.entry(name.to_owned()).or_insert((function.svma, function.size_bytes));
             }
         })?;
-        let is_stripped = told == Told::Exported;
-        let named_allocators = if is_stripped { texts::named_in(file) } else { Vec::new() };
-        let mut inside = Self { allocators: Vec::new(), named_allocators, is_stripped };
+        let mut inside = match told {
+            Told::All => Self::default(),
+            Told::Exported { build_id } => Self {
+                named_allocators: texts::named_in(file, path),
+                is_stripped: true,
+                build_id,
+                ..Self::default()
+            },
+        };
         let mut taken = HashSet::new();
         for allocator in &table.allocators {
             if allocator.is_last && !inside.allocators.is_empty() {

@@ -14,6 +14,12 @@ const TEXTS: [(&str, &str); 5] = [
     ("snmalloc", "snmalloc"),
     ("PartitionAlloc", "partition_alloc"),
 ];
+/// Those of runtimes, which are looked for only where a file's name begins so.
+const OF_RUNTIMES: [(&str, &str, [&str; 2]); 3] = [
+    ("Python's object allocator", "# arenas allocated total", ["python", "libpython"]),
+    ("LuaJIT's allocator", "LuaJIT 2.", ["luajit", "libluajit"]),
+    ("PostgreSQL's memory contexts", "TopMemoryContext", ["postgres", "postmaster"]),
+];
 /// What is read at once; a text may lie across two pieces.
 const PIECE_BYTES: usize = 1 << 20;
 const OVERLAP_BYTES: usize = 32;
@@ -21,9 +27,14 @@ const OVERLAP_BYTES: usize = 32;
 const FILE_BYTES_MAX: usize = 256 << 20;
 
 /// The allocators whose texts a file holds.
-pub(crate) fn named_in(file: &Path) -> Vec<String> {
+/// `path`: as the process names it.
+pub(crate) fn named_in(file: &Path, path: &Path) -> Vec<String> {
     let Ok(mut file) = File::open(file) else { return Vec::new() };
-    let finders = TEXTS.map(|(name, text)| (name, Finder::new(text)));
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_such = |starts: &[&str]| starts.iter().any(|start| file_name.starts_with(start));
+    let of_runtimes = OF_RUNTIMES.iter().filter(|(.., starts)| is_such(starts));
+    let texts = TEXTS.into_iter().chain(of_runtimes.map(|&(name, text, _)| (name, text)));
+    let finders: Vec<(&str, Finder<'_>)> = texts.map(|(name, text)| (name, Finder::new(text))).collect();
     let mut found = Vec::new();
     let mut piece = vec![0; OVERLAP_BYTES + PIECE_BYTES];
     let mut begin = OVERLAP_BYTES;
@@ -56,9 +67,9 @@ mod tests {
         let path = std::env::temp_dir().join(format!("heapr-texts-{}", std::process::id()));
         let mut file = File::create(&path).unwrap();
         file.write_all(&vec![b'.'; PIECE_BYTES - 5]).unwrap();
-        file.write_all(b"<jemalloc>: Error").unwrap();
-        let found = named_in(&path);
+        file.write_all(b"<jemalloc>: Error LuaJIT 2.1 # arenas allocated total").unwrap();
+        let found = named_in(&path, Path::new("/usr/bin/luajit"));
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(found, ["jemalloc"]);
+        assert_eq!(found, ["jemalloc", "LuaJIT's allocator"]);
     }
 }

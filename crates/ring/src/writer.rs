@@ -8,9 +8,9 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::wire::{
-    BufferHeader, EXECUTABLE_NAME_BYTES_MAX, NO_SLOT, OWNER_EVENTS, OWNER_NODES, PROCESS_CLAIMED,
-    PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT, PUBLISHED_BUSY, ProcessSlot, SESSION_RECORDING,
-    THREAD_CLAIMED, THREAD_FREE, THREAD_LIVE, THREAD_SLOT_COUNT, owner_word,
+    BufferHeader, EXECUTABLE_NAME_BYTES_MAX, MARK_LOOK_BEGUN, NO_SLOT, OWNER_EVENTS, OWNER_NODES,
+    PROCESS_CLAIMED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT, PUBLISHED_BUSY, ProcessSlot,
+    SESSION_RECORDING, THREAD_CLAIMED, THREAD_FREE, THREAD_LIVE, THREAD_SLOT_COUNT, owner_word,
 };
 
 use crate::{Pool, forbidden_calls, sys};
@@ -331,21 +331,34 @@ pub(crate) fn wake_recorder(pool: &Pool) {
     }
 }
 
+/// What a look that takes its time is waited for at most.
+const SLOW_LOOK_NS: u64 = 40_000_000_000;
+
 /// Asks for a look at what a process has loaded, and waits until it was done, the session ends, or
-/// `limit_ns` is over.
-pub fn ask_for_look(pool: &Pool, slot: &ProcessSlot, limit_ns: u64) {
+/// `limit_ns` is over. `waits_on`: longer, while somebody is at it.
+pub fn ask_for_look(pool: &Pool, slot: &ProcessSlot, limit_ns: u64, waits_on: bool) {
     let control = pool.control();
     let wanted = slot.looks_wanted.fetch_add(1, AcqRel).wrapping_add(1);
     control.looks_wanted.fetch_add(1, AcqRel);
     sys::futex_wake(&control.looks_wanted, 1);
     let mut watch = Stopwatch::start();
-    while control.state.load(Relaxed) == SESSION_RECORDING && watch.ns() < limit_ns {
+    let is_begun = || waits_on && slot.exit_marks.load(Relaxed) & MARK_LOOK_BEGUN != 0;
+    let (mut is_in_time, mut last_beat, mut beat_ns) = (true, 0, 0);
+    while control.state.load(Relaxed) == SESSION_RECORDING && is_in_time {
         let done = slot.looks_done.load(Acquire);
         if done.wrapping_sub(wanted) as i32 >= 0 {
             return;
         }
         sys::futex_wait(&slot.looks_done, done, WAIT_SLICE_NS);
         watch.slice_count = watch.slice_count.wrapping_add(1);
+        let waited_ns = watch.ns();
+        let beat = control.heartbeat.load(Relaxed);
+        if beat != last_beat {
+            (last_beat, beat_ns) = (beat, waited_ns);
+        }
+        // Who looks is alive as long as the recorder is.
+        let is_alive = waited_ns.saturating_sub(beat_ns) < limit_ns;
+        is_in_time = waited_ns < limit_ns || is_begun() && is_alive && waited_ns < SLOW_LOOK_NS;
     }
 }
 

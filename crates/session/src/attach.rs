@@ -12,7 +12,7 @@ use heapr_wire::FLAG_HOOK_MMAP;
 
 use crate::agent_file::AGENT;
 use crate::recorder::go::GoTarget;
-use crate::recorder::inside::{Finder, Inside, Looked, functions_of};
+use crate::recorder::inside::{Finder, Inside, Looked, WantedFile, functions_of};
 use crate::recorder::pool_growth;
 use crate::recorder::target_view::sees_file;
 use crate::{Error, Session};
@@ -42,6 +42,8 @@ pub(crate) struct AttachOutcome {
     report: AttachReport,
     found: Option<Result<Rundown, String>>,
     inside: Inside,
+    /// What of it was looked at.
+    modules: Vec<LoadedModule>,
     /// Nothing can be loaded into it: what its runtime tells is read from outside.
     outside: Option<GoTarget>,
 }
@@ -54,7 +56,8 @@ impl AttachOutcome {
             go.switch_on(pid);
         }
         let report = AttachReport { is_from_outside: true, ..AttachReport::default() };
-        Some(Self { report, found: None, inside: Inside::default(), outside: Some(go) })
+        let (inside, modules) = (Inside::default(), Vec::new());
+        Some(Self { report, found: None, inside, modules, outside: Some(go) })
     }
 }
 
@@ -88,7 +91,8 @@ pub(crate) fn attach_target(
     // What was held before its own code ran, and has no heap by now, has allocated nothing.
     let has_no_heap = held.is_some() && heap_plan.is_err();
     let mut found = None;
-    let inside = modules.map(|modules| look_inside(preload, pid, &modules)).unwrap_or_default();
+    let modules = modules.unwrap_or_default();
+    let inside = look_inside(preload, pid, &modules);
     if let Some(go) = inside.go.as_ref().filter(|_| held.is_some()) {
         go.switch_on(pid);
     }
@@ -118,7 +122,7 @@ pub(crate) fn attach_target(
     })?;
     // The target runs again.
     let found = found.map(|found| found.map(heapr_glibc_heap::Reading::finish));
-    Ok(AttachOutcome { report, found, inside, outside: None })
+    Ok(AttachOutcome { report, found, inside, modules, outside: None })
 }
 
 /// The allocators inside of a process that is about to be attached to.
@@ -127,7 +131,15 @@ fn look_inside(preload: &Preload, pid: u32, modules: &[LoadedModule]) -> Inside 
     let table = Table::with(&preload.allocators).unwrap_or_default();
     // As where a program starts: a language's own heap would be recorded in full.
     let table = if preload.is_sampled { table.of_main_heap() } else { table };
-    Finder::new(table).look(pid, modules)
+    let mut finder = Finder::new(table);
+    let inside = finder.look(pid, modules);
+    let wanted = finder.wanted(&inside);
+    if wanted.is_empty() {
+        return inside;
+    }
+    // It runs meanwhile.
+    let remarks = WantedFile::fetch_all(&wanted);
+    Inside { remarks, ..finder.look(pid, modules) }
 }
 
 /// Finds the heap of a process that runs: where it is just being changed it does not look like one.
@@ -188,12 +200,15 @@ impl Session {
 
     /// Enters what an attach has found.
     pub(crate) fn take_attached(&mut self, pid: u32, outcome: AttachOutcome) -> AttachReport {
-        let AttachOutcome { mut report, found, inside, outside } = outcome;
+        let AttachOutcome { mut report, found, inside, modules, outside } = outcome;
         if let Some(go) = outside {
             self.recorder.add_outside(pid, go);
             return report;
         }
         self.recorder.process_attached(report.process_slot, report.process_generation, pid);
+        if let Some(watch) = &self.inside {
+            watch.add_known((report.process_slot, report.process_generation), modules);
+        }
         match found {
             Some(Ok(found)) => {
                 let blocks = found.blocks().map(|block| (block.address_avma, block.usable_bytes));

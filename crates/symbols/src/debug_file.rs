@@ -2,11 +2,12 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use crate::debuginfod;
 use crate::elf_facts::{ElfFacts, open_regular};
 use crate::module_key::ModuleKey;
-use crate::options::SymbolOptions;
+use crate::options::{DebugServers, SymbolOptions};
 
 /// Why a module has no names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -165,21 +166,13 @@ fn alternate(path: &Path, found: &ElfFacts, options: &SymbolOptions) -> Option<P
         .find(|path| ElfFacts::read(path).is_some_and(|found| found.build_id == *build_id))
 }
 
-/// Asks debuginfod's own client, which keeps its cache and knows the servers; only if the user has
-/// named some.
+/// The debug file that debuginfod has of a build, if it is to be asked.
 fn by_debuginfod(build_id: &[u8], options: &SymbolOptions) -> Option<PathBuf> {
-    if !options.debuginfod || build_id.is_empty() {
-        return None;
+    /// Debug files are large.
+    const LIMIT: Duration = Duration::from_secs(90);
+    match options.debug_servers {
+        DebugServers::Unused => None,
+        DebugServers::Kept => debuginfod::kept(build_id),
+        DebugServers::Asked => debuginfod::fetch(build_id, LIMIT).ok(),
     }
-    let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let output = Command::new("debuginfod-find")
-        .args(["debuginfo", &hex])
-        .env("DEBUGINFOD_PROGRESS", "0")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim_end());
-    ElfFacts::read(&path).is_some_and(|found| found.build_id == build_id).then_some(path)
 }

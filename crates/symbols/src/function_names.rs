@@ -27,12 +27,15 @@ pub struct NamedFunction<'a> {
 }
 
 /// Which functions could be told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
     /// All of them.
     All,
     /// Those that the module offers to others, or uses of others: it is stripped.
-    Exported,
+    Exported {
+        /// By which its debug file is known; empty: it has none.
+        build_id: Vec<u8>,
+    },
 }
 
 /// Visits the functions of the module in a file. `path`: as the process names it, for the debug
@@ -48,7 +51,7 @@ pub fn visit_functions(
     if section(&cache, SHT_SYMTAB, visit).is_some() {
         return Some(Told::All);
     }
-    let exported = section(&cache, SHT_DYNSYM, visit);
+    let _ = section(&cache, SHT_DYNSYM, visit);
     if let Some(mini) = mini_file(&cache)
         && section(mini.as_slice(), SHT_SYMTAB, visit).is_some()
     {
@@ -64,7 +67,7 @@ pub fn visit_functions(
     {
         return Some(Told::All);
     }
-    exported.map(|()| Told::Exported).or(Some(Told::Exported))
+    Some(Told::Exported { build_id: facts.build_id })
 }
 
 /// Visits the functions of a table; `None`: there is none.

@@ -3,7 +3,19 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use crate::debuginfod;
 use crate::module_key::ModuleKey;
+
+/// Whether debug files of debuginfod are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DebugServers {
+    /// No.
+    Unused,
+    /// What was fetched before: no server is asked.
+    Kept,
+    /// Those that the user has named are asked.
+    Asked,
+}
 
 /// Where to look.
 #[derive(Debug, Clone)]
@@ -12,8 +24,8 @@ pub struct SymbolOptions {
     pub symbol_paths: Vec<PathBuf>,
     /// Root of another machine's files.
     pub sysroot: Option<PathBuf>,
-    /// Ask debuginfod.
-    pub debuginfod: bool,
+    /// Debug files of debuginfod.
+    pub debug_servers: DebugServers,
     /// Directory of the cache; `None`: no cache.
     pub cache_dir: Option<PathBuf>,
     /// Files of modules to which their paths do not lead.
@@ -26,7 +38,7 @@ impl Default for SymbolOptions {
         Self {
             symbol_paths: Vec::new(),
             sysroot: None,
-            debuginfod: std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty()),
+            debug_servers: if debuginfod::has_servers() { DebugServers::Asked } else { DebugServers::Unused },
             cache_dir: default_cache(),
             files: HashMap::new(),
         }

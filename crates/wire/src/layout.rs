@@ -282,6 +282,9 @@ pub const MARK_EXIT_WAITS: u32 = 1;
 pub const MARK_MEMORY_WANTED: u32 = 1 << 2;
 /// [`ProcessSlot::exit_marks`]: an exec is to be held with the next look; taken off by who looks.
 pub const MARK_EXEC_WANTED: u32 = 1 << 3;
+/// [`ProcessSlot::exit_marks`]: somebody is at the look, so that it is waited for longer (large
+/// files are read, or fetched); set and taken off by who looks.
+pub const MARK_LOOK_BEGUN: u32 = 1 << 4;
 /// [`ProcessSlot::exit_marks`]: it need wait no longer; set by the recorder.
 pub const MARK_EXIT_SEEN: u32 = 1 << 1;
 

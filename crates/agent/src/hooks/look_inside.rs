@@ -25,10 +25,10 @@ use crate::x86_64;
 /// What a process waits at most until its memory was looked at: it goes on also if nobody has.
 const MEMORY_LIMIT_NS: u64 = 500_000_000;
 
-/// Longer than a look at a large file takes on a busy machine.
+/// Longer than it takes until somebody is at it, on a busy machine.
 const LIMIT_NS: u64 = 3_000_000_000;
 
-/// How many modules had been loaded when a look was asked for last.
+/// How many modules had been loaded when a look was asked for last; 0: nobody is to be asked.
 static LOADS: AtomicU64 = AtomicU64::new(0);
 
 /// In place of the loader's `_dl_debug_state`, which it calls before and after a change of its
@@ -61,7 +61,7 @@ pub(crate) fn ask_for_memory() {
     if pool.control().flags.load(Relaxed) & FLAG_LOOK_INSIDE != 0 && forbidden_calls::may_wait() {
         // Release: what is to be known of it is written.
         slot.exit_marks.fetch_or(MARK_MEMORY_WANTED, Release);
-        writer::ask_for_look(pool, slot, MEMORY_LIMIT_NS);
+        writer::ask_for_look(pool, slot, MEMORY_LIMIT_NS, false);
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn ask_to_hold_exec(program: &[u8]) -> bool {
     writer::store_untraced_name(slot, program);
     // Release: the three are there.
     slot.exit_marks.fetch_or(MARK_EXEC_WANTED, Release);
-    writer::ask_for_look(pool, slot, LIMIT_NS);
+    writer::ask_for_look(pool, slot, LIMIT_NS, true);
     slot.exec_held.load(Acquire) != 0
 }
 
@@ -115,6 +115,12 @@ pub(crate) fn before_unmapping() {
     }
 }
 
+/// In a program that was attached to: whatever it loads from now on is looked at. (How much that
+/// is by now cannot be asked while its threads stand still.)
+pub(crate) fn expect_loads() {
+    LOADS.store(u64::MAX, Relaxed);
+}
+
 /// Asks, and waits for the answer.
 #[cold]
 pub(crate) fn ask() {
@@ -124,7 +130,7 @@ pub(crate) fn ask() {
     }
     LOADS.store(load_count(), Relaxed);
     x86_64::choose_vector_saving();
-    writer::ask_for_look(pool, slot, LIMIT_NS);
+    writer::ask_for_look(pool, slot, LIMIT_NS, true);
     note_found();
 }
 

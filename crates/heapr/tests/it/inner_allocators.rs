@@ -1,4 +1,4 @@
-//! Allocators inside of programs that a user tells of.
+//! Allocators inside of programs: that a user tells of, and that only a debug file tells of.
 
 use std::process::Command;
 
@@ -131,4 +131,61 @@ fn blocks_go_with_their_pool_and_what_pools_are_made_of_is_not_counted() {
     assert_eq!((number("outstanding_count"), number("outstanding_bytes")), (Some(1), Some(400)), "{pools}");
     let of_malloc = of("malloc").and_then(|heap| heap["alloc_bytes"].as_u64()).unwrap_or(0);
     assert!(of_malloc < 1 << 14, "{report}");
+}
+
+const STRIPPED: &str = r"
+#include <stddef.h>
+#define INSIDE __attribute__((noinline, noclone, used)) static
+static char pool[1 << 16];
+static size_t used;
+static volatile char sink;
+const char *volatile text = `<jemalloc>: Error`;
+INSIDE void *je_malloc(size_t bytes) { used += bytes; return pool + used; }
+INSIDE void je_free(void *block) { sink = *(char *)block; }
+INSIDE void je_sdallocx(void *block, size_t bytes, int flags) { if (!flags) je_free(block); sink = bytes; }
+int main(void) {
+    for (int number = 0; number < 40; number++) {
+        void *volatile block = je_malloc(100);
+        if (number % 4 == 0) je_sdallocx(block, 100, 0);
+    }
+    return 0;
+}
+";
+
+#[test]
+fn an_allocator_in_a_stripped_program_is_recorded_by_the_debug_file_of_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    std::fs::write(place("inner.c"), STRIPPED.replace('`', "\"")).unwrap();
+    let line = "gcc -O1 -g -Wl,--build-id=0x0123456789abcdef -o inner inner.c && mkdir -p served/buildid/0123456789abcdef \
+         && objcopy --only-keep-debug inner debuginfo && strip inner";
+    assert!(Command::new("sh").args(["-c", line]).current_dir(folder.path()).status().unwrap().success());
+    let environment = [
+        ("DEBUGINFOD_URLS".to_owned(), format!("file://{}", place("served").display())),
+        ("DEBUGINFOD_CACHE_PATH".to_owned(), place("cache").display().to_string()),
+    ];
+    let settings = Settings { environment: &environment, ..Settings::default() };
+    let found = || {
+        let recording = record(&[place("inner").display().to_string()], &settings);
+        assert_eq!(recording.outcome.status, 0, "{}", recording.outcome.stderr);
+        let report = recording.json(&["report", "--totals"]);
+        let totals = &report["totals"];
+        (totals["alloc_count"].as_u64(), totals["outstanding_bytes"].as_u64(), report["warnings"].to_string())
+    };
+    let (count, _, said) = found();
+    assert_eq!(count, Some(0));
+    assert!(
+        said.contains("the debug file of inner (build-id 0123456789abcdef) could not be fetched"),
+        "{said}"
+    );
+    // (That no server has it is remembered.)
+    std::fs::remove_dir_all(place("cache")).unwrap();
+    std::fs::rename(place("debuginfo"), place("served/buildid/0123456789abcdef/debuginfo")).unwrap();
+    let (count, bytes, said) = found();
+    assert_eq!((count, bytes), (Some(40), Some(3000)), "{said}");
+    assert!(said.contains("the debug file of inner was fetched"), "{said}");
+    // The second time it is there.
+    let (count, bytes, said) = found();
+    assert_eq!((count, bytes), (Some(40), Some(3000)), "{said}");
+    assert!(!said.contains("fetched"), "{said}");
 }

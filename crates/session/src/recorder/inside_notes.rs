@@ -22,6 +22,7 @@ impl Recorder {
                 );
                 self.sink.keep(outcome);
             }
+            texts.append(&mut looked.inside.remarks);
             texts.extend(complaint(&looked));
         }
         targets.into_iter().for_each(|target| self.take_go(place, target));

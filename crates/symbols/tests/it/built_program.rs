@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use heapr_symbols::{ModuleKey, SymbolOptions, SymbolTable, Symbolizer, Unresolved};
+use heapr_symbols::{DebugServers, ModuleKey, SymbolOptions, SymbolTable, Symbolizer, Unresolved};
 use object::{Object, ObjectSymbol, SymbolKind};
 use tempfile::TempDir;
 
@@ -144,7 +144,7 @@ pub(crate) fn nothing_else() -> SymbolOptions {
     SymbolOptions {
         symbol_paths: Vec::new(),
         sysroot: None,
-        debuginfod: false,
+        debug_servers: DebugServers::Unused,
         cache_dir: None,
         files: Default::default(),
     }

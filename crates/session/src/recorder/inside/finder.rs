@@ -1,12 +1,13 @@
 //! What allocators the modules of a process have inside.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use heapr_allocators::{FoundAllocator, InsideOf, ModuleKind, Table};
 use heapr_inject::{InsideFunction, LoadedModule};
-use heapr_symbols::{GoProgram, SymbolOptions};
+use heapr_symbols::{DebugServers, GoProgram, SymbolOptions, debuginfod};
 
 use crate::recorder::go::{GoSeen, GoTarget};
 
@@ -24,7 +25,40 @@ pub struct InsideModule {
     pub named_allocators: Vec<String>,
     /// The allocators that were found.
     pub allocators: Vec<FoundAllocator>,
+    /// By which the debug file of a stripped one is known.
+    build_id: Vec<u8>,
     bias_avma: u64,
+}
+
+/// A debug file that would tell the functions of an allocator that is in a module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WantedFile {
+    file_name: String,
+    build_id: Vec<u8>,
+}
+
+impl WantedFile {
+    /// What a fetch may take: a program waits for it.
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    /// Asks the servers that the user has named: what is to be said of each.
+    pub(crate) fn fetch_all(wanted: &[Self]) -> Vec<String> {
+        let begin = Instant::now();
+        let fetched = |wanted: &Self| {
+            let WantedFile { file_name, build_id } = wanted;
+            match debuginfod::fetch(build_id, Self::LIMIT.saturating_sub(begin.elapsed())) {
+                Ok(_) => format!(
+                    "the debug file of {file_name} was fetched (debuginfod), which took {:.1} s",
+                    begin.elapsed().as_secs_f64()
+                ),
+                Err(error) => {
+                    let id: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+                    format!("the debug file of {file_name} (build-id {id}) could not be fetched: {error}")
+                }
+            }
+        };
+        wanted.iter().map(fetched).collect()
+    }
 }
 
 /// What is inside of a process.
@@ -32,6 +66,8 @@ pub struct InsideModule {
 pub struct Inside {
     /// The modules that have something inside, or may have it.
     pub modules: Vec<InsideModule>,
+    /// What is to be said of debug files.
+    pub(crate) remarks: Vec<String>,
     /// The module of Go, if there is one.
     pub(crate) go: Option<GoTarget>,
 }
@@ -45,6 +81,8 @@ pub(crate) struct Finder {
     table: Table,
     options: SymbolOptions,
     known: HashMap<(FileIdentity, bool, bool), (InsideOf, Option<GoProgram>)>,
+    /// Builds whose debug files were wanted before.
+    asked: HashSet<Vec<u8>>,
 }
 
 /// Files that are remembered.
@@ -52,9 +90,32 @@ const KNOWN_MAX: usize = 4096;
 
 impl Finder {
     pub(crate) fn new(table: Table) -> Self {
-        // (A server over the network is nothing to wait for while a program stands still.)
-        let options = SymbolOptions { debuginfod: false, cache_dir: None, ..SymbolOptions::default() };
-        Self { table, options, known: HashMap::new() }
+        // (Servers are asked by who may wait for them.)
+        let debug_servers = DebugServers::Kept;
+        let options = SymbolOptions { debug_servers, cache_dir: None, ..SymbolOptions::default() };
+        Self { table, options, known: HashMap::new(), asked: HashSet::new() }
+    }
+
+    /// The debug files that would tell more of what was found, each once.
+    pub(crate) fn wanted(&mut self, inside: &Inside) -> Vec<WantedFile> {
+        if !debuginfod::has_servers() {
+            return Vec::new();
+        }
+        let lacking = inside.modules.iter().filter(|module| {
+            module.is_stripped && !module.named_allocators.is_empty() && !module.build_id.is_empty()
+        });
+        let new = lacking.filter(|module| self.asked.insert(module.build_id.clone()));
+        let wanted: Vec<WantedFile> = new
+            .map(|module| WantedFile {
+                file_name: module.path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                build_id: module.build_id.clone(),
+            })
+            .collect();
+        if !wanted.is_empty() {
+            // They are looked at again.
+            self.known.retain(|_, (inside, _)| !inside.is_stripped);
+        }
+        wanted
     }
 
     /// What is inside of some modules of a process.
@@ -82,13 +143,14 @@ impl Finder {
         };
         let kind = ModuleKind { is_main: module.is_main, exports_malloc: module.exports_malloc };
         let (inside, go) = self.inside_of(&file, &path, kind)?;
-        let InsideOf { allocators, named_allocators, is_stripped } = inside;
+        let InsideOf { allocators, named_allocators, is_stripped, build_id } = inside;
         let found = InsideModule {
             path,
             is_main: module.is_main,
             is_stripped,
             named_allocators,
             allocators,
+            build_id,
             bias_avma: module.bias_avma,
         };
         Some((found, go))
@@ -124,7 +186,7 @@ pub fn look_inside(pid: u32) -> Result<Inside, heapr_inject::Error> {
         Ok(modules) => Ok(Finder::new(Table::default()).look(pid, &modules)),
         Err(error) => {
             let go = GoTarget::of_program(pid).ok_or(error)?;
-            Ok(Inside { modules: Vec::new(), go: Some(go) })
+            Ok(Inside { go: Some(go), ..Inside::default() })
         }
     }
 }

@@ -4,6 +4,6 @@
 mod finder;
 mod watch;
 
-pub(crate) use finder::{Finder, functions_of};
+pub(crate) use finder::{Finder, WantedFile, functions_of};
 pub use finder::{Inside, InsideModule, look_inside};
 pub(crate) use watch::{Looked, Watch};

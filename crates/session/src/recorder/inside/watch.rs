@@ -2,9 +2,9 @@
 //! waits for what the recorder is just at.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use heapr_allocators::Table;
 use heapr_inject::LoadedModule;
 use heapr_ring::{Pool, sys};
 use heapr_wire::{
-    FLAG_LOOK_INSIDE, MARK_EXEC_WANTED, MARK_MEMORY_WANTED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT,
-    ProcessSlot,
+    FLAG_LOOK_INSIDE, MARK_EXEC_WANTED, MARK_LOOK_BEGUN, MARK_MEMORY_WANTED, PROCESS_FREE, PROCESS_LIVE,
+    PROCESS_SLOT_COUNT, ProcessSlot,
 };
 
-use crate::recorder::inside::finder::{Finder, Inside, functions_of};
+use crate::recorder::inside::finder::{Finder, Inside, WantedFile, functions_of};
 use crate::recorder::memory_look::MemoryLook;
 use crate::recorder::process_facts;
 
@@ -59,7 +59,11 @@ pub(crate) struct Watch {
     begin: Option<(Table, Sender<Looked>)>,
     thread: Option<JoinHandle<()>>,
     looked: Receiver<Looked>,
+    known: Known,
 }
+
+/// By slot: its generation, and the modules that were looked at.
+type Known = Arc<Mutex<HashMap<u32, (u32, HashSet<LoadedModule>)>>>;
 
 impl Watch {
     /// Nothing runs before [`Self::begin`]: with its first thread the C library catches a
@@ -67,7 +71,8 @@ impl Watch {
     pub(crate) fn new(pool: Pool, table: Table) -> Self {
         let (sender, looked) = channel();
         let (pool, is_over) = (Arc::new(pool), Arc::new(AtomicBool::new(false)));
-        Self { pool, is_over, begin: Some((table, sender)), thread: None, looked }
+        let (begin, known) = (Some((table, sender)), Known::default());
+        Self { pool, is_over, begin, thread: None, looked, known }
     }
 
     /// Whether [`Self::begin`] is still to be called.
@@ -78,11 +83,12 @@ impl Watch {
     /// Starts the thread.
     pub(crate) fn begin(&mut self, hold_exec: HoldExec) {
         if let Some((table, sender)) = self.begin.take() {
-            let of_thread = (Arc::clone(&self.pool), Arc::clone(&self.is_over));
+            let of_thread = (Arc::clone(&self.pool), Arc::clone(&self.is_over), Arc::clone(&self.known));
             let thread = std::thread::Builder::new().name("heapr-inside".to_owned()).spawn(move || {
-                let (pool, is_over) = of_thread;
+                let (pool, is_over, known) = of_thread;
                 let finder = Finder::new(table);
-                Watcher { pool: &pool, finder, known: HashMap::new(), sender, hold_exec }.run(&is_over);
+                let waiting = Vec::new();
+                Watcher { pool: &pool, finder, known, waiting, sender, hold_exec }.run(&is_over);
             });
             self.thread = thread.ok();
             if self.thread.is_none() {
@@ -90,6 +96,12 @@ impl Watch {
                 self.pool.control().flags.fetch_and(!FLAG_LOOK_INSIDE, Release);
             }
         }
+    }
+
+    /// An attach has looked at these modules of a process: slot and generation.
+    pub(crate) fn add_known(&self, (slot, generation): (u32, u32), modules: Vec<LoadedModule>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(slot, (generation, modules.into_iter().collect()));
     }
 
     /// What has been found since the last call.
@@ -121,11 +133,21 @@ impl Drop for Watch {
     }
 }
 
+/// A look that waits for debug files.
+struct Waiting {
+    key: (u32, u32),
+    /// Which of the slot's looks it is.
+    wanted: u32,
+    pid: u32,
+    new: Vec<LoadedModule>,
+    remarks: Receiver<Vec<String>>,
+}
+
 struct Watcher<'a> {
     pool: &'a Pool,
     finder: Finder,
-    /// By slot: its generation, and the modules that were looked at.
-    known: HashMap<u32, (u32, HashSet<LoadedModule>)>,
+    known: Known,
+    waiting: Vec<Waiting>,
     sender: Sender<Looked>,
     hold_exec: HoldExec,
 }
@@ -146,20 +168,35 @@ impl Watcher<'_> {
                     break;
                 }
                 let wanted = slot.looks_wanted.load(Acquire);
-                if state == PROCESS_LIVE && wanted != slot.looks_done.load(Relaxed) {
-                    self.look(index, slot);
-                    slot.looks_done.store(wanted, Release);
-                    sys::futex_wake(&slot.looks_done, u32::MAX >> 1);
+                let is_waiting = self.waiting.iter().any(|waiting| waiting.key.0 == index);
+                if state == PROCESS_LIVE && wanted != slot.looks_done.load(Relaxed) && !is_waiting {
+                    slot.exit_marks.fetch_or(MARK_LOOK_BEGUN, Relaxed);
+                    match self.look(index, slot) {
+                        Some(waiting) => self.waiting.push(Waiting { wanted, ..waiting }),
+                        None => answer(slot, wanted),
+                    }
                 }
             }
+            self.go_on();
             sys::futex_wait(word, seen, ROUND.as_nanos() as u64);
         }
     }
 
-    fn look(&mut self, index: u32, slot: &ProcessSlot) {
+    /// The modules that were not looked at yet.
+    fn new_of(&self, (slot, generation): (u32, u32), modules: Vec<LoadedModule>) -> Vec<LoadedModule> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.entry(slot).or_default();
+        if known.0 != generation {
+            *known = (generation, HashSet::new());
+        }
+        modules.into_iter().filter(|module| known.1.insert(module.clone())).collect()
+    }
+
+    /// `Some`: it goes on later.
+    fn look(&mut self, index: u32, slot: &ProcessSlot) -> Option<Waiting> {
         let generation = slot.generation.load(Relaxed);
         let (inner_pid, namespace) = (slot.pid.load(Relaxed), slot.namespace.load(Relaxed));
-        let Some(pid) = process_facts::shown_pid(inner_pid, namespace) else { return };
+        let pid = process_facts::shown_pid(inner_pid, namespace)?;
         // Acquire: what the agent has said of it before is there.
         if slot.exit_marks.fetch_and(!MARK_EXEC_WANTED, Acquire) & MARK_EXEC_WANTED != 0 {
             let (pid, tid) = (slot.exec_pid.load(Relaxed), slot.exec_tid.load(Relaxed));
@@ -167,35 +204,58 @@ impl Watcher<'_> {
             let whose = outer.filter(|_| pid == tid).map(|outer| (outer, outer));
             let is_held = whose.is_some_and(|whose| (self.hold_exec)((index, generation), whose));
             slot.exec_held.store(u32::from(is_held), Relaxed);
-            return;
+            return None;
         }
         // Acquire: as above.
         if slot.exit_marks.fetch_and(!MARK_MEMORY_WANTED, Acquire) & MARK_MEMORY_WANTED != 0 {
             let memory = MemoryLook::of(pid, slot.own_mappings_avma.load(Relaxed), false);
             let _ = self.sender.send(Looked::of_memory((index, generation), memory));
         }
-        let Ok(modules) = heapr_inject::loaded_modules(pid) else { return };
-        let known = self.known.entry(index).or_default();
-        if known.0 != generation {
-            *known = (generation, HashSet::new());
-        }
-        let new: Vec<LoadedModule> =
-            modules.into_iter().filter(|module| known.1.insert(module.clone())).collect();
-        let is_first = new.iter().any(|module| module.is_main);
+        let modules = heapr_inject::loaded_modules(pid).ok()?;
+        let new = self.new_of((index, generation), modules);
         let inside = self.finder.look(pid, &new);
+        let files = self.finder.wanted(&inside);
+        if files.is_empty() {
+            self.hook(slot, (index, generation), pid, &new, inside);
+            return None;
+        }
+        let (sender, remarks) = channel();
+        let fetch = move || drop(sender.send(WantedFile::fetch_all(&files)));
+        // (Without a thread the sender is gone, and the look goes on without.)
+        let _ = std::thread::Builder::new().name("heapr-fetch".to_owned()).spawn(fetch);
+        Some(Waiting { key: (index, generation), wanted: 0, pid, new, remarks })
+    }
+
+    /// Goes on with the looks whose debug files have come, or will not come.
+    fn go_on(&mut self) {
+        for waiting in std::mem::take(&mut self.waiting) {
+            let remarks = match waiting.remarks.try_recv() {
+                Err(TryRecvError::Empty) => {
+                    self.waiting.push(waiting);
+                    continue;
+                }
+                told => told.unwrap_or_default(),
+            };
+            let Waiting { key, wanted, pid, new, .. } = waiting;
+            let Some(slot) = self.pool.process_slot(key.0) else { continue };
+            if slot.generation.load(Relaxed) == key.1 && slot.state.load(Acquire) == PROCESS_LIVE {
+                let inside = Inside { remarks, ..self.finder.look(pid, &new) };
+                self.hook(slot, key, pid, &new, inside);
+                answer(slot, wanted);
+            }
+        }
+    }
+
+    /// Hooks what was found.
+    fn hook(&self, slot: &ProcessSlot, key: (u32, u32), pid: u32, new: &[LoadedModule], inside: Inside) {
+        let is_first = new.iter().any(|module| module.is_main);
         // Its runtime has not begun: a library is loaded by who waits for this.
         if let Some(go) = &inside.go {
             go.switch_on(pid);
         }
         let functions = functions_of(&inside);
-        let mut looked = Looked {
-            key: (index, generation),
-            inside,
-            memory: None,
-            not_hooked: Vec::new(),
-            hooked_count: 0,
-            failure: None,
-        };
+        let mut looked =
+            Looked { key, inside, memory: None, not_hooked: Vec::new(), hooked_count: 0, failure: None };
         // The first look also has the later ones asked for.
         if functions.is_empty() && !is_first {
             let _ = self.sender.send(looked);
@@ -213,4 +273,11 @@ impl Watcher<'_> {
         }
         let _ = self.sender.send(looked);
     }
+}
+
+/// The look is over.
+fn answer(slot: &ProcessSlot, wanted: u32) {
+    slot.exit_marks.fetch_and(!MARK_LOOK_BEGUN, Relaxed);
+    slot.looks_done.store(wanted, Release);
+    sys::futex_wake(&slot.looks_done, u32::MAX >> 1);
 }

@@ -45,7 +45,11 @@ pub(super) fn runtime(path: &str) -> Option<(&'static str, &'static str)> {
 pub(super) fn of_files(executable: &str, inside: &[InsideModule]) -> Option<String> {
     if let Some(module) = inside.iter().find(|module| !module.named_allocators.is_empty()) {
         let allocators = module.named_allocators.join(" and ");
-        return Some(format!("{allocators} in {}, which is stripped", file_name(&module.path)));
+        let file = file_name(&module.path);
+        return Some(match runtime(&module.path.to_string_lossy()) {
+            Some((what, _)) => format!("likely {what}"),
+            None => format!("{allocators} in {file}, which is stripped"),
+        });
     }
     let paths = inside.iter().map(|module| module.path.to_string_lossy().into_owned());
     let found = std::iter::once(executable.to_owned()).chain(paths).find_map(|path| runtime(&path));
@@ -57,14 +61,18 @@ pub(super) fn shown_by(executable: &str, inside: &[InsideModule], parts: &[Strin
     if parts.iter().any(|part| part.contains("Go's heap")) {
         return "; heapr run has its runtime sample it".to_owned();
     }
-    if inside.iter().any(|module| !module.named_allocators.is_empty()) {
-        return "; the debug symbols of its build-id would let it be recorded".to_owned();
-    }
     let paths = inside.iter().map(|module| module.path.to_string_lossy().into_owned());
     let files = std::iter::once(executable.to_owned()).chain(paths);
     let known = files
         .filter_map(|path| runtime(&path))
         .find(|(what, _)| parts.iter().any(|part| part.contains(what)));
+    // (What a runtime has for it is always there.)
+    if known.is_none_or(|(_, shows)| shows == "--mmap")
+        && inside.iter().any(|module| !module.named_allocators.is_empty())
+    {
+        return "; its debug symbols (a -dbgsym package, or DEBUGINFOD_URLS) would let it be recorded"
+            .to_owned();
+    }
     match known {
         Some((_, "--mmap")) | None => "; --mmap records mappings with their stacks".to_owned(),
         Some((_, shows)) => format!("; {shows} shows it"),
