@@ -101,6 +101,28 @@ test('lines of functions have the amounts of the command, and their callers are 
   assert.deepEqual(shown.browser.errors, []);
 });
 
+test('the timeline by stack names own functions, in one line; what no stack passes is said', async () => {
+  await show('by=stack');
+  await shown.page.waitForSelector('.legend button:has-text("SessionCache::remember(…) through")');
+  const tops = await shown.page.locator('.legend li').evaluateAll((all) => all.map((item) => Math.round(item.getBoundingClientRect().top / 8)));
+  assert.equal(new Set(tops).size, 1, tops.join());
+  await show('view=flame&require_frames=nobody');
+  await shown.page.waitForSelector('.empty:has-text("No allocation is left by the filters.")');
+  assert.deepEqual(shown.browser.errors, []);
+});
+
+test('in forced colours the chosen tab and switch are told, and on paper the colours of the legend', async () => {
+  await shown.page.emulateMedia({ forcedColors: 'active' });
+  await show('view=flame&value=total_bytes');
+  await shown.page.waitForSelector('.flame canvas');
+  const style = (selector, name) => shown.page.locator(selector).first().evaluate((element, name) => getComputedStyle(element)[name], name);
+  assert.notEqual(await style('.tabs [aria-selected=true]', 'borderBottomColor'), await style('.tabs [aria-selected=false]', 'borderBottomColor'));
+  assert.notEqual(await style('.switch [aria-pressed=true]', 'backgroundColor'), await style('.switch [aria-pressed=false]', 'backgroundColor'));
+  await shown.page.emulateMedia({ forcedColors: 'none', media: 'print' });
+  assert.equal(await style('.legend .swatch', 'printColorAdjust'), 'exact');
+  await shown.page.emulateMedia({ media: 'screen' });
+});
+
 test('matches of a search are walked with n and N', async () => {
   await show('view=flame&value=total_bytes&search=basic_string');
   await shown.page.waitForSelector('#match-next:not([disabled])');

@@ -6,6 +6,9 @@ test('brackets are folded, and operators are none', () => {
   for (const [symbol, wanted] of [
     ['std::vector<int, std::allocator<int> >::push_back(int&&)', 'std::vector<…>::push_back(…)'],
     ['main', 'main'],
+    ['(anonymous)', '(anonymous)'],
+    ['(anonymous namespace)::f(int)', '(anonymous namespace)::f(…)'],
+    ['f.<locals>.<lambda>', 'f.<locals>.<lambda>'],
     ['f() const', 'f() const'],
     ['app::operator<(app::A const&, app::A const&)', 'app::operator<(…)'],
     ['app::(anonymous namespace)::f(int)', 'app::(anonymous namespace)::f(…)'],

@@ -23,7 +23,7 @@ function closing(symbol: string, at: number, open: string, close: string): numbe
   return symbol.length;
 }
 
-/** `std::vector<…>::push_back(…)`. */
+/** `std::vector<…>::push_back(…)`. What begins with a bracket is a name of its own: `(anonymous)`; Python's `f.<locals>.g` has no types. */
 export function folded(symbol: string): string {
   // A place in code without a name: `redis-check-rdb (redis-server)+0x64ef7`.
   if (/\+0x[\da-f]+$/.test(symbol)) return symbol;
@@ -43,10 +43,10 @@ export function folded(symbol: string): string {
     } else if (symbol.startsWith(ANONYMOUS, at)) {
       kept += ANONYMOUS;
       at += ANONYMOUS.length;
-    } else if (rest === '<') {
+    } else if (rest === '<' && !kept.endsWith('.')) {
       kept += '<…>';
       at = closing(symbol, at, '<', '>');
-    } else if (rest === '(' && symbol[at + 1] !== ')') {
+    } else if (rest === '(' && symbol[at + 1] !== ')' && kept !== '') {
       kept += '(…)';
       at = closing(symbol, at, '(', ')');
     } else if (symbol.startsWith('[abi:', at)) {

@@ -1,16 +1,16 @@
 //! All findings of a recording, the weightiest first.
 
 use heapr_query::engine::SymbolTree;
-use heapr_query::{Confidence, SymbolSource};
+use heapr_query::{Confidence, SymbolSource, file_name};
 use heapr_trace::Trace;
 
-use crate::finding::{Finding, Kind};
+use crate::finding::{Finding, Kind, OwnFrame};
 use crate::growth::growing;
 use crate::judged::Judged;
 use crate::recording::Recording;
 use crate::site::Site;
 use crate::unread::{self, Sight};
-use crate::{churn, held, peak, seen};
+use crate::{churn, held, peak, seen, together};
 
 /// Most findings of an answer.
 const FINDINGS_MAX: usize = 5;
@@ -57,18 +57,25 @@ pub fn of_named_recording(
 }
 
 fn found(recording: &Recording<'_>) -> Found {
-    let growing = growing(recording);
+    let mut growing = growing(recording);
+    let together = together::growing(recording, &growing);
+    if let Some((process, _)) = &together {
+        growing.retain(|growing| growing.site.process != *process);
+    }
     let sites: Vec<&Site> = growing.iter().map(|growing| growing.site).collect();
     let mut findings: Vec<Finding> =
         growing.iter().take(OF_KIND_MAX).map(|growing| growing.finding(recording)).collect();
+    findings.extend(together.map(|(_, finding)| finding));
     findings.extend(unread::unread(recording));
     findings.extend(seen::loss(recording));
     findings.extend(seen::frees(recording));
     findings.extend(seen::resident(recording));
-    findings.extend(peak::peak(recording, &sites));
+    let peak = peak::peak(recording, &sites);
+    let idle = held::idle(recording);
     findings.extend(churn::churn(recording));
-    findings.extend(held::idle(recording));
+    findings.extend(told_once(peak, idle));
     findings.extend(held::small_blocks(recording));
+    findings.iter_mut().for_each(tell_what_would_name);
     let verdict = verdict(&findings, Sight::of(recording), || peak::largest(recording));
     Found {
         work_end_ns: recording.work_end_ns(),
@@ -77,6 +84,29 @@ fn found(recording: &Recording<'_>) -> Found {
         verdict,
         peak_bytes: Some(recording.summary.totals.peak_bytes),
     }
+}
+
+/// A peak that its function goes on holding is one finding.
+fn told_once(peak: Option<Finding>, idle: Option<Finding>) -> Vec<Finding> {
+    match (peak, idle) {
+        (Some(mut peak), Some(idle)) if peak.own_frame == idle.own_frame => {
+            // Its second sentence says since when.
+            peak.evidence.push(idle.sentence);
+            peak.evidence.extend(idle.evidence);
+            vec![peak]
+        }
+        (peak, idle) => peak.into_iter().chain(idle).collect(),
+    }
+}
+
+/// Says how code without names gets them.
+fn tell_what_would_name(finding: &mut Finding) {
+    let Some(OwnFrame { symbol: None, module: Some(module), .. }) = &finding.own_frame else { return };
+    finding.evidence.push(format!(
+        "{} has no names of functions here: its debug package (-dbgsym, -debuginfo), DEBUGINFOD_URLS or \
+         --symbol-path DIR would give them",
+        file_name(module)
+    ));
 }
 
 /// The weightiest first: by certainty, then by what harms most.
@@ -126,5 +156,68 @@ pub(crate) fn verdict(
             let largest = largest().map(|largest| format!(" {largest}")).unwrap_or_default();
             format!("Nothing grows{seen}; nothing stands out.{largest}")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(kind: Kind, confidence: Confidence, symbol: Option<&str>, bytes: u64) -> Finding {
+        let own_frame = OwnFrame {
+            module: Some("/usr/bin/shop".to_owned()),
+            symbol: symbol.map(str::to_owned),
+            ..OwnFrame::default()
+        };
+        let sentence = format!("{} of {bytes}.", kind.name());
+        Finding { kind, sentence, confidence, own_frame: Some(own_frame), bytes, ..Finding::default() }
+    }
+
+    #[test]
+    fn the_surest_stand_first_then_what_harms_most_then_the_largest() {
+        use Confidence::{High, Low, Medium};
+        let all = [(Kind::Churn, High, 1), (Kind::Growth, Medium, 9), (Kind::Growth, High, 2)];
+        let more = [(Kind::Growth, High, 5), (Kind::Idle, Low, 99), (Kind::Peak, Medium, 50)];
+        let all = all.into_iter().chain(more).map(|(kind, sure, bytes)| of(kind, sure, Some("f"), bytes));
+        let ranked = ranked(all.collect());
+        let order: Vec<(Kind, u64)> = ranked.iter().map(|finding| (finding.kind, finding.bytes)).collect();
+        let wanted =
+            [(Kind::Growth, 5), (Kind::Growth, 2), (Kind::Churn, 1), (Kind::Growth, 9), (Kind::Peak, 50)];
+        assert_eq!(order, wanted);
+    }
+
+    #[test]
+    fn a_peak_that_its_function_goes_on_holding_is_told_once() {
+        let peak = || Some(of(Kind::Peak, Confidence::Medium, Some("load"), 64));
+        let idle = |symbol| Some(of(Kind::Idle, Confidence::Medium, Some(symbol), 60));
+        let one = told_once(peak(), idle("load"));
+        assert_eq!(one.len(), 1);
+        assert!(one[0].kind == Kind::Peak && one[0].evidence == ["idle of 60."], "{one:?}");
+        assert_eq!(told_once(peak(), idle("keep")).len(), 2);
+        assert_eq!(told_once(None, idle("load")).len(), 1);
+    }
+
+    #[test]
+    fn code_without_names_says_what_would_name_it() {
+        let mut finding = of(Kind::Growth, Confidence::High, None, 1);
+        tell_what_would_name(&mut finding);
+        assert!(finding.evidence[0].starts_with("shop has no names of functions"), "{finding:?}");
+        let mut named = of(Kind::Growth, Confidence::High, Some("f"), 1);
+        tell_what_would_name(&mut named);
+        assert!(named.evidence.is_empty());
+    }
+
+    #[test]
+    fn that_nothing_grows_is_said_of_what_was_seen() {
+        let said = |findings: &[Finding], sight| verdict(findings, sight, || Some("f holds 9.".to_owned()));
+        assert_eq!(said(&[], Sight::Whole), "Nothing grows; nothing stands out. f holds 9.");
+        assert_eq!(
+            said(&[of(Kind::Peak, Confidence::High, None, 1)], Sight::Part),
+            "Nothing grows in the part that was recorded and read."
+        );
+        assert_eq!(said(&[of(Kind::Growth, Confidence::Medium, None, 1)], Sight::Whole), "");
+        // What is only possible is no growth yet.
+        assert_eq!(said(&[of(Kind::Growth, Confidence::Low, None, 1)], Sight::Whole), "Nothing grows.");
+        assert!(said(&[], Sight::Nothing).starts_with("No allocation was recorded"));
     }
 }

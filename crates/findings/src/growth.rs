@@ -7,7 +7,7 @@
 use heapr_query::{Confidence, Trend};
 use heapr_table::quantity::{bytes, count, duration, percent, plural};
 
-use crate::finding::{Chosen, Finding, Kind};
+use crate::finding::{Chosen, Finding, Kind, OwnFrame};
 use crate::recording::Recording;
 use crate::site::Site;
 use crate::work_time::WorkTime;
@@ -18,8 +18,10 @@ const WARM_UP_WORK: f64 = 0.15;
 /// Moments without which no growth is seen.
 const MOMENTS_MIN: usize = 6;
 /// Growth of less is not worth a word: bytes, and share of what is live at the end of work.
-const GROWTH_MIN_BYTES: u64 = 16 << 10;
+pub(crate) const GROWTH_MIN_BYTES: u64 = 16 << 10;
 const GROWTH_MIN_SHARE: f64 = 0.05;
+/// What is as little of the most that was ever live must at least rise in so many of the steps.
+const RISING_MIN: f64 = 0.5;
 /// What grows does not fall back by more of its growth…
 const FALL_MAX: f64 = 0.25;
 /// …does not grow in one step…
@@ -31,7 +33,7 @@ const LATE_MIN: f64 = 0.12;
 #[derive(Debug)]
 pub(crate) struct Growing<'a> {
     pub(crate) site: &'a Site,
-    growth_bytes: u64,
+    pub(crate) growth_bytes: u64,
     from: usize,
     to: usize,
     trend: Trend,
@@ -39,7 +41,12 @@ pub(crate) struct Growing<'a> {
     late: f64,
     /// Share of the blocks made meanwhile that are still live.
     kept: f64,
+    /// In the first half of the work it hardly grew: the last of several phases.
+    pub(crate) begins_late: bool,
 }
+
+/// Of its growth so little was there by the middle of the work.
+const LATE_START_SHARE: f64 = 0.1;
 
 /// All that grows, the most first.
 pub(crate) fn growing<'a>(recording: &'a Recording<'_>) -> Vec<Growing<'a>> {
@@ -47,28 +54,42 @@ pub(crate) fn growing<'a>(recording: &'a Recording<'_>) -> Vec<Growing<'a>> {
         .sites
         .iter()
         .filter(|site| recording.is_telling(site))
-        .filter_map(|site| judge(recording, site, &recording.processes[site.process.0 as usize]))
+        .filter_map(|site| {
+            let work = &recording.processes[site.process.0 as usize];
+            judge(&recording.times_ns, &recording.work_done, site, work)
+        })
         .collect();
     found.sort_by_key(|growing| std::cmp::Reverse(growing.growth_bytes));
     found
 }
 
-fn judge<'a>(recording: &Recording<'_>, site: &'a Site, work: &WorkTime) -> Option<Growing<'a>> {
+/// The first moment at which a share of a process's work was done; `work_done`: by moment.
+fn after(work_done: &[u64], work: &WorkTime, share: f64) -> usize {
+    let of_work = &work_done[work.first..work.end];
+    let (begun, done) = (of_work[0], of_work[of_work.len() - 1]);
+    let wanted = begun + (done.saturating_sub(begun) as f64 * share) as u64;
+    work.first + of_work.partition_point(|&done| done < wanted)
+}
+
+/// The first and the last moment that growth is judged by.
+pub(crate) fn judged_moments(work_done: &[u64], work: &WorkTime) -> Option<(usize, usize)> {
     let moments = work.end.saturating_sub(work.first);
     if moments < MOMENTS_MIN {
         return None;
     }
-    let to = work.end.checked_sub(1)?;
-    let (begun, done) = (recording.work_done[work.first], recording.work_done[to]);
-    // The first moment at which a share of the work was done.
-    let after = |share: f64| {
-        let wanted = begun + (done.saturating_sub(begun) as f64 * share) as u64;
-        work.first + recording.work_done[work.first..=to].partition_point(|&done| done < wanted)
-    };
-    let from = after(WARM_UP_WORK).max(work.first + (moments as f64 * WARM_UP_TIME).ceil() as usize);
-    if to + 1 < from + MOMENTS_MIN {
-        return None;
-    }
+    let (to, warm) = (work.end - 1, (moments as f64 * WARM_UP_TIME).ceil() as usize);
+    let from = after(work_done, work, WARM_UP_WORK).max(work.first + warm);
+    (to + 1 >= from + MOMENTS_MIN).then_some((from, to))
+}
+
+/// Whether what a site holds grows while its process works. `times_ns`, `work_done`: by moment.
+pub(crate) fn judge<'a>(
+    times_ns: &[u64],
+    work_done: &[u64],
+    site: &'a Site,
+    work: &WorkTime,
+) -> Option<Growing<'a>> {
+    let (from, to) = judged_moments(work_done, work)?;
     let held = &site.held[from..=to];
     let (first, last) = (held.first()?.bytes, held.last()?.bytes);
     let growth = last.checked_sub(first)?;
@@ -82,15 +103,25 @@ fn judge<'a>(recording: &Recording<'_>, site: &'a Site, work: &WorkTime) -> Opti
         largest_step = largest_step.max(pair[1].bytes.saturating_sub(pair[0].bytes));
     }
     let share = |bytes: u64| bytes as f64 / growth as f64;
-    let since = |share: f64| last.saturating_sub(site.held[after(share).clamp(from, to)].bytes);
+    let since = |share: f64| {
+        let place = after(work_done, work, share).clamp(from, to);
+        last.saturating_sub(site.held[place].bytes)
+    };
     let late = share(since(1.0 - (1.0 - WARM_UP_WORK) / 3.0));
     let is_going_on = late >= LATE_MIN && since(1.0 - (1.0 - WARM_UP_WORK) / 6.0) > 0;
     if share(largest_fall) > FALL_MAX || share(largest_step) > STEP_MAX || !is_going_on {
         return None;
     }
+    let middle = after(work_done, work, 0.5).clamp(from, to);
+    let late_start = share(site.held[middle].bytes.saturating_sub(first));
     let points: Vec<(u64, u64)> =
-        (from..=to).map(|place| (recording.times_ns[place], site.held[place].bytes)).collect();
+        (from..=to).map(|place| (times_ns[place], site.held[place].bytes)).collect();
     let trend = Trend::of(&points)?;
+    let most_live = work.live_bytes.iter().copied().max().unwrap_or(0);
+    let is_little = (growth as f64) < most_live as f64 * GROWTH_MIN_SHARE;
+    if is_little && trend.rising_share < RISING_MIN {
+        return None;
+    }
     let made = held.last()?.made.saturating_sub(held.first()?.made);
     let kept = held.last()?.count.saturating_sub(held.first()?.count) as f64 / made.max(1) as f64;
     (trend.chance <= 0.05).then_some(Growing {
@@ -102,6 +133,7 @@ fn judge<'a>(recording: &Recording<'_>, site: &'a Site, work: &WorkTime) -> Opti
         largest_fall: share(largest_fall),
         late,
         kept,
+        begins_late: late_start <= LATE_START_SHARE,
     })
 }
 
@@ -119,6 +151,11 @@ impl Growing<'_> {
     /// In words.
     pub(crate) fn finding(&self, recording: &Recording<'_>) -> Finding {
         let (own_frame, name) = recording.name(self.site);
+        self.finding_of(recording, own_frame, &name)
+    }
+
+    /// In words, with another name.
+    pub(crate) fn finding_of(&self, recording: &Recording<'_>, own_frame: OwnFrame, name: &str) -> Finding {
         let work = &recording.processes[self.site.process.0 as usize];
         let (first, last) = (self.site.held[self.from], self.site.held[self.to]);
         let (first_ns, last_ns) = (recording.times_ns[self.from], recording.times_ns[self.to]);
@@ -199,5 +236,76 @@ impl Growing<'_> {
             ..Finding::default()
         };
         finding.choosing(chosen, &recording.file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made::{even_work, site, times_ns, work};
+
+    /// Whether a program that holds `base` KiB beside it is said to grow.
+    fn grows_beside(base: u64, kib: &[u64], work_done: &[u64]) -> Option<(Confidence, bool)> {
+        let live: Vec<u64> = kib.iter().map(|kib| kib + base).collect();
+        let (site, work) = (site(kib), work(&live));
+        let growing = judge(&times_ns(kib.len()), work_done, &site, &work)?;
+        Some((growing.confidence(&work), growing.begins_late))
+    }
+
+    fn grows(kib: impl Fn(u64) -> u64) -> Option<(Confidence, bool)> {
+        let kib: Vec<u64> = (0..40).map(kib).collect();
+        grows_beside(100, &kib, &even_work(40))
+    }
+
+    #[test]
+    fn what_rises_with_the_work_grows() {
+        assert_eq!(grows(|at| at * 50), Some((Confidence::High, false)));
+        // With a disturbance, and after a slow start.
+        assert!(grows(|at| at * 50 + [0, 30, 10, 0][at as usize % 4]).is_some());
+        assert!(grows(|at| at * at).is_some());
+    }
+
+    #[test]
+    fn what_fills_up_comes_and_goes_or_is_made_at_once_does_not_grow() {
+        assert_eq!(grows(|at| 500.min(at * 40)), None, "a cache that is full");
+        assert_eq!(grows(|at| at % 8 * 200), None, "batches");
+        assert_eq!(grows(|at| if at < 30 { 10 } else { 900 }), None, "one step");
+        assert_eq!(grows(|_| 700), None, "nothing happens");
+        assert_eq!(grows(|at| 2000 - at * 40), None, "it shrinks");
+        assert_eq!(grows(|at| at / 4), None, "less than is worth a word");
+    }
+
+    #[test]
+    fn growth_goes_by_the_work_and_not_by_the_time() {
+        let kib: Vec<u64> = (0..40).map(|at: u64| at.min(20) * 50).collect();
+        // The program waits from the middle on: it has not stopped growing.
+        let waits: Vec<u64> = (0..40).map(|at: u64| at.min(20) * 1000).collect();
+        assert!(grows_beside(100, &kib, &waits).is_some());
+        assert_eq!(grows_beside(100, &kib, &even_work(40)), None);
+    }
+
+    #[test]
+    fn little_beside_the_most_that_was_live_must_be_steady() {
+        let beside = |kib: &[u64]| {
+            let live: Vec<u64> = (0..40).map(|at| if at < 12 { 90_000 } else { 3_000 }).collect();
+            let (site, work) = (site(kib), work(&live));
+            judge(&times_ns(40), &even_work(40), &site, &work).is_some()
+        };
+        let steady: Vec<u64> = (0..40).map(|at| at * 30).collect();
+        let rare: Vec<u64> = (0..40).map(|at| at / 6 * 180).collect();
+        assert!(beside(&steady));
+        assert!(!beside(&rare));
+    }
+
+    #[test]
+    fn the_last_of_several_phases_is_told_from_what_grows_all_the_time() {
+        assert_eq!(grows(|at| at.saturating_sub(24) * 60).map(|(_, late)| late), Some(true));
+        assert_eq!(grows(|at| at * 30).map(|(_, late)| late), Some(false));
+    }
+
+    #[test]
+    fn a_few_moments_say_nothing() {
+        assert_eq!(grows_beside(0, &[0, 100, 200, 300, 400], &even_work(5)), None);
+        assert_eq!(grows_beside(0, &[], &[]), None);
     }
 }

@@ -11,17 +11,21 @@
 //! is found where nothing is wrong.
 #![forbid(unsafe_code)]
 
+mod calls;
 mod churn;
 mod finding;
 mod found;
 mod growth;
 mod held;
 mod judged;
+#[cfg(test)]
+mod made;
 mod own_name;
 mod peak;
 mod recording;
 mod seen;
 mod site;
+mod together;
 mod unread;
 mod v8_snapshots;
 mod work_time;

@@ -28,8 +28,7 @@ impl Recording<'_> {
         let file = view.file.or(script.map(|(_, file, _)| file));
         let line = view.line.or(script.map(|(.., line)| line));
         let mut name = match (view.symbol, module) {
-            (Some(symbol), _) if view.module.is_some_and(is_language) => symbol.to_owned(),
-            (Some(symbol), _) => script.map_or_else(|| plain_symbol(symbol), |(name, ..)| name.to_owned()),
+            (Some(symbol), _) => shown_symbol(view.module, symbol),
             (None, Some(module)) => format!("{module}+{:#x}", view.offset),
             (None, None) => format!("{:#x}", view.offset),
         };
@@ -97,6 +96,15 @@ impl Recording<'_> {
             (None, None) => None,
         };
         pattern.into_iter().collect()
+    }
+}
+
+/// What a function is called in sentences.
+pub(crate) fn shown_symbol(module: Option<&str>, symbol: &str) -> String {
+    match script_place(symbol) {
+        _ if module.is_some_and(is_language) => symbol.to_owned(),
+        Some((name, ..)) => name.to_owned(),
+        None => plain_symbol(symbol),
     }
 }
 

@@ -6,6 +6,7 @@ use heapr_table::quantity::{bytes, duration, percent, plural};
 use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::Recording;
 use crate::site::Site;
+use crate::together;
 use crate::work_time::WorkTime;
 
 /// A peak is so many times what is live in the middle of the time, and so much more.
@@ -16,6 +17,9 @@ const STAYS_SHARE: f64 = 0.2;
 /// Where most of so large a peak is one function's, it is told even if the program stays there.
 const LARGE_BYTES: u64 = 64 << 20;
 
+/// What no function holds by itself is told by the part of the calls that holds most.
+pub(crate) const ALONE_SHARE: f64 = 0.2;
+
 /// The finding, unless one of the sites that grow explains the peak.
 pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Finding> {
     let totals = recording.summary.totals;
@@ -24,11 +28,16 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
         .iter()
         .filter(|site| recording.is_telling(site))
         .max_by_key(|site| site.amounts.peak_bytes)?;
-    let held = site.amounts.peak_bytes;
-    let share = held as f64 / totals.peak_bytes.max(1) as f64;
-    if growing.iter().any(|other| std::ptr::eq(*other, site)) || share < 0.2 {
+    if growing.iter().any(|other| std::ptr::eq(*other, site)) {
         return None;
     }
+    let alone = site.amounts.peak_bytes as f64 / totals.peak_bytes.max(1) as f64;
+    let together = match alone < ALONE_SHARE {
+        true => Some(together::at_peak(recording, None)?),
+        false => None,
+    };
+    let held = together.as_ref().map_or(site.amounts.peak_bytes, |together| together.bytes);
+    let share = held as f64 / totals.peak_bytes.max(1) as f64;
     let work = &recording.processes[site.process.0 as usize];
     let usual = work.median_bytes();
     let is_spike = totals.peak_bytes as f64 >= usual as f64 * PEAK_TIMES
@@ -39,29 +48,42 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
     if !is_spike && !is_large {
         return None;
     }
-    let (own_frame, name) = recording.name(site);
+    let part = percent(held, totals.peak_bytes);
+    let (own_frame, who) = match &together {
+        Some(together) => {
+            let shares = together.shares_text(totals.peak_bytes);
+            let who =
+                format!("{}, with what it calls, holds {part} of it, {}{shares}", together.name, bytes(held));
+            (together.own_frame.clone(), who)
+        }
+        None => {
+            let (own_frame, name) = recording.name(site);
+            let blocks = plural(site.amounts.peak_count, "block");
+            (own_frame, format!("{name} holds {part} of it, {} in {blocks}", bytes(held)))
+        }
+    };
     let sentence = format!(
-        "The peak is {} at {}{}: {name} holds {} of it, {} in {}.",
+        "The peak is {} at {}{}: {who}.",
         bytes(totals.peak_bytes),
         duration(totals.peak_time_ns),
         if is_spike { format!(", where {} are usual", bytes(usual)) } else { String::new() },
-        percent(held, totals.peak_bytes),
-        bytes(held),
-        plural(site.amounts.peak_count, "block"),
     );
     let mut evidence = vec![format!(
         "live are {} in the middle of the time and {} at the end of the program's work",
         bytes(usual),
         bytes(work.last_bytes()),
     )];
-    if site.amounts.outstanding_bytes < held / 2 {
+    if together.is_some() {
+        evidence.push(format!("no function holds more than {} by itself", bytes(site.amounts.peak_bytes)));
+    } else if site.amounts.outstanding_bytes < held / 2 {
         let left = match site.amounts.outstanding_bytes {
             0 => "nothing".to_owned(),
             left => bytes(left),
         };
         evidence.push(format!("{left} of it is left when the recording ends"));
     }
-    let is_sure = is_spike && share >= 0.5 && totals.peak_bytes as f64 >= usual as f64 * 2.5;
+    let is_sure =
+        together.is_none() && is_spike && share >= 0.5 && totals.peak_bytes as f64 >= usual as f64 * 2.5;
     let chosen = Chosen {
         at: Some("peak".to_owned()),
         require_frames: recording.required(&own_frame),
@@ -71,7 +93,10 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
         kind: Kind::Peak,
         sentence,
         confidence: if is_sure { Confidence::High } else { Confidence::Medium },
-        curve: recording.curve(site),
+        curve: match together {
+            Some(_) => together::curve(recording, work),
+            None => recording.curve(site),
+        },
         own_frame: Some(own_frame),
         bytes: held,
         is_left: false,
@@ -95,12 +120,20 @@ pub(crate) fn largest(recording: &Recording<'_>) -> Option<String> {
     let totals = recording.summary.totals;
     let site =
         recording.sites.iter().max_by_key(|site| (recording.is_telling(site), site.amounts.peak_bytes))?;
-    (site.amounts.peak_bytes > 0).then(|| {
-        format!(
-            "Of the {} at the peak {} holds {}.",
-            bytes(totals.peak_bytes),
-            recording.name(site).1,
-            percent(site.amounts.peak_bytes, totals.peak_bytes)
-        )
-    })
+    let whole = totals.peak_bytes;
+    if site.amounts.peak_bytes == 0 {
+        return None;
+    }
+    let is_alone = site.amounts.peak_bytes as f64 >= whole as f64 * ALONE_SHARE;
+    let together = if is_alone { None } else { together::at_peak(recording, None) };
+    let who = match together {
+        Some(together) => {
+            let shares = together.shares_text(whole);
+            format!("{}, with what it calls, holds {}{shares}", together.name, percent(together.bytes, whole))
+        }
+        None => {
+            format!("{} holds {}", recording.name(site).1, percent(site.amounts.peak_bytes, whole))
+        }
+    };
+    Some(format!("Of the {} at the peak {who}.", bytes(whole)))
 }

@@ -6,7 +6,9 @@ use heapr_query::engine::{CodeTable, FrameId, NamedStack, SymbolTree};
 use heapr_query::{
     CullList, FrameText, NAMED_WITHIN, OwnCode, Owner, Suppressions, SymbolSource, whole_summary,
 };
-use heapr_trace::{Amounts, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace};
+use heapr_trace::{
+    Amounts, CourseRow, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace,
+};
 
 use crate::judged::Judged;
 use crate::site::{Held, Site};
@@ -156,23 +158,34 @@ impl<'a> Recording<'a> {
                 site.stack = totals.stack;
             }
         }
-        for (place, moment) in self.summary.course.moments.iter().enumerate() {
-            for row in &moment.rows {
-                let named = self.tree.named(row.stack);
-                let process = sites_process(trace, row.stack);
-                let ended = trace.processes().get(process.0 as usize).and_then(|process| process.end_ns);
-                // What a process has left behind is nobody's any more.
-                if named == 0 || ended.is_some_and(|end_ns| end_ns < moment.time_ns) {
-                    continue;
-                }
-                let Some(&number) = numbers.get(&(process, frames[named as usize].0)) else { continue };
-                let held = &mut sites[number].held[place];
-                held.bytes = held.bytes.saturating_add(row.live_bytes);
-                held.count = held.count.saturating_add(row.live_count);
-                held.made = held.made.saturating_add(row.total_count);
+        for place in 0..moment_count {
+            for (process, row) in self.rows(place) {
+                let frame = frames[self.tree.named(row.stack) as usize].0;
+                let Some(&number) = numbers.get(&(process, frame)) else { continue };
+                sites[number].held[place].add(row);
             }
         }
         self.sites = sites;
+    }
+
+    /// What stacks with names held at a moment, and whose they are.
+    pub(crate) fn rows(&self, place: usize) -> impl Iterator<Item = (ProcessIndex, &CourseRow)> {
+        let moment = self.summary.course.moments.get(place);
+        moment.into_iter().flat_map(|moment| moment.rows.iter().map(|row| (moment.time_ns, row))).filter_map(
+            |(time_ns, row)| {
+                let process = self.process_of(row.stack);
+                let known = self.trace.processes().get(process.0 as usize);
+                // What a process has left behind is nobody's any more.
+                let has_ended =
+                    known.and_then(|process| process.end_ns).is_some_and(|end_ns| end_ns < time_ns);
+                (self.tree.named(row.stack) != 0 && !has_ended).then_some((process, row))
+            },
+        )
+    }
+
+    /// The process that a stack is of.
+    pub(crate) fn process_of(&self, stack: StackIndex) -> ProcessIndex {
+        self.trace.stacks().node(stack).map_or(ProcessIndex(0), |node| node.process)
     }
 
     /// Forgets what is known to be harmless.
@@ -212,10 +225,6 @@ impl<'a> Recording<'a> {
     pub(crate) fn curve(&self, site: &Site) -> Vec<(u64, u64)> {
         self.times_ns.iter().zip(&site.held).map(|(&time_ns, held)| (time_ns, held.bytes)).collect()
     }
-}
-
-fn sites_process(trace: &Trace, stack: StackIndex) -> ProcessIndex {
-    trace.stacks().node(stack).map_or(ProcessIndex(0), |node| node.process)
 }
 
 /// By stack of the tree: the innermost frame of the program's, else of a library's, else of the

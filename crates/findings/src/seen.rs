@@ -6,7 +6,9 @@ use heapr_table::quantity::{bytes, count, duration, percent, plural};
 use heapr_trace::{HeapId, ProcessIndex, ProcessOrigin};
 
 use crate::finding::{Chosen, Finding, Kind, quoted};
+use crate::peak::ALONE_SHARE;
 use crate::recording::Recording;
+use crate::together;
 
 /// Resident memory that no block explains: bytes, and share of what is resident without a file.
 const RESIDENT_MIN_BYTES: u64 = 8 << 20;
@@ -77,12 +79,19 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     let site = recording.sites.iter().filter(|site| site.process == process).max_by_key(|site| {
         site.amounts.peak_bytes.max(site.held.iter().map(|held| held.bytes).max().unwrap_or(0))
     })?;
-    let (own_frame, name) = recording.name(site);
     let held = site.amounts.peak_bytes.max(site.held.iter().map(|held| held.bytes).max().unwrap_or(0));
+    let is_alone = held as f64 >= peak as f64 * ALONE_SHARE;
+    let together = if is_alone { None } else { together::at_peak(recording, Some(process)) };
+    let (own_frame, name) = match &together {
+        Some(together) => (together.own_frame.clone(), format!("{}, with what it calls", together.name)),
+        None => recording.name(site),
+    };
+    let held = together.as_ref().map_or(held, |together| together.bytes);
     let part = match held.saturating_mul(2) >= peak {
         true => "most of it".to_owned(),
         false => format!("the largest part, {} of {} at most,", bytes(held), bytes(peak)),
     };
+    let shares = together.as_ref().map(|together| together.shares_text(peak)).unwrap_or_default();
     let chosen = Chosen {
         at: Some("peak".to_owned()),
         require_frames: recording.required(&own_frame),
@@ -91,7 +100,7 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     let finding = Finding {
         kind: Kind::Resident,
         sentence: format!(
-            "Freed memory stays resident: {} are resident after {}, where {} are live; {part} was made by {name}.",
+            "Freed memory stays resident: {} are resident after {}, where {} are live; {part} was made by {name}{shares}.",
             bytes(resident),
             duration(sample.time_ns),
             bytes(live),
@@ -112,7 +121,10 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
                     .to_owned()
             },
         ],
-        curve: recording.curve(site),
+        curve: match together {
+            Some(_) => together::curve(recording, work),
+            None => recording.curve(site),
+        },
         own_frame: Some(own_frame),
         ..Finding::default()
     };

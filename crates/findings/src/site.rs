@@ -1,7 +1,9 @@
 //! A place in the program that allocates.
 
+use std::ops::AddAssign;
+
 use heapr_query::Owner;
-use heapr_trace::{Amounts, ProcessIndex, StackIndex};
+use heapr_trace::{Amounts, CourseRow, ProcessIndex, StackIndex};
 
 /// What a function held at a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -10,6 +12,21 @@ pub(crate) struct Held {
     pub(crate) count: u64,
     /// Blocks made until then.
     pub(crate) made: u64,
+}
+
+impl Held {
+    /// With what a stack held then.
+    pub(crate) fn add(&mut self, row: &CourseRow) {
+        *self += Self { bytes: row.live_bytes, count: row.live_count, made: row.total_count };
+    }
+}
+
+impl AddAssign for Held {
+    fn add_assign(&mut self, other: Self) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.count = self.count.saturating_add(other.count);
+        self.made = self.made.saturating_add(other.made);
+    }
 }
 
 /// All that a function of the program's own allocates in a process, with what it calls.

@@ -66,7 +66,9 @@ impl WorkTime {
         is_over: bool,
     ) {
         let (mut begin, mut after) = (self.live_bytes.len(), left_bytes);
-        while begin > 0 && self.live_bytes[begin - 1] > after {
+        // The last moments may have been when all was freed.
+        let is_fall = |live: u64, after: u64| live > after || live == after && after == left_bytes;
+        while begin > 0 && is_fall(self.live_bytes[begin - 1], after) {
             begin -= 1;
             after = self.live_bytes[begin];
         }
@@ -101,5 +103,49 @@ impl WorkTime {
     /// Live bytes at the end of work.
     pub(crate) fn last_bytes(&self) -> u64 {
         self.live_bytes.last().copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made::{STEP_NS, even_work, times_ns, work};
+
+    /// The moments of work that are left of a process that held this, in KiB.
+    fn work_left(kib: &[u64], made: &[u64], is_over: bool, end_ns: u64) -> usize {
+        let mut work = WorkTime { end_ns, ..work(kib) };
+        work.find_teardown((&times_ns(kib.len()), made), 0, 0, is_over);
+        assert_eq!(work.live_bytes.len(), work.end);
+        work.end
+    }
+
+    fn rising(count: u64) -> Vec<u64> {
+        (1..=count).map(|at| at * 100).collect()
+    }
+
+    #[test]
+    fn a_short_fall_to_nothing_at_the_end_is_the_exit() {
+        let kib = [rising(30), vec![1500, 200, 0]].concat();
+        assert_eq!(work_left(&kib, &even_work(33), true, 33 * STEP_NS), 30);
+        // Whatever is left at the end was not freed by it.
+        assert_eq!(work_left(&rising(30), &even_work(30), true, 30 * STEP_NS), 30);
+    }
+
+    #[test]
+    fn freeing_that_takes_long_while_blocks_are_made_is_work() {
+        let fall: Vec<u64> = rising(20).into_iter().rev().collect();
+        let kib = [rising(20), fall].concat();
+        assert_eq!(work_left(&kib, &even_work(40), true, 40 * STEP_NS), 40);
+    }
+
+    #[test]
+    fn an_exit_that_takes_long_on_a_busy_machine_is_still_one() {
+        let kib = [rising(30), vec![1500, 200, 10]].concat();
+        let made: Vec<u64> = even_work(33).into_iter().map(|made| made.min(29_000)).collect();
+        assert_eq!(work_left(&kib, &made, true, 60 * STEP_NS), 30);
+        // A program that waits for long after it has freed all, or that goes on, does not exit.
+        assert_eq!(work_left(&kib, &made, true, 200 * STEP_NS), 33);
+        let later = [rising(30), vec![1500, 1400, 1300, 1200, 1100, 900, 600, 300, 10]].concat();
+        assert_eq!(work_left(&later, &even_work(39), false, 60 * STEP_NS), 39);
     }
 }

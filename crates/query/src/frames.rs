@@ -66,6 +66,14 @@ impl FrameView<'_> {
     }
 }
 
+/// Whether a function has no name of its own, as languages call such ones: two of them are the
+/// same function only if they are at the same place.
+fn is_nameless(symbol: &str) -> bool {
+    matches!(symbol, "(anonymous)" | "<lambda>" | "{closure}")
+        || symbol.ends_with("::__ANON__")
+        || symbol.ends_with(".<lambda>")
+}
+
 /// All distinct frames of a query.
 #[derive(Debug, Default, Clone)]
 pub struct FrameTable {
@@ -84,7 +92,12 @@ impl FrameTable {
         if let Some(&number) = self.numbers.find(hash, |&number| self.keys[number as usize] == key) {
             return FrameId(number);
         }
-        let function = key.line.map(|_| self.intern(FrameKey { line: None, ..key }));
+        let function = match key.line {
+            Some(_) if !key.symbol.is_some_and(|symbol| is_nameless(self.names.get(symbol))) => {
+                Some(self.intern(FrameKey { line: None, ..key }))
+            }
+            _ => None,
+        };
         let number = self.keys.len() as u32;
         self.functions.push(function.unwrap_or(FrameId(number)));
         self.files.push(key.line.map(|(file, _)| file));

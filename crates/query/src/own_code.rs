@@ -29,6 +29,10 @@ const V8_CODE: &[&str] =
 /// What the names of functions hold that come with Node, or from packages.
 const OF_NODE: &[&str] = &[" node:", " evalmachine.", "/node_modules/"];
 
+/// How the names of Python's comprehensions end, which before 3.12 are functions: parts of who
+/// calls them.
+const COMPREHENSIONS: &[&str] = &["<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>"];
+
 /// Where a system keeps what programs share.
 const SYSTEM_FOLDERS: &[&str] =
     &["/lib/", "/lib64/", "/lib32/", "/usr/", "/bin/", "/sbin/", "/nix/store/", "/gnu/store/", "/snap/"];
@@ -163,7 +167,8 @@ impl OwnCode {
             }
         }
         if is_of_language {
-            return Owner::Program;
+            let is_part = symbol.is_some_and(|symbol| COMPREHENSIONS.iter().any(|end| symbol.ends_with(end)));
+            return if is_part { Owner::Runtime } else { Owner::Program };
         }
         if file.is_none() && self.runtime_unsourced.matches(module, symbol) {
             return Owner::Runtime;

@@ -73,6 +73,8 @@ pub fn folded(symbol: &str) -> String {
             b'<' => Some((b'<', b'>', "<…>")),
             b'(' if rest.starts_with("(anonymous namespace)") => None,
             b'(' if rest.starts_with("()") => None,
+            // `(anonymous)` and the like of languages.
+            b'(' if kept.is_empty() => None,
             b'(' => Some((b'(', b')', "(…)")),
             b'[' if rest.starts_with("[abi:") => Some((b'[', b']', "")),
             _ => None,

@@ -1,4 +1,4 @@
-/** One native snapshot as areas: images, in them allocating frames, in them stacks. */
+/** One native snapshot as areas: images, in them own functions, in them stacks. */
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { TreemapAnswer } from '../api/types';
@@ -7,6 +7,7 @@ import { fileName, formatBytes, formatCount } from '../format';
 import { Message } from '../frame/message';
 import { splitName } from '../trace/stack-name';
 import { linkedName } from '../image-links';
+import { folded } from '../symbol-text';
 import { TreemapCanvas } from '../treemap/treemap-canvas';
 import { momentFilter } from './native-columns';
 import type { NativeViewProps } from './snapshots-view';
@@ -24,7 +25,7 @@ export function NativeTreemapView({ file, filter, shown, onCommand }: NativeView
     if (node === 0) return `snapshot ${shown.number}`;
     if (data?.nodes.parent[node] === 0) return linkedName(name);
     const { module, symbol } = splitName(name);
-    return symbol === '?' || symbol === '' ? linkedName(module) || '(no name)' : symbol;
+    return symbol === '?' || symbol === '' ? linkedName(module) || '(no name)' : folded(symbol);
   };
   // An area and all in it have the colour of the image, as everywhere.
   const imageOf = (node: number) => {
@@ -44,7 +45,7 @@ export function NativeTreemapView({ file, filter, shown, onCommand }: NativeView
           <button type="button" aria-pressed={value === 'bytes'} onClick={() => go({ value: 'outstanding_bytes' })}>Bytes</button>
           <button type="button" aria-pressed={value === 'blocks'} onClick={() => go({ value: 'outstanding_count' })}>Blocks</button>
         </div>
-        <span class="quiet">Images, in them the allocating functions, in them whole stacks. Double click: the stack.</span>
+        <span class="quiet">Images, in them the program's own functions, in them whole stacks. Double click: the stack.</span>
         {isLoading && <span class="quiet" role="status">loading…</span>}
       </div>
       {error && <Message kind="error">{error.message}</Message>}

@@ -11,6 +11,7 @@ import { exactBytes, formatBytes, formatDuration, formatSignedBytes, parseTimeNs
 import { Message } from '../frame/message';
 import { isDrawnDark } from '../frame/theme';
 import { linkedName } from '../image-links';
+import { folded } from '../symbol-text';
 import { clampSeen } from './scale';
 import { type ChartKind, axisLeftPx, chartAmount, chartFactor, paintTimeline, timeToX, wholeOf, xToTime } from './timeline-paint';
 
@@ -43,7 +44,8 @@ export function Timeline({ file }: { file: OpenFile }) {
   const body = size.widthPx === 0 ? null : {
     file: file.file, filter, from_ns: settled[0], to_ns: settled[1], bins, by: chart === 'resident' ? 'none' : address.by, series_max: 8, value: chart,
   };
-  const { data, error, isLoading } = useAnswer<TimelineAnswer>('/api/timeline', body, file.generation);
+  const { data: answered, error, isLoading } = useAnswer<TimelineAnswer>('/api/timeline', body, file.generation);
+  const data = useMemo(() => (address.by === 'frame' || address.by === 'stack' ? withFoldedNames(answered) : answered), [answered]);
 
   const range = brush ?? rangeNs(address.range);
   const isWhole = seen[0] === 0 && seen[1] >= durationNs;
@@ -180,6 +182,11 @@ export function Timeline({ file }: { file: OpenFile }) {
   );
 }
 
+/** Frames and stacks by their short names. */
+function withFoldedNames(data: TimelineAnswer | null): TimelineAnswer | null {
+  return data && { ...data, series: data.series.map((series) => ({ ...series, name: folded(series.name), wholeName: series.name })) };
+}
+
 /** How fast live bytes rise or fall over the brushed range. */
 function RangeRate({ data, range }: { data: TimelineAnswer; range: [number, number] }) {
   const binNs = (data.to_ns - data.from_ns) / data.bins;
@@ -195,6 +202,10 @@ function localX(event: MouseEvent): number {
   return event.clientX - (event.currentTarget as HTMLElement).getBoundingClientRect().left;
 }
 
+function wholeName(series: { name: string; wholeName?: string }): string {
+  return series.wholeName ?? series.name;
+}
+
 /** Names and colours of the series; a click adds its filter. */
 function Legend({ data, showsRss }: { data: TimelineAnswer | null; showsRss: boolean }) {
   const address = useAddress();
@@ -205,7 +216,7 @@ function Legend({ data, showsRss }: { data: TimelineAnswer | null; showsRss: boo
       {data.series.map((series, place) => (
         <li key={series.id ?? series.name}>
           <button
-            type="button" disabled={!series.filter} title={series.filter ? `Only stacks that pass through ${series.name}` : series.name}
+            type="button" disabled={!series.filter} title={series.filter ? `Only stacks that pass through ${wholeName(series)}` : wholeName(series)}
             onClick={() => series.filter && go(addedFilter(address, series.filter))}
           >
             <i class="swatch" style={{ background: colours[place] ?? '' }} />

@@ -45,6 +45,11 @@ export function framePlace(frame: Frame): string {
   return frame.line === null ? fileName(frame.file) : `${fileName(frame.file)}:${frame.line}`;
 }
 
+/** Whether a function has no name of its own, as scripts call such ones. */
+export function isNameless(frame: Frame): boolean {
+  return /^\((?!anonymous namespace)|<lambda>$|__ANON__$|^\{closure/.test(frame.symbol ?? '');
+}
+
 /** The pattern that chooses stacks with this frame. */
 export function framePattern(frame: Frame): string {
   const module = frame.module === null ? '' : `${fileName(frame.module)}!`;

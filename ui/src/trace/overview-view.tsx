@@ -9,7 +9,7 @@ import { FindingCards } from '../finding/finding-cards';
 import { Message } from '../frame/message';
 import { amountText, exactAmount, isEstimate } from './estimate';
 import { FrameName, ImageName } from './frame-name';
-import { frameName, framePattern } from './metric-columns';
+import { frameName, framePattern, framePlace, isNameless } from './metric-columns';
 import { StackName } from './stack-name';
 import type { TraceViewProps } from './trace-page';
 
@@ -122,8 +122,8 @@ function FunctionRanking({ file, filter }: Pick<TraceViewProps, 'file' | 'filter
     const sums = new Map<string, { frame: Frame; bytes: number; blocks: number }>();
     for (const { own, peak_bytes: bytes, peak_count: blocks } of data?.groups ?? []) {
       if (!own || bytes === 0) continue;
-      // Its lines are one function.
-      const key = frameName(own);
+      // Its lines are one function; of functions without names only lines tell which.
+      const key = isNameless(own) ? `${frameName(own)} ${framePlace(own)}` : frameName(own);
       const sum = sums.get(key) ?? { frame: own, bytes: 0, blocks: 0 };
       sums.set(key, { frame: sum.frame, bytes: sum.bytes + bytes, blocks: sum.blocks + blocks });
     }
@@ -144,7 +144,7 @@ function FunctionRanking({ file, filter }: Pick<TraceViewProps, 'file' | 'filter
               <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (bytes * 100) / whole}%` }} /></span>
               <span class="amount">{formatBytes(bytes)}</span>
               <span class="percent">{formatPercent(bytes, whole)}</span>
-              <FrameName frame={frame} showsPlace={false} isOwn />
+              <FrameName frame={frame} showsPlace={isNameless(frame)} isOwn />
             </button>
           </li>
         ))}

@@ -2,7 +2,7 @@
 
 use heapr_explore::{SeriesKey, TimelineBy, TimelineOf, TimelineQuery};
 use heapr_filters::FilterArguments;
-use heapr_query::{Span, file_name};
+use heapr_query::{FrameView, Span, file_name};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -325,12 +325,13 @@ fn described(file: &TraceFile, key: SeriesKey) -> (String, Value, Option<String>
         },
         SeriesKey::Stack(key) => {
             let (frames, removed) = explorer.stack_frames(key).unwrap_or_default();
-            let name =
-                |at: usize| frames.get(at).and_then(|(_, view)| view.symbol.or(view.module)).unwrap_or("?");
-            let text = match frames.len().saturating_sub(removed) {
-                0 => "(no stack)".to_owned(),
-                1 => name(removed).to_owned(),
-                _ => format!("{} < {}", name(removed), name(removed + 1)),
+            let views: Vec<FrameView<'_>> = frames.iter().skip(removed).map(|(_, view)| *view).collect();
+            let name = |at: usize| views.get(at).and_then(|view| view.symbol.or(view.module)).unwrap_or("?");
+            let text = match (file.own.place(&views), views.len()) {
+                (_, 0) => "(no stack)".to_owned(),
+                (Some(own @ 1..), _) => format!("{} through {}", name(own), name(0)),
+                (_, 1) => name(0).to_owned(),
+                _ => format!("{} ← {}", name(0), name(1)),
             };
             (text, Value::Null, Some(stack_id(key)))
         }

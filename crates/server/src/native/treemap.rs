@@ -1,4 +1,5 @@
-//! A snapshot as a treemap: images, in them innermost frames, in them stacks.
+//! A snapshot as a treemap: images, in them the program's own functions, in them stacks. A stack
+//! without an own function counts for its innermost frame.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, Line};
 use serde::Deserialize;
 
-use super::rows::line_id;
+use super::rows::{line_id, own_place};
 use super::series::{Read, number};
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context, json, read};
@@ -52,16 +53,17 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let amount = line.rows[0].amount;
         if is_bytes { amount.block_bytes } else { amount.block_count }
     };
-    let mut images: Parts<'_, Parts<'_, Vec<(u64, &Line)>>> = BTreeMap::new();
+    let mut images: Parts<'_, Parts<'_, Vec<(u64, usize, &Line)>>> = BTreeMap::new();
     for line in &read.series.lines {
-        let frame = line.frames.first().map_or("(no stack)", String::as_str);
+        let own = own_place(&read, line).unwrap_or(0);
+        let frame = line.frames.get(own).map_or("(no stack)", String::as_str);
         let image = frame.split('!').next().unwrap_or(frame);
         let value = value_of(line);
         let (image_value, frames) = images.entry(image).or_default();
         *image_value = image_value.saturating_add(value);
         let (frame_value, lines) = frames.entry(frame).or_default();
         *frame_value = frame_value.saturating_add(value);
-        lines.push((value, line));
+        lines.push((value, own, line));
     }
     let whole = read.series.wholes[0].amount;
     let total = if is_bytes { whole.block_bytes } else { whole.block_count };
@@ -75,13 +77,15 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             let Some(frame) = columns.push(None, Some(image), frame.to_owned(), frame_value, 0) else {
                 break;
             };
-            let mut lines: Vec<_> = lines.into_iter().filter(|(value, _)| *value >= least).collect();
-            lines.sort_by(|(one, one_line), (other, other_line)| {
+            let mut lines: Vec<_> = lines.into_iter().filter(|(value, ..)| *value >= least).collect();
+            lines.sort_by(|(one, _, one_line), (other, _, other_line)| {
                 other.cmp(one).then_with(|| one_line.frames.cmp(&other_line.frames))
             });
-            for (value, line) in lines {
-                // What tells the stacks of a frame apart is who called it.
-                let name = line.frames.get(1).or(line.frames.first()).map_or("(no stack)", String::as_str);
+            for (value, own, line) in lines {
+                // What tells the stacks of a function apart is what it allocates through, or else
+                // who called it.
+                let told = if own > 0 { 0 } else { 1 };
+                let name = line.frames.get(told).or(line.frames.first()).map_or("(no stack)", String::as_str);
                 columns.push(line_id(&read, line), Some(frame), name.to_owned(), value, value);
             }
         }

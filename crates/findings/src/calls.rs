@@ -1,0 +1,144 @@
+//! The tree of calls, with what each part of it holds: where no function has much by itself, a part
+//! of the tree has.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use heapr_query::Owner;
+use heapr_query::engine::{FrameId, NamedStack, SymbolTree};
+use heapr_trace::StackIndex;
+
+use crate::finding::OwnFrame;
+use crate::own_name::shown_symbol;
+use crate::recording::Recording;
+
+/// A way down is one function's as long as each step keeps this share.
+const SAME_SHARE: f64 = 0.8;
+/// Of what is split so many are named.
+const SHARES_MAX: usize = 3;
+
+/// An amount of each stack, with those of all that it leads to. Lines of a function are one.
+pub(crate) struct Calls<'r, 'a> {
+    recording: &'r Recording<'a>,
+    amounts: Vec<i64>,
+    /// By stack: where its children begin.
+    begins: Vec<u32>,
+    children: Vec<NamedStack>,
+}
+
+/// Stacks whose innermost frame is the same function, called on the same way.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    pub(crate) stacks: Vec<NamedStack>,
+    pub(crate) amount: i64,
+}
+
+impl<'r, 'a> Calls<'r, 'a> {
+    pub(crate) fn new(
+        recording: &'r Recording<'a>,
+        amounts_of: impl Iterator<Item = (StackIndex, i64)>,
+    ) -> Self {
+        let tree: &SymbolTree = &recording.tree;
+        let mut amounts = vec![0_i64; tree.count()];
+        for (stack, amount) in amounts_of {
+            let named = tree.named(stack);
+            if named != 0 {
+                amounts[named as usize] = amounts[named as usize].saturating_add(amount);
+            }
+        }
+        let mut begins = vec![0_u32; tree.count() + 1];
+        // Callers have smaller numbers.
+        for stack in (1..tree.count()).rev() {
+            let caller = tree.parent(stack as NamedStack) as usize;
+            amounts[caller] = amounts[caller].saturating_add(amounts[stack]);
+            begins[caller + 1] += 1;
+        }
+        for caller in 0..tree.count() {
+            begins[caller + 1] += begins[caller];
+        }
+        let mut next = begins.clone();
+        let mut children = vec![0; tree.count().saturating_sub(1)];
+        for stack in 1..tree.count() {
+            let place = &mut next[tree.parent(stack as NamedStack) as usize];
+            children[*place as usize] = stack as NamedStack;
+            *place += 1;
+        }
+        Self { recording, amounts, begins, children }
+    }
+
+    /// Everything.
+    pub(crate) fn root(&self) -> Part {
+        Part { stacks: vec![0], amount: self.amounts[0] }
+    }
+
+    /// What a part calls, by function, the most first.
+    fn below(&self, part: &Part) -> Vec<Part> {
+        let tree: &SymbolTree = &self.recording.tree;
+        let mut numbers: HashMap<FrameId, usize> = HashMap::new();
+        let mut parts: Vec<(FrameId, Part)> = Vec::new();
+        for &caller in &part.stacks {
+            let of_it = self.begins[caller as usize] as usize..self.begins[caller as usize + 1] as usize;
+            for &stack in &self.children[of_it] {
+                let Some(frame) = tree.frame(stack) else { continue };
+                let function = tree.frames.function(frame);
+                let number = *numbers.entry(function).or_insert_with(|| {
+                    parts.push((function, Part { stacks: Vec::new(), amount: 0 }));
+                    parts.len() - 1
+                });
+                let part = &mut parts[number].1;
+                part.stacks.push(stack);
+                part.amount = part.amount.saturating_add(self.amounts[stack as usize]);
+            }
+        }
+        // Of two that hold as much the same one comes first in every tree.
+        parts.sort_by_key(|(function, part)| (Reverse(part.amount), tree.frames.symbol(*function)));
+        parts.into_iter().map(|(_, part)| part).collect()
+    }
+
+    /// From a part down to where the one that has most of it has less than `least`: without the
+    /// part itself.
+    pub(crate) fn way_down(&self, part: &Part, least: i64) -> Vec<Part> {
+        let mut way: Vec<Part> = Vec::new();
+        loop {
+            let below = self.below(way.last().unwrap_or(part));
+            match below.into_iter().next() {
+                Some(next) if next.amount >= least && next.amount > 0 => way.push(next),
+                _ => return way,
+            }
+        }
+    }
+
+    /// The function of a part, if it has a name and is not the runtime's.
+    pub(crate) fn name(&self, part: &Part) -> Option<(OwnFrame, String)> {
+        let frames = &self.recording.tree.frames;
+        let frame = self.recording.tree.frame(*part.stacks.first()?)?;
+        let (module, symbol) = (frames.module(frame), frames.symbol(frame)?);
+        if self.recording.own.owner(module, Some(symbol), frames.file(frame)) == Owner::Runtime {
+            return None;
+        }
+        let own_frame = OwnFrame {
+            module: module.map(str::to_owned),
+            symbol: Some(symbol.to_owned()),
+            ..OwnFrame::default()
+        };
+        Some((own_frame, shown_symbol(module, symbol)))
+    }
+
+    /// Who has at least `least` of what a part calls, each as far down as it is one function's.
+    pub(crate) fn shares(&self, part: &Part, least: i64) -> Vec<(String, i64)> {
+        let mut shares: Vec<(String, i64)> = Vec::new();
+        let is_enough = |branch: &Part| branch.amount >= least;
+        for branch in self.below(part).into_iter().filter(is_enough) {
+            let down = self.way_down(&branch, (branch.amount as f64 * SAME_SHARE) as i64);
+            let named = down.iter().rev().chain([&branch]).find_map(|part| Some((self.name(part)?.1, part)));
+            let Some((name, part)) = named else { continue };
+            match shares.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, amount)) => *amount = amount.saturating_add(part.amount),
+                None => shares.push((name, part.amount)),
+            }
+        }
+        shares.sort_by_key(|(_, amount)| Reverse(*amount));
+        shares.truncate(SHARES_MAX);
+        shares
+    }
+}

@@ -1,0 +1,47 @@
+//! Made courses, for tests of the rules.
+
+use heapr_query::Owner;
+use heapr_trace::{Amounts, ProcessIndex, StackIndex};
+
+use crate::site::{Held, Site};
+use crate::work_time::WorkTime;
+
+/// A tenth of a second between two moments.
+pub(crate) const STEP_NS: u64 = 100_000_000;
+const BLOCK_BYTES: u64 = 100;
+
+pub(crate) fn times_ns(count: usize) -> Vec<u64> {
+    (0..count as u64).map(|place| place * STEP_NS).collect()
+}
+
+/// As many blocks made in each step.
+pub(crate) fn even_work(count: usize) -> Vec<u64> {
+    (0..count as u64).map(|place| place * 1000).collect()
+}
+
+/// What a site held, in KiB by moment; all that it makes stays.
+pub(crate) fn site(kib: &[u64]) -> Site {
+    let held = kib.iter().map(|&kib| {
+        let count = (kib << 10) / BLOCK_BYTES;
+        Held { bytes: kib << 10, count, made: count }
+    });
+    Site {
+        process: ProcessIndex(0),
+        owner: Owner::Program,
+        amounts: Amounts::default(),
+        stack: StackIndex::EMPTY,
+        weight: 1,
+        held: held.collect(),
+    }
+}
+
+/// A process that worked over all moments, and what it held in KiB.
+pub(crate) fn work(kib: &[u64]) -> WorkTime {
+    WorkTime {
+        first: 0,
+        end: kib.len(),
+        live_bytes: kib.iter().map(|kib| kib << 10).collect(),
+        teardown: None,
+        end_ns: kib.len() as u64 * STEP_NS,
+    }
+}

@@ -1,0 +1,168 @@
+//! What functions hold together: the sentences where none of them has much by itself, or none
+//! grows all the time.
+
+use std::cmp::Reverse;
+
+use heapr_query::{Confidence, Owner};
+use heapr_table::quantity::{bytes, percent};
+use heapr_trace::{Amounts, HeapId, ProcessIndex};
+
+use crate::calls::{Calls, Part};
+use crate::finding::{Finding, OwnFrame};
+use crate::growth::{self, GROWTH_MIN_BYTES, Growing};
+use crate::recording::Recording;
+use crate::site::{Held, Site};
+use crate::work_time::WorkTime;
+
+/// Of a peak this share is one part's, with what it calls.
+const PEAK_SHARE: f64 = 0.5;
+/// Growth of less is not one part's: of what is live at the end of work.
+const GROWTH_SHARE: f64 = 0.2;
+/// Who has at least this share of a part is named beside it.
+const NAMED_SHARE: f64 = 0.1;
+
+/// A function that has most of an amount with what it calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Together {
+    pub(crate) own_frame: OwnFrame,
+    pub(crate) name: String,
+    pub(crate) bytes: u64,
+    /// Who has it.
+    shares: Vec<(String, i64)>,
+}
+
+impl Together {
+    /// `, most in f (40 %) and g (38 %)`; of `whole` bytes.
+    pub(crate) fn shares_text(&self, whole: u64) -> String {
+        let shares = self.shares.iter().map(|(name, amount)| {
+            format!("{name} ({})", percent(u64::try_from(*amount).unwrap_or(0), whole))
+        });
+        let shares: Vec<String> = shares.collect();
+        match shares.split_last() {
+            None => String::new(),
+            Some((one, [])) => format!(", most in {one}"),
+            Some((last, others)) => format!(", most in {} and {last}", others.join(", ")),
+        }
+    }
+}
+
+/// The part of the calls that holds most of the peak; of one process, or of all.
+pub(crate) fn at_peak(recording: &Recording<'_>, process: Option<ProcessIndex>) -> Option<Together> {
+    let is_of_it = |stack| process.is_none_or(|process| recording.process_of(stack) == process);
+    let of_it = recording.summary.by_stack.iter().filter(|totals| totals.heap != HeapId::MMAP);
+    let peak = |amounts: &Amounts| i64::try_from(amounts.peak_bytes).unwrap_or(i64::MAX);
+    let of_it = of_it.filter(|totals| is_of_it(totals.stack));
+    let calls = Calls::new(recording, of_it.map(|totals| (totals.stack, peak(&totals.amounts))));
+    let root = calls.root();
+    let way = calls.way_down(&root, (root.amount as f64 * PEAK_SHARE) as i64);
+    let (own_frame, name, amount) = way.iter().rev().find_map(|part| {
+        let (own_frame, name) = calls.name(part)?;
+        Some((own_frame, name, part.amount))
+    })?;
+    let mut shares = calls.shares(way.last()?, (root.amount as f64 * NAMED_SHARE) as i64);
+    shares.retain(|(share, _)| *share != name);
+    Some(Together { own_frame, name, bytes: u64::try_from(amount).ok()?, shares })
+}
+
+/// Growth of a part of the calls of the largest process, where no function of it grows all the
+/// time: a program that fills one structure after the other.
+/// `alone`: who does grow.
+pub(crate) fn growing(recording: &Recording<'_>, alone: &[Growing<'_>]) -> Option<(ProcessIndex, Finding)> {
+    let numbers = (0..recording.processes.len() as u32).map(ProcessIndex);
+    let work_of = |process: ProcessIndex| &recording.processes[process.0 as usize];
+    let process = numbers.max_by_key(|&process| (work_of(process).last_bytes(), Reverse(process)))?;
+    let mut alone = alone.iter().filter(|growing| growing.site.process == process);
+    if alone.clone().any(|growing| !growing.begins_late) {
+        return None;
+    }
+    // The last of several phases is the smaller part.
+    let most_alone = alone.by_ref().map(|growing| growing.growth_bytes).max().unwrap_or(0);
+    let work = work_of(process);
+    let (from, to) = growth::judged_moments(&recording.work_done, work)?;
+    let of_it = |place: usize, sign: i64| {
+        let rows = recording.rows(place).filter(move |(of, _)| *of == process);
+        rows.map(move |(_, row)| {
+            (row.stack, i64::try_from(row.live_bytes).unwrap_or(i64::MAX).saturating_mul(sign))
+        })
+    };
+    let calls = Calls::new(recording, of_it(to, 1).chain(of_it(from, -1)));
+    let least = GROWTH_MIN_BYTES.max((work.last_bytes() as f64 * GROWTH_SHARE) as u64);
+    let way = calls.way_down(&calls.root(), i64::try_from(least).ok()?);
+    let sites = sites_of(recording, process, &way);
+    for (part, site) in way.iter().zip(&sites).rev() {
+        let Some((own_frame, name)) = calls.name(part) else { continue };
+        let Some(growing) = growth::judge(&recording.times_ns, &recording.work_done, site, work) else {
+            continue;
+        };
+        let shares = calls.shares(part, (part.amount as f64 * NAMED_SHARE) as i64);
+        if shares.len() < 2 || growing.growth_bytes < most_alone.saturating_mul(2) {
+            continue;
+        }
+        let mut finding = growing.finding_of(recording, own_frame, &format!("{name}, with what it calls,"));
+        finding.confidence = finding.confidence.min(Confidence::Medium);
+        let shares: Vec<String> = shares
+            .iter()
+            .map(|(name, amount)| format!("{name} +{}", bytes(u64::try_from(*amount).unwrap_or(0))))
+            .collect();
+        finding
+            .evidence
+            .push(format!("no function of it grows all the time by itself: {}", shares.join(", ")));
+        return Some((process, finding));
+    }
+    None
+}
+
+/// What each part of a way held over time.
+fn sites_of(recording: &Recording<'_>, process: ProcessIndex, way: &[Part]) -> Vec<Site> {
+    // By stack: how far down the way it is, from 1.
+    let mut levels = vec![0_usize; recording.tree.count()];
+    for (level, part) in way.iter().enumerate() {
+        for &stack in &part.stacks {
+            levels[stack as usize] = level + 1;
+        }
+    }
+    for stack in 1..levels.len() {
+        if levels[stack] == 0 {
+            levels[stack] = levels[recording.tree.parent(stack as u32) as usize];
+        }
+    }
+    let mut sites: Vec<Site> = Vec::new();
+    for part in way {
+        sites.push(Site {
+            process,
+            owner: Owner::Program,
+            amounts: Amounts::default(),
+            stack: heapr_trace::StackIndex::EMPTY,
+            weight: u64::try_from(part.amount).unwrap_or(0),
+            held: vec![Held::default(); recording.times_ns.len()],
+        });
+    }
+    for totals in recording.summary.by_stack.iter().filter(|totals| totals.heap != HeapId::MMAP) {
+        let level = levels[recording.tree.named(totals.stack) as usize];
+        if level > 0 && recording.process_of(totals.stack) == process {
+            sites[level - 1].amounts += &totals.amounts;
+        }
+    }
+    for place in 0..recording.times_ns.len() {
+        for (_, row) in recording.rows(place).filter(|(of, _)| *of == process) {
+            let level = levels[recording.tree.named(row.stack) as usize];
+            if level > 0 {
+                sites[level - 1].held[place].add(row);
+            }
+        }
+    }
+    // What is farther down is in all above it.
+    for level in (1..sites.len()).rev() {
+        let (above, below) = sites.split_at_mut(level);
+        let (above, below) = (&mut above[level - 1], &below[0]);
+        above.amounts += &below.amounts;
+        above.held.iter_mut().zip(&below.held).for_each(|(sum, held)| *sum += *held);
+    }
+    sites
+}
+
+/// What all of a process held over time.
+pub(crate) fn curve(recording: &Recording<'_>, work: &WorkTime) -> Vec<(u64, u64)> {
+    let times = recording.times_ns.get(work.first..).unwrap_or_default();
+    times.iter().copied().zip(work.live_bytes.iter().copied()).collect()
+}
