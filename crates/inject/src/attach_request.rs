@@ -23,6 +23,8 @@ pub struct AttachRequest<'a> {
     pub inside: &'a [InsideFunction],
     /// mmap, munmap and mremap too.
     pub hooks_mmap: bool,
+    /// Some allocations are recorded for all: calls are counted where they come in.
+    pub is_sampled: bool,
     /// Filters of its that cannot be read are taken to end nobody.
     pub despite_seccomp: bool,
     /// For tests: the number of the step that fails.

@@ -15,6 +15,7 @@ mod attach;
 mod attach_request;
 mod change;
 mod copy;
+mod counting;
 mod detach;
 mod error;
 mod exec_argument;
@@ -29,6 +30,7 @@ mod install;
 mod loaded_agent;
 mod memory;
 mod modules;
+mod own_memory;
 mod own_thread;
 mod pass_descriptor;
 mod plan;
@@ -56,6 +58,7 @@ mod x86_64;
 pub use agent_place::agent_memory;
 pub use attach::{Standstill, attach, attach_held};
 pub use attach_request::AttachRequest;
+pub use counting::count_down;
 pub use detach::detach;
 pub use error::{Error, Result};
 pub use exec_argument::{ExecArgument, exec_argument};
@@ -65,6 +68,7 @@ pub use hold::{HeldProcess, HeldThread, HoldParts, HoldReport, HoldRequest, Look
 pub use inside::{InsideReport, LoadedModule, hook_inside, loaded_modules};
 pub use inside_function::InsideFunction;
 pub use memory::{ProcessMemory, TargetMemory, Unreachable};
+pub use own_memory::give_back_memory;
 pub use program_start::{
     WaitingChild, file_bytes_max, has_small_stack, leave_given_limits, start_as_given, wait_before_exec,
     with_given_limits,

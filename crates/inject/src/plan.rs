@@ -19,7 +19,7 @@ use crate::inside_function::{InsideFunction, InsideHeaps};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::{Module, Modules, StaticProgram, Symbol, auxiliary};
 use crate::remote::Gadgets;
-use crate::x86_64::{Prologue, Way, calls_one_of};
+use crate::x86_64::{Counted, Prologue, Way, calls_one_of};
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
 
@@ -32,6 +32,8 @@ pub(crate) struct Hook {
     /// Offsets in the image of the words that get the address of the moved instructions.
     pub(crate) real: Vec<u64>,
     pub(crate) prologue: Prologue,
+    /// What of its calls can be counted on the way.
+    pub(crate) counted: Option<Counted>,
 }
 
 /// The whole plan.
@@ -46,6 +48,10 @@ pub(crate) struct Plan {
     pub(crate) not_hooked: Vec<(String, String)>,
     /// Functions that are seen by what they call.
     seen_through: Vec<u64>,
+    /// An allocator has an interface of its own, besides the C library's names.
+    pub(crate) has_other_interface: bool,
+    /// Code of the functions whose calls can be counted.
+    pub(crate) counted_family: Option<(u64, u64)>,
     pub(crate) code: AllocatorCode,
     /// What the agent calls of the C library.
     pub(crate) imports: Vec<(String, Symbol)>,
@@ -142,6 +148,8 @@ impl Plan {
             plain: Vec::new(),
             not_hooked: Vec::new(),
             seen_through: Vec::new(),
+            has_other_interface: false,
+            counted_family: None,
             code: AllocatorCode {
                 allocator_ranges: Vec::new(),
                 library_ranges: vec![libc_code],
@@ -315,7 +323,13 @@ impl Plan {
                 None => real,
             };
             let way = Way::Kept { entry_avma, function_avma: first_kept + number * kept_bytes };
-            self.hooks.push(Hook { name: function.name.clone(), way, real: vec![real], prologue });
+            self.hooks.push(Hook {
+                name: function.name.clone(),
+                way,
+                real: vec![real],
+                prologue,
+                counted: None,
+            });
             self.code.has_other = true;
             number += 1;
         }
@@ -376,6 +390,14 @@ impl Plan {
                 }
             }
         }
+        self.has_other_interface |= matches!(entry.group, HOOK_FOREIGN | HOOK_OPERATOR);
+        let counted = match entry.group {
+            HOOK_ALLOCATOR if is_of_libc && family.is_some() => Counted::of(&entry.name),
+            _ => None,
+        };
+        if counted.is_some() {
+            self.counted_family = family;
+        }
         self.code.has_other |= is_allocators && !is_of_libc;
         self.plain.push((entry.real, address_avma));
         if symbol.is_indirect {
@@ -394,6 +416,7 @@ impl Plan {
                 trampoline_avma: entry.trampoline,
                 ranges: family.map(|(start, end)| (start, end - start)).into_iter().collect(),
                 keeps_inner: is_library,
+                counted: None,
             }
         };
         // Two names of the same function: one hook.
@@ -421,7 +444,8 @@ impl Plan {
                 match self.hooks.iter_mut().find(same) {
                     Some(hook) => hook.real.push(entry.real),
                     None => {
-                        self.hooks.push(Hook { name: entry.name, way, real: vec![entry.real], prologue });
+                        let real = vec![entry.real];
+                        self.hooks.push(Hook { name: entry.name, way, real, prologue, counted });
                     }
                 }
             }

@@ -13,7 +13,7 @@
 //!      92  where the C library waits for its own locks: start, end
 //!      94  the agent's choice of a clock   95  1: an allocator besides the C library's is hooked
 //!      96  the agent's table for the injector
-//!      97  patches: address, original bytes, new bytes, the word in the island that leads to the agent
+//!      97  patches: address, original bytes, new bytes (and 1 above them: calls are counted), the word in the island that leads to the agent
 //! ```
 
 use heapr_wire::BUILD_ID;
@@ -49,6 +49,8 @@ pub(crate) struct Patch {
     pub(crate) new: [u8; 5],
     /// See `Landing`.
     pub(crate) target_avma: u64,
+    /// Calls are counted where it leads.
+    pub(crate) counts: bool,
 }
 
 /// See the module.
@@ -72,6 +74,9 @@ pub(crate) struct Record {
     pub(crate) code: AllocatorCode,
     pub(crate) patches: Vec<Patch>,
 }
+
+/// Above the bytes of a patch.
+const COUNTS_SHIFT: u32 = 56;
 
 fn packed(bytes: [u8; 5]) -> u64 {
     let [a, b, c, d, e] = bytes;
@@ -130,7 +135,8 @@ impl Record {
             }
         }
         for (place, patch) in words[PATCHES_AT..].chunks_exact_mut(4).zip(&self.patches) {
-            let (original, new) = (packed(patch.original), packed(patch.new));
+            let counts = u64::from(patch.counts) << COUNTS_SHIFT;
+            let (original, new) = (packed(patch.original), packed(patch.new) | counts);
             place.copy_from_slice(&[patch.address_avma, original, new, patch.target_avma]);
         }
         words.into_iter().flat_map(u64::to_le_bytes).collect()
@@ -208,6 +214,7 @@ impl Record {
                     original: unpacked(patch[1]),
                     new: unpacked(patch[2]),
                     target_avma: patch[3],
+                    counts: patch[2] >> COUNTS_SHIFT != 0,
                 })
                 .collect(),
         })

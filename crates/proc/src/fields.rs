@@ -1,10 +1,10 @@
 //! Files of lines `Name:   value`: the status of processes and threads, the machine's memory.
 
-use std::fs;
 use std::path::Path;
 use std::str::{FromStr, SplitAsciiWhitespace};
 
 use crate::first_thread::folder;
+use crate::whole_file;
 
 /// The lines of such a file.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +35,7 @@ impl Fields {
     }
 
     fn read(path: impl AsRef<Path>) -> std::io::Result<Self> {
-        Ok(Self::parse(&fs::read(path)?))
+        Ok(Self::parse(&whole_file::read(path)?))
     }
 
     /// From a file's content. A program's name may hold anything.

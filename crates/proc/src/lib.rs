@@ -22,6 +22,7 @@ mod process;
 mod resident;
 pub mod smaps;
 mod stat;
+mod whole_file;
 
 pub use control_groups::{GroupLimit, memory_limits};
 pub use core_file::{CoreError, CoreFile};

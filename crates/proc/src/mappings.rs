@@ -1,6 +1,7 @@
 //! `/proc/PID/maps`: what is mapped where, and where there is room.
 
 use crate::first_thread::folder;
+use crate::whole_file;
 
 /// One mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl Mapping {
 /// # Errors
 /// It is gone, or may not be looked at.
 pub fn read(pid: u32) -> std::io::Result<Vec<Mapping>> {
-    let text = std::fs::read(folder(pid).join("maps"))?;
+    let text = whole_file::read(folder(pid).join("maps"))?;
     Ok(String::from_utf8_lossy(&text).lines().filter_map(parse_line).collect())
 }
 

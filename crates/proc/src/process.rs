@@ -5,6 +5,7 @@ use std::{fs, io};
 
 use crate::fields::Fields;
 use crate::first_thread::folder;
+use crate::whole_file;
 
 /// The process id as the process sees itself; the same number if it cannot be told.
 pub fn inner_pid(pid: u32) -> u32 {
@@ -21,7 +22,7 @@ pub fn executable(pid: u32) -> io::Result<PathBuf> {
 
 /// The arguments; none if they cannot be read.
 pub fn command_line(pid: u32) -> Vec<String> {
-    let bytes = fs::read(folder(pid).join("cmdline")).unwrap_or_default();
+    let bytes = whole_file::read(folder(pid).join("cmdline")).unwrap_or_default();
     let bytes = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
     let arguments = bytes.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
     arguments.filter(|_| !bytes.is_empty()).collect()
@@ -29,7 +30,7 @@ pub fn command_line(pid: u32) -> Vec<String> {
 
 /// The value of a variable of the environment with which the program was started.
 pub fn variable(pid: u32, name: &str) -> Option<String> {
-    let bytes = fs::read(folder(pid).join("environ")).ok()?;
+    let bytes = whole_file::read(folder(pid).join("environ")).ok()?;
     let value = |line: &[u8]| Some(line.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_owned());
     let value = bytes.split(|&byte| byte == 0).find_map(value)?;
     Some(String::from_utf8_lossy(&value).into_owned())
@@ -37,7 +38,7 @@ pub fn variable(pid: u32, name: &str) -> Option<String> {
 
 /// The name of a thread, of which the kernel keeps 15 bytes; `None` if it does not exist.
 pub fn thread_name(pid: u32, tid: u32) -> Option<String> {
-    let bytes = fs::read(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
+    let bytes = whole_file::read(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
     Some(String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned())
 }
 

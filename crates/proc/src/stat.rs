@@ -1,6 +1,6 @@
 //! `/proc/PID/stat`: `pid (name) state parent …`.
 
-use std::fs;
+use crate::whole_file;
 
 /// The fields behind the name.
 #[derive(Debug, Clone)]
@@ -9,12 +9,12 @@ pub struct Stat(String);
 impl Stat {
     /// Of a process, with the state of its first thread; `None` if it is gone.
     pub fn of_process(pid: u32) -> Option<Self> {
-        Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(&whole_file::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
     /// Of a thread; `None` if it is gone.
     pub fn of_thread(pid: u32, tid: u32) -> Option<Self> {
-        Self::parse(&fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?)
+        Self::parse(&whole_file::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?)
     }
 
     /// The name may hold anything, so the fields are behind the last parenthesis.

@@ -104,6 +104,7 @@ pub(crate) fn attach_target(
         agent_path,
         inside: &functions_of(&inside),
         hooks_mmap: preload.hooks_mmap,
+        is_sampled: preload.is_sampled,
         despite_seccomp: preload.despite_seccomp,
         fail_at,
     };

@@ -64,7 +64,16 @@ pub struct Injection {
     pub inner_heap_names: *const [AtomicU64; 4],
     /// Called in place of the loader's `_dl_debug_state`, which does nothing: `extern "C" fn()`.
     pub after_load: *const (),
+    /// The address of the words that tell the frees of samples; null before the agent has started.
+    pub marks: *const (),
+    /// From a thread's state to what is left of its countdown.
+    pub countdown_offset: usize,
+    /// First of [`OWN_CALLS`] ranges (start, bytes): calls from there are not the program's.
+    pub own_calls: *const [AtomicUsize; 2],
 }
+
+/// The agent's code, and the allocator's.
+pub const OWN_CALLS: usize = 2;
 
 /// Allocators that are hooked besides the first one of a process.
 pub const MORE_ALLOCATORS: usize = 3;

@@ -34,7 +34,8 @@ use crate::hooks::sandbox;
 use crate::hooks::shared::Shared;
 use crate::hooks::start;
 use crate::modules;
-use crate::record::thread;
+use crate::record::{countdown, thread};
+use crate::state::page_marks;
 use crate::state::program;
 use crate::state::{ACTIVE, AGENT, STARTING, UNSTARTED};
 use crate::x86_64;
@@ -105,6 +106,9 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     inner_kept_bytes: size_of::<Kept>(),
     inner_heap_names: (&raw const inner_functions::HEAP_NAMES).cast(),
     after_load: (&raw const look_inside::AFTER_LOAD).cast(),
+    marks: (&raw const page_marks::MARKS).cast(),
+    countdown_offset: countdown::IN_STATE,
+    own_calls: (&raw const sampling::OWN_CALLS).cast(),
 });
 
 /// Starts the agent. Called by the injector on a stack of its own, before any function is hooked.

@@ -11,11 +11,15 @@
 //! What is decided before the real call is decided for good: a call that fails, or an allocator
 //! that calls itself, is no sample.
 //!
+//! In a process that was attached to the injector's code counts, and looks at the page, before it
+//! comes here; also the calls that the allocator makes itself, which are told by where they come
+//! from.
+//!
 //! Allocators that call their own functions, and those that are hooked inside of a program, come by
 //! the ordinary hooks, which ask [`allocated`] and its kin.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use heapr_wire::{
     DisableReason, FLAG_SAMPLED, FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, HEAP_MALLOC, SAMPLE_ALL, called,
@@ -68,13 +72,43 @@ fn look() -> u64 {
     wanted
 }
 
-/// Whether a call whose countdown has run out is a sample.
+/// Where calls come from that are none of the program's: start and bytes of the agent's code, and
+/// of the allocator's. Filled in by an injector whose code counts all calls down.
+pub(crate) static OWN_CALLS: [[AtomicUsize; 2]; heapr_wire::OWN_CALLS] =
+    [const { [const { AtomicUsize::new(0) }; 2] }; heapr_wire::OWN_CALLS];
+
+/// Whether a call is one that the allocator makes itself, or the agent.
+fn is_own(caller: Caller) -> bool {
+    // SAFETY: at entry the stack pointer points to the return address.
+    let pc = unsafe { *caller.entry_sp() };
+    OWN_CALLS.iter().any(|[start, bytes]| pc.wrapping_sub(start.load(Relaxed)) < bytes.load(Relaxed))
+}
+
+/// Whether a call is a sample whose countdown has run out, or that was not counted yet. `None`: all
+/// are recorded by now.
 #[cold]
-fn drawn(scope: &mut Scope, size: usize) -> Draw {
+fn drawn(scope: &mut Scope, size: usize) -> Option<Draw> {
     let mean_bytes = look();
     page_marks::take_off();
     let state = scope.state();
-    countdown::crossed(&mut state.countdown, state.thread_id, size, mean_bytes)
+    if !countdown::is_over(&mut state.countdown) {
+        if mean_bytes == SAMPLE_ALL {
+            return None;
+        }
+        if !countdown::count(&mut state.countdown, size) {
+            return Some(Draw::Passed);
+        }
+    }
+    Some(countdown::crossed(&mut state.countdown, state.thread_id, size, mean_bytes))
+}
+
+/// The same, from outside of the agent.
+#[cold]
+fn draw(size: usize, caller: Caller) -> Option<Draw> {
+    match Scope::enter(caller.sp()) {
+        Some(mut scope) => drawn(&mut scope, size),
+        None => Some(Draw::Passed),
+    }
 }
 
 /// The same of a call that was not counted yet.
@@ -83,11 +117,11 @@ fn counted(caller: Caller, size: usize) -> Option<Draw> {
     if MEAN_BYTES.load(Relaxed) == SAMPLE_ALL && look() == SAMPLE_ALL {
         return None;
     }
-    Some(if countdown::count(&mut scope.state().countdown, size) {
+    if countdown::count(&mut scope.state().countdown, size) {
         drawn(&mut scope, size)
     } else {
-        Draw::Passed
-    })
+        Some(Draw::Passed)
+    }
 }
 
 /// A new block, or a failed call, of a hook that is not one of those below.
@@ -250,10 +284,13 @@ fn commit(resized: Resized, new: Pointer, caller: Caller) {
 
 /// A call whose countdown has run out in assembly.
 fn run_out(size: usize, caller: Caller, real: impl FnOnce() -> Pointer) -> Pointer {
-    let draw = Scope::enter(caller.sp()).map(|mut scope| drawn(&mut scope, size));
+    let draw = draw(size, caller);
     let block = real();
-    if let Some(Draw::Sample(mean_bytes)) = draw {
-        sampled(block, size, mean_bytes, caller);
+    match draw {
+        Some(Draw::Passed) => {}
+        _ if is_own(caller) => {}
+        Some(Draw::Sample(mean_bytes)) => sampled(block, size, mean_bytes, caller),
+        None => each(block, size, caller),
     }
     block
 }
@@ -338,8 +375,11 @@ pub(crate) unsafe extern "C" fn realloc(
     if block.is_null() {
         return run_out(size, caller, || REAL.realloc(block, size));
     }
-    let draw = Scope::enter(caller.sp()).map(|mut scope| drawn(&mut scope, size));
-    let resized = Resized::new(block, size, Some(draw.unwrap_or(Draw::Passed)));
+    let draw = draw(size, caller);
+    if is_own(caller) {
+        return REAL.realloc(block, size);
+    }
+    let resized = Resized::new(block, size, draw);
     let is_prepared = prepare(resized, caller);
     let new = REAL.realloc(block, size);
     if is_prepared {
@@ -353,7 +393,10 @@ pub(crate) unsafe extern "C" fn free(block: Pointer, entry_sp: *const usize, bp:
     if block.is_null() {
         return;
     }
-    about_to_free(block, Caller::new(entry_sp, bp, const { called("free") }));
+    let caller = Caller::new(entry_sp, bp, const { called("free") });
+    if !is_own(caller) {
+        about_to_free(block, caller);
+    }
     REAL.free(block);
 }
 

@@ -5,10 +5,12 @@
 //! thread's slot, for the assembly that counts it down; an agent that was put into a process has
 //! only that one word, and keeps it in the thread's state.
 
+use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 
 use heapr_wire::{SAMPLE_ALL, SAMPLE_NOTHING};
 
+use crate::record::thread::ThreadState;
 use crate::state::AGENT;
 use crate::x86_64::thread_pointer;
 
@@ -16,6 +18,9 @@ use crate::x86_64::thread_pointer;
 const LOOK_AGAIN_BYTES: i64 = 16 << 20;
 /// No draw is further: a mean may be as large as it likes.
 const DRAW_BYTES_MAX: f64 = (1_u64 << 61) as f64;
+
+/// Where a thread's state has what is left, for whom the injector's code counts down.
+pub(crate) const IN_STATE: usize = offset_of!(ThreadState, countdown) + offset_of!(Countdown, left_bytes);
 
 /// What a thread keeps of its countdown.
 #[repr(C)]
@@ -57,6 +62,14 @@ pub(crate) fn count(countdown: &mut Countdown, size: usize) -> bool {
         *place = (*place).wrapping_sub(size as i64).wrapping_sub(1);
         *place < 0
     }
+}
+
+/// Whether a countdown has come below 0, or never was begun. If not, a call that asks was not
+/// counted yet.
+#[cold]
+pub(crate) fn is_over(countdown: &mut Countdown) -> bool {
+    // SAFETY: as in `count`.
+    countdown.mean_bytes == 0 || unsafe { *place(countdown) < 0 }
 }
 
 /// A countdown has come below 0 with a call for `size` bytes, or never was begun: what the call is.
@@ -101,8 +114,11 @@ impl Countdown {
 
     /// Bytes to the next sample.
     fn draw(&mut self, thread_id: u32, mean_bytes: u64) -> i64 {
-        if mean_bytes == SAMPLE_NOTHING || mean_bytes == SAMPLE_ALL {
-            return LOOK_AGAIN_BYTES;
+        match mean_bytes {
+            SAMPLE_NOTHING => return LOOK_AGAIN_BYTES,
+            // It is drawn when there are samples again.
+            SAMPLE_ALL => return 0,
+            _ => {}
         }
         if self.state == 0 {
             let own = core::ptr::from_ref(self) as usize as u64;

@@ -3,26 +3,17 @@
 //! others of heapr's, and no store but that of the countdown.
 //!
 //! ```text
-//! malloc and free of an agent that was loaded:   1 + 5    1 + 6    (with the jump by the slot)
-//! of one that was put into the process:          1 + 7    1 + 6    (its countdown: thread's state)
+//! malloc and free:   1 + 5    1 + 6    (with the jump by the slot)
 //! ```
-//! Before those of the second come the injector's own jumps and checks: 13 for each function.
+//! In a process that was attached to the injector's own code does the same, before it comes to the
+//! agent.
 
 /// Counts `$bytes` down, and one more, so that blocks of no size are counted: to `2` below where
 /// that is the end.
 macro_rules! count_down {
-    (loaded $bytes:literal) => {
+    ($bytes:literal) => {
         concat!(
             "mov r11, qword ptr [rip + heapr_thread_slot@GOTTPOFF]; stc; sbb qword ptr fs:[r11 + 8], ",
-            $bytes,
-            "; js 2f"
-        )
-    };
-    // A thread without a state has 0 there, and only to 0 nothing is carried.
-    (injected $bytes:literal) => {
-        concat!(
-            "mov r11, qword ptr [rip + heapr_thread_slot@GOTTPOFF]; mov r11, qword ptr fs:[r11]; \
-             add r11, -1; jnc 2f; sbb qword ptr [r11 + {countdown} + 1], ",
             $bytes,
             "; js 2f"
         )
@@ -31,21 +22,20 @@ macro_rules! count_down {
 
 /// Functions that give a block whose size is one of their words.
 macro_rules! block_entries {
-    ($kind:ident $real:path, $countdown:expr; $($name:ident $words:tt $bytes:literal $field:expr, $hook:path;)*) => {$(
+    ($real:path; $($name:ident $words:tt $bytes:literal $field:expr, $hook:path;)*) => {$(
         #[unsafe(naked)]
         pub(super) unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
-                $crate::x86_64::sampling_entries::count_down!($kind $bytes),
+                $crate::x86_64::sampling_entries::count_down!($bytes),
                 "jmp qword ptr [rip + {real} + {field}]",
                 "2:",
                 $crate::x86_64::entries::place_words!($words),
-                "jmp {hook} # {countdown}",
+                "jmp {hook}",
                 ".cfi_endproc",
                 real = sym $real,
                 field = const $field,
                 hook = sym $hook,
-                countdown = const $countdown,
             );
         }
     )*};
@@ -53,7 +43,7 @@ macro_rules! block_entries {
 
 /// calloc, whose words are multiplied.
 macro_rules! calloc_entry {
-    ($kind:ident $real:path, $countdown:expr; $field:expr, $hook:path) => {
+    ($real:path; $field:expr, $hook:path) => {
         #[unsafe(naked)]
         pub(super) unsafe extern "C" fn calloc() {
             core::arch::naked_asm!(
@@ -61,16 +51,15 @@ macro_rules! calloc_entry {
                 "mov rax, rdi",
                 "mul rsi",
                 "jo 2f",
-                $crate::x86_64::sampling_entries::count_down!($kind "rax"),
+                $crate::x86_64::sampling_entries::count_down!("rax"),
                 "jmp qword ptr [rip + {real} + {field}]",
                 "2:",
                 $crate::x86_64::entries::place_words!(2),
-                "jmp {hook} # {countdown}",
+                "jmp {hook}",
                 ".cfi_endproc",
                 real = sym $real,
                 field = const $field,
                 hook = sym $hook,
-                countdown = const $countdown,
             );
         }
     };
@@ -78,7 +67,7 @@ macro_rules! calloc_entry {
 
 /// realloc: the old block may be a sample, and the new one.
 macro_rules! realloc_entry {
-    ($kind:ident $real:path, $countdown:expr; $marks:path, $field:expr, $hook:path, $candidate:path) => {
+    ($real:path; $marks:path, $field:expr, $hook:path, $candidate:path) => {
         #[unsafe(naked)]
         pub(super) unsafe extern "C" fn realloc() {
             core::arch::naked_asm!(
@@ -88,21 +77,20 @@ macro_rules! realloc_entry {
                 "mov rcx, [rip + {marks}]",
                 "cmp byte ptr [rcx + rax * 4], 0",
                 "jne 3f",
-                $crate::x86_64::sampling_entries::count_down!($kind "rsi"),
+                $crate::x86_64::sampling_entries::count_down!("rsi"),
                 "jmp qword ptr [rip + {real} + {field}]",
                 "2:",
                 $crate::x86_64::entries::place_words!(2),
                 "jmp {hook}",
                 "3:",
                 $crate::x86_64::entries::place_words!(2),
-                "jmp {candidate} # {countdown}",
+                "jmp {candidate}",
                 ".cfi_endproc",
                 marks = sym $marks,
                 real = sym $real,
                 field = const $field,
                 hook = sym $hook,
                 candidate = sym $candidate,
-                countdown = const $countdown,
             );
         }
     };

@@ -57,6 +57,10 @@ pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     BufReader::new(&starter).read_line(&mut line).context("cannot read the request")?;
     let request: StartRequest =
         serde_json::from_str(&line).context("this command is started by `heapr start` only")?;
+    if request.properties.sample.is_some() {
+        // Many hosts have one at all times.
+        heapr_inject::give_back_memory();
+    }
     let output = request.properties.output.clone();
     let begun = BackgroundSession::begin(request);
     let answer: Result<Beginning, Failure> = match &begun {

@@ -13,6 +13,7 @@ mod native_snapshots;
 mod out_of_memory;
 mod refusals;
 mod rotation;
+mod sampling;
 mod sending;
 mod sending_securely;
 mod stage;

@@ -1,11 +1,15 @@
 //! The islands, the jumps that lead there, and where the functions themselves are from now on.
 
+use std::mem::offset_of;
+
+use heapr_wire::Injection;
+
 use crate::error::{Error, Result};
 use crate::memory::TargetMemory as _;
 use crate::record::{Patch, Record};
 use crate::remote::Borrowed;
 use crate::report::AttachReport;
-use crate::x86_64::{Island, Landing, Way};
+use crate::x86_64::{COUNTING_BYTES, Countdown, Island, KEPT_MARKS_BYTES, Landing, Way};
 
 /// Nearest multiple of 2 GiB that a jump reaches, with a margin for what lies between function and
 /// island.
@@ -40,9 +44,12 @@ impl super::Install<'_> {
             let hook = &self.plan.hooks[number];
             let own = (image_avma, self.plan.image.bytes.len() as u64);
             let way = match hook.way.clone() {
-                Way::Convention { trampoline_avma, mut ranges, keeps_inner } => {
+                Way::Convention { trampoline_avma, mut ranges, keeps_inner, .. } => {
                     ranges.push(own);
-                    Way::Convention { trampoline_avma: image_avma + trampoline_avma, ranges, keeps_inner }
+                    let trampoline_avma = image_avma + trampoline_avma;
+                    let counted = hook.counted.filter(|_| !self.plan.has_other_interface);
+                    let counted = counted.zip(self.countdown(record)?);
+                    Way::Convention { trampoline_avma, ranges, keeps_inner, counted }
                 }
                 Way::Kept { entry_avma, function_avma } => Way::Kept {
                     entry_avma: image_avma + entry_avma,
@@ -61,7 +68,13 @@ impl super::Install<'_> {
                         .read(entry_avma, &mut original)
                         .map_err(|source| Error::Memory { pid, source })?;
                     let target_avma = landing.target_avma;
-                    record.patches.push(Patch { address_avma: entry_avma, original, new, target_avma });
+                    record.patches.push(Patch {
+                        address_avma: entry_avma,
+                        original,
+                        new,
+                        target_avma,
+                        counts: landing.counts,
+                    });
                     report.hooks.push(hook.name.clone());
                     landings.push(Some(landing));
                 }
@@ -80,9 +93,45 @@ impl super::Install<'_> {
         Ok(landings)
     }
 
+    /// Where the agent's threads have their countdowns; `None`: calls are not counted.
+    fn countdown(&self, record: &Record) -> Result<Option<Countdown>> {
+        let place = self.plan.injection + offset_of!(Injection, countdown_offset) as u64;
+        let left_offset = i32::try_from(self.plan.image.word(place)?).ok();
+        let slot_offset = i32::try_from(record.tls_offset).ok().filter(|_| self.request.is_sampled);
+        Ok(slot_offset
+            .zip(left_offset)
+            .map(|(slot_offset, left_offset)| Countdown { slot_offset, left_offset }))
+    }
+
+    /// Tells what counts where the marks of pages are, which the agent has made by now.
+    pub(super) fn put_marks(&self, landings: &[Option<Landing>]) -> Result<()> {
+        let places: Vec<u64> = landings.iter().flatten().filter_map(|landing| landing.marks_avma).collect();
+        if places.is_empty() {
+            return Ok(());
+        }
+        let pid = self.request.pid;
+        let word_avma = self.plan.image.word(self.plan.injection + offset_of!(Injection, marks) as u64)?;
+        let marks_avma = self.memory.read_u64(word_avma).map_err(|source| Error::Memory { pid, source })?;
+        let bytes = marks_avma.to_le_bytes();
+        for place in places {
+            self.write(place, &bytes)?;
+            // Those of them that a jump stands on are kept before it.
+            self.write(place - COUNTING_BYTES as u64, &bytes[..KEPT_MARKS_BYTES])?;
+        }
+        Ok(())
+    }
+
     /// Tells the agent where the functions themselves are.
-    pub(super) fn put_real_functions(&mut self, landings: &[Option<Landing>]) -> Result<()> {
+    pub(super) fn put_real_functions(&mut self, image_avma: u64, landings: &[Option<Landing>]) -> Result<()> {
         let mut words = self.plan.plain.clone();
+        // Calls from there are not the program's.
+        let place = self.plan.image.word(self.plan.injection + offset_of!(Injection, own_calls) as u64)?;
+        let place = place - image_avma;
+        let own = (image_avma, image_avma + self.plan.image.bytes.len() as u64);
+        let places = (place..).step_by(16);
+        for (place, (start, end)) in places.zip([own].into_iter().chain(self.plan.counted_family)) {
+            words.extend([(place, start), (place + 8, end - start)]);
+        }
         for (hook, landing) in self.plan.hooks.iter().zip(landings) {
             let avma = landing.map_or(hook.prologue.entry_avma, |landing| landing.moved_avma);
             words.extend(hook.real.iter().map(|&place| (place, avma)));

@@ -150,7 +150,7 @@ impl Install<'_> {
         self.step()?;
         let landings = self.make_islands(thread, image_avma, record, report)?;
         self.step()?;
-        self.put_real_functions(&landings)?;
+        self.put_real_functions(image_avma, &landings)?;
         self.write_image(thread, image_avma, record, &imports, record.tls_offset)?;
         self.step()?;
         // Threads may have anything in a slot whose key was just made.
@@ -164,6 +164,7 @@ impl Install<'_> {
         self.keep(record)?;
         self.start_agent(thread, record, report)?;
         self.step()?;
+        self.put_marks(&landings)?;
         self.keep(record)?;
         self.step()?;
         let gate = Gate::of(record);

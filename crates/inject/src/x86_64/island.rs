@@ -17,6 +17,12 @@
 //! gate:
 //!     save rax, flags; call wait; restore rax, flags
 //!     gate == OPEN ? jmp [target] : to `moved`
+//! (where calls are sampled: see `countdown`)
+//!     jmp moved
+//! out:
+//!     jmp [target]
+//!     first bytes of what follows; a jump to the beginning
+//! counting:                          the entry; while the gate is not open, or all is recorded, with the jump in its first bytes
 //! moved:
 //!     moved instructions, jump to the rest
 //! kept:                              (where the convention is not kept)
@@ -30,6 +36,7 @@
 //! moments: with the gate closed none comes in, so that those inside have only to come out for the
 //! heap to be at rest.
 
+use super::countdown::{Countdown, Counted, MARKS_OFFSET};
 use super::{Prologue, jump};
 
 /// First word of an island.
@@ -38,8 +45,8 @@ const ISLAND_MAGIC: u64 = u64::from_le_bytes(*b"heaprisl");
 pub(crate) const OPENING_BYTES: usize = 16;
 /// More than one function takes: 31 for each of two tests, 50 for jump, gate and what the tests
 /// save, at most 5 moved instructions of 15, lengthened, 32 for the way into the agent that keeps
-/// all.
-const FUNCTION_BYTES_MAX: usize = 272;
+/// all, 100 for what counts.
+const FUNCTION_BYTES_MAX: usize = 384;
 /// More than the waiting takes.
 const WAIT_BYTES_MAX: usize = 144;
 const PAGE: u64 = 4096;
@@ -56,6 +63,12 @@ pub(crate) const GATE_OFFSET: u64 = 8;
 /// From a function's `target` to where those who have waited go on.
 pub(crate) const WAITED_OFFSET: u64 = GATE_OFFSET + 7;
 
+/// Of what counts: its first bytes, and those of the jump that stands there instead; before it.
+pub(crate) const COUNTING_BYTES: usize = 16;
+
+/// Of the address of the marks, the bytes that a jump covers.
+pub(crate) const KEPT_MARKS_BYTES: usize = 5 - MARKS_OFFSET as usize;
+
 /// How the calls of a function come to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -66,6 +79,8 @@ pub(crate) enum Way {
         ranges: Vec<(u64, u64)>,
         /// Those calls may have something in any register.
         keeps_inner: bool,
+        /// What is counted before, where calls are sampled.
+        counted: Option<(Counted, Countdown)>,
     },
     /// With all registers and flags as they are, and the address of what the agent knows the
     /// function by. A compiler that sees caller and function together lets the caller keep a
@@ -88,6 +103,10 @@ pub(crate) struct Landing {
     /// The word that gets the trampoline's address when the gate opens.
     pub(crate) target_avma: u64,
     pub(crate) trampoline_avma: u64,
+    /// Calls are counted at its entry.
+    pub(crate) counts: bool,
+    /// Where the address of the pages' marks goes.
+    pub(crate) marks_avma: Option<u64>,
 }
 
 impl Island {
@@ -114,7 +133,8 @@ impl Island {
         while !self.bytes.len().is_multiple_of(16) {
             self.bytes.push(0xcc);
         }
-        let entry_avma = self.here();
+        let mut entry_avma = self.here();
+        let mut marks_avma = None;
         let mut to_inner = Vec::new();
         let mut inner = Vec::new();
         if let Way::Convention { ranges, keeps_inner, .. } = way {
@@ -163,10 +183,37 @@ impl Island {
             // jmp moved
             self.bytes.extend_from_slice(&[0xeb, inner.len() as u8]);
         }
+        let counted = match way {
+            Way::Convention { counted, keeps_inner: false, .. } => *counted,
+            _ => None,
+        };
+        let counting = counted.map(|(counted, countdown)| {
+            // jmp moved
+            self.bytes.extend_from_slice(&[0xe9, 0, 0, 0, 0]);
+            to_inner.push(self.bytes.len());
+            let beginning_avma = entry_avma;
+            let out_avma = self.here();
+            self.bytes.extend_from_slice(&[0xff, 0x25]);
+            let back = (target_avma.wrapping_sub(self.here() + 4)) as u32;
+            self.bytes.extend(back.to_le_bytes());
+            entry_avma = self.here() + COUNTING_BYTES as u64;
+            marks_avma = counted.looks_at_marks().then_some(entry_avma + MARKS_OFFSET);
+            let mut code = counted.code(countdown, out_avma.wrapping_sub(entry_avma) as i32);
+            let closed = jump(entry_avma, beginning_avma).unwrap_or_default();
+            let (first, _) = code.split_at_mut(closed.len());
+            for bytes in [&*first, &closed] {
+                self.bytes.extend_from_slice(bytes);
+                self.bytes.extend_from_slice(&[0xcc; COUNTING_BYTES / 2 - 5]);
+            }
+            first.copy_from_slice(&closed);
+            code
+        });
+        let moved_from = self.bytes.len() + counting.as_ref().map_or(0, Vec::len);
         for behind in to_inner {
-            let distance = (self.bytes.len() - behind) as u32;
+            let distance = (moved_from - behind) as u32;
             self.bytes[behind - 4..behind].copy_from_slice(&distance.to_le_bytes());
         }
+        self.bytes.extend(counting.unwrap_or_default());
         self.bytes.extend(inner);
         let moved_avma = self.here();
         let moved = prologue.moved(moved_avma)?;
@@ -183,7 +230,8 @@ impl Island {
                 kept_avma
             }
         };
-        Ok(Landing { entry_avma, moved_avma, target_avma, trampoline_avma })
+        let counts = counted.is_some();
+        Ok(Landing { entry_avma, moved_avma, target_avma, trampoline_avma, counts, marks_avma })
     }
 
     /// The jump that goes into the function's first bytes.
@@ -254,6 +302,12 @@ pub(crate) fn island_of(entry_avma: u64, code: &[u8]) -> Option<u64> {
     Some(target & !(PAGE - 1))
 }
 
+/// Where `jump`, which stands at `entry_avma`, leads: the entry of what counts.
+pub(crate) fn counting_at(entry_avma: u64, jump: [u8; 5]) -> u64 {
+    let [_, a, b, c, d] = jump;
+    entry_avma.wrapping_add(5).wrapping_add_signed(i64::from(i32::from_le_bytes([a, b, c, d])))
+}
+
 /// The address of the injection record from the first bytes of an island.
 pub(crate) fn record_of(opening: &[u8; OPENING_BYTES]) -> Option<u64> {
     let (magic, record) = opening.split_at(8);
@@ -318,7 +372,12 @@ mod tests {
     fn who_comes_to_a_closed_gate_waits_and_goes_to_the_target_or_around_it() {
         let ranges = vec![(0x20_0000, 0x100), (0x30_0000, 0x100)];
         for keeps_inner in [false, true] {
-            let way = Way::Convention { trampoline_avma: 0xabcd_0000, ranges: ranges.clone(), keeps_inner };
+            let way = Way::Convention {
+                trampoline_avma: 0xabcd_0000,
+                ranges: ranges.clone(),
+                keeps_inner,
+                counted: None,
+            };
             let (landing, code_at) = island(&way);
             let gate = code_at(landing.target_avma + GATE_OFFSET);
             assert_eq!(gate[2].near_branch_target(), 0x10_0000 + OPENING_BYTES as u64);
@@ -335,7 +394,12 @@ mod tests {
 
     #[test]
     fn a_call_from_inside_goes_on_with_all_that_it_had() {
-        let way = Way::Convention { trampoline_avma: 1, ranges: vec![(0x20_0000, 0x100)], keeps_inner: true };
+        let way = Way::Convention {
+            trampoline_avma: 1,
+            ranges: vec![(0x20_0000, 0x100)],
+            keeps_inner: true,
+            counted: None,
+        };
         let (landing, code_at) = island(&way);
         let entry = code_at(landing.entry_avma);
         assert_eq!(mnemonics(&entry[..3]), [Mnemonic::Push, Mnemonic::Push, Mnemonic::Pushfq]);
@@ -343,6 +407,48 @@ mod tests {
         let inner = code_at(inner.near_branch_target());
         assert_eq!(mnemonics(&inner[..3]), [Mnemonic::Popfq, Mnemonic::Pop, Mnemonic::Pop]);
         assert_eq!(inner[3].ip(), landing.moved_avma);
+    }
+
+    #[test]
+    fn what_counts_goes_on_in_the_function_and_out_of_it_to_the_target() {
+        let countdown = Countdown { slot_offset: 0x318, left_offset: 64 };
+        let way = Way::Convention {
+            trampoline_avma: 1,
+            ranges: vec![(0x20_0000, 0x100), (0x30_0000, 0x100)],
+            keeps_inner: false,
+            counted: Some((Counted::Resized, countdown)),
+        };
+        let mut island = Island::new(0x10_0000, 0x1234_5000, 0x1234_6000);
+        let landing = island.add(&prologue(), &way).unwrap();
+        assert!(island.bytes.len() <= OPENING_BYTES + WAIT_BYTES_MAX + FUNCTION_BYTES_MAX);
+        let at = (landing.entry_avma - island.start_avma) as usize;
+        // Closed it leads to the questions.
+        let questions = counting_at(landing.entry_avma, island.bytes[at..at + 5].try_into().unwrap());
+        let code_at = |island: &Island, avma: u64| {
+            let code = island.bytes[(avma - island.start_avma) as usize..].to_vec();
+            Decoder::with_ip(64, &code, avma, DecoderOptions::NONE).iter().take(24).collect::<Vec<_>>()
+        };
+        let asked = code_at(&island, questions);
+        let inner: Vec<u64> = asked
+            .iter()
+            .filter(|found| found.mnemonic() == Mnemonic::Jb)
+            .map(Instruction::near_branch_target)
+            .collect();
+        assert_eq!(inner, [landing.moved_avma; 2]);
+        let open: [u8; 5] = island.bytes[at - COUNTING_BYTES..at - COUNTING_BYTES + 5].try_into().unwrap();
+        assert_eq!(island.bytes[at - 8..at - 3], island.bytes[at..at + 5]);
+        island.bytes[at..at + 5].copy_from_slice(&open);
+        assert_eq!(landing.marks_avma, Some(landing.entry_avma + MARKS_OFFSET));
+        let counting = code_at(&island, landing.entry_avma);
+        let out = counting.iter().find(|found| found.mnemonic() == Mnemonic::Js).unwrap();
+        let out = &code_at(&island, out.near_branch_target())[0];
+        assert_eq!((out.mnemonic(), out.memory_displacement64()), (Mnemonic::Jmp, landing.target_avma));
+        let behind = counting.iter().position(|found| found.mnemonic() == Mnemonic::Js).unwrap() + 1;
+        assert_eq!(counting[behind].ip(), landing.moved_avma);
+        // Who has waited and is led around comes there, too.
+        let gate = code_at(&island, landing.target_avma + GATE_OFFSET);
+        let around = code_at(&island, gate[3].near_branch_target());
+        assert_eq!(around[2].near_branch_target(), landing.moved_avma);
     }
 
     #[test]

@@ -2,15 +2,17 @@
 //! islands.
 
 mod basic_functions;
+mod countdown;
 mod island;
 mod prologue;
 mod registers;
 mod return_frame;
 
 pub(crate) use basic_functions::{BASIC_BYTES, ProgramHeaders, basic_functions};
+pub(crate) use countdown::{Countdown, Counted};
 pub(crate) use island::{
-    GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, Island, Landing, OPENING_BYTES, WAITED_OFFSET, Way,
-    island_of, record_of, waiting_range,
+    COUNTING_BYTES, GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, Island, KEPT_MARKS_BYTES, Landing,
+    OPENING_BYTES, WAITED_OFFSET, Way, counting_at, island_of, record_of, waiting_range,
 };
 pub(crate) use prologue::{Prologue, calls_one_of, entry_of, jump};
 pub(crate) use registers::Registers;

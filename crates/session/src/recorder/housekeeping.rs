@@ -19,6 +19,10 @@ const LOOK_NS: u64 = 2_000_000;
 /// Where processors are busy, the least interrupted of so many looks is kept.
 const MAX_LOOKS: u32 = 4;
 
+/// A thread is looked at the more seldom the older it is: nearly all say when they end.
+const LOOK_PART_OF_AGE: u64 = 16;
+const LOOK_SELDOM_NS: u64 = 10_000_000_000;
+
 /// Programs of a process that are told of.
 const UNTRACED_MAX: usize = 16;
 
@@ -77,6 +81,9 @@ impl Recorder {
     pub(crate) fn process_attached(&mut self, slot: u32, generation: u32, pid: u32) {
         self.outer_pids.insert((slot, generation), pid);
         self.find_processes();
+        if self.is_sampled() && self.records_all() {
+            self.count_down(pid);
+        }
     }
 
     /// Takes note that a process writes no more: it was detached from.
@@ -107,7 +114,7 @@ impl Recorder {
     /// Looks at once whether the processes live.
     pub(crate) fn look_for_ends(&mut self) {
         for process in self.processes.iter_mut().filter(|process| !process.has_ended) {
-            process.has_ended = !heapr_proc::is_alive(process.pid);
+            process.has_ended = process.life.has_ended();
         }
     }
 
@@ -123,8 +130,7 @@ impl Recorder {
                 freed_count += self.end_process(place, now_ns);
                 continue;
             }
-            let pid = self.processes[place].pid;
-            if !heapr_proc::is_alive(pid) {
+            if self.processes[place].life.has_ended() {
                 // Its last events are read in the next round; then it is done.
                 self.processes[place].has_ended = true;
                 continue;
@@ -220,6 +226,8 @@ impl Recorder {
 
     /// Names, ends, and slots of threads.
     fn look_at_threads(&mut self, now_ns: u64) {
+        // A thread that has gone without a word may have the buffer that another waits for.
+        let is_needed = self.pool.control().waiter_count.load(Relaxed) != 0;
         let mut number = 0;
         while number < self.streams.len() {
             let stream = &mut self.streams[number];
@@ -229,6 +237,12 @@ impl Recorder {
             let has_said_so = is_ours && slot.is_some_and(|slot| slot.state.load(Acquire) == THREAD_ENDED);
             let thread = &mut self.threads[stream.thread.0 as usize];
             if !process.has_ended && !has_said_so {
+                if now_ns < stream.next_look_ns && !self.is_final && !is_needed {
+                    number += 1;
+                    continue;
+                }
+                let age_ns = now_ns.saturating_sub(thread.entry.start_ns);
+                stream.next_look_ns = now_ns + (age_ns / LOOK_PART_OF_AGE).min(LOOK_SELDOM_NS);
                 match heapr_proc::thread_name(process.pid, thread.outer_tid) {
                     Some(name) if name != thread.entry.name && !process.has_gone_on => {
                         thread.entry.name = name;

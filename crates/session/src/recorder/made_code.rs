@@ -12,6 +12,7 @@ use heapr_proc::{Fields, mappings};
 use heapr_symbols::{MadeCode, MadeFunction, read_jitdump, read_perf_map};
 
 use crate::recorder::made_objects::MadeObjects;
+use crate::recorder::map_folders::MapFolders;
 
 /// Most processes of which anything is held.
 const PROCESSES_MAX: usize = 256;
@@ -43,12 +44,15 @@ struct Process {
     close_looks: u32,
     /// From which on it is looked closely again.
     next_close_look: u32,
+    /// News of folders when its map was looked for last.
+    seen_news: u64,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct MadeCodes {
     processes: BTreeMap<u32, Process>,
+    folders: MapFolders,
 }
 
 impl MadeCodes {
@@ -66,7 +70,16 @@ impl MadeCodes {
             Telling { file, old_bytes: if is_old { bytes } else { 0 } }
         };
         if process.perf_map.is_none() {
-            process.perf_map = open_perf_map(pid).map(telling);
+            if is_old {
+                self.folders.watch(&folders_of(pid));
+            }
+            // Where nothing tells of new files each look asks for it.
+            let news = self.folders.news();
+            let is_due = is_old || news.is_none_or(|news| news != process.seen_news);
+            if is_due {
+                process.seen_news = news.unwrap_or_default();
+                process.perf_map = open_perf_map(pid).map(telling);
+            }
         }
         process.objects.look(pid);
     }
@@ -74,14 +87,18 @@ impl MadeCodes {
     /// The same, now and then: also for what takes longer to find.
     pub(crate) fn look_closely(&mut self, pid: u32) {
         self.look(pid);
-        let Some(process) = self.processes.get_mut(&pid).filter(|process| process.jitdump.is_none()) else {
-            return;
-        };
+        let is_wanted = |process: &&mut Process| process.jitdump.is_none();
+        let Some(process) = self.processes.get_mut(&pid).filter(is_wanted) else { return };
         process.close_looks = process.close_looks.saturating_add(1);
         // Long lists of mappings are not read again and again: the older a process, the more
         // seldom.
         if process.close_looks >= process.next_close_look {
             process.next_close_look = process.close_looks + 1 + process.close_looks / 4;
+            // Another file system may lie there by now.
+            if process.perf_map.is_none() {
+                self.folders.watch(&folders_of(pid));
+                process.seen_news = u64::MAX;
+            }
             process.jitdump = open_jitdump(pid).map(|file| {
                 let bytes = file.metadata().map_or(0, |facts| facts.len());
                 Telling { file, old_bytes: if process.close_looks == 1 { bytes } else { 0 } }
@@ -117,6 +134,11 @@ impl MadeCodes {
         });
         codes.filter(|held| !held.code.is_empty()).collect()
     }
+}
+
+/// Where it may write its map.
+fn folders_of(pid: u32) -> [PathBuf; 2] {
+    [PathBuf::from(format!("/proc/{pid}/root/tmp")), PathBuf::from("/tmp")]
 }
 
 /// As its process calls itself, in its own root directory; or as we do.

@@ -38,6 +38,8 @@ pub(crate) struct Stream {
     /// How far it had got then.
     pub(crate) busy_at_ticks: u64,
     pub(crate) has_ended: bool,
+    /// When it is looked whether its thread lives, and what it is called.
+    pub(crate) next_look_ns: u64,
     /// It had ended when the last scan began: nothing of it is unread after that round.
     pub(crate) had_ended_at_scan: bool,
 }
@@ -85,6 +87,7 @@ impl Stream {
             busy_since_ns: 0,
             busy_at_ticks: 0,
             has_ended: false,
+            next_look_ns: 0,
             had_ended_at_scan: false,
         }
     }

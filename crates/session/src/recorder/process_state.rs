@@ -13,6 +13,7 @@ use crate::recorder::go::GoHeap;
 use crate::recorder::inside::InsideModule;
 use crate::recorder::memory_look::MemoryLook;
 use crate::recorder::own_heaps::OwnHeaps;
+use crate::recorder::process_life::ProcessLife;
 use crate::snapshots::native_snapshot::SnapshotScope;
 
 /// Node numbers that one process can use: blocks of at most 65,536 nodes, 65,536 of them, but never
@@ -50,6 +51,7 @@ pub(crate) struct ProcessState {
     /// What it held then.
     pub(crate) before: BlocksBefore,
     /// Told dead by the kernel.
+    pub(crate) life: ProcessLife,
     pub(crate) has_ended: bool,
     /// It had ended when the last scan began: nothing of it is unread after that round.
     pub(crate) had_ended_at_scan: bool,
@@ -154,6 +156,7 @@ impl ProcessState {
             is_resumed: false,
             is_superseded: false,
             before: BlocksBefore::default(),
+            life: ProcessLife::of(pid),
             has_ended: false,
             had_ended_at_scan: false,
             is_exit_seen: false,

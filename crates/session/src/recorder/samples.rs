@@ -105,14 +105,38 @@ impl Recorder {
             live_bytes: self.sink.summary.totals().outstanding_bytes,
         };
         if let Some(mean_bytes) = self.sink.steering.as_mut().and_then(|steering| steering.look(figures)) {
-            self.pool.control().sample_mean_bytes.store(mean_bytes, Relaxed);
+            self.tell_mean(mean_bytes);
         }
+    }
+
+    /// Tells the agents how they sample from now on.
+    fn tell_mean(&self, mean_bytes: u64) {
+        let before = self.pool.control().sample_mean_bytes.swap(mean_bytes, Relaxed);
+        if (before == SAMPLE_ALL) != (mean_bytes == SAMPLE_ALL) {
+            let live = self.processes.iter().filter(|state| !state.has_ended && !state.is_superseded);
+            live.for_each(|state| self.count_down(state.pid));
+        }
+    }
+
+    /// Whether each allocation is recorded at the moment.
+    pub(super) fn records_all(&self) -> bool {
+        self.pool.control().sample_mean_bytes.load(Relaxed) == SAMPLE_ALL
+    }
+
+    /// Has the calls of a process that was attached to counted before they come to the agent, or
+    /// brings each to it.
+    pub(super) fn count_down(&self, pid: u32) {
+        let is_on = !self.records_all();
+        // Where it cannot be done its calls go on as they did, and the agent records those that it
+        // sees.
+        let _ = heapr_inject::count_down(pid, is_on);
     }
 
     /// From now on samples as somebody wants it. `false`: the session records all, for good.
     pub(crate) fn set_sample_rate(&mut self, rate: SampleRate) -> bool {
         let Some(steering) = &mut self.sink.steering else { return false };
-        self.pool.control().sample_mean_bytes.store(steering.set(rate), Relaxed);
+        let mean_bytes = steering.set(rate);
+        self.tell_mean(mean_bytes);
         true
     }
 

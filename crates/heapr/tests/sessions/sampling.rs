@@ -1,0 +1,226 @@
+//! Sampling while a session runs: of processes that were attached to, by order, and everything
+//! while a heap grows; snapshots and findings of it.
+
+use std::cell::Cell;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::stage::{Stage, wait_for_own_code};
+
+/// Grows by 30 blocks a time, and makes many more that it frees, until it is killed.
+const GROWING: &str = r"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+__attribute__((noinline)) void grow_forever(void) {
+    for (int i = 0; i < 30; i++) { char *p = malloc(1000); memset(p, 1, 1000); }
+}
+__attribute__((noinline)) void churn(void) {
+    for (int i = 0; i < 1000; i++) { char *volatile p = malloc(500); free(p); }
+}
+int main(void) { for (;;) { grow_forever(); churn(); usleep(10000); } }
+";
+
+fn build(source: &Path, program: &Path) {
+    let mut command = Command::new("gcc");
+    command.args(["-O1", "-g", "-fno-builtin", "-fno-optimize-sibling-calls", "-o"]).arg(program).arg(source);
+    assert!(command.status().unwrap().success());
+}
+
+fn growing(stage: &Stage) -> PathBuf {
+    let (source, program) = (stage.path("growing.c"), stage.path("growing"));
+    std::fs::write(&source, GROWING).unwrap();
+    build(&source, &program);
+    program
+}
+
+/// Killed when a test ends, whatever comes.
+struct Target(Child);
+
+impl Target {
+    fn growing(stage: &Stage) -> Self {
+        let child = Command::new(growing(stage)).spawn().unwrap();
+        wait_for_own_code(child.id());
+        Self(child)
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The program that counts its own instructions, and a child of it that does the work.
+struct Attached {
+    target: Target,
+    output: BufReader<ChildStdout>,
+}
+
+impl Attached {
+    fn start(program: &Path, file: &Path) -> Self {
+        let mut command = Command::new(program);
+        let mut child = command.arg(file).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { target: Target(child), output }
+    }
+
+    /// `None`: it has ended.
+    fn number(&mut self) -> Option<i64> {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim().parse().ok()
+    }
+}
+
+const FUNCTIONS: [&str; 7] = [
+    "sampled_malloc",
+    "sampled_calloc",
+    "sampled_memalign",
+    "sampled_aligned_alloc",
+    "sampled_realloc",
+    "sampled_posix_memalign",
+    "sampled_grown",
+];
+
+/// As the program has it: what each of them makes, and keeps.
+const TRUTHS: [(&str, f64); 2] = [("total_bytes", 20_000.0 * 200.0), ("outstanding_bytes", 2_000.0 * 200.0)];
+
+#[test]
+fn a_pair_in_a_process_that_was_attached_to_takes_fourteen_instructions_more_and_each_function_is_counted_once()
+ {
+    let stage = Stage::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims/sampled/attached.c");
+    let program = stage.path("attached");
+    build(&source, &program);
+    let go = stage.path("go");
+    std::fs::write(&go, "").unwrap();
+    let mut bare = Attached::start(&program, &go);
+    bare.number().unwrap();
+    let Some(bare) = bare.number() else {
+        heapr_testkit::not_run("a process may not trace its child here");
+        return;
+    };
+    std::fs::remove_file(&go).unwrap();
+    let measured = |mean: &str| {
+        let mut attached = Attached::start(&program, &go);
+        let pid = attached.number().unwrap().to_string();
+        let file = format!("{mean}.heapr");
+        stage.heapr(&["start", mean, "--sample", mean, "-o", &file, "--pid", &pid]).ok();
+        std::fs::write(&go, "").unwrap();
+        let steps = attached.number().unwrap();
+        stage.heapr(&["stop", mean, "-q"]).ok();
+        std::fs::remove_file(&go).unwrap();
+        drop(attached.target);
+        steps
+    };
+    assert_eq!(measured("1G") - bare, 14);
+    measured("4K");
+    let report = stage.json(&["report", "4K.heapr", "--stacks"]);
+    for name in FUNCTIONS {
+        for (key, truth) in TRUTHS {
+            let groups = report["groups"].as_array().unwrap();
+            let is_of = |group: &&Value| {
+                group["frames"].as_array().unwrap().iter().any(|frame| frame["symbol"] == name)
+            };
+            let (mut value, mut square) = (0.0, 0.0_f64);
+            for group in groups.iter().filter(is_of) {
+                value += group[key].as_f64().unwrap_or(0.0);
+                square += group[format!("{key}_plus_minus")].as_f64().unwrap_or(0.0).powi(2);
+            }
+            // (The block that grows was one of 8 bytes.)
+            let more = if name == "sampled_grown" && key == "total_bytes" { 20_000.0 * 8.0 } else { 0.0 };
+            // A number lies outside of so many half intervals once in a million times.
+            let off = (value - truth - more).abs();
+            assert!(off <= 2.5 * square.sqrt(), "{name}: {key} is {truth}, estimated as {value}");
+        }
+    }
+}
+
+#[test]
+fn how_allocations_are_sampled_can_be_changed_while_a_session_runs() {
+    let stage = Stage::new();
+    let target = Target::growing(&stage);
+    let options = ["--sample", "64K", "--max-buffers", "64", "-o", "changed.heapr", "--pid", &target.pid()];
+    stage.heapr(&[&["start", "changed"][..], &options].concat()).ok();
+    let mean = |status: &Value| status["sample_mean_bytes"].as_u64().unwrap();
+    let status = stage.wait_for("changed", "samples", |status| status["event_count"].as_u64() > Some(50));
+    assert_eq!((status["sample"].as_str(), mean(&status)), (Some("65536"), 64 << 10));
+    // All is recorded: a hundred times as many events as samples make.
+    stage.heapr(&["update", "changed", "--sample", "all"]).ok();
+    let before = stage.status("changed")["event_count"].as_u64();
+    stage.wait_for("changed", "all events", |status| {
+        status["event_count"].as_u64() > before.map(|before| before + 20_000)
+    });
+    // As few as make one sample a second: the mean is doubled until it is so.
+    stage.heapr(&["update", "changed", "--sample", "auto:1"]).ok();
+    stage.wait_for("changed", "a larger mean", |status| mean(status) > 512 << 10);
+    stage.heapr(&["update", "changed", "--sample", "off"]).ok();
+    let last = Cell::new(None);
+    stage.wait_for("changed", "no more samples", |status| {
+        let now = status["event_count"].as_u64();
+        let before = last.replace(now);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        before == now
+    });
+    stage.heapr(&["stop", "changed", "-q"]).ok();
+    drop(target);
+    let info = stage.json(&["info", "changed.heapr"]);
+    let periods = info["sampling"].as_array().unwrap();
+    let means: Vec<u64> = periods.iter().filter_map(|period| period["mean_bytes"].as_u64()).collect();
+    assert!([64 << 10, 0].iter().all(|mean| means.contains(mean)), "{means:?}");
+}
+
+#[test]
+fn a_heap_that_grows_is_recorded_in_full_for_a_while_and_snapshots_tell_estimates() {
+    let stage = Stage::new();
+    let target = Target::growing(&stage);
+    let pid = target.pid();
+    let growth = ["--sample", "32K", "--full-on-growth", "20%", "--for", "1s", "--max-buffers", "64"];
+    stage.heapr(&[&["start", "grown", "-o", "grown.heapr", "--pid", &pid][..], &growth].concat()).ok();
+    let mean = |status: &Value| status["sample_mean_bytes"].as_u64();
+    let has_been_full = Cell::new(false);
+    stage.wait_for("grown", "samples again after all was recorded", |status| {
+        has_been_full.set(has_been_full.get() || mean(status) == Some(0));
+        has_been_full.get() && mean(status) == Some(32 << 10)
+    });
+    let live = |status: &Value| status["live_bytes"].as_f64().unwrap();
+    let before = live(&stage.status("grown"));
+    let taken = stage.json(&["snapshot", "take", &pid]);
+    let after = live(&stage.status("grown"));
+    stage.wait_for("grown", "growth", |status| live(status) > after * 1.5);
+    let again = stage.json(&["snapshot", "take", &pid]);
+    let more = live(&stage.status("grown")) * 1.3;
+    stage.wait_for("grown", "more growth", |status| live(status) > more);
+    // Growth is seen in three.
+    stage.heapr(&["snapshot", "take", &pid]).ok();
+    stage.heapr(&["stop", "grown", "-q"]).ok();
+    drop(target);
+    let of = |taken: &Value, name: &str| {
+        taken["snapshots"][0][name].as_f64().unwrap_or_else(|| panic!("{name} in {taken}"))
+    };
+    // Blocks are of 1,000 bytes, whatever samples stand for.
+    for taken in [&taken, &again] {
+        let size = of(taken, "block_bytes") / of(taken, "block_count");
+        assert!((900.0..1100.0).contains(&size), "{taken}");
+        assert!(taken.to_string().contains("blocks and bytes are estimates"), "{taken}");
+    }
+    let bytes = of(&taken, "block_bytes");
+    assert!((before * 0.7..after * 1.3).contains(&bytes), "{before} to {after}: {taken}");
+    // What a snapshot says of itself is what its blocks add up to.
+    let report = stage.json(&["report", "grown.heapr", "--snapshot", "2", "--totals"]);
+    let totals = report["totals"]["outstanding_bytes"].as_f64().unwrap();
+    assert!((totals / of(&again, "block_bytes") - 1.0).abs() < 0.01, "{report} {again}");
+    let suspects = stage.heapr(&["snapshot", "suspects", "grown.heapr"]);
+    assert!(suspects.stdout.contains("grow_forever"), "{}{}", suspects.stdout, suspects.stderr);
+    let findings = stage.heapr(&["explain", "grown.heapr"]).ok().stdout;
+    assert!(findings.contains("Memory grows: grow_forever"), "{findings}");
+}

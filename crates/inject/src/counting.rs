@@ -1,0 +1,42 @@
+//! Whether the calls of a process that was attached to are counted where they come in, or each
+//! comes to the agent: it changes while the session runs.
+
+use std::time::Duration;
+
+use crate::detach::find_record;
+use crate::error::{Error, Result};
+use crate::gate::Gate;
+use crate::memory::ProcessMemory;
+use crate::own_thread::in_own_thread;
+use crate::stop::Stopped;
+use crate::target;
+
+/// How long its threads may take to stop.
+const STOP_LIMIT: Duration = Duration::from_millis(50);
+
+/// Has the calls of `pid` counted, or brings each to the agent. Nothing happens where the loader
+/// has loaded the agent, which chooses by itself.
+///
+/// # Errors
+/// See [`Error`]: then all is as before.
+pub fn count_down(pid: u32, is_on: bool) -> Result<()> {
+    in_own_thread(|| count_down_here(pid, is_on))
+}
+
+fn count_down_here(pid: u32, is_on: bool) -> Result<()> {
+    target::check(pid, false)?;
+    let memory = ProcessMemory::open(pid).map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => target::not_permitted(pid),
+        _ => Error::NoSuchProcess { pid },
+    })?;
+    let Some(gate) = find_record(pid, &memory)?.map(|record| Gate::of(&record)).filter(Gate::counts) else {
+        return Ok(());
+    };
+    let Some(stopped) = Stopped::stop(pid, None, STOP_LIMIT)? else {
+        let reason = "a thread did not stop".to_owned();
+        return Err(Error::NoQuietMoment { pid, seconds: 0, reason });
+    };
+    let outcome = gate.count_down(&memory, is_on).map_err(|source| Error::Memory { pid, source });
+    stopped.resume();
+    outcome
+}
