@@ -22,6 +22,16 @@ impl Change {
         changed.push(pid);
         Self { pid }
     }
+
+    /// `None`: somebody changes it, and may wait for who asks.
+    pub(crate) fn try_begin(pid: u32) -> Option<Self> {
+        let mut changed = CHANGED.lock().unwrap_or_else(PoisonError::into_inner);
+        if changed.contains(&pid) {
+            return None;
+        }
+        changed.push(pid);
+        Some(Self { pid })
+    }
 }
 
 impl Drop for Change {
@@ -40,6 +50,7 @@ mod tests {
     fn a_process_is_changed_by_one_at_a_time_and_others_meanwhile() {
         let first = Change::begin(1);
         let other = Change::begin(2);
+        assert!(Change::try_begin(1).is_none());
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| drop(Change::begin(1)));
             drop((first, other));

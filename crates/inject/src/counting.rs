@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::change::Change;
 use crate::detach::find_record;
 use crate::error::{Error, Result};
 use crate::gate::Gate;
@@ -15,12 +16,14 @@ use crate::target;
 const STOP_LIMIT: Duration = Duration::from_millis(50);
 
 /// Has the calls of `pid` counted, or brings each to the agent. Nothing happens where the loader
-/// has loaded the agent, which chooses by itself.
+/// has loaded the agent, which chooses by itself. `false`: it is just being attached to, detached
+/// from or looked at, and is as before.
 ///
 /// # Errors
 /// See [`Error`]: then all is as before.
-pub fn count_down(pid: u32, is_on: bool) -> Result<()> {
-    in_own_thread(|| count_down_here(pid, is_on))
+pub fn count_down(pid: u32, is_on: bool) -> Result<bool> {
+    let Some(_change) = Change::try_begin(pid) else { return Ok(false) };
+    in_own_thread(|| count_down_here(pid, is_on)).map(|()| true)
 }
 
 fn count_down_here(pid: u32, is_on: bool) -> Result<()> {

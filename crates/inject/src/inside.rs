@@ -352,7 +352,7 @@ fn write_hooks(
             let (address_avma, target_avma) = (function.prologue.entry_avma, landing.target_avma);
             let mut original = [0; 5];
             memory.read(address_avma, &mut original).map_err(memory_error)?;
-            record.patches.push(Patch { address_avma, original, new: *new, target_avma });
+            record.patches.push(Patch { address_avma, original, new: *new, target_avma, counts: false });
         }
         // What is taken back must be known before it is there.
         memory.write(record.start_avma, &record.to_bytes()).map_err(memory_error)?;

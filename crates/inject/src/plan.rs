@@ -349,7 +349,7 @@ impl Plan {
         if let Some(function) = InsideFunction::after_load(memory, modules)
             && let Ok(Some(prologue)) = function.prologue(memory, &[])
         {
-            self.hooks.push(Hook { name: function.name, way, real: Vec::new(), prologue });
+            self.hooks.push(Hook { name: function.name, way, real: Vec::new(), prologue, counted: None });
         }
         Ok(())
     }

@@ -81,9 +81,6 @@ impl Recorder {
     pub(crate) fn process_attached(&mut self, slot: u32, generation: u32, pid: u32) {
         self.outer_pids.insert((slot, generation), pid);
         self.find_processes();
-        if self.is_sampled() && self.records_all() {
-            self.count_down(pid);
-        }
     }
 
     /// Takes note that a process writes no more: it was detached from.
@@ -137,6 +134,9 @@ impl Recorder {
             }
             self.take_looks(place);
             self.note_resident_set(place);
+        }
+        if self.is_sampled() {
+            self.follow_counting();
         }
         self.look_at_threads(now_ns);
         self.look_at_sizes();

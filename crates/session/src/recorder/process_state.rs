@@ -102,6 +102,8 @@ pub(crate) struct ProcessState {
     pub(crate) own_heaps: OwnHeaps,
     /// By which mean its allocations are drawn; 0: all are recorded.
     pub(crate) sample_mean_bytes: u64,
+    /// Its calls are counted before they come to the agent, if it was attached to.
+    pub(crate) is_counted: bool,
     /// Marks of pages that are to be taken off, and wait for room in its slot.
     pub(crate) unmarked: VecDeque<u32>,
 }
@@ -184,6 +186,7 @@ impl ProcessState {
             own_heaps: OwnHeaps::default(),
             sample_mean_bytes: 0,
             unmarked: VecDeque::new(),
+            is_counted: true,
         }
     }
 

@@ -110,26 +110,21 @@ impl Recorder {
     }
 
     /// Tells the agents how they sample from now on.
-    fn tell_mean(&self, mean_bytes: u64) {
-        let before = self.pool.control().sample_mean_bytes.swap(mean_bytes, Relaxed);
-        if (before == SAMPLE_ALL) != (mean_bytes == SAMPLE_ALL) {
-            let live = self.processes.iter().filter(|state| !state.has_ended && !state.is_superseded);
-            live.for_each(|state| self.count_down(state.pid));
+    fn tell_mean(&mut self, mean_bytes: u64) {
+        self.pool.control().sample_mean_bytes.store(mean_bytes, Relaxed);
+        self.follow_counting();
+    }
+
+    /// Has the calls of processes that were attached to counted before they come to the agent, or
+    /// brings each to it while all are recorded. Where that cannot be done now it is tried again.
+    pub(super) fn follow_counting(&mut self) {
+        let is_counted = self.pool.control().sample_mean_bytes.load(Relaxed) != SAMPLE_ALL;
+        let live = self.processes.iter_mut().filter(|state| !state.has_ended && !state.is_superseded);
+        for state in live.filter(|state| state.is_counted != is_counted) {
+            let outcome = heapr_inject::count_down(state.pid, is_counted);
+            let is_later = matches!(outcome, Ok(false) | Err(heapr_inject::Error::NoQuietMoment { .. }));
+            state.is_counted = is_counted ^ is_later;
         }
-    }
-
-    /// Whether each allocation is recorded at the moment.
-    pub(super) fn records_all(&self) -> bool {
-        self.pool.control().sample_mean_bytes.load(Relaxed) == SAMPLE_ALL
-    }
-
-    /// Has the calls of a process that was attached to counted before they come to the agent, or
-    /// brings each to it.
-    pub(super) fn count_down(&self, pid: u32) {
-        let is_on = !self.records_all();
-        // Where it cannot be done its calls go on as they did, and the agent records those that it
-        // sees.
-        let _ = heapr_inject::count_down(pid, is_on);
     }
 
     /// From now on samples as somebody wants it. `false`: the session records all, for good.
