@@ -61,8 +61,8 @@ impl Gate {
         self.set(memory, GATE_AROUND)
     }
 
-    /// From now on all calls are recorded, or counted where they are sampled, also those that wait; `trampolines` in the order of the
-    /// patches. All threads stand still.
+    /// From now on all calls are recorded, or counted where they are sampled, also those that wait;
+    /// `trampolines` in the order of the patches. All threads stand still.
     pub(crate) fn open(&self, memory: &ProcessMemory, trampolines: &[u64]) -> Result<(), Unreachable> {
         for (&target_avma, trampoline_avma) in self.targets.iter().zip(trampolines) {
             memory.write(target_avma, &trampoline_avma.to_le_bytes())?;

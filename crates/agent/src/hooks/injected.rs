@@ -34,7 +34,7 @@ use crate::hooks::sandbox;
 use crate::hooks::shared::Shared;
 use crate::hooks::start;
 use crate::modules;
-use crate::record::{countdown, thread};
+use crate::record::thread;
 use crate::state::page_marks;
 use crate::state::program;
 use crate::state::{ACTIVE, AGENT, STARTING, UNSTARTED};
@@ -107,7 +107,7 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     inner_heap_names: (&raw const inner_functions::HEAP_NAMES).cast(),
     after_load: (&raw const look_inside::AFTER_LOAD).cast(),
     marks: (&raw const page_marks::MARKS).cast(),
-    countdown_offset: countdown::IN_STATE,
+    countdown_offset: thread::LEFT_BYTES_OFFSET,
     own_calls: (&raw const sampling::OWN_CALLS).cast(),
 });
 

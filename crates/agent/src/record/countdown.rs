@@ -5,12 +5,10 @@
 //! thread's slot, for the assembly that counts it down; an agent that was put into a process has
 //! only that one word, and keeps it in the thread's state.
 
-use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 
 use heapr_wire::{SAMPLE_ALL, SAMPLE_NOTHING};
 
-use crate::record::thread::ThreadState;
 use crate::state::AGENT;
 use crate::x86_64::thread_pointer;
 
@@ -18,9 +16,6 @@ use crate::x86_64::thread_pointer;
 const LOOK_AGAIN_BYTES: i64 = 16 << 20;
 /// No draw is further: a mean may be as large as it likes.
 const DRAW_BYTES_MAX: f64 = (1_u64 << 61) as f64;
-
-/// Where a thread's state has what is left, for whom the injector's code counts down.
-pub(crate) const IN_STATE: usize = offset_of!(ThreadState, countdown) + offset_of!(Countdown, left_bytes);
 
 /// What a thread keeps of its countdown.
 #[repr(C)]

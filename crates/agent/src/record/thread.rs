@@ -9,7 +9,7 @@
 //! level's state is never touched. Three levels exist; an event beyond them is counted as lost.
 
 use core::ffi::c_void;
-use core::mem::ManuallyDrop;
+use core::mem::{ManuallyDrop, offset_of};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
 
@@ -29,6 +29,10 @@ use crate::x86_64::thread_pointer;
 
 /// The thread itself and two nested signal handlers.
 pub(crate) const LEVELS: usize = 3;
+
+/// Where a thread's state has what is left of its countdown, for the injector's code.
+pub(crate) const LEFT_BYTES_OFFSET: usize =
+    offset_of!(ThreadState, countdown) + offset_of!(Countdown, left_bytes);
 
 /// One level's buffer and kept stack.
 #[repr(C, align(64))]
@@ -82,8 +86,7 @@ pub(crate) struct ThreadState {
     pub(crate) countdown: Countdown,
 }
 
-const _: () =
-    assert!(core::mem::offset_of!(ThreadState, control_block) as u64 == heapr_wire::CONTROL_BLOCK_OFFSET);
+const _: () = assert!(offset_of!(ThreadState, control_block) as u64 == heapr_wire::CONTROL_BLOCK_OFFSET);
 
 /// An allocator's function under way that the program has called: the stack pointer at its entry,
 /// and which one.

@@ -1,5 +1,5 @@
-//! Whether a process still lives, by a descriptor of it: one system call for each look, and no other
-//! process is meant when its number is given to another one.
+//! Whether a process still lives, by a descriptor of it: one system call for each look, and no
+//! other process is meant when its number is given to another one.
 
 use std::os::fd::OwnedFd;
 
