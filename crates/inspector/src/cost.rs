@@ -29,14 +29,14 @@
 
 use std::time::Duration;
 
-use super::heap_shape::{HeapShape, SMALL_ARRAY_LENGTH_MAX};
+use super::heap_shape::HeapShape;
 use super::inspector::HeapUsage;
 use super::memory::{MemoryLimit, MemoryRoom};
 
 const OBJECT_BYTES: u64 = 120;
 const STRING_BYTES: u64 = 640;
 const NUMERIC_VALUE_BYTES: u64 = 380;
-const REFERENCE_BYTES: u64 = 48;
+const REFERENCE_BYTES: u64 = 58;
 const WEAK_PAIR_BYTES: u64 = 3 * INDEX_BYTES;
 const LARGE_ARRAY_REFERENCE_BYTES: u64 = 190;
 const INDEX_BYTES: u64 = 1_120;
@@ -148,10 +148,11 @@ fn extra_of(shape: HeapShape, facts: HeapFacts) -> u64 {
         numbers,
         large_array_references,
         longest_array,
+        longest_small_array,
         weak_pairs,
     } = shape;
     // An index is named once for all arrays; those of small ones are named, too.
-    let indices = large_array_references.min(longest_array).max(references.min(SMALL_ARRAY_LENGTH_MAX));
+    let indices = large_array_references.min(longest_array).max(longest_small_array);
     let numbers = if facts.has_numeric_values { objects.saturating_add(numbers) } else { 0 };
     [
         (objects, OBJECT_BYTES),

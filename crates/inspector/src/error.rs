@@ -259,6 +259,22 @@ pub enum Error {
         /// The one that it was started with, if any.
         given: String,
     },
+    /// Node throws where it cannot write, and nobody catches that.
+    #[error(
+        "process {pid} would end with an exception on {signal}: its snapshot goes to {directory}, which {reason}; nothing \
+         was sent to it; take one without --signal, or start it with another --diagnostic-dir (--at-risk sends the signal \
+         nevertheless)"
+    )]
+    CannotWrite {
+        /// The process id.
+        pid: u32,
+        /// The signal that was to be sent.
+        signal: &'static str,
+        /// Where the snapshot would go, as the process sees it.
+        directory: String,
+        /// Why it can't.
+        reason: &'static str,
+    },
     /// The program has a handler for the signal already.
     #[error("process {pid} has a handler for {signal} already: choose the other of SIGUSR1 and SIGUSR2")]
     SignalTaken {

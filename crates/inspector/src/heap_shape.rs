@@ -22,7 +22,7 @@ const PIECE_BYTES: usize = 16 << 10;
 /// Pieces of a sample: 32 MiB.
 const PIECES_MAX: usize = 2048;
 /// Arrays longer than that have a chunk of their own.
-pub(crate) const SMALL_ARRAY_LENGTH_MAX: u64 = 16 << 10;
+const SMALL_ARRAY_LENGTH_MAX: u64 = 16 << 10;
 /// The first object of a chunk begins before.
 const HEADER_BYTES: usize = 8 << 10;
 /// Elements that tell how many of a large array are references.
@@ -41,8 +41,10 @@ pub struct HeapShape {
     pub numbers: u64,
     /// References from large arrays.
     pub large_array_references: u64,
-    /// The length of the longest array.
+    /// The length of the longest array with a chunk of its own.
     pub longest_array: u64,
+    /// The longest of the others; where not all was read, as long as it may be.
+    pub longest_small_array: u64,
     /// Pairs of a key and a value in WeakMaps.
     pub weak_pairs: u64,
 }
@@ -84,6 +86,23 @@ fn weak_pairs(sizes: &[u64]) -> Option<u64> {
     let is_table =
         is_small && capacity.is_power_of_two() && entries <= capacity && length == 3 + 2 * capacity;
     is_table.then_some(entries)
+}
+
+/// The length that stands behind the map of an array, whose elements follow: all of them are
+/// references or small integers.
+fn small_array(behind_map: &[u64]) -> Option<u64> {
+    let (&length, elements) = behind_map.split_first()?;
+    let length = either_half(length).filter(|&length| length <= SMALL_ARRAY_LENGTH_MAX)?;
+    let is_tagged = |&word: &u64| word & 1 != 0 && word >> 48 == 0 || word & 0xffff_ffff == 0;
+    elements.get(..length as usize)?.iter().all(is_tagged).then_some(length)
+}
+
+/// A length is a tagged number; since V8 14 it is none.
+fn either_half(word: u64) -> Option<u64> {
+    match (word >> 32, word & 0xffff_ffff) {
+        (length, 0) | (0, length) => Some(length),
+        _ => None,
+    }
 }
 
 struct Memory {
@@ -144,6 +163,8 @@ impl Memory {
         // By the word that may be a map: how often, and before what may be a string.
         let mut counts: HashMap<u64, (u64, u64)> = HashMap::new();
         let (mut objects, mut strings, mut references, mut numbers, mut pairs) = (0, 0, 0, 0, 0);
+        let is_all_read = step == 1 && piece_bytes == CHUNK_BYTES as usize;
+        let mut longest = if is_all_read { 0 } else { SMALL_ARRAY_LENGTH_MAX };
         for (piece, at) in pieces.iter().flat_map(|piece| (0..piece.len()).map(move |at| (piece, at))) {
             let word = piece[at];
             references += u64::from(self.is_reference(word));
@@ -153,6 +174,13 @@ impl Memory {
                 count.0 += 1;
                 count.1 += u64::from(piece.get(at + 1..at + 3).is_some_and(|rest| self.is_string(rest)));
                 pairs += piece.get(at + 1..at + 5).and_then(weak_pairs).unwrap_or(0);
+                let is_longer = piece.get(at + 1).and_then(|&word| either_half(word)) > Some(longest);
+                if is_longer
+                    && let Some(length) = small_array(&piece[at + 1..])
+                    && self.is_map(word)
+                {
+                    longest = length;
+                }
             }
         }
         // A map of a single object of the sample is hardly worth a look.
@@ -168,6 +196,7 @@ impl Memory {
         shape.references += references * scale;
         shape.numbers += numbers * scale;
         shape.weak_pairs += pairs * scale;
+        shape.longest_small_array = longest;
         (objects > 0).then_some(shape)
     }
 
@@ -175,10 +204,7 @@ impl Memory {
     /// array.
     fn large_array(&mut self, chunk: u64, head: &[u64]) -> Option<(u64, u64)> {
         head.windows(2).enumerate().find_map(|(at, pair)| {
-            let length = match (pair[1] >> 32, pair[1] & 0xffff_ffff) {
-                (length, 0) | (0, length) => length,
-                _ => return None,
-            };
+            let length = either_half(pair[1])?;
             let is_large = length > SMALL_ARRAY_LENGTH_MAX / 2 && self.is_map(pair[0]);
             is_large.then_some((chunk + (at as u64 + 2) * WORD_BYTES as u64, length))
         })
@@ -261,6 +287,24 @@ mod tests {
             assert_eq!(weak_pairs(&other), None, "{other:x?}");
         }
         assert_eq!(weak_pairs(&[0]), None);
+    }
+
+    #[test]
+    fn an_array_is_told_by_its_elements() {
+        let small = |number: u64| number << 32;
+        let references = [0x7f00_0000_1001; 4];
+        assert_eq!(small_array(&[&[small(3)], &references[..]].concat()), Some(3));
+        assert_eq!(small_array(&[4, small(7), 0, 0x1001, 0x2001]), Some(4));
+        assert_eq!(small_array(&[small(0)]), Some(0));
+        // Too long, cut off, or of other things: characters, numbers with a fraction.
+        for other in [
+            &[small(5), 1, 1][..],
+            &[small(1 << 15)],
+            &[small(2), 0x7f00_0000_1001, 0x6f6c_6c65_6800_0002],
+            &[],
+        ] {
+            assert_eq!(small_array(other), None, "{other:x?}");
+        }
     }
 
     #[test]

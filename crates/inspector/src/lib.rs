@@ -47,6 +47,7 @@ mod target;
 mod v8_memory;
 mod worker;
 mod write_behind;
+mod written_place;
 
 pub use cost::{Danger, Estimate, HeapFacts, dangers, estimate};
 pub use error::{Error, Result};
@@ -58,7 +59,7 @@ pub use port::OpenOptions;
 pub use process::{Process, Runtime};
 pub use profile::SamplingOptions;
 pub use scripts::Script;
-pub use signal_file::{SignalFile, SnapshotSignal};
+pub use signal_file::{SignalFile, SnapshotSignal, written_directory};
 pub use snapshot::{SnapshotOptions, SnapshotProgress, TakenSnapshot};
 pub use standstill::Standstill;
 pub use target::Target;

@@ -166,12 +166,20 @@ pub(crate) fn open_by_signal(
     options: &OpenOptions,
     is_cancelled: &AtomicBool,
 ) -> Result<(Listener, bool)> {
-    const ADVICE: &str = "it was started with --disable-sigusr1, or is still starting, or is no Node; start it with \
-                          --inspect or under `heapr node`";
+    let advice = match process.has_permissions() {
+        true => {
+            "Node's --permission shuts its inspector; start it with --allow-inspector, too (Node 24 and later), or with \
+             --heapsnapshot-signal=SIGUSR2 and --allow-fs-write of the directory that it runs in"
+        }
+        false => {
+            "it was started with --disable-sigusr1, or is still starting, or is no Node; start it with --inspect or under \
+             `heapr node`"
+        }
+    };
     if is_cancelled.load(Ordering::Relaxed) {
         return Err(Error::Cancelled);
     }
-    process.send(rustix::process::Signal::USR1, "SIGUSR1", ADVICE)?;
+    process.send(rustix::process::Signal::USR1, "SIGUSR1", advice)?;
     let known: HashSet<u64> = before.iter().map(|listener| listener.inode).collect();
     let mut deadline = Instant::now() + options.wait;
     let mut refused = HashSet::new();

@@ -174,6 +174,16 @@ impl Process {
     /// The value of an option on its command line or in `NODE_OPTIONS`: `--name=value` or `--name
     /// value`. An option without a value gives an empty one.
     pub(crate) fn option(&self, name: &str) -> Option<String> {
+        self.values(name).into_iter().next()
+    }
+
+    /// Whether Node's own permissions are on: they shut the inspector, too, unless it is allowed.
+    pub(crate) fn has_permissions(&self) -> bool {
+        ["--permission", "--experimental-permission"].iter().any(|option| self.option(option).is_some())
+    }
+
+    /// The values of an option that may be given several times.
+    pub(crate) fn values(&self, name: &str) -> Vec<String> {
         // What follows the script is the program's own. A value that stands apart looks like a
         // script, so one is let through.
         let mut scripts = 0;
@@ -184,19 +194,20 @@ impl Process {
         let of_command_line: Vec<&str> = of_command_line.collect();
         let of_environment = split_node_options(self.node_options.as_deref().unwrap_or(""));
         let of_environment = of_environment.iter().map(String::as_str).collect();
+        let mut values = Vec::new();
         for arguments in [of_command_line, of_environment] {
             for (at, argument) in arguments.iter().enumerate() {
                 match argument.strip_prefix(name).map(|rest| (rest, rest.strip_prefix('='))) {
-                    Some((_, Some(value))) => return Some(value.to_owned()),
+                    Some((_, Some(value))) => values.push(value.to_owned()),
                     Some(("", None)) => {
                         let next = arguments.get(at + 1).filter(|next| !next.starts_with('-'));
-                        return Some(next.copied().unwrap_or_default().to_owned());
+                        values.push(next.copied().unwrap_or_default().to_owned());
                     }
                     _ => {}
                 }
             }
         }
-        None
+        values
     }
 }
 

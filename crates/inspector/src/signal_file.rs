@@ -20,6 +20,7 @@ use rustix::process::Signal;
 use super::error::{Error, Result};
 use super::process::{Process, below_root};
 use super::snapshot::{SnapshotProgress, is_end};
+use super::written_place::{refuse_unwritable, written_place};
 
 /// Between two looks at the directory.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -73,11 +74,15 @@ pub struct SignalFile {
 }
 
 impl SnapshotSignal {
-    /// Whether the process was started for it: to another program the signal may mean anything.
+    /// Whether the process was started for it (to another program the signal may mean anything), and
+    /// can write where its snapshot would go.
     pub fn check(self, process: &Process, is_sure: bool) -> Result<()> {
         let given = process.option("--heapsnapshot-signal");
-        if is_sure || given.as_deref().and_then(Self::parse) == Some(self) {
+        if is_sure {
             return Ok(());
+        }
+        if given.as_deref().and_then(Self::parse) == Some(self) {
+            return refuse_unwritable(process, self);
         }
         Err(Error::NoSnapshotSignal {
             pid: process.pid,
@@ -139,22 +144,21 @@ impl SnapshotSignal {
     }
 }
 
-/// Where the process may write to, as paths that we can open.
+/// Where the process writes, as paths that we can open: older versions of Node do not know
+/// `--diagnostic-dir`.
 fn directories(process: &Process) -> Vec<PathBuf> {
     let working = PathBuf::from(format!("/proc/{}/cwd", process.pid));
-    let resolved = fs::read_link(&working).map_or(working.clone(), |path| below_root(process.pid, &path));
-    let mut directories = Vec::new();
-    if let Some(directory) = process.option("--diagnostic-dir") {
-        let directory = Path::new(&directory);
-        let is_absolute = directory.is_absolute();
-        directories.push(if is_absolute {
-            below_root(process.pid, directory)
-        } else {
-            resolved.join(directory)
-        });
+    let resolved = fs::read_link(&working).map_or(working, |path| below_root(process.pid, &path));
+    let mut directories = vec![written_directory(process)];
+    if directories[0] != resolved {
+        directories.push(resolved);
     }
-    directories.push(resolved);
     directories
+}
+
+/// Where the process writes its snapshot on a signal, as a path that we can open.
+pub fn written_directory(process: &Process) -> PathBuf {
+    below_root(process.pid, &written_place(process))
 }
 
 /// Snapshots of this process in a directory: `Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot`.

@@ -116,9 +116,31 @@ fn is_made_of_code(snapshot: &Snapshot, node: u32) -> bool {
     closures * 2 > all
 }
 
-/// Addresses, numbers of things, and what is too long for a name, wherever it stands.
+/// Addresses, paths, sentences, numbers of things, and what is too long for a name, wherever it
+/// stands.
 fn looks_like_data(name: &[u8]) -> bool {
     let digits = name.split(|byte| !byte.is_ascii_digit()).map(<[u8]>::len).max().unwrap_or(0);
-    // Names that V8 makes up, `(code)` and `get x`, are no data.
-    !name.starts_with(b"(") && (name.contains(&b'@') || digits >= DIGITS_MIN || name.len() > NAME_BYTES_MAX)
+    // Names that V8 makes up, `(code)`, `get x` and `<symbol x>`, are no data.
+    let is_made_up = [&b"("[..], b"get ", b"set "].iter().any(|start| name.starts_with(start));
+    let is_plain = |byte: &u8| !matches!(byte, b' ' | b'/' | b':' | b'?');
+    let is_marked = name.contains(&b'@') || !name.starts_with(b"<") && !name.iter().all(is_plain);
+    !is_made_up && (is_marked || digits >= DIGITS_MIN || name.len() > NAME_BYTES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_program_would_call_a_field_is_data() {
+        for data in ["bob@example.org", "/srv/app.js", "user:17", "a title of a page", "?q=1", "order-20261"]
+        {
+            assert!(looks_like_data(data.as_bytes()), "{data}");
+        }
+        for name in
+            ["cache", "content-type", "get size", "(code)", "<symbol node:x y>", "#entries", "$1", "h2"]
+        {
+            assert!(!looks_like_data(name.as_bytes()), "{name}");
+        }
+    }
 }

@@ -1,6 +1,5 @@
 // Each request subscribes to a channel of diagnostics.
 // suspect: Channel._subscribers|ActiveChannel._subscribers|queries
-// place: diagnostics_subscribers.js|
 'use strict';
 const { channel } = require('diagnostics_channel');
 const queries = channel('db:query');

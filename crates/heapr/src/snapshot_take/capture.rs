@@ -221,7 +221,8 @@ fn capture_one(
         worker.map_or_else(|| format!("process {pid}"), |worker| format!("process {pid}, {}", worker.title));
     let usage = inspector.heap_usage(worker, is_cancelled)?;
     let facts = arguments.facts(inspector, usage);
-    let estimate = preflight::check(pid, &what, facts, destination.directory(), arguments.at_risk, is_quiet)?;
+    let estimate =
+        preflight::check(pid, &what, facts, &[destination.directory()], arguments.at_risk, is_quiet)?;
     let (path, may_replace) = destination.path("Heap", pid, thread_number, "heapsnapshot");
     let mut file = OutputFile::create(&path, may_replace)?;
     let mut display = Display::new(pid, estimate.file_bytes);

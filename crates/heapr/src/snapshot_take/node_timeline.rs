@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: TimelineArguments) -> anyhow::Result<ExitCode> {
             pid,
             &what,
             arguments.capture.facts(&inspector, usage),
-            destination.directory(),
+            &[destination.directory()],
             arguments.capture.may_risk(),
             is_quiet,
         )?;

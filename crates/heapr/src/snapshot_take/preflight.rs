@@ -14,14 +14,14 @@ pub(crate) fn check(
     pid: u32,
     what: &str,
     facts: HeapFacts,
-    directory: &Path,
+    directories: &[&Path],
     may_risk: bool,
     is_quiet: bool,
 ) -> anyhow::Result<Estimate> {
     let estimate = estimate(facts);
     let room = memory_room(pid);
-    let disk_free_bytes =
-        rustix::fs::statvfs(directory).ok().map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    let disks = directories.iter().filter_map(|&directory| rustix::fs::statvfs(directory).ok());
+    let disk_free_bytes = disks.map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)).min();
     if !is_quiet {
         tell!(
             "heapr: {what}: {} of heap in use, {} resident; the thread will stand still for about {}, and take {} to {} more \
@@ -98,10 +98,10 @@ mod tests {
     fn a_refusal_says_what_would_happen_and_what_to_do() {
         let usage = HeapUsage { used_bytes: 1 << 50, total_bytes: 1 << 50 };
         let facts = HeapFacts { usage, shape: None, has_numeric_values: false, node_major: None };
-        let error = check(std::process::id(), "process 7", facts, Path::new("."), false, true)
+        let error = check(std::process::id(), "process 7", facts, &[Path::new(".")], false, true)
             .unwrap_err()
             .to_string();
         assert!(error.contains("would likely be killed") && error.contains("--at-risk"), "{error}");
-        assert!(check(std::process::id(), "process 7", facts, Path::new("."), true, true).is_ok());
+        assert!(check(std::process::id(), "process 7", facts, &[Path::new(".")], true, true).is_ok());
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use heapr_inspector::{
-    HeapFacts, HeapUsage, Process, SignalFile, SnapshotSignal, anonymous_bytes, heap_shape,
+    HeapFacts, HeapUsage, Process, SignalFile, SnapshotSignal, anonymous_bytes, heap_shape, written_directory,
 };
 
 use super::file_name::Destination;
@@ -43,12 +43,15 @@ pub(crate) fn take(
     let heap_bytes = anonymous_bytes(pid);
     let usage = HeapUsage { used_bytes: heap_bytes, total_bytes: heap_bytes };
     let facts = HeapFacts { usage, shape: heap_shape(pid), has_numeric_values: false, node_major: None };
-    preflight::check(pid, &what, facts, destination.directory(), may_risk, is_quiet)?;
+    // The process writes it where it may, and it is moved from there.
+    let own = prepared.is_none().then(|| written_directory(&process));
+    let directories: Vec<&Path> = own.as_deref().into_iter().chain([destination.directory()]).collect();
+    preflight::check(pid, &what, facts, &directories, may_risk, is_quiet)?;
     let written = signal.take(&process, is_sure, directory, wait, &mut |_| {}, is_cancelled)?;
     let path = fetch(&written, destination)?;
     if !is_quiet {
         tell!(
-            "heapr: {}: {}, written by the process in {}",
+            "heapr: {}: {}, written by the process in {}; which scripts it runs was not asked",
             path.display(),
             quantity::bytes(written.bytes),
             preflight::seconds(written.took)

@@ -73,6 +73,23 @@ fn a_signal_that_node_was_told_to_use_otherwise_is_not_sent() {
 }
 
 #[test]
+fn a_process_that_could_not_write_its_snapshot_gets_no_signal() {
+    if !has_node() {
+        return;
+    }
+    // Node throws where it cannot write, and ends.
+    let options = ["--heapsnapshot-signal=SIGUSR2", "--diagnostic-dir=gone"];
+    let mut server = Program::node(&options, crate::node_server::SERVER, &[]);
+    let pid = server.pid().to_string();
+    let outcome = server.heapr(&["snapshot", "take", "--signal", "SIGUSR2", &pid]);
+    refused(&outcome, &["would end with an exception on SIGUSR2", "gone, which is not there"]);
+    assert!(server.is_alive());
+    std::fs::create_dir(server.folder.path().join("gone")).unwrap();
+    let outcome = server.heapr(&["snapshot", "take", "-q", "--signal", "SIGUSR2", &pid]);
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
 fn a_taken_port_is_told_before_any_signal() {
     if !has_node() {
         return;

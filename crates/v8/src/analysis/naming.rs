@@ -305,6 +305,10 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
                 if is_of_the_engine(heap, source) {
                     doubts += 2;
                 }
+                // What a function that waits has at hand, among them, is mostly a variable, too.
+                if kind == EdgeKind::HIDDEN && heap.kind(source) == NodeKind::OBJECT {
+                    doubts += 4;
+                }
                 if kind != EdgeKind::ELEMENT && kind != EdgeKind::HIDDEN {
                     let name = heap.string(heap.edge_name_index(edge));
                     if matches!(&*name, "__proto__" | "map" | "constructor" | "prototype")
@@ -351,6 +355,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             (EdgeKind::PROPERTY | EdgeKind::SHORTCUT, EdgeName::Name(name)) => Some(shortened(&name)),
             (EdgeKind::INTERNAL, EdgeName::Name(name)) => match &*name {
                 "elements" | "table" | "properties" | "context" | "previous" | "value" | "extension" => None,
+                "parameters_and_registers" => Some("<variables>".to_owned()),
                 name if name.ends_with(')') && name.contains(" pair in WeakMap") => Some("[…]".to_owned()),
                 name => Some(shortened(name)),
             },

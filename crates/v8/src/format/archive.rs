@@ -3,10 +3,14 @@
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
+use super::archive_member::{
+    BEGINNING_BYTES, Source, at_end, buffered, known, member, no_snapshot, pass, refused,
+};
+use super::zip_archive;
+
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
-const ZIP: &[u8] = b"PK\x03\x04";
 const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 /// Where a tar archive says that it is one.
 const TAR_MAGIC_AT: usize = 257;
@@ -16,14 +20,9 @@ const MAX_LAYERS: usize = 4;
 /// A name in an archive is no longer.
 const MAX_NAME_BYTES: u64 = 1 << 16;
 
-/// The longest beginning that tells how a file is packed.
-pub(super) const BEGINNING_BYTES: usize = TAR_BLOCK;
-
-type Source = Box<dyn BufRead + Send>;
-
 /// Whether a file that begins so is more than the text of a snapshot.
 pub(super) fn is_packed(beginning: &[u8]) -> bool {
-    [GZIP, ZSTD, XZ, ZIP, BYTE_ORDER_MARK].iter().any(|magic| beginning.starts_with(magic))
+    [GZIP, ZSTD, XZ, zip_archive::BEGINNING, BYTE_ORDER_MARK].iter().any(|magic| beginning.starts_with(magic))
         || is_tar(beginning)
 }
 
@@ -39,7 +38,8 @@ pub(super) fn unpacked(source: impl Read + Send + 'static) -> io::Result<Box<dyn
         source.by_ref().take(BEGINNING_BYTES as u64).read_to_end(&mut beginning).or_else(at_end)?;
         let is = |magic: &[u8]| beginning.starts_with(magic);
         let (is_gzip, is_zstd, is_xz) = (is(GZIP), is(ZSTD), is(XZ));
-        let (is_zip, is_marked, is_tar) = (is(ZIP), is(BYTE_ORDER_MARK), is_tar(&beginning));
+        let (is_zip, is_marked, is_tar) =
+            (is(zip_archive::BEGINNING), is(BYTE_ORDER_MARK), is_tar(&beginning));
         let mut whole = Cursor::new(beginning).chain(source);
         source = if is_gzip {
             buffered(flate2::bufread::MultiGzDecoder::new(whole))
@@ -48,7 +48,7 @@ pub(super) fn unpacked(source: impl Read + Send + 'static) -> io::Result<Box<dyn
         } else if is_xz {
             buffered(lzma_rust2::XzReader::new(whole, true))
         } else if is_zip {
-            zip_member(whole)?
+            zip_archive::first_snapshot(whole)?
         } else if is_tar {
             tar_member(whole)?
         } else {
@@ -57,31 +57,6 @@ pub(super) fn unpacked(source: impl Read + Send + 'static) -> io::Result<Box<dyn
         };
     }
     Err(refused("it is packed too many times"))
-}
-
-fn buffered(reader: impl Read + Send + 'static) -> Source {
-    Box::new(BufReader::with_capacity(1 << 16, reader))
-}
-
-/// What breaks off has what there is.
-fn at_end(error: io::Error) -> io::Result<usize> {
-    if error.kind() == io::ErrorKind::UnexpectedEof { Ok(0) } else { Err(error) }
-}
-
-fn refused(why: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, why)
-}
-
-fn no_snapshot() -> io::Error {
-    refused("the archive holds no .heapsnapshot, .heaptimeline, .heapprofile or .json")
-}
-
-/// Whether a member of an archive is looked at; what macOS adds beside each file is not.
-fn is_snapshot_name(name: &[u8]) -> bool {
-    let file = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_ascii_lowercase();
-    let extension = file.rsplit(|&byte| byte == b'.').next().unwrap_or_default();
-    let known: [&[u8]; 7] = [b"heapsnapshot", b"heaptimeline", b"heapprofile", b"json", b"gz", b"xz", b"zst"];
-    !file.starts_with(b"._") && known.contains(&extension)
 }
 
 /// The first snapshot of a tar archive.
@@ -106,8 +81,15 @@ fn tar_member(mut archive: impl BufRead + Send + 'static) -> io::Result<Source> 
                     .map(|name| name.split(|&byte| byte == 0).next().unwrap_or_default().to_vec())
                     .or(long_name);
             }
-            0 | b'0' if is_snapshot_name(long_name.as_deref().unwrap_or(short_name)) => {
-                return Ok(Box::new(archive.take(size)));
+            0 | b'0' => {
+                let member = member(long_name.as_deref().unwrap_or(short_name));
+                let (beginning, is_one) = known(member, &mut archive.by_ref().take(size))?;
+                let seen = beginning.len() as u64;
+                if is_one {
+                    return Ok(Box::new(Cursor::new(beginning).chain(archive.take(size - seen))));
+                }
+                long_name = None;
+                pass(&mut archive, padded - seen)?;
             }
             _ => {
                 long_name = None;
@@ -133,60 +115,4 @@ fn pax_path(text: &[u8]) -> Option<&[u8]> {
         text.split(|&byte| byte == b'\n').find(|line| memchr::memmem::find(line, b" path=").is_some())?;
     let at = memchr::memmem::find(line, b" path=")?;
     Some(&line[at + 6..])
-}
-
-/// The first snapshot of a zip archive, read from its beginning: it may come from a pipe.
-fn zip_member(mut archive: impl BufRead + Send + 'static) -> io::Result<Source> {
-    loop {
-        let mut header = [0; 30];
-        if archive.read_exact(&mut header).is_err() || !header.starts_with(ZIP) {
-            return Err(no_snapshot());
-        }
-        let short = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
-        let mut name = vec![0; usize::from(short(26))];
-        let mut extra = vec![0; usize::from(short(28))];
-        archive.read_exact(&mut name)?;
-        archive.read_exact(&mut extra)?;
-        let packed_bytes = match u32::from_le_bytes([header[18], header[19], header[20], header[21]]) {
-            u32::MAX => {
-                zip64_packed_bytes(&extra).ok_or_else(|| refused("a size in the archive is missing"))?
-            }
-            bytes => u64::from(bytes),
-        };
-        // The size comes behind the content; only packed content says itself where it ends.
-        let is_size_behind = short(6) & 8 != 0 && packed_bytes == 0;
-        let is_encrypted = short(6) & 1 != 0;
-        match short(8) {
-            _ if is_encrypted => return Err(refused("the archive is encrypted")),
-            8 if is_snapshot_name(&name) => {
-                return Ok(buffered(flate2::bufread::DeflateDecoder::new(archive)));
-            }
-            0 if is_snapshot_name(&name) && !is_size_behind => {
-                return Ok(Box::new(archive.take(packed_bytes)));
-            }
-            _ if is_snapshot_name(&name) => {
-                return Err(refused("the archive is packed in a way that is not known"));
-            }
-            _ if is_size_behind => return Err(refused("the snapshot is not the first file of the archive")),
-            _ => pass(&mut archive, packed_bytes)?,
-        }
-    }
-}
-
-/// The second number of the field that has sizes beyond 32 bits.
-fn zip64_packed_bytes(extra: &[u8]) -> Option<u64> {
-    let mut rest = extra;
-    while let [a, b, c, d, after @ ..] = rest {
-        let (id, length) = (u16::from_le_bytes([*a, *b]), usize::from(u16::from_le_bytes([*c, *d])));
-        let field = after.get(..length)?;
-        if id == 1 {
-            return Some(u64::from_le_bytes(field.get(8..16)?.try_into().ok()?));
-        }
-        rest = &after[length..];
-    }
-    None
-}
-
-fn pass(archive: &mut impl Read, count: u64) -> io::Result<()> {
-    io::copy(&mut archive.take(count), &mut io::sink()).map(drop)
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::format::archive::{BEGINNING_BYTES, is_packed, unpacked};
+use crate::format::archive::{is_packed, unpacked};
+use crate::format::archive_member::BEGINNING_BYTES;
 
 /// The uncompressed text of a snapshot.
 pub(crate) struct Input {

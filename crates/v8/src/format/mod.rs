@@ -2,6 +2,7 @@
 
 mod allocation_trace;
 mod archive;
+mod archive_member;
 mod call_function;
 mod check;
 mod digits;
@@ -20,6 +21,7 @@ mod snapshot;
 mod string_text;
 mod strings;
 pub(crate) mod writer;
+mod zip_archive;
 
 pub use allocation_trace::{AllocationTrace, TimeSample, TraceFunction, TraceNode};
 pub use call_function::CallFunction;

@@ -347,6 +347,15 @@ fn zip_member(name: &str, content: &[u8], is_packed: bool) -> Vec<u8> {
     member
 }
 
+/// The same as a program writes it to a pipe: its sizes come behind it.
+fn streamed(mut member: Vec<u8>) -> Vec<u8> {
+    member[6] = 8;
+    member[18..22].fill(0);
+    member.extend(b"PK\x07\x08");
+    member.extend([0; 12]);
+    member
+}
+
 #[test]
 fn archives_are_read_up_to_their_first_snapshot() {
     let text = small();
@@ -367,6 +376,15 @@ fn archives_are_read_up_to_their_first_snapshot() {
         [zip_member("notes.txt", b"none", true), zip_member("a.heapsnapshot", text.as_bytes(), true)]
             .concat(),
         zip_member("a.heapsnapshot", text.as_bytes(), false),
+        // Another file of JSON is none.
+        [tar_member("package.json", b'0', b"{}"), tar_member("a.json", b'0', text.as_bytes())].concat(),
+        [zip_member("package.json", b"{}", false), zip_member("a.json", text.as_bytes(), false)].concat(),
+        [
+            streamed(zip_member("notes.txt", b"none", true)),
+            streamed(zip_member("package.json", b"{}", true)),
+            streamed(zip_member("a.heapsnapshot", text.as_bytes(), true)),
+        ]
+        .concat(),
         marked,
     ] {
         assert_eq!(read(&packed).unwrap().node_count(), 3);
