@@ -74,6 +74,34 @@ test('the comparison counts what is new, as heapr snapshot diff', async () => {
   assert.equal(row[4], `${expected.new_bytes.toLocaleString('en')} bytes`);
 });
 
+test('over a thousand cells of summaries, comparisons and dominators are those of the commands', { timeout: 240_000 }, async () => {
+  const numbers = async (columns) => {
+    await shown.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
+    await waitUntil(shown.page, () => !document.querySelector('.table.is-old, .is-waiting'));
+    const rows = await exact(shown.page.locator('.rows-block .row:not([aria-level="2"])'));
+    return rows.map((row) => row.slice(-columns).map((text) => Number(text.replace(/ bytes?$/, '').replaceAll(',', '').replace('−', '-'))).join(' '));
+  };
+  let cells = 0;
+  const compare = async (hash, columns) => {
+    await show(hash);
+    const command = await shown.shownCommand();
+    const report = await runShown(shown.work, command);
+    const printed = new Set(report.rows.map((row) => columns.map((column) => row[column]).join(' ')));
+    const seen = await numbers(columns.length);
+    assert.ok(seen.length > 4, `${command}: ${seen.length} rows`);
+    for (const row of seen) assert.ok(printed.has(row), `${row} is not of ${command}`);
+    cells += seen.length * columns.length;
+  };
+  const change = ['new_count', 'deleted_count', 'count_delta', 'new_bytes', 'deleted_bytes', 'bytes_delta'];
+  for (const [file, before] of [[1, 0], [2, 0], [2, 1], [0, 2]]) await compare(`file=${file}&view=comparison&before=${before}`, change);
+  for (const file of [0, 1, 2]) {
+    for (const sort of ['', '&sort=shallow']) await compare(`file=${file}&view=summary${sort}`, ['shallow_bytes', 'retained_bytes']);
+    await compare(`file=${file}&view=dominators`, ['shallow_bytes', 'retained_bytes']);
+  }
+  assert.ok(cells >= 1000, `${cells} cells were compared`);
+  assert.deepEqual(shown.browser.errors, []);
+});
+
 test('three snapshots are shown side by side, what grew steadily first', async () => {
   await show('file=2&view=comparison');
   await shown.page.click('.switch button:has-text("All 3")');

@@ -41,7 +41,7 @@ impl<'r, 'a> Calls<'r, 'a> {
         let tree: &SymbolTree = &recording.tree;
         let mut amounts = vec![0_i64; tree.count()];
         for (stack, amount) in amounts_of {
-            let named = tree.named(stack);
+            let named = recording.near(stack);
             if named != 0 {
                 amounts[named as usize] = amounts[named as usize].saturating_add(amount);
             }

@@ -160,15 +160,17 @@ impl<'a> Recording<'a> {
         }
         for place in 0..moment_count {
             for (process, row) in self.rows(place) {
-                let frame = frames[self.tree.named(row.stack) as usize].0;
-                let Some(&number) = numbers.get(&(process, frame)) else { continue };
-                sites[number].held[place].add(row);
+                let named = self.tree.named(row.stack);
+                match numbers.get(&(process, frames[named as usize].0)) {
+                    Some(&number) if named != 0 => sites[number].held[place].add(row),
+                    _ => {}
+                }
             }
         }
         self.sites = sites;
     }
 
-    /// What stacks with names held at a moment, and whose they are.
+    /// What stacks held at a moment, and whose they are.
     pub(crate) fn rows(&self, place: usize) -> impl Iterator<Item = (ProcessIndex, &CourseRow)> {
         let moment = self.summary.course.moments.get(place);
         moment.into_iter().flat_map(|moment| moment.rows.iter().map(|row| (moment.time_ns, row))).filter_map(
@@ -178,9 +180,21 @@ impl<'a> Recording<'a> {
                 // What a process has left behind is nobody's any more.
                 let has_ended =
                     known.and_then(|process| process.end_ns).is_some_and(|end_ns| end_ns < time_ns);
-                (self.tree.named(row.stack) != 0 && !has_ended).then_some((process, row))
+                (!has_ended).then_some((process, row))
             },
         )
+    }
+
+    /// A stack by names; of one that holds too little to be named the nearest caller that is.
+    pub(crate) fn near(&self, stack: StackIndex) -> NamedStack {
+        let mut next = stack;
+        loop {
+            let named = self.tree.named(next);
+            if named != 0 || next == StackIndex::EMPTY {
+                return named;
+            }
+            next = self.trace.stacks().parent(next);
+        }
     }
 
     /// The process that a stack is of.

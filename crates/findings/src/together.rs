@@ -138,14 +138,14 @@ fn sites_of(recording: &Recording<'_>, process: ProcessIndex, way: &[Part]) -> V
         });
     }
     for totals in recording.summary.by_stack.iter().filter(|totals| totals.heap != HeapId::MMAP) {
-        let level = levels[recording.tree.named(totals.stack) as usize];
+        let level = levels[recording.near(totals.stack) as usize];
         if level > 0 && recording.process_of(totals.stack) == process {
             sites[level - 1].amounts += &totals.amounts;
         }
     }
     for place in 0..recording.times_ns.len() {
         for (_, row) in recording.rows(place).filter(|(of, _)| *of == process) {
-            let level = levels[recording.tree.named(row.stack) as usize];
+            let level = levels[recording.near(row.stack) as usize];
             if level > 0 {
                 sites[level - 1].held[place].add(row);
             }
