@@ -21,6 +21,7 @@ mod speedscope;
 mod subject;
 pub mod tables;
 
+pub use own_memory::own_memory;
 pub use pprof::is_too_large as is_too_large_for_pprof;
 pub use subject::{ProcessName, Subject, ThreadName, group_name, sampled_text, warnings};
 

@@ -1,14 +1,26 @@
 //! What of a process's own memory is explained, in two lines: whoever prints totals says it.
 
 use heapr_table::quantity::bytes;
-use heapr_trace::MemoryAccount;
+use heapr_trace::{MemoryAccount, Process, Trace};
+
+use crate::subject::ProcessName;
 
 /// Parts that are named, of those that are more than a fiftieth.
 const PARTS_SHOWN: usize = 3;
 
 /// How much it was, and what it was: of the process that held most, by its name if there are
 /// several.
-pub(crate) fn own_memory_lines(
+#[must_use]
+pub fn own_memory(trace: &Trace) -> Vec<String> {
+    let processes = trace.processes();
+    let name = |account: &MemoryAccount| {
+        let known = processes.get(account.process.0 as usize).filter(|_| processes.len() > 1)?;
+        Some(ProcessName::from(known).to_string())
+    };
+    own_memory_lines(trace.memory_accounts(), name)
+}
+
+fn own_memory_lines(
     accounts: &[MemoryAccount],
     name: impl Fn(&MemoryAccount) -> Option<String>,
 ) -> Vec<String> {

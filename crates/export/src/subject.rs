@@ -6,12 +6,11 @@ use std::path::Path;
 use heapr_query::{Group, GroupBy, OwnCode, RecordedSpan, Report};
 use heapr_table::quantity;
 use heapr_trace::{
-    Damage, HeapId, HeapName, MemoryAccount, Process, ProcessIndex, Sampling, SamplingPeriod, Thread,
-    ThreadIndex, Trace,
+    Damage, HeapId, HeapName, Process, ProcessIndex, Sampling, SamplingPeriod, Thread, ThreadIndex, Trace,
 };
 
 use crate::frame_text::{frame_line, frame_name, image_name};
-use crate::own_memory::own_memory_lines;
+use crate::own_memory::own_memory;
 
 /// A process, as reports name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +19,12 @@ pub struct ProcessName {
     pub pid: u32,
     /// File name of its executable.
     pub name: String,
+}
+
+impl From<&Process> for ProcessName {
+    fn from(process: &Process) -> Self {
+        Self { pid: process.pid, name: process.name().to_owned() }
+    }
 }
 
 impl std::fmt::Display for ProcessName {
@@ -77,24 +82,17 @@ impl Subject {
     /// words of the command line.
     #[must_use]
     pub fn new(file: &Path, trace: &Trace, damage: &[Damage], filters: String) -> Self {
-        let process = |process: &Process| ProcessName { pid: process.pid, name: process.name().to_owned() };
         let thread = |thread: &Thread| ThreadName {
             tid: thread.tid,
             name: thread.name.clone(),
             process: thread.process,
         };
-        let processes: Vec<ProcessName> = trace.processes().iter().map(process).collect();
-        let name = |account: &MemoryAccount| {
-            let known = processes.get(account.process.0 as usize).filter(|_| processes.len() > 1)?;
-            Some(known.to_string())
-        };
-        let own_memory = own_memory_lines(trace.memory_accounts(), name);
         Self {
             file: file.display().to_string(),
             event_count: trace.event_count(),
             duration_ns: trace.duration_ns(),
-            processes,
-            own_memory,
+            processes: trace.processes().iter().map(ProcessName::from).collect(),
+            own_memory: own_memory(trace),
             threads: trace.threads().iter().map(thread).collect(),
             heap_names: trace.heap_names().to_vec(),
             lost_events: trace.whole_loss().events_lost,

@@ -30,6 +30,8 @@ pub const CALLED: &[&str] = &[
     "munmap",
     "mremap",
     "mprotect",
+    "sbrk",
+    "brk",
     "heapr_heap_create",
     "heapr_heap_destroy",
     "heapr_heap_alloc",

@@ -758,6 +758,8 @@ export interface TraceFacts {
   threads: TraceThread[];
   modules: TraceModule[];
   markers: Marker[];
+  /** What of the largest process's own memory is explained, and what it is. */
+  own_memory: string[];
   /** Looks at the resident memory. */
   resident_samples: number;
   /** Native snapshots in the file. */

@@ -207,7 +207,7 @@ function Facts({ file }: Pick<TraceViewProps, 'file'>) {
   const trace = file.trace;
   if (!trace) return null;
   const facts: [string, string][] = [
-    ['Command', shellWords(trace.command_line)], ['File', `${file.path} (${formatBytes(file.file_bytes)})`],
+    ['Command', shellWords(trace.command_line)], ['Own memory', (trace.own_memory ?? []).join(': ')], ['File', `${file.path} (${formatBytes(file.file_bytes)})`],
     ['Started', trace.start_unix_ns > 0 ? new Date(trace.start_unix_ns / 1e6).toISOString().replace('T', ' ').replace(/\.\d+Z$/, ' UTC') : ''],
     ['Duration', formatDuration(trace.duration_ns)], ['Events', `${formatCount(trace.event_count)}${trace.is_complete ? '' : file.session?.state === 'recording' || file.session?.state === 'full' ? ' so far' : ', the recording was broken off'}`],
     ['Processes', formatCount(trace.processes.length)], ['Threads', formatCount(trace.threads.length)], ['Modules', formatCount(trace.modules.length)],

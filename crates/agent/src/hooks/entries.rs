@@ -7,7 +7,7 @@ use crate::x86_64::entries::{jump_entries, slot_entries};
 macro_rules! entries {
     ($($name:ident $words:tt $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
         jump_entries! { SLOTS, SlotIndex; $($name)* }
-        slot_entries! { SLOTS, SlotIndex; dlclose 1 munmap 2 mprotect 3 }
+        slot_entries! { SLOTS, SlotIndex; dlclose 1 munmap 2 mprotect 3 sbrk 1 brk 1 }
 
         /// Calls `visit` with the name, the address (0: none) and the entry point of all that the
         /// program's allocator may bring itself.

@@ -1,5 +1,5 @@
 //! The hooks of mmap and mremap, whose trampolines call the real functions themselves: what is done
-//! before and after. (munmap is hooked as any other function, and so is mprotect.)
+//! before and after. (munmap is hooked as any other function, and so are mprotect, sbrk and brk.)
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
@@ -90,6 +90,40 @@ pub(crate) unsafe extern "C" fn mprotect(
     status
 }
 
+/// sbrk: the end of the program's data moves, and who calls has what is new. (The C library's
+/// allocator moves it without this function.)
+pub(crate) unsafe extern "C" fn sbrk(moved: isize, entry_sp: *const usize, bp: usize) -> Pointer {
+    let before = REAL.sbrk(moved);
+    if before as usize != MAP_FAILED {
+        note_moved_end(before as usize, moved, Caller::new(entry_sp, bp, const { called("sbrk") }));
+    }
+    before
+}
+
+/// brk: the same by the new end.
+pub(crate) unsafe extern "C" fn brk(end: Pointer, entry_sp: *const usize, bp: usize) -> c_int {
+    let before = REAL.sbrk(0) as usize;
+    let status = REAL.brk(end);
+    if status == 0 && before != MAP_FAILED {
+        let moved = (end as usize).wrapping_sub(before).cast_signed();
+        note_moved_end(before, moved, Caller::new(entry_sp, bp, const { called("brk") }));
+    }
+    status
+}
+
+fn note_moved_end(before: usize, moved: isize, caller: Caller) {
+    if moved == 0 {
+        return;
+    }
+    let Some(mut scope) = Scope::enter(caller.sp()) else { return };
+    if moved < 0 {
+        events::unmap(&mut scope, HEAP_MMAP, before.wrapping_add_signed(moved), moved.unsigned_abs());
+    } else {
+        let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
+        events::alloc(scope.handle(), HEAP_MMAP, before, moved.unsigned_abs(), stack);
+    }
+}
+
 /// Before mremap.
 pub(crate) unsafe extern "C" fn before_mremap(old: usize, entry_sp: *const usize) {
     languages::memory_goes();
@@ -134,6 +168,8 @@ pub(crate) fn bypass() {
         (Some(&MAPPING_SLOTS.mremap), MREMAP.address()),
         (SLOTS.get(SlotIndex::munmap as usize), REAL.munmap.address()),
         (SLOTS.get(SlotIndex::mprotect as usize), REAL.mprotect.address()),
+        (SLOTS.get(SlotIndex::sbrk as usize), REAL.sbrk.address()),
+        (SLOTS.get(SlotIndex::brk as usize), REAL.brk.address()),
     ];
     for (slot, address) in pairs {
         if address != 0

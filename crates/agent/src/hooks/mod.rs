@@ -45,7 +45,7 @@ use heapr_wire::{
 };
 
 use crate::frames::frame::Start;
-use crate::hooks::mapping_hooks::mprotect;
+use crate::hooks::mapping_hooks::{brk, mprotect, sbrk};
 use crate::hooks::real::{MMAP, MREMAP, REAL};
 use crate::languages;
 use crate::modules;
@@ -527,7 +527,8 @@ macro_rules! slots {
             crate::x86_64::entries::hook_entries! { $($nests $words super::$nests::<true>;)* }
         }
 
-        slots! { @all $(plain::$nests, $nests;)* dlclose, dlclose; munmap, munmap; mprotect, mprotect; }
+        slots! { @all $(plain::$nests, $nests;)* dlclose, dlclose; munmap, munmap; mprotect, mprotect;
+            sbrk, sbrk; brk, brk; }
 
         /// Has every hook of an allocator's function look whether the allocator itself has called
         /// it.

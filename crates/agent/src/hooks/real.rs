@@ -232,6 +232,8 @@ real_functions! {
     free_aligned_sized b"free_aligned_sized" fn(block: Pointer, alignment: usize, size: usize) = REAL.free(block);
     munmap b"munmap" fn(address: Pointer, size: usize) -> c_int = -1;
     mprotect b"mprotect" fn(address: Pointer, size: usize, protection: c_int) -> c_int = -1;
+    sbrk b"sbrk" fn(moved: isize) -> Pointer = usize::MAX as Pointer;
+    brk b"brk" fn(end: Pointer) -> c_int = -1;
     execve b"execve" fn(path: *const c_char, arguments: Strings, environment: Strings) -> c_int = -1;
     execvpe b"execvpe" fn(file: *const c_char, arguments: Strings, environment: Strings) -> c_int = -1;
     fexecve b"fexecve" fn(descriptor: c_int, arguments: Strings, environment: Strings) -> c_int = -1;

@@ -94,6 +94,8 @@ pub(super) struct TraceFacts {
     threads: Vec<TraceThread>,
     modules: Vec<TraceModule>,
     markers: Vec<Marker>,
+    /// What of the largest process's own memory is explained, and what it is.
+    own_memory: Vec<String>,
     /// Looks at the resident memory.
     resident_samples: usize,
     /// Native snapshots in the file.
@@ -184,6 +186,7 @@ impl TraceFacts {
             threads: threads(trace),
             modules: modules(trace),
             markers: trace.markers().iter().map(marker).collect(),
+            own_memory: heapr_export::own_memory(trace),
             resident_samples: trace.resident_samples().len(),
             snapshots: trace.snapshots().iter().map(snapshot).collect(),
             totals: trace.summary_totals().ok().flatten().map(|summary| TotalsJson::from(&summary.totals)),

@@ -32,6 +32,8 @@ pub(crate) struct MemoryLook {
     pub(crate) stack_bytes: u64,
     /// By `brk`, and the C library's arenas.
     pub(crate) heap_bytes: u64,
+    /// Of them by `brk`: start, end, bytes.
+    pub(crate) by_brk: Vec<(u64, u64, u64)>,
     /// Go's heap.
     pub(crate) go_bytes: u64,
     /// All else: start, end, bytes.
@@ -102,6 +104,9 @@ impl MemoryLook {
                 at_or_before.is_some_and(|&(_, end)| mapping.start_avma < end)
             };
             let is_stack = || is_guarded || pointers.iter().any(|&pointer| mapping.contains(pointer));
+            if mapping.name == "[heap]" {
+                look.by_brk.push((mapping.start_avma, mapping.end_avma, bytes));
+            }
             let part = if is_own() {
                 &mut look.agent_bytes
             } else if is_data {

@@ -35,12 +35,15 @@ pub(super) trait Names {
     fn of_rest(&self) -> Option<String>;
 }
 
-/// Bytes of the mappings of a look by who has mapped them, and those that nobody was seen to map.
-/// `regions`: those that are, then those that were.
-fn by_stack(look: &MemoryLook, regions: [&BTreeMap<u64, Region>; 2]) -> (HashMap<StackIndex, u64>, u64) {
+/// Bytes of some mappings of a look (start, end, bytes) by who has mapped them, and those that
+/// nobody was seen to map. `regions`: those that are, then those that were.
+fn by_stack(
+    mappings: &[(u64, u64, u64)],
+    regions: [&BTreeMap<u64, Region>; 2],
+) -> (HashMap<StackIndex, u64>, u64) {
     let mut sums: HashMap<StackIndex, u64> = HashMap::new();
     let mut unclaimed_bytes = 0_u64;
-    for &(start, end, bytes) in &look.mapped {
+    for &(start, end, bytes) in mappings {
         let mut left_bytes = bytes;
         for known in regions {
             let overlaps = overlaps(known, start, end);
@@ -87,14 +90,24 @@ pub(super) fn account(
         }
     };
     const NOBODY: StackIndex = StackIndex::EMPTY;
-    let (mapped, unclaimed_bytes) = by_stack(look, regions);
+    let (mapped, unclaimed_bytes) = by_stack(&look.mapped, regions);
+    // What the program has moved the end of its data for itself; the rest is the C library's.
+    let (by_brk, _) = by_stack(&look.by_brk, regions);
+    let mut taken_bytes = 0_u64;
+    let by_brk = by_brk.into_iter().map(|entry| (entry, true));
+    let mapped = by_brk.chain(mapped.into_iter().map(|entry| (entry, false)));
     let mut named: BTreeMap<String, (u64, u64, StackIndex)> = BTreeMap::new();
     let mut of_allocators = 0_u64;
-    for (stack, bytes) in mapped {
+    for ((stack, bytes), is_by_brk) in mapped {
         let Some(name) = names.of_stack(stack) else {
-            of_allocators = of_allocators.saturating_add(bytes);
+            if !is_by_brk {
+                of_allocators = of_allocators.saturating_add(bytes);
+            }
             continue;
         };
+        if is_by_brk {
+            taken_bytes = taken_bytes.saturating_add(bytes);
+        }
         let entry = named.entry(name).or_default();
         entry.0 = entry.0.saturating_add(bytes);
         // The largest stands for all.
@@ -106,12 +119,13 @@ pub(super) fn account(
     take("stacks".to_owned(), look.stack_bytes, NOBODY, false);
     // Recorded blocks are in the heap, in what allocators have mapped, or, large ones, each in a
     // mapping that nobody was seen to make.
+    let heap_bytes = look.heap_bytes.saturating_sub(taken_bytes);
     let block_bytes = blocks.with_overhead();
-    let all_bytes = look.heap_bytes.saturating_add(of_allocators).saturating_add(unclaimed_bytes);
+    let all_bytes = heap_bytes.saturating_add(of_allocators).saturating_add(unclaimed_bytes);
     let in_blocks = block_bytes.min(all_bytes);
     take("recorded blocks".to_owned(), in_blocks, NOBODY, false);
-    let in_heap = in_blocks.min(look.heap_bytes);
-    let mut free_bytes = look.heap_bytes - in_heap;
+    let in_heap = in_blocks.min(heap_bytes);
+    let mut free_bytes = heap_bytes - in_heap;
     if has_allocators {
         let mapped_bytes = of_allocators.saturating_add(unclaimed_bytes) - (in_blocks - in_heap);
         free_bytes = free_bytes.saturating_add(mapped_bytes.min(block_bytes.max(ALLOCATOR_BYTES)));
@@ -206,6 +220,23 @@ mod tests {
         assert_eq!(found.explained_bytes(), 25 * MIB);
         let java = Plain(Some("the Java virtual machine's heap"));
         assert_eq!(account(&look, blocks(5), [&now, &before], false, &java).explained_bytes(), 31 * MIB);
+    }
+
+    #[test]
+    fn what_the_program_takes_by_brk_is_not_free_in_the_allocator() {
+        let look = MemoryLook {
+            total_bytes: 20 * MIB,
+            heap_bytes: 20 * MIB,
+            by_brk: vec![(0, 20 * MIB, 20 * MIB)],
+            ..MemoryLook::default()
+        };
+        let (now, none) = ([(4 * MIB, region(12, 1))].into(), BTreeMap::new());
+        let found = account(&look, blocks(5), [&now, &none], false, &Plain(None));
+        let expected = [("recorded blocks", 5), ("free in the allocator", 3), ("mapped by 1", 12)];
+        assert_eq!((parts(&found), found.unseen_bytes()), (expected.to_vec(), 12 * MIB));
+        // An allocator that is recorded has its blocks there.
+        let now = [(4 * MIB, region(12, 9))].into();
+        assert_eq!(account(&look, blocks(5), [&now, &none], true, &Plain(None)).unseen_bytes(), 0);
     }
 
     #[test]
