@@ -1,7 +1,7 @@
 //! What of a process's own memory is explained, in two lines: whoever prints totals says it.
 
 use heapr_table::quantity::bytes;
-use heapr_trace::{MemoryAccount, Process, Trace};
+use heapr_trace::{MemoryAccount, Trace};
 
 use crate::subject::ProcessName;
 

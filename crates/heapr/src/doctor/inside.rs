@@ -27,11 +27,19 @@ pub(super) fn checks(pid: u32) -> anyhow::Result<Vec<Check>> {
         }
         for name in &module.named_allocators {
             let found = format!("{name} in {file}, which is stripped: its functions have no names");
-            checks.push(Check::limited("inside", found, "install the debug symbols of its build-id"));
+            checks.push(Check::limited(
+                "inside",
+                found,
+                "install its debug symbols (a -dbgsym package), or set DEBUGINFOD_URLS",
+            ));
         }
         if module.is_main && module.is_stripped && module.named_allocators.is_empty() {
             let found = format!("{file} is stripped: an allocator inside could not be found");
-            checks.push(Check::limited("inside", found, "install the debug symbols of its build-id"));
+            checks.push(Check::limited(
+                "inside",
+                found,
+                "install its debug symbols (a -dbgsym package), or set DEBUGINFOD_URLS",
+            ));
         }
     }
     checks.extend(go(pid, &inside));

@@ -24,9 +24,9 @@ const LOOK_PART_OF_AGE: u64 = 16;
 const LOOK_SELDOM_NS: u64 = 10_000_000_000;
 
 /// Programs of a process that are told of.
-const UNTRACED_MAX: usize = 16;
+pub(super) const UNTRACED_MAX: usize = 16;
 
-fn untraced_text(program: &str, reason: &str) -> String {
+pub(super) fn untraced_text(program: &str, reason: &str) -> String {
     let program = if program.is_empty() { "a program" } else { program };
     format!("{program}, which it started, runs untraced: {reason}")
 }

@@ -16,8 +16,12 @@ const GUARD_BYTES: u64 = 4096;
 const THREADS_MAX: usize = 2048;
 /// Go's runtime maps its heap from exactly here on.
 const GO_ARENAS_AVMA: std::ops::Range<u64> = 0xc0_0000_0000..0x1c0_0000_0000;
-/// Libraries that take malloc's place, by how their files' names begin.
-const MALLOC_LIBRARIES: [&str; 5] = ["libjemalloc", "libtcmalloc", "libmimalloc", "libsnmalloc", "libhoard"];
+/// Libraries that take malloc's place, by how their files' names begin; and musl, whose malloc maps
+/// all that it has.
+const MALLOC_LIBRARIES: [&str; 6] =
+    ["libjemalloc", "libtcmalloc", "libmimalloc", "libsnmalloc", "libhoard", "ld-musl"];
+/// The same, where it is installed beside another C library.
+const MUSL: &str = "libc.so";
 
 /// Anonymous bytes, resident or swapped out, of a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -130,7 +134,7 @@ impl MemoryLook {
 
 /// Whether a library takes malloc's place: its functions are recorded, and it maps what they give.
 pub(crate) fn is_malloc_library(file: &str) -> bool {
-    MALLOC_LIBRARIES.iter().any(|start| file.starts_with(start))
+    file == MUSL || MALLOC_LIBRARIES.iter().any(|start| file.starts_with(start))
 }
 
 fn file_name(path: &str) -> &str {

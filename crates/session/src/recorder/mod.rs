@@ -33,6 +33,7 @@ pub(crate) mod translate;
 mod attach_hold;
 pub(crate) mod earlier_blocks;
 pub(crate) mod go;
+mod go_children;
 mod go_notes;
 mod going_on;
 mod graph_snapshots;
@@ -337,6 +338,7 @@ impl Recorder {
         let interval_ns = self.housekeeping_interval_ns(now_ns);
         let early_ns = if has_waiters { interval_ns - HOUSEKEEPING_IN_NEED_NS } else { 0 };
         self.look_at_go(now_ns);
+        self.look_at_children_of_go(now_ns);
         if now_ns + early_ns >= self.next_housekeeping_ns {
             self.next_housekeeping_ns = now_ns + interval_ns;
             let freed_count = self.keep_house(now_ns);

@@ -23,6 +23,10 @@ pub(crate) struct GoHeap {
     pub(crate) is_read: bool,
     /// Not before.
     pub(crate) next_look_ns: u64,
+    /// Nor what it has started.
+    pub(crate) next_children_ns: u64,
+    /// Programs of which it was said that they are not recorded.
+    pub(crate) untraced_children: Vec<String>,
     /// In whose name its events are.
     pub(crate) thread: Option<ThreadIndex>,
     /// Its stacks in the file, by caller and return address.
@@ -57,6 +61,8 @@ impl GoHeap {
             mean_bytes: 0,
             is_read: false,
             next_look_ns: 0,
+            next_children_ns: 0,
+            untraced_children: Vec::new(),
             thread: None,
             nodes: HashMap::new(),
             known: Vec::new(),

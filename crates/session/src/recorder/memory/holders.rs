@@ -6,7 +6,7 @@ use crate::recorder::inside::InsideModule;
 
 /// Programs and libraries that have a heap of their own by mapping memory: how the file's name
 /// begins, what it is, and what shows it.
-const RUNTIMES: [(&str, &str, &str); 24] = [
+const RUNTIMES: [(&str, &str, &str); 25] = [
     ("libjvm.so", "the Java virtual machine's heap", "jcmd PID GC.heap_info"),
     ("node", "V8's heap", "heapr snapshot take PID"),
     ("libnode", "V8's heap", "heapr snapshot take PID"),
@@ -30,6 +30,7 @@ const RUNTIMES: [(&str, &str, &str); 24] = [
     ("libxul", "Firefox' allocator", "about:memory"),
     ("libc-client", "c-client's memory", "--mmap"),
     ("cc1", "the compiler's collected pages", "--mmap"),
+    ("memcheck", "Valgrind's own memory", "valgrind --stats=yes"),
     ("guile", "Guile's collected heap", "--mmap"),
 ];
 
@@ -70,7 +71,8 @@ pub(super) fn shown_by(executable: &str, inside: &[InsideModule], parts: &[Strin
     if known.is_none_or(|(_, shows)| shows == "--mmap")
         && inside.iter().any(|module| !module.named_allocators.is_empty())
     {
-        return "; its debug symbols (a -dbgsym package, or DEBUGINFOD_URLS) would let it be recorded"
+        return "; --mmap records mappings with their stacks, and its debug symbols (a -dbgsym package, \
+                or DEBUGINFOD_URLS) would let its blocks be recorded"
             .to_owned();
     }
     match known {

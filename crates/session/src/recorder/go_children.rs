@@ -1,0 +1,60 @@
+//! What programs of Go start: Go's runtime forks and executes by itself, so that no hook sees it.
+//! What is given an environment of its own, as runc gives it, does not find the session.
+
+use std::fs;
+
+use heapr_proc::threads;
+use heapr_trace::Notice;
+
+use super::Recorder;
+use crate::recorder::housekeeping::{UNTRACED_MAX, untraced_text};
+
+const LOOK_NS: u64 = 50_000_000;
+/// Of the variables that lead into the session: both are given on, or none.
+const VARIABLE: &str = "HEAPR_SESSION";
+const WHY: &str = "Go starts programs without the C library, and it was given an environment without the session \
+                   (heapr start --pid attaches to it)";
+
+impl Recorder {
+    /// Says which programs that those of Go have started are not recorded.
+    pub(in crate::recorder) fn look_at_children_of_go(&mut self, now_ns: u64) {
+        for place in 0..self.processes.len() {
+            let process = &mut self.processes[place];
+            let (pid, is_over) = (process.pid, process.has_ended || process.is_done);
+            let Some(go) = process.go.as_mut().filter(|go| now_ns >= go.next_children_ns && !is_over) else {
+                continue;
+            };
+            go.next_children_ns = now_ns.saturating_add(LOOK_NS);
+            if go.untraced_children.len() >= UNTRACED_MAX {
+                continue;
+            }
+            for child in children(pid) {
+                let is_known = self.processes.iter().any(|known| known.pid == child && !known.has_ended);
+                // (One that has ended has no file any more.)
+                let Ok(executable) = heapr_proc::executable(child) else { continue };
+                if is_known || heapr_proc::variable(child, VARIABLE).is_some() {
+                    continue;
+                }
+                let name = executable.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let process = &mut self.processes[place];
+                let Some(go) = &mut process.go else { break };
+                if go.untraced_children.contains(&name) {
+                    continue;
+                }
+                let text = untraced_text(&name, WHY);
+                go.untraced_children.push(name);
+                let notice = Notice { process: process.index, time_ns: now_ns.max(self.sink.last_ns), text };
+                let outcome = self.sink.writer.notice(&notice);
+                self.sink.keep(outcome);
+            }
+        }
+    }
+}
+
+/// The processes that a process has started and that live. (Each thread has its own.)
+fn children(pid: u32) -> Vec<u32> {
+    let threads = threads(pid).into_iter().flatten();
+    let of_thread = |tid| fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
+    let lists: Vec<String> = threads.map(of_thread).collect();
+    lists.iter().flat_map(|list| list.split_ascii_whitespace()).filter_map(|word| word.parse().ok()).collect()
+}
