@@ -16,6 +16,7 @@ mod otlp;
 mod own_memory;
 pub mod parquet;
 mod pprof;
+mod process_name;
 mod protobuf;
 mod speedscope;
 mod subject;
@@ -23,7 +24,8 @@ pub mod tables;
 
 pub use own_memory::own_memory;
 pub use pprof::is_too_large as is_too_large_for_pprof;
-pub use subject::{ProcessName, Subject, ThreadName, group_name, sampled_text, warnings};
+pub use process_name::ProcessName;
+pub use subject::{Subject, ThreadName, group_name, sampled_text, warnings};
 
 use std::collections::HashMap;
 use std::io::{self, Write};

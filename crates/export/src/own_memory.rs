@@ -3,7 +3,7 @@
 use heapr_table::quantity::bytes;
 use heapr_trace::{MemoryAccount, Trace};
 
-use crate::subject::ProcessName;
+use crate::process_name::ProcessName;
 
 /// Parts that are named, of those that are more than a fiftieth.
 const PARTS_SHOWN: usize = 3;

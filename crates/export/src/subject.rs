@@ -6,32 +6,12 @@ use std::path::Path;
 use heapr_query::{Group, GroupBy, OwnCode, RecordedSpan, Report};
 use heapr_table::quantity;
 use heapr_trace::{
-    Damage, HeapId, HeapName, Process, ProcessIndex, Sampling, SamplingPeriod, Thread, ThreadIndex, Trace,
+    Damage, HeapId, HeapName, ProcessIndex, Sampling, SamplingPeriod, Thread, ThreadIndex, Trace,
 };
 
 use crate::frame_text::{frame_line, frame_name, image_name};
 use crate::own_memory::own_memory;
-
-/// A process, as reports name it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProcessName {
-    /// Its id.
-    pub pid: u32,
-    /// File name of its executable.
-    pub name: String,
-}
-
-impl From<&Process> for ProcessName {
-    fn from(process: &Process) -> Self {
-        Self { pid: process.pid, name: process.name().to_owned() }
-    }
-}
-
-impl std::fmt::Display for ProcessName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({})", self.name, self.pid)
-    }
-}
+use crate::process_name::ProcessName;
 
 /// A thread, as reports name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
