@@ -15,10 +15,10 @@ export function workFolder() {
   return { folder, env: { ...process.env, XDG_CACHE_HOME: join(folder, 'cache'), HEAPR_RUNTIME_DIR: folder, XDG_RUNTIME_DIR: folder, DEBUGINFOD_URLS: '' }, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** Runs a program to its end; throws with its output when it fails or takes longer than two minutes. */
+/** Runs a program to its end; throws with its output when it fails or takes longer than some minutes. */
 export function run(work, program, words, { shell = false } = {}) {
   return new Promise((resolve, reject) => {
-    const options = { cwd: work.folder, env: work.env, timeout: 120_000, killSignal: 'SIGKILL', maxBuffer: 256 * 2 ** 20 };
+    const options = { cwd: work.folder, env: work.env, timeout: 400_000, killSignal: 'SIGKILL', maxBuffer: 256 * 2 ** 20 };
     const done = (error, stdout, stderr) => (error ? reject(new Error(`${program} ${words.join(' ')}: ${error.message}\n${stderr}`)) : resolve(stdout));
     if (shell) execFile('sh', ['-c', program], options, done);
     else execFile(program, words, options, done);

@@ -17,7 +17,7 @@ before(async () => {
   address = pathToFileURL(join(work.folder, 'out.html')).href;
   browser = await openBrowser();
   page = browser.page;
-}, { timeout: 180_000 });
+}, { timeout: 500_000 });
 after(async () => {
   await browser?.close();
   work?.remove();
@@ -78,6 +78,49 @@ test('its tables are sorted by any column, both ways', async () => {
         assert.ok(isSorted(await column(at), sign), `${hash} by ${title}: ${(await column(at)).slice(0, 9)}`);
       }
     }
+  }
+  assert.deepEqual(browser.errors, []);
+});
+
+test('every control leads to what is in the page, or says that it is not', async () => {
+  const fails = async () => (await page.locator('.message.is-error:visible, .filter-error:visible').allTextContents()).join();
+  await show('');
+  await page.waitForSelector('.verdict, .finding');
+  const buttons = await page.locator('.finding button').evaluateAll((all) => all.map((button) => button.textContent));
+  for (let at = 0; at < buttons.length; at += 1) {
+    if (!/Flame graph|Stacks/.test(buttons[at])) continue;
+    await show('');
+    await page.locator('.finding button').nth(at).click();
+    await page.waitForSelector('.flame canvas, .rows-block .row, .empty');
+    assert.equal(await fails(), '', buttons[at]);
+  }
+  await show('view=functions');
+  await page.locator('.rows-block .row').first().click();
+  await page.waitForSelector('.frame-self');
+  assert.equal(await fails(), '', 'callers and callees');
+  for (const button of await page.locator('.legend button:not([disabled])').all()) {
+    await button.click();
+    assert.equal(await fails(), '', 'legend');
+    await page.keyboard.press('x');
+  }
+  await show('view=histograms');
+  await page.locator('.bars button').nth(1).click();
+  await page.waitForSelector('.filter-refused:has-text("no answers for that filter")');
+  const box = await page.locator('.timeline canvas').boundingBox();
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 50);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.6, box.y + 50, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForSelector('.filter-refused');
+  assert.equal(await page.locator('.chip').count(), 0);
+  assert.equal(await fails(), '', 'brush');
+  await show('view=flame&value=total_bytes');
+  await page.locator('.flame canvas').focus();
+  await page.keyboard.press('ArrowUp');
+  for (const name of ['Focus', 'Only stacks with it']) {
+    const button = page.locator(`.selection button:has-text("${name}")`);
+    if (await button.count()) await button.click();
+    assert.equal(await fails(), '', name);
   }
   assert.deepEqual(browser.errors, []);
 });

@@ -1,6 +1,8 @@
 /** The page of `heapr view`. */
 import { render } from 'preact';
+import { guardAddress } from './address/use-address';
 import { recordedAddress, useRecordedAnswers } from './api/client';
+import { refusal } from './filter/recorded-filter';
 import { App } from './frame/app';
 import { apply } from './frame/theme';
 import './style/base.css';
@@ -15,6 +17,7 @@ const root = document.getElementById('app');
 useRecordedAnswers()
   .then(() => {
     if (location.hash === '' && recordedAddress() !== '') location.replace(`#${recordedAddress()}`);
+    guardAddress(refusal);
     root?.replaceChildren();
     if (root) render(<App />, root);
   })

@@ -24,11 +24,33 @@ export function currentAddress(): Address {
   return current;
 }
 
+/** Says why an address is not gone to; `null`: it is. A page without a server has one. */
+type Guard = (next: Address, current: Address) => string | null;
+let guard: Guard = () => null;
+let refused: { text: string; timer: number } | null = null;
+
+export function guardAddress(by: Guard): void {
+  guard = by;
+}
+
+/** Why the last step was refused, for some seconds. */
+export function refusedStep(): string | null {
+  return refused?.text ?? null;
+}
+
+function refuse(text: string | null): void {
+  if (refused) window.clearTimeout(refused.timer);
+  refused = text === null ? null : { text, timer: window.setTimeout(() => { refused = null; tell(); }, 6000) };
+}
+
 /** Shows something else. `isSmall`: a step that Back shall not undo by itself, such as a letter typed into a search. */
 export function go(change: Partial<Address>, isSmall = false): void {
   const next = { ...current, ...change };
   const text = writeAddress(next);
   if (text === writeAddress(current)) return;
+  const reason = guard(next, current);
+  refuse(reason);
+  if (reason !== null) return tell();
   current = next;
   const place = text ? `#${text}` : location.pathname + location.search;
   if (isSmall) history.replaceState(null, '', place);

@@ -1,7 +1,7 @@
 /** All filters in one bar, and below them the command line that gives the same numbers. */
 import { useState } from 'preact/hooks';
 import { type Address, emptyFilter } from '../address/address';
-import { go, useAddress } from '../address/use-address';
+import { go, refusedStep, useAddress } from '../address/use-address';
 import type { OpenFile } from '../api/types';
 import { formatDuration, parseTimeNs } from '../format';
 import { copyText } from '../frame/clipboard';
@@ -57,6 +57,7 @@ export function FilterBar({ file, error }: { file: OpenFile; error: string | nul
       ))}
       {chips.length > 1 && <button type="button" class="button" title="Remove all filters (X)" onClick={() => go(emptyFilter())}>Clear</button>}
       {error && <span class="filter-error" role="alert">{error}</span>}
+      {!error && refusedStep() && <span class="filter-refused quiet" role="status">{refusedStep()}</span>}
     </div>
   );
 }

@@ -10,6 +10,7 @@ import { Tooltip } from '../canvas/tooltip';
 import { exactBytes, formatBytes, formatDuration, formatSignedBytes, parseTimeNs, plural, timeArgument } from '../format';
 import { Message } from '../frame/message';
 import { isDrawnDark } from '../frame/theme';
+import { isRecorded } from '../filter/recorded-filter';
 import { linkedName } from '../image-links';
 import { folded } from '../symbol-text';
 import { clampSeen } from './scale';
@@ -164,7 +165,7 @@ export function Timeline({ file }: { file: OpenFile }) {
         {!isWhole && <button type="button" class="button" title="See the whole time (0)" onClick={() => see(0, durationNs)}>Whole time</button>}
         <span class="grow" />
         {isLoading && data && <span class="quiet" role="status">loading…</span>}
-        <Legend data={data} showsRss={address.rss && chart === 'bytes' && (data?.rss.length ?? 0) > 0} />
+        <Legend file={file} data={data} showsRss={address.rss && chart === 'bytes' && (data?.rss.length ?? 0) > 0} />
       </div>
       {error && <Message kind="error">{error.message}</Message>}
       <div class="timeline-plot">
@@ -207,7 +208,7 @@ function wholeName(series: { name: string; wholeName?: string }): string {
 }
 
 /** Names and colours of the series; a click adds its filter. */
-function Legend({ data, showsRss }: { data: TimelineAnswer | null; showsRss: boolean }) {
+function Legend({ file, data, showsRss }: { file: OpenFile; data: TimelineAnswer | null; showsRss: boolean }) {
   const address = useAddress();
   if (!data || data.series.length === 0) return null;
   const colours = seriesColours(data.series.map((series) => series.name), isDrawnDark());
@@ -216,7 +217,7 @@ function Legend({ data, showsRss }: { data: TimelineAnswer | null; showsRss: boo
       {data.series.map((series, place) => (
         <li key={series.id ?? series.name}>
           <button
-            type="button" disabled={!series.filter} title={series.filter ? `Only stacks that pass through ${wholeName(series)}` : wholeName(series)}
+            type="button" disabled={!series.filter || !isRecorded(file.file, { ...filterOf(address), ...series.filter })} title={series.filter ? `Only stacks that pass through ${wholeName(series)}` : wholeName(series)}
             onClick={() => series.filter && go(addedFilter(address, series.filter))}
           >
             <i class="swatch" style={{ background: colours[place] ?? '' }} />

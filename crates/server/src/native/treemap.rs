@@ -40,6 +40,9 @@ impl Default for TreemapRequest {
 /// Names whose lines take so much.
 type Parts<'a, T> = BTreeMap<&'a str, (u64, T)>;
 
+/// Stacks of a function: the value, the place of the own frame, the stack.
+type Stacks<'a> = Vec<(u64, usize, &'a Line)>;
+
 pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: TreemapRequest = read(body)?;
     let is_bytes = match request.value.as_str() {
@@ -53,7 +56,7 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let amount = line.rows[0].amount;
         if is_bytes { amount.block_bytes } else { amount.block_count }
     };
-    let mut images: Parts<'_, Parts<'_, Vec<(u64, usize, &Line)>>> = BTreeMap::new();
+    let mut images: Parts<'_, Parts<'_, Stacks<'_>>> = BTreeMap::new();
     for line in &read.series.lines {
         let own = own_place(&read, line).unwrap_or(0);
         let frame = line.frames.get(own).map_or("(no stack)", String::as_str);

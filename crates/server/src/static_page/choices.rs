@@ -1,4 +1,4 @@
-//! Filters that a page without a server may choose: processes, threads, the largest functions of
+//! Filters that a page without a server may choose: what findings are about, processes, threads, the largest functions of
 //! the program's own. Others need the events, which are not in the page.
 
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::recorder::Recorder;
 use super::traces::ORDERS;
 use crate::error::Result;
+use crate::ids::TEMPORARY_BYTES;
 
 /// Choices of each kind.
 const OF_KIND_MAX: usize = 5;
@@ -32,8 +33,9 @@ pub(super) fn record(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
 }
 
 fn choices(recorder: &mut Recorder<'_>, file: usize) -> Result<Vec<(String, Value)>> {
-    let mut found = Vec::new();
     // Answers that are recorded already.
+    let findings = recorder.record("findings", json!({"file": file, "source_lines": 0}))?.unwrap_or_default();
+    let mut found = of_findings(&findings);
     let body = json!({"file": file, "sort": "peak", "limit": 500});
     let functions = recorder.record("functions", body)?.unwrap_or_default();
     let own = list(&functions, "functions").filter(|row| row["is_own"] == true);
@@ -63,6 +65,25 @@ fn choices(recorder: &mut Recorder<'_>, file: usize) -> Result<Vec<(String, Valu
     }
     found.push(("temporary allocations".to_owned(), json!({"temporary": true})));
     Ok(found)
+}
+
+/// What findings are about: their buttons show it.
+fn of_findings(findings: &Value) -> Vec<(String, Value)> {
+    let mut found: Vec<(String, Value)> = Vec::new();
+    for finding in list(findings, "findings") {
+        let Some(mut filter) = finding["chosen"].as_object().cloned() else { continue };
+        filter.remove("sort");
+        let filter = Value::Object(filter);
+        let is_known = filter == json!({"at": "peak"}) || found.iter().any(|(_, known)| *known == filter);
+        if filter == json!({}) || is_known {
+            continue;
+        }
+        let kind = finding["kind"].as_str().unwrap_or_default();
+        let symbol = finding["own_frame"]["symbol"].as_str();
+        let name = symbol.or(finding["own_frame"]["module"].as_str()).unwrap_or_default();
+        found.push((format!("{kind}: {name}"), filter));
+    }
+    found
 }
 
 fn list<'a>(answer: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
@@ -95,12 +116,19 @@ fn one(recorder: &mut Recorder<'_>, file: usize, filter: &Value) -> Result<bool>
     }
     recorder.record("histograms", with(json!({})))?;
     recorder.record("types", with(json!({})))?;
-    for value in ["outstanding_bytes", "peak_bytes", "total_bytes"] {
+    for value in ["outstanding_bytes", "peak_bytes", "total_bytes", TEMPORARY_BYTES] {
         let flame =
             json!({"value": value, "direction": "top-down", "collapse_recursion": false, "nodes_max": 4000});
         recorder.record("flame", with(flame))?;
     }
-    let timeline = |by: &str| json!({"by": by, "value": "bytes", "bins": 600});
-    recorder.record("timeline", with(timeline("none")))?;
-    Ok(recorder.record("timeline", with(timeline("image")))?.is_some())
+    // It shows the whole time, whatever moment is chosen.
+    let timeline = |by: &str| {
+        let mut body = with(json!({"by": by, "value": "bytes", "bins": 600}));
+        if let Some(filter) = body["filter"].as_object_mut() {
+            filter.remove("at");
+        }
+        body
+    };
+    recorder.record("timeline", timeline("none"))?;
+    Ok(recorder.record("timeline", timeline("image"))?.is_some())
 }

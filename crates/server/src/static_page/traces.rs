@@ -87,6 +87,16 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
             }
         }
     }
+    if recorder.begin(&format!("functions of file {file} with their callers")) {
+        for sort in ["so", "peak"] {
+            let body = json!({"file": file, "sort": sort, "limit": ROWS});
+            let answer = recorder.record("functions", body)?.unwrap_or_default();
+            let functions = answer["functions"].as_array().into_iter().flatten();
+            for id in functions.take(FRAMES).map(|row| &row["id"]) {
+                recorder.record("frame", json!({"file": file, "frame": id, "sort": sort, "limit": 50}))?;
+            }
+        }
+    }
     if recorder.begin(&format!("flame graphs of file {file}")) {
         for value in values() {
             for direction in ["top-down", "bottom-up"] {

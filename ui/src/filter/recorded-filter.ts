@@ -1,0 +1,27 @@
+/** In a page without a server: which filters have answers in it. Others are refused, and said, before a view would fail. */
+import { type Address, filterOf, parseAddress } from '../address/address';
+import { isStatic, recordedAddress, recordedFilters } from '../api/client';
+import type { Filter } from '../api/types';
+
+/** A filter as text: equal for equal filters. */
+function textOf(filter: Filter): string {
+  return JSON.stringify(Object.entries(filter).filter(([, value]) => value !== false && value !== '').sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Whether the answers of a filter are in the page. Snapshots have views of their own, which say what is missing. */
+export function isRecorded(file: number, filter: Filter): boolean {
+  if (!isStatic() || filter.snapshot) return true;
+  const { hide_known: _, ...asked } = filter;
+  const given = filterOf(parseAddress(recordedAddress()));
+  const known: Filter[] = [{}, { at: 'peak' }, given, { ...given, at: 'peak' }, ...recordedFilters().filter((choice) => choice.file === file).map((choice) => choice.filter)];
+  return known.some((candidate) => textOf(candidate) === textOf(asked));
+}
+
+/** Why an address is not gone to; `null`: it is. */
+export function refusal(next: Address, current: Address): string | null {
+  if (!isStatic()) return null;
+  const [wanted, now] = [filterOf(next), filterOf(current)];
+  if (textOf(wanted) !== textOf(now) && !isRecorded(next.file, wanted)) return 'This page has no answers for that filter: Filter lists those that it has.';
+  if (next.focus !== '' && next.focus !== current.focus) return 'This page has no flame graphs of single functions.';
+  return null;
+}
