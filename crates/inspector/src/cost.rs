@@ -17,7 +17,7 @@
 //! ```text
 //! object          70 to 110     its entry, its id, its part of the text that is sent
 //! reference       30 to  60     large arrays: 90 twice, as element of the list and of its storage
-//! unique string   370 to 560     its name
+//! unique string   370 to 640     its name
 //! array index         1 100     a name in a buffer of 1 KiB, once for all arrays that have it
 //! pair of a WeakMap   3 300     three such names
 //! number                        nothing; with numeric values as an object
@@ -34,16 +34,16 @@ use super::inspector::HeapUsage;
 use super::memory::{MemoryLimit, MemoryRoom};
 
 const OBJECT_BYTES: u64 = 120;
-const STRING_BYTES: u64 = 640;
+const STRING_BYTES: u64 = 720;
 const NUMERIC_VALUE_BYTES: u64 = 380;
-const REFERENCE_BYTES: u64 = 58;
+const REFERENCE_BYTES: u64 = 48;
 const WEAK_PAIR_BYTES: u64 = 3 * INDEX_BYTES;
 const LARGE_ARRAY_REFERENCE_BYTES: u64 = 190;
 const INDEX_BYTES: u64 = 1_120;
 /// Memory for the smallest heap: V8's own objects, and the thread that sends.
-const EXTRA_BASE_BYTES: u64 = 32 << 20;
-const EXTRA_BASE_BYTES_22: u64 = 16 << 20;
-const EXTRA_BASE_BYTES_20: u64 = 8 << 20;
+const EXTRA_BASE_BYTES: u64 = 35 << 20;
+const EXTRA_BASE_BYTES_22: u64 = 22 << 20;
+const EXTRA_BASE_BYTES_20: u64 = 16 << 20;
 /// The likely part of what it takes at most, in tenths.
 const LIKELY_TENTHS: u64 = 7;
 /// Memory where nothing was counted, in tenths of the heap in use: for objects of usual size, and

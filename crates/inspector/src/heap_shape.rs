@@ -25,6 +25,8 @@ const PIECES_MAX: usize = 2048;
 const SMALL_ARRAY_LENGTH_MAX: u64 = 16 << 10;
 /// The first object of a chunk begins before.
 const HEADER_BYTES: usize = 8 << 10;
+/// Keys that tell what kind of table it is.
+const SAMPLED_KEYS: usize = 4;
 /// Elements that tell how many of a large array are references.
 const SAMPLED_ELEMENTS: u64 = 2048;
 
@@ -173,7 +175,10 @@ impl Memory {
                 let count = counts.entry(word).or_default();
                 count.0 += 1;
                 count.1 += u64::from(piece.get(at + 1..at + 3).is_some_and(|rest| self.is_string(rest)));
-                pairs += piece.get(at + 1..at + 5).and_then(weak_pairs).unwrap_or(0);
+                let found = piece.get(at + 1..at + 5).and_then(weak_pairs).unwrap_or(0);
+                if found > 0 && !self.has_names_as_keys(&piece[at + 5..]) {
+                    pairs += found;
+                }
                 let is_longer = piece.get(at + 1).and_then(|&word| either_half(word)) > Some(longest);
                 if is_longer
                     && let Some(length) = small_array(&piece[at + 1..])
@@ -230,6 +235,19 @@ impl Memory {
     fn is_string(&self, behind_map: &[u64]) -> bool {
         let (hash, length) = (behind_map[0] & 0xffff_ffff, behind_map[0] >> 32);
         hash != 0 && hash & 1 == 0 && (1..1 << 29).contains(&length) && !self.is_reference(behind_map[1])
+    }
+
+    /// Whether the pairs of a table are those of what a module exports: it has the form of one with
+    /// weak keys.
+    fn has_names_as_keys(&self, pairs: &[u64]) -> bool {
+        let keys = pairs.iter().step_by(2).filter(|&&key| self.is_reference(key)).take(SAMPLED_KEYS);
+        let is_name = keys.map(|&key| {
+            let object = self.words(key & !3, 3 * WORD_BYTES);
+            object.get(1..).is_some_and(|behind_map| self.is_string(behind_map))
+        });
+        let (mut names, mut others) = (0, 0);
+        is_name.for_each(|is_name| *if is_name { &mut names } else { &mut others } += 1);
+        names > others
     }
 
     fn is_there(&self, address: u64) -> bool {
