@@ -74,15 +74,15 @@ pub struct SignalFile {
 }
 
 impl SnapshotSignal {
-    /// Whether the process was started for it (to another program the signal may mean anything), and
-    /// can write where its snapshot would go.
+    /// Whether the process was started for it (to another program the signal may mean anything),
+    /// and can write where its snapshot would go.
     pub fn check(self, process: &Process, is_sure: bool) -> Result<()> {
         let given = process.option("--heapsnapshot-signal");
         if is_sure {
             return Ok(());
         }
         if given.as_deref().and_then(Self::parse) == Some(self) {
-            return refuse_unwritable(process, self);
+            return refuse_unwritable(process, self.name());
         }
         Err(Error::NoSnapshotSignal {
             pid: process.pid,

@@ -10,7 +10,6 @@ use rustix::fs::StatVfsMountFlags;
 
 use super::error::{Error, Result};
 use super::process::{Process, below_root};
-use super::signal_file::SnapshotSignal;
 
 /// `CAP_DAC_OVERRIDE`: who has it writes wherever a file system can be written to.
 const MAY_WRITE_ANYWHERE: u64 = 1 << 1;
@@ -28,14 +27,14 @@ pub(crate) fn written_place(process: &Process) -> PathBuf {
 }
 
 /// Nothing may be sent to a process that could not write its snapshot.
-pub(crate) fn refuse_unwritable(process: &Process, signal: SnapshotSignal) -> Result<()> {
+pub(crate) fn refuse_unwritable(process: &Process, signal: &'static str) -> Result<()> {
     let place = written_place(process);
     let hindrance = hindrance_of(&below_root(process.pid, &place), &Writer::of(process))
         .or_else(|| by_node(process, &place));
     match hindrance {
         Some(reason) => Err(Error::CannotWrite {
             pid: process.pid,
-            signal: signal.name(),
+            signal,
             directory: place.display().to_string(),
             reason,
         }),
