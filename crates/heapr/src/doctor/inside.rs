@@ -6,6 +6,9 @@ use heapr_table::quantity::bytes;
 
 use crate::doctor::check::Check;
 
+/// What gives names to the functions of a stripped file.
+const DEBUG_SYMBOLS: &str = "install its debug symbols (a -dbgsym package), or set DEBUGINFOD_URLS";
+
 /// A line for each module that has an allocator inside, or may have one that cannot be told.
 pub(super) fn checks(pid: u32) -> anyhow::Result<Vec<Check>> {
     let inside =
@@ -26,20 +29,16 @@ pub(super) fn checks(pid: u32) -> anyhow::Result<Vec<Check>> {
             checks.push(Check::ok("inside", found));
         }
         for name in &module.named_allocators {
+            let advice = match name.as_str() {
+                "GHC's heap" => "+RTS -s shows it",
+                _ => DEBUG_SYMBOLS,
+            };
             let found = format!("{name} in {file}, which is stripped: its functions have no names");
-            checks.push(Check::limited(
-                "inside",
-                found,
-                "install its debug symbols (a -dbgsym package), or set DEBUGINFOD_URLS",
-            ));
+            checks.push(Check::limited("inside", found, advice));
         }
         if module.is_main && module.is_stripped && module.named_allocators.is_empty() {
             let found = format!("{file} is stripped: an allocator inside could not be found");
-            checks.push(Check::limited(
-                "inside",
-                found,
-                "install its debug symbols (a -dbgsym package), or set DEBUGINFOD_URLS",
-            ));
+            checks.push(Check::limited("inside", found, DEBUG_SYMBOLS));
         }
     }
     checks.extend(go(pid, &inside));

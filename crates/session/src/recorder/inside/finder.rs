@@ -102,7 +102,8 @@ impl Finder {
             return Vec::new();
         }
         let lacking = inside.modules.iter().filter(|module| {
-            module.is_stripped && !module.named_allocators.is_empty() && !module.build_id.is_empty()
+            let is_known = |name: &String| self.table.allocators.iter().any(|known| known.name == *name);
+            module.is_stripped && module.named_allocators.iter().any(is_known) && !module.build_id.is_empty()
         });
         let new = lacking.filter(|module| self.asked.insert(module.build_id.clone()));
         let wanted: Vec<WantedFile> = new

@@ -62,6 +62,9 @@ pub(super) fn shown_by(executable: &str, inside: &[InsideModule], parts: &[Strin
     if parts.iter().any(|part| part.contains("Go's heap")) {
         return "; heapr run has its runtime sample it".to_owned();
     }
+    if parts.iter().any(|part| part.contains("GHC's heap")) {
+        return "; +RTS -s shows it, --mmap records mappings with their stacks".to_owned();
+    }
     let paths = inside.iter().map(|module| module.path.to_string_lossy().into_owned());
     let files = std::iter::once(executable.to_owned()).chain(paths);
     let known = files
@@ -96,5 +99,7 @@ mod tests {
         let parts = ["V8's heap, mapped by node".to_owned()];
         assert_eq!(shown_by("/usr/bin/node", &[], &parts), "; heapr snapshot take PID shows it");
         assert!(shown_by("/opt/server", &[], &[]).contains("--mmap"));
+        let parts = ["GHC's heap, mapped by shellcheck".to_owned()];
+        assert!(shown_by("/usr/bin/shellcheck", &[], &parts).contains("+RTS -s"));
     }
 }

@@ -186,7 +186,19 @@ impl Names for ProcessNames<'_> {
         }
         Some(match holders::runtime(path) {
             Some((what, _)) => format!("{what}, mapped by {file}"),
-            None => format!("mapped by {file}"),
+            None => {
+                let is_it = |module: &&InsideModule| module.path == Path::new(path);
+                let names = self
+                    .process
+                    .inside
+                    .iter()
+                    .find(is_it)
+                    .map(|module| module.named_allocators.join(" and "));
+                match names.filter(|names| !names.is_empty()) {
+                    Some(names) => format!("{names}, mapped by {file}"),
+                    None => format!("mapped by {file}"),
+                }
+            }
         })
     }
 
