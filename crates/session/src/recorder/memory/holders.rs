@@ -57,10 +57,25 @@ pub(super) fn of_files(executable: &str, inside: &[InsideModule]) -> Option<Stri
     found.map(|(what, _)| format!("likely {what}"))
 }
 
+/// What an allocator had taken by then.
+pub(super) const BEFORE_ATTACH: &str = "mapped before it was attached to";
+
+/// The allocators inside of a process whose blocks are recorded.
+pub(super) fn allocators_of(inside: &[InsideModule]) -> String {
+    let mut names: Vec<&str> =
+        inside.iter().flat_map(|module| &module.allocators).map(|found| found.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(" and ")
+}
+
 /// What would show it, as the end of a sentence.
 pub(super) fn shown_by(executable: &str, inside: &[InsideModule], parts: &[String]) -> String {
     if parts.iter().any(|part| part.contains("Go's heap")) {
         return "; heapr run has its runtime sample it".to_owned();
+    }
+    if parts.iter().any(|part| part.contains(BEFORE_ATTACH)) {
+        return "; heapr run records it from its start".to_owned();
     }
     if parts.iter().any(|part| part.contains("GHC's heap")) {
         return "; +RTS -s shows it, --mmap records mappings with their stacks".to_owned();

@@ -210,7 +210,13 @@ impl Names for ProcessNames<'_> {
         if self.process.go.is_some() {
             return Some("Go's runtime".to_owned());
         }
-        holders::of_files(&self.process.executable, &self.process.inside)
+        let of_files = holders::of_files(&self.process.executable, &self.process.inside);
+        of_files.or_else(|| {
+            // What it had of its allocators by then is in no block.
+            let allocators = holders::allocators_of(&self.process.inside);
+            (self.process.was_attached && !allocators.is_empty())
+                .then(|| format!("{allocators}, {}", holders::BEFORE_ATTACH))
+        })
     }
 }
 
