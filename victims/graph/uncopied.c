@@ -1,7 +1,10 @@
 // Programs that cannot be copied: it is told by its argument why. They are looked at while they
 // stand still.
 //   filter   a seccomp filter that would end it for clone
+//   refused  a seccomp filter that answers clone with an error
 //   reaper   orphans are left to it: it would be sent a signal when the copy ends
+//   large    nothing of its own: its group will be near its limit of memory
+//   plain    nothing of its own: it is the first process of a container
 // leaks: frame=forgotten_by_uncopied kind=definite count=1
 // leaks: frame=held_by_uncopied kind=reachable
 #include "graph.h"
@@ -22,6 +25,12 @@ static APART void build(const char *why) {
   held = held_by_uncopied();
   struct sigaction action = {.sa_handler = child_signal};
   sigaction(SIGCHLD, &action, 0);
+  if (strcmp(why, "plain") == 0) return;
+  if (strcmp(why, "large") == 0) {
+    static void *volatile large;
+    memset(large = malloc(64 << 20), 1, 64 << 20);
+    return;
+  }
   if (strcmp(why, "reaper") == 0) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     return;
@@ -29,7 +38,7 @@ static APART void build(const char *why) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, strcmp(why, "refused") ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   struct sock_fprog program = {4, filter};

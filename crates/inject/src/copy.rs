@@ -23,6 +23,7 @@ use crate::ptrace::{self, Event};
 use crate::remote::{Borrowed, SMALL_FRAME_BYTES, pause_before_look};
 use crate::seccomp;
 use crate::stop::StoppedThread;
+use crate::target;
 use crate::urgency::{UrgentThread, make_urgent};
 use crate::x86_64::Registers;
 
@@ -175,6 +176,11 @@ impl Copied {
     /// Its number.
     pub(crate) fn number(&self) -> u32 {
         self.keeper.tid
+    }
+
+    /// Whether nobody else has ended it: who is short of memory, or the end of its container.
+    pub(crate) fn is_there(&self) -> bool {
+        !target::has_ended(self.keeper.tid, self.keeper.tid)
     }
 
     /// Lets go of all that it shares with the process but memory, and puts it first in line should

@@ -8,7 +8,8 @@
 //! without a copy   stop, look ........................................, go on
 //! with one         stop, copy, go on; look at the copy ..............., end it
 //! ```
-//! Without a copy nothing is written into the process; with one some words below a stack.
+//! Without a copy nothing is written into the process; with one some words below a stack. Whether the
+//! process ends, forks or turns to another program while its copy is read does not matter to the copy.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -120,6 +121,8 @@ pub struct HoldReport {
     pub no_copy: Option<String>,
     /// How long the copy was there.
     pub copy_life: Option<Duration>,
+    /// The copy was ended by others while it was read.
+    pub is_copy_lost: bool,
     /// Where the time of the last stop went.
     pub parts: HoldParts,
 }
@@ -240,9 +243,11 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
                             return true;
                         }
                         looked.set(Instant::now());
-                        target::threads(pid).is_ok() && !copy::is_room_short(pid)
+                        copied.is_there() && !copy::is_room_short(copied.number())
                     };
                     looks.look(&held, ReadFrom::Copy(copied.number()), &goes_on);
+                    // What was read of one that went meanwhile is not all.
+                    report.is_copy_lost = !copied.is_there();
                 }
                 drop(copied);
                 report.copy_life = Some(since.elapsed());

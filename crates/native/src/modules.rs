@@ -7,6 +7,8 @@ use heapr_proc::Mapping;
 pub struct Regions {
     code: Vec<(u64, u64)>,
     data: Vec<(u64, u64)>,
+    /// CPython is among them.
+    pub(crate) has_python: bool,
 }
 
 impl Regions {
@@ -15,7 +17,19 @@ impl Regions {
         let range = |mapping: &Mapping| (mapping.start_avma, mapping.end_avma);
         let code = mappings.iter().filter(|mapping| mapping.is_executable).map(range);
         let is_data = |mapping: &&Mapping| mapping.inode != 0 && !mapping.is_shared && mapping.is_readable;
-        Self { code: code.collect(), data: mappings.iter().filter(is_data).map(range).collect() }
+        let file_name = |mapping: &Mapping| mapping.name.rsplit('/').next().unwrap_or_default().to_owned();
+        let is_python = |name: &str| name.starts_with("python") || name.starts_with("libpython");
+        Self {
+            code: code.collect(),
+            data: mappings.iter().filter(is_data).map(range).collect(),
+            has_python: mappings.iter().any(|mapping| mapping.inode != 0 && is_python(&file_name(mapping))),
+        }
+    }
+
+    /// Data alone.
+    #[cfg(test)]
+    pub(crate) fn made(data: Vec<(u64, u64)>) -> Self {
+        Self { data, ..Self::default() }
     }
 
     /// Whether code lies there.

@@ -9,12 +9,18 @@ use crate::areas::{Area, Regions};
 use crate::block_map::{ADDRESS_LIMIT, BlockMap, Hit};
 use crate::heuristics::{Inside, Inspector};
 use crate::memory::Memory;
+use crate::python_types::PythonTypes;
+use crate::shape_nodes::Links;
+use crate::shapes::{Around, Chain, Seen, Shape};
+use crate::type_names::{ToldBy, kept_name};
 
 /// Bytes that are read at once.
 const WINDOW_BYTES: u64 = 1 << 20;
 /// Blocks with less between them are read together.
 const GAP_BYTES: u64 = 16 << 10;
 const PAGE_BYTES: u64 = 4096;
+/// Something that more refer to weakly has no such count.
+const SHARED_WEAKLY_MAX: u64 = 64;
 /// Larger blocks are no packed structures.
 const PACKED_BYTES_MAX: u64 = 4096;
 
@@ -69,6 +75,9 @@ pub fn scan(
         window: Window { start_avma: 0, bytes: Vec::new() },
         heads: vec![0; map.len()],
         inside: Vec::new(),
+        told: Told { shapes: vec![Shape::None; map.len()], chains: Vec::new(), of_python: Vec::new() },
+        python: PythonTypes::of(regions),
+        names: Names::default(),
         found: Scanned::default(),
     };
     for (number, area) in areas.iter().enumerate() {
@@ -96,7 +105,47 @@ struct Scan<'a, M> {
     heads: Vec<u64>,
     /// References to the inside of blocks, which what these hold may explain.
     inside: Vec<(Place, Inside)>,
+    told: Told,
+    python: Option<PythonTypes<'a>>,
+    names: Names,
     found: Scanned,
+}
+
+/// What blocks are, by what was met on the way.
+struct Told {
+    /// By block.
+    shapes: Vec<Shape>,
+    chains: Vec<Chain>,
+    /// Objects of CPython: block, and number of its type's name plus one.
+    of_python: Vec<(u32, u32)>,
+}
+
+impl Told {
+    #[inline(always)]
+    fn note(&mut self, block: u32, seen: Seen) {
+        self.shapes[block as usize] = seen.shape;
+        self.chains.extend(seen.chain);
+    }
+}
+
+/// Names of types, each once.
+#[derive(Default)]
+struct Names {
+    numbers: HashMap<String, u32>,
+    texts: Vec<String>,
+}
+
+impl Names {
+    /// A name's number plus one.
+    fn number(&mut self, told_by: ToldBy, name: &str) -> u32 {
+        let kept = kept_name(told_by, name);
+        let next = self.texts.len() as u32 + 1;
+        let texts = &mut self.texts;
+        *self.numbers.entry(kept).or_insert_with_key(|kept| {
+            texts.push(kept.clone());
+            next
+        })
+    }
 }
 
 /// Where an edge is kept.
@@ -142,6 +191,11 @@ impl<M: Memory> Scan<'_, M> {
                 && let Some(first) = words.first()
             {
                 self.heads[block] = u64::from_le_bytes(*first);
+                let of_python = self.python.as_mut().and_then(|types| types.name_of(self.memory, words));
+                if let Some(name) = of_python {
+                    let number = self.names.number(ToldBy::Python, name);
+                    self.told.of_python.push((block as u32, number));
+                }
             }
             let count = words.len() as u64;
             for (number, word) in words.iter().enumerate() {
@@ -153,6 +207,9 @@ impl<M: Memory> Scan<'_, M> {
                 let word_avma = at_avma + number as u64 * 8;
                 if word_avma + 8 > strong_end_avma {
                     grade = EdgeGrade::DeadMemory;
+                } else if let Some(seen) = Around::of(words, number).shape(self.map, hit, grade) {
+                    self.told.note(hit.block, seen);
+                    grade = seen.grade(grade);
                 }
                 let edge = self.found.targets.len() as u32;
                 if edge == u32::MAX {
@@ -196,7 +253,7 @@ impl<M: Memory> Scan<'_, M> {
     fn area(&mut self, number: u32, area: &Area) -> Result<(), Cut> {
         let start_avma = area.root.start_avma;
         for (place, &word) in area.words.iter().enumerate() {
-            self.root_word(number, area, place as u64 * 8, word);
+            self.root_word(number, area, place as u64 * 8, word, None);
         }
         for &(piece_avma, piece_end_avma) in &area.pieces {
             let mut at_avma = piece_avma.next_multiple_of(8);
@@ -224,7 +281,8 @@ impl<M: Memory> Scan<'_, M> {
                 let words = bytes[range].as_chunks::<8>().0;
                 for (place, word) in words.iter().enumerate() {
                     let offset_bytes = at_avma + place as u64 * 8 - start_avma;
-                    self.root_word(number, area, offset_bytes, u64::from_le_bytes(*word));
+                    let around = Around::of(words, place);
+                    self.root_word(number, area, offset_bytes, u64::from_le_bytes(*word), Some(around));
                 }
                 let offset_bytes = at_avma - start_avma;
                 unaligned(self.map, words, |place, target| {
@@ -241,10 +299,20 @@ impl<M: Memory> Scan<'_, M> {
         Ok(())
     }
 
-    fn root_word(&mut self, area_number: u32, area: &Area, offset_bytes: u64, word: u64) {
+    fn root_word(
+        &mut self,
+        area_number: u32,
+        area: &Area,
+        offset_bytes: u64,
+        word: u64,
+        around: Option<Around<'_>>,
+    ) {
         let Some((hit, mut grade)) = reference(self.map, word) else { return };
         if area.is_doubtful {
             grade = EdgeGrade::DeadMemory;
+        } else if let Some(seen) = around.and_then(|around| around.shape(self.map, hit, grade)) {
+            self.told.note(hit.block, seen);
+            grade = seen.grade(grade);
         }
         let place = self.found.roots.len();
         self.found.roots.push(RootEdge { area: area_number, offset_bytes, target: hit.block, grade });
@@ -295,28 +363,50 @@ impl<M: Memory> Scan<'_, M> {
     fn judge(&mut self, regions: &Regions) {
         let mut inspector = Inspector::new(self.memory, self.map, regions, &self.heads);
         let mut numbers: HashMap<u64, u32> = HashMap::new();
+        let mut types = vec![0_u32; self.heads.len()];
+        for &(block, number) in &self.told.of_python {
+            types[block as usize] = number;
+        }
         for (block, &head) in self.heads.iter().enumerate() {
             if !regions.is_data_of_module(head) {
-                self.found.types.push(0);
                 continue;
             }
-            let names = &mut self.found.type_names;
+            let names = &mut self.names;
             let number = *numbers.entry(head).or_insert_with(|| {
-                let Some(name) = inspector.type_name(block) else { return 0 };
-                let known = names.iter().position(|known| *known == name);
-                let place = known.unwrap_or_else(|| {
-                    names.push(name);
-                    names.len() - 1
-                });
-                place as u32 + 1
+                let name = inspector.type_name(block);
+                name.map_or(0, |name| names.number(ToldBy::VirtualFunctions, &name))
             });
-            self.found.types.push(number);
+            if number != 0 {
+                types[block] = number;
+            }
         }
         for &(place, inside) in &self.inside {
             let Some(grade) = inspector.explain(inside) else { continue };
             match place {
                 Place::Edge(edge) => self.found.grades[edge as usize] = grade,
                 Place::Root(root) => self.found.roots[root].grade = grade,
+            }
+        }
+        self.tell_shapes(&mut types);
+        self.found.types = types;
+        self.found.type_names = std::mem::take(&mut self.names.texts);
+    }
+
+    /// What blocks are of which nothing else tells it.
+    fn tell_shapes(&mut self, types: &mut [u32]) {
+        let Told { shapes, chains, .. } = &mut self.told;
+        let links = Links { found: &self.found, heads: &self.heads };
+        links.tell(shapes, chains, |node| types[node as usize] == 0);
+        let is_open = |shapes: &[Shape], node: u32| shapes[node as usize] == Shape::None;
+        for node in links.counted(|node| types[node as usize] == 0 && is_open(shapes, node)) {
+            let weak = self.memory.word(self.map.address_avma(node) + 8);
+            if weak.is_some_and(|weak| (1..=SHARED_WEAKLY_MAX).contains(&weak)) {
+                shapes[node as usize] = Shape::Shared;
+            }
+        }
+        for (kind, shape) in types.iter_mut().zip(shapes) {
+            if let Some(name) = shape.name().filter(|_| *kind == 0) {
+                *kind = self.names.number(ToldBy::Shape, name);
             }
         }
     }

@@ -3,7 +3,8 @@
 use crate::chunk::{CHUNK_HEADER_BYTES, ChunkInfo, ChunkKind};
 use crate::error::{Error, Malformed, Result};
 use crate::heap_graph::{
-    GRAPH_EDGE_STREAMS, GRAPH_ROOT_STREAMS, GraphHead, HeapGraph, place_of, take_edge_chunk, take_root_chunk,
+    GRAPH_EDGE_STREAMS, GRAPH_ROOT_STREAMS, GraphFacts, GraphHead, HeapGraph, place_of, take_edge_chunk,
+    take_root_chunk,
 };
 use crate::tables::take_all;
 use crate::{ProcessIndex, Snapshot, Trace};
@@ -19,6 +20,23 @@ impl Trace {
     pub fn graph_processes(&self, snapshot: &Snapshot) -> Vec<ProcessIndex> {
         let heads = self.graph_heads(snapshot).unwrap_or_default();
         heads.into_iter().map(|(_, head)| head.process).collect()
+    }
+
+    /// What is to be known of the graph of a process at a snapshot without reading it; `None` if
+    /// none was taken.
+    ///
+    /// # Errors
+    /// It is damaged, or the operating system's.
+    pub fn graph_facts(&self, snapshot: &Snapshot, process: ProcessIndex) -> Result<Option<GraphFacts>> {
+        let heads = self.graph_heads(snapshot)?;
+        let head = heads.into_iter().map(|(_, head)| head).find(|head| head.process == process);
+        Ok(head.map(|head| GraphFacts {
+            node_count: head.node_count,
+            reference_count: u64::from(head.edge_count) + u64::from(head.root_count),
+            type_names: head.type_names,
+            pause_ns: head.pause_ns,
+            notes: head.notes,
+        }))
     }
 
     /// The graph of a process at a snapshot; `None` if none was taken.

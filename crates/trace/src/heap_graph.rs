@@ -104,10 +104,12 @@ pub enum EdgeGrade {
     Unaligned,
     /// From behind what was asked for, or from memory that may be dead.
     DeadMemory,
+    /// Behind the elements of a hash table, whose count and room fit the block (Rust's `HashMap`).
+    HashTable,
 }
 
 /// By number, from 0.
-const EDGE_GRADES: [EdgeGrade; 10] = [
+const EDGE_GRADES: [EdgeGrade; 11] = [
     EdgeGrade::Start,
     EdgeGrade::ArrayCookie,
     EdgeGrade::LengthPrefix,
@@ -118,13 +120,14 @@ const EDGE_GRADES: [EdgeGrade; 10] = [
     EdgeGrade::Tagged,
     EdgeGrade::Unaligned,
     EdgeGrade::DeadMemory,
+    EdgeGrade::HashTable,
 ];
 
 impl EdgeGrade {
     /// Whether it is taken for a reference without doubt.
     #[must_use]
     pub fn is_strong(self) -> bool {
-        self <= Self::SecondBase
+        self <= Self::SecondBase || self == Self::HashTable
     }
 
     /// A later version's counts as doubtful.
@@ -180,7 +183,7 @@ pub struct HeapGraph {
     pub roots: Vec<RootEdge>,
     /// By node: the number of its type's name plus one; 0: not known.
     pub types: Vec<u32>,
-    /// Names of types as the compiler wrote them (`3Foo`).
+    /// Names of types as the compiler wrote them (`3Foo`), or behind a sign (`~`: told by a shape).
     pub type_names: Vec<String>,
     /// How long the process stood still for it.
     pub pause_ns: u64,
@@ -200,6 +203,21 @@ impl HeapGraph {
     pub fn edges(&self, node: u32) -> std::ops::Range<usize> {
         self.first_edge[node as usize] as usize..self.first_edge[node as usize + 1] as usize
     }
+}
+
+/// What is to be known of a graph without reading it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GraphFacts {
+    /// Number of blocks.
+    pub node_count: u32,
+    /// Number of references, of blocks and of roots.
+    pub reference_count: u64,
+    /// As in the graph.
+    pub type_names: Vec<String>,
+    /// As in the graph.
+    pub pause_ns: u64,
+    /// As in the graph.
+    pub notes: Vec<String>,
 }
 
 /// The entry that ends a graph.

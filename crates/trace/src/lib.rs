@@ -43,7 +43,7 @@ pub use called_function::CalledFunction;
 pub use chunk::{ChunkInfo, ChunkKind, FORMAT_VERSION, SAMPLED_FORMAT_VERSION};
 pub use course::{Course, CourseMoment, CourseRow};
 pub use error::{Damage, Error, Result};
-pub use heap_graph::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
+pub use heap_graph::{EdgeGrade, GraphFacts, HeapGraph, RootArea, RootClass, RootEdge};
 pub use language::{Language, LanguageFrames, LanguageFunction, LanguagePlace};
 pub use model::*;
 pub use process_memory::{MemoryAccount, MemoryPart, ResidentSample, RssSample};

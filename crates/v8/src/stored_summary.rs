@@ -7,6 +7,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::cache_folder::CacheFolder;
@@ -91,7 +92,7 @@ impl StoredSummary {
     }
 }
 
-/// A directory with summaries of snapshots, of a bounded size.
+/// A directory with summaries of snapshots and other small answers, of a bounded size.
 #[derive(Debug, Clone)]
 pub struct SummaryStore {
     folder: CacheFolder,
@@ -116,12 +117,12 @@ impl SummaryStore {
     }
 
     /// The summary of `snapshot`, if there is one and the file is still the same. `part` names the
-    /// filters that it was made with; the whole one has no name.
-    pub fn load(&self, snapshot: &Path, part: &str) -> Option<StoredSummary> {
+    /// filters that it was made with; the whole one has no name. (Or another answer of this name.)
+    pub fn load<S: DeserializeOwned>(&self, snapshot: &Path, part: &str) -> Option<S> {
         let entry = self.folder.entry(snapshot, part)?;
         let mut text = Vec::new();
         self.folder.open(&entry)?.take(MOST_BYTES).read_to_end(&mut text).ok()?;
-        let stored: Stored<StoredSummary> = serde_json::from_slice(&text).ok()?;
+        let stored: Stored<S> = serde_json::from_slice(&text).ok()?;
         if stored.version != VERSION || Fingerprint::of(snapshot).ok()? != stored.fingerprint {
             return None;
         }
@@ -130,7 +131,7 @@ impl SummaryStore {
     }
 
     /// Keeps the summary of `snapshot`, or of a part of it, if there is room.
-    pub fn store(&self, snapshot: &Path, part: &str, summary: &StoredSummary) -> io::Result<()> {
+    pub fn store<S: Serialize>(&self, snapshot: &Path, part: &str, summary: &S) -> io::Result<()> {
         let Some(entry) = self.folder.entry(snapshot, part) else { return Ok(()) };
         let stored = Stored { version: VERSION, fingerprint: Fingerprint::of(snapshot)?, summary };
         let text = serde_json::to_vec(&stored)?;
@@ -166,17 +167,17 @@ mod tests {
         let snapshot = directory.path().join("a.heapsnapshot");
         fs::write(&snapshot, "something").unwrap();
         let store = SummaryStore::new(directory.path().join("cache/heapr"));
-        assert_eq!(store.load(&snapshot, ""), None);
+        assert_eq!(store.load::<StoredSummary>(&snapshot, ""), None);
         store.store(&snapshot, "", &summary()).unwrap();
         assert_eq!(store.load(&snapshot, ""), Some(summary()));
         let mode = fs::metadata(store.folder.entry(&snapshot, "").unwrap()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert_eq!(store.load(&snapshot, "contexts"), None);
+        assert_eq!(store.load::<StoredSummary>(&snapshot, "contexts"), None);
         store.store(&snapshot, "contexts", &StoredSummary::default()).unwrap();
         assert_eq!(store.load(&snapshot, "contexts"), Some(StoredSummary::default()));
         assert_eq!(store.load(&snapshot, ""), Some(summary()));
         fs::write(&snapshot, "somethinG").unwrap();
-        assert_eq!(store.load(&snapshot, ""), None);
+        assert_eq!(store.load::<StoredSummary>(&snapshot, ""), None);
     }
 
     #[test]
@@ -190,7 +191,7 @@ mod tests {
         let text = fs::read(&entry).unwrap();
         for cut in 0..text.len() {
             fs::write(&entry, &text[..cut]).unwrap();
-            assert_eq!(store.load(&snapshot, ""), None);
+            assert_eq!(store.load::<StoredSummary>(&snapshot, ""), None);
         }
     }
 }

@@ -6,7 +6,7 @@ mod printing;
 
 pub(crate) use destination::{already_exists, output, refuse_inputs};
 pub(crate) use output_file::OutputFile;
-pub(crate) use printing::{OutputArguments, print_table};
+pub(crate) use printing::{OutputArguments, end_output, print_table};
 
 /// Forms of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

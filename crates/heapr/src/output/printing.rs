@@ -41,3 +41,11 @@ pub(crate) fn print_table(table: &Table, format: Format, title: &[String]) -> an
     out.flush()?;
     Ok(())
 }
+
+/// Ends standard output: whoever reads it need not wait for what is done after that.
+pub(crate) fn end_output() {
+    let _ = std::io::stdout().flush();
+    if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(nowhere);
+    }
+}

@@ -13,7 +13,7 @@ use crate::{HEAPR, Stage, check, verdicts};
 const ROUNDS: u32 = 24;
 
 /// A program that nothing of ours has started, and that ends with this.
-struct Free(std::process::Child);
+pub(crate) struct Free(pub(crate) std::process::Child);
 
 impl Drop for Free {
     fn drop(&mut self) {
@@ -93,14 +93,14 @@ fn descriptors_of(pid: u32) -> usize {
 }
 
 /// Children of a process, also such as have ended.
-fn children_of(pid: u32) -> Vec<String> {
+pub(crate) fn children_of(pid: u32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     children.flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 /// Other processes that live and run the same program.
-fn copies_of(pid: u32, program: &std::path::Path) -> Vec<u32> {
+pub(crate) fn copies_of(pid: u32, program: &std::path::Path) -> Vec<u32> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|&other| {

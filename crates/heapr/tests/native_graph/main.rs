@@ -4,6 +4,7 @@
 mod copies;
 mod cores;
 mod growth;
+mod hard_cases;
 mod names;
 mod planted;
 mod refused;
@@ -74,6 +75,10 @@ impl Stage {
 
     /// Builds a victim, and the library that it loads.
     fn build(&self, name: &str) -> (PathBuf, Vec<String>, String) {
+        self.build_with(name, &[])
+    }
+
+    fn build_with(&self, name: &str, more: &[&str]) -> (PathBuf, Vec<String>, String) {
         let source = victims().join(name);
         let text = fs::read_to_string(&source).unwrap();
         let program = self.path("program");
@@ -88,7 +93,8 @@ impl Stage {
                 .unwrap();
             assert!(status.success(), "{} does not compile", source.display());
         };
-        let flags: Vec<&str> = values(&text, "build").flat_map(str::split_whitespace).collect();
+        let flags = values(&text, "build").flat_map(str::split_whitespace);
+        let flags: Vec<&str> = flags.chain(more.iter().copied()).collect();
         compile(&source, &program, &flags);
         let mut arguments = Vec::new();
         for library in values(&text, "library") {
@@ -338,6 +344,7 @@ fn each_program_has_a_test() {
         include_str!("main.rs"),
         include_str!("copies.rs"),
         include_str!("growth.rs"),
+        include_str!("hard_cases.rs"),
         include_str!("names.rs"),
         include_str!("planted.rs"),
         include_str!("refused.rs"),
@@ -345,7 +352,7 @@ fn each_program_has_a_test() {
     .concat();
     for entry in fs::read_dir(victims()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let is_program = name.ends_with(".c") || name.ends_with(".cc");
+        let is_program = [".c", ".cc", ".rs"].iter().any(|end| name.ends_with(end));
         assert!(
             !is_program || own.contains(&format!("\"{name}\"")) || name == "module_with_data.c",
             "{name}"

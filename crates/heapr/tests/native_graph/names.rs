@@ -1,10 +1,11 @@
 //! Names of blocks: by what they hold themselves, and by the functions that allocated them.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::{Stage, find_id, values, verdicts};
+use crate::{Stage, find_id, values, verdicts, victims};
 
 fn names_in(stage: &Stage) -> String {
     stage.ok(&["snapshot", "export", "trace.heapr", "-o", "out.heapsnapshot", "--force"]);
@@ -35,6 +36,13 @@ fn objects_of_a_stripped_program_are_named_by_their_class() {
     let groups = leaks["groups"].as_array().unwrap();
     assert!(groups.iter().any(|group| group["type"] == "Named" && group["kind"] == "definite"), "{leaks}");
     assert!(names_in(&stage).contains("\"Named\""));
+    let names = names_in(&stage);
+    let parts =
+        ["elements of vector", "text of string", "node of list", "node of map or set", "elements of deque"];
+    let tables = ["buckets of unordered_map or set", "node of unordered_map or set", "map of deque"];
+    for shape in parts.iter().chain(&tables) {
+        assert!(names.contains(&format!("\"{shape} (by its shape)\"")), "{shape} is not in {names}");
+    }
     // With the symbols it would be the same leaks.
     assert_eq!(leaks["totals"]["definite_count"], 1);
 }
@@ -61,4 +69,50 @@ fn variables_that_a_library_has_for_each_thread_are_named() {
     for variable in ["library.so!module_local", "library.so!large_local", "library.so.copy.so!module_local"] {
         assert!(holders.contains(&format!(", TLS {variable}")), "{variable}: {holders}");
     }
+}
+
+/// Containers keep the place of their elements beside how many there are.
+#[test]
+fn containers_without_symbols_are_told_by_their_shape() {
+    let mut stage = Stage::new();
+    let text = Stage::text("typed_rust.rs");
+    let program = stage.path("program");
+    let mut compiler = Command::new("rustc");
+    compiler.args(["-O", "--edition", "2021", "-C", "strip=symbols", "-o"]).arg(&program);
+    let Ok(status) = compiler.arg(victims().join("typed_rust.rs")).status() else {
+        return heapr_testkit::not_run("rustc is missing");
+    };
+    assert!(status.success());
+    let pid = stage.start(&program, &[]);
+    stage.ok(&["snapshot", "take", "--graph", &pid.to_string()]);
+    let names = names_in(&stage);
+    for wanted in values(&text, "types") {
+        assert!(names.contains(&format!("\"{wanted}")), "{wanted} is not in {names}");
+    }
+    let leaks = stage.json(&["snapshot", "leaks", "trace.heapr"]);
+    let is_table = |group: &&Value| group["type"] == "table of HashMap";
+    assert!(!leaks["groups"].as_array().unwrap().iter().any(|group| is_table(&group)), "{leaks}");
+}
+
+/// Also those that have a block of their own because the interpreter was told to have no arenas.
+#[test]
+fn objects_of_cpython_are_named_by_their_types() {
+    let mut stage = Stage::new();
+    let Some(python) = python() else { return heapr_testkit::not_run("python3 is missing") };
+    let code = "import os\nclass Held:\n  __slots__ = ('one', 'two')\nkept = [Held() for _ in range(500)]\n\
+                for held in kept: held.one = {1: 2}\nprint('ready', os.getpid(), flush=True)\nimport time\ntime.sleep(1000)";
+    let arguments = ["PYTHONMALLOC=malloc", &python, "-c", code].map(str::to_owned);
+    let pid = stage.start(Path::new("/usr/bin/env"), &arguments);
+    stage.ok(&["snapshot", "take", "--graph", &pid.to_string()]);
+    let found = stage.json(&["snapshot", "query", "trace.heapr", "--name", "Held (of CPython)"]).to_string();
+    assert!(found.contains("Held (of CPython)"), "{found}");
+    let names = names_in(&stage);
+    for wanted in ["dict", "list", "type"] {
+        assert!(names.contains(&format!("\"{wanted} (of CPython)\"")), "{wanted} is not in {names}");
+    }
+}
+
+fn python() -> Option<String> {
+    let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned()).filter(|path| !path.is_empty())
 }

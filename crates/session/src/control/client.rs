@@ -132,8 +132,12 @@ impl SessionClient {
     /// # Errors
     /// The session does not answer, or answers that it failed.
     pub fn ask(&self, request: Request) -> Result<Answer, ClientError> {
-        let patience =
-            if matches!(request, Request::Stop | Request::Cancel) { STOP_PATIENCE } else { PATIENCE };
+        let patience = match &request {
+            Request::Stop | Request::Cancel => STOP_PATIENCE,
+            // It is looked through, and then written.
+            Request::Snapshot { graph: Some(graph), .. } => graph.max_pause.saturating_add(STOP_PATIENCE),
+            _ => PATIENCE,
+        };
         self.ask_within(request, patience)
     }
 

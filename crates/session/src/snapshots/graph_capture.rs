@@ -175,7 +175,8 @@ fn capture(
         copies: request.pause == GraphPause::Copy && !request.at_exit,
     };
     let report = heapr_inject::hold(pid, hold, &mut looking)?;
-    let mut graph = looking.found.map_err(|why| {
+    let found = if report.is_copy_lost { Err(NoGraph::Cut) } else { looking.found };
+    let mut graph = found.map_err(|why| {
         let reason = match why {
             NoGraph::TooLong if report.copy_life.is_some() => {
                 format!("its copy would have lived for longer than {} ms", request.max_pause.as_millis())
@@ -185,7 +186,8 @@ fn capture(
                 request.max_pause.as_millis()
             ),
             NoGraph::Cut => {
-                "it ended, or its group came near its limit of memory, while its copy was read".to_owned()
+                "its group came near its limit of memory, or somebody ended its copy, while that was read"
+                    .to_owned()
             }
             NoGraph::Gone => "it has ended meanwhile".to_owned(),
             NoGraph::TooLarge => "it has more than 4 billion references".to_owned(),
@@ -222,7 +224,7 @@ fn capture_running(
             || format!("reading it would have taken longer than {} ms", request.max_pause.as_millis());
         let Blocks { places, births } = given.recv_timeout(left()).map_err(|_| none(too_long()))?;
         prepared.take_down(pid);
-        let found = prepared.look(pid, &held, ReadFrom::Process, places, &goes_on);
+        let found = prepared.look(&held, ReadFrom::Process, places, &goes_on);
         let (graph, map) = found.map_err(|why| match why {
             NoGraph::TooLong | NoGraph::Cut => none(too_long()),
             NoGraph::Gone => none("it has ended meanwhile".to_owned()),
@@ -292,7 +294,7 @@ impl Look for Looking<'_> {
         let Some(blocks) = self.blocks() else { return };
         let is_given_up = self.is_given_up;
         let may_last = || Instant::now() < deadline && !is_given_up.load(Relaxed);
-        let mut found = self.prepared.look(self.pid, held, from, blocks, &|| may_last() && goes_on());
+        let mut found = self.prepared.look(held, from, blocks, &|| may_last() && goes_on());
         if matches!(found, Err(NoGraph::TooLong)) && may_last() {
             found = Err(NoGraph::Cut);
         }

@@ -114,7 +114,6 @@ impl Prepared {
     /// recording knows. The graph, and where its blocks are.
     pub(crate) fn look(
         &mut self,
-        pid: u32,
         held: &HeldProcess,
         from: ReadFrom,
         blocks: Vec<(u64, u64)>,
@@ -148,14 +147,15 @@ impl Prepared {
             heap: known.heap,
             untracked: known.untracked,
             agent: held.agent.clone(),
-            thread_modules: thread_modules(memory.pid(), pid),
+            thread_modules: thread_modules(memory.pid()),
             kernel: std::mem::take(kernel),
         };
         let map = BlockMap::new(known.blocks);
         let file = File::open(heapr_proc::folder(memory.pid()).join("mem")).ok();
         let original = copy.is_some().then_some((&*original, not_copied.as_slice()));
         let memory = Still { memory, file, original };
-        let root = heapr_proc::folder(pid).join("root");
+        // (The process itself may have ended, or turned to another program.)
+        let root = heapr_proc::folder(memory.memory.pid()).join("root");
         let local = |path: &str| root.join(path.trim_start_matches('/'));
         let mut walker = FrameWalker::new(mapped_code(&facts.mappings, local));
         let threads = held.threads.iter().map(|thread| thread_facts(thread, &mut walker, &memory));
@@ -172,11 +172,11 @@ impl Prepared {
     }
 }
 
-/// The modules with thread-local variables, of the process `pid` whose memory is read.
-fn thread_modules(memory_pid: u32, pid: u32) -> Vec<ThreadModule> {
+/// The modules with thread-local variables, of the process or copy `pid`.
+fn thread_modules(pid: u32) -> Vec<ThreadModule> {
     let exe = || std::fs::read_link(heapr_proc::folder(pid).join("exe")).unwrap_or_default();
     // Without them what holds a block has only a less telling name.
-    let found = heapr_inject::thread_modules(memory_pid).unwrap_or_default();
+    let found = heapr_inject::thread_modules(pid).unwrap_or_default();
     let named = found.into_iter().map(|module| ThreadModule {
         number: module.number,
         path: if module.path.is_empty() { exe().to_string_lossy().into_owned() } else { module.path },

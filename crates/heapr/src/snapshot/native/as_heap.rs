@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::block_names::BlockNames;
 use super::graph_file::{GraphArguments, GraphFile};
-use super::leaks::find_leaks;
+use super::leak_sums::find_leaks;
 use super::places::Places;
 use crate::report::names::TraceNames;
 
@@ -209,5 +209,6 @@ fn grade_text(grade: EdgeGrade) -> &'static str {
         EdgeGrade::Tagged => " (tagged)",
         EdgeGrade::Unaligned => " (unaligned)",
         EdgeGrade::DeadMemory => " (maybe dead)",
+        EdgeGrade::HashTable => " (behind its elements)",
     }
 }

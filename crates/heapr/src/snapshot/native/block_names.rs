@@ -1,13 +1,13 @@
 //! Names of a graph's blocks: their type where that is known, what the functions make that
-//! allocated them, else the function.
+//! allocated them, what they look like; else the function, and where in which block they hang.
 
 use std::collections::{HashMap, HashSet};
 
 use heapr_export::frame_text::frame_name;
-use heapr_native::made_type;
+use heapr_native::{ToldBy, made_type, told_type};
 use heapr_query::{CullList, GroupBy, StackGroups};
 use heapr_symbols::type_name;
-use heapr_trace::StackIndex;
+use heapr_trace::{StackIndex, Trace};
 
 use super::graph_file::GraphFile;
 use crate::report::names::TraceNames;
@@ -29,27 +29,59 @@ impl BlockNames {
             })
             .collect();
         let stacks = file.blocks.iter().map(|block| block.stack).collect();
-        let made = made_types(file, names, &stacks).into_iter().map(|(stack, (name, source))| match source {
-            TypeSource::DebugInformation => (stack, format!("{name} (by debug information)")),
-            TypeSource::Allocation => (stack, format!("{name} (by its allocation)")),
-        });
-        let made: HashMap<StackIndex, String> = made.collect();
-        let types: Vec<String> = file.graph.type_names.iter().map(|name| type_name(name)).collect();
+        let made = made_types(&file.trace, names, &stacks);
+        let text = |name: &str, source: TypeSource| match source {
+            TypeSource::VirtualFunctions => name.to_owned(),
+            source => format!("{name} ({})", source.in_words()),
+        };
+        let made: HashMap<StackIndex, String> =
+            made.into_iter().map(|(stack, (name, source))| (stack, text(&name, source))).collect();
+        let types: Vec<(String, TypeSource)> =
+            file.graph.type_names.iter().map(|name| type_of(name)).collect();
+        let type_of = |node: usize| {
+            let kind = file.graph.types.get(node).copied().unwrap_or(0);
+            types.get((kind as usize).checked_sub(1)?)
+        };
+        let type_texts: Vec<String> = types.iter().map(|(name, source)| text(name, *source)).collect();
+        // A shape tells less than the functions do.
+        let told = |node: usize| {
+            let kind = file.graph.types.get(node).copied().unwrap_or(0) as usize;
+            let own = kind.checked_sub(1).and_then(|kind| type_texts.get(kind));
+            let is_shape = type_of(node).is_some_and(|(_, source)| *source == TypeSource::Shape);
+            let made = made.get(&file.blocks[node].stack);
+            if is_shape { made.or(own) } else { own.or(made) }
+        };
         let mut known: HashMap<&str, u32> = HashMap::new();
         let mut texts: Vec<String> = Vec::new();
-        let numbers = file.blocks.iter().enumerate().map(|(node, block)| {
-            let kind =
-                file.graph.types.get(node).and_then(|&kind| types.get((kind as usize).checked_sub(1)?));
-            let made = || made.get(&block.stack);
-            let site = || groups.group_of(block.stack).and_then(|group| sites.get(group as usize));
-            let name = kind.or_else(made).or_else(site).map_or("block", String::as_str);
-            let name = if name.is_empty() { "block" } else { name };
-            *known.entry(name).or_insert_with(|| {
-                texts.push(name.to_owned());
+        let mut numbers = vec![UNTOLD; file.blocks.len()];
+        for (node, number) in numbers.iter_mut().enumerate() {
+            let Some(name) = told(node).filter(|name| !name.is_empty()) else { continue };
+            *number = *known.entry(name).or_insert_with(|| {
+                texts.push(name.clone());
                 texts.len() as u32 - 1
-            })
-        });
-        let numbers = numbers.collect();
+            });
+        }
+        let held = told_by_holders(file, &numbers);
+        let mut by_place: HashMap<(u32, u32, Option<u32>), u32> = HashMap::new();
+        for (node, block) in file.blocks.iter().enumerate() {
+            if numbers[node] != UNTOLD {
+                continue;
+            }
+            let group = groups.group_of(block.stack);
+            let site = group.and_then(|group| sites.get(group as usize)).filter(|site| !site.is_empty());
+            let site = site.map_or("block", String::as_str);
+            let place = held.get(&(node as u32)).copied().unwrap_or((UNTOLD, 0));
+            by_place.entry((place.0, place.1, group)).or_insert_with(|| {
+                texts.push(match texts.get(place.0 as usize) {
+                    Some(holder) => {
+                        format!("{site} at +{:#x} of {holder} (by its holder)", u64::from(place.1) * 8)
+                    }
+                    None => site.to_owned(),
+                });
+                texts.len() as u32 - 1
+            });
+            numbers[node] = by_place[&(place.0, place.1, group)];
+        }
         Self { texts, numbers }
     }
 
@@ -69,35 +101,87 @@ impl BlockNames {
     }
 }
 
+/// Nothing tells what a block is.
+const UNTOLD: u32 = u32::MAX;
+
+/// Blocks of which nothing tells what they are, and that one block alone refers to, of which something
+/// does: the number of its name, and the word that the reference stands in.
+fn told_by_holders(file: &GraphFile, numbers: &[u32]) -> HashMap<u32, (u32, u32)> {
+    let graph = &file.graph;
+    let mut held: HashMap<u32, Option<(u32, u32)>> = HashMap::new();
+    for (node, &number) in numbers.iter().enumerate() {
+        for edge in graph.edges(node as u32) {
+            let target = graph.targets[edge];
+            if numbers[target as usize] == UNTOLD && graph.grades[edge].is_strong() {
+                let place = Some((number, graph.slots[edge])).filter(|_| number != UNTOLD);
+                held.entry(target).and_modify(|known| *known = None).or_insert(place);
+            }
+        }
+    }
+    // What a variable refers to is told by that.
+    for root in graph.roots.iter().filter(|root| root.grade.is_strong()) {
+        held.remove(&root.target);
+    }
+    held.into_iter().filter_map(|(target, place)| Some((target, place?))).collect()
+}
+
 /// What tells a block's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TypeSource {
+    /// The object itself, by its virtual functions.
+    VirtualFunctions,
+    /// The object itself, by CPython's type in it.
+    Python,
     /// The compiler wrote it beside the call that allocated the block.
     DebugInformation,
     /// The functions that allocated it.
     Allocation,
+    /// Who refers to it, and how.
+    Shape,
 }
 
 impl TypeSource {
     pub(super) fn name(self) -> &'static str {
         match self {
+            Self::VirtualFunctions => "virtual functions",
+            Self::Python => "CPython",
             Self::DebugInformation => "debug information",
             Self::Allocation => "allocation",
+            Self::Shape => "shape",
         }
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::VirtualFunctions => "by its virtual functions",
+            Self::Python => "of CPython",
+            Self::DebugInformation => "by debug information",
+            Self::Allocation => "by its allocation",
+            Self::Shape => "by its shape",
+        }
+    }
+}
+
+/// A type that the program's memory told, as a graph keeps it.
+pub(super) fn type_of(kept: &str) -> (String, TypeSource) {
+    match told_type(kept) {
+        (name, ToldBy::VirtualFunctions) => (type_name(name), TypeSource::VirtualFunctions),
+        (name, ToldBy::Python) => (name.to_owned(), TypeSource::Python),
+        (name, ToldBy::Shape) => (name.to_owned(), TypeSource::Shape),
     }
 }
 
 /// What blocks are by where they were allocated, by stack: also by the library's functions, which a
 /// report leaves out.
 pub(super) fn made_types(
-    file: &GraphFile,
+    trace: &Trace,
     names: &mut TraceNames,
     stacks: &HashSet<StackIndex>,
 ) -> HashMap<StackIndex, (String, TypeSource)> {
     /// The call of an allocator is not further out.
     const CALLS_MAX: usize = 4;
     let all = stacks.iter().copied();
-    let groups = StackGroups::new(&file.trace, all, GroupBy::Stacks, &CullList::empty(), &[], names);
+    let groups = StackGroups::new(trace, all, GroupBy::Stacks, &CullList::empty(), &[], names);
     let frames_of = |stack| groups.group_of(stack).map(|group| groups.frames(group)).unwrap_or_default();
     let calls_of = |stack| {
         let frames = frames_of(stack).into_iter().filter(|frame| !frame.is_inlined).take(CALLS_MAX);

@@ -1,11 +1,13 @@
 //! A trace's graph: the blocks of a snapshot in order of their addresses, and the references
 //! between them.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use anyhow::{Context as _, bail, ensure};
 use heapr_filters::find_snapshot;
-use heapr_trace::{Block, HeapGraph, HeapId, ProcessIndex, Snapshot, Trace};
+use heapr_trace::{Block, GraphFacts, HeapGraph, HeapId, ProcessIndex, Snapshot, Trace};
 
 use crate::report::names::NameArguments;
 use crate::trace_file::open;
@@ -24,28 +26,62 @@ pub(crate) struct GraphArguments {
     pub(crate) names: NameArguments,
 }
 
-/// See the module.
-pub(crate) struct GraphFile {
+/// The graph that is meant, which is not read yet.
+pub(crate) struct ChosenGraph {
     pub(crate) path: PathBuf,
     pub(crate) trace: Trace,
     pub(crate) snapshot: Snapshot,
     pub(crate) process: ProcessIndex,
-    /// The nodes.
-    pub(crate) blocks: Vec<Block>,
-    pub(crate) graph: HeapGraph,
+    pub(crate) facts: GraphFacts,
 }
 
-impl GraphFile {
-    /// Opens a file and reads the graph that is meant.
+impl ChosenGraph {
+    /// Opens a file and finds it.
     pub(crate) fn open(path: &Path, asked: &GraphArguments) -> anyhow::Result<Self> {
         let trace = open(path)?;
         let snapshot =
             choose(&trace, asked.snapshot.as_deref()).with_context(|| path.display().to_string())?.clone();
         let process = choose_process(&trace, &snapshot, asked.pid)?;
-        let graph = trace.heap_graph(&snapshot, process)?.context("the graph is not there any more")?;
+        let facts = trace.graph_facts(&snapshot, process)?.context("the graph is not there any more")?;
+        Ok(Self { path: path.to_owned(), trace, snapshot, process, facts })
+    }
+
+    /// The name of the process and its number.
+    pub(crate) fn process_name(&self) -> String {
+        let process = self.trace.processes().get(self.process.0 as usize);
+        process.map_or_else(String::new, |process| format!("{} ({})", process.name(), process.pid))
+    }
+}
+
+/// See the module.
+pub(crate) struct GraphFile {
+    chosen: Rc<ChosenGraph>,
+    /// The nodes.
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) graph: HeapGraph,
+}
+
+impl Deref for GraphFile {
+    type Target = ChosenGraph;
+
+    fn deref(&self) -> &ChosenGraph {
+        &self.chosen
+    }
+}
+
+impl GraphFile {
+    /// Opens a file and reads the graph that is meant.
+    pub(crate) fn open(path: &Path, asked: &GraphArguments) -> anyhow::Result<Self> {
+        Self::read(Rc::new(ChosenGraph::open(path, asked)?))
+    }
+
+    /// Reads a graph.
+    pub(crate) fn read(chosen: Rc<ChosenGraph>) -> anyhow::Result<Self> {
+        let ChosenGraph { path, trace, snapshot, process, .. } = &*chosen;
+        let graph = trace.heap_graph(snapshot, *process)?.context("the graph is not there any more")?;
         let mut blocks = Vec::with_capacity(graph.node_count() as usize);
-        let damage = trace.for_each_snapshot_block(&snapshot, |block| {
-            if block.process == process && block.heap == HeapId::MALLOC {
+        let damage = trace.for_each_snapshot_block(snapshot, |block| {
+            if block.process == *process && block.heap == HeapId::MALLOC {
                 blocks.push(*block);
             }
         })?;
@@ -59,18 +95,12 @@ impl GraphFile {
             blocks.len(),
             graph.node_count()
         );
-        Ok(Self { path: path.to_owned(), trace, snapshot, process, blocks, graph })
+        Ok(Self { chosen, blocks, graph })
     }
 
     /// How old a block was.
     pub(crate) fn age_ns(&self, node: u32) -> u64 {
         self.snapshot.time_ns.saturating_sub(self.blocks[node as usize].alloc_ns)
-    }
-
-    /// The name of the process and its number.
-    pub(crate) fn process_name(&self) -> String {
-        let process = self.trace.processes().get(self.process.0 as usize);
-        process.map_or_else(String::new, |process| format!("{} ({})", process.name(), process.pid))
     }
 }
 

@@ -12,7 +12,7 @@ use super::graph_file::GraphFile;
 use super::places::{BEHIND_MODULE, Places};
 
 /// What one holds alone.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Held {
     pub(super) bytes: u64,
     pub(super) count: u64,

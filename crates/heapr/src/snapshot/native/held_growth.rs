@@ -11,7 +11,7 @@ use heapr_query::{Confidence, CullList, GroupBy, StackGroups, Taken, Trend};
 use heapr_trace::ProcessIndex;
 
 use super::block_names::BlockNames;
-use super::graph_file::{GraphArguments, GraphFile};
+use super::graph_file::{ChosenGraph, GraphArguments, GraphFile};
 use super::held::{Held, HeldHeap};
 use super::series::{Chosen, SeriesArguments};
 use crate::report::names::{NameArguments, TraceNames};
@@ -30,7 +30,11 @@ pub(super) struct GraphPoint {
 }
 
 impl GraphPoint {
-    pub(super) fn open(&self) -> anyhow::Result<GraphFile> {
+    pub(super) fn choose(&self) -> anyhow::Result<ChosenGraph> {
+        ChosenGraph::open(&self.path, &self.arguments)
+    }
+
+    fn open(&self) -> anyhow::Result<GraphFile> {
         GraphFile::open(&self.path, &self.arguments)
     }
 

@@ -7,14 +7,17 @@
 //! ```
 //! In a file with several graphs of the process, with how much more each holds than at the first.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use heapr_table::quantity::{bytes, duration, plural};
 use heapr_table::{Column, Table, row};
 
-use super::graph_file::{GraphArguments, GraphFile};
-use super::held::{Held, HeldHeap};
+use super::graph_answers::GraphAnswers;
+use super::graph_file::{ChosenGraph, GraphArguments};
+use super::held::Held;
 use crate::output::{OutputArguments, print_table};
 
 /// Arguments of `heapr snapshot holders`.
@@ -31,20 +34,26 @@ pub(crate) struct HoldersArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
-    let file = GraphFile::open(&arguments.file, &arguments.graph)?;
-    let held = HeldHeap::of(&file)?.by_name(&file);
+    let names = &arguments.graph.names;
+    let mut answers = GraphAnswers::of(ChosenGraph::open(&arguments.file, &arguments.graph)?, names);
+    let file = Rc::clone(&answers.chosen);
     let first = first_graph(&file, arguments)?;
-    let before = first.as_ref().map(|first| anyhow::Ok(HeldHeap::of(first)?.by_name(first))).transpose()?;
+    let mut first = first.map(|first| GraphAnswers::of(first, names));
+    let before: Option<HashMap<String, Held>> = match &mut first {
+        Some(first) => Some(first.holders()?.iter().cloned().collect()),
+        None => None,
+    };
     let growth = |name: &str, now: Held| {
         let was = before.as_ref()?.get(name).copied().unwrap_or_default();
         Some(i128::from(now.bytes) - i128::from(was.bytes))
     };
-    let mut rows: Vec<(&String, &Held)> = held.iter().collect();
+    let all_bytes = answers.block_bytes()?;
+    let held = answers.holders()?;
+    let mut rows: Vec<&(String, Held)> = held.iter().collect();
     rows.sort_by(|(one, of_one), (other, of_other)| {
         (of_other.bytes, of_other.count).cmp(&(of_one.bytes, of_one.count)).then_with(|| one.cmp(other))
     });
-    let all_bytes: u64 = file.blocks.iter().map(|block| block.size_bytes).sum();
-    let of_one_bytes: u64 = held.values().map(|held| held.bytes).sum();
+    let of_one_bytes: u64 = held.iter().map(|(_, held)| held.bytes).sum();
     let mut title = vec![
         format!(
             "{}: snapshot {} at {} of {}: {} in {}",
@@ -53,12 +62,12 @@ pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
             duration(file.snapshot.time_ns),
             file.process_name(),
             bytes(all_bytes),
-            plural(file.blocks.len() as u64, "block"),
+            plural(u64::from(file.facts.node_count), "block"),
         ),
         format!("{} are held by one alone; the rest by several together, or leaked", bytes(of_one_bytes)),
     ];
     if let Some(first) = &first {
-        let (number, at) = (first.snapshot.number, duration(first.snapshot.time_ns));
+        let (number, at) = (first.chosen.snapshot.number, duration(first.chosen.snapshot.time_ns));
         title.push(format!("growth is since snapshot {number} at {at}"));
     }
     title.push(String::new());
@@ -82,15 +91,17 @@ pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
     });
     table.rows(arguments.output.top(), lines);
     print_table(&table, arguments.output.format, &title)?;
+    answers.keep();
+    first.into_iter().for_each(GraphAnswers::keep);
     Ok(ExitCode::SUCCESS)
 }
 
 /// The first graph of the same process in the file, if it is another one.
-fn first_graph(file: &GraphFile, arguments: &HoldersArguments) -> anyhow::Result<Option<GraphFile>> {
+fn first_graph(file: &ChosenGraph, arguments: &HoldersArguments) -> anyhow::Result<Option<ChosenGraph>> {
     let has_it = |snapshot: &&heapr_trace::Snapshot| {
         snapshot.number < file.snapshot.number && file.trace.graph_processes(snapshot).contains(&file.process)
     };
     let Some(first) = file.trace.snapshots().iter().find(has_it) else { return Ok(None) };
     let asked = GraphArguments { snapshot: Some(first.number.to_string()), ..arguments.graph.clone() };
-    GraphFile::open(&arguments.file, &asked).map(Some)
+    ChosenGraph::open(&arguments.file, &asked).map(Some)
 }

@@ -3,17 +3,19 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use anyhow::ensure;
 use heapr_export::frame_text::frame_name;
-use heapr_native::{LeakKind, Leaks, Verdicts};
-use heapr_query::{CullList, FrameView, GroupBy, StackGroups, file_name};
+use heapr_native::LeakKind;
+use heapr_query::{CullList, GroupBy, StackGroups};
 use heapr_trace::StackIndex;
 use serde_json::{Map, Value, json};
 
-use super::block_names::made_types;
-use super::graph_file::{GraphArguments, GraphFile};
-use super::later_frees::LaterFrees;
+use super::block_names::{TypeSource, made_types, type_of};
+use super::graph_answers::GraphAnswers;
+use super::graph_file::{ChosenGraph, GraphArguments};
+use super::leak_sums::{KINDS, LeakSum, snapshots_until};
 use super::suppressions::CountedSuppressions;
 use crate::output::{Format, OutputArguments, print_table};
 use crate::report::names::TraceNames;
@@ -79,84 +81,63 @@ struct Key {
     type_number: u32,
 }
 
-/// Leaks of one kind from one place.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sum {
-    count: u64,
-    bytes: u64,
-    retained_bytes: u64,
-    circle_count: u64,
-    youngest_ns: u64,
-    oldest_ns: u64,
-    /// Of one of them.
-    stack: StackIndex,
-}
-
 /// Runs the command.
 pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
     let suppressions = CountedSuppressions::read(&arguments.suppress)?;
-    let file = GraphFile::open(&arguments.file, &arguments.graph)?;
-    let since_ns = since(&file, arguments.since.as_deref())?;
-    let mut names = TraceNames::new(&file.trace, &arguments.graph.names);
-    let stacks: HashSet<StackIndex> = file.blocks.iter().map(|block| block.stack).collect();
+    let chosen = ChosenGraph::open(&arguments.file, &arguments.graph)?;
+    let since = since(&chosen, arguments.since.as_deref())?;
+    let mut answers = GraphAnswers::of(chosen, &arguments.graph.names);
+    let chosen = Rc::clone(&answers.chosen);
+    let block_bytes = answers.block_bytes()?;
+    let leaks = answers.leaks()?;
+    let mut names = TraceNames::new(&chosen.trace, &arguments.graph.names);
+    let of_all = |(_, sum): (LeakKind, &LeakSum)| sum.stack();
+    let stacks: HashSet<StackIndex> = leaks.all().map(of_all).collect();
     let cull = CullList::built_in();
-    let groups = StackGroups::new(&file.trace, stacks, GroupBy::Stacks, &cull, &[], &mut names);
-    let leaks = find_leaks(&file, &groups);
-    let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
-    let mut called = vec![false; file.blocks.len()];
-    leaks.leaks.iter().for_each(|leak| called[leak.node as usize] = true);
-    let later = LaterFrees::of(&file, |node| called[node as usize])?;
-    let (mut struck, mut struck_definite_count) = (Sum::default(), 0);
-    for leak in &leaks.leaks {
-        let block = &file.blocks[leak.node as usize];
-        if since_ns.is_some_and(|since_ns| block.alloc_ns <= since_ns) {
+    let groups = StackGroups::new(&chosen.trace, stacks, GroupBy::Stacks, &cull, &[], &mut names);
+    let mut sums: BTreeMap<Key, LeakSum> = BTreeMap::new();
+    let (mut struck, mut struck_definite_count) = (LeakSum::default(), 0);
+    for (kind, sum) in leaks.all().filter(|(_, sum)| since.is_none_or(|since| sum.after_snapshots >= since)) {
+        if sum.is_struck {
+            struck.add(sum);
+            struck_definite_count += if kind == LeakKind::Definite { sum.count } else { 0 };
             continue;
         }
-        if later.freed.contains(&leak.node) {
-            struck.count += 1;
-            struck_definite_count += u64::from(leak.kind == LeakKind::Definite);
-            struck.bytes += block.size_bytes;
-            continue;
-        }
-        let age_ns = file.age_ns(leak.node);
-        let type_number = file.graph.types.get(leak.node as usize).copied().unwrap_or(0);
-        let key = Key { kind: leak.kind, group: groups.group_of(block.stack), type_number };
-        let sum = sums.entry(key).or_insert(Sum { youngest_ns: u64::MAX, ..Sum::default() });
-        sum.count += 1;
-        sum.bytes += block.size_bytes;
-        sum.retained_bytes += leak.retained_bytes;
-        sum.circle_count += u64::from(leak.is_circle);
-        sum.youngest_ns = sum.youngest_ns.min(age_ns);
-        sum.oldest_ns = sum.oldest_ns.max(age_ns);
-        sum.stack = block.stack;
+        let key = Key { kind, group: groups.group_of(sum.stack()), type_number: sum.type_number };
+        sums.entry(key).or_default().add(sum);
     }
-    let mut suppressed = Sum::default();
+    let mut suppressed = LeakSum::default();
     sums.retain(|key, sum| {
         let frames = key.group.map_or_else(Vec::new, |group| groups.frames(group));
         let is_known = suppressions.holds(&frames, sum.count);
         if is_known {
-            suppressed.count += sum.count;
-            suppressed.bytes += sum.bytes;
+            suppressed.add(sum);
         }
         !is_known
     });
     let totals = Totals {
         struck,
         struck_definite_count,
-        watched_ns: later.watched_ns,
+        watched_ns: leaks.watched_ns,
+        block_bytes,
         ..Totals::of(&sums, suppressed)
     };
-    let stacks = sums.values().map(|sum| sum.stack).collect();
-    let made = made_types(&file, &mut names, &stacks);
+    let stacks = sums.values().map(LeakSum::stack).collect();
+    let made = made_types(&chosen.trace, &mut names, &stacks);
     let mut lines: Vec<Line> = sums
         .into_iter()
         .filter(|(key, _)| is_listed(arguments, key.kind))
         .map(|(key, sum)| Line {
             kind: key.kind,
             sum,
-            type_name: type_of(&file, key.type_number)
-                .map(|name| (name, "virtual functions"))
-                .or_else(|| made.get(&sum.stack).map(|(name, source)| (name.clone(), source.name()))),
+            type_name: {
+                let own = chosen_type(&chosen, key.type_number);
+                let made = made.get(&sum.stack()).cloned();
+                // A shape tells less than the functions do.
+                let is_shape = own.as_ref().is_some_and(|(_, source)| *source == TypeSource::Shape);
+                let told = if is_shape { made.or(own) } else { own.or(made) };
+                told.map(|(name, source)| (name, source.name()))
+            },
             frames: frames_of(&groups, key.group),
         })
         .collect();
@@ -165,15 +146,17 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
         let key = |line: &Line| (line.kind, std::cmp::Reverse((line.sum.retained_bytes, line.sum.count)));
         key(one).cmp(&key(other)).then_with(|| one.frames.cmp(&other.frames))
     });
-    print(arguments, &file, &totals, &lines, &suppressions)?;
+    print(arguments, &chosen, &totals, &lines, &suppressions)?;
     if let Some(advice) = names.advice().filter(|_| arguments.output.format == Format::Text) {
         tell!("heapr: {advice}");
     }
+    answers.keep();
     let has_leaks = totals.get(LeakKind::Definite).count > 0;
     Ok(if arguments.fail_if_leaks && has_leaks { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-fn since(file: &GraphFile, asked: Option<&str>) -> anyhow::Result<Option<u64>> {
+/// How many snapshots had been taken when the first of the blocks that are meant was allocated.
+fn since(file: &ChosenGraph, asked: Option<&str>) -> anyhow::Result<Option<u32>> {
     let Some(text) = asked else { return Ok(None) };
     let before = heapr_filters::find_snapshot(&file.trace, text)?;
     ensure!(
@@ -181,7 +164,7 @@ fn since(file: &GraphFile, asked: Option<&str>) -> anyhow::Result<Option<u64>> {
         "--since {text}: that is not before snapshot {}, which is looked at",
         file.snapshot.number
     );
-    Ok(Some(before.time_ns))
+    Ok(Some(snapshots_until(&file.trace, before.time_ns)))
 }
 
 fn is_listed(arguments: &LeaksArguments, kind: LeakKind) -> bool {
@@ -191,34 +174,8 @@ fn is_listed(arguments: &LeaksArguments, kind: LeakKind) -> bool {
     }
 }
 
-/// What the loader has allocated for itself: it holds some of it in ways of its own.
-fn loader_groups(groups: &StackGroups<'_>) -> HashSet<Option<u32>> {
-    let is_loader = |frame: &FrameView<'_>| {
-        frame.module.is_some_and(|module| {
-            let name = file_name(module);
-            name.starts_with("ld-linux") || name.starts_with("ld-2.") || name == "ld.so"
-        })
-    };
-    let all = (0..groups.len() as u32).filter(|&group| groups.frames(group).first().is_some_and(is_loader));
-    all.map(Some).collect()
-}
-
-fn type_of(file: &GraphFile, number: u32) -> Option<String> {
-    let name = file.graph.type_names.get((number as usize).checked_sub(1)?)?;
-    Some(heapr_symbols::type_name(name))
-}
-
-/// The leaks of a graph.
-pub(super) fn find_leaks(file: &GraphFile, groups: &StackGroups<'_>) -> Leaks {
-    let of_loader = loader_groups(groups);
-    let is_kept = |node: u32| of_loader.contains(&groups.group_of(file.blocks[node as usize].stack));
-    let verdicts = Verdicts::of(&file.graph, is_kept);
-    Leaks::of(
-        &file.graph,
-        &verdicts,
-        |node| file.blocks[node as usize].size_bytes,
-        |node| file.blocks[node as usize].alloc_ns,
-    )
+fn chosen_type(file: &ChosenGraph, number: u32) -> Option<(String, TypeSource)> {
+    file.facts.type_names.get((number as usize).checked_sub(1)?).map(|name| type_of(name))
 }
 
 fn frames_of(groups: &StackGroups<'_>, group: Option<u32>) -> Vec<String> {
@@ -228,7 +185,7 @@ fn frames_of(groups: &StackGroups<'_>, group: Option<u32>) -> Vec<String> {
 
 struct Line {
     kind: LeakKind,
-    sum: Sum,
+    sum: LeakSum,
     /// And what tells it.
     type_name: Option<(String, &'static str)>,
     frames: Vec<String>,
@@ -236,33 +193,39 @@ struct Line {
 
 /// Over all places.
 struct Totals {
-    by_kind: HashMap<LeakKind, Sum>,
-    suppressed: Sum,
+    by_kind: HashMap<LeakKind, LeakSum>,
+    suppressed: LeakSum,
     /// Freed later, as the recording shows.
-    struck: Sum,
+    struck: LeakSum,
     struck_definite_count: u64,
     watched_ns: u64,
+    /// Of all blocks.
+    block_bytes: u64,
 }
 
 impl Totals {
-    fn of(sums: &BTreeMap<Key, Sum>, suppressed: Sum) -> Self {
-        let mut by_kind: HashMap<LeakKind, Sum> = HashMap::new();
+    fn of(sums: &BTreeMap<Key, LeakSum>, suppressed: LeakSum) -> Self {
+        let mut by_kind: HashMap<LeakKind, LeakSum> = HashMap::new();
         for (key, sum) in sums {
-            let all = by_kind.entry(key.kind).or_default();
-            all.count += sum.count;
-            all.bytes += sum.bytes;
-            all.retained_bytes += sum.retained_bytes;
+            by_kind.entry(key.kind).or_default().add(sum);
         }
-        Self { by_kind, suppressed, struck: Sum::default(), struck_definite_count: 0, watched_ns: 0 }
+        Self {
+            by_kind,
+            suppressed,
+            struck: LeakSum::default(),
+            struck_definite_count: 0,
+            watched_ns: 0,
+            block_bytes: 0,
+        }
     }
 
-    fn get(&self, kind: LeakKind) -> Sum {
+    fn get(&self, kind: LeakKind) -> LeakSum {
         self.by_kind.get(&kind).copied().unwrap_or_default()
     }
 
-    fn json(&self, file: &GraphFile) -> Value {
+    fn json(&self, file: &ChosenGraph) -> Value {
         let mut all = Map::new();
-        for kind in [LeakKind::Definite, LeakKind::Possible, LeakKind::Indirect] {
+        for kind in KINDS {
             let sum = self.get(kind);
             all.insert(format!("{}_count", kind.name()), json!(sum.count));
             all.insert(format!("{}_bytes", kind.name()), json!(sum.bytes));
@@ -273,18 +236,15 @@ impl Totals {
         all.insert("struck_bytes".to_owned(), json!(self.struck.bytes));
         all.insert("struck_definite_count".to_owned(), json!(self.struck_definite_count));
         all.insert("watched_ns".to_owned(), json!(self.watched_ns));
-        all.insert("block_count".to_owned(), json!(file.blocks.len()));
-        all.insert(
-            "block_bytes".to_owned(),
-            json!(file.blocks.iter().map(|block| block.size_bytes).sum::<u64>()),
-        );
+        all.insert("block_count".to_owned(), json!(file.facts.node_count));
+        all.insert("block_bytes".to_owned(), json!(self.block_bytes));
         all.into()
     }
 }
 
 fn print(
     arguments: &LeaksArguments,
-    file: &GraphFile,
+    file: &ChosenGraph,
     totals: &Totals,
     lines: &[Line],
     suppressions: &CountedSuppressions,
@@ -300,12 +260,12 @@ fn print(
             "file": file.path.to_string_lossy(),
             "snapshot": file.snapshot.number,
             "process": file.process_name(),
-            "pause_ns": file.graph.pause_ns,
+            "pause_ns": file.facts.pause_ns,
             "totals": totals.json(file),
             "groups": groups,
             "left_off": lines.len().saturating_sub(arguments.output.top()),
             "suppressions": met.iter().map(|(text, count)| json!({"pattern": text, "count": count})).collect::<Vec<_>>(),
-            "notes": file.graph.notes,
+            "notes": file.facts.notes,
         }));
         return Ok(());
     }
@@ -328,14 +288,14 @@ fn print(
     print_table(&sheet, format, &title(file, totals, &met))
 }
 
-fn title(file: &GraphFile, totals: &Totals, met: &[(&str, u64)]) -> Vec<String> {
+fn title(file: &ChosenGraph, totals: &Totals, met: &[(&str, u64)]) -> Vec<String> {
     let mut title = vec![format!(
         "{}: snapshot {} at {} of {}: {}",
         file.path.display(),
         file.snapshot.number,
         duration(file.snapshot.time_ns),
         file.process_name(),
-        plural(file.blocks.len() as u64, "block"),
+        plural(u64::from(file.facts.node_count), "block"),
     )];
     let told = |kind: LeakKind, what: &str| {
         let sum = totals.get(kind);
@@ -363,7 +323,7 @@ fn title(file: &GraphFile, totals: &Totals, met: &[(&str, u64)]) -> Vec<String> 
         title
             .push(format!("none of them was freed in the {} recorded after it", duration(totals.watched_ns)));
     }
-    title.extend(file.graph.notes.iter().map(|note| format!("not seen: {note}")));
+    title.extend(file.facts.notes.iter().map(|note| format!("not seen: {note}")));
     title.push(String::new());
     title
 }

@@ -1,21 +1,21 @@
 //! `heapr snapshot summary FILE.heapr`: the snapshots of a file, and what one of them holds.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use heapr_filters::find_snapshot;
 use heapr_native::LeakKind;
-use heapr_query::{CullList, GroupBy, LineOrder, StackGroups, process_names};
-use heapr_trace::{Snapshot, SnapshotTrigger, StackIndex, Trace};
+use heapr_query::{LineOrder, process_names};
+use heapr_trace::{Snapshot, SnapshotTrigger, Trace};
 use serde_json::{Value, json};
 
-use super::held::{Held, HeldHeap};
+use super::graph_answers::GraphAnswers;
+use super::held::Held;
 use super::held_growth::{self, GraphPoint};
-use super::leaks::find_leaks;
 use super::series::{Chosen, SeriesArguments, read};
 use crate::output::print_table;
 use crate::plain_text::{line_width, one_line};
-use crate::report::names::TraceNames;
 use crate::snapshot::verbs::{HeapKind, SummaryOrder, SummaryQuestion};
 use heapr_table::quantity::{bytes, count, duration, plural};
 use heapr_table::{Column, Table, row};
@@ -85,39 +85,37 @@ pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow:
         String::new(),
     ]);
     let graphs = held_growth::points(&series.taken, &files, options);
+    let mut answers = None;
     if let Some(point) = graphs.first() {
-        let (lines, fact) = graph_in_words(point)?;
+        let (lines, fact, of_graph) = graph_in_words(point)?;
         title.extend(lines);
         sheet.fact("graph", fact);
+        answers = Some(of_graph);
     }
     title.push(format!("{} of {}", options.nouns()[1].to_uppercase(), count(series.lines.len() as u64)));
     print_table(&sheet, asked.output.format, &title)?;
+    answers.into_iter().for_each(GraphAnswers::keep);
     Ok(ExitCode::SUCCESS)
 }
 
 /// What a snapshot's references say: leaks, and who holds most.
-fn graph_in_words(point: &GraphPoint) -> anyhow::Result<(Vec<String>, Value)> {
+fn graph_in_words(point: &GraphPoint) -> anyhow::Result<(Vec<String>, Value, GraphAnswers)> {
     const HOLDERS: usize = 5;
-    let file = point.open()?;
-    let heap = HeldHeap::of(&file)?;
-    let mut names = TraceNames::new(&file.trace, point.names());
-    let stacks: HashSet<StackIndex> = file.blocks.iter().map(|block| block.stack).collect();
-    let cull = CullList::built_in();
-    let groups = StackGroups::new(&file.trace, stacks, GroupBy::Stacks, &cull, &[], &mut names);
+    let mut answers = GraphAnswers::of(point.choose()?, point.names());
     let mut leaked: HashMap<LeakKind, Held> = HashMap::new();
-    for leak in &find_leaks(&file, &groups).leaks {
-        let sum = leaked.entry(leak.kind).or_default();
-        sum.bytes += file.blocks[leak.node as usize].size_bytes;
-        sum.count += 1;
+    for (kind, sum) in answers.leaks()?.all() {
+        let all = leaked.entry(kind).or_default();
+        all.bytes += sum.bytes;
+        all.count += sum.count;
     }
     let leaked = |kind: LeakKind| leaked.get(&kind).copied().unwrap_or_default();
     let (definite, indirect, possible) =
         (leaked(LeakKind::Definite), leaked(LeakKind::Indirect), leaked(LeakKind::Possible));
-    let held = heap.held(&file, |_| true);
-    let mut order: Vec<usize> = (0..held.len()).collect();
-    order.sort_by_key(|&number| (std::cmp::Reverse((held[number].bytes, held[number].count)), number));
+    let file = Rc::clone(&answers.chosen);
+    let mut order: Vec<&(String, Held)> = answers.holders()?.iter().collect();
+    order.sort_by_key(|(_, held)| std::cmp::Reverse((held.bytes, held.count)));
     order.truncate(HOLDERS);
-    let reference_count = (file.graph.targets.len() + file.graph.roots.len()) as u64;
+    let reference_count = file.facts.reference_count;
     let mut lines = vec![
         format!(
             "{}: {} leaked in {}, {} more with those in {}, {} possibly leaked in {}",
@@ -131,16 +129,15 @@ fn graph_in_words(point: &GraphPoint) -> anyhow::Result<(Vec<String>, Value)> {
         ),
         "Held by one alone (heapr snapshot holders tells more):".to_owned(),
     ];
-    lines.extend(order.iter().map(|&number| {
-        let (held, name) = (held[number], one_line(&heap.names[number]));
-        format!("  {:>10} in {}: {name}", bytes(held.bytes), plural(held.count, "block"))
+    lines.extend(order.iter().map(|(name, held)| {
+        format!("  {:>10} in {}: {}", bytes(held.bytes), plural(held.count, "block"), one_line(name))
     }));
     lines.push(String::new());
-    let holders = order.iter().map(|&number| {
+    let holders = order.iter().map(|(name, held)| {
         json!({
-            "holder": heap.names[number],
-            "retained_bytes": held[number].bytes,
-            "retained_count": held[number].count,
+            "holder": name,
+            "retained_bytes": held.bytes,
+            "retained_count": held.count,
         })
     });
     let fact = json!({
@@ -152,10 +149,10 @@ fn graph_in_words(point: &GraphPoint) -> anyhow::Result<(Vec<String>, Value)> {
         "possible_count": possible.count,
         "possible_bytes": possible.bytes,
         "holders": holders.collect::<Vec<_>>(),
-        "pause_ns": file.graph.pause_ns,
-        "notes": file.graph.notes,
+        "pause_ns": file.facts.pause_ns,
+        "notes": file.facts.notes,
     });
-    Ok((lines, fact))
+    Ok((lines, fact, answers))
 }
 
 /// The snapshots of a file, one a line.

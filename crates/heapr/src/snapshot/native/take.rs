@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::bail;
 use heapr_session::{
     Answer, Failure, GraphPause, GraphRequest, HeapTrace, LoggingMode, Request, SessionProperties,
     SnapshotTaken, StartRequest,
@@ -184,6 +185,18 @@ fn attach(
             std::thread::sleep(options.confirm.unwrap_or_default());
             session.stop()?;
             Ok(snapshot)
+        }
+        // What was read so far stays: blocks without references.
+        Err(error) if options.graph => {
+            session.stop()?;
+            let error = anyhow::Error::from(error);
+            let has_blocks =
+                |trace: heapr_trace::Trace| trace.snapshots().iter().any(|snapshot| snapshot.block_count > 0);
+            if crate::trace_file::open(output).is_ok_and(has_blocks) {
+                bail!("{error:#} (its blocks are in {}, without references)", output.display());
+            }
+            let _ = std::fs::remove_file(output);
+            Err(error)
         }
         Err(error) => {
             session.cancel()?;

@@ -1,7 +1,6 @@
 //! Indexes of large snapshots in the user's cache directory: the second question about a file reads
 //! no text.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use heapr_v8::devtools::Heap;
@@ -9,6 +8,7 @@ use heapr_v8::{Fingerprint, IndexStore, StoredSummary};
 
 use heapr_filters::quantity::parse_bytes;
 
+use crate::output::end_output;
 use crate::snapshot::verbs::is_trace;
 
 /// Smaller files are read as quickly.
@@ -20,8 +20,12 @@ const SIZE_VARIABLE: &str = "HEAPR_INDEX_SIZE";
 
 /// The directory of what is kept about snapshots, if `file` is large enough for it to pay.
 pub(crate) fn directory_for(file: &Path) -> Option<PathBuf> {
+    directory_of(file, if is_trace(file) { LEAST_TRACE_BYTES } else { LEAST_BYTES })
+}
+
+/// The directory, if `file` has so many bytes.
+pub(crate) fn directory_of(file: &Path, least_bytes: u64) -> Option<PathBuf> {
     let metadata = std::fs::metadata(file).ok()?;
-    let least_bytes = if is_trace(file) { LEAST_TRACE_BYTES } else { LEAST_BYTES };
     if !metadata.is_file() || metadata.len() < least_bytes {
         return None;
     }
@@ -61,10 +65,7 @@ impl PendingIndex {
     /// Writes it. Whoever reads our output need not wait for that: the output ends before. A cache
     /// that cannot be written is no reason to fail.
     pub(crate) fn write(self, heap: &Heap, summary: &StoredSummary) {
-        let _ = std::io::stdout().flush();
-        if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {
-            let _ = rustix::stdio::dup2_stdout(nowhere);
-        }
+        end_output();
         let _ = self.store.store(&self.file, &self.fingerprint, heap, summary);
     }
 }

@@ -10,7 +10,7 @@ use crate::snapshot::v8::index_cache;
 /// The summary of an unchanged file that was read before, of all objects or of those that pass
 /// filters.
 pub(crate) fn load(file: &Path, part: &str) -> Option<StoredSummary> {
-    let summary = store_for(file)?.load(file, part)?;
+    let summary: StoredSummary = store_for(file)?.load(file, part)?;
     for problem in &summary.problems {
         warn!("{}: {problem}", file.display());
     }

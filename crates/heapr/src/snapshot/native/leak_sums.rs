@@ -1,0 +1,147 @@
+//! The leaks of a graph, added up by where the blocks were allocated.
+
+use std::collections::{BTreeMap, HashSet};
+
+use heapr_native::{LeakKind, Leaks, Verdicts};
+use heapr_query::{CullList, FrameView, GroupBy, StackGroups, file_name};
+use heapr_trace::{StackIndex, Trace};
+use serde::{Deserialize, Serialize};
+
+use super::graph_file::GraphFile;
+use super::later_frees::LaterFrees;
+use crate::report::names::TraceNames;
+
+/// All kinds, in the order of [`LeakSums::by_kind`].
+pub(super) const KINDS: [LeakKind; 3] = [LeakKind::Definite, LeakKind::Possible, LeakKind::Indirect];
+
+/// See the module.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct LeakSums {
+    by_kind: [Vec<LeakSum>; 3],
+    /// How long was recorded after the snapshot.
+    pub(super) watched_ns: u64,
+}
+
+/// Leaks of one kind, of one stack and type, and of one time between snapshots.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(super) struct LeakSum {
+    stack: u32,
+    /// In the graph's list plus one.
+    pub(super) type_number: u32,
+    /// How many snapshots of the file were taken before these blocks were allocated.
+    pub(super) after_snapshots: u32,
+    /// They were freed after the snapshot, as the recording shows.
+    pub(super) is_struck: bool,
+    pub(super) count: u64,
+    pub(super) bytes: u64,
+    pub(super) retained_bytes: u64,
+    pub(super) circle_count: u64,
+    pub(super) youngest_ns: u64,
+    pub(super) oldest_ns: u64,
+}
+
+impl LeakSum {
+    pub(super) fn stack(&self) -> StackIndex {
+        StackIndex(self.stack)
+    }
+
+    /// Adds another's amounts.
+    pub(super) fn add(&mut self, other: &Self) {
+        if self.count == 0 {
+            self.youngest_ns = u64::MAX;
+        }
+        self.stack = other.stack;
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.retained_bytes += other.retained_bytes;
+        self.circle_count += other.circle_count;
+        self.youngest_ns = self.youngest_ns.min(other.youngest_ns);
+        self.oldest_ns = self.oldest_ns.max(other.oldest_ns);
+    }
+}
+
+/// The times of a file's snapshots.
+fn snapshot_times(trace: &Trace) -> Vec<u64> {
+    let mut times: Vec<u64> = trace.snapshots().iter().map(|snapshot| snapshot.time_ns).collect();
+    times.sort_unstable();
+    times
+}
+
+/// Sums with as much in [`LeakSum::after_snapshots`] are of blocks that were allocated after a
+/// snapshot of this time.
+pub(super) fn snapshots_until(trace: &Trace, time_ns: u64) -> u32 {
+    snapshot_times(trace).partition_point(|&taken_ns| taken_ns <= time_ns) as u32
+}
+
+impl LeakSums {
+    pub(super) fn of(file: &GraphFile, names: &mut TraceNames) -> anyhow::Result<Self> {
+        let stacks: HashSet<StackIndex> = file.blocks.iter().map(|block| block.stack).collect();
+        let cull = CullList::built_in();
+        let groups = StackGroups::new(&file.trace, stacks, GroupBy::Stacks, &cull, &[], names);
+        let leaks = find_leaks(file, &groups);
+        let mut is_leaked = vec![false; file.blocks.len()];
+        leaks.leaks.iter().for_each(|leak| is_leaked[leak.node as usize] = true);
+        let later = LaterFrees::of(file, |node| is_leaked[node as usize])?;
+        let times = snapshot_times(&file.trace);
+        let mut sums: [BTreeMap<_, LeakSum>; 3] = Default::default();
+        for leak in &leaks.leaks {
+            let block = &file.blocks[leak.node as usize];
+            let age_ns = file.age_ns(leak.node);
+            let one = LeakSum {
+                stack: block.stack.0,
+                type_number: file.graph.types.get(leak.node as usize).copied().unwrap_or(0),
+                after_snapshots: times.partition_point(|&taken_ns| taken_ns < block.alloc_ns) as u32,
+                is_struck: later.freed.contains(&leak.node),
+                count: 1,
+                bytes: block.size_bytes,
+                retained_bytes: leak.retained_bytes,
+                circle_count: u64::from(leak.is_circle),
+                youngest_ns: age_ns,
+                oldest_ns: age_ns,
+            };
+            let key = (one.stack, one.type_number, one.after_snapshots, one.is_struck);
+            let known = sums[place(leak.kind)].entry(key);
+            known.and_modify(|sum| sum.add(&one)).or_insert(one);
+        }
+        Ok(Self { by_kind: sums.map(|sums| sums.into_values().collect()), watched_ns: later.watched_ns })
+    }
+
+    /// All sums with their kinds.
+    pub(super) fn all(&self) -> impl Iterator<Item = (LeakKind, &LeakSum)> {
+        KINDS.into_iter().zip(&self.by_kind).flat_map(|(kind, sums)| sums.iter().map(move |sum| (kind, sum)))
+    }
+
+    /// Whether a file of so many stacks can have these.
+    pub(super) fn fits(&self, stack_count: usize) -> bool {
+        self.all().all(|(_, sum)| (sum.stack as usize) < stack_count)
+    }
+}
+
+fn place(kind: LeakKind) -> usize {
+    KINDS.iter().position(|&known| known == kind).unwrap_or(0)
+}
+
+/// What the loader has allocated for itself: it holds some of it in ways of its own.
+fn loader_groups(groups: &StackGroups<'_>) -> HashSet<Option<u32>> {
+    let is_loader = |frame: &FrameView<'_>| {
+        frame.module.is_some_and(|module| {
+            let name = file_name(module);
+            name.starts_with("ld-linux") || name.starts_with("ld-2.") || name == "ld.so"
+        })
+    };
+    let all = (0..groups.len() as u32).filter(|&group| groups.frames(group).first().is_some_and(is_loader));
+    all.map(Some).collect()
+}
+
+/// The leaks of a graph.
+pub(super) fn find_leaks(file: &GraphFile, groups: &StackGroups<'_>) -> Leaks {
+    let of_loader = loader_groups(groups);
+    let is_kept = |node: u32| of_loader.contains(&groups.group_of(file.blocks[node as usize].stack));
+    let verdicts = Verdicts::of(&file.graph, is_kept);
+    Leaks::of(
+        &file.graph,
+        &verdicts,
+        |node| file.blocks[node as usize].size_bytes,
+        |node| file.blocks[node as usize].alloc_ns,
+    )
+}
