@@ -1,9 +1,9 @@
 // What Rust's containers look like, without symbols; each is held by a variable. A table is known by
 // the place behind its elements only: it is held for sure all the same.
-// types: elements of Vec (by its shape)
-// types: text of String or bytes of Vec (by its shape)
+// types: elements of Vec or the like (by its shape)
+// types: text of String or the like (by its shape)
 // types: table of HashMap (by its shape)
-// types: shared by Arc or Rc (by its shape)
+// types: shared by Arc or the like (by its shape)
 use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;

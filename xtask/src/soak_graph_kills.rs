@@ -61,7 +61,7 @@ pub(crate) fn confirm(arguments: &[&str]) -> anyhow::Result<()> {
 }
 
 /// The program that `HEAPR` names, else one that is built.
-fn heapr() -> anyhow::Result<PathBuf> {
+pub(crate) fn heapr() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os("HEAPR") {
         return Ok(fs::canonicalize(path)?);
     }

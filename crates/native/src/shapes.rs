@@ -61,10 +61,10 @@ impl Shape {
             Self::DequeChunk => "elements of deque",
             Self::ListNode => "node of list",
             Self::TreeNode => "node of map or set",
-            Self::Vec => "elements of Vec",
-            Self::Bytes => "text of String or bytes of Vec",
+            Self::Vec => "elements of Vec or the like",
+            Self::Bytes => "text of String or the like",
             Self::HashMap => "table of HashMap",
-            Self::Shared => "shared by Arc or Rc",
+            Self::Shared => "shared by Arc or the like",
         })
     }
 }

@@ -1,5 +1,9 @@
 //! Graphs of native heaps: how long a process with a gigabyte stands still, what a server under
-//! load loses while its copy is looked through, and how long ten million blocks take.
+//! load loses while its copy is looked through, how long ten million blocks take, and how long the
+//! first and the second question about them.
+//!
+//! `HEAPR` names a program to take instead of a new build, `HEAPR_KEYS` and `HEAPR_BLOCKS` smaller
+//! heaps.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,6 +14,8 @@ use serde_json::Value;
 
 use super::table::markdown;
 
+/// How long ten million blocks may take to be made, and looked through.
+const READY_LIMIT: Duration = Duration::from_secs(900);
 /// Copies of a process of a gigabyte.
 const ROUNDS: u32 = 200;
 /// Bytes asked for of each of the ten million blocks: a gigabyte with what the allocator adds.
@@ -24,7 +30,7 @@ const AROUND: Duration = Duration::from_secs(5);
 /// A server that does less than this share of what it did before is held up.
 const HELD_UP_PERCENT: f64 = 90.0;
 
-/// The tables, of all or `only` some of `pause`, `load` and `analysis`.
+/// The tables, of all or `only` some of `pause`, `load`, `analysis` and `questions`.
 pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
     let is_asked = |part: &str| only.is_empty() || only.contains(&part);
     let mut parts = vec!["## Graphs of native heaps".to_owned()];
@@ -36,6 +42,9 @@ pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
     }
     if is_asked("analysis") {
         parts.push(analysis()?);
+    }
+    if is_asked("questions") {
+        parts.push(questions()?);
     }
     Ok(parts.join("\n\n"))
 }
@@ -89,14 +98,14 @@ fn pause() -> anyhow::Result<String> {
 }
 
 fn load() -> anyhow::Result<String> {
-    release(&["heapr"])?;
-    let heapr = crate::check_agent::target_folder()?.join("release/heapr");
+    let heapr = crate::soak_graph_kills::heapr()?;
+    let keys = std::env::var("HEAPR_KEYS").unwrap_or_else(|_| KEYS[0].to_owned());
     let folder = tempfile::tempdir()?;
     let mut server = Command::new("redis-server");
     server.args(["--port", PORT, "--save", "", "--enable-debug-command", "yes"]).stdout(Stdio::null());
     let server = Ended(server.spawn().context("redis-server")?);
     std::thread::sleep(Duration::from_secs(1));
-    let populate = ["-p", PORT, "debug", "populate", KEYS[0], "key", KEYS[1]];
+    let populate = ["-p", PORT, "debug", "populate", &keys, "key", KEYS[1]];
     crate::output_of(Command::new("redis-cli").args(populate))?;
     let pid = server.0.id().to_string();
     let command = |arguments: &[&str]| {
@@ -110,7 +119,7 @@ fn load() -> anyhow::Result<String> {
         "start", "redis", "-q", "-o", "r.heapr", "--mode", "snapshot", "--pid", &pid,
     ]))?;
     let mut client = Command::new("redis-benchmark");
-    client.args(["-p", PORT, "-l", "-q", "-c", "20", "-t", "set", "-d", KEYS[1], "-r", KEYS[0]]);
+    client.args(["-p", PORT, "-l", "-q", "-c", "20", "-t", "set", "-d", KEYS[1], "-r", &keys]);
     let client = Ended(client.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
     std::thread::sleep(AROUND);
     let before = watch(|begin| begin.elapsed() < AROUND)?;
@@ -142,7 +151,7 @@ fn load() -> anyhow::Result<String> {
         "worst tenth of a second %",
         "afterwards %",
     ];
-    Ok(format!("redis with a gigabyte, under load.\n\n{}", markdown(&heading, &[row])))
+    Ok(format!("redis with {keys} keys, under load.\n\n{}", markdown(&heading, &[row])))
 }
 
 /// What the server does in a second, at each look, as long as asked for.
@@ -170,5 +179,60 @@ fn analysis() -> anyhow::Result<String> {
     Ok(format!(
         "Ten million blocks, thirty million edges.\n\n```\n{}```",
         crate::output_of(&mut Command::new(Path::new(&speed)))?
+    ))
+}
+
+fn questions() -> anyhow::Result<String> {
+    let heapr = crate::soak_graph_kills::heapr()?;
+    let blocks = std::env::var("HEAPR_BLOCKS").unwrap_or_else(|_| "10000000".to_owned());
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("planted");
+    let source = crate::root().join("victims/graph/planted.c");
+    crate::run(Command::new("gcc").args(["-O1", "-g", "-fno-builtin", "-o"]).arg(&program).arg(source))?;
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(&heapr);
+        command.args(arguments).current_dir(folder.path());
+        for variable in ["HEAPR_RUNTIME_DIR", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME"] {
+            command.env(variable, folder.path());
+        }
+        command
+    };
+    let (said, taken) = (folder.path().join("said"), "q.heapr");
+    let mut start = command(&["start", "q", "-q", "-o", taken, "--", "./planted", &blocks, "/dev/null"]);
+    crate::run(start.stdout(std::fs::File::create(&said)?))?;
+    let deadline = Instant::now() + READY_LIMIT;
+    let pid = loop {
+        let text = std::fs::read_to_string(&said)?;
+        if let Some(pid) = text.strip_prefix("ready ").and_then(|rest| rest.strip_suffix('\n')) {
+            break pid.to_owned();
+        }
+        ensure!(Instant::now() < deadline, "the program is not ready");
+        std::thread::sleep(TICK);
+    };
+    let longest = READY_LIMIT.as_millis().to_string();
+    let taking =
+        crate::run(&mut command(&["snapshot", "take", "-q", "--graph", "--max-pause", &longest, &pid]));
+    crate::run(&mut command(&["stop", "q", "-q"]))?;
+    crate::run(Command::new("kill").arg(&pid))?;
+    taking?;
+    let seconds = |verb: &str| -> anyhow::Result<String> {
+        let began = Instant::now();
+        crate::output_of(&mut command(&["snapshot", verb, taken]))?;
+        Ok(format!("{:.2}", began.elapsed().as_secs_f64()))
+    };
+    let mut rows = Vec::new();
+    for verb in ["leaks", "holders", "dominators"] {
+        rows.push(vec![verb.to_owned(), seconds(verb)?, seconds(verb)?]);
+    }
+    let bytes_of = |path: &Path| std::fs::metadata(path).map_or(0, |it| it.len());
+    let kept = std::fs::read_dir(folder.path().join("heapr/snapshots"))?.flatten();
+    let kept: Vec<String> = kept
+        .map(|entry| format!("{} {} bytes", entry.file_name().to_string_lossy(), bytes_of(&entry.path())))
+        .collect();
+    Ok(format!(
+        "{blocks} blocks in lists, trees, tables, diamonds and circles; the file has {} bytes; kept beside it: {}.\n\n{}",
+        bytes_of(&folder.path().join(taken)),
+        kept.join(", "),
+        markdown(&["question", "first s", "second s"], &rows)
     ))
 }
