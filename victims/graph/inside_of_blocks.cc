@@ -4,7 +4,7 @@
 // leaks: frame=empty_array kind=reachable count=1
 // leaks: frame=second_base kind=reachable count=1
 // leaks: frame=counted_string kind=reachable count=1
-// leaks: frame=dynamic_string kind=reachable count=4
+// leaks: frame=dynamic_string kind=reachable count=5
 // leaks: frame=no_dynamic_string kind=possible count=1
 // leaks: frame=no_length_prefix kind=possible count=1
 // leaks: frame=no_counted_string kind=possible count=1
@@ -40,6 +40,7 @@ APART char *dynamic_string(int kind) {
   if (kind == 1) return described<uint8_t>(1, 10, 90);
   if (kind == 2) return described<uint16_t>(2, 300, 300);
   if (kind == 3) return described<uint32_t>(3, 70000, 70100);
+  if (kind == 4) return described<uint8_t>(1, 0, 0);
   char *p = (char *)malloc(1 + 20 + 1);
   p[0] = 20 << 3;
   return p + 1;
@@ -56,7 +57,7 @@ static APART void build(int n) {
   roots[6] = no_counted_string();
   roots[7] = no_second_base();
   roots[8] = one_past();
-  for (int kind = 0; kind < 4; kind++) roots[9 + kind] = dynamic_string(kind);
-  roots[13] = no_dynamic_string();
+  for (int kind = 0; kind < 5; kind++) roots[9 + kind] = dynamic_string(kind);
+  roots[14] = no_dynamic_string();
 }
 int main(int argc, char **) { build(argc - 1); wait_to_be_seen(); }

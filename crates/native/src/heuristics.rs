@@ -54,7 +54,12 @@ impl<'a, M: Memory> Inspector<'a, M> {
     /// What makes a reference to this place a sure one.
     pub(crate) fn explain(&mut self, inside: Inside) -> Option<EdgeGrade> {
         let Inside { block, offset_bytes } = inside;
-        let (size_bytes, head) = (self.map.size_bytes(block as usize), self.heads[block as usize]);
+        let size_bytes = self.map.size_bytes(block as usize);
+        let head = match size_bytes {
+            // (Of such no word is looked through.)
+            1..8 => self.word(block, 0)? & ((1 << (size_bytes * 8)) - 1),
+            _ => self.heads[block as usize],
+        };
         // Where nothing is known of slack the size may be a rounded one.
         let is_exact = self.map.end_avma(block as usize) != self.map.start_avma(block as usize) + size_bytes;
         let most_missing = if is_exact { 0 } else { ROUNDED_BYTES };
@@ -76,6 +81,10 @@ impl<'a, M: Memory> Inspector<'a, M> {
         }
     }
 
+    fn word(&self, block: u32, number: u64) -> Option<u64> {
+        self.memory.word(self.map.start_avma(block as usize) + number * 8)
+    }
+
     fn is_counted_string(&self, block: u32, length: u64, fits: impl Fn(u64) -> bool) -> bool {
         // The likely first: most blocks begin with something else.
         let is_length = length <= self.map.size_bytes(block as usize);
@@ -89,7 +98,7 @@ impl<'a, M: Memory> Inspector<'a, M> {
     /// its length and its capacity, in as many bytes as its kind has, with the kind behind them. (A
     /// short one has length and kind in one byte.)
     fn dynamic_string(&self, block: u32, head: u64, offset: u64) -> Option<(u64, u64)> {
-        let word = |number: u64| self.memory.word(self.map.start_avma(block as usize) + number * 8);
+        let word = |number: u64| self.word(block, number);
         let (kind, wanted, length, capacity) = match offset {
             1 => (head & 7, 0, head >> 3 & 31, head >> 3 & 31),
             3 => (head >> 16 & 255, 1, head & 0xff, head >> 8 & 0xff),

@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 
 use crate::areas::Regions;
+use crate::block_map::ADDRESS_LIMIT;
 use crate::memory::Memory;
 
 /// Types that were met.
@@ -44,7 +45,7 @@ impl<'a> PythonTypes<'a> {
     }
 
     fn is_type(&mut self, memory: &impl Memory, type_avma: u64) -> bool {
-        if !type_avma.is_multiple_of(8) || type_avma < 4096 || type_avma >= crate::block_map::ADDRESS_LIMIT {
+        if !type_avma.is_multiple_of(8) || !(4096..ADDRESS_LIMIT).contains(&type_avma) {
             return false;
         }
         if let Some(known) = self.known.get(&type_avma) {

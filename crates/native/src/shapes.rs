@@ -142,13 +142,13 @@ impl<'w> Around<'w> {
         }
         // A length alone, or a capacity: of a single element it would say too little.
         let capacity = self.before()?;
-        if next > capacity || capacity < 4 || capacity > size_bytes || size_bytes % capacity != 0 {
+        if next > capacity || capacity < 4 || capacity > size_bytes || !size_bytes.is_multiple_of(capacity) {
             return None;
         }
         match size_bytes / capacity {
             1 if capacity >= 8 => seen(Shape::Bytes),
             1 => None,
-            element if element.is_power_of_two() || element % 8 == 0 => seen(Shape::Vec),
+            element if element.is_power_of_two() || element.is_multiple_of(8) => seen(Shape::Vec),
             _ => None,
         }
     }
@@ -166,7 +166,7 @@ impl<'w> Around<'w> {
         // Of the first element's place: current, first, last, and where in the map.
         let place = map.find(self.after(5)?)?;
         let is_in_order = third <= second && second <= fourth;
-        (place.block == hit.block && place.offset_bytes % 8 == 0 && is_in_order)
+        (place.block == hit.block && place.offset_bytes.is_multiple_of(8) && is_in_order)
             .then_some(Seen { shape: Shape::DequeMap, chain: None })
     }
 
@@ -178,7 +178,7 @@ impl<'w> Around<'w> {
         };
         let (Some(room), Some(elements)) = (self.after(2), self.after(3)) else { return false };
         let most = if count < 8 { count - 1 } else { count / 8 * 7 };
-        hit.offset_bytes % GROUP_BYTES == 0
+        hit.offset_bytes.is_multiple_of(GROUP_BYTES)
             && size_bytes - hit.offset_bytes == count + GROUP_BYTES
             && room.checked_add(elements).is_some_and(|all| all <= most)
     }

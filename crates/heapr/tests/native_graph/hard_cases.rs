@@ -154,21 +154,18 @@ fn the_first_process_of_a_container_is_looked_at_while_it_stands_still() {
 #[test]
 fn programs_on_other_allocators_are_told_by_their_recorded_blocks() {
     for library in ["jemalloc", "tcmalloc_minimal", "mimalloc"] {
-        for name in ["globals.c", "hash_table.c"] {
-            let mut stage = Stage::new();
-            let (program, arguments, text) = stage.build_with(name, &[&format!("-l{library}")]);
-            let pid = stage.start(&program, &arguments);
-            stage.ok(&["snapshot", "take", "--graph", &pid.to_string()]);
-            let leaks = stage.json(&["snapshot", "leaks", "trace.heapr"]);
-            let claims = text.lines().filter(|line| line.starts_with("// leaks: "));
-            let (held, lost): (Vec<&str>, Vec<&str>) =
-                claims.partition(|line| line.contains("kind=reachable"));
-            check(&leaks, &held.join("\n"));
-            for claim in lost {
-                let value = |key: &str| claim.split(' ').find_map(|part| part.strip_prefix(key)).unwrap();
-                let wanted: u64 = value("count=").parse().unwrap();
-                assert_eq!(count_of(&leaks, value("frame=")), wanted, "{library}: {claim}: {leaks}");
-            }
+        let mut stage = Stage::new();
+        let (program, arguments, text) = stage.build_with("hash_table.c", &[&format!("-l{library}")]);
+        let pid = stage.start(&program, &arguments);
+        stage.ok(&["snapshot", "take", "--graph", &pid.to_string()]);
+        let leaks = stage.json(&["snapshot", "leaks", "trace.heapr"]);
+        let claims = text.lines().filter(|line| line.starts_with("// leaks: "));
+        let (held, lost): (Vec<&str>, Vec<&str>) = claims.partition(|line| line.contains("kind=reachable"));
+        check(&leaks, &held.join("\n"));
+        for claim in lost {
+            let value = |key: &str| claim.split(' ').find_map(|part| part.strip_prefix(key)).unwrap();
+            let wanted: u64 = value("count=").parse().unwrap();
+            assert_eq!(count_of(&leaks, value("frame=")), wanted, "{library}: {claim}: {leaks}");
         }
     }
 }
