@@ -8,8 +8,9 @@
 //! without a copy   stop, look ........................................, go on
 //! with one         stop, copy, go on; look at the copy ..............., end it
 //! ```
-//! Without a copy nothing is written into the process; with one some words below a stack. Whether the
-//! process ends, forks or turns to another program while its copy is read does not matter to the copy.
+//! Without a copy nothing is written into the process; with one some words below a stack. Whether
+//! the process ends, forks or turns to another program while its copy is read does not matter to
+//! the copy.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

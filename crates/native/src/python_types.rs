@@ -5,8 +5,8 @@
 //!  type              | count | its type | size | name ...
 //!  type of all types | count | itself   | ...
 //! ```
-//! Only objects that have a block of their own are seen: small ones lie in the interpreter's arenas,
-//! unless it was told to have none (`PYTHONMALLOC=malloc`).
+//! Only objects that have a block of their own are seen: small ones lie in the interpreter's
+//! arenas, unless it was told to have none (`PYTHONMALLOC=malloc`).
 
 use std::collections::HashMap;
 

@@ -10,6 +10,7 @@ use crate::block_map::{ADDRESS_LIMIT, BlockMap, Hit};
 use crate::heuristics::{Inside, Inspector};
 use crate::memory::Memory;
 use crate::python_types::PythonTypes;
+use crate::scanned::Scanned;
 use crate::shape_nodes::Links;
 use crate::shapes::{Around, Chain, Seen, Shape};
 use crate::type_names::{ToldBy, kept_name};
@@ -23,30 +24,6 @@ const PAGE_BYTES: u64 = 4096;
 const SHARED_WEAKLY_MAX: u64 = 64;
 /// Larger blocks are no packed structures.
 const PACKED_BYTES_MAX: u64 = 4096;
-
-/// The references that a scan has found; edges are numbered by source, as in
-/// [`heapr_trace::HeapGraph`].
-#[derive(Debug, Default)]
-pub struct Scanned {
-    /// First edge of each block, and their count.
-    pub first_edge: Vec<u32>,
-    /// Block that each edge leads to.
-    pub targets: Vec<u32>,
-    /// Word of its block that each edge stands in.
-    pub slots: Vec<u32>,
-    /// How sure each edge is.
-    pub grades: Vec<EdgeGrade>,
-    /// References from outside of blocks.
-    pub roots: Vec<RootEdge>,
-    /// By block: the number of its type's name plus one; 0: not known.
-    pub types: Vec<u32>,
-    /// Names of types, as the compiler wrote them.
-    pub type_names: Vec<String>,
-    /// Bytes that could not be read.
-    pub unread_bytes: u64,
-    /// Bytes that were looked at.
-    pub read_bytes: u64,
-}
 
 /// A scan that was not finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
-//! Parts of containers that are told by how they refer to each other: links of a list lead back to each
-//! other, nodes of a tree to their parents, elements of a table are chained from its first on.
+//! Parts of containers that are told by how they refer to each other: links of a list lead back to
+//! each other, nodes of a tree to their parents, elements of a table are chained from its first on.
 
 use heapr_trace::EdgeGrade;
 
-use crate::scan::Scanned;
+use crate::scanned::Scanned;
 use crate::shapes::{Chain, Shape};
 
 /// A look at what blocks refer to.
@@ -110,8 +110,8 @@ impl Links<'_> {
         children.iter().any(Option::is_some) || parent.is_some_and(|it| is_colour(it) && is_child(it))
     }
 
-    /// Blocks that begin with how many refer to them (and how many do so weakly): of each the number.
-    /// One alone would say nothing.
+    /// Blocks that begin with how many refer to them (and how many do so weakly): of each the
+    /// number. One alone would say nothing.
     pub(crate) fn counted(&self, is_open: impl Fn(u32) -> bool) -> Vec<u32> {
         let mut counts = vec![0_u32; self.heads.len()];
         let edges = self.found.targets.iter().zip(&self.found.grades);

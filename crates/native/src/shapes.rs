@@ -1,5 +1,5 @@
-//! What a block is by the shape of who holds it: containers keep beside the place of their elements how
-//! many there are, in a way of their own.
+//! What a block is by the shape of who holds it: containers keep beside the place of their elements
+//! how many there are, in a way of their own.
 //!
 //! ```text
 //!  vector          | begin | end | end of room |        the room is the block, to the byte
@@ -9,8 +9,8 @@
 //!  Vec, String     | capacity | place | length |
 //!  HashMap         | behind the elements | count - 1 | room left | elements |
 //! ```
-//! Sizes are those that were asked for: this is what makes a look at three words as good as a proof.
-//! (Of blocks from before an attach sizes are rounded: these are not told.)
+//! Sizes are those that were asked for: this is what makes a look at three words as good as a
+//! proof. (Of blocks from before an attach sizes are rounded: these are not told.)
 
 use heapr_trace::EdgeGrade;
 

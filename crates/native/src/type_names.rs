@@ -25,8 +25,8 @@ pub(crate) fn kept_name(told_by: ToldBy, name: &str) -> String {
     }
 }
 
-/// The name of a type in a graph, and what told it. (That of virtual functions is as the compiler wrote
-/// it: `3Foo`.)
+/// The name of a type in a graph, and what told it. (That of virtual functions is as the compiler
+/// wrote it: `3Foo`.)
 pub fn told_type(kept: &str) -> (&str, ToldBy) {
     let of_shape = kept.strip_prefix(OF_SHAPE).map(|name| (name, ToldBy::Shape));
     let of_python = || kept.strip_prefix(OF_PYTHON).map(|name| (name, ToldBy::Python));

@@ -2,6 +2,7 @@
 //!
 //! Of which kind a heap is, the files or processes tell once the arguments are read.
 
+mod kept_folder;
 mod limit;
 pub(crate) mod native;
 mod take;

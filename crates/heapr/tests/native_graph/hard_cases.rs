@@ -149,8 +149,8 @@ fn the_first_process_of_a_container_is_looked_at_while_it_stands_still() {
     assert!(outer.0.try_wait().unwrap().is_none());
 }
 
-/// Their own memory is not known, and may refer to blocks that are leaked: then these are possible leaks.
-/// But each block that they gave out is known.
+/// Their own memory is not known, and may refer to blocks that are leaked: then these are possible
+/// leaks. But each block that they gave out is known.
 #[test]
 fn programs_on_other_allocators_are_told_by_their_recorded_blocks() {
     for library in ["jemalloc", "tcmalloc_minimal", "mimalloc"] {

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::Stage;
 
-/// Blocks of the test. As many as are wished for, all compared (`HEAPR_PLANTED=10000000`: some 6 GB of
-/// memory).
+/// Blocks of the test. As many as are wished for, all compared (`HEAPR_PLANTED=10000000`: some 6 GB
+/// of memory).
 const BLOCKS: u32 = 100_000;
 
 /// From, word, to.

@@ -104,8 +104,8 @@ impl BlockNames {
 /// Nothing tells what a block is.
 const UNTOLD: u32 = u32::MAX;
 
-/// Blocks of which nothing tells what they are, and that one block alone refers to, of which something
-/// does: the number of its name, and the word that the reference stands in.
+/// Blocks of which nothing tells what they are, and that one block alone refers to, of which
+/// something does: the number of its name, and the word that the reference stands in.
 fn told_by_holders(file: &GraphFile, numbers: &[u32]) -> HashMap<u32, (u32, u32)> {
     let graph = &file.graph;
     let mut held: HashMap<u32, Option<(u32, u32)>> = HashMap::new();

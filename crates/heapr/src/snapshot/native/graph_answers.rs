@@ -11,7 +11,7 @@ use super::held::{Held, HeldHeap};
 use super::leak_sums::LeakSums;
 use crate::output::end_output;
 use crate::report::names::{NameArguments, TraceNames};
-use crate::snapshot::v8::index_cache::directory_of;
+use crate::snapshot::kept_folder::directory_of;
 
 /// Changes with the meaning of what is kept.
 const VERSION: u32 = 1;

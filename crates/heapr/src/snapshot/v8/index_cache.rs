@@ -9,6 +9,7 @@ use heapr_v8::{Fingerprint, IndexStore, StoredSummary};
 use heapr_filters::quantity::parse_bytes;
 
 use crate::output::end_output;
+use crate::snapshot::kept_folder::directory_of;
 use crate::snapshot::verbs::is_trace;
 
 /// Smaller files are read as quickly.
@@ -21,18 +22,6 @@ const SIZE_VARIABLE: &str = "HEAPR_INDEX_SIZE";
 /// The directory of what is kept about snapshots, if `file` is large enough for it to pay.
 pub(crate) fn directory_for(file: &Path) -> Option<PathBuf> {
     directory_of(file, if is_trace(file) { LEAST_TRACE_BYTES } else { LEAST_BYTES })
-}
-
-/// The directory, if `file` has so many bytes.
-pub(crate) fn directory_of(file: &Path, least_bytes: u64) -> Option<PathBuf> {
-    let metadata = std::fs::metadata(file).ok()?;
-    if !metadata.is_file() || metadata.len() < least_bytes {
-        return None;
-    }
-    let absolute =
-        |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    Some(cache.join("heapr/snapshots"))
 }
 
 /// The indexes, if `file` is to have one.

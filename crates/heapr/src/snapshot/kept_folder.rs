@@ -1,0 +1,15 @@
+//! Where it is kept what was found out of snapshots: in the user's cache directory.
+
+use std::path::{Path, PathBuf};
+
+/// The directory, if `file` has so many bytes.
+pub(crate) fn directory_of(file: &Path, least_bytes: u64) -> Option<PathBuf> {
+    let metadata = std::fs::metadata(file).ok()?;
+    if !metadata.is_file() || metadata.len() < least_bytes {
+        return None;
+    }
+    let absolute =
+        |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(cache.join("heapr/snapshots"))
+}
