@@ -74,7 +74,7 @@ impl Planted {
         while let Some(_kind) = numbers.next() {
             let mut next = || numbers.next().unwrap();
             let (_name, id, bytes, edge_count) = (next(), next(), next(), next());
-            (5..fields).for_each(|_| drop(next()));
+            let _: u64 = (5..fields).map(|_| next()).sum();
             found.blocks.push((id, bytes));
             nodes.push((id, edge_count));
         }
