@@ -81,13 +81,15 @@ impl<'a> Recording<'a> {
     fn grouped(
         trace: &'a Trace,
         judged: Judged<'a>,
-        (summary, mut damage): (Summary, Vec<Damage>),
+        (mut summary, mut damage): (Summary, Vec<Damage>),
         tree: Tree<'a>,
     ) -> Self {
         // What the recorder itself has summed up does not miss what of the events is damaged.
         if trace.summary_totals().is_ok_and(|written| written.is_none()) {
             damage.extend_from_slice(trace.damage());
         }
+        // (massif tells the stacks of some moments only.)
+        summary.course.moments.retain(|moment| moment.live_bytes == 0 || !moment.rows.is_empty());
         let times_ns: Vec<u64> = summary.course.moments.iter().map(|moment| moment.time_ns).collect();
         let work_done = summary.course.moments.iter().map(|moment| moment.total_count).collect();
         let mut recording = Self {

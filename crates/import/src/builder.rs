@@ -8,13 +8,16 @@ use std::io::BufWriter;
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_symbols::encode_bundle;
 use heapr_trace::{
-    Action, Amounts, Event, HeapId, Module, Notice, Process, ProcessIndex, ProcessOrigin, RssSample,
-    SamplingPeriod, Session, StackIndex, StackNode, StackTotals, Summary, System, Thread, ThreadIndex,
-    Totals, Trace, TraceWriter,
+    Action, Amounts, Course, CourseMoment, CourseRow, Event, HeapId, Module, Notice, Process, ProcessIndex,
+    ProcessOrigin, RssSample, SamplingPeriod, Session, StackIndex, StackNode, StackTotals, Summary, System,
+    Thread, ThreadIndex, Totals, Trace, TraceWriter,
 };
 
 use crate::error::{Error, Result};
 use crate::locations::{Frame, Locations, Range, Writer};
+
+/// Moments that a course has at most.
+const MOMENTS_MAX: usize = 128;
 
 /// Events between two checkpoints at least.
 const CHECKPOINT_EVENTS: u64 = 1 << 21;
@@ -30,6 +33,9 @@ pub(crate) struct TraceBuilder {
     locations: Locations,
     nodes: HashMap<(StackIndex, u64), StackIndex>,
     amounts: BTreeMap<StackIndex, Amounts>,
+    course: Course,
+    /// What ends no temporary block, as its tool counts them.
+    other_thread: Option<ThreadIndex>,
     ledger: Ledger,
     summary: SummaryBuilder,
     event_count: u64,
@@ -60,8 +66,7 @@ impl TraceBuilder {
         let sink = BufWriter::with_capacity(1 << 18, file.try_clone().map_err(io)?);
         let mut writer = TraceWriter::new_sampled(sink)?;
         let process = writer.add_process(process(0, &[]))?;
-        let thread = Thread { process, tid: 0, name: "all threads".to_owned(), start_ns: 0, end_ns: None };
-        let thread = writer.add_thread(thread)?;
+        let thread = writer.add_thread(any_thread(process))?;
         Ok(Self {
             writer,
             file,
@@ -71,6 +76,8 @@ impl TraceBuilder {
             locations: Locations::default(),
             nodes: HashMap::new(),
             amounts: BTreeMap::new(),
+            course: Course::default(),
+            other_thread: None,
             ledger: Ledger::new(),
             summary: SummaryBuilder::new(),
             event_count: 0,
@@ -122,11 +129,42 @@ impl TraceBuilder {
         *self.amounts.entry(stack).or_default() += amounts;
     }
 
+    /// Adds what was live at a moment, with its stacks if they are told. Of a file that has no
+    /// events; in order of time.
+    pub(crate) fn moment(&mut self, time_ns: u64, live_bytes: u64, rows: Vec<CourseRow>) {
+        let moment = CourseMoment { time_ns, live_bytes, rows, ..CourseMoment::default() };
+        self.course.moments.push(moment);
+        // More than a course has: every other one goes, first of those that are only a sum.
+        for keeps_stacks in [true, false] {
+            if self.course.moments.len() > MOMENTS_MAX {
+                let mut number = 0_usize;
+                self.course.moments.retain(|moment| {
+                    number += 1;
+                    number % 2 == 1 || keeps_stacks && !moment.rows.is_empty()
+                });
+            }
+        }
+    }
+
     /// Adds an event, at `time_ns` or just behind the one before.
     pub(crate) fn event(&mut self, time_ns: u64, action: Action) -> Result<()> {
+        self.event_of(self.thread, time_ns, action)
+    }
+
+    /// The same, by another thread than the one that allocates: no block is temporary by it.
+    pub(crate) fn event_elsewhere(&mut self, time_ns: u64, action: Action) -> Result<()> {
+        let thread = match self.other_thread {
+            Some(thread) => thread,
+            None => self.writer.add_thread(any_thread(self.process))?,
+        };
+        self.other_thread = Some(thread);
+        self.event_of(thread, time_ns, action)
+    }
+
+    fn event_of(&mut self, thread: ThreadIndex, time_ns: u64, action: Action) -> Result<()> {
         // Each has a moment of its own: the peak is one of them.
         self.last_ns = time_ns.max(self.last_ns.saturating_add(1));
-        let event = Event { time_ns: self.last_ns, thread: self.thread, heap: HeapId::MALLOC, action };
+        let event = Event { time_ns: self.last_ns, thread, heap: HeapId::MALLOC, action };
         self.ledger.apply(&event, self.process, &mut self.summary);
         self.writer.event(&event)?;
         self.event_count += 1;
@@ -186,7 +224,7 @@ impl TraceBuilder {
             let duration_ns = self.duration_ns.max(self.last_ns);
             Summary { event_count: self.event_count, duration_ns, ..built }
         } else {
-            self.summary_of_amounts()
+            Summary { course: std::mem::take(&mut self.course), ..self.summary_of_amounts() }
         };
         let tables = std::mem::take(&mut self.locations).tables();
         if !tables.is_empty() {
@@ -227,6 +265,11 @@ impl TraceBuilder {
             ..Summary::default()
         }
     }
+}
+
+/// Tools that tell events do not tell by whom.
+fn any_thread(process: ProcessIndex) -> Thread {
+    Thread { process, tid: 0, name: "all threads".to_owned(), start_ns: 0, end_ns: None }
 }
 
 fn process(pid: u32, command_line: &[String]) -> Process {

@@ -50,6 +50,8 @@ struct State {
     blocks: HashMap<u64, ()>,
     page_bytes: u64,
     time_ns: u64,
+    /// The event before was a free.
+    is_behind_free: bool,
     next_avma: u64,
 }
 
@@ -256,13 +258,21 @@ impl State {
         stack: StackIndex,
         builder: &mut TraceBuilder,
     ) -> Result<()> {
+        self.is_behind_free = false;
         builder
             .event(self.time_ns, Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc: false })
     }
 
+    /// heaptrack counts a block as temporary if nothing at all lies between its two events, also no
+    /// other free.
     fn free(&mut self, address_avma: u64, builder: &mut TraceBuilder) -> Result<()> {
         let stack = StackIndex::EMPTY;
-        builder.event(self.time_ns, Action::Free { address_avma, stack, is_moved_realloc: false })
+        let action = Action::Free { address_avma, stack, is_moved_realloc: false };
+        if std::mem::replace(&mut self.is_behind_free, true) {
+            builder.event_elsewhere(self.time_ns, action)
+        } else {
+            builder.event(self.time_ns, action)
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! massif's output: snapshots, of which some tell the heap as a tree of callers.
 //!
-//! Of its many snapshots a trace has two: the peak, and the end.
+//! A trace has the peak, the end, and what was live at each snapshot between.
 
-use heapr_trace::Amounts;
+use std::collections::BTreeMap;
+
+use heapr_trace::{Amounts, CourseRow, StackIndex};
 
 use crate::builder::TraceBuilder;
 use crate::error::{Error, Result};
@@ -58,6 +60,9 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
             };
             match key {
                 "snapshot" => {
+                    if count > 0 {
+                        moment(&current, unit, builder)?;
+                    }
                     keep_greatest(&mut peak, std::mem::take(&mut current));
                     current.number = number()?;
                     count += 1;
@@ -93,6 +98,7 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
     }
     builder.duration_ns = current.time.saturating_mul(unit);
     end_rows(&current, builder)?;
+    moment(&current, unit, builder)?;
     keep_greatest(&mut peak, current);
     if unit_name != "ms" && !unit_name.is_empty() {
         let what = if unit_name == "i" { "instructions" } else { "allocated bytes" };
@@ -105,7 +111,7 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
             builder.add(stack, &Amounts { peak_bytes: *bytes, ..Amounts::default() });
         }
         builder.note(format!(
-            "of {count} snapshots of massif these are the peak (number {}) and the end; {} bytes of the allocator's own and {} \
+            "of {count} snapshots of massif the stacks are those of the peak (number {}) and the end; {} bytes of the allocator's own and {} \
              of stacks at the peak are not among them; massif tells neither blocks nor totals: they are 0",
             peak.number, peak.extra_bytes, peak.stack_bytes
         ));
@@ -123,6 +129,22 @@ fn keep_greatest(peak: &mut Option<Snapshot>, other: Snapshot) {
     if other.has_tree && peak.as_ref().is_none_or(|peak| rank(&other) > rank(peak)) {
         *peak = Some(other);
     }
+}
+
+/// What was live then.
+fn moment(snapshot: &Snapshot, unit: u64, builder: &mut TraceBuilder) -> Result<()> {
+    let mut by_stack: BTreeMap<StackIndex, u64> = BTreeMap::new();
+    for (calls, bytes) in &snapshot.rows {
+        let live_bytes = by_stack.entry(builder.stack_of(calls)?).or_default();
+        *live_bytes = live_bytes.saturating_add(*bytes);
+    }
+    let rows = by_stack.into_iter().map(|(stack, live_bytes)| CourseRow {
+        stack,
+        live_bytes,
+        ..CourseRow::default()
+    });
+    builder.moment(snapshot.time.saturating_mul(unit), snapshot.heap_bytes, rows.collect());
+    Ok(())
 }
 
 fn end_rows(last: &Snapshot, builder: &mut TraceBuilder) -> Result<()> {

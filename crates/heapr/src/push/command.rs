@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: PushArguments) -> anyhow::Result<ExitCode> {
     let labels = Labels::parse(&arguments.label)?;
     match (&arguments.file, &arguments.session) {
         (Some(file), _) => {
-            let is_taken = send(file, &mut SinceLast::default(), &arguments, &labels, &mut sender)?;
+            let is_taken = Push::new(&arguments, &labels, &mut sender).file(file)?;
             if !is_taken {
                 bail!("{}: not all of it is with its engine", file.display());
             }
@@ -145,7 +145,7 @@ fn follow(name: &str, arguments: &PushArguments, labels: &Labels, sender: &mut S
         _ => bail!("session {name} gives an answer that makes no sense"),
     };
     let output = PathBuf::from(status(&SessionClient::find(&name)?)?.output);
-    let mut since_last = SinceLast::default();
+    let mut push = Push::new(arguments, labels, sender);
     let last_closed = || closed_files(&output).last().map_or(0, |(number, _)| *number);
     // Of a session that goes on from file to file.
     let mut sent_number = last_closed();
@@ -158,13 +158,13 @@ fn follow(name: &str, arguments: &PushArguments, labels: &Labels, sender: &mut S
         for (number, closed) in closed_files(&output) {
             if number > sent_number {
                 sent_number = number;
-                tell(send(&closed, &mut since_last, arguments, labels, sender));
+                tell(push.file(&closed));
             }
         }
         match open(&output) {
             // It was closed in between: the next round has both.
             Ok(_) if last_closed() > sent_number => {}
-            Ok(trace) => tell(send_trace(&trace, &output, &mut since_last, arguments, labels, sender)),
+            Ok(trace) => tell(push.trace(&trace, &output)),
             Err(error) => tell(Err(error)),
         }
         if !runs {
@@ -192,46 +192,48 @@ fn wait(name: &SessionName, pause: Duration) {
     }
 }
 
-/// Sends what a file holds to all engines; `false`: one of them has it not.
-fn send(
-    file: &Path,
-    since_last: &mut SinceLast,
-    arguments: &PushArguments,
-    labels: &Labels,
-    sender: &mut Sender,
-) -> anyhow::Result<bool> {
-    send_trace(&open(file)?, file, since_last, arguments, labels, sender)
+/// What is sent of, and to whom.
+struct Push<'a> {
+    arguments: &'a PushArguments,
+    labels: &'a Labels,
+    sender: &'a mut Sender,
+    since_last: SinceLast,
 }
 
-fn send_trace(
-    trace: &Trace,
-    file: &Path,
-    since_last: &mut SinceLast,
-    arguments: &PushArguments,
-    labels: &Labels,
-    sender: &mut Sender,
-) -> anyhow::Result<bool> {
-    let moment = since_last.take(trace, &arguments.names)?;
-    let service = arguments.service.clone().unwrap_or_else(|| program(trace, file));
-    let pid = trace.processes().first().map_or(0, |process| process.pid);
-    let mut all = vec![
-        ("service.name".to_owned(), service),
-        ("host.name".to_owned(), host_name()),
-        ("process.pid".to_owned(), pid.to_string()),
-    ];
-    all.extend(labels.0.iter().cloned());
-    let title = trace.session().name.clone();
-    let mut profile = Profile::new(&moment.samples, Metric::OutstandingBytes, &title).of_trace(trace);
-    profile.metrics = METRICS.to_vec();
-    profile.start_unix_ns = profile.start_unix_ns.saturating_add(moment.from_ns);
-    profile.duration_ns = moment.to_ns - moment.from_ns;
-    profile.labels = all;
-    let mut is_taken = true;
-    for engine in &ENGINES {
-        if sender.targets.iter().any(|(name, _)| *name == engine.name) {
-            let body = engine.body(&profile)?;
-            is_taken &= sender.send(engine.name, &body);
-        }
+impl<'a> Push<'a> {
+    fn new(arguments: &'a PushArguments, labels: &'a Labels, sender: &'a mut Sender) -> Self {
+        Self { arguments, labels, sender, since_last: SinceLast::default() }
     }
-    Ok(is_taken)
+
+    /// Sends what a file holds to all engines; `false`: one of them has it not.
+    fn file(&mut self, file: &Path) -> anyhow::Result<bool> {
+        self.trace(&open(file)?, file)
+    }
+
+    /// The same of one that is open.
+    fn trace(&mut self, trace: &Trace, file: &Path) -> anyhow::Result<bool> {
+        let moment = self.since_last.take(trace, &self.arguments.names)?;
+        let service = self.arguments.service.clone().unwrap_or_else(|| program(trace, file));
+        let pid = trace.processes().first().map_or(0, |process| process.pid);
+        let mut all = vec![
+            ("service.name".to_owned(), service),
+            ("host.name".to_owned(), host_name()),
+            ("process.pid".to_owned(), pid.to_string()),
+        ];
+        all.extend(self.labels.0.iter().cloned());
+        let title = trace.session().name.clone();
+        let mut profile = Profile::new(&moment.samples, Metric::OutstandingBytes, &title).of_trace(trace);
+        profile.metrics = METRICS.to_vec();
+        profile.start_unix_ns = profile.start_unix_ns.saturating_add(moment.from_ns);
+        profile.duration_ns = moment.to_ns - moment.from_ns;
+        profile.labels = all;
+        let mut is_taken = true;
+        for engine in &ENGINES {
+            if self.sender.targets.iter().any(|(name, _)| *name == engine.name) {
+                let body = engine.body(&profile)?;
+                is_taken &= self.sender.send(engine.name, &body);
+            }
+        }
+        Ok(is_taken)
+    }
 }

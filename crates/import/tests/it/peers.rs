@@ -225,3 +225,46 @@ fn profiles_of_v8_hold_the_same() {
     assert_eq!(amounts.outstanding_bytes, sum(&told["head"]));
     assert!(amounts.outstanding_bytes > 0);
 }
+
+/// Nothing at all lies between the two events of a temporary block, as heaptrack counts.
+#[test]
+fn a_free_behind_a_free_ends_no_temporary_block() {
+    let text =
+        "v 10300 3\nX 5 ./new\ns 4 leaf\ni 1000 0 1\nt 1 0\na 10 1\na 20 1\n+ 0\n+ 1\n- 0\n- 1\n+ 0\n- 0\n";
+    let trace = heapr_import::from_bytes(text.as_bytes()).unwrap();
+    let amounts = of_report(&trace);
+    assert_eq!((amounts.total_count, amounts.outstanding_count), (3, 0), "{amounts:?}");
+    // The last one; of the first two the second was allocated last, but freed behind a free.
+    assert_eq!(amounts.temporary_count, 1, "{amounts:?}");
+}
+
+#[test]
+fn each_snapshot_of_massif_is_a_moment_of_the_course() {
+    let head = "desc: --time-unit=B\ncmd: ./a\ntime_unit: B\n";
+    let snapshot = |number: u32, time: u32, bytes: u32, tree: &str| {
+        format!(
+            "#-----------\nsnapshot={number}\n#-----------\ntime={time}\nmem_heap_B={bytes}\nmem_heap_extra_B=8\n\
+             mem_stacks_B=0\nheap_tree={tree}\n"
+        )
+    };
+    let text = [
+        head.to_owned(),
+        snapshot(0, 0, 0, "empty"),
+        snapshot(1, 10, 100, "detailed\nn1: 100 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.\n n0: 100 0x1: f (a.c:1)"),
+        snapshot(2, 20, 300, "peak\nn1: 300 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.\n n0: 300 0x1: f (a.c:1)"),
+        snapshot(3, 30, 50, "empty"),
+    ]
+    .concat();
+    let trace = heapr_import::from_bytes(text.as_bytes()).unwrap();
+    let course = trace.course().unwrap().unwrap();
+    let moments: Vec<_> =
+        course.moments.iter().map(|moment| (moment.time_ns, moment.live_bytes, moment.rows.len())).collect();
+    assert_eq!(moments, [(0, 0, 0), (10, 100, 1), (20, 300, 1), (30, 50, 0)]);
+    assert_eq!(course.moments[1].rows[0].stack, course.moments[2].rows[0].stack);
+    // As many as massif is asked for, of which a course has fewer.
+    let many: String = (0..1000).map(|number| snapshot(number, number, number, "empty")).collect();
+    let trace = heapr_import::from_bytes([head, &many].concat().as_bytes()).unwrap();
+    let moments = trace.course().unwrap().unwrap().moments;
+    assert!((64..=128).contains(&moments.len()));
+    assert_eq!((moments[0].time_ns, moments.last().unwrap().time_ns), (0, 999));
+}

@@ -3,6 +3,7 @@
 use heapr_explore::{SeriesKey, TimelineBy, TimelineOf, TimelineQuery};
 use heapr_filters::FilterArguments;
 use heapr_query::{FrameView, Span, file_name};
+use heapr_trace::Course;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -215,17 +216,21 @@ fn without_course(
 ) -> Result<Answer> {
     let Span { from: from_ns, to: to_ns } = query.time;
     let none = || vec![0; query.bins];
+    let course = file.trace().course().ok().flatten().filter(|course| !course.moments.is_empty());
+    let live_bytes = course.as_ref().map(|course| live_of(course, query.time, query.bins));
     crate::request::json(&TimelineAnswer {
         schema: "heapr.view.timeline/1",
-        note: Some("recorded without events (--mode snapshot): only snapshots and totals are known"),
+        note: live_bytes
+            .is_none()
+            .then_some("recorded without events (--mode snapshot): only snapshots and totals are known"),
         from_ns,
         to_ns,
         bins: query.bins,
         series,
         resident_bytes,
-        live_bytes: none(),
+        most_bytes: live_bytes.clone().unwrap_or_else(none),
+        live_bytes: live_bytes.unwrap_or_else(none),
         live_count: none(),
-        most_bytes: none(),
         alloc_bytes: none(),
         alloc_count: none(),
         free_count: none(),
@@ -235,6 +240,27 @@ fn without_course(
         snapshots: snapshots(&*context.files.host, file, query.time),
         peak: None,
     })
+}
+
+/// What was live in each bin: at the last moment before its end that is known, or the most that is
+/// known in it.
+fn live_of(course: &Course, time: Span, bins: usize) -> Vec<u64> {
+    let length = u128::from(time.to - time.from);
+    let start_ns = |bin: usize| time.from + (length * bin as u128 / bins as u128) as u64;
+    let mut moments = course.moments.iter().peekable();
+    let mut last_bytes = 0;
+    let live_in = |bin: usize| {
+        let end_ns = start_ns(bin + 1);
+        let mut most_bytes = None;
+        while let Some(moment) = moments.next_if(|moment| moment.time_ns < end_ns) {
+            last_bytes = moment.live_bytes;
+            if moment.time_ns >= start_ns(bin) {
+                most_bytes = Some(most_bytes.unwrap_or(0).max(last_bytes));
+            }
+        }
+        most_bytes.unwrap_or(last_bytes)
+    };
+    (0..bins).map(live_in).collect()
 }
 
 /// What is resident by class, as series, and their sum.
@@ -363,4 +389,19 @@ fn rss(file: &TraceFile, time: Span, bins: usize) -> Vec<RssSeries> {
             RssSeries { pid, time_ns, rss_bytes }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use heapr_trace::CourseMoment;
+
+    use super::*;
+
+    #[test]
+    fn a_course_without_events_is_drawn_from_moment_to_moment() {
+        let moment = |time_ns, live_bytes| CourseMoment { time_ns, live_bytes, ..CourseMoment::default() };
+        let course = Course { moments: vec![moment(0, 1), moment(25, 9), moment(29, 4), moment(70, 6)] };
+        assert_eq!(live_of(&course, Span { from: 0, to: 100 }, 10), [1, 1, 9, 4, 4, 4, 4, 6, 6, 6]);
+        assert_eq!(live_of(&course, Span { from: 30, to: 80 }, 5), [4, 4, 4, 4, 6]);
+    }
 }
