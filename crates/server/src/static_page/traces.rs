@@ -1,5 +1,7 @@
 //! What the page may ask of traces, the most telling first.
 
+use std::time::{Duration, Instant};
+
 use heapr_query::Metric;
 use serde_json::{Value, json};
 
@@ -17,6 +19,8 @@ const ROWS: usize = 500;
 /// Stacks that are recorded in full, and frames with their callers.
 const STACKS: usize = 200;
 const FRAMES: usize = 100;
+/// For functions with their callers, of each order.
+const FUNCTIONS_TIME_MAX: Duration = Duration::from_secs(1);
 /// Native snapshots between two that a comparison shows, at most.
 const BETWEEN: usize = 60;
 /// Native snapshots whose contents are recorded.
@@ -92,7 +96,10 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
             let body = json!({"file": file, "sort": sort, "limit": ROWS});
             let answer = recorder.record("functions", body)?.unwrap_or_default();
             let functions = answer["functions"].as_array().into_iter().flatten();
-            for id in functions.take(FRAMES).map(|row| &row["id"]) {
+            let begun = Instant::now();
+            // Of a long recording each takes its time.
+            let has_time = |_: &&Value| begun.elapsed() < FUNCTIONS_TIME_MAX;
+            for id in functions.take(FRAMES).map(|row| &row["id"]).take_while(has_time) {
                 recorder.record("frame", json!({"file": file, "frame": id, "sort": sort, "limit": 50}))?;
             }
         }
