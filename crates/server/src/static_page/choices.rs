@@ -1,5 +1,5 @@
-//! Filters that a page without a server may choose: what findings are about, processes, threads, the largest functions of
-//! the program's own. Others need the events, which are not in the page.
+//! Filters that a page without a server may choose: what findings are about, processes, threads,
+//! the largest functions of the program's own. Others need the events, which are not in the page.
 
 use std::time::{Duration, Instant};
 
