@@ -135,6 +135,7 @@ fn a_mapping_that_has_moved_is_not_freed_again_by_what_is_mapped_over_its_old_pl
 fn an_allocator_that_moves_a_mapping_within_a_realloc_has_moved_the_block() {
     let recorded = record(|one, _| {
         let place = |address| address_word(HEAP_MMAP, address);
+        assert!(one.write(RecordKind::Alloc, &[place(0x10000), 0x2000 << STACK_BITS]));
         assert!(one.alloc(0x100, 10, 0) && one.prepare(0x100));
         // It tries to, at first in vain.
         assert!(one.write(RecordKind::ReallocPrepare, &[place(0x10000)]));
