@@ -91,7 +91,8 @@ test('every control leads to what is in the page, or says that it is not', async
     if (!/Flame graph|Stacks/.test(buttons[at])) continue;
     await show('');
     await page.locator('.finding button').nth(at).click();
-    await page.waitForSelector('.flame canvas, .rows-block .row, .empty');
+    // On a busy machine there was no time for all of them: that is said.
+    await page.waitForSelector('.flame canvas, .rows-block .row, .empty, .filter-refused');
     assert.equal(await fails(), '', buttons[at]);
   }
   await show('view=functions');
