@@ -27,20 +27,15 @@ export function currentAddress(): Address {
 /** Says why an address is not gone to; `null`: it is. A page without a server has one. */
 type Guard = (next: Address, current: Address) => string | null;
 let guard: Guard = () => null;
-let refused: { text: string; timer: number } | null = null;
+let refused: string | null = null;
 
 export function guardAddress(by: Guard): void {
   guard = by;
 }
 
-/** Why the last step was refused, for some seconds. */
+/** Why the last step was refused, until the next one. */
 export function refusedStep(): string | null {
-  return refused?.text ?? null;
-}
-
-function refuse(text: string | null): void {
-  if (refused) window.clearTimeout(refused.timer);
-  refused = text === null ? null : { text, timer: window.setTimeout(() => { refused = null; tell(); }, 6000) };
+  return refused;
 }
 
 /** Shows something else. `isSmall`: a step that Back shall not undo by itself, such as a letter typed into a search. */
@@ -48,9 +43,8 @@ export function go(change: Partial<Address>, isSmall = false): void {
   const next = { ...current, ...change };
   const text = writeAddress(next);
   if (text === writeAddress(current)) return;
-  const reason = guard(next, current);
-  refuse(reason);
-  if (reason !== null) return tell();
+  refused = guard(next, current);
+  if (refused !== null) return tell();
   current = next;
   const place = text ? `#${text}` : location.pathname + location.search;
   if (isSmall) history.replaceState(null, '', place);
