@@ -17,7 +17,7 @@
 //! ```text
 //! object          70 to 110     its entry, its id, its part of the text that is sent
 //! reference       30 to  60     large arrays: 90 twice, as element of the list and of its storage
-//! unique string   370 to 640     its name
+//! unique string   370 to 720     its name
 //! array index         1 100     a name in a buffer of 1 KiB, once for all arrays that have it
 //! pair of a WeakMap   3 300     three such names
 //! number                        nothing; with numeric values as an object
@@ -34,9 +34,9 @@ use super::inspector::HeapUsage;
 use super::memory::{MemoryLimit, MemoryRoom};
 
 const OBJECT_BYTES: u64 = 120;
-const STRING_BYTES: u64 = 720;
+const STRING_BYTES: u64 = 840;
 const NUMERIC_VALUE_BYTES: u64 = 380;
-const REFERENCE_BYTES: u64 = 48;
+const REFERENCE_BYTES: u64 = 52;
 const WEAK_PAIR_BYTES: u64 = 3 * INDEX_BYTES;
 const LARGE_ARRAY_REFERENCE_BYTES: u64 = 190;
 const INDEX_BYTES: u64 = 1_120;
@@ -44,6 +44,7 @@ const INDEX_BYTES: u64 = 1_120;
 const EXTRA_BASE_BYTES: u64 = 35 << 20;
 const EXTRA_BASE_BYTES_22: u64 = 22 << 20;
 const EXTRA_BASE_BYTES_20: u64 = 16 << 20;
+const EXTRA_BASE_BYTES_18: u64 = 12 << 20;
 /// The likely part of what it takes at most, in tenths.
 const LIKELY_TENTHS: u64 = 7;
 /// Memory where nothing was counted, in tenths of the heap in use: for objects of usual size, and
@@ -121,7 +122,8 @@ pub fn estimate(facts: HeapFacts) -> Estimate {
         pause_us += used_kb * used_kb * OLD_PAUSE_PER_MB_SQUARED_US / 1_000_000;
     }
     let base_bytes = match node_major {
-        Some(..22) => EXTRA_BASE_BYTES_20,
+        Some(..20) => EXTRA_BASE_BYTES_18,
+        Some(20..22) => EXTRA_BASE_BYTES_20,
         Some(22..24) => EXTRA_BASE_BYTES_22,
         _ => EXTRA_BASE_BYTES,
     };
