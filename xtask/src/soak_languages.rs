@@ -15,12 +15,19 @@ type Environment = &'static [(&'static str, &'static str)];
 
 /// A language: what its frames' module is called, the variable that names its interpreters, the one
 /// that is usual, the victim, and what it needs in its environment.
-const LANGUAGES: [(&str, &str, &str, &str, Environment); 5] = [
+const LANGUAGES: [(&str, &str, &str, &str, Environment); 6] = [
     ("py", "HEAPR_PYTHONS", "/usr/bin/python3", "python/lines.py", &[]),
     ("js", "HEAPR_NODES", "/usr/bin/node", "javascript/lines.js", &[]),
     ("rb", "HEAPR_RUBIES", "/usr/bin/ruby", "ruby/lines.rb", &[]),
     ("php", "HEAPR_PHPS", "/usr/bin/php", "php/lines.php", &[("USE_ZEND_ALLOC", "0")]),
     ("pl", "HEAPR_PERLS", "/usr/bin/perl", "perl/lines.pl", &[]),
+    (
+        "lua",
+        "HEAPR_LUAS",
+        "/usr/bin/lua5.1:/usr/bin/lua5.3:/usr/bin/lua5.4:/usr/bin/luajit",
+        "lua/lines.lua",
+        &[],
+    ),
 ];
 
 /// Runs until so many stacks of each have been compared, and prints a line for each interpreter.

@@ -275,6 +275,8 @@ pub const LANGUAGE_RUBY: u8 = 4;
 pub const LANGUAGE_PHP: u8 = 5;
 /// See [`LANGUAGE_PYTHON`].
 pub const LANGUAGE_PERL: u8 = 6;
+/// See [`LANGUAGE_PYTHON`].
+pub const LANGUAGE_LUA: u8 = 9;
 /// Largest line that a place holds.
 pub const LINE_MAX: u32 = (1 << 24) - 2;
 

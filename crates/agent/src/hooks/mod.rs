@@ -349,7 +349,9 @@ pub(crate) fn reallocated<const NESTS: bool>(
         return new;
     }
     if !new.is_null() {
+        scope.level().has_moved = new != block;
         let stack = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
+        scope.level().has_moved = false;
         events::realloc_commit(&mut scope, HEAP_MALLOC, new as usize, size, stack);
     } else if size == 0 {
         events::realloc_commit(&mut scope, HEAP_MALLOC, 0, 0, NO_STACK);

@@ -59,6 +59,19 @@ impl Readable {
         (self.last, self.before) = ((0, 0), (0, 0));
     }
 
+    /// The same, but for the mapping of an address.
+    pub(crate) fn forget_but(&mut self, address: usize) {
+        let kept = self.range_of(address);
+        self.forget();
+        self.last = kept.unwrap_or_default();
+    }
+
+    fn range_of(&self, address: usize) -> Option<(usize, usize)> {
+        let known = [self.last, self.before];
+        let holds = |&&(low, high): &&(usize, usize)| address >= low && address < high;
+        known.iter().chain(&self.ranges).find(holds).copied()
+    }
+
     #[inline(never)]
     fn look(&mut self, address: usize, end: usize) -> bool {
         let known = self.ranges.iter().find(|&&(low, high)| address >= low && end <= high);
@@ -93,6 +106,21 @@ impl Readable {
     pub(crate) fn word(&mut self, address: usize) -> Option<usize> {
         // SAFETY: readable, and any bits are a number.
         self.has(address, 8).then(|| unsafe { word(address) })
+    }
+
+    /// The four bytes there, likewise.
+    pub(crate) fn half(&mut self, address: usize) -> Option<u32> {
+        let is_there = address & 3 == 0 && self.has_unaligned(address, 4);
+        // SAFETY: readable, and any bits are a number.
+        is_there.then(|| unsafe { half(address) })
+    }
+
+    /// Where what can be read from an address on ends, as far as one mapping goes.
+    pub(crate) fn end_of(&mut self, address: usize) -> usize {
+        if !self.has(address, 8) {
+            return address;
+        }
+        self.range_of(address).map_or(address, |(_, high)| high)
     }
 
     /// Bytes at an address, if they can be read.

@@ -121,6 +121,27 @@ pub(crate) static PERL: PerlExports = PerlExports {
     is_seen: AtomicUsize::new(0),
 };
 
+/// The first Lua. (`new_state` is stored last.)
+#[derive(Debug)]
+pub(crate) struct LuaExports {
+    /// `lua_newstate`; 0: there is none yet.
+    pub(crate) new_state: AtomicUsize,
+    /// What it says of itself, and its bytes; 0: nothing.
+    pub(crate) ident: AtomicUsize,
+    pub(crate) ident_bytes: AtomicUsize,
+    /// It is LuaJIT 2.1.
+    pub(crate) is_luajit: AtomicUsize,
+    pub(crate) is_seen: AtomicUsize,
+}
+
+pub(crate) static LUA: LuaExports = LuaExports {
+    new_state: AtomicUsize::new(0),
+    ident: AtomicUsize::new(0),
+    ident_bytes: AtomicUsize::new(0),
+    is_luajit: AtomicUsize::new(0),
+    is_seen: AtomicUsize::new(0),
+};
+
 /// The tables in which the first HotSpot virtual machine describes its structures. (`structs` is
 /// stored last.)
 #[derive(Debug)]
@@ -185,6 +206,16 @@ fn note_walked(dynamic: &Dynamic) {
         PERL.revision.store(address(b"PL_revision"), Relaxed);
         PERL.version.store(address(b"PL_version"), Relaxed);
         PERL.key.store(key, Release);
+    }
+    if LUA.new_state.load(Relaxed) == 0
+        && let Some((new_state, _)) = dynamic.find_object(b"lua_newstate")
+    {
+        let (ident, bytes) = dynamic.find_object(b"lua_ident").unwrap_or_default();
+        LUA.ident.store(ident, Relaxed);
+        LUA.ident_bytes.store(bytes, Relaxed);
+        let is_luajit = dynamic.find_object(b"luaJIT_profile_start").is_some();
+        LUA.is_luajit.store(usize::from(is_luajit), Relaxed);
+        LUA.new_state.store(new_state, Release);
     }
 }
 

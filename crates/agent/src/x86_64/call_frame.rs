@@ -85,6 +85,17 @@ impl UnwindTables {
         find_row::<STEP_COLUMNS>(self, lookup_avma).is_some()
     }
 
+    /// Where the function that holds an address begins and ends.
+    pub(crate) fn function(&self, lookup_avma: usize) -> Option<(usize, usize)> {
+        let (cie, mut fields) = read_fde(&self.segments, self.form(), find_fde(self, lookup_avma)?)?;
+        let form = self.form();
+        let start = fields.pointer(cie.pointer_encoding, form.data_base, &self.segments)?;
+        let bytes = fields.pointer(cie.pointer_encoding & 0x0f, 0, &self.segments)?;
+        let start = form.bias.wrapping_add(start);
+        let end = start.checked_add(bytes)?;
+        (start..end).contains(&lookup_avma).then_some((start, end))
+    }
+
     fn form(&self) -> Form {
         match self.source {
             Source::Indexed(form, _) => form,

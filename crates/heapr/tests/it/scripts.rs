@@ -1,6 +1,6 @@
-//! Frames of Ruby, PHP and Perl in stacks: the programs say themselves what each of their blocks
-//! stands for. `HEAPR_RUBIES`, `HEAPR_PHPS` and `HEAPR_PERLS` name other interpreters than the
-//! installed ones.
+//! Frames of Ruby, PHP, Perl and Lua in stacks: the programs say themselves what each of their
+//! blocks stands for. `HEAPR_RUBIES`, `HEAPR_PHPS`, `HEAPR_PERLS` and `HEAPR_LUAS` name other
+//! interpreters than the installed ones.
 
 use crate::telling_programs::Telling;
 
@@ -37,6 +37,17 @@ const PERL: Telling = Telling {
     sizes: 10,
     is_library: |_| false,
 };
+const LUA: Telling = Telling {
+    variable: "HEAPR_LUAS",
+    usual: "/usr/bin/lua5.1:/usr/bin/lua5.3:/usr/bin/lua5.4:/usr/bin/luajit",
+    program: "lua/lines.lua",
+    module: "lua",
+    required: "lua!",
+    environment: &[],
+    verify_every: 10,
+    sizes: 17,
+    is_library: |_| false,
+};
 
 #[test]
 fn each_block_of_a_ruby_program_has_its_method_and_line() {
@@ -59,5 +70,17 @@ fn each_block_of_a_perl_program_has_its_subroutine_and_line() {
     for perl in PERL.interpreters() {
         PERL.check_from_start(&perl, 50);
         PERL.check_attached(&perl);
+    }
+}
+
+#[test]
+fn each_block_of_a_lua_program_has_its_function_and_line() {
+    let luas = LUA.interpreters();
+    for lua in &luas {
+        LUA.check_from_start(lua, 50);
+    }
+    // (Where it is attached to does not depend on the version.)
+    for lua in luas.iter().filter(|lua| lua.ends_with("lua5.4") || lua.ends_with("luajit")) {
+        LUA.check_attached(lua);
     }
 }

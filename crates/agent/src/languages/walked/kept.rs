@@ -12,12 +12,13 @@
 use heapr_ring::sys;
 use heapr_wire::{LINE_MAX, language_place};
 
+use crate::frames::frame::Start;
 use crate::languages::answers::{self, Answers};
 use crate::languages::code_table;
 use crate::languages::pairs::Pairs;
 use crate::languages::readable::Readable;
 use crate::languages::text::Text;
-use crate::languages::walked::{Described, Dialect, Walked};
+use crate::languages::walked::{Described, Dialect, Walk, Walked, lua};
 use crate::record::thread::Scope;
 use crate::tree;
 
@@ -53,6 +54,7 @@ pub(crate) struct KeptWalk {
     /// Innermost first.
     walked: [Walked; CAPACITY],
     pub(crate) pairs: Pairs,
+    slots: lua::Slots,
     describing: Describing,
 }
 
@@ -89,17 +91,28 @@ impl KeptWalk {
         self.shown
     }
 
+    /// Calls of the evaluating function that run them.
+    pub(crate) fn runs(&self) -> usize {
+        self.frames().iter().filter(|frame| frame.walked.is_entry).count()
+    }
+
     /// Nothing is kept any more, and what was remembered is looked at anew.
     pub(crate) fn forget(&mut self) {
         (self.depth, self.shown, self.sum) = (0, 0, 0);
         self.describing.answers.forget();
+        self.slots.forget();
     }
 
     /// Makes the kept frames those of the calling thread.
-    pub(crate) fn follow(&mut self, scope: &mut Scope, dialect: &Dialect) {
-        let Self { walked, describing, .. } = self;
+    pub(crate) fn follow(&mut self, scope: &mut Scope, dialect: &Dialect, (start, native): (Start, u32)) {
+        let Self { walked, describing, slots, .. } = self;
+        if scope.level().has_moved {
+            // Interpreters' own stacks are such blocks, and may have been unmapped.
+            describing.readable.forget();
+        }
         let mut count = 0_usize;
-        (dialect.walk)(&mut describing.readable, &mut |frame| {
+        let mut walk = Walk { readable: &mut describing.readable, start, native, slots };
+        (dialect.walk)(&mut walk, &mut |frame| {
             let Some(out) = walked.get_mut(count) else { return false };
             *out = frame;
             count = count.wrapping_add(1);

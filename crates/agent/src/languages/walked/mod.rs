@@ -6,6 +6,7 @@
 //! function: the innermost run to the innermost call.
 
 mod kept;
+mod lua;
 mod perl;
 mod php;
 mod ruby;
@@ -46,21 +47,33 @@ pub(crate) struct Described<'a> {
     pub(crate) line: u32,
 }
 
+/// An event whose frames are walked: what can be read, and the native stack.
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    pub(crate) readable: &'a mut Readable,
+    pub(crate) start: Start,
+    /// The node of its native frames.
+    pub(crate) native: u32,
+    pub(crate) slots: &'a mut lua::Slots,
+}
+
 /// A language.
 #[derive(Debug)]
 pub(crate) struct Dialect {
     number: u8,
     /// Calls back with each frame of the calling thread, the innermost first, until it says no.
-    walk: fn(&mut Readable, &mut dyn FnMut(Walked) -> bool),
+    walk: fn(&mut Walk<'_>, &mut dyn FnMut(Walked) -> bool),
     /// What a frame stands for.
     describe: fn(&mut Readable, &Walked, &mut Described<'_>) -> Option<()>,
     /// Where the evaluating function begins and ends.
     evaluates: fn() -> (usize, usize),
+    /// Finds out where that is, on a stack with so many runs of frames, if no module has said it.
+    learn: fn(&[Frame], usize),
     /// Whether there is an interpreter of it with a known layout.
     look: fn() -> bool,
 }
 
-static DIALECTS: [&Dialect; 3] = [&ruby::RUBY, &php::PHP, &perl::PERL];
+static DIALECTS: [&Dialect; 4] = [&ruby::RUBY, &php::PHP, &perl::PERL, &lua::LUA];
 /// The number of the one that is spoken, plus one.
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 
@@ -83,11 +96,11 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
         AGENT.count(|slot| &slot.stacks_lost);
         return native;
     };
-    kept.follow(scope, dialect);
+    kept.follow(scope, dialect, (start, native));
     if kept.hash() != 0 && verifying::is_due(scope) {
         let hash = kept.hash();
         kept.forget();
-        kept.follow(scope, dialect);
+        kept.follow(scope, dialect, (start, native));
         verifying::count(hash, kept.hash());
     }
     match kept.pairs.find(native, kept.hash()) {
@@ -109,6 +122,7 @@ fn build(
     let native_kept = &scope.level().kept;
     // SAFETY: `depth` frames are kept, and nothing here changes them.
     let natives: &[Frame] = unsafe { core::slice::from_raw_parts(native_kept.frames, native_kept.depth) };
+    (dialect.learn)(natives, kept.runs());
     let (low, high) = (dialect.evaluates)();
     let evaluates = |frame: &&Frame| frame.pc > low && frame.pc <= high;
     kept.join(natives.iter().rev().filter(evaluates).map(|frame| frame.sp));

@@ -6,7 +6,7 @@ use heapr_wire::LANGUAGE_PERL;
 
 use crate::languages::readable::{Readable, half};
 use crate::languages::unknown;
-use crate::languages::walked::{Described, Dialect, Walked};
+use crate::languages::walked::{Described, Dialect, Walk, Walked};
 use crate::modules::interpreters::PERL as EXPORTS;
 use crate::x86_64::thread_pointer;
 
@@ -55,7 +55,8 @@ const NAME_AT: usize = 8;
 const NAME_BYTES_MAX: usize = 1024;
 const STACKS_MAX: usize = 1 << 12;
 
-pub(super) static PERL: Dialect = Dialect { number: LANGUAGE_PERL, walk, describe, evaluates, look };
+pub(super) static PERL: Dialect =
+    Dialect { number: LANGUAGE_PERL, walk, describe, evaluates, learn: |_, _| (), look };
 
 fn evaluates() -> (usize, usize) {
     (EXPORTS.eval.load(Relaxed), EXPORTS.eval_end.load(Relaxed))
@@ -90,8 +91,8 @@ fn interpreter(readable: &mut Readable) -> Option<usize> {
     (interpreter != 0).then_some(interpreter)
 }
 
-fn walk(readable: &mut Readable, frame: &mut dyn FnMut(Walked) -> bool) {
-    let _ = walk_frames(readable, frame);
+fn walk(walk: &mut Walk<'_>, frame: &mut dyn FnMut(Walked) -> bool) {
+    let _ = walk_frames(walk.readable, frame);
 }
 
 fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> Option<()> {

@@ -6,7 +6,7 @@ use heapr_wire::LANGUAGE_PHP;
 
 use crate::languages::readable::{Readable, word};
 use crate::languages::unknown;
-use crate::languages::walked::{Described, Dialect, Walked};
+use crate::languages::walked::{Described, Dialect, Walk, Walked};
 use crate::modules::interpreters::PHP as EXPORTS;
 
 /// What differs between the versions whose offsets are known (without threads), by their headers.
@@ -55,7 +55,8 @@ const TEXT_AT: usize = 24;
 const TEXT_BYTES_MAX: usize = 4096;
 const FRAMES_MAX: usize = 1 << 16;
 
-pub(super) static PHP: Dialect = Dialect { number: LANGUAGE_PHP, walk, describe, evaluates, look };
+pub(super) static PHP: Dialect =
+    Dialect { number: LANGUAGE_PHP, walk, describe, evaluates, learn: |_, _| (), look };
 
 fn evaluates() -> (usize, usize) {
     (EXPORTS.eval.load(Relaxed), EXPORTS.eval_end.load(Relaxed))
@@ -78,8 +79,8 @@ fn layout() -> Option<&'static Layout> {
     LAYOUTS.iter().find(|layout| layout.globals_bytes == globals_bytes)
 }
 
-fn walk(readable: &mut Readable, frame: &mut dyn FnMut(Walked) -> bool) {
-    let _ = walk_frames(readable, frame);
+fn walk(walk: &mut Walk<'_>, frame: &mut dyn FnMut(Walked) -> bool) {
+    let _ = walk_frames(walk.readable, frame);
 }
 
 fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> Option<()> {

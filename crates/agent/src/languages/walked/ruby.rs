@@ -7,7 +7,7 @@ use heapr_wire::LANGUAGE_RUBY;
 
 use crate::languages::readable::{Readable, word};
 use crate::languages::unknown;
-use crate::languages::walked::{Described, Dialect, Walked};
+use crate::languages::walked::{Described, Dialect, Walk, Walked};
 use crate::modules::interpreters::RUBY as EXPORTS;
 use crate::x86_64::thread_pointer;
 
@@ -55,7 +55,8 @@ const TEXT_BYTES_MAX: usize = 4096;
 /// Frames of a stack that are walked.
 const FRAMES_MAX: usize = 1 << 16;
 
-pub(super) static RUBY: Dialect = Dialect { number: LANGUAGE_RUBY, walk, describe, evaluates, look };
+pub(super) static RUBY: Dialect =
+    Dialect { number: LANGUAGE_RUBY, walk, describe, evaluates, learn: |_, _| (), look };
 
 /// The module's number among those with thread-local variables.
 static TLS_MODULE: AtomicUsize = AtomicUsize::new(0);
@@ -97,8 +98,8 @@ fn context(readable: &mut Readable) -> Option<usize> {
     (context != 0).then_some(context)
 }
 
-fn walk(readable: &mut Readable, frame: &mut dyn FnMut(Walked) -> bool) {
-    let _ = walk_frames(readable, frame);
+fn walk(walk: &mut Walk<'_>, frame: &mut dyn FnMut(Walked) -> bool) {
+    let _ = walk_frames(walk.readable, frame);
 }
 
 fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> Option<()> {

@@ -1,0 +1,214 @@
+//! Where Lua's own interpreter keeps what is read of it, by version: as the compiler lays out the
+//! structures of its headers for x86-64.
+
+use crate::languages::walked::lua::threads::{Main, Shape};
+
+/// How a version writes its lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lines {
+    /// A number each.
+    Numbers,
+    /// A byte each: what is added to the line before; and pairs (instruction, line) to begin from.
+    Differences { absolute: usize, absolute_count: usize },
+}
+
+/// How a version marks the outermost call that an evaluating function runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entries {
+    /// Not at all (5.1).
+    Unmarked,
+    /// These bits of a half word there are set, and (second) these are not.
+    Marked(usize, u32, u32),
+}
+
+/// A version.
+#[derive(Debug)]
+pub(super) struct Layout {
+    minor: usize,
+    /// The first and the last release of which the structures are known.
+    releases: (usize, usize),
+    pub(super) thread: Shape,
+    /// `lua_State`: the innermost call; the outermost one, which lies in it or is pointed to.
+    pub(super) call: usize,
+    pub(super) base_call: usize,
+    pub(super) has_array: bool,
+    /// Where the innermost call's instruction is; 0: in the call.
+    pub(super) saved: usize,
+    /// `CallInfo`: its bytes, the function's place on the stack, the call outwards, the instruction
+    /// behind the present one.
+    pub(super) call_bytes: usize,
+    pub(super) function: usize,
+    pub(super) outer: usize,
+    pub(super) instruction: usize,
+    pub(super) entries: Entries,
+    /// The kind of a value that is a function of Lua.
+    pub(super) closure_kind: u8,
+    /// `LClosure`: its prototype.
+    pub(super) prototype: usize,
+    /// `Proto`: its instructions and how many, lines and how many, first line, file.
+    pub(super) code: usize,
+    pub(super) code_count: usize,
+    pub(super) lines: usize,
+    pub(super) line_count: usize,
+    pub(super) first_line: usize,
+    pub(super) source: usize,
+    pub(super) line_form: Lines,
+    pub(super) text: usize,
+    /// The lowest bits of an instruction, which tell what it is; those that allocate without
+    /// having put their place into the call, and the one that may follow these.
+    pub(super) operation_mask: u32,
+    pub(super) silent: &'static [u32],
+    pub(super) argument: u32,
+}
+
+const LATEST: Layout = Layout {
+    minor: 4,
+    releases: (3, 8),
+    thread: Shape { bytes: 200, kind: (8, 8), global: 24, main: Main::At(264), anchor: 88, names_itself: 0 },
+    call: 32,
+    base_call: 96,
+    has_array: false,
+    saved: 0,
+    call_bytes: 64,
+    function: 0,
+    outer: 16,
+    instruction: 32,
+    entries: Entries::Marked(62, 1 << 2, 1 << 1),
+    closure_kind: 0x46,
+    prototype: 24,
+    code: 64,
+    code_count: 24,
+    lines: 88,
+    line_count: 28,
+    first_line: 44,
+    source: 112,
+    line_form: Lines::Differences { absolute: 96, absolute_count: 40 },
+    text: 24,
+    operation_mask: 0x7f,
+    silent: &[19, 78],
+    argument: 82,
+};
+
+static LAYOUTS: [Layout; 4] = [
+    Layout {
+        minor: 1,
+        releases: (0, 5),
+        thread: Shape {
+            bytes: 184,
+            kind: (8, 8),
+            global: 32,
+            main: Main::At(176),
+            anchor: 168,
+            names_itself: 0,
+        },
+        call: 40,
+        base_call: 80,
+        has_array: true,
+        saved: 48,
+        call_bytes: 40,
+        function: 8,
+        instruction: 24,
+        entries: Entries::Unmarked,
+        closure_kind: 6,
+        prototype: 32,
+        code: 24,
+        code_count: 80,
+        lines: 40,
+        line_count: 84,
+        first_line: 96,
+        source: 64,
+        line_form: Lines::Numbers,
+        operation_mask: 0x3f,
+        silent: &[10, 34, 36],
+        argument: u32::MAX,
+        ..LATEST
+    },
+    Layout {
+        minor: 2,
+        releases: (2, 4),
+        thread: Shape { bytes: 208, anchor: 112, ..LATEST.thread },
+        base_call: 128,
+        call_bytes: 80,
+        instruction: 56,
+        // (Of Lua, and not run by the call outwards.)
+        entries: Entries::Marked(34, 1, 1 << 2),
+        code: 24,
+        code_count: 88,
+        lines: 40,
+        line_count: 92,
+        first_line: 104,
+        source: 72,
+        line_form: Lines::Numbers,
+        silent: &[],
+        ..LATEST
+    },
+    Layout {
+        minor: 3,
+        releases: (3, 6),
+        thread: Shape { bytes: 208, main: Main::At(200), ..LATEST.thread },
+        call_bytes: 72,
+        instruction: 40,
+        entries: Entries::Marked(66, 1 << 3, 0),
+        code: 56,
+        lines: 72,
+        first_line: 40,
+        source: 104,
+        line_form: Lines::Numbers,
+        silent: &[],
+        ..LATEST
+    },
+    LATEST,
+];
+
+/// The version, in what a module says of itself: `$LuaVersion: Lua 5.4.4 …`, or of 5.1 `$Lua: Lua
+/// 5.1.5 …`.
+pub(super) fn release(ident: usize, bytes: usize) -> Option<[u32; 3]> {
+    if ident == 0 || bytes > 4096 {
+        return None;
+    }
+    // SAFETY: a text of so many bytes, which the module exports.
+    release_of(unsafe { core::slice::from_raw_parts(ident as *const u8, bytes) })
+}
+
+fn release_of(ident: &[u8]) -> Option<[u32; 3]> {
+    let after = |at: usize| ident.get(at.wrapping_add(5)..);
+    let at = ident.windows(5).position(|word| word == b" Lua ")?;
+    match after(at)? {
+        [major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9', b'.', release @ b'0'..=b'9', ..] => {
+            Some([major, minor, release].map(|digit| u32::from(digit.wrapping_sub(b'0'))))
+        }
+        _ => None,
+    }
+}
+
+/// The number of the layout of a release.
+pub(super) fn number_of(release: [u32; 3]) -> Option<usize> {
+    let [major, minor, patch] = release.map(|number| number as usize);
+    LAYOUTS.iter().position(|layout| {
+        let (first, last) = layout.releases;
+        major == 5 && layout.minor == minor && (first..=last).contains(&patch)
+    })
+}
+
+/// The layout of a number, plus one.
+pub(super) fn by_number(number: usize) -> Option<&'static Layout> {
+    LAYOUTS.get(number.checked_sub(1)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_that_is_not_known_has_no_layout() {
+        let of = |ident: &[u8]| release_of(ident).map(|release| (release, number_of(release)));
+        assert_eq!(of(b"$Lua: Lua 5.1.5 Copyright (C) 1994-2012 $\n"), Some(([5, 1, 5], Some(0))));
+        assert_eq!(of(b"$LuaVersion: Lua 5.4.4  Copyright $"), Some(([5, 4, 4], Some(3))));
+        for unknown in [[5, 4, 2], [5, 3, 2], [5, 5, 0], [5, 0, 3], [6, 4, 4]] {
+            assert_eq!(number_of(unknown), None, "{unknown:?}");
+        }
+        for text in [b" Lua 5.1".as_slice(), b"", b" Lua 5.x.1 ", b"$LuaVersion:"] {
+            assert_eq!(of(text), None);
+        }
+    }
+}

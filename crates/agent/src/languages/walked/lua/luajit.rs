@@ -1,0 +1,181 @@
+//! Calls of a thread of LuaJIT (2.1 for x86-64 with addresses of 64 bits): frames on its own stack,
+//! each with what leads to the one outwards.
+//!
+//! ```text
+//! function | link   values …
+//!            ^ the lowest bits say of which kind it is: a return address in bytecode, or a distance
+//! ```
+//! Where compiled code runs, the stack of Lua is as it was where that code began: the function
+//! there is shown without a line, as one that it calls may run in its place.
+
+use crate::languages::readable::Readable;
+use crate::languages::walked::lua::text;
+use crate::languages::walked::lua::threads::{Main, Running, Shape};
+use crate::languages::walked::{Described, Walked};
+
+/// `lua_State`; the main one lies before the shared state. The frame of the interpreter on the
+/// native stack has it, too.
+pub(super) const THREAD: Shape =
+    Shape { bytes: 96, kind: (9, 6), global: 16, main: Main::Before(96), anchor: 80, names_itself: 16 };
+const BASE_AT: usize = 32;
+const STACK_AT: usize = 56;
+/// In the interpreter's frame: the instruction behind the present one.
+const SAVED_AT: usize = 24;
+/// `GCfunc`: kind of object, of function (0: Lua's), first instruction, which lies behind its
+/// prototype.
+const FUNCTION_KIND: u8 = 8;
+const CODE_AT: usize = 32;
+const FUNCTION_BYTES: usize = 40;
+const ADDRESS: usize = (1 << 47) - 1;
+/// `GCproto`.
+const PROTOTYPE_BYTES: usize = 104;
+const PROTOTYPE_KIND: u8 = 7;
+const CODE_COUNT_AT: usize = 12;
+const FILE_AT: usize = 64;
+const FIRST_LINE_AT: usize = 72;
+const LINE_COUNT_AT: usize = 76;
+const LINES_AT: usize = 80;
+const TEXT_AT: usize = 24;
+const INSTRUCTION_BYTES: usize = 4;
+/// Kinds of links.
+const KIND: usize = 7;
+const RETURN: usize = 3;
+const NATIVE: usize = 1;
+const CONTINUED: usize = 2;
+const VARIABLE: usize = 3;
+/// Words of the shared state that are looked at for the main thread, and from there for the one
+/// that runs.
+const SHARED_WORDS: usize = 128;
+const FRAMES_MAX: usize = 1 << 18;
+/// Stands for an instruction that is not known.
+const NO_INSTRUCTION: usize = 0;
+
+/// Calls back with the functions of Lua that a thread runs. `true`: those of the one that has
+/// resumed it come next.
+pub(super) fn walk(
+    readable: &mut Readable,
+    running: Running,
+    out: &mut dyn FnMut(Walked) -> bool,
+) -> Option<bool> {
+    let thread = running.thread;
+    let bottom = readable.word(thread.wrapping_add(STACK_AT))?.wrapping_add(8);
+    let compiled = compiled_base(readable, thread);
+    let base = compiled.map_or_else(|| readable.word(thread.wrapping_add(BASE_AT)), Some)?;
+    let mut frame = base.wrapping_sub(8);
+    let mut at = match compiled {
+        Some(_) => NO_INSTRUCTION,
+        None => readable.word(running.anchor.wrapping_add(SAVED_AT))?,
+    };
+    for _ in 0..FRAMES_MAX {
+        if frame <= bottom {
+            break;
+        }
+        let link = readable.word(frame)?;
+        let function = readable.word(frame.wrapping_sub(8))? & ADDRESS;
+        let prototype = prototype_of(readable, function);
+        if link & KIND == VARIABLE {
+            // The function's own frame lies outwards, with the same function.
+            frame = frame.checked_sub(link & !KIND)?;
+            if let Some(prototype) = prototype
+                && !emit(readable, (prototype, at, false), out)?
+            {
+                return None;
+            }
+            let link = readable.word(frame)?;
+            (frame, at) = outwards(readable, frame, link)?;
+            continue;
+        }
+        if let Some(prototype) = prototype
+            && !emit(readable, (prototype, at, link & RETURN == NATIVE), out)?
+        {
+            return None;
+        }
+        (frame, at) = outwards(readable, frame, link)?;
+    }
+    Some(true)
+}
+
+/// The frame outwards, and the instruction behind the one that runs there.
+fn outwards(readable: &mut Readable, frame: usize, link: usize) -> Option<(usize, usize)> {
+    if link & RETURN == 0 {
+        let call = readable.half(link.checked_sub(INSTRUCTION_BYTES)?)?;
+        let slots = (call >> 8 & 0xff) as usize;
+        return Some((frame.checked_sub(slots.wrapping_add(2).wrapping_mul(8))?, link));
+    }
+    let is_continued = link & KIND == CONTINUED;
+    let at = if is_continued { readable.word(frame.checked_sub(16)?)? } else { NO_INSTRUCTION };
+    Some((frame.checked_sub(link & !KIND).filter(|&outer| outer < frame)?, at))
+}
+
+/// Where the values of the function begin in which compiled code has begun, if such code runs.
+fn compiled_base(readable: &mut Readable, thread: usize) -> Option<usize> {
+    let global = readable.word(thread.wrapping_add(THREAD.global))?;
+    let Main::Before(bytes) = THREAD.main else { return None };
+    let main = global.checked_sub(bytes)?;
+    let mut word = |number: usize| readable.word(global.wrapping_add(number.wrapping_mul(8)));
+    // Before it stands the number of the code that runs, or (below 0) what the machine does: half a
+    // word. (Lists of the collector may begin with the thread, too, but behind an address or 0.)
+    let first = (1..SHARED_WORDS).find(|&number| {
+        let state = word(number.wrapping_sub(1)).unwrap_or(0);
+        word(number) == Some(main) && state != 0 && state >> 32 == 0
+    })?;
+    if (word(first.wrapping_sub(1))? as u32).cast_signed() < 0 {
+        return None;
+    }
+    let running = (first.wrapping_add(1)..first.wrapping_add(SHARED_WORDS))
+        .find(|&number| word(number) == Some(thread))?;
+    word(running.wrapping_add(1)).filter(|&base| base != 0)
+}
+
+fn prototype_of(readable: &mut Readable, function: usize) -> Option<usize> {
+    if !readable.has(function, FUNCTION_BYTES) {
+        return None;
+    }
+    let [kind, of_function] = *readable.bytes(function.wrapping_add(9), 2)? else { return None };
+    if kind != FUNCTION_KIND || of_function != 0 {
+        return None;
+    }
+    let prototype = readable.word(function.wrapping_add(CODE_AT))?.checked_sub(PROTOTYPE_BYTES)?;
+    let is_one = readable.has(prototype, PROTOTYPE_BYTES)
+        && readable.bytes(prototype.wrapping_add(9), 1)? == [PROTOTYPE_KIND];
+    is_one.then_some(prototype)
+}
+
+fn emit(
+    readable: &mut Readable,
+    (prototype, at, is_entry): (usize, usize, bool),
+    out: &mut dyn FnMut(Walked) -> bool,
+) -> Option<bool> {
+    let mut field = |offset: usize| readable.word(prototype.wrapping_add(offset));
+    let check = field(LINES_AT)? ^ field(FILE_AT)?.rotate_left(31) ^ field(FIRST_LINE_AT)?.rotate_left(17);
+    Some(out(Walked { code: prototype, check, at, is_entry }))
+}
+
+pub(super) fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
+    let prototype = walked.code;
+    let file = readable.word(prototype.wrapping_add(FILE_AT))?;
+    let first_line = readable.half(prototype.wrapping_add(FIRST_LINE_AT))?;
+    text::describe(readable, (file.checked_add(TEXT_AT)?, first_line), out);
+    let code = prototype.wrapping_add(PROTOTYPE_BYTES);
+    out.line = line(readable, prototype, walked.at.wrapping_sub(code) / INSTRUCTION_BYTES).unwrap_or(0);
+    Some(())
+}
+
+/// The line of the instruction before the one with a number.
+fn line(readable: &mut Readable, prototype: usize, number: usize) -> Option<u32> {
+    let mut half = |offset: usize| readable.half(prototype.wrapping_add(offset));
+    let (first, count) = (half(FIRST_LINE_AT)?, half(LINE_COUNT_AT)?);
+    let number = number.checked_sub(1)?;
+    if number >= half(CODE_COUNT_AT)? as usize {
+        return None;
+    }
+    let lines = readable.word(prototype.wrapping_add(LINES_AT)).filter(|&lines| lines != 0)?;
+    let Some(entry) = number.checked_sub(1) else { return Some(first) };
+    let bytes = match count {
+        0..256 => 1,
+        256..65536 => 2,
+        _ => 4,
+    };
+    let entry = readable.bytes(lines.checked_add(entry.checked_mul(bytes)?)?, bytes)?;
+    Some(first.wrapping_add(entry.iter().rev().fold(0, |line, &byte| line << 8 | u32::from(byte))))
+}
