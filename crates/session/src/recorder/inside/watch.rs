@@ -136,11 +136,19 @@ impl Drop for Watch {
 /// A look that waits for debug files.
 struct Waiting {
     key: (u32, u32),
-    /// Which of the slot's looks it is.
-    wanted: u32,
+    /// Which of the slot's looks the process waits for.
+    wanted: Option<u32>,
     pid: u32,
     new: Vec<LoadedModule>,
     remarks: Receiver<Vec<String>>,
+}
+
+impl Waiting {
+    /// Only a program that has not begun waits for a server. One that runs, and loads more, goes on:
+    /// nobody knows what a thread of it holds, or who waits for it.
+    fn is_start(&self) -> bool {
+        self.new.iter().any(|module| module.is_main)
+    }
 }
 
 struct Watcher<'a> {
@@ -168,12 +176,18 @@ impl Watcher<'_> {
                     break;
                 }
                 let wanted = slot.looks_wanted.load(Acquire);
-                let is_waiting = self.waiting.iter().any(|waiting| waiting.key.0 == index);
+                let is_waiting =
+                    self.waiting.iter().any(|waiting| waiting.key.0 == index && waiting.wanted.is_some());
                 if state == PROCESS_LIVE && wanted != slot.looks_done.load(Relaxed) && !is_waiting {
                     slot.exit_marks.fetch_or(MARK_LOOK_BEGUN, Relaxed);
                     match self.look(index, slot) {
-                        Some(waiting) => self.waiting.push(Waiting { wanted, ..waiting }),
-                        None => answer(slot, wanted),
+                        Some(waiting) if waiting.is_start() => {
+                            self.waiting.push(Waiting { wanted: Some(wanted), ..waiting });
+                        }
+                        waiting => {
+                            answer(slot, wanted);
+                            self.waiting.extend(waiting);
+                        }
                     }
                 }
             }
@@ -223,7 +237,7 @@ impl Watcher<'_> {
         let fetch = move || drop(sender.send(WantedFile::fetch_all(&files)));
         // (Without a thread the sender is gone, and the look goes on without.)
         let _ = std::thread::Builder::new().name("heapr-fetch".to_owned()).spawn(fetch);
-        Some(Waiting { key: (index, generation), wanted: 0, pid, new, remarks })
+        Some(Waiting { key: (index, generation), wanted: None, pid, new, remarks })
     }
 
     /// Goes on with the looks whose debug files have come, or will not come.
@@ -241,7 +255,9 @@ impl Watcher<'_> {
             if slot.generation.load(Relaxed) == key.1 && slot.state.load(Acquire) == PROCESS_LIVE {
                 let inside = Inside { remarks, ..self.finder.look(pid, &new) };
                 self.hook(slot, key, pid, &new, inside);
-                answer(slot, wanted);
+                if let Some(wanted) = wanted {
+                    answer(slot, wanted);
+                }
             }
         }
     }
