@@ -144,8 +144,8 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Only a program that has not begun waits for a server. One that runs, and loads more, goes on:
-    /// nobody knows what a thread of it holds, or who waits for it.
+    /// Only a program that has not begun waits for a server. One that runs, and loads more, goes
+    /// on: nobody knows what a thread of it holds, or who waits for it.
     fn is_start(&self) -> bool {
         self.new.iter().any(|module| module.is_main)
     }
