@@ -59,13 +59,6 @@ impl Readable {
         (self.last, self.before) = ((0, 0), (0, 0));
     }
 
-    /// The same, but for the mapping of an address.
-    pub(crate) fn forget_but(&mut self, address: usize) {
-        let kept = self.range_of(address);
-        self.forget();
-        self.last = kept.unwrap_or_default();
-    }
-
     fn range_of(&self, address: usize) -> Option<(usize, usize)> {
         let known = [self.last, self.before];
         let holds = |&&(low, high): &&(usize, usize)| address >= low && address < high;

@@ -4,6 +4,8 @@
 //! are kept by the native stack's node; what lies there is looked at each time. Two places are kept
 //! of each thread and have to agree, as a word of a stack may be one that is left of another call.
 
+use heapr_ring::sys;
+
 use crate::languages::readable::Readable;
 use crate::languages::walked::Walk;
 
@@ -86,8 +88,7 @@ struct Entry {
     saved: u16,
     /// The first place of each, in words, and the last one inwards of the call that runs it.
     places: [(u16, u16); THREADS_MAX],
-    /// Those that were there the last time, and what they share.
-    threads: [usize; THREADS_MAX],
+    /// What the threads share.
     global: usize,
 }
 
@@ -120,58 +121,97 @@ impl Slots {
     }
 }
 
-/// Where a thread runs on the native stack, if there is one at an address, and it does.
-fn anchor_of(readable: &mut Readable, shape: &Shape, thread: usize) -> Option<usize> {
-    if !readable.has(thread, shape.bytes) {
-        return None;
+/// Bytes of the largest thread.
+const THREAD_BYTES_MAX: usize = 256;
+
+/// Memory that may be gone, and that another thread may give back at any moment: it is copied by
+/// the kernel, for which that is no fault.
+struct Memory(sys::Descriptor);
+
+impl Memory {
+    fn open() -> Option<Self> {
+        sys::open(b"/proc/self/mem\0", false).ok().map(Self)
     }
+
+    fn copy(&self, address: usize, into: &mut [u8]) -> Option<()> {
+        (sys::read_at(&self.0, into, address) == Ok(into.len())).then_some(())
+    }
+
+    fn word(&self, address: usize) -> Option<usize> {
+        let mut word = [0; 8];
+        self.copy(address, &mut word)?;
+        Some(usize::from_ne_bytes(word))
+    }
+}
+
+/// Where a thread runs on the native stack (0: nowhere), and the state that it shares, if there is
+/// one at an address.
+fn anchor_of(memory: &Memory, shape: &Shape, thread: usize) -> Option<(usize, usize)> {
+    let mut copy = [0_u8; THREAD_BYTES_MAX];
+    let copy = copy.get_mut(..shape.bytes)?;
+    memory.copy(thread, copy)?;
+    let word = |at: usize| {
+        let bytes = copy.get(at..at.checked_add(8)?)?;
+        Some(usize::from_ne_bytes(bytes.try_into().ok()?))
+    };
     let (kind_at, kind) = shape.kind;
-    if readable.bytes(thread.wrapping_add(kind_at), 1)? != [kind] {
+    if *copy.get(kind_at)? != kind {
         return None;
     }
-    let global = readable.word(thread.wrapping_add(shape.global))?;
+    let global = word(shape.global)?;
+    // Its lowest bits are marks.
+    let anchor = word(shape.anchor)? & !7;
     let main = match shape.main {
-        Main::At(offset) => readable.word(global.checked_add(offset)?)?,
+        Main::At(offset) => memory.word(global.checked_add(offset)?)?,
         Main::Before(bytes) => global.checked_sub(bytes)?,
     };
-    if readable.word(main.checked_add(shape.global)?)? != global
-        || readable.bytes(main.wrapping_add(kind_at), 1)? != [kind]
-    {
-        return None;
+    if main != thread {
+        let mut main_kind = [0];
+        memory.copy(main.checked_add(kind_at)?, &mut main_kind)?;
+        if memory.word(main.checked_add(shape.global)?)? != global || main_kind != [kind] {
+            return None;
+        }
     }
-    // Its lowest bits are marks.
-    let anchor = readable.word(thread.wrapping_add(shape.anchor))? & !7;
     let is_right = anchor == 0
         || shape.names_itself == 0
-        || readable.word(anchor.wrapping_add(shape.names_itself)) == Some(thread);
-    Some(if is_right { anchor } else { 0 })
+        || memory.word(anchor.wrapping_add(shape.names_itself)) == Some(thread);
+    Some((if is_right { anchor } else { 0 }, global))
+}
+
+/// The same of LuaJIT's main thread, which is there for as long as any is.
+fn anchor_of_main(readable: &mut Readable, shape: &Shape, thread: usize) -> Option<usize> {
+    let anchor = readable.word(thread.wrapping_add(shape.anchor))? & !7;
+    (readable.word(anchor.wrapping_add(shape.names_itself))? == thread).then_some(anchor)
 }
 
 /// The threads that run on the native stack of the event.
 ///
-/// A word that is left of another call may lead to a thread that is gone, and to memory that is: so
-/// what may be read is asked anew, but for the thread that was here the last time, at both places.
+/// A word that is left of another call may lead to a thread that is gone, and to memory that is.
 pub(super) fn running(walk: &mut Walk<'_>, shape: &Shape) -> Threads {
     let (low, entry) = (walk.start.sp, *walk.slots.entry(walk.native));
+    let mut memory = None;
     if entry.state == KEPT {
         let mut threads = Threads::default();
-        for (&(first, last), &known) in entry.places.iter().zip(&entry.threads).take(usize::from(entry.count))
-        {
-            let word = |place: u16| low.wrapping_add(usize::from(place).wrapping_mul(8));
+        for &(first, last) in entry.places.iter().take(usize::from(entry.count)) {
+            let mut word =
+                |place: u16| walk.readable.word(low.wrapping_add(usize::from(place).wrapping_mul(8)));
             let outer = threads.all.get(threads.count.wrapping_sub(1)).map_or(low, |outer| outer.anchor);
-            let is_known = walk.readable.word(word(first)) == Some(known)
-                && walk.readable.word(word(last)) == Some(known);
-            if !is_known {
+            let Some(thread) = word(first) else { break };
+            if word(last) != Some(thread) {
                 break;
             }
-            if !is_main(shape, known, entry.global) {
-                walk.readable.forget_but(low);
-            }
-            if walk.readable.word(known.wrapping_add(shape.global)) == Some(entry.global)
-                && let Some(anchor) = anchor_of(walk.readable, shape, known)
-                && anchor > outer
-            {
-                threads.push(Running { thread: known, anchor });
+            let anchor = match shape.main {
+                Main::Before(bytes) if entry.global.wrapping_sub(bytes) == thread => {
+                    anchor_of_main(walk.readable, shape, thread)
+                }
+                _ => {
+                    memory = memory.or_else(Memory::open);
+                    let found = memory.as_ref().and_then(|memory| anchor_of(memory, shape, thread));
+                    found.filter(|&(_, global)| global == entry.global).map(|(anchor, _)| anchor)
+                }
+            };
+            if let Some(anchor) = anchor.filter(|&anchor| anchor > outer) {
+                threads.push(Running { thread, anchor });
             }
         }
         if threads.count == usize::from(entry.count) {
@@ -179,23 +219,20 @@ pub(super) fn running(walk: &mut Walk<'_>, shape: &Shape) -> Threads {
         }
     }
     walk.readable.forget();
-    find(walk, shape)
-}
-
-/// Whether a thread is the main one, where that can be told without looking at it: it is there for
-/// as long as any.
-fn is_main(shape: &Shape, thread: usize, global: usize) -> bool {
-    matches!(shape.main, Main::Before(bytes) if global.wrapping_sub(bytes) == thread)
+    match memory.or_else(Memory::open) {
+        Some(memory) => find(walk, shape, &memory),
+        None => Threads::default(),
+    }
 }
 
 /// The same by all words of the stack.
 #[cold]
 #[inline(never)]
-fn find(walk: &mut Walk<'_>, shape: &Shape) -> Threads {
+fn find(walk: &mut Walk<'_>, shape: &Shape, memory: &Memory) -> Threads {
     let low = walk.start.sp;
     let high = walk.readable.end_of(low);
     let mut found = [(Running::default(), (0_u16, 0_u16)); THREADS_MAX];
-    let mut count = 0_usize;
+    let (mut count, mut global) = (0_usize, 0);
     let mut is_settled = true;
     for place in 0..(high.saturating_sub(low) / 8).min(WORDS_MAX) {
         let Some(word) = walk.readable.word(low.wrapping_add(place.wrapping_mul(8))) else { break };
@@ -211,31 +248,28 @@ fn find(walk: &mut Walk<'_>, shape: &Shape) -> Threads {
             }
             continue;
         }
-        let Some(anchor) = anchor_of(walk.readable, shape, word) else { continue };
+        if !walk.readable.has(word, shape.bytes) {
+            continue;
+        }
+        let Some((anchor, of_word)) = anchor_of(memory, shape, word) else { continue };
         if !(low..high).contains(&anchor) {
             // It may run the next time.
             is_settled = false;
         } else if let Some(entry) = found.get_mut(count) {
             *entry = (Running { thread: word, anchor }, (place, place));
             count = count.wrapping_add(1);
+            global = of_word;
         } else {
             is_settled = false;
         }
     }
     let found = found.get_mut(..count).unwrap_or_default();
-    let global = found
-        .first()
-        .and_then(|(running, _)| walk.readable.word(running.thread.wrapping_add(shape.global)))
-        .unwrap_or(0);
     found.sort_unstable_by_key(|(running, _)| running.anchor);
     let mut threads = Threads::default();
     let entry = walk.slots.entry(walk.native);
     for (running, places) in found.iter() {
         if let Some(place) = entry.places.get_mut(threads.count) {
             *place = *places;
-        }
-        if let Some(place) = entry.threads.get_mut(threads.count) {
-            *place = running.thread;
         }
         threads.push(*running);
     }
