@@ -71,9 +71,10 @@ fn the_program_starts_with_the_signals_it_would_have_without_heapr() {
 fn signals_that_are_ignored_stay_ignored_in_the_program() {
     const SHOW: &str = "grep ^SigIgn /proc/self/status";
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new("sh");
+    // (Whoever started the tests may ignore others, as a shell does for what runs behind it.)
+    let mut command = Command::new("env");
     let script = format!("trap '' HUP INT USR1 PIPE; exec {HEAPR} run --quiet -o t.heapr -- {SHOW}");
-    command.args(["-c", &script]).current_dir(folder.path());
+    command.args(["--default-signal", "sh", "-c", &script]).current_dir(folder.path());
     let outcome = bounded_run::run(command, folder.path(), LIMIT);
     let ignored = outcome.stdout.trim().strip_prefix("SigIgn:").map(str::trim).unwrap_or_default();
     let ignored = u64::from_str_radix(ignored, 16).unwrap();
