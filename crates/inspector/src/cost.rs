@@ -35,7 +35,7 @@ use super::memory::{MemoryLimit, MemoryRoom};
 
 const OBJECT_BYTES: u64 = 120;
 /// Before Node 22: with three references each, 310 in all.
-const OBJECT_BYTES_20: u64 = 160;
+const OBJECT_BYTES_20: u64 = 150;
 const STRING_BYTES: u64 = 840;
 const NUMERIC_VALUE_BYTES: u64 = 380;
 const REFERENCE_BYTES: u64 = 52;
