@@ -34,8 +34,8 @@ use super::inspector::HeapUsage;
 use super::memory::{MemoryLimit, MemoryRoom};
 
 const OBJECT_BYTES: u64 = 120;
-/// Before Node 22: with three references each, 310 in all.
-const OBJECT_BYTES_20: u64 = 150;
+/// Before Node 24: with three references each, up to 310 in all.
+const OBJECT_BYTES_22: u64 = 150;
 const STRING_BYTES: u64 = 840;
 const NUMERIC_VALUE_BYTES: u64 = 380;
 const REFERENCE_BYTES: u64 = 52;
@@ -159,7 +159,7 @@ fn extra_of(shape: HeapShape, facts: HeapFacts) -> u64 {
     let indices = large_array_references.min(longest_array).max(longest_small_array);
     let numbers = if facts.has_numeric_values { objects.saturating_add(numbers) } else { 0 };
     let object_bytes = match facts.node_major {
-        Some(..22) => OBJECT_BYTES_20,
+        Some(..24) => OBJECT_BYTES_22,
         _ => OBJECT_BYTES,
     };
     [
