@@ -1,5 +1,6 @@
-// A program that, told to by a signal, turns away while its copy is looked through: it ends, becomes
-// another program, or makes children, as its argument says (exit, exec, fork). The graph is of before.
+// A program that, told to by a signal, turns away while its copy is looked through: it ends,
+// becomes another program, or makes children, as its argument says (exit, exec, fork). The graph is
+// of before.
 // build: -pthread
 // leaks: frame=forgotten_before kind=definite count=1
 // leaks: frame=kept_before kind=reachable

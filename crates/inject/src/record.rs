@@ -13,7 +13,8 @@
 //!      92  where the C library waits for its own locks: start, end
 //!      94  the agent's choice of a clock   95  1: an allocator besides the C library's is hooked
 //!      96  the agent's table for the injector
-//!      97  patches: address, original bytes, new bytes (and 1 above them: calls are counted), the word in the island that leads to the agent
+//!      97  patches: address, original bytes, new bytes (and 1 above them: calls are counted), the
+//!          word in the island that leads to the agent
 //! ```
 
 use heapr_wire::BUILD_ID;

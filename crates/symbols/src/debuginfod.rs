@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! kept     the folder in which debuginfod's client keeps what it was given: no server is asked
-//! fetch    by that client where it is installed, else by curl, into the same folder; bounded in time
+//! fetch    by that client where it is installed, else by curl, into the same folder; bounded
 //! ```
 //! What comes is believed only if it has the build-id that was asked for.
 

@@ -22,7 +22,8 @@
 //! out:
 //!     jmp [target]
 //!     first bytes of what follows; a jump to the beginning
-//! counting:                          the entry; while the gate is not open, or all is recorded, with the jump in its first bytes
+//! counting:                          the entry; with the jump in its first bytes while the gate is
+//!                                    not open, or all is recorded
 //! moved:
 //!     moved instructions, jump to the rest
 //! kept:                              (where the convention is not kept)
