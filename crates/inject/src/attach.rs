@@ -135,7 +135,7 @@ impl Attaching<'_> {
                 Some(plan) => plan,
                 None => {
                     // An agent whose recorder is gone is in the way of a new one.
-                    detach::clear_orphan(pid, self.memory)?;
+                    self.report.orphan_bytes_left += detach::clear_orphan(pid, self.memory)?;
                     Plan::make(self.request, self.memory, self.held.is_some())?
                 }
             };

@@ -238,7 +238,9 @@ fn leave_agent(
     // Nobody tries again.
     memory.write(record.start_avma, &[0; 8]).map_err(|source| Error::Memory { pid, source })?;
     report.pause = report.pause.max(stopped.resume());
-    report.bytes_left = record.bytes + record.islands.iter().map(|&(_, bytes)| bytes).sum::<u64>();
+    let mapped = own_mappings(memory, record).into_iter().chain(record.islands.iter().copied());
+    let mapped_bytes = mapped.fold(0, |sum: u64, (_, bytes)| sum.saturating_add(bytes));
+    report.bytes_left = record.bytes.saturating_add(mapped_bytes);
     Ok(report)
 }
 
@@ -359,23 +361,25 @@ pub(crate) fn undo(
     unmap(memory, thread, &record)
 }
 
-/// Removes an agent whose recorder is gone.
+/// Removes an agent whose recorder is gone. Bytes of it that stay mapped, because a thread may
+/// return into them.
 ///
 /// # Errors
 /// [`Error::AlreadyAttached`] or [`Error::LetGo`] if the recorder lives.
-pub(crate) fn clear_orphan(pid: u32, memory: &ProcessMemory) -> Result<()> {
+pub(crate) fn clear_orphan(pid: u32, memory: &ProcessMemory) -> Result<u64> {
+    let mut bytes_left = 0;
     let mappings = memory.mappings().map_err(|_| target::not_permitted(pid))?;
     check_orphan(pid, memory, &mappings)?;
     if let Some(record) = find_record(pid, memory)? {
-        remove(pid, memory, &record, &mut || ())?;
+        bytes_left += remove(pid, memory, &record, &mut || ())?.bytes_left;
     }
     for record in cut_short(pid, memory, &mappings) {
         // Another one may just be attaching.
         target::check(pid, false)?;
         check_orphan(pid, memory, &memory.mappings().map_err(|_| Error::Ended { pid })?)?;
-        remove(pid, memory, &record, &mut || ())?;
+        bytes_left += remove(pid, memory, &record, &mut || ())?.bytes_left;
     }
-    Ok(())
+    Ok(bytes_left)
 }
 
 /// Whether no recorder lives whose buffers it has mapped.

@@ -48,6 +48,9 @@ pub struct AttachReport {
     pub module_count: usize,
     /// Stops until none of the threads was in the allocator.
     pub try_count: u32,
+    /// Bytes of an agent whose recorder was killed that stay mapped, because a thread may return
+    /// into them.
+    pub orphan_bytes_left: u64,
     /// Functions whose calls are recorded now.
     pub hooks: Vec<String>,
     /// Functions that could not be hooked, and why.
@@ -81,7 +84,8 @@ pub struct DetachReport {
     pub try_count: u32,
     /// Functions that are as they were.
     pub hooks_removed: usize,
-    /// Bytes of the agent that stay mapped, because a thread may return into them.
+    /// Bytes of the agent, its buffers among them, that stay mapped, because a thread may return
+    /// into them.
     pub bytes_left: u64,
     /// The agent was loaded when the program started, and stays: it records nothing more, and calls
     /// go around it. Where it is in the shared buffers is not known here.

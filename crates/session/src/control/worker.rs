@@ -1,6 +1,7 @@
 //! The loop of a session that is controlled from outside: rounds of the recorder, and between them
 //! the orders.
 
+mod remarks;
 mod updates;
 
 use std::collections::{HashMap, VecDeque};
@@ -10,8 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use heapr_inject::AttachReport;
-
 use crate::child_end::ended;
 use crate::control::target_thread::{Done, Job, TargetThread};
 use crate::control::{Answer, Order, Request, SnapshotTaken, StopReport};
@@ -19,9 +18,10 @@ use crate::failure::{Failure, FailureKind};
 use crate::flags::flagged_programs::{Flagged, FlaggedTargets};
 use crate::recorder::process_tree::descendants;
 use crate::{
-    Error, FlagKind, InjectError, LoggingMode, ProcessFacts, SNAPSHOT_INTERVAL_MIN, Session, SessionStatus,
-    SessionSummary, SnapshotRequest, SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,
+    Error, FlagKind, InjectError, LoggingMode, SNAPSHOT_INTERVAL_MIN, Session, SessionStatus, SessionSummary,
+    SnapshotRequest, SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,
 };
+use remarks::{attach_remark, child_remark, children_remark, left_remark};
 use updates::PendingUpdate;
 
 /// Processes are looked at this often: one that has ended is shown as such.
@@ -265,6 +265,9 @@ impl Worker {
                     Err(_) if self.session.let_go_outside(pid) => Ok(String::new()),
                     outcome => outcome.map(|report| {
                         self.session.take_detached(pid, &report);
+                        if report.bytes_left > 0 {
+                            self.remark(left_remark(pid, report.bytes_left));
+                        }
                         String::new()
                     }),
                 };
@@ -495,69 +498,5 @@ impl Worker {
             write_error: summary.write_error.as_ref().map(ToString::to_string),
         };
         Ended { summary: (!is_cancel).then_some(summary), report, order }
-    }
-}
-
-/// Children named where they are left out.
-const CHILDREN_NAMED_MAX: usize = 5;
-
-/// What there is to say about children that are not traced.
-fn children_remark(pid: u32, children: &[u32]) -> Option<String> {
-    let name = |pid: u32| ProcessFacts::of(pid).map(|facts| facts.name().to_owned()).unwrap_or_default();
-    let named = |&child: &u32| format!("{child} {}", name(child));
-    let mut list: Vec<String> = children.iter().take(CHILDREN_NAMED_MAX).map(named).collect();
-    list.extend((children.len() > CHILDREN_NAMED_MAX).then(|| "…".to_owned()));
-    let what = match children.len() {
-        0 => return None,
-        1 => "a child process that runs and is".to_owned(),
-        count => format!("{count} child processes that run and are"),
-    };
-    Some(format!("process {pid} has {what} not traced ({}): --tree takes them too", list.join(", ")))
-}
-
-fn child_remark(pid: u32, child: u32, outcome: Result<String, Error>) -> String {
-    match outcome {
-        Ok(remark) => format!("process {child}, a child of {pid}, is traced: {remark}"),
-        Err(error) => format!("process {child}, a child of {pid}, is not traced: {error}"),
-    }
-}
-
-/// What there is to say about an attach.
-fn attach_remark(report: &AttachReport) -> String {
-    if report.is_from_outside {
-        return "nothing can be loaded into it: Go's own account of its heap is read from outside".to_owned();
-    }
-    let plural = |number: u64, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-    let mut remark = format!(
-        "it stood still for {:.1} ms ({}, {})",
-        report.pause.as_secs_f64() * 1e3,
-        plural(report.thread_count as u64, "thread"),
-        plural(report.module_count as u64, "module")
-    );
-    match &report.heap_unread {
-        Some(reason) => remark += &format!("; what it had allocated before is not known: {reason}"),
-        None => remark += &format!("; it had allocated {} before", plural(report.blocks_before, "block")),
-    }
-    for (function, reason) in &report.not_hooked {
-        remark += &format!("; {function} is not recorded: {reason}");
-    }
-    remark
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::SessionProperties;
-
-    #[test]
-    fn a_session_without_targets_that_nobody_asks_completes_its_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("forsaken.heapr");
-        let session = Session::start(SessionProperties::new(path.clone())).unwrap();
-        let (_orders, receiver) = std::sync::mpsc::channel();
-        let worker = Worker::new(session, receiver, None);
-        let ended = worker.run_until_forsaken(&AtomicBool::new(false), Duration::from_millis(150));
-        assert!(ended.summary.is_some() && ended.report.write_error.is_none());
-        assert!(heapr_trace::Trace::open(&path).is_ok());
     }
 }

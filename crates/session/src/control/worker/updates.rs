@@ -3,7 +3,8 @@
 
 use std::sync::mpsc::Sender;
 
-use super::{Purpose, Worker, children_remark};
+use super::remarks::children_remark;
+use super::{Purpose, Worker};
 use crate::control::target_thread::Job;
 use crate::control::{Answer, Update, UpdateReport};
 use crate::failure::Failure;

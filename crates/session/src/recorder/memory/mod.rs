@@ -12,4 +12,5 @@ mod holders;
 mod notes;
 mod now;
 
+pub(crate) use notes::mebibytes;
 pub use now::{OwnPart, own_memory_of};

@@ -228,6 +228,7 @@ fn is_beside(path: &str) -> bool {
         .any(|start| file.starts_with(start))
 }
 
-fn mebibytes(bytes: u64) -> String {
+/// An amount of memory, as sentences have it.
+pub(crate) fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }

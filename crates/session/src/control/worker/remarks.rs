@@ -1,0 +1,83 @@
+//! What is to be said of processes that were attached to, or let go.
+
+use heapr_inject::AttachReport;
+
+use crate::recorder::memory::mebibytes;
+use crate::{Error, ProcessFacts};
+
+/// Children named where they are left out.
+const CHILDREN_NAMED_MAX: usize = 5;
+
+/// What there is to say about children that are not traced.
+pub(super) fn children_remark(pid: u32, children: &[u32]) -> Option<String> {
+    let name = |pid: u32| ProcessFacts::of(pid).map(|facts| facts.name().to_owned()).unwrap_or_default();
+    let named = |&child: &u32| format!("{child} {}", name(child));
+    let mut list: Vec<String> = children.iter().take(CHILDREN_NAMED_MAX).map(named).collect();
+    list.extend((children.len() > CHILDREN_NAMED_MAX).then(|| "…".to_owned()));
+    let what = match children.len() {
+        0 => return None,
+        1 => "a child process that runs and is".to_owned(),
+        count => format!("{count} child processes that run and are"),
+    };
+    Some(format!("process {pid} has {what} not traced ({}): --tree takes them too", list.join(", ")))
+}
+
+/// What has become of a child that was to be traced, too.
+pub(super) fn child_remark(pid: u32, child: u32, outcome: Result<String, Error>) -> String {
+    match outcome {
+        Ok(remark) => format!("process {child}, a child of {pid}, is traced: {remark}"),
+        Err(error) => format!("process {child}, a child of {pid}, is not traced: {error}"),
+    }
+}
+
+/// Why an agent's memory is not taken away.
+const STAYS: &str = "a thread may still return into the agent's code";
+
+/// What there is to say about a detach that left the agent mapped.
+pub(super) fn left_remark(pid: u32, bytes_left: u64) -> String {
+    format!("process {pid} is let go, and keeps {} mapped, without use: {STAYS}", mebibytes(bytes_left))
+}
+
+/// What there is to say about an attach.
+pub(super) fn attach_remark(report: &AttachReport) -> String {
+    if report.is_from_outside {
+        return "nothing can be loaded into it: Go's own account of its heap is read from outside".to_owned();
+    }
+    let plural = |number: u64, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+    let mut remark = format!(
+        "it stood still for {:.1} ms ({}, {})",
+        report.pause.as_secs_f64() * 1e3,
+        plural(report.thread_count as u64, "thread"),
+        plural(report.module_count as u64, "module")
+    );
+    match &report.heap_unread {
+        Some(reason) => remark += &format!("; what it had allocated before is not known: {reason}"),
+        None => remark += &format!("; it had allocated {} before", plural(report.blocks_before, "block")),
+    }
+    if report.orphan_bytes_left > 0 {
+        let left = mebibytes(report.orphan_bytes_left);
+        remark += &format!("; of a recording that was killed {left} stay mapped, without use: {STAYS}");
+    }
+    for (function, reason) in &report.not_hooked {
+        remark += &format!("; {function} is not recorded: {reason}");
+    }
+    remark
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SessionProperties;
+
+    #[test]
+    fn a_session_without_targets_that_nobody_asks_completes_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("forsaken.heapr");
+        let session = Session::start(SessionProperties::new(path.clone())).unwrap();
+        let (_orders, receiver) = std::sync::mpsc::channel();
+        let worker = Worker::new(session, receiver, None);
+        let ended = worker.run_until_forsaken(&AtomicBool::new(false), Duration::from_millis(150));
+        assert!(ended.summary.is_some() && ended.report.write_error.is_none());
+        assert!(heapr_trace::Trace::open(&path).is_ok());
+    }
+}
