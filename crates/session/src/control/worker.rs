@@ -500,3 +500,21 @@ impl Worker {
         Ended { summary: (!is_cancel).then_some(summary), report, order }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SessionProperties;
+
+    #[test]
+    fn a_session_without_targets_that_nobody_asks_completes_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("forsaken.heapr");
+        let session = Session::start(SessionProperties::new(path.clone())).unwrap();
+        let (_orders, receiver) = std::sync::mpsc::channel();
+        let worker = Worker::new(session, receiver, None);
+        let ended = worker.run_until_forsaken(&AtomicBool::new(false), Duration::from_millis(150));
+        assert!(ended.summary.is_some() && ended.report.write_error.is_none());
+        assert!(heapr_trace::Trace::open(&path).is_ok());
+    }
+}

@@ -67,17 +67,28 @@ pub(super) fn attach_remark(report: &AttachReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SessionProperties;
 
     #[test]
-    fn a_session_without_targets_that_nobody_asks_completes_its_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("forsaken.heapr");
-        let session = Session::start(SessionProperties::new(path.clone())).unwrap();
-        let (_orders, receiver) = std::sync::mpsc::channel();
-        let worker = Worker::new(session, receiver, None);
-        let ended = worker.run_until_forsaken(&AtomicBool::new(false), Duration::from_millis(150));
-        assert!(ended.summary.is_some() && ended.report.write_error.is_none());
-        assert!(heapr_trace::Trace::open(&path).is_ok());
+    fn what_an_attach_met_is_said_in_one_line() {
+        let mut report =
+            AttachReport { thread_count: 1, module_count: 12, blocks_before: 1, ..AttachReport::default() };
+        let remark = attach_remark(&report);
+        assert!(remark.ends_with("(1 thread, 12 modules); it had allocated 1 block before"), "{remark}");
+        report.orphan_bytes_left = 93 << 20;
+        report.heap_unread = Some("its heap is damaged".to_owned());
+        let remark = attach_remark(&report);
+        assert!(
+            remark.contains("what it had allocated before is not known: its heap is damaged"),
+            "{remark}"
+        );
+        assert!(remark.contains("of a recording that was killed 93.0 MiB stay mapped"), "{remark}");
+    }
+
+    #[test]
+    fn children_beyond_the_first_are_counted() {
+        assert_eq!(children_remark(1, &[]), None);
+        // No process has these numbers, so no name stands behind them.
+        let remark = children_remark(7, &[i32::MAX as u32; 6]).unwrap();
+        assert!(remark.starts_with("process 7 has 6 child processes") && remark.contains(", …)"), "{remark}");
     }
 }
