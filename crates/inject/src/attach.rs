@@ -25,7 +25,7 @@ use crate::own_thread::in_own_thread;
 use crate::plan::Plan;
 use crate::report::{AttachReport, PauseParts, Stopwatch};
 use crate::stop::{Settled, Stopped};
-use crate::{detach, seccomp, target, thread_place};
+use crate::{detach, orphan, seccomp, target, thread_place};
 use heapr_proc::Mapping;
 
 /// How long a good moment is waited for.
@@ -135,7 +135,7 @@ impl Attaching<'_> {
                 Some(plan) => plan,
                 None => {
                     // An agent whose recorder is gone is in the way of a new one.
-                    self.report.orphan_bytes_left += detach::clear_orphan(pid, self.memory)?;
+                    self.report.orphan_bytes_left += orphan::clear(pid, self.memory)?;
                     Plan::make(self.request, self.memory, self.held.is_some())?
                 }
             };

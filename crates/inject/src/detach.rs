@@ -14,9 +14,7 @@
 
 use std::time::{Duration, Instant};
 
-use heapr_wire::{
-    CLOCK_STOPPED, CONTROL_BLOCK_OFFSET, INJECTED_KEY_SET_TWICE, INJECTION_SYMBOL, SESSION_RECORDING,
-};
+use heapr_wire::{CLOCK_STOPPED, CONTROL_BLOCK_OFFSET, INJECTED_KEY_SET_TWICE, INJECTION_SYMBOL};
 
 use crate::allocator_code::is_in;
 use crate::change::Change;
@@ -26,14 +24,13 @@ use crate::loaded_agent;
 use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
 use crate::modules::Modules;
 use crate::own_thread::in_own_thread;
-use crate::record::{RECORD_MAGIC, Record};
-use crate::recorder_life::is_recorder_alive;
+use crate::record::Record;
 use crate::remote::{Borrowed, SYS_MUNMAP};
 use crate::report::{DetachReport, PauseParts, Stopwatch};
+use crate::return_chain::ReturnChains;
 use crate::stop::{DETACH_STOP_LIMIT, Settled, Stopped, StoppedThread};
 use crate::x86_64::{OPENING_BYTES, entry_of, island_of, record_of};
 use crate::{seccomp, target, thread_place};
-use heapr_proc::Mapping;
 
 /// How long threads may take to leave the agent.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -111,6 +108,8 @@ pub(crate) fn remove(
     let others = functions_besides(pid, memory, record)?;
     let islands = record.islands.iter().map(|&(start, bytes)| (start, start.wrapping_add(bytes)));
     let islands: Vec<(u64, u64)> = islands.collect();
+    let ours: Vec<(u64, u64)> = islands.iter().copied().chain([agent]).collect();
+    let mut chains = ReturnChains::new(memory);
     let mut is_restored = false;
     let mut pause = PAUSE_BETWEEN.0;
     let begin = Instant::now();
@@ -128,6 +127,7 @@ pub(crate) fn remove(
             parts.stop = stopwatch.lap();
             report.thread_count = stopped.threads.len();
             let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
+            chains.forget();
             if !is_restored {
                 gate.shut(memory).map_err(memory_error)?;
                 // Those in the allocator too: others may wait for a lock that they hold.
@@ -142,7 +142,7 @@ pub(crate) fn remove(
                             memory,
                             &mappings,
                             thread,
-                        )
+                        ) && !chains.lead_around(&ours, &mappings, thread)
                 })?;
                 if settled == Settled::Quiet {
                     report.hooks_removed = restore(pid, memory, record)?;
@@ -158,6 +158,7 @@ pub(crate) fn remove(
                 // on stacks is no matter.
                 true => stopped.settle(settle_limit, |thread| {
                     thread_place::may_return_to(&islands, &gate.waited_avmas(), memory, &mappings, thread)
+                        && !chains.lead_around(&ours, &mappings, thread)
                 })?,
                 false => Settled::Busy,
             };
@@ -359,57 +360,4 @@ pub(crate) fn undo(
     }
     forget_threads(pid, memory, thread, &record, threads)?;
     unmap(memory, thread, &record)
-}
-
-/// Removes an agent whose recorder is gone. Bytes of it that stay mapped, because a thread may
-/// return into them.
-///
-/// # Errors
-/// [`Error::AlreadyAttached`] or [`Error::LetGo`] if the recorder lives.
-pub(crate) fn clear_orphan(pid: u32, memory: &ProcessMemory) -> Result<u64> {
-    let mut bytes_left = 0;
-    let mappings = memory.mappings().map_err(|_| target::not_permitted(pid))?;
-    check_orphan(pid, memory, &mappings)?;
-    if let Some(record) = find_record(pid, memory)? {
-        bytes_left += remove(pid, memory, &record, &mut || ())?.bytes_left;
-    }
-    for record in cut_short(pid, memory, &mappings) {
-        // Another one may just be attaching.
-        target::check(pid, false)?;
-        check_orphan(pid, memory, &memory.mappings().map_err(|_| Error::Ended { pid })?)?;
-        bytes_left += remove(pid, memory, &record, &mut || ())?.bytes_left;
-    }
-    Ok(bytes_left)
-}
-
-/// Whether no recorder lives whose buffers it has mapped.
-fn check_orphan(pid: u32, memory: &ProcessMemory, mappings: &[Mapping]) -> Result<()> {
-    let pools =
-        mappings.iter().filter(|mapping| mapping.name.contains("memfd:heapr-pool") && mapping.file_off == 0);
-    for pool in pools {
-        let state_avma = pool.start_avma + std::mem::offset_of!(heapr_wire::Control, state) as u64;
-        if memory.read_u32(state_avma) == Ok(SESSION_RECORDING) && is_recorder_alive(memory, pool.start_avma)
-        {
-            return Err(match loaded_agent::was_let_go(pid, memory)? {
-                true => Error::LetGo { pid },
-                false => Error::AlreadyAttached { pid },
-            });
-        }
-    }
-    Ok(())
-}
-
-/// The records of attaches that were killed before their first jump, which no jump leads to.
-fn cut_short(pid: u32, memory: &ProcessMemory, mappings: &[Mapping]) -> Vec<Record> {
-    /// The kernel makes one of neighbours; islands are small, and made by us.
-    const JOINED_BYTES_MAX: u64 = 1 << 20;
-    let anonymous = mappings.iter().filter(|mapping| mapping.inode == 0 && mapping.name.is_empty());
-    let places = anonymous.flat_map(|mapping| {
-        let bytes = mapping.end_avma - mapping.start_avma;
-        let is_searched = mapping.is_executable && bytes <= JOINED_BYTES_MAX;
-        let end_avma = if is_searched { mapping.end_avma } else { mapping.start_avma + 1 };
-        (mapping.start_avma..end_avma).step_by(4096)
-    });
-    let marked = places.filter(|&place_avma| memory.read_u64(place_avma) == Ok(RECORD_MAGIC));
-    marked.filter_map(|place_avma| Record::read(pid, memory, place_avma).ok()).collect()
 }

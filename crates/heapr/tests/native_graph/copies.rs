@@ -131,7 +131,7 @@ fn has_ordinary_threads(pid: u32) -> bool {
 }
 
 /// Files and memory that are mapped, but for the heaps, which change.
-fn named_mappings(pid: u32) -> BTreeSet<String> {
+pub(crate) fn named_mappings(pid: u32) -> BTreeSet<String> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let names = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
     names.map(str::to_owned).collect()

@@ -5,6 +5,7 @@ mod copies;
 mod cores;
 mod growth;
 mod hard_cases;
+mod left_behind;
 mod names;
 mod planted;
 mod refused;
@@ -345,6 +346,7 @@ fn each_program_has_a_test() {
         include_str!("copies.rs"),
         include_str!("growth.rs"),
         include_str!("hard_cases.rs"),
+        include_str!("left_behind.rs"),
         include_str!("names.rs"),
         include_str!("planted.rs"),
         include_str!("refused.rs"),

@@ -15,5 +15,7 @@ pub(crate) use island::{
     OPENING_BYTES, WAITED_OFFSET, Way, counting_at, island_of, record_of, waiting_range,
 };
 pub(crate) use prologue::{Prologue, calls_one_of, entry_of, jump};
-pub(crate) use registers::Registers;
+pub(crate) use registers::{
+    DWARF_RETURN_ADDRESS, DWARF_STACK_POINTER, FrameRegisters, Registers, is_kept_by_callees,
+};
 pub(crate) use return_frame::{FRAME_BYTES_MAX, return_frame};

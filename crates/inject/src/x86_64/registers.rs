@@ -49,7 +49,31 @@ const CS_64: u64 = 0x33;
 const TRAP_FLAG: u64 = 1 << 8;
 const DIRECTION_FLAG: u64 = 1 << 10;
 
+/// What is known of a frame's registers, in DWARF's order: the general ones, then where it goes on.
+pub(crate) type FrameRegisters = [Option<u64>; 17];
+
+/// Their places of two.
+pub(crate) const DWARF_STACK_POINTER: usize = 7;
+pub(crate) const DWARF_RETURN_ADDRESS: usize = 16;
+
+/// Whether a function leaves a register (DWARF's number) as its caller had it.
+pub(crate) fn is_kept_by_callees(number: usize) -> bool {
+    // rbx, rbp, r12 to r15
+    [3, 6, 12, 13, 14, 15].contains(&number)
+}
+
 impl Registers {
+    /// By DWARF's numbers.
+    pub(crate) fn by_dwarf(&self) -> FrameRegisters {
+        let low = [self.rax, self.rdx, self.rcx, self.rbx, self.rsi, self.rdi, self.rbp, self.rsp];
+        let high = [self.r8, self.r9, self.r10, self.r11, self.r12, self.r13, self.r14, self.r15];
+        let mut registers = FrameRegisters::default();
+        for (place, value) in registers.iter_mut().zip(low.into_iter().chain(high).chain([self.rip])) {
+            *place = Some(value);
+        }
+        registers
+    }
+
     /// Whether the thread is a worker of io_uring's: it stands in the task list of the process, and
     /// never leaves the kernel. Its instruction and stack pointers are zero, so that debuggers
     /// can tell (Linux, `copy_thread` of x86).

@@ -1,0 +1,154 @@
+//! What a thread that waits will return to, from its innermost call out to its first function.
+//!
+//! ```text
+//! pc of the thread -> rule in the module's tables -> caller's registers -> its rule -> ... -> a function without a caller
+//! ```
+//! Any other word on its stack is left from a call that is over. Only a chain that the tables tell
+//! to its end counts: code without tables (of a JIT compiler, or our own) ends it before.
+
+use std::collections::HashMap;
+
+use heapr_proc::{Mapping, mappings};
+
+use crate::memory::ProcessMemory;
+use crate::stop::StoppedThread;
+use crate::unwind_rule::{UnwindIndex, UnwindRule};
+use crate::x86_64::{DWARF_RETURN_ADDRESS, DWARF_STACK_POINTER};
+
+/// Deeper than that is no thread that waits; a damaged stack may lead in a circle.
+const FRAMES_MAX: usize = 4096;
+
+/// Chains of threads of one process. Its modules stay where they are meanwhile, as far as threads
+/// run in them.
+#[derive(Debug)]
+pub(crate) struct ReturnChains<'a> {
+    memory: &'a ProcessMemory,
+    /// Of the modules that were met, by where their files begin.
+    indexes: HashMap<u64, Option<UnwindIndex>>,
+    /// Of the places that were met: threads that wait do so in the same few.
+    rules: HashMap<u64, Option<UnwindRule>>,
+}
+
+impl<'a> ReturnChains<'a> {
+    pub(crate) fn new(memory: &'a ProcessMemory) -> Self {
+        Self { memory, indexes: HashMap::new(), rules: HashMap::new() }
+    }
+
+    /// Forgets what was read: the process has run, and may have loaded another module there.
+    pub(crate) fn forget(&mut self) {
+        self.indexes.clear();
+        self.rules.clear();
+    }
+
+    /// Whether it is certain that a thread is in no call that comes from these ranges. Of a thread
+    /// that is in no system call it is not: tables tell less of a function's first and last
+    /// instructions.
+    pub(crate) fn lead_around(
+        &mut self,
+        ranges: &[(u64, u64)],
+        mappings: &[Mapping],
+        thread: &StoppedThread,
+    ) -> bool {
+        thread.registers.system_call().is_some()
+            && self.of_thread(mappings, thread).is_some_and(|chain| {
+                !chain.iter().any(|&pc_avma| crate::allocator_code::is_in(ranges, pc_avma))
+            })
+    }
+
+    /// Where its frames go on, from the innermost; `None` if the tables do not tell all of them.
+    fn of_thread(&mut self, mappings: &[Mapping], thread: &StoppedThread) -> Option<Vec<u64>> {
+        let memory = self.memory;
+        let mut registers = thread.registers.by_dwarf();
+        let mut chain = Vec::new();
+        let mut is_interrupted = true;
+        while chain.len() < FRAMES_MAX {
+            let Some(pc_avma) = registers[DWARF_RETURN_ADDRESS] else { return Some(chain) };
+            let sp_avma = registers[DWARF_STACK_POINTER]?;
+            chain.push(pc_avma);
+            // Who has called goes on behind the call, which may be a function's last instruction.
+            let rule = self.rule(mappings, pc_avma.wrapping_sub(u64::from(!is_interrupted)))?;
+            is_interrupted = rule.is_of_signal;
+            let caller = rule.caller(memory, &registers)?;
+            // A handler may have a stack of its own.
+            if !is_interrupted && caller[DWARF_STACK_POINTER]? <= sp_avma {
+                return None;
+            }
+            registers = caller;
+        }
+        None
+    }
+
+    fn rule(&mut self, mappings: &[Mapping], avma: u64) -> Option<&UnwindRule> {
+        let Self { memory, indexes, rules } = self;
+        let rule = rules.entry(avma).or_insert_with(|| {
+            let header_avma = header_of(mappings, avma)?;
+            let index =
+                indexes.entry(header_avma).or_insert_with(|| UnwindIndex::of_module(*memory, header_avma));
+            index.as_ref()?.rule(*memory, avma)
+        });
+        rule.as_ref()
+    }
+}
+
+/// Where the file begins whose code an address is in.
+fn header_of(mappings: &[Mapping], avma: u64) -> Option<u64> {
+    let code = mappings::find(mappings, avma).filter(|code| code.is_executable)?;
+    let is_begin = |mapping: &&Mapping| {
+        mapping.file_off == 0 && mapping.inode == code.inode && mapping.name == code.name
+    };
+    if code.inode == 0 {
+        // The kernel's own; other memory without a file is of no module.
+        return (code.name == "[vdso]").then_some(code.start_avma);
+    }
+    let before = mappings.iter().take_while(|mapping| mapping.start_avma <= avma);
+    Some(before.filter(is_begin).last()?.start_avma)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use heapr_testkit::wait_until;
+
+    use super::*;
+    use crate::stop::{DETACH_STOP_LIMIT, Stopped};
+    use crate::x86_64::Registers;
+
+    #[test]
+    fn a_thread_that_waits_has_a_chain_to_its_first_function() {
+        let mut child = Command::new("sleep").arg("1000").stdout(Stdio::null()).spawn().unwrap();
+        let pid = child.id();
+        let chain = wait_until("it waits in a system call", || {
+            crate::own_thread::in_own_thread(|| {
+                let memory = ProcessMemory::open(pid).unwrap();
+                let stopped = Stopped::stop(pid, None, DETACH_STOP_LIMIT).unwrap()?;
+                let mappings = heapr_proc::mappings::read(pid).unwrap();
+                let thread = stopped.threads[0];
+                let mut chains = ReturnChains::new(&memory);
+                let chain = chains.of_thread(&mappings, &thread);
+                let chain = chain.filter(|_| thread.registers.system_call() == Some(230))?;
+                let is_program = |&pc: &u64| {
+                    mappings::find(&mappings, pc).is_some_and(|code| code.name.ends_with("/sleep"))
+                };
+                assert!(chain.iter().any(is_program), "{chain:x?}");
+                let all = [(0, u64::MAX)];
+                assert!(!chains.lead_around(&all, &mappings, &thread));
+                assert!(chains.lead_around(&[(8, 16)], &mappings, &thread));
+                // A return address that leads nowhere: nothing is known.
+                let lost = Registers { rsp: 8, ..thread.registers };
+                assert!(!chains.lead_around(
+                    &[(8, 16)],
+                    &mappings,
+                    &StoppedThread { registers: lost, ..thread }
+                ));
+                let running = Registers { orig_rax: u64::MAX, ..thread.registers };
+                let running = StoppedThread { registers: running, ..thread };
+                assert!(!chains.lead_around(&[(8, 16)], &mappings, &running));
+                Some(chain)
+            })
+        });
+        let _ = child.kill();
+        let _ = child.wait();
+        assert!(chain.len() > 2, "{chain:x?}");
+    }
+}
