@@ -28,6 +28,7 @@ mod connection;
 mod cost;
 mod error;
 mod escapes;
+mod heap_memory;
 mod heap_shape;
 mod http;
 mod inspector;
