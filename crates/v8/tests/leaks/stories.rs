@@ -35,24 +35,34 @@ fn programs(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn found_in(file: &Path, capture: Capture) -> Option<Suspects> {
-    let folder = tempfile::tempdir().expect("a folder for snapshots");
-    let mut program = Program::start_file(file)?;
-    let mut files = Vec::new();
-    for (number, rounds) in [1, 2, 2].into_iter().enumerate() {
-        for _ in 0..rounds {
-            program.tell("work");
+/// What is found in snapshots of each kind. Those without a connection are taken of one process.
+fn found_in(file: &Path) -> Option<Vec<(Capture, Suspects)>> {
+    let mut found = Vec::new();
+    for captures in [&[Capture::ById, Capture::WithInternals][..], &[Capture::ByPlace]] {
+        let folder = tempfile::tempdir().expect("a folder for snapshots");
+        let mut program = Program::start_file(file)?;
+        let mut files = vec![Vec::new(); captures.len()];
+        for (number, rounds) in [1, 2, 2].into_iter().enumerate() {
+            for _ in 0..rounds {
+                program.tell("work");
+            }
+            for (&capture, files) in captures.iter().zip(&mut files) {
+                let file = folder.path().join(format!("{capture:?}.{number}.heapsnapshot"));
+                match capture {
+                    Capture::ById => program.tell(&format!("snapshot {}", file.display())),
+                    Capture::WithInternals => program.tell(&format!("internals {}", file.display())),
+                    Capture::ByPlace => taking::take(program.pid(), None, &file),
+                }
+                files.push(file);
+            }
         }
-        let file = folder.path().join(format!("{number}.heapsnapshot"));
-        match capture {
-            Capture::ById => program.tell(&format!("snapshot {}", file.display())),
-            Capture::WithInternals => program.tell(&format!("internals {}", file.display())),
-            Capture::ByPlace => taking::take(program.pid(), None, &file),
+        drop(program);
+        for (&capture, files) in captures.iter().zip(&files) {
+            let heaps = open(files);
+            found.push((capture, suspects(&heaps.iter().collect::<Vec<_>>(), 5)));
         }
-        files.push(file);
     }
-    let heaps = open(&files);
-    Some(suspects(&heaps.iter().collect::<Vec<_>>(), 5))
+    Some(found)
 }
 
 #[test]
@@ -62,8 +72,8 @@ fn the_true_owner_is_first_in_programs_that_leak_as_in_public_stories() {
     let (mut first, mut count, mut later) = (0, 0, Vec::new());
     for file in programs(&folder) {
         let expectation = Expectation::of_file(&file);
-        for capture in [Capture::ById, Capture::WithInternals, Capture::ByPlace] {
-            let Some(found) = found_in(&file, capture) else { return };
+        let Some(found) = found_in(&file) else { return };
+        for (capture, found) in found {
             let rank = found.suspects.iter().position(|suspect| expectation.is_met_by(suspect));
             let is_sure = found.suspects.first().is_some_and(|first| first.confidence >= Confidence::Medium);
             count += 1;
@@ -87,8 +97,8 @@ fn programs_that_keep_nothing_are_not_accused() {
     let Some(folder) = installed_folder("healthy", None) else { return };
     let mut accused = Vec::new();
     for file in programs(&folder) {
-        for capture in [Capture::ById, Capture::WithInternals, Capture::ByPlace] {
-            let Some(found) = found_in(&file, capture) else { return };
+        let Some(found) = found_in(&file) else { return };
+        for (capture, found) in found {
             let of = |level| found.suspects.iter().filter(|found| found.confidence == level).count();
             if of(Confidence::High) > 0 || of(Confidence::Medium) > 1 {
                 let name = file.file_name().expect("a name").to_string_lossy().into_owned();
