@@ -29,7 +29,7 @@ use crate::plan;
 use crate::record::{ISLANDS_MAX, PATCHES_MAX, Patch, Record};
 use crate::remote::Borrowed;
 use crate::stop::{Settled, Stopped, StoppedThread};
-use crate::x86_64::{Island, Prologue, Way, island_of};
+use crate::x86_64::{Countdown, Island, Place, Prologue, Sampling, Way, island_of};
 use crate::{target, thread_place};
 use heapr_proc::{Mapping, mappings};
 
@@ -123,6 +123,22 @@ impl Agent {
         agents.into_iter().find(is_ours).ok_or(Error::NotAttached { pid })
     }
 
+    /// How calls are counted in the process; `None`: all are recorded.
+    fn sampling(&self, memory: &ProcessMemory) -> Option<Sampling> {
+        let pointed_at = |field: usize| memory.read_u64(self.word(memory, field)?).ok();
+        let marks_avma = pointed_at(offset_of!(Injection, marks)).filter(|&marks_avma| marks_avma != 0)?;
+        let place = match (pointed_at(offset_of!(Injection, countdown_place))?, &self.record) {
+            (0, Some(record)) => Place::State(Countdown {
+                slot_offset: i32::try_from(record.tls_offset).ok()?,
+                left_offset: i32::try_from(self.word(memory, offset_of!(Injection, countdown_offset))?)
+                    .ok()?,
+            }),
+            (0, None) => return None,
+            (place, _) => Place::Thread(i32::try_from(place.cast_signed()).ok()?),
+        };
+        Some(Sampling { marks_avma, place })
+    }
+
     fn word(&self, memory: &ProcessMemory, field: usize) -> Option<u64> {
         memory.read_u64(self.injection_avma.wrapping_add(field as u64)).ok()
     }
@@ -202,6 +218,7 @@ fn plan_functions(
     });
     let mut heaps = InsideHeaps::known(known);
     let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
+    let sampling = agent.sampling(memory);
     let mut planned: Vec<Planned> = Vec::new();
     for function in functions {
         let seen: Vec<u64> = planned.iter().map(|planned| planned.prologue.function_avma).collect();
@@ -232,10 +249,21 @@ fn plan_functions(
         ];
         let (real, own) = (at(offset_of!(InnerFunction, real)), at(offset_of!(InnerFunction, own)));
         words.extend(function.instead_avma.map(|instead_avma| (real, instead_avma)));
+        words.extend(function.code_words(place(number)));
+        let counted = sampling.and_then(|sampling| {
+            function.counted(memory, &prologue, sampling, &|avma| {
+                functions.iter().any(|function| function.begins_at(avma))
+                    || jumps_to_island(memory, &mappings, avma)
+            })
+        });
         planned.push(Planned {
             name: function.name.clone(),
             prologue,
-            way: Way::Kept { entry_avma, function_avma: first_kept_avma + number as u64 * kept_bytes },
+            way: Way::Kept {
+                entry_avma,
+                function_avma: first_kept_avma + number as u64 * kept_bytes,
+                counted,
+            },
             words,
             real_avma: Some(if function.instead_avma.is_some() { own } else { real }),
         });
@@ -273,7 +301,7 @@ fn after_load(
     if jumps_to_island(memory, mappings, prologue.entry_avma) {
         return None;
     }
-    let way = Way::Kept { entry_avma, function_avma };
+    let way = Way::Kept { entry_avma, function_avma, counted: None };
     Some(Planned { name: function.name, prologue, way, words: Vec::new(), real_avma: None })
 }
 
@@ -325,6 +353,7 @@ fn write_hooks(
                 // No gate: the agent is there.
                 let at = (landing.target_avma - island.start_avma) as usize;
                 island.bytes[at..at + 8].copy_from_slice(&landing.trampoline_avma.to_le_bytes());
+                island.count(landing);
                 jumps.push((function, landing, jump));
             }
             Err(reason) => report.not_hooked.push((function.name.clone(), reason.to_owned())),
@@ -349,10 +378,11 @@ fn write_hooks(
             report.not_hooked.push((function.name.clone(), "there are too many".to_owned()));
         }
         for (function, landing, new) in &jumps {
+            let counts = landing.counts;
             let (address_avma, target_avma) = (function.prologue.entry_avma, landing.target_avma);
             let mut original = [0; 5];
             memory.read(address_avma, &mut original).map_err(memory_error)?;
-            record.patches.push(Patch { address_avma, original, new: *new, target_avma, counts: false });
+            record.patches.push(Patch { address_avma, original, new: *new, target_avma, counts });
         }
         // What is taken back must be known before it is there.
         memory.write(record.start_avma, &record.to_bytes()).map_err(memory_error)?;

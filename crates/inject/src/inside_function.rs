@@ -1,10 +1,12 @@
 //! A function of an allocator inside of a program or a library, found by whoever reads symbols.
 
-use heapr_wire::{INNER_HEAP_FIRST, INNER_HEAPS, InnerAction, Signature};
+use std::mem::offset_of;
+
+use heapr_wire::{INNER_HEAP_FIRST, INNER_HEAPS, InnerAction, InnerFunction, Signature};
 
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
-use crate::x86_64::{Prologue, calls_one_of};
+use crate::x86_64::{KeptCounted, Prologue, Sampling, calls_one_of, may_jump_to};
 
 /// One function to be hooked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +38,40 @@ impl InsideFunction {
             heap: String::new(),
             instead_avma: None,
         })
+    }
+
+    /// Whether it is there, or behind the landing pad that it may begin with.
+    pub(crate) fn begins_at(&self, avma: u64) -> bool {
+        const LANDING_PAD_BYTES: u64 = 4;
+        avma.wrapping_sub(self.address_avma) <= LANDING_PAD_BYTES
+    }
+
+    /// What the agent is told of its code, in its entry of the table.
+    pub(crate) fn code_words(&self, entry_avma: u64) -> [(u64, u64); 2] {
+        [
+            (entry_avma + offset_of!(InnerFunction, code) as u64, self.address_avma),
+            (entry_avma + offset_of!(InnerFunction, code_bytes) as u64, self.size_bytes),
+        ]
+    }
+
+    /// How its calls are counted where they are sampled; `None`: each goes to the agent. `is_other`:
+    /// whether another hooked function is there.
+    pub(crate) fn counted(
+        &self,
+        memory: &ProcessMemory,
+        prologue: &Prologue,
+        sampling: Sampling,
+        is_other: &dyn Fn(u64) -> bool,
+    ) -> Option<KeptCounted> {
+        let (body, _) = self.code(memory);
+        // Blocks of a heap of their own are all recorded.
+        if !self.heap.is_empty() || body.len() as u64 != self.size_bytes || prologue.calls() {
+            return None;
+        }
+        let counted = KeptCounted::plan(self.signature, &body, sampling)?;
+        let is_asked = self.signature.action != InnerAction::Free;
+        let may_jump = is_asked && may_jump_to(memory, self.address_avma, self.size_bytes, is_other);
+        (!may_jump).then_some(counted)
     }
 
     /// Its code and what follows, as far as they are known.

@@ -19,7 +19,7 @@ use crate::inside_function::{InsideFunction, InsideHeaps};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::{Module, Modules, StaticProgram, Symbol, auxiliary};
 use crate::remote::Gadgets;
-use crate::x86_64::{Counted, Prologue, Way, calls_one_of};
+use crate::x86_64::{Counted, Prologue, Sampling, Way, calls_one_of};
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
 
@@ -322,7 +322,13 @@ impl Plan {
                 }
                 None => real,
             };
-            let way = Way::Kept { entry_avma, function_avma: first_kept + number * kept_bytes };
+            let counted = function.counted(memory, &prologue, Sampling::LATER, &|avma| {
+                let is_hooked =
+                    |hook: &Hook| [hook.prologue.function_avma, hook.prologue.entry_avma].contains(&avma);
+                functions.iter().any(|function| function.begins_at(avma)) || self.hooks.iter().any(is_hooked)
+            });
+            self.plain.extend(function.code_words(at));
+            let way = Way::Kept { entry_avma, function_avma: first_kept + number * kept_bytes, counted };
             self.hooks.push(Hook {
                 name: function.name.clone(),
                 way,
@@ -345,6 +351,7 @@ impl Plan {
         let way = Way::Kept {
             entry_avma: word(offset_of!(Injection, kept_entry))?,
             function_avma: word(offset_of!(Injection, after_load))?,
+            counted: None,
         };
         if let Some(function) = InsideFunction::after_load(memory, modules)
             && let Ok(Some(prologue)) = function.prologue(memory, &[])
@@ -410,6 +417,7 @@ impl Plan {
             Way::Kept {
                 entry_avma: self.image.word(self.injection + offset_of!(Injection, kept_entry) as u64)?,
                 function_avma: entry.kept,
+                counted: None,
             }
         } else {
             Way::Convention {

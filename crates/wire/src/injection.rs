@@ -68,6 +68,9 @@ pub struct Injection {
     pub marks: *const (),
     /// From a thread's state to what is left of its countdown.
     pub countdown_offset: usize,
+    /// A word: from the thread pointer to what is left of the thread's countdown; 0: that lies in
+    /// its state.
+    pub countdown_place: *const AtomicUsize,
     /// First of [`OWN_CALLS`] ranges (start, bytes): calls from there are not the program's.
     pub own_calls: *const [AtomicUsize; 2],
 }

@@ -29,6 +29,10 @@ pub struct InnerFunction {
     pub signature: AtomicU64,
     /// Which heap its blocks belong to.
     pub heap: AtomicUsize,
+    /// Where its code begins in its module, whatever was moved.
+    pub code: AtomicUsize,
+    /// Bytes of that; 0: unknown.
+    pub code_bytes: AtomicUsize,
 }
 
 impl InnerFunction {
@@ -40,6 +44,8 @@ impl InnerFunction {
             own: AtomicUsize::new(0),
             signature: AtomicU64::new(0),
             heap: AtomicUsize::new(0),
+            code: AtomicUsize::new(0),
+            code_bytes: AtomicUsize::new(0),
         }
     }
 }

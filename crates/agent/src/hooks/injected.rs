@@ -108,6 +108,7 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     after_load: (&raw const look_inside::AFTER_LOAD).cast(),
     marks: (&raw const page_marks::MARKS).cast(),
     countdown_offset: thread::LEFT_BYTES_OFFSET,
+    countdown_place: &raw const sampling::COUNTDOWN_PLACE,
     own_calls: (&raw const sampling::OWN_CALLS).cast(),
 });
 

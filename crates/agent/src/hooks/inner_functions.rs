@@ -15,7 +15,7 @@ use heapr_wire::{
 
 use crate::hooks::forwarded;
 use crate::hooks::kept::{self, Arguments, Kept, Outcome};
-use crate::hooks::{self, Caller, inner_calls, stack_for};
+use crate::hooks::{self, Caller, inner_calls, sampling, stack_for};
 use crate::record::events;
 use crate::record::thread::Scope;
 
@@ -145,13 +145,20 @@ impl Call<'_> {
     fn run(&self, action: InnerAction) -> Outcome {
         let &Self { real, all: &all, block, size, caller, .. } = self;
         Outcome::Answered(match action {
+            InnerAction::Allocate | InnerAction::New if sampling::is_on() => {
+                sampling::new_block_inside(size, caller, || self.make() as *mut _) as usize
+            }
             InnerAction::Allocate | InnerAction::New => forwarded::run_alloc(real, all, size, caller),
             InnerAction::Reallocate | InnerAction::Any => {
                 forwarded::run_realloc(real, all, block, size, caller)
             }
             InnerAction::Store => {
                 let store = || self.make() as c_int;
-                hooks::aligned_block::<true>(block as *mut _, size, caller, store) as usize
+                if sampling::is_on() {
+                    sampling::stored_block_inside(block as *mut _, size, caller, store) as usize
+                } else {
+                    hooks::aligned_block::<true>(block as *mut _, size, caller, store) as usize
+                }
             }
             InnerAction::Resize => forwarded::run_resize(real, all, size, caller, |done| done >= size),
             InnerAction::Expand => forwarded::run_resize(real, all, size, caller, |block| block != 0),

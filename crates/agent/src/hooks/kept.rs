@@ -17,6 +17,7 @@ use crate::hooks::Caller;
 use crate::hooks::forwarded::{self, kinds};
 use crate::hooks::inner_calls;
 use crate::hooks::real::REAL;
+use crate::hooks::sampling;
 use crate::hooks::shared::Shared;
 use crate::record::thread::{self, Outermost, Scope};
 use crate::state::AGENT;
@@ -72,15 +73,11 @@ impl Outermost {
     /// before, for [`Outermost::end`].
     fn begin(entry_sp: usize, function: usize) -> Option<Self> {
         let mut scope = Scope::enter(entry_sp)?;
+        if is_under_way(&mut scope, entry_sp) {
+            return None;
+        }
         let state = scope.state();
         let before = state.outermost;
-        if before.entry_sp > entry_sp {
-            let here = state.ranges.find(entry_sp, state.is_main);
-            // SAFETY: on the stack that the call is on, outwards of its stack pointer.
-            if here.contains(before.entry_sp) && unsafe { before.is_under_way() } {
-                return None;
-            }
-        }
         state.outermost = Self { entry_sp, function };
         // One that is left behind on another stack, or was left by longjmp, is nothing to come back
         // to.
@@ -107,6 +104,19 @@ impl Outermost {
     }
 }
 
+/// Whether a call of one of the functions is under way around a stack pointer.
+#[inline]
+pub(crate) fn is_under_way(scope: &mut Scope, sp: usize) -> bool {
+    let state = scope.state();
+    let before = state.outermost;
+    if before.entry_sp <= sp {
+        return false;
+    }
+    let here = state.ranges.find(sp, state.is_main);
+    // SAFETY: on the stack that the call is on, outwards of its stack pointer.
+    here.contains(before.entry_sp) && unsafe { before.is_under_way() }
+}
+
 kept_entry! { make_call }
 
 /// Makes a call. The answer: where it is to go on; 0: nowhere, it is done.
@@ -128,6 +138,7 @@ pub(crate) unsafe extern "C" fn make_call(call: *mut KeptCall) -> usize {
         if let Some(note) = kept.note_inner {
             note(kept, &call.arguments(), caller);
         }
+        sampling::passed(caller);
         return own;
     };
     let outcome = (kept.run)(kept, &call.arguments(), caller);
@@ -142,7 +153,10 @@ pub(crate) unsafe extern "C" fn make_call(call: *mut KeptCall) -> usize {
 
 /// As [`new`], of a function whose second argument is an alignment or none.
 pub(crate) fn new_named(kept: &Kept, all: &Arguments, is_aligned: bool, caller: Caller) -> Outcome {
-    let Some(begun) = inner_calls::begin(caller.entry_sp()) else { return Outcome::PassOn };
+    let Some(begun) = inner_calls::begin(caller.entry_sp()) else {
+        sampling::passed(caller);
+        return Outcome::PassOn;
+    };
     let outcome = if is_aligned { new::<true>(kept, all, caller) } else { new::<false>(kept, all, caller) };
     inner_calls::end(begun);
     outcome
@@ -157,11 +171,16 @@ pub(crate) fn new<const IS_ALIGNED: bool>(
     // `std::nothrow` is a reference to nothing.
     let tag = core::ptr::from_ref(kept) as usize;
     let words = if IS_ALIGNED { [size, alignment, tag, 0] } else { [size, tag, tag, 0] };
+    // It may have been counted before it came here: then it is drawn before the real call.
+    let draw = sampling::is_on().then(|| sampling::counted(caller, size));
     let block = forwarded::call(kept.real, words);
     if block == 0 && kept.throwing.load(Relaxed) != 0 {
         return Outcome::PassOn;
     }
-    crate::hooks::allocated(block as *mut c_void, size, caller);
+    match draw {
+        Some(draw) => sampling::made(draw, block as *mut c_void, size, caller),
+        None => crate::hooks::allocated(block as *mut c_void, size, caller),
+    }
     Outcome::Answered(block)
 }
 

@@ -139,6 +139,6 @@ pub(crate) fn ask() {
 pub(crate) fn note_found() {
     if inner_functions::is_any_known() {
         inner_calls::expect_from_anywhere();
-        hooks::watch_inner_calls();
+        hooks::watch_calls_from_inside();
     }
 }

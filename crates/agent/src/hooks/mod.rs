@@ -20,6 +20,7 @@ pub(crate) mod heaps;
 pub(crate) mod injected;
 pub(crate) mod inner_calls;
 pub(crate) mod inner_functions;
+pub(crate) mod inside;
 pub(crate) mod kept;
 pub(crate) mod last_facts;
 pub(crate) mod locking;
@@ -499,16 +500,38 @@ pub(crate) unsafe extern "C" fn munmap(
     REAL.munmap(address, size)
 }
 
-/// 1: the hooks look for inner calls, as [`watch_inner_calls`] says.
-static WATCHES: AtomicU32 = AtomicU32::new(0);
+/// Why the hooks look for inner calls.
+static WATCHES: AtomicU32 = AtomicU32::new(WATCHES_NONE);
+const WATCHES_NONE: u32 = 0;
+/// Allocators inside of the program: of a sample it is asked when it was drawn ([`inside`]).
+const WATCHES_INSIDE: u32 = 1;
+/// The allocator itself calls its own functions, or others'.
+const WATCHES_ALWAYS: u32 = 2;
 
-/// Chooses the entry points of a session that samples. Those that look for inner calls do both.
+/// Has the hooks look for calls of the allocator itself.
+#[cold]
+pub(crate) fn watch_inner_calls() {
+    WATCHES.store(WATCHES_ALWAYS, Relaxed);
+    choose_watching();
+}
+
+/// Has the hooks look for calls of allocators inside of the program.
+#[cold]
+pub(crate) fn watch_calls_from_inside() {
+    if WATCHES.load(Relaxed) == WATCHES_NONE {
+        WATCHES.store(WATCHES_INSIDE, Relaxed);
+        choose_entries(sampling::takes_some());
+    }
+}
+
+/// Chooses the entry points of a session that samples, or of one that records all.
 #[cold]
 pub(crate) fn choose_entries(is_sampling: bool) {
-    if WATCHES.load(Relaxed) != 0 {
-        return;
+    match WATCHES.load(Relaxed) {
+        WATCHES_NONE => choose_hooks(),
+        WATCHES_INSIDE => choose_watching(),
+        _ => return,
     }
-    choose_hooks();
     if is_sampling {
         sampling_entries::choose();
     }
@@ -534,9 +557,7 @@ macro_rules! slots {
 
         /// Has every hook of an allocator's function look whether the allocator itself has called
         /// it.
-        #[cold]
-        pub(crate) fn watch_inner_calls() {
-            WATCHES.store(1, Relaxed);
+        fn choose_watching() {
             $(
                 if let Some(slot) = SLOTS.get(SlotIndex::$nests as usize) {
                     slot.store(watching::$nests as *mut (), Relaxed);

@@ -26,23 +26,32 @@ use heapr_wire::{
 };
 
 use crate::hooks::real::REAL;
-use crate::hooks::{self, Caller, NO_STACK, Pointer, inner_calls, stack_for};
+use crate::hooks::{self, Caller, NO_STACK, Pointer, inner_calls, inside, stack_for};
 use crate::record::countdown::{self, Draw};
 use crate::record::events;
 use crate::record::thread::Scope;
 use crate::state::AGENT;
 use crate::state::page_marks::{self, Freed};
-use crate::x86_64::usdt;
+use crate::x86_64::{thread_pointer, usdt};
 
 /// 1: the session may sample, whether it does now or not.
 static IS_ON: AtomicU32 = AtomicU32::new(0);
 /// What the entry points were last chosen for.
 static MEAN_BYTES: AtomicU64 = AtomicU64::new(SAMPLE_ALL);
 
+/// For the injector: from the thread pointer to the thread's countdown, if that is no word of the
+/// thread's state.
+pub(crate) static COUNTDOWN_PLACE: AtomicUsize = AtomicUsize::new(0);
+
 /// Whether allocations may be samples.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     IS_ON.load(Relaxed) != 0
+}
+
+/// Whether some allocations are recorded for all, as far as is known.
+pub(crate) fn takes_some() -> bool {
+    is_on() && MEAN_BYTES.load(Relaxed) != SAMPLE_ALL
 }
 
 /// Chooses the entry points, once the session is known.
@@ -55,6 +64,10 @@ pub(crate) fn start() {
     if !page_marks::prepare() {
         AGENT.disable(DisableReason::NoMemory);
         return;
+    }
+    if AGENT.is_injected.load(Relaxed) == 0 {
+        let place = thread_pointer::countdown() as usize;
+        COUNTDOWN_PLACE.store(place.wrapping_sub(thread_pointer::thread_pointer()), Relaxed);
     }
     IS_ON.store(1, Release);
     look();
@@ -111,8 +124,8 @@ fn draw(size: usize, caller: Caller) -> Option<Draw> {
     }
 }
 
-/// The same of a call that was not counted yet.
-fn counted(caller: Caller, size: usize) -> Option<Draw> {
+/// The same of a call that was not counted yet, or with which the countdown has run out.
+pub(crate) fn counted(caller: Caller, size: usize) -> Option<Draw> {
     let mut scope = Scope::enter(caller.sp())?;
     if MEAN_BYTES.load(Relaxed) == SAMPLE_ALL && look() == SAMPLE_ALL {
         return None;
@@ -127,10 +140,58 @@ fn counted(caller: Caller, size: usize) -> Option<Draw> {
 /// A new block, or a failed call, of a hook that is not one of those below.
 #[cold]
 pub(crate) fn allocated(block: Pointer, size: usize, caller: Caller) {
-    match counted(caller, size) {
+    made(counted(caller, size), block, size, caller);
+}
+
+/// Records what a call has made, as it was drawn.
+pub(crate) fn made(draw: Option<Draw>, block: Pointer, size: usize, caller: Caller) {
+    match draw {
         Some(Draw::Passed) => {}
         Some(Draw::Sample(mean_bytes)) => sampled(block, size, mean_bytes, caller),
         None => each(block, size, caller),
+    }
+}
+
+/// A call for a block of a function that lies inside of the program, and may have been counted
+/// where it came in. It is drawn before the real call: what that one calls is counted, too.
+#[cold]
+pub(crate) fn new_block_inside(size: usize, caller: Caller, real: impl FnOnce() -> Pointer) -> Pointer {
+    let Some(begun) = inner_calls::begin(caller.entry_sp()) else {
+        passed(caller);
+        return real();
+    };
+    let draw = counted(caller, size);
+    let block = real();
+    inner_calls::end(begun);
+    made(draw, block, size, caller);
+    block
+}
+
+/// The same of a function that stores the block at `answer` and gives a status.
+#[cold]
+pub(crate) fn stored_block_inside(
+    answer: *mut Pointer,
+    size: usize,
+    caller: Caller,
+    real: impl FnOnce() -> c_int,
+) -> c_int {
+    let mut status = 0;
+    new_block_inside(size, caller, || {
+        status = real();
+        // SAFETY: on success the function has stored a block through the program's pointer.
+        if status == 0 { unsafe { *answer } } else { core::ptr::null_mut() }
+    });
+    status
+}
+
+/// A call that is none of the program's: if the countdown has run out with it, it is drawn anew.
+#[cold]
+pub(crate) fn passed(caller: Caller) {
+    if is_on()
+        && let Some(mut scope) = Scope::enter(caller.sp())
+        && countdown::is_over(&mut scope.state().countdown)
+    {
+        let _ = drawn(&mut scope, 0);
     }
 }
 
@@ -150,6 +211,9 @@ fn each(block: Pointer, size: usize, caller: Caller) {
 #[cold]
 fn sampled(block: Pointer, size: usize, mean_bytes: u64, caller: Caller) {
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
+    if inside::is_made_inside(&mut scope, caller) {
+        return;
+    }
     let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
     if block.is_null() {
         events::failed(&mut scope, size, stack);
@@ -222,7 +286,10 @@ pub(crate) fn reallocated<const NESTS: bool>(
 ) -> Pointer {
     let mut begun = 0;
     if NESTS {
-        let Some(before) = inner_calls::begin(caller.entry_sp()) else { return real() };
+        let Some(before) = inner_calls::begin(caller.entry_sp()) else {
+            passed(caller);
+            return real();
+        };
         begun = before;
     }
     let resized = Resized::new(block, size, counted(caller, size));
@@ -266,14 +333,14 @@ fn commit(resized: Resized, new: Pointer, caller: Caller) {
         return;
     }
     match draw {
-        // As if it had been freed: the new one is nobody's sample.
-        Some(Draw::Passed) => events::realloc_commit(&mut scope, HEAP_MALLOC, 0, 0, NO_STACK),
-        Some(Draw::Sample(mean_bytes)) => {
+        Some(Draw::Sample(mean_bytes)) if !inside::is_made_inside(&mut scope, caller) => {
             let stack = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
             page_marks::add(new as usize);
             tell_probe(new as usize, size, mean_bytes);
             events::resized_sample(&mut scope, new as usize, size, stack, mean_bytes);
         }
+        // As if it had been freed: the new one is nobody's sample.
+        Some(_) => events::realloc_commit(&mut scope, HEAP_MALLOC, 0, 0, NO_STACK),
         None => {
             let stack = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
             page_marks::add_each(new as usize);
@@ -286,11 +353,8 @@ fn commit(resized: Resized, new: Pointer, caller: Caller) {
 fn run_out(size: usize, caller: Caller, real: impl FnOnce() -> Pointer) -> Pointer {
     let draw = draw(size, caller);
     let block = real();
-    match draw {
-        Some(Draw::Passed) => {}
-        _ if is_own(caller) => {}
-        Some(Draw::Sample(mean_bytes)) => sampled(block, size, mean_bytes, caller),
-        None => each(block, size, caller),
+    if !is_own(caller) {
+        made(draw, block, size, caller);
     }
     block
 }

@@ -9,7 +9,7 @@ use crate::memory::TargetMemory as _;
 use crate::record::{Patch, Record};
 use crate::remote::Borrowed;
 use crate::report::AttachReport;
-use crate::x86_64::{COUNTING_BYTES, Countdown, Island, KEPT_MARKS_BYTES, Landing, Way};
+use crate::x86_64::{COUNTING_BYTES, Countdown, Island, Landing, Way};
 
 /// Nearest multiple of 2 GiB that a jump reaches, with a margin for what lies between function and
 /// island.
@@ -51,9 +51,12 @@ impl super::Install<'_> {
                     let counted = counted.zip(self.countdown(record)?);
                     Way::Convention { trampoline_avma, ranges, keeps_inner, counted }
                 }
-                Way::Kept { entry_avma, function_avma } => Way::Kept {
+                Way::Kept { entry_avma, function_avma, counted } => Way::Kept {
                     entry_avma: image_avma + entry_avma,
                     function_avma: image_avma + function_avma,
+                    counted: counted
+                        .zip(self.countdown(record)?)
+                        .map(|(counted, countdown)| counted.in_state(countdown)),
                 },
             };
             let island = &mut islands[near];
@@ -105,18 +108,21 @@ impl super::Install<'_> {
 
     /// Tells what counts where the marks of pages are, which the agent has made by now.
     pub(super) fn put_marks(&self, landings: &[Option<Landing>]) -> Result<()> {
-        let places: Vec<u64> = landings.iter().flatten().filter_map(|landing| landing.marks_avma).collect();
-        if places.is_empty() {
+        let marked = landings.iter().flatten().filter_map(|landing| landing.marks_avma.zip(Some(landing)));
+        let mut marked = marked.peekable();
+        if marked.peek().is_none() {
             return Ok(());
         }
         let pid = self.request.pid;
         let word_avma = self.plan.image.word(self.plan.injection + offset_of!(Injection, marks) as u64)?;
         let marks_avma = self.memory.read_u64(word_avma).map_err(|source| Error::Memory { pid, source })?;
         let bytes = marks_avma.to_le_bytes();
-        for place in places {
-            self.write(place, &bytes)?;
-            // Those of them that a jump stands on are kept before it.
-            self.write(place - COUNTING_BYTES as u64, &bytes[..KEPT_MARKS_BYTES])?;
+        for (place, landing) in marked {
+            // Those of them that a jump stands on are kept before it: the jump stays, for threads
+            // that come out of the allocator before the gate opens.
+            let (covered, others) = bytes.split_at(landing.covered_marks_bytes());
+            self.write(place + covered.len() as u64, others)?;
+            self.write(place - COUNTING_BYTES as u64, covered)?;
         }
         Ok(())
     }

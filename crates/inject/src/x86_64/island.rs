@@ -38,6 +38,8 @@
 //! heap to be at rest.
 
 use super::countdown::{Countdown, Counted, MARKS_OFFSET};
+use super::kept_countdown::KeptCounted;
+use super::prologue::JUMP_BYTES;
 use super::{Prologue, jump};
 
 /// First word of an island.
@@ -67,8 +69,13 @@ pub(crate) const WAITED_OFFSET: u64 = GATE_OFFSET + 7;
 /// Of what counts: its first bytes, and those of the jump that stands there instead; before it.
 pub(crate) const COUNTING_BYTES: usize = 16;
 
-/// Of the address of the marks, the bytes that a jump covers.
-pub(crate) const KEPT_MARKS_BYTES: usize = 5 - MARKS_OFFSET as usize;
+impl Landing {
+    /// How many bytes of the marks' address a jump covers: they are kept before it.
+    pub(crate) fn covered_marks_bytes(&self) -> usize {
+        let offset = self.marks_avma.map_or(0, |marks_avma| (marks_avma - self.entry_avma) as usize);
+        JUMP_BYTES.saturating_sub(offset)
+    }
+}
 
 /// How the calls of a function come to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +93,43 @@ pub(crate) enum Way {
     /// With all registers and flags as they are, and the address of what the agent knows the
     /// function by. A compiler that sees caller and function together lets the caller keep a
     /// value in any register that the function does not use.
-    Kept { entry_avma: u64, function_avma: u64 },
+    Kept {
+        entry_avma: u64,
+        function_avma: u64,
+        /// What is counted before, where calls are sampled.
+        counted: Option<KeptCounted>,
+    },
+}
+
+/// What counts calls.
+enum Counting<'a> {
+    Convention(Counted, Countdown),
+    Kept(&'a KeptCounted),
+}
+
+impl Counting<'_> {
+    /// Where the address of the marks is to be put in.
+    fn marks_offset(&self) -> Option<u64> {
+        match self {
+            Self::Convention(counted, _) => counted.looks_at_marks().then_some(MARKS_OFFSET),
+            Self::Kept(counted) => counted.marks_offset(),
+        }
+    }
+
+    /// What stands before the way out.
+    fn restoring(&self) -> Vec<u8> {
+        match self {
+            Self::Convention(..) => Vec::new(),
+            Self::Kept(counted) => counted.restoring(),
+        }
+    }
+
+    fn code(&self, out: i32) -> Vec<u8> {
+        match self {
+            Self::Convention(counted, countdown) => counted.code(*countdown, out),
+            Self::Kept(counted) => counted.code(out),
+        }
+    }
 }
 
 /// An island under construction.
@@ -185,21 +228,25 @@ impl Island {
             self.bytes.extend_from_slice(&[0xeb, inner.len() as u8]);
         }
         let counted = match way {
-            Way::Convention { counted, keeps_inner: false, .. } => *counted,
-            _ => None,
+            Way::Convention { counted, keeps_inner: false, .. } => {
+                counted.map(|(counted, countdown)| Counting::Convention(counted, countdown))
+            }
+            Way::Convention { .. } => None,
+            Way::Kept { counted, .. } => counted.as_ref().map(Counting::Kept),
         };
-        let counting = counted.map(|(counted, countdown)| {
+        let counting = counted.as_ref().map(|counted| {
             // jmp moved
             self.bytes.extend_from_slice(&[0xe9, 0, 0, 0, 0]);
             to_inner.push(self.bytes.len());
             let beginning_avma = entry_avma;
+            self.bytes.extend(counted.restoring());
             let out_avma = self.here();
             self.bytes.extend_from_slice(&[0xff, 0x25]);
             let back = (target_avma.wrapping_sub(self.here() + 4)) as u32;
             self.bytes.extend(back.to_le_bytes());
             entry_avma = self.here() + COUNTING_BYTES as u64;
-            marks_avma = counted.looks_at_marks().then_some(entry_avma + MARKS_OFFSET);
-            let mut code = counted.code(countdown, out_avma.wrapping_sub(entry_avma) as i32);
+            marks_avma = counted.marks_offset().map(|offset| entry_avma + offset);
+            let mut code = counted.code(out_avma.wrapping_sub(entry_avma) as i32);
             let closed = jump(entry_avma, beginning_avma).unwrap_or_default();
             let (first, _) = code.split_at_mut(closed.len());
             for bytes in [&*first, &closed] {
@@ -221,7 +268,7 @@ impl Island {
         self.bytes.extend(moved);
         let trampoline_avma = match *way {
             Way::Convention { trampoline_avma, .. } => trampoline_avma,
-            Way::Kept { entry_avma, function_avma } => {
+            Way::Kept { entry_avma, function_avma, .. } => {
                 let kept_avma = self.here();
                 // push rbp; mov rbp, rsp; push [function]; jmp [entry]
                 self.bytes.extend_from_slice(&[0x55, 0x48, 0x89, 0xe5, 0xff, 0x35, 6, 0, 0, 0]);
@@ -233,6 +280,15 @@ impl Island {
         };
         let counts = counted.is_some();
         Ok(Landing { entry_avma, moved_avma, target_avma, trampoline_avma, counts, marks_avma })
+    }
+
+    /// Has a function's calls counted from the beginning on.
+    pub(crate) fn count(&mut self, landing: Landing) {
+        if landing.counts {
+            let at = (landing.entry_avma - self.start_avma) as usize;
+            let open = at - COUNTING_BYTES;
+            self.bytes.copy_within(open..open + JUMP_BYTES, at);
+        }
     }
 
     /// The jump that goes into the function's first bytes.
@@ -454,7 +510,8 @@ mod tests {
 
     #[test]
     fn where_all_is_kept_nothing_is_changed_on_the_way() {
-        let (landing, code_at) = island(&Way::Kept { entry_avma: 0x7000, function_avma: 0x8000 });
+        let (landing, code_at) =
+            island(&Way::Kept { entry_avma: 0x7000, function_avma: 0x8000, counted: None });
         let entry = &code_at(landing.entry_avma)[0];
         assert_eq!((entry.mnemonic(), entry.memory_displacement64()), (Mnemonic::Jmp, landing.target_avma));
         let kept = code_at(landing.trampoline_avma);

@@ -4,6 +4,8 @@
 mod basic_functions;
 mod countdown;
 mod island;
+mod jumps;
+mod kept_countdown;
 mod prologue;
 mod registers;
 mod return_frame;
@@ -11,9 +13,11 @@ mod return_frame;
 pub(crate) use basic_functions::{BASIC_BYTES, ProgramHeaders, basic_functions};
 pub(crate) use countdown::{Countdown, Counted};
 pub(crate) use island::{
-    COUNTING_BYTES, GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, Island, KEPT_MARKS_BYTES, Landing,
-    OPENING_BYTES, WAITED_OFFSET, Way, counting_at, island_of, record_of, waiting_range,
+    COUNTING_BYTES, GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, Island, Landing, OPENING_BYTES,
+    WAITED_OFFSET, Way, counting_at, island_of, record_of, waiting_range,
 };
+pub(crate) use jumps::may_jump_to;
+pub(crate) use kept_countdown::{KeptCounted, Place, Sampling};
 pub(crate) use prologue::{Prologue, calls_one_of, entry_of, jump};
 pub(crate) use registers::{
     DWARF_RETURN_ADDRESS, DWARF_STACK_POINTER, FrameRegisters, Registers, is_kept_by_callees,

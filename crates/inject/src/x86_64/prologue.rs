@@ -117,6 +117,14 @@ impl Prologue {
         Ok(code)
     }
 
+    /// Whether it begins with a call: what that calls comes back to the island.
+    pub(crate) fn calls(&self) -> bool {
+        let is_call = |found: &Instruction| {
+            matches!(found.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
+        };
+        self.instructions.iter().any(is_call)
+    }
+
     /// Whether a thread at `address_avma` stands inside of what is overwritten.
     pub(crate) fn is_inside(&self, address_avma: u64) -> bool {
         address_avma > self.entry_avma && address_avma < self.rest_avma
