@@ -15,7 +15,7 @@
 
 #define INSIDE __attribute__((noinline, noclone, used)) static
 
-enum { BLOCKS = 40000, ROUNDS = 20000, THREADS = 4, PAIRS = 8 };
+enum { BLOCKS = 40000, ROUNDS = 20000, THREADS = 4, PAIRS = 8, TRIES = 6 };
 
 // Blocks of a power of two, with their size in front; free ones are linked.
 typedef struct head { size_t bytes; struct head *next; } head;
@@ -93,6 +93,16 @@ static long steps(void) {
     return count / PAIRS;
 }
 
+// The fewest of some tries: a sample may be among the pairs.
+static long fewest_steps(void) {
+    long fewest = steps();
+    for (int i = 1; i < TRIES && fewest > 0; i++) {
+        long again = steps();
+        if (again < fewest) fewest = again;
+    }
+    return fewest;
+}
+
 static void tell(const char *name, size_t count, size_t bytes, size_t live, size_t live_bytes) {
     printf("%s %zu %zu %zu %zu\n", name, count, bytes, live, live_bytes);
 }
@@ -139,7 +149,7 @@ int main(int count_of_arguments, char **arguments) {
         fflush(stdout);
         while (access(arguments[1], F_OK) != 0) usleep(1000);
     }
-    printf("%ld\n", steps());
+    printf("%ld\n", fewest_steps());
     fflush(stdout);
     of_many_sizes();
     size_t bytes = 0, count = 0;

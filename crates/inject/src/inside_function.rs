@@ -54,8 +54,8 @@ impl InsideFunction {
         ]
     }
 
-    /// How its calls are counted where they are sampled; `None`: each goes to the agent. `is_other`:
-    /// whether another hooked function is there.
+    /// How its calls are counted where they are sampled; `None`: each goes to the agent.
+    /// `is_other`: whether another hooked function is there.
     pub(crate) fn counted(
         &self,
         memory: &ProcessMemory,

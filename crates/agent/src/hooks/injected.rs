@@ -23,6 +23,7 @@ use crate::hooks::entries;
 use crate::hooks::exec;
 use crate::hooks::foreign;
 use crate::hooks::inner_functions;
+use crate::hooks::inner_table;
 use crate::hooks::kept::{self, Kept};
 use crate::hooks::locking;
 use crate::hooks::look_inside;
@@ -101,7 +102,7 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     more: (&raw const kept::MORE).cast(),
     more_count: kept::MORE.0.len(),
     claim_key: thread::claim_key as *const (),
-    inner: (&raw const inner_functions::FUNCTIONS).cast(),
+    inner: (&raw const inner_table::FUNCTIONS).cast(),
     inner_kept: (&raw const inner_functions::KEPT).cast(),
     inner_kept_bytes: size_of::<Kept>(),
     inner_heap_names: (&raw const inner_functions::HEAP_NAMES).cast(),

@@ -14,14 +14,11 @@ use heapr_wire::{
 };
 
 use crate::hooks::forwarded;
+use crate::hooks::inner_table::FUNCTIONS;
 use crate::hooks::kept::{self, Arguments, Kept, Outcome};
 use crate::hooks::{self, Caller, inner_calls, sampling, stack_for};
 use crate::record::events;
 use crate::record::thread::Scope;
-
-/// For the injector: what it has hooked.
-pub(crate) static FUNCTIONS: [InnerFunction; INNER_FUNCTIONS] =
-    [const { InnerFunction::free() }; INNER_FUNCTIONS];
 
 /// For the injector: names of the heaps of their own, zeros behind them.
 pub(crate) static HEAP_NAMES: [[AtomicU64; 4]; INNER_HEAPS] =
@@ -55,11 +52,6 @@ pub(crate) static KEPT: [Kept; INNER_FUNCTIONS] = {
 fn function_of(kept: &Kept) -> Option<&'static InnerFunction> {
     let from_first = (core::ptr::from_ref(kept) as usize).wrapping_sub(KEPT.as_ptr() as usize);
     FUNCTIONS.get(from_first / size_of::<Kept>())
-}
-
-/// Whether anything is hooked.
-pub(crate) fn is_any_known() -> bool {
-    FUNCTIONS.iter().any(|function| function.real.load(Relaxed) != 0)
 }
 
 /// An inner call: the end of a pool may end another.

@@ -11,8 +11,8 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::hooks::inner_functions::{self, FUNCTIONS};
-use crate::hooks::{Caller, kept};
+use crate::hooks::inner_table::{self, FUNCTIONS};
+use crate::hooks::{Caller, outermost};
 use crate::record::thread::Scope;
 use crate::stack;
 
@@ -23,10 +23,10 @@ const FRAMES_MAX: usize = 32;
 /// Whether the stack leads through a hooked function.
 #[cold]
 pub(crate) fn is_made_inside(scope: &mut Scope, caller: Caller) -> bool {
-    if !inner_functions::is_any_known() {
+    if !inner_table::is_any_known() {
         return false;
     }
-    if kept::is_under_way(scope, caller.sp()) {
+    if outermost::is_under_way(scope, caller.sp()) {
         return true;
     }
     let start = caller.start();

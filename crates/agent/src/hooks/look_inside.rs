@@ -14,7 +14,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use heapr_ring::{forbidden_calls, sys, writer};
 use heapr_wire::{FLAG_LOOK_INSIDE, MARK_EXEC_WANTED, MARK_MEMORY_WANTED};
 
-use crate::hooks::inner_functions;
+use crate::hooks::inner_table;
 use crate::hooks::kept::{Arguments, Kept, NOTHING, Outcome};
 use crate::hooks::{self, Caller, inner_calls};
 use crate::modules::link_map;
@@ -137,7 +137,7 @@ pub(crate) fn ask() {
 /// With allocators inside, each hook looks whether one of them has called it.
 #[cold]
 pub(crate) fn note_found() {
-    if inner_functions::is_any_known() {
+    if inner_table::is_any_known() {
         inner_calls::expect_from_anywhere();
         hooks::watch_calls_from_inside();
     }

@@ -232,7 +232,7 @@ impl Code {
     }
 
     fn look_at_mark(&mut self, marks_avma: u64, block: u8, index: u8, base: u8) {
-        // mov base, marks; mov index, block (four bytes); shr index, 12; cmp byte [base + index * 4], 0
+        // mov base, marks; mov index, block (four bytes); shr index, 12; then the page's byte
         self.add(&[0x48 | base >> 3, 0xb8 | (base & 7)]);
         self.add(&marks_avma.to_le_bytes());
         self.add(&[0x40 | (block >> 3) << 2 | index >> 3, 0x89, modrm(block, index)]);

@@ -1,0 +1,57 @@
+//! Which call of an allocator inside of the program is under way on a thread: what that calls in
+//! turn is none of the program's.
+
+use crate::record::thread::{self, Outermost, Scope};
+use crate::x86_64::kept_entry::KeptCall;
+
+/// With [`Outermost::function`] the address of a [`crate::hooks::kept::Kept`].
+impl Outermost {
+    const NONE: Self = Self { entry_sp: 0, function: 0 };
+
+    /// Begins a call. `None`: it is an inner one, or not recorded. Otherwise what was under way
+    /// before, for [`Outermost::end`].
+    pub(crate) fn begin(entry_sp: usize, function: usize) -> Option<Self> {
+        let mut scope = Scope::enter(entry_sp)?;
+        if is_under_way(&mut scope, entry_sp) {
+            return None;
+        }
+        let state = scope.state();
+        let before = state.outermost;
+        state.outermost = Self { entry_sp, function };
+        // One that is left behind on another stack, or was left by longjmp, is nothing to come back
+        // to.
+        Some(if before.entry_sp > entry_sp { before } else { Self::NONE })
+    }
+
+    /// A call that somebody has jumped out of is no longer there: its word on the stack is
+    /// another's.
+    ///
+    /// # Safety
+    /// 1. The stack at its entry may be read.
+    unsafe fn is_under_way(self) -> bool {
+        // SAFETY: (1).
+        let word = unsafe { *(self.entry_sp.wrapping_sub(KeptCall::FUNCTION_BELOW_ENTRY) as *const usize) };
+        self.function != 0 && word == self.function
+    }
+
+    pub(crate) fn end(before: Self) {
+        let state = thread::current();
+        if !state.is_null() {
+            // SAFETY: this thread's state, which is never unmapped.
+            unsafe { (*state).outermost = before };
+        }
+    }
+}
+
+/// Whether a call of one of the functions is under way around a stack pointer.
+#[inline]
+pub(crate) fn is_under_way(scope: &mut Scope, sp: usize) -> bool {
+    let state = scope.state();
+    let before = state.outermost;
+    if before.entry_sp <= sp {
+        return false;
+    }
+    let here = state.ranges.find(sp, state.is_main);
+    // SAFETY: on the stack that the call is on, outwards of its stack pointer.
+    here.contains(before.entry_sp) && unsafe { before.is_under_way() }
+}
