@@ -70,7 +70,10 @@ impl<'a, M: Memory> Inspector<'a, M> {
             8 if is_array(head, size_bytes - 8, most_missing) => Some(EdgeGrade::ArrayCookie),
             1 | 3 | 5 | 9 | 17 => {
                 let (least, most) = self.dynamic_string(block, head, offset_bytes)?;
-                (least <= size_bytes && size_bytes <= most.saturating_add(most_missing))
+                // It takes all that the allocator has given it, also beyond what it asked for.
+                let given_bytes =
+                    size_bytes.saturating_add(size_bytes / 4).max(size_bytes.next_multiple_of(16));
+                (least <= given_bytes && size_bytes <= most.saturating_add(most_missing))
                     .then_some(EdgeGrade::StringBody)
             }
             24 if self.is_counted_string(block, head, fits) => Some(EdgeGrade::StringBody),

@@ -4,15 +4,22 @@
 //!  root --> g_cache --> block --> 10,000 blocks     all are held by g_cache; they are gathered in its block
 //!       --> frame of a stack --> the same block     in passing: does not count, as something lasting holds it
 //! ```
-//! References that are doubtful, or stand on a stack or in a register, count only for blocks that
-//! nothing sure and lasting leads to: else every loop over a cache would share it.
+//! What several hold together, and no one alone, counts for a holder of its own: for these
+//! together. (Of the largest such blocks: there may be very many small ones.)
+
+use std::borrow::Cow;
 
 use heapr_graph::{DominatorTree, Dominators, Graph, retained_bytes};
-use heapr_trace::{HeapGraph, RootClass, RootEdge};
+use heapr_trace::HeapGraph;
+
+use crate::joint_holders::{JointHolder, joint_holders};
+use crate::lasting::LastingReferences;
 
 /// Share of what a node holds that its largest child must hold too, for the child to be what
 /// gathers it.
 const MAIN_SHARE_PERCENT: u128 = 80;
+/// Blocks that several hold together of which it is told who does.
+const JOINT_BLOCKS_MAX: usize = 256;
 
 /// Holders of a graph, by number.
 #[derive(Debug)]
@@ -20,6 +27,7 @@ pub struct Holders {
     dominators: Dominators,
     tree: DominatorTree,
     first_block: u32,
+    joint: Vec<JointHolder>,
 }
 
 /// Amounts of blocks, added up along who holds what.
@@ -36,13 +44,18 @@ pub struct Gathering {
 }
 
 impl Holders {
-    /// `holder_of`: by root its holder's number. `None`: the graph is too large.
+    /// `holder_of`: by root its holder's number; `size`: bytes of a block. `None`: the graph is too
+    /// large.
     #[must_use]
-    pub fn of(graph: &HeapGraph, holder_of: &[u32], holder_count: u32) -> Option<Self> {
-        let kept = lastingly_held(graph);
-        let is_kept = |block: u32| kept[block as usize];
+    pub fn of(
+        graph: &HeapGraph,
+        holder_of: &[u32],
+        holder_count: u32,
+        size: impl Fn(u32) -> u64,
+    ) -> Option<Self> {
+        let lasting = LastingReferences::of(graph);
         let counted = graph.roots.iter().zip(holder_of);
-        let counted = counted.filter(|(root, _)| is_lasting(graph, root) || !is_kept(root.target));
+        let counted = counted.filter(|(root, _)| lasting.counts_root(graph, root));
         let mut roots: Vec<(u32, u32)> = counted.map(|(root, &holder)| (holder, root.target)).collect();
         roots.sort_unstable();
         roots.dedup();
@@ -59,17 +72,39 @@ impl Holders {
         }
         for block in 0..graph.node_count() {
             for edge in graph.edges(block) {
-                let target = graph.targets[edge];
-                if graph.grades[edge].is_strong() || !is_kept(target) {
-                    targets.push(first_block.checked_add(target)?);
+                if lasting.counts_edge(graph, edge) {
+                    targets.push(first_block.checked_add(graph.targets[edge])?);
                 }
             }
             first_edge.push(u32::try_from(targets.len()).ok()?);
         }
+        drop(lasting);
         let graph = Graph::new(first_edge, targets).ok()?;
         let dominators = Dominators::of(&graph, 0, |_, _, _| true);
         let tree = DominatorTree::of(&dominators);
-        Some(Self { dominators, tree, first_block })
+        let mut holders = Self { dominators, tree, first_block, joint: Vec::new() };
+        let sums = holders.sums(size);
+        let all = holders.tree.children(0).iter().copied();
+        let mut tops: Vec<u32> =
+            all.filter(|&node| node >= first_block && sums.0[node as usize] > 0).collect();
+        let larger = |&node: &u32| (std::cmp::Reverse(sums.0[node as usize]), node);
+        if tops.len() > JOINT_BLOCKS_MAX {
+            tops.select_nth_unstable_by_key(JOINT_BLOCKS_MAX, larger);
+            tops.truncate(JOINT_BLOCKS_MAX);
+        }
+        tops.sort_unstable_by_key(larger);
+        if !tops.is_empty() {
+            // (What nothing leads to hangs from the root, too, and has no holders.)
+            let joint = joint_holders(&graph, tops.into_iter(), &holders.by_node());
+            holders.joint = joint.into_iter().filter(|joint| joint.holders.len() > 1).collect();
+        }
+        Some(holders)
+    }
+
+    /// The numbers of those who hold together what no one holds alone: of each such, in order of
+    /// their own numbers, which follow those of the holders.
+    pub fn joint(&self) -> impl Iterator<Item = &[u32]> {
+        self.joint.iter().map(|joint| joint.holders.as_slice())
     }
 
     /// Adds up `amount` of blocks.
@@ -79,10 +114,18 @@ impl Holders {
         HeldSums(retained_bytes(&self.dominators, of_node))
     }
 
-    /// What a holder holds alone.
+    /// What a holder holds alone, or several hold together.
     #[must_use]
     pub fn of_holder(&self, holder: u32, sums: &HeldSums) -> u64 {
-        sums.0[holder as usize + 1]
+        self.tops(holder).iter().map(|&node| sums.0[node as usize]).sum()
+    }
+
+    /// The nodes below which all that it holds is.
+    fn tops(&self, holder: u32) -> Cow<'_, [u32]> {
+        match holder.checked_sub(self.first_block - 1) {
+            Some(joint) => self.joint.get(joint as usize).map_or(&[][..], |joint| &joint.tops).into(),
+            None => vec![holder + 1].into(),
+        }
     }
 
     /// What a block holds alone, itself included.
@@ -91,19 +134,26 @@ impl Holders {
         sums.0[(self.first_block + block) as usize]
     }
 
-    /// By block the holder that holds it alone.
+    /// By block the holder that holds it alone, or those who do together.
     #[must_use]
     pub fn by_block(&self) -> Vec<Option<u32>> {
+        self.by_node().split_off(self.first_block as usize)
+    }
+
+    fn by_node(&self) -> Vec<Option<u32>> {
         let mut holder_of: Vec<Option<u32>> = vec![None; self.dominators.idoms().len()];
-        for holder in 1..self.first_block {
-            holder_of[holder as usize] = Some(holder - 1);
+        let holder_count = self.first_block - 1 + self.joint.len() as u32;
+        for holder in 0..holder_count {
+            for &node in self.tops(holder).iter() {
+                holder_of[node as usize] = Some(holder);
+            }
         }
         for &node in self.dominators.order() {
-            if node >= self.first_block {
+            if node >= self.first_block && holder_of[node as usize].is_none() {
                 holder_of[node as usize] = holder_of[self.dominators.idom(node) as usize];
             }
         }
-        holder_of.split_off(self.first_block as usize)
+        holder_of
     }
 
     /// Where most of what a holder holds is gathered, by `sums`: down from the holder, as long as
@@ -116,12 +166,17 @@ impl Holders {
         is_alike: impl Fn(u32, u32) -> bool,
     ) -> Option<Gathering> {
         let amount = |node: u32| u128::from(sums.0[node as usize]);
-        let mut node = holder + 1;
+        let tops = self.tops(holder);
+        let mut children: &[u32] = match tops.as_ref() {
+            &[node] if node < self.first_block => self.tree.children(node),
+            tops => tops,
+        };
+        let mut all = u128::from(self.of_holder(holder, sums));
         let mut way: Vec<u32> = Vec::new();
         let is_chain = loop {
-            let children = self.tree.children(node).iter().copied();
-            let Some(largest) = children.max_by_key(|&child| amount(child)) else { break false };
-            if amount(largest) * 100 < amount(node) * MAIN_SHARE_PERCENT || amount(largest) == 0 {
+            let largest = children.iter().copied().max_by_key(|&child| amount(child));
+            let Some(largest) = largest else { break false };
+            if amount(largest) * 100 < all * MAIN_SHARE_PERCENT || amount(largest) == 0 {
                 break false;
             }
             let block = largest - self.first_block;
@@ -129,43 +184,15 @@ impl Holders {
                 break true;
             }
             way.push(block);
-            node = largest;
+            (children, all) = (self.tree.children(largest), amount(largest));
         };
         (!way.is_empty()).then_some(Gathering { way, is_chain })
     }
 }
 
-/// Whether a reference from outside is sure, and does not stand there in passing.
-fn is_lasting(graph: &HeapGraph, root: &RootEdge) -> bool {
-    let class = graph.areas[root.area as usize].class;
-    let is_passing = matches!(class, RootClass::Registers | RootClass::Stack | RootClass::Frame);
-    root.grade.is_strong() && !is_passing
-}
-
-fn lastingly_held(graph: &HeapGraph) -> Vec<bool> {
-    let mut kept = vec![false; graph.node_count() as usize];
-    let mut stack: Vec<u32> = Vec::new();
-    let enter = |block: u32, kept: &mut [bool], stack: &mut Vec<u32>| {
-        if !std::mem::replace(&mut kept[block as usize], true) {
-            stack.push(block);
-        }
-    };
-    for root in graph.roots.iter().filter(|root| is_lasting(graph, root)) {
-        enter(root.target, &mut kept, &mut stack);
-    }
-    while let Some(block) = stack.pop() {
-        for edge in graph.edges(block) {
-            if graph.grades[edge].is_strong() {
-                enter(graph.targets[edge], &mut kept, &mut stack);
-            }
-        }
-    }
-    kept
-}
-
 #[cfg(test)]
 mod tests {
-    use heapr_trace::{EdgeGrade, RootArea};
+    use heapr_trace::{EdgeGrade, RootArea, RootClass, RootEdge};
 
     use super::*;
 
@@ -197,7 +224,7 @@ mod tests {
 
     fn holders(graph: &HeapGraph) -> Holders {
         let of: Vec<u32> = graph.roots.iter().map(|root| root.area).collect();
-        Holders::of(graph, &of, 3).unwrap()
+        Holders::of(graph, &of, 3, |_| 1).unwrap()
     }
 
     #[test]
@@ -216,7 +243,21 @@ mod tests {
         let holders = holders(&graph);
         let sums = holders.sums(|_| 1);
         assert_eq!([0, 1].map(|holder| holders.of_holder(holder, &sums)), [1, 1]);
-        assert_eq!(holders.by_block(), [Some(0), Some(1), None]);
+        assert_eq!(holders.joint().collect::<Vec<_>>(), [[0, 1]]);
+        assert_eq!(holders.of_holder(3, &sums), 1);
+        assert_eq!(holders.by_block(), [Some(0), Some(1), Some(3)]);
+        let found = holders.gathering(3, &sums, |_, _| false);
+        assert_eq!(found, Some(Gathering { way: vec![2], is_chain: false }));
+    }
+
+    #[test]
+    fn who_holds_together_is_told_by_the_nearest_on_each_way() {
+        // Variable 0 and a block of variable 1 lead to 1; that one, and 3, lead to each other and to 4. 5 is leaked.
+        let graph = graph(&[&[1], &[3], &[], &[1, 4], &[], &[4]], &[(1, 0), (0, 1), (0, 2), (1, 3)]);
+        let holders = holders(&graph);
+        let sums = holders.sums(|_| 1);
+        assert_eq!(holders.joint().collect::<Vec<_>>(), [[0, 1]]);
+        assert_eq!([0, 1, 3].map(|holder| holders.of_holder(holder, &sums)), [1, 1, 3]);
     }
 
     #[test]

@@ -6,14 +6,15 @@
 //!       ── libfoo.so data ── libfoo.so!g_cache ──> block
 //!       ── (leaked: nothing leads here) ──> block
 //! ```
-//! A block's id is its address. What names it is its type, where that is known, else the function
+//! References that count for nobody (`LastingReferences`) are weak ones: dominators, sizes and ways
+//! pass them over, as `holders` does. A block's id is its address. What names it is its type, where that is known, else the function
 //! that it was allocated by.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
-use heapr_native::LeakKind;
+use heapr_native::{LastingReferences, LeakKind};
 use heapr_query::{CullList, GroupBy, StackGroups};
 use heapr_trace::{Block, EdgeGrade, HeapGraph};
 use serde_json::json;
@@ -36,6 +37,7 @@ pub(crate) struct NativeHeap {
     root_names: Vec<u32>,
     /// Blocks that stand for a leak.
     leaked: Vec<u32>,
+    lasting: LastingReferences,
 }
 
 /// Texts, each once.
@@ -63,6 +65,9 @@ const SYNTHETIC: u32 = 9;
 const ELEMENT: u32 = 1;
 const PROPERTY: u32 = 2;
 const INTERNAL: u32 = 3;
+/// Counts for nobody who asks what holds what: a reference that is doubtful or in passing, to what
+/// something sure and lasting leads to.
+const WEAK: u32 = 6;
 const NODE_FIELDS: u64 = 7;
 
 impl NativeHeap {
@@ -91,7 +96,8 @@ impl NativeHeap {
         });
         let root_names = root_names.collect();
         let GraphFile { graph, blocks, .. } = file;
-        Ok(Self { graph, blocks, strings, names: block_names, area_names, root_names, leaked })
+        let lasting = LastingReferences::of(&graph);
+        Ok(Self { graph, blocks, strings, names: block_names, area_names, root_names, leaked, lasting })
     }
 
     /// Writes it as DevTools reads it.
@@ -133,8 +139,9 @@ impl NativeHeap {
         }
         for root in roots_of.iter().flatten() {
             let name = u64::from(self.root_names[*root as usize]);
-            let target = self.graph.roots[*root as usize].target;
-            edge(out, &mut is_first, [PROPERTY.into(), name, first_block + u64::from(target)])?;
+            let root = &self.graph.roots[*root as usize];
+            let kind = if self.lasting.counts_root(&self.graph, root) { PROPERTY } else { WEAK };
+            edge(out, &mut is_first, [kind.into(), name, first_block + u64::from(root.target)])?;
         }
         let leaked_edge = self.strings.number("leaked");
         for &target in &self.leaked {
@@ -148,7 +155,8 @@ impl NativeHeap {
                 strings.number(&format!("+{:#x}{}", u64::from(key.0) * 8, grade_text(key.1)))
             });
             let target = first_block + u64::from(self.graph.targets[number]);
-            edge(out, &mut is_first, [PROPERTY.into(), name.into(), target])?;
+            let kind = if self.lasting.counts_edge(&self.graph, number) { PROPERTY } else { WEAK };
+            edge(out, &mut is_first, [kind.into(), name.into(), target])?;
         }
         write!(
             out,

@@ -14,7 +14,7 @@ use crate::report::names::{NameArguments, TraceNames};
 use crate::snapshot::kept_folder::directory_of;
 
 /// Changes with the meaning of what is kept.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Smaller files are read as quickly.
 const LEAST_BYTES: u64 = 64 << 10;
 
@@ -79,7 +79,7 @@ impl GraphAnswers {
         Ok(self.known.leaks.get_or_insert_default())
     }
 
-    /// By name what each holder holds alone.
+    /// By name what each holder holds alone, or several together.
     pub(super) fn holders(&mut self) -> anyhow::Result<&[(String, Held)]> {
         if self.known.holders.is_none() {
             let file = self.read()?;

@@ -11,14 +11,17 @@ use heapr_trace::RootClass;
 use super::graph_file::GraphFile;
 use super::places::{BEHIND_MODULE, Places};
 
-/// What one holds alone.
+/// Begins the name of several who hold together what no one of them holds alone.
+pub(super) const TOGETHER: &str = "together: ";
+
+/// What one holds alone, or several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Held {
     pub(super) bytes: u64,
     pub(super) count: u64,
 }
 
-/// Who holds what in a graph.
+/// Who holds what in a graph, alone or together.
 pub(super) struct HeldHeap {
     /// By number.
     pub(super) names: Vec<String>,
@@ -65,8 +68,12 @@ impl HeldHeap {
             })
         });
         let holder_of: Vec<u32> = holder_of.collect();
-        let holders = Holders::of(&file.graph, &holder_of, names.len() as u32);
-        Ok(Self { names, holders: holders.context("the graph is too large")? })
+        let size = |node: u32| file.blocks[node as usize].size_bytes;
+        let holders = Holders::of(&file.graph, &holder_of, names.len() as u32, size);
+        let holders = holders.context("the graph is too large")?;
+        let joint: Vec<String> = holders.joint().map(|of| together(of, &names)).collect();
+        names.extend(joint);
+        Ok(Self { names, holders })
     }
 
     /// By holder what it holds alone, of the blocks that `counts`.
@@ -85,4 +92,15 @@ impl HeldHeap {
     pub(super) fn by_name(&self, file: &GraphFile) -> HashMap<String, Held> {
         self.names.iter().cloned().zip(self.held(file, |_| true)).collect()
     }
+}
+
+/// A name of several: the same in each graph, whatever their numbers are.
+fn together(holders: &[u32], names: &[String]) -> String {
+    /// Of more it is no help to know all.
+    const NAMED_MAX: usize = 3;
+    let mut named: Vec<&str> = holders.iter().map(|&holder| names[holder as usize].as_str()).collect();
+    named.sort_unstable();
+    let others = if named.len() > NAMED_MAX { " and others" } else { "" };
+    named.truncate(NAMED_MAX);
+    format!("{TOGETHER}{}{others}", named.join(", "))
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  root --> libfoo.so!g_cache --> block --> block        both are held by g_cache
-//!       --> thread 7, frame 2 run()+0x31 --> block <-- libfoo.so!g_list    by no one alone
+//!       --> thread 7, frame 2 run()+0x31 --> block <-- libfoo.so!g_list    by these two together
 //! ```
 //! In a file with several graphs of the process, with how much more each holds than at the first.
 
@@ -17,7 +17,7 @@ use heapr_table::{Column, Table, row};
 
 use super::graph_answers::GraphAnswers;
 use super::graph_file::{ChosenGraph, GraphArguments};
-use super::held::Held;
+use super::held::{Held, TOGETHER};
 use crate::output::{OutputArguments, print_table};
 
 /// Arguments of `heapr snapshot holders`.
@@ -53,7 +53,10 @@ pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
     rows.sort_by(|(one, of_one), (other, of_other)| {
         (of_other.bytes, of_other.count).cmp(&(of_one.bytes, of_one.count)).then_with(|| one.cmp(other))
     });
-    let of_one_bytes: u64 = held.iter().map(|(_, held)| held.bytes).sum();
+    let is_of_several = |(name, _): &&(String, Held)| name.starts_with(TOGETHER);
+    let of_several_bytes: u64 = held.iter().filter(is_of_several).map(|(_, held)| held.bytes).sum();
+    let all_held_bytes: u64 = held.iter().map(|(_, held)| held.bytes).sum();
+    let of_one_bytes = all_held_bytes - of_several_bytes;
     let mut title = vec![
         format!(
             "{}: snapshot {} at {} of {}: {} in {}",
@@ -64,7 +67,11 @@ pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
             bytes(all_bytes),
             plural(u64::from(file.facts.node_count), "block"),
         ),
-        format!("{} are held by one alone; the rest by several together, or leaked", bytes(of_one_bytes)),
+        format!(
+            "{} are held by one alone, {} by several together; the rest is leaked, or small and shared",
+            bytes(of_one_bytes),
+            bytes(of_several_bytes)
+        ),
     ];
     if let Some(first) = &first {
         let (number, at) = (first.chosen.snapshot.number, duration(first.chosen.snapshot.time_ns));
@@ -85,6 +92,7 @@ pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
     table.fact("process", file.process_name());
     table.fact("block_bytes", all_bytes);
     table.fact("held_by_one_bytes", of_one_bytes);
+    table.fact("held_by_several_bytes", of_several_bytes);
     let lines = rows.into_iter().map(|(name, held)| match growth(name, *held) {
         Some(growth) => row![held.bytes, held.count, growth, name.clone()],
         None => row![held.bytes, held.count, name.clone()],

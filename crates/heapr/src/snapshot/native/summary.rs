@@ -127,7 +127,7 @@ fn graph_in_words(point: &GraphPoint) -> anyhow::Result<(Vec<String>, Value, Gra
             bytes(possible.bytes),
             plural(possible.count, "block"),
         ),
-        "Held by one alone (heapr snapshot holders tells more):".to_owned(),
+        "Who holds most (heapr snapshot holders tells more):".to_owned(),
     ];
     lines.extend(order.iter().map(|(name, held)| {
         format!("  {:>10} in {}: {}", bytes(held.bytes), plural(held.count, "block"), one_line(name))
