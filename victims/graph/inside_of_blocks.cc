@@ -4,7 +4,9 @@
 // leaks: frame=empty_array kind=reachable count=1
 // leaks: frame=second_base kind=reachable count=1
 // leaks: frame=counted_string kind=reachable count=1
-// leaks: frame=dynamic_string kind=reachable count=5
+// leaks: frame=dynamic_string kind=reachable count=6
+// leaks: frame=header_behind kind=reachable count=2
+// leaks: frame=no_header_behind kind=possible count=1
 // leaks: frame=no_dynamic_string kind=possible count=1
 // leaks: frame=no_length_prefix kind=possible count=1
 // leaks: frame=no_counted_string kind=possible count=1
@@ -41,11 +43,29 @@ APART char *dynamic_string(int kind) {
   if (kind == 2) return described<uint16_t>(2, 300, 300);
   if (kind == 3) return described<uint32_t>(3, 70000, 70100);
   if (kind == 4) return described<uint8_t>(1, 0, 0);
+  if (kind == 5) {
+    // It takes what malloc has given it beyond what it asked for.
+    char *p = (char *)malloc(4);
+    memcpy(p, "\4\4\1*10\r", 8);
+    return p + 3;
+  }
   char *p = (char *)malloc(1 + 20 + 1);
   p[0] = 20 << 3;
   return p + 1;
 }
 APART char *no_dynamic_string() { char *p = described<uint8_t>(1, 91, 90); __asm__ volatile("" : "+r"(p)); return p; }
+// As SQLite's pages have it, with a length before the page and without.
+APART char *header_behind(size_t before) {
+  char *p = (char *)malloc(before + 512 + 64);
+  if (before) *(uint64_t *)p = 512 + 64;
+  *(char **)(p + before + 512) = p + before;
+  return p + before + 512;
+}
+APART char *no_header_behind() {
+  char *p = (char *)malloc(512 + 64);
+  *(char **)(p + 512) = p + 16;
+  return p + 512;
+}
 APART char *one_past() { char *p = (char *)malloc(48); return p + 48; }
 static APART void build(int n) {
   roots[0] = length_prefix();
@@ -57,7 +77,10 @@ static APART void build(int n) {
   roots[6] = no_counted_string();
   roots[7] = no_second_base();
   roots[8] = one_past();
-  for (int kind = 0; kind < 5; kind++) roots[9 + kind] = dynamic_string(kind);
+  for (int kind = 0; kind < 6; kind++) roots[9 + kind] = dynamic_string(kind);
+  roots[15] = header_behind(0);
+  roots[16] = header_behind(8);
+  roots[17] = no_header_behind();
   roots[14] = no_dynamic_string();
 }
 int main(int argc, char **) { build(argc - 1); wait_to_be_seen(); }

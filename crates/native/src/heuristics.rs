@@ -7,6 +7,7 @@
 //!  counted string    | length | capacity | references |<- text ...
 //!  second base       | vptr | ... |<- vptr of the second base: it says how far it is to the top
 //!  dynamic string    | length | capacity | kind |<- text ...       redis's
+//!  header behind     | what it is of ... |<- begin of the block | ...   SQLite's pages
 //! ```
 //! The first four are those of Valgrind's memcheck, with the length of the third checked. Sizes of
 //! blocks from before an attach are rounded up: there what is left may be up to 23 bytes less.
@@ -79,6 +80,15 @@ impl<'a, M: Memory> Inspector<'a, M> {
             24 if self.is_counted_string(block, head, fits) => Some(EdgeGrade::StringBody),
             offset if offset % 8 == 0 && offset + 8 <= size_bytes && self.is_base(block, head, offset) => {
                 Some(EdgeGrade::SecondBase)
+            }
+            offset if offset % 8 == 0 && offset + 8 <= size_bytes => {
+                let word = self.word(block, offset / 8)?;
+                match word.checked_sub(self.map.start_avma(block as usize))? {
+                    0 => Some(EdgeGrade::WayBack),
+                    // What it is of may have its length before it.
+                    8 if head > 0 && head.checked_add(8).is_some_and(fits) => Some(EdgeGrade::WayBack),
+                    _ => None,
+                }
             }
             _ => None,
         }

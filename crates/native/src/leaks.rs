@@ -46,6 +46,9 @@ pub struct Leak {
     pub retained_bytes: u64,
     /// It stands for a circle of blocks that lead to each other.
     pub is_circle: bool,
+    /// The leaked block that would have to go for it to go, the nearest: all that this one retains
+    /// that one does, too.
+    pub below: Option<u32>,
 }
 
 /// All leaked blocks, by node.
@@ -142,6 +145,7 @@ fn fold(
         kind: kind(place),
         retained_bytes: retained[place as usize],
         is_circle: is_root(place) && sizes[components.of_node(place) as usize] > 1,
+        below: dominators.idom(place).checked_sub(1).map(|above| nodes[above as usize]),
     });
     leaks.collect()
 }

@@ -1,5 +1,6 @@
 //! Names of variables and functions: which one lies at an address of a file.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
@@ -14,6 +15,17 @@ pub struct DataSymbols {
     symbols: Vec<(u64, u64, String)>,
     /// Behind all that is loaded of the file; 0: not known.
     end_svma: u64,
+    /// What is loaded.
+    segments: Vec<Segment>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    start_svma: u64,
+    /// Behind what is in the file.
+    file_end_svma: u64,
+    end_svma: u64,
+    is_writable: bool,
 }
 
 impl DataSymbols {
@@ -53,8 +65,53 @@ impl DataSymbols {
             .collect();
         symbols.sort();
         symbols.dedup_by_key(|symbol| symbol.0);
-        let ends = file.segments().map(|segment| segment.address().saturating_add(segment.size()));
-        Self { symbols, end_svma: ends.max().unwrap_or(0) }
+        let segments = file.segments().map(|segment| {
+            let start_svma = segment.address();
+            let end_of = |bytes: u64| start_svma.saturating_add(bytes);
+            Segment {
+                start_svma,
+                file_end_svma: end_of(segment.file_range().1),
+                end_svma: end_of(segment.size()),
+                is_writable: segment.permissions().writable(),
+            }
+        });
+        let segments: Vec<Segment> = segments.collect();
+        let end_svma = segments.iter().map(|segment| segment.end_svma).max().unwrap_or(0);
+        Self { symbols, end_svma, segments }
+    }
+
+    /// By how much a process has the file elsewhere than the file says, by where parts of it are
+    /// mapped (start and end): each lies in a segment, and those of data begin or end with theirs.
+    /// `None` if that is not certain.
+    #[must_use]
+    pub fn bias(&self, parts: &[(u64, u64)]) -> Option<u64> {
+        const PAGE_BYTES: u64 = 4096;
+        let down = |svma: u64| svma & !(PAGE_BYTES - 1);
+        let up = |svma: u64| down(svma.saturating_add(PAGE_BYTES - 1));
+        let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
+        for &(start_avma, end_avma) in parts {
+            let data = self.segments.iter().filter(|segment| segment.is_writable);
+            let ways = data.flat_map(|segment| {
+                let (file_end, end) = (up(segment.file_end_svma), up(segment.end_svma));
+                let begins = [down(segment.start_svma), file_end].map(|svma| start_avma.wrapping_sub(svma));
+                let ends = [file_end, end].map(|svma| end_avma.wrapping_sub(svma));
+                begins.into_iter().chain(ends)
+            });
+            for bias in ways.collect::<BTreeSet<u64>>() {
+                *votes.entry(bias).or_default() += 1;
+            }
+        }
+        let is_inside = |bias: u64, start_avma: u64| {
+            let svma = start_avma.wrapping_sub(bias);
+            // (Data may have memory of others behind it.)
+            let mut all = self.segments.iter();
+            all.any(|segment| (down(segment.start_svma)..up(segment.end_svma)).contains(&svma))
+        };
+        votes.retain(|&bias, _| parts.iter().all(|&(start_avma, _)| is_inside(bias, start_avma)));
+        let most = *votes.values().max()?;
+        let mut best = votes.iter().filter(|&(_, &count)| count == most);
+        let (&bias, _) = best.next()?;
+        best.next().is_none().then_some(bias)
     }
 
     /// Whether an address lies behind all that is loaded of the file.
@@ -82,6 +139,31 @@ pub fn type_name(mangled: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_a_file_lies_is_told_by_its_parts() {
+        let of = [(0, 0x5e0, 0x5e0, false), (0x1000, 0x8010, 0x8010, false), (0x9db8, 0xa040, 0xa5c0, true)];
+        let segments = of.map(|(start_svma, file_end_svma, end_svma, is_writable)| Segment {
+            start_svma,
+            file_end_svma,
+            end_svma,
+            is_writable,
+        });
+        let symbols = DataSymbols { segments: segments.to_vec(), ..DataSymbols::default() };
+        let bias = 0x7f00_0000_0000;
+        // Constants that were relocated, data, and what follows it without a file and with others'.
+        let parts = [(0x9000, 0xa000), (0xa000, 0xb000)].map(|(start, end)| (bias + start, bias + end));
+        assert_eq!(symbols.bias(&parts), Some(bias));
+        // A page may be the first or the last.
+        let page = (bias + 0x30_0000, bias + 0x30_1000);
+        assert_eq!(symbols.bias(&[page]), None);
+        assert_eq!(symbols.bias(&[]), None);
+        let far = (parts[0].0 + 0x10_0000, parts[0].1 + 0x10_0000);
+        assert_eq!(symbols.bias(&[parts[0], parts[1], far]), None);
+        assert_eq!(DataSymbols::default().bias(&parts), None);
+        let all = [(0, 0x1000), (0x1000, 0x9000), (0x9000, 0xa000), (0xa000, 0x2_0000)];
+        assert_eq!(symbols.bias(&all), Some(0));
+    }
 
     #[test]
     fn types_are_written_as_in_the_source() {

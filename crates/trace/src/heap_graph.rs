@@ -106,10 +106,13 @@ pub enum EdgeGrade {
     DeadMemory,
     /// Behind the elements of a hash table, whose count and room fit the block (Rust's `HashMap`).
     HashTable,
+    /// To a place that holds where the block begins: a header that stands behind what it is of
+    /// (SQLite's pages).
+    WayBack,
 }
 
 /// By number, from 0.
-const EDGE_GRADES: [EdgeGrade; 11] = [
+const EDGE_GRADES: [EdgeGrade; 12] = [
     EdgeGrade::Start,
     EdgeGrade::ArrayCookie,
     EdgeGrade::LengthPrefix,
@@ -121,13 +124,14 @@ const EDGE_GRADES: [EdgeGrade; 11] = [
     EdgeGrade::Unaligned,
     EdgeGrade::DeadMemory,
     EdgeGrade::HashTable,
+    EdgeGrade::WayBack,
 ];
 
 impl EdgeGrade {
     /// Whether it is taken for a reference without doubt.
     #[must_use]
     pub fn is_strong(self) -> bool {
-        self <= Self::SecondBase || self == Self::HashTable
+        self <= Self::SecondBase || matches!(self, Self::HashTable | Self::WayBack)
     }
 
     /// A later version's counts as doubtful.

@@ -218,5 +218,6 @@ fn grade_text(grade: EdgeGrade) -> &'static str {
         EdgeGrade::Unaligned => " (unaligned)",
         EdgeGrade::DeadMemory => " (maybe dead)",
         EdgeGrade::HashTable => " (behind its elements)",
+        EdgeGrade::WayBack => " (behind what it is of)",
     }
 }

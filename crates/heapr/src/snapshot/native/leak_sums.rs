@@ -1,6 +1,6 @@
 //! The leaks of a graph, added up by where the blocks were allocated.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use heapr_native::{LeakKind, Leaks, Verdicts};
 use heapr_query::{CullList, FrameView, GroupBy, StackGroups, file_name};
@@ -84,7 +84,8 @@ impl LeakSums {
         let later = LaterFrees::of(file, |node| is_leaked[node as usize])?;
         let times = snapshot_times(&file.trace);
         let mut sums: [BTreeMap<_, LeakSum>; 3] = Default::default();
-        for leak in &leaks.leaks {
+        let of_another = retained_by_same(&leaks, |node| file.blocks[node as usize].stack);
+        for (leak, is_of_another) in leaks.leaks.iter().zip(of_another) {
             let block = &file.blocks[leak.node as usize];
             let age_ns = file.age_ns(leak.node);
             let one = LeakSum {
@@ -94,7 +95,7 @@ impl LeakSums {
                 is_struck: later.freed.contains(&leak.node),
                 count: 1,
                 bytes: block.size_bytes,
-                retained_bytes: leak.retained_bytes,
+                retained_bytes: if is_of_another { 0 } else { leak.retained_bytes },
                 circle_count: u64::from(leak.is_circle),
                 youngest_ns: age_ns,
                 oldest_ns: age_ns,
@@ -115,6 +116,46 @@ impl LeakSums {
     pub(super) fn fits(&self, stack_count: usize) -> bool {
         self.all().all(|(_, sum)| (sum.stack as usize) < stack_count)
     }
+}
+
+/// By leak: whether one of the same kind and stack retains it: a sum of the two has it already.
+fn retained_by_same(leaks: &Leaks, stack: impl Fn(u32) -> StackIndex) -> Vec<bool> {
+    let all = &leaks.leaks;
+    let place = |node: u32| all.binary_search_by_key(&node, |leak| leak.node).ok();
+    let above: Vec<Option<usize>> = all.iter().map(|leak| leak.below.and_then(place)).collect();
+    // Children of each, one behind the other.
+    let mut first = vec![0_u32; all.len() + 1];
+    above.iter().flatten().for_each(|&parent| first[parent] += 1);
+    let mut end = 0;
+    for slot in &mut first {
+        end += *slot;
+        *slot = end;
+    }
+    let mut children = vec![0_u32; end as usize];
+    for (child, parent) in above.iter().enumerate() {
+        let Some(parent) = *parent else { continue };
+        first[parent] -= 1;
+        children[first[parent] as usize] = child as u32;
+    }
+    // Down from each that none retains; with how many of each kind there are on the way.
+    let mut is_retained = vec![false; all.len()];
+    let mut on_way: HashMap<(LeakKind, StackIndex), u32> = HashMap::new();
+    let tops = (0..all.len()).filter(|&place| above[place].is_none());
+    let mut next: Vec<(u32, bool)> = tops.map(|place| (place as u32, true)).collect();
+    while let Some((at, is_entered)) = next.pop() {
+        let leak = &all[at as usize];
+        let count = on_way.entry((leak.kind, stack(leak.node))).or_default();
+        if !is_entered {
+            *count -= 1;
+            continue;
+        }
+        is_retained[at as usize] = *count > 0;
+        *count += 1;
+        next.push((at, false));
+        let range = first[at as usize] as usize..first[at as usize + 1] as usize;
+        next.extend(children[range].iter().map(|&child| (child, true)));
+    }
+    is_retained
 }
 
 fn place(kind: LeakKind) -> usize {

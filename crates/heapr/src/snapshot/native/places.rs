@@ -1,7 +1,7 @@
 //! Names of places outside of blocks: variables, frames of stacks, registers, mappings.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use heapr_native::OF_MODULE;
 use heapr_query::file_name;
@@ -51,6 +51,11 @@ pub(super) struct Places<'f> {
     thread_locals: Option<ThreadLocals>,
     /// By path of a module.
     module_locals: HashMap<String, DataSymbols>,
+    /// By path of a module: where it lies, if the recording does not say.
+    biases: HashMap<String, Option<u64>>,
+    /// By path: the file that it leads to. The loader names a library by another path than the
+    /// kernel where a folder or the library is a link.
+    real_paths: HashMap<String, PathBuf>,
     /// By thread: where its descriptor is.
     descriptors: HashMap<u32, u64>,
 }
@@ -93,6 +98,8 @@ impl<'f> Places<'f> {
             functions: HashMap::new(),
             thread_locals,
             module_locals: HashMap::new(),
+            biases: HashMap::new(),
+            real_paths: HashMap::new(),
             descriptors: local.map(|area| (area.tid, area.start_avma)).collect(),
         }
     }
@@ -172,16 +179,8 @@ impl<'f> Places<'f> {
 
     /// `libfoo.so!g_cache+0x18`
     fn variable(&mut self, area: &RootArea, avma: u64) -> Option<String> {
-        let trace = &self.file.trace;
-        let mapping = trace.mappings().iter().filter(|mapping| {
-            let module = trace.modules().get(mapping.module.0 as usize);
-            mapping.process == self.file.process
-                && mapping.start_avma <= avma
-                && module.is_some_and(|module| module.path == area.name)
-        });
-        let bias_avma = mapping.max_by_key(|mapping| mapping.start_avma)?.bias_avma;
-        let symbols =
-            self.symbols.entry(area.name.clone()).or_insert_with_key(|path| DataSymbols::of(Path::new(path)));
+        let bias_avma = self.recorded_bias(area, avma).or_else(|| self.told_bias(area))?;
+        let symbols = symbols_of(&mut self.symbols, &area.name);
         let svma = avma.wrapping_sub(bias_avma);
         let module = file_name(&area.name);
         // The kernel does not tell memory that touches a module's data from it.
@@ -196,4 +195,44 @@ impl<'f> Places<'f> {
             None => format!("{module}+{svma:#x}"),
         })
     }
+
+    /// How far from its own addresses a module lies, as the recording says.
+    fn recorded_bias(&mut self, area: &RootArea, avma: u64) -> Option<u64> {
+        let trace = &self.file.trace;
+        let mut nearest: Option<(u64, u64)> = None;
+        for mapping in trace.mappings() {
+            if mapping.process != self.file.process || mapping.start_avma > avma {
+                continue;
+            }
+            let Some(module) = trace.modules().get(mapping.module.0 as usize) else { continue };
+            let is_nearer = nearest.is_none_or(|(start_avma, _)| start_avma < mapping.start_avma);
+            if is_nearer && self.is_same_file(&module.path, &area.name) {
+                nearest = Some((mapping.start_avma, mapping.bias_avma));
+            }
+        }
+        nearest.map(|(_, bias_avma)| bias_avma)
+    }
+
+    fn is_same_file(&mut self, one: &str, other: &str) -> bool {
+        let mut real = |path: &str| -> PathBuf {
+            let known = self.real_paths.entry(path.to_owned());
+            known.or_insert_with(|| std::fs::canonicalize(path).unwrap_or_else(|_| path.into())).clone()
+        };
+        one == other || real(one) == real(other)
+    }
+
+    /// The same of one that no recorded call came from: by the parts of it that are mapped.
+    fn told_bias(&mut self, area: &RootArea) -> Option<u64> {
+        let Self { biases, symbols, file, .. } = self;
+        *biases.entry(area.name.clone()).or_insert_with(|| {
+            let of_it = file.graph.areas.iter();
+            let of_it = of_it.filter(|it| it.class == RootClass::Global && it.name == area.name);
+            let parts: Vec<(u64, u64)> = of_it.map(|it| (it.start_avma, it.end_avma)).collect();
+            symbols_of(symbols, &area.name).bias(&parts)
+        })
+    }
+}
+
+fn symbols_of<'s>(known: &'s mut HashMap<String, DataSymbols>, path: &str) -> &'s DataSymbols {
+    known.entry(path.to_owned()).or_insert_with(|| DataSymbols::of(Path::new(path)))
 }
