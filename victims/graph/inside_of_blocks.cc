@@ -77,7 +77,8 @@ static APART void build(int n) {
   roots[6] = no_counted_string();
   roots[7] = no_second_base();
   roots[8] = one_past();
-  for (int kind = 0; kind < 6; kind++) roots[9 + kind] = dynamic_string(kind);
+  for (int kind = 0; kind < 5; kind++) roots[9 + kind] = dynamic_string(kind);
+  roots[18] = dynamic_string(5);
   roots[15] = header_behind(0);
   roots[16] = header_behind(8);
   roots[17] = no_header_behind();
