@@ -19,14 +19,14 @@
 //!                   + 24       for each place of a table that is at most 4/5 full, a power of 2
 //! reference           32       large arrays: 90 twice, as element of the list and of its storage
 //! string             130       its name in two tables, and its text, cut at 1,024 characters
-//! position         1 050       a name in a buffer of 1 KiB: of the longest array, or of the list of
-//!                              unique strings, which has one for each, where that is longer
+//! position         1 050       a name in a buffer of 1 KiB: of the longest array, or of the list
+//!                              of unique strings, which has one for each, where that is longer
 //! pair of a WeakMap 3 150      three such names
 //! number                       nothing; with numeric values as an object
 //! nothing at all   4 to 25 MB  by version
 //! ```
-//! With the numbers of the snapshot itself this is right to 5 % (90 heaps, Node 18 to 26). So a heap
-//! of long strings takes its size, one of small objects 10 times it, and a list of 8 bytes an
+//! With the numbers of the snapshot itself this is right to 5 % (90 heaps, Node 18 to 26). So a
+//! heap of long strings takes its size, one of small objects 10 times it, and a list of 8 bytes an
 //! element 95. They are counted in a sample of the process's memory, garbage with them. Where that
 //! may not be read, only the size of the heap is known.
 

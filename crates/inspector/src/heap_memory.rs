@@ -66,7 +66,8 @@ impl HeapMemory {
         if self.holes.len() >= CONSTANTS_MAX {
             return true;
         }
-        // V8's own constants have their texts with them: "hole", or none since it has a type of its own.
+        // V8's own constants have their texts with them: "hole", or none since it has a type of its
+        // own.
         let text_of = |address: u64| self.words(address & !3, 3 * WORD_BYTES).get(2).copied();
         let text = text_of(word).filter(|text| text & 1 != 0).and_then(text_of);
         let is_hole = text.is_none_or(|text| (text as u32).to_le_bytes() == *b"hole");
