@@ -6,6 +6,7 @@ use std::path::Path;
 use heapr_symbols::{SymbolOptions, Told, visit_functions};
 use heapr_wire::{CALLED, Signature};
 
+use crate::convention::Code;
 use crate::row::Allocator;
 use crate::table::Table;
 use crate::texts;
@@ -32,6 +33,8 @@ pub struct FoundFunction {
     pub signature: Signature,
     /// The function that is called in its place.
     pub instead_svma: Option<u64>,
+    /// No caller keeps anything in a register that the calling convention gives up.
+    pub keeps_convention: bool,
 }
 
 /// An allocator in a module.
@@ -76,8 +79,9 @@ impl InsideOf {
             return Some(Self::default());
         }
         let wanted = Wanted::of(table);
-        let mut symbols = Symbols::new();
+        let (mut symbols, mut places) = (Symbols::new(), Vec::new());
         let told = visit_functions(file, path, options, &mut |function| {
+            places.push((function.svma, function.size_bytes));
             let name = plain_name(function.name);
             if wanted.may_mean(name) {
                 symbols.entry(name.to_owned()).or_insert((function.svma, function.size_bytes));
@@ -106,7 +110,19 @@ impl InsideOf {
                 }
             }
         }
+        inside.look_at_callers(file, places);
         Some(inside)
+    }
+
+    /// `places`: start and bytes of all functions of the file.
+    fn look_at_callers(&mut self, file: &Path, places: Vec<(u64, u64)>) {
+        if self.allocators.is_empty() {
+            return;
+        }
+        let Some(code) = Code::open(file, places) else { return };
+        for function in self.allocators.iter_mut().flat_map(|allocator| &mut allocator.functions) {
+            function.keeps_convention = code.is_convention_kept(function.svma);
+        }
     }
 }
 
@@ -155,7 +171,8 @@ fn functions(
             let mut signature = row.signature;
             let shown = CALLED.iter().position(|known| prefix.is_empty() && *known == name);
             signature.called = shown.and_then(|place| u8::try_from(place).ok()).unwrap_or(signature.called);
-            found.push(FoundFunction { name, svma, size_bytes, signature, instead_svma });
+            let keeps_convention = false;
+            found.push(FoundFunction { name, svma, size_bytes, signature, instead_svma, keeps_convention });
         }
     }
     found

@@ -5,6 +5,7 @@
 //! It reads files' tables of symbols; it touches no process.
 #![forbid(unsafe_code)]
 
+mod convention;
 mod finding;
 mod grammar;
 mod row;

@@ -204,7 +204,8 @@ fn plan_functions(
     report: &mut InsideReport,
 ) -> Result<Vec<Planned>> {
     let field = |at: usize| agent.word(memory, at).ok_or(Error::NotAttached { pid });
-    let entry_avma = field(offset_of!(Injection, kept_entry))?;
+    let kept_avma = field(offset_of!(Injection, kept_entry))?;
+    let light_avma = field(offset_of!(Injection, light_entry))?;
     let first_avma = field(offset_of!(Injection, inner))?;
     let first_kept_avma = field(offset_of!(Injection, inner_kept))?;
     let kept_bytes = field(offset_of!(Injection, inner_kept_bytes))?;
@@ -256,6 +257,7 @@ fn plan_functions(
                     || jumps_to_island(memory, &mappings, avma)
             })
         });
+        let entry_avma = if function.keeps_convention { light_avma } else { kept_avma };
         planned.push(Planned {
             name: function.name.clone(),
             prologue,
@@ -275,7 +277,7 @@ fn plan_functions(
         memory,
         &mappings,
         modules,
-        entry_avma,
+        kept_avma,
         field(offset_of!(Injection, after_load))?,
     ));
     Ok(planned)

@@ -23,6 +23,8 @@ pub struct InsideFunction {
     pub heap: String,
     /// The function that answers null where this one throws: called in its place.
     pub instead_avma: Option<u64>,
+    /// No caller keeps anything in a register that the calling convention gives up.
+    pub keeps_convention: bool,
 }
 
 impl InsideFunction {
@@ -37,6 +39,7 @@ impl InsideFunction {
             signature: Signature::of_word_untrusted(InnerAction::Quiet as u64)?,
             heap: String::new(),
             instead_avma: None,
+            keeps_convention: false,
         })
     }
 

@@ -284,7 +284,8 @@ impl Plan {
     /// Allocators inside of the program and its libraries: their entries in the agent's table.
     fn choose_inside(&mut self, memory: &ProcessMemory, functions: &[InsideFunction]) -> Result<()> {
         let word = |image: &Image, at: usize| image.word(self.injection + at as u64);
-        let entry_avma = word(&self.image, offset_of!(Injection, kept_entry))?;
+        let kept_avma = word(&self.image, offset_of!(Injection, kept_entry))?;
+        let light_avma = word(&self.image, offset_of!(Injection, light_entry))?;
         let first = word(&self.image, offset_of!(Injection, inner))?;
         let first_kept = word(&self.image, offset_of!(Injection, inner_kept))?;
         let kept_bytes = word(&self.image, offset_of!(Injection, inner_kept_bytes))?;
@@ -328,6 +329,7 @@ impl Plan {
                 functions.iter().any(|function| function.begins_at(avma)) || self.hooks.iter().any(is_hooked)
             });
             self.plain.extend(function.code_words(at));
+            let entry_avma = if function.keeps_convention { light_avma } else { kept_avma };
             let way = Way::Kept { entry_avma, function_avma: first_kept + number * kept_bytes, counted };
             self.hooks.push(Hook {
                 name: function.name.clone(),

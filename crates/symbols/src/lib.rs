@@ -9,6 +9,7 @@
 mod allocation_types;
 mod bundle;
 mod cache;
+mod code_places;
 mod d_names;
 mod data_symbols;
 mod debug_file;
@@ -33,6 +34,7 @@ mod varint;
 mod whole_names;
 
 pub use bundle::{decode_bundle, encode_bundle};
+pub use code_places::CodePlaces;
 pub use data_symbols::{DataSymbols, type_name};
 pub use debug_file::Unresolved;
 pub use demangle::demangle;

@@ -46,6 +46,8 @@ pub struct Injection {
     /// Where calls go whose callers may keep values in any register; behind it on the stack lies
     /// [`InjectedHook::kept`].
     pub kept_entry: *const (),
+    /// As [`Injection::kept_entry`], for functions whose callers keep nothing.
+    pub light_entry: *const (),
     /// First of `more_count` hooks for further allocators of the process, [`MORE_ALLOCATORS`] times
     /// the same functions.
     pub more: *const InjectedHook,

@@ -127,6 +127,13 @@ impl Signature {
             | place(self.pool) << 60
     }
 
+    /// [`Self::called`] of a word.
+    #[must_use]
+    #[inline(always)]
+    pub const fn called_of(word: u64) -> u8 {
+        (word >> 24) as u8
+    }
+
     /// What a word says.
     #[must_use]
     pub const fn of_word_untrusted(word: u64) -> Option<Self> {
@@ -155,10 +162,49 @@ impl Signature {
             count: argument(word >> 12),
             size: argument(word >> 16),
             more: argument(word >> 20),
-            called: (word >> 24) as u8,
+            called: Self::called_of(word),
             pool: argument(word >> 60),
             fixed_bytes: (word >> 32 & FIXED_MASK) as u32,
         })
+    }
+}
+
+/// A signature of which one thing says all: those of most calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlainCall {
+    /// A new block, of the size that this argument is.
+    Allocate(usize),
+    /// A new block of this size.
+    AllocateFixed(usize),
+    /// This argument is a block, and taken back.
+    Free(usize),
+}
+
+impl PlainCall {
+    /// Must be what [`Signature::of_word_untrusted`] says. `None`: more is to be looked at.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_word_untrusted(word: u64) -> Option<Self> {
+        const CALLED: u64 = 0xff << 24;
+        const BLOCK: u64 = 3 << 8;
+        const SIZE: u64 = 3 << 16;
+        const FIXED: u64 = FIXED_MASK << 32;
+        const NO_ARGUMENT: u64 = {
+            let none = NONE as u64;
+            none << 8 | none << 12 | none << 16 | none << 20 | none << 60
+        };
+        const ALLOCATES: u64 = InnerAction::Allocate as u64 | NO_ARGUMENT;
+        const FREES: u64 = InnerAction::Free as u64 | NO_ARGUMENT;
+        if word & !(CALLED | SIZE) == ALLOCATES & !((NONE as u64) << 16) {
+            return Some(Self::Allocate((word >> 16 & 3) as usize));
+        }
+        if word & !(CALLED | BLOCK) == FREES & !((NONE as u64) << 8) {
+            return Some(Self::Free((word >> 8 & 3) as usize));
+        }
+        if word & !(CALLED | FIXED) == ALLOCATES {
+            return Some(Self::AllocateFixed((word >> 32 & FIXED_MASK) as usize));
+        }
+        None
     }
 }
 
@@ -194,5 +240,44 @@ mod tests {
         for word in [0, 13, u64::MAX] {
             assert_eq!(Signature::of_word_untrusted(word), None);
         }
+    }
+
+    #[test]
+    fn what_is_plain_is_what_the_signature_says() {
+        let places = || [None, Some(0), Some(1), Some(2), Some(3)].into_iter();
+        let actions = [InnerAction::Allocate, InnerAction::Free, InnerAction::Reallocate, InnerAction::Clear];
+        let mut plain_count = 0;
+        for action in actions {
+            for (block, size) in places().flat_map(|block| places().map(move |size| (block, size))) {
+                for (count, more, pool, fixed_bytes) in [
+                    (None, None, None, 0),
+                    (None, None, None, 48),
+                    (Some(0), None, None, 0),
+                    (None, Some(1), None, 0),
+                    (None, None, Some(2), 0),
+                ] {
+                    let called = 200;
+                    let signature = Signature { action, block, count, size, more, pool, fixed_bytes, called };
+                    let is_more = count.is_some() || more.is_some() || pool.is_some();
+                    let expected = match (action, block, size, fixed_bytes) {
+                        _ if is_more => None,
+                        (InnerAction::Allocate, None, Some(place), 0) => {
+                            Some(PlainCall::Allocate(usize::from(place)))
+                        }
+                        (InnerAction::Allocate, None, None, bytes) => {
+                            Some(PlainCall::AllocateFixed(bytes as usize))
+                        }
+                        (InnerAction::Free, Some(place), None, 0) => {
+                            Some(PlainCall::Free(usize::from(place)))
+                        }
+                        _ => None,
+                    };
+                    let found = PlainCall::of_word_untrusted(signature.word());
+                    assert_eq!(found, expected, "{signature:?}");
+                    plain_count += usize::from(found.is_some());
+                }
+            }
+        }
+        assert_eq!(plain_count, 4 + 2 + 4);
     }
 }

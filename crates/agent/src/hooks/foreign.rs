@@ -350,6 +350,7 @@ macro_rules! foreign {
                 real: &real::$new,
                 throwing: &throwing::$new,
                 called: called(stringify!($new)),
+                inner: None,
                 note_inner: None,
             };)*
             $(pub(super) static $free: Kept = Kept {
@@ -357,6 +358,7 @@ macro_rules! foreign {
                 real: &real::$free,
                 throwing: &NOTHING,
                 called: called(stringify!($free)),
+                inner: None,
                 note_inner: None,
             };)*
             $($(pub(super) static $name: Kept = Kept {
@@ -364,6 +366,7 @@ macro_rules! foreign {
                 real: &real::$name,
                 throwing: &NOTHING,
                 called: called(stringify!($name)),
+                inner: None,
                 note_inner: None,
             };)*)*
         }

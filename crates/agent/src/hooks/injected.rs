@@ -99,6 +99,7 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     mapping_count: mappings::MAPPINGS_MAX,
     clock: AGENT.clock.choice_place(),
     kept_entry: kept::kept_entry as *const (),
+    light_entry: kept::light_entry as *const (),
     more: (&raw const kept::MORE).cast(),
     more_count: kept::MORE.0.len(),
     claim_key: thread::claim_key as *const (),

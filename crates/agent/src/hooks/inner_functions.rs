@@ -9,8 +9,8 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use heapr_wire::{
-    FLAG_STACK_ALLOC, FLAG_STACK_DESTROY, FLAG_STACK_REALLOC, INNER_FUNCTIONS, INNER_HEAP_FIRST, INNER_HEAPS,
-    InnerAction, InnerFunction, Signature,
+    FLAG_STACK_ALLOC, FLAG_STACK_DESTROY, FLAG_STACK_REALLOC, HEAP_MALLOC, INNER_FUNCTIONS, INNER_HEAP_FIRST,
+    INNER_HEAPS, InnerAction, InnerFunction, PlainCall, Signature,
 };
 
 use crate::hooks::forwarded;
@@ -18,7 +18,7 @@ use crate::hooks::inner_table::FUNCTIONS;
 use crate::hooks::kept::{self, Arguments, Kept, Outcome};
 use crate::hooks::{self, Caller, inner_calls, sampling, stack_for};
 use crate::record::events;
-use crate::record::thread::Scope;
+use crate::record::thread::{Outermost, Scope};
 
 /// For the injector: names of the heaps of their own, zeros behind them.
 pub(crate) static HEAP_NAMES: [[AtomicU64; 4]; INNER_HEAPS] =
@@ -36,6 +36,7 @@ pub(crate) static KEPT: [Kept; INNER_FUNCTIONS] = {
             real: &FUNCTIONS[number].real,
             throwing: &FUNCTIONS[number].own,
             called: 0,
+            inner: Some(&FUNCTIONS[number]),
             note_inner: Some(note_inner),
         }
     }
@@ -48,15 +49,9 @@ pub(crate) static KEPT: [Kept; INNER_FUNCTIONS] = {
     table
 };
 
-/// The entry behind a [`Kept`].
-fn function_of(kept: &Kept) -> Option<&'static InnerFunction> {
-    let from_first = (core::ptr::from_ref(kept) as usize).wrapping_sub(KEPT.as_ptr() as usize);
-    FUNCTIONS.get(from_first / size_of::<Kept>())
-}
-
 /// An inner call: the end of a pool may end another.
 fn note_inner(kept: &Kept, all: &Arguments, caller: Caller) {
-    let Some(function) = function_of(kept) else { return };
+    let Some(function) = kept.inner else { return };
     let signature = Signature::of_word_untrusted(function.signature.load(Relaxed));
     if let Some(signature) = signature.filter(|signature| signature.action == InnerAction::Clear) {
         let pool = signature.pool.and_then(|place| all.get(usize::from(place))).copied().unwrap_or(0);
@@ -75,8 +70,76 @@ fn note_clear(heap: u8, pool: usize, caller: Caller) {
     }
 }
 
+/// Must do what [`run`] does, of a call that only gives a block or takes one, where the thread is in
+/// nothing else (heapr's tests `victims` and `inner_allocators`). `None`: nothing was done.
+#[inline(always)]
+pub(crate) fn run_plainly(
+    kept: &Kept,
+    function: &InnerFunction,
+    all: &Arguments,
+    caller: Caller,
+) -> Option<Outcome> {
+    let word = function.signature.load(Relaxed);
+    let plain = PlainCall::of_word_untrusted(word)?;
+    // A sample may have been drawn on the way here.
+    if sampling::is_on() || !Outermost::begin_plainly(caller.sp(), core::ptr::from_ref(kept) as usize) {
+        return None;
+    }
+    let caller = caller.of_function(Signature::called_of(word));
+    let heap = function.heap.load(Relaxed) as u8;
+    let argument = |place: usize| all.get(place).copied().unwrap_or(0);
+    let size = match plain {
+        PlainCall::Allocate(place) => argument(place),
+        PlainCall::AllocateFixed(bytes) => bytes,
+        PlainCall::Free(place) => {
+            if heap == HEAP_MALLOC {
+                hooks::note_free(argument(place) as *mut _, caller);
+            } else {
+                note_free(heap, argument(place), caller);
+            }
+            forwarded::call(kept.real, *all);
+            Outermost::end_plainly();
+            return Some(Outcome::Silent);
+        }
+    };
+    let block = forwarded::call(kept.real, *all);
+    Outermost::end_plainly();
+    if heap == HEAP_MALLOC {
+        hooks::allocated(block as *mut _, size, caller);
+    } else {
+        note_block(heap, block, size, 0, caller);
+    }
+    Some(Outcome::Answered(block))
+}
+
+/// A block of a heap of its own is about to be free.
+#[inline(never)]
+fn note_free(heap: u8, block: usize, caller: Caller) {
+    if block != 0
+        && let Some(mut scope) = Scope::enter(caller.sp())
+    {
+        events::free(&mut scope, heap, block);
+    }
+}
+
+/// A block of a heap of its own is there; 0: it is not.
+#[inline(never)]
+fn note_block(heap: u8, block: usize, size: usize, pool: usize, caller: Caller) {
+    if block != 0
+        && let Some(mut scope) = Scope::enter(caller.sp())
+    {
+        tell_of(&mut scope, heap, caller);
+        let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
+        if pool == 0 {
+            events::alloc(scope.handle(), heap, block, size, stack);
+        } else {
+            events::pool_alloc(&mut scope, heap, block, size, stack, pool);
+        }
+    }
+}
+
 fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
-    let Some(function) = function_of(kept) else { return Outcome::PassOn };
+    let Some(function) = kept.inner else { return Outcome::PassOn };
     let Some(signature) = Signature::of_word_untrusted(function.signature.load(Relaxed)) else {
         return Outcome::PassOn;
     };
@@ -182,17 +245,7 @@ impl Call<'_> {
         let Some(begun) = inner_calls::begin(caller.entry_sp()) else { return self.make() };
         let block = self.make();
         inner_calls::end(begun);
-        if block != 0
-            && let Some(mut scope) = Scope::enter(caller.sp())
-        {
-            tell_of(&mut scope, heap, caller);
-            let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
-            if self.pool == 0 {
-                events::alloc(scope.handle(), heap, block, self.size, stack);
-            } else {
-                events::pool_alloc(&mut scope, heap, block, self.size, stack, self.pool);
-            }
-        }
+        note_block(heap, block, self.size, self.pool, caller);
         block
     }
 
@@ -232,11 +285,7 @@ impl Call<'_> {
 
     fn free_in(&self, heap: u8) -> usize {
         let Some(begun) = inner_calls::begin(self.caller.entry_sp()) else { return self.make() };
-        if self.block != 0
-            && let Some(mut scope) = Scope::enter(self.caller.sp())
-        {
-            events::free(&mut scope, heap, self.block);
-        }
+        note_free(heap, self.block, self.caller);
         let answer = self.make();
         inner_calls::end(begun);
         answer

@@ -7,21 +7,26 @@
 //!
 //! Such an allocator's functions also call one another, directly or by a jump. What the program has
 //! called counts, once; an inner call goes on to the function itself, as if there were no hook.
+//!
+//! Where no caller can keep anything, as the injector has seen in the function's code,
+//! [`crate::x86_64::light_entry`] saves no more than the arguments.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use heapr_wire::{HOOK_ALLOCATOR, InjectedHook, MORE_ALLOCATORS, called};
+use heapr_wire::{HOOK_ALLOCATOR, InjectedHook, InnerFunction, MORE_ALLOCATORS, called};
 
 use crate::hooks::Caller;
 use crate::hooks::forwarded::{self, kinds};
 use crate::hooks::inner_calls;
+use crate::hooks::inner_functions;
 use crate::hooks::real::REAL;
 use crate::hooks::sampling;
 use crate::hooks::shared::Shared;
 use crate::record::thread::Outermost;
 use crate::state::AGENT;
 use crate::x86_64::kept_entry::{KeptCall, kept_entry};
+use crate::x86_64::light_entry::{LightAnswer, LightCall, light_entry};
 
 /// The first words that a function is called with; none has more.
 pub(crate) type Arguments = [usize; 4];
@@ -48,6 +53,8 @@ pub(crate) struct Kept {
     pub(crate) throwing: &'static AtomicUsize,
     /// Its number in [`heapr_wire::CALLED`].
     pub(crate) called: u8,
+    /// The entry of a function inside of the program.
+    pub(crate) inner: Option<&'static InnerFunction>,
     /// What is noted of an inner call, too.
     pub(crate) note_inner: Option<fn(&Kept, &Arguments, Caller)>,
 }
@@ -66,6 +73,7 @@ impl Kept {
 }
 
 kept_entry! { make_call }
+light_entry! { make_light_call }
 
 /// Makes a call. The answer: where it is to go on; 0: nowhere, it is done.
 ///
@@ -77,26 +85,58 @@ pub(crate) unsafe extern "C" fn make_call(call: *mut KeptCall) -> usize {
     // SAFETY: (1).
     let kept = unsafe { &*(call.function() as *const Kept) };
     let caller = Caller::new(call.entry_sp(), call.bp(), kept.called);
-    let own = kept.own();
-    if !AGENT.is_active() {
-        return own;
+    match outcome_of(kept, call.arguments(), caller) {
+        Outcome::Answered(answer) => call.set_answer(answer),
+        Outcome::Silent => {}
+        Outcome::PassOn => return kept.own(),
     }
+    0
+}
+
+/// As [`make_call`].
+///
+/// # Safety
+/// 1. `call` was saved by [`crate::x86_64::light_entry`] for one of the functions below.
+pub(crate) unsafe extern "C" fn make_light_call(call: *mut LightCall) -> LightAnswer {
+    // SAFETY: (1).
+    let call = unsafe { &*call };
+    // SAFETY: (1).
+    let kept = unsafe { &*(call.function() as *const Kept) };
+    let caller = Caller::new(call.entry_sp(), call.bp(), kept.called);
+    match outcome_of(kept, call.arguments(), caller) {
+        Outcome::Answered(answer) => LightAnswer { answer, goes_on_avma: 0 },
+        Outcome::Silent => LightAnswer { answer: 0, goes_on_avma: 0 },
+        Outcome::PassOn => LightAnswer { answer: 0, goes_on_avma: kept.own() },
+    }
+}
+
+#[inline(always)]
+fn outcome_of(kept: &Kept, words: &Arguments, caller: Caller) -> Outcome {
+    if !AGENT.is_active() {
+        return Outcome::PassOn;
+    }
+    if let Some(inner) = kept.inner
+        && let Some(outcome) = inner_functions::run_plainly(kept, inner, words, caller)
+    {
+        return outcome;
+    }
+    outcome_in_general(kept, words, caller)
+}
+
+#[cold]
+#[inline(never)]
+fn outcome_in_general(kept: &Kept, words: &Arguments, caller: Caller) -> Outcome {
     let function = core::ptr::from_ref(kept) as usize;
     let Some(before) = Outermost::begin(caller.sp(), function) else {
         if let Some(note) = kept.note_inner {
-            note(kept, &call.arguments(), caller);
+            note(kept, words, caller);
         }
         sampling::passed(caller);
-        return own;
+        return Outcome::PassOn;
     };
-    let outcome = (kept.run)(kept, &call.arguments(), caller);
+    let outcome = (kept.run)(kept, words, caller);
     Outermost::end(before);
-    match outcome {
-        Outcome::Answered(answer) => call.set_answer(answer),
-        Outcome::Silent => {}
-        Outcome::PassOn => return own,
-    }
-    0
+    outcome
 }
 
 /// As [`new`], of a function whose second argument is an alignment or none.
@@ -159,7 +199,7 @@ macro_rules! functions {
 }
 
 const fn kept(real: &'static AtomicUsize, run: fn(&Kept, &Arguments, Caller) -> Outcome, name: &str) -> Kept {
-    Kept { run, real, throwing: &NOTHING, called: called(name), note_inner: None }
+    Kept { run, real, throwing: &NOTHING, called: called(name), inner: None, note_inner: None }
 }
 
 pub(crate) fn freed(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {

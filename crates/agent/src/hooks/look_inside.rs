@@ -34,7 +34,7 @@ static LOADS: AtomicU64 = AtomicU64::new(0);
 /// In place of the loader's `_dl_debug_state`, which it calls before and after a change of its
 /// list.
 pub(crate) static AFTER_LOAD: Kept =
-    Kept { run: after_load, real: &NOTHING, throwing: &NOTHING, called: 0, note_inner: None };
+    Kept { run: after_load, real: &NOTHING, throwing: &NOTHING, called: 0, inner: None, note_inner: None };
 
 fn after_load(_kept: &Kept, _words: &Arguments, _caller: Caller) -> Outcome {
     let loads = LOADS.load(Relaxed);

@@ -103,6 +103,7 @@ impl Caller {
     }
 
     /// The same call, of another function.
+    #[inline(always)]
     pub(crate) fn of_function(self, called: u8) -> Self {
         Self { called, ..self }
     }
@@ -235,6 +236,20 @@ fn about_to_free(block: Pointer, caller: Caller) {
     } else {
         events::free(&mut scope, HEAP_MALLOC, block as usize);
     }
+}
+
+/// As [`about_to_free`], by the short way where nothing is special.
+#[inline(always)]
+pub(crate) fn note_free(block: Pointer, caller: Caller) {
+    if sampling::is_on() || !free_plainly(block, caller.entry_sp) {
+        note_free_in_general(block, caller.entry_sp, caller.bp, caller.called);
+    }
+}
+
+#[cold]
+#[inline(never)]
+extern "C" fn note_free_in_general(block: Pointer, entry_sp: *const usize, bp: usize, called: u8) {
+    about_to_free(block, Caller::new(entry_sp, bp, called));
 }
 
 /// Records a free before `real`; `NESTS` as for [`new_block`].

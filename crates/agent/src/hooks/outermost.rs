@@ -8,6 +8,37 @@ use crate::x86_64::kept_entry::KeptCall;
 impl Outermost {
     const NONE: Self = Self { entry_sp: 0, function: 0 };
 
+    /// Begins a call of a thread that is in no other of an allocator, nor in a hook. `false`: it
+    /// may be; nothing was begun.
+    #[inline(always)]
+    pub(crate) fn begin_plainly(entry_sp: usize, function: usize) -> bool {
+        let state = thread::current();
+        if state.is_null() {
+            return false;
+        }
+        // SAFETY: this thread's state, which is never unmapped; a signal handler leaves both fields
+        // as they were.
+        let state = unsafe { &mut *state };
+        if state.is_in_hook() || state.outer_sp != 0 || state.outermost.entry_sp > entry_sp {
+            return false;
+        }
+        state.outermost = Self { entry_sp, function };
+        state.outer_sp = entry_sp;
+        true
+    }
+
+    /// Ends a call that [`Self::begin_plainly`] has begun.
+    #[inline(always)]
+    pub(crate) fn end_plainly() {
+        let state = thread::current();
+        if !state.is_null() {
+            // SAFETY: as there.
+            let state = unsafe { &mut *state };
+            state.outer_sp = 0;
+            state.outermost = Self::NONE;
+        }
+    }
+
     /// Begins a call. `None`: it is an inner one, or not recorded. Otherwise what was under way
     /// before, for [`Outermost::end`].
     pub(crate) fn begin(entry_sp: usize, function: usize) -> Option<Self> {

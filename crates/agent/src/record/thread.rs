@@ -303,6 +303,12 @@ fn make_ready(state: *mut ThreadState, known_ids: Option<(u32, u32)>) {
 }
 
 impl ThreadState {
+    /// Whether a hook is in progress.
+    #[inline(always)]
+    pub(crate) fn is_in_hook(&self) -> bool {
+        self.depth != 0
+    }
+
     /// Fills in what a fork has wiped.
     #[cold]
     pub(crate) fn revive(&mut self) {

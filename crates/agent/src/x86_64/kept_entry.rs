@@ -7,8 +7,11 @@
 //! the function's Kept
 //! flags, rax, rcx, rdx, rsi, rdi, r8 to r11
 //! (aligned)
-//! xmm0 to xmm15, or where larger ones are in use all vector registers as the processor saves them
+//! xmm0 to xmm15, or where larger ones are in use ymm0 to ymm15, or zmm0 to zmm31 and k0 to k7
 //! ```
+//! By moves: the processor's own way (xsavec, xrstor) takes four times as long, and is for what has
+//! no moves of all (AVX-512 without BW). Larger ones are in use wherever the C library has copied
+//! something by AVX-512.
 //!
 //! The other registers are kept by all code of the agent's and the C library's.
 
@@ -22,10 +25,7 @@ pub(crate) struct KeptCall {
     r11_to_r10: [usize; 2],
     r9: usize,
     r8: usize,
-    rdi: usize,
-    rsi: usize,
-    rdx: usize,
-    rcx: usize,
+    rdi_to_rcx: [usize; 4],
     rax: usize,
     flags: usize,
     function: usize,
@@ -52,8 +52,8 @@ impl KeptCall {
         self.bp
     }
 
-    pub(crate) fn arguments(&self) -> [usize; 4] {
-        [self.rdi, self.rsi, self.rdx, self.rcx]
+    pub(crate) fn arguments(&self) -> &[usize; 4] {
+        &self.rdi_to_rcx
     }
 
     pub(crate) fn set_answer(&mut self, answer: usize) {
@@ -69,6 +69,9 @@ pub(crate) const SAVE_USED: u8 = 1;
 const SAVE_ALL: u8 = 2;
 pub(crate) static VECTOR_SAVING: AtomicU8 = AtomicU8::new(SAVE_ALL);
 
+/// 1: there are moves for all registers of AVX-512.
+pub(crate) static MOVES_ALL: AtomicU8 = AtomicU8::new(0);
+
 /// Looks which vector registers the processor has. Before the first call.
 pub(crate) fn choose_vector_saving() {
     const OSXSAVE_AND_AVX: u32 = 1 << 27 | 1 << 28;
@@ -81,6 +84,9 @@ pub(crate) fn choose_vector_saving() {
             (true, false) => SAVE_ALL,
         };
     VECTOR_SAVING.store(saving, Relaxed);
+    const AVX512_BW: u32 = 1 << 30;
+    let has_leaf = __cpuid(0).eax >= 7;
+    MOVES_ALL.store(u8::from(has_leaf && has(__cpuid_count(7, 0).ebx, AVX512_BW)), Relaxed);
 }
 
 /// The entry, which has `$make_call` make the call.
@@ -112,6 +118,10 @@ macro_rules! kept_entry {
                 "xgetbv",
                 "test eax, 0xe4",
                 "jz 4f",
+                "test eax, 0xe0",
+                "jz 8f",
+                "cmp byte ptr [rip + {moves_all}], 0",
+                "jne 9f",
                 "2:",
                 // The size of the largest area without AMX, which is nobody's to keep.
                 "sub rsp, 2752",
@@ -145,6 +155,36 @@ macro_rules! kept_entry {
                 "call {make_call}",
                 ".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15",
                 "movaps xmm\\n, [rsp + 16 * \\n]",
+                ".endr",
+                "jmp 6f",
+                "8:",
+                "sub rsp, 512",
+                ".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15",
+                "vmovaps [rsp + 32 * \\n], ymm\\n",
+                ".endr",
+                "vzeroupper",
+                "lea rdi, [rbp - 88]",
+                "call {make_call}",
+                ".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15",
+                "vmovaps ymm\\n, [rsp + 32 * \\n]",
+                ".endr",
+                "jmp 6f",
+                "9:",
+                "sub rsp, 2112",
+                ".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31",
+                "vmovaps [rsp + 64 * \\n], zmm\\n",
+                ".endr",
+                ".irp n, 0, 1, 2, 3, 4, 5, 6, 7",
+                "kmovq [rsp + 2048 + 8 * \\n], k\\n",
+                ".endr",
+                "vzeroupper",
+                "lea rdi, [rbp - 88]",
+                "call {make_call}",
+                ".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31",
+                "vmovaps zmm\\n, [rsp + 64 * \\n]",
+                ".endr",
+                ".irp n, 0, 1, 2, 3, 4, 5, 6, 7",
+                "kmovq k\\n, [rsp + 2048 + 8 * \\n]",
                 ".endr",
                 "6:",
                 "lea rsp, [rbp - 88]",
@@ -190,6 +230,7 @@ macro_rules! kept_entry {
                 "ret",
                 ".cfi_endproc",
                 saving = sym $crate::x86_64::kept_entry::VECTOR_SAVING,
+                moves_all = sym $crate::x86_64::kept_entry::MOVES_ALL,
                 used = const $crate::x86_64::kept_entry::SAVE_USED,
                 make_call = sym $make_call,
             );

@@ -14,6 +14,7 @@ pub(crate) mod full_unwind;
 mod go_stacks;
 pub(crate) mod kept_entry;
 pub(crate) mod leaving;
+pub(crate) mod light_entry;
 mod ordered_time;
 mod prefetch;
 mod rule;

@@ -215,6 +215,7 @@ pub(crate) fn functions_of(inside: &Inside) -> Vec<InsideFunction> {
                 signature: function.signature,
                 heap: allocator.heap.clone(),
                 instead_avma: function.instead_svma.map(|svma| bias_avma.wrapping_add(svma)),
+                keeps_convention: function.keeps_convention,
             };
             allocator.functions.iter().map(function).collect::<Vec<_>>()
         };

@@ -1,0 +1,179 @@
+//! Whether the callers of a function keep to the calling convention.
+//!
+//! Who is compiled together with a function need not: GCC lets a caller keep a value in any register
+//! that the function, and all that it calls, leave alone (`-fipa-ra`). Where one of these calls
+//! leads to code that the compiler does not know, it lets go of all registers that the convention
+//! gives up:
+//!
+//! ```text
+//! malloc --call--> slow path --call--> make a thread's cache --call by a pointer, or by the loader--> unknown
+//! ```
+//! So a function with such a path is called as the convention says, by whomever. Of one without
+//! nothing is known: some of what it calls may be another object's.
+
+use std::collections::{HashSet, VecDeque};
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use heapr_symbols::CodePlaces;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Register};
+
+/// Functions that are looked at for one.
+const FUNCTIONS_MAX: usize = 256;
+/// Of a longer one the beginning is looked at.
+const FUNCTION_BYTES_MAX: u64 = 16 << 10;
+
+/// The code of a file.
+pub(crate) struct Code {
+    file: File,
+    places: CodePlaces,
+    /// Start and end of all functions, in order.
+    functions: Vec<(u64, u64)>,
+}
+
+impl Code {
+    /// `functions`: start and bytes of all that have a name.
+    pub(crate) fn open(file: &Path, functions: Vec<(u64, u64)>) -> Option<Self> {
+        let places = CodePlaces::read(file)?;
+        let mut functions: Vec<(u64, u64)> =
+            functions.into_iter().map(|(svma, bytes)| (svma, svma.saturating_add(bytes))).collect();
+        functions.sort_unstable();
+        functions.dedup();
+        Some(Self { file: File::open(file).ok()?, places, functions })
+    }
+
+    /// The function that an address lies in.
+    fn function_of(&self, svma: u64) -> Option<(u64, u64)> {
+        let behind = self.functions.partition_point(|&(start, _)| start <= svma);
+        self.functions[..behind].last().copied().filter(|&(_, end)| svma < end)
+    }
+
+    fn instructions(&self, (start, end): (u64, u64)) -> Vec<Instruction> {
+        let bytes = (end - start).min(FUNCTION_BYTES_MAX);
+        let Some(offset) = self.places.file_offset(start) else { return Vec::new() };
+        let mut code = vec![0; bytes as usize];
+        let count = self.file.read_at(&mut code, offset).unwrap_or(0);
+        code.truncate(count);
+        let decoder = Decoder::with_ip(64, &code, start, DecoderOptions::NONE);
+        decoder.into_iter().take_while(|found| !found.is_invalid()).collect()
+    }
+
+    /// Whether the callers of the function at `svma` keep to the convention.
+    pub(crate) fn is_convention_kept(&self, svma: u64) -> bool {
+        let mut todo: VecDeque<(u64, u64)> = self.function_of(svma).into_iter().collect();
+        let mut known: HashSet<(u64, u64)> = todo.iter().copied().collect();
+        while let Some(function) = todo.pop_front() {
+            let instructions = self.instructions(function);
+            let is_stub = |svma: u64| self.places.is_loaders_stub(svma);
+            if calls_unknown_code(&instructions, function, &is_stub) {
+                return true;
+            }
+            for target in instructions.iter().map(Instruction::near_branch_target) {
+                let next = self.function_of(target).filter(|_| target != 0);
+                if let Some(next) = next
+                    && known.len() < FUNCTIONS_MAX
+                    && known.insert(next)
+                {
+                    todo.push_back(next);
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Whether the code calls by a pointer, or one of the loader's stubs, and goes on behind that.
+fn calls_unknown_code(
+    instructions: &[Instruction],
+    (start, end): (u64, u64),
+    is_stub: &dyn Fn(u64) -> bool,
+) -> bool {
+    let targets: HashSet<u64> = instructions
+        .iter()
+        .filter(|found| found.flow_control() != FlowControl::Call)
+        .map(Instruction::near_branch_target)
+        .collect();
+    // What ends a program is no call to come back from.
+    let goes_on = |found: &Instruction| found.next_ip() < end && !targets.contains(&found.next_ip());
+    instructions.iter().any(|found| match found.flow_control() {
+        // By a segment register: what assembly does with the C library's own.
+        FlowControl::IndirectCall => found.segment_prefix() == Register::None && goes_on(found),
+        FlowControl::Call => is_stub(found.near_branch_target()) && goes_on(found),
+        // (A table of addresses would be asked with a register.)
+        FlowControl::IndirectBranch => found.is_ip_rel_memory_operand(),
+        FlowControl::UnconditionalBranch => {
+            let target = found.near_branch_target();
+            !(start..end).contains(&target) && is_stub(target)
+        }
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::process::Command;
+
+    use heapr_symbols::{SymbolOptions, visit_functions};
+
+    use super::*;
+
+    const SOURCE: &str = "
+        #include <stdlib.h>
+        #define ALONE __attribute__((noinline, noclone, used)) static
+        static char pool[1 << 16];
+        static unsigned long used;
+        static void *(*volatile more)(unsigned long);
+        void *from_elsewhere(unsigned long);
+        ALONE void *leaf(unsigned long bytes) { used += bytes; return pool + used; }
+        ALONE void *calls_a_leaf(unsigned long bytes) { void *block = leaf(bytes); used++; return block; }
+        ALONE void *by_a_pointer(unsigned long bytes) { void *block = more(bytes); used++; return block; }
+        ALONE void *deep(unsigned long bytes) { void *block = by_a_pointer(bytes); used++; return block; }
+        ALONE void *deeper(unsigned long bytes) { void *block = deep(bytes); used++; return block; }
+        ALONE void *by_the_loader(unsigned long bytes) { void *block = malloc(bytes); used++; return block; }
+        ALONE void *jumps_to_the_loader(unsigned long bytes) { return malloc(bytes + 1); }
+        ALONE void *ends(unsigned long bytes) { if (bytes == 77) abort(); return pool + bytes; }
+        void *volatile sink;
+        int main(void) {
+            more = leaf;
+            sink = leaf(1); sink = calls_a_leaf(1); sink = by_a_pointer(1); sink = deeper(1);
+            sink = by_the_loader(1); sink = jumps_to_the_loader(1); sink = ends(1);
+            return 0;
+        }";
+
+    #[test]
+    fn callers_keep_to_the_convention_where_a_way_leads_to_code_that_nobody_knew() {
+        let folder = std::env::temp_dir().join(format!("heapr-convention-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (source, program) = (folder.join("calls.c"), folder.join("calls"));
+        std::fs::write(&source, SOURCE).unwrap();
+        for options in [&["-O2"][..], &["-O2", "-fno-plt"], &["-O1", "-fcf-protection"]] {
+            let mut gcc = Command::new("gcc");
+            gcc.args(options).arg("-o").arg(&program).arg(&source);
+            if !gcc.status().is_ok_and(|status| status.success()) {
+                // As on a machine without a compiler.
+                return;
+            }
+            let mut functions = HashMap::new();
+            visit_functions(&program, &program, &SymbolOptions::default(), &mut |function| {
+                functions.insert(function.name.to_owned(), (function.svma, function.size_bytes));
+            })
+            .unwrap();
+            let code = Code::open(&program, functions.values().copied().collect()).unwrap();
+            let names = [
+                ("leaf", false),
+                ("calls_a_leaf", false),
+                ("by_a_pointer", true),
+                ("deeper", true),
+                ("by_the_loader", true),
+                ("jumps_to_the_loader", true),
+                ("ends", false),
+            ];
+            for (name, expected) in names {
+                assert_eq!(code.is_convention_kept(functions[name].0), expected, "{name} {options:?}");
+            }
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,66 @@
+//! Where the code of a file lies, and which of it is the loader's: stubs that lead to what other
+//! files have.
+
+use std::path::Path;
+
+use object::Endianness;
+use object::elf::{FileHeader64, PF_X, PT_LOAD};
+use object::read::ReadCache;
+use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _};
+
+use crate::elf_facts::open_regular;
+
+/// Places in a file of 64 bits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CodePlaces {
+    /// Address, bytes and offset in the file of what is executed.
+    segments: Vec<(u64, u64, u64)>,
+    /// Start and end.
+    stubs: Vec<(u64, u64)>,
+}
+
+impl CodePlaces {
+    /// Reads the headers of a file. `None`: it is no ELF file of 64 bits.
+    #[must_use]
+    pub fn read(file: &Path) -> Option<Self> {
+        let data = &ReadCache::new(open_regular(file)?);
+        let header = FileHeader64::<Endianness>::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let is_code = |segment: &&object::elf::ProgramHeader64<Endianness>| {
+            segment.p_type(endian) == PT_LOAD && segment.p_flags(endian).contains(PF_X)
+        };
+        let segments = header
+            .program_headers(endian, data)
+            .ok()?
+            .iter()
+            .filter(is_code)
+            .map(|segment| (segment.p_vaddr(endian), segment.p_filesz(endian), segment.p_offset(endian)))
+            .collect();
+        let sections = header.sections(endian, data).ok()?;
+        let stubs = sections
+            .iter()
+            .filter(|section| {
+                sections.section_name(endian, section).is_ok_and(|name| name.starts_with(b".plt"))
+            })
+            .map(|section| {
+                let start = section.sh_addr(endian);
+                (start, start.saturating_add(section.sh_size(endian)))
+            })
+            .collect();
+        Some(Self { segments, stubs })
+    }
+
+    /// Where in the file the code of an address is.
+    #[must_use]
+    pub fn file_offset(&self, svma: u64) -> Option<u64> {
+        let in_segment = |&&(start, bytes, _): &&(u64, u64, u64)| svma.wrapping_sub(start) < bytes;
+        let &(start, _, offset) = self.segments.iter().find(in_segment)?;
+        offset.checked_add(svma - start)
+    }
+
+    /// Whether code at an address leads to another file's.
+    #[must_use]
+    pub fn is_loaders_stub(&self, svma: u64) -> bool {
+        self.stubs.iter().any(|&(start, end)| (start..end).contains(&svma))
+    }
+}
