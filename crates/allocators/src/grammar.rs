@@ -1,6 +1,6 @@
 //! The words of the table: see the head of `allocators.txt`. A user's file is untrusted.
 
-use heapr_wire::{CALLED, InnerAction, Signature};
+use heapr_wire::{CALLED, InnerAction, POOL_BEFORE_BLOCK, Signature};
 
 use crate::row::{Allocator, FunctionRow};
 
@@ -71,7 +71,7 @@ fn function(line: &str) -> Result<FunctionRow, String> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(char::is_whitespace) {
         return Err(format!("{name:?} is no name of a function"));
     }
-    let arguments = arguments(inside)?;
+    let mut arguments = arguments(inside)?;
     let (mut shown_as, mut instead, mut action, mut fixed) = (name, None, None, None);
     let mut words = rest.split_whitespace();
     while let Some(word) = words.next() {
@@ -89,6 +89,7 @@ fn function(line: &str) -> Result<FunctionRow, String> {
             "clears" => action = Some(InnerAction::Clear),
             "quiet" => action = Some(InnerAction::Quiet),
             "chain" => action = Some(InnerAction::Chain),
+            "pool-before" if arguments.pool.is_none() => arguments.pool = Some(POOL_BEFORE_BLOCK),
             "fixed" => {
                 let bytes = next()?;
                 fixed = Some(bytes.parse().map_err(|_| format!("{bytes:?} is no number of bytes"))?);
@@ -96,7 +97,8 @@ fn function(line: &str) -> Result<FunctionRow, String> {
             other => return Err(format!("{other:?} is not known")),
         }
     }
-    if action == Some(InnerAction::Clear) && arguments.pool.is_none() {
+    let has_pool = arguments.pool.is_some_and(|pool| pool != POOL_BEFORE_BLOCK);
+    if action == Some(InnerAction::Clear) && !has_pool {
         return Err("what it clears must be told: `pool`".to_owned());
     }
     if action == Some(InnerAction::Chain) && arguments.block.is_none() {
@@ -198,6 +200,8 @@ mod tests {
             ("allocator a\nf()", 2),
             ("allocator a\nf(block) clears", 2),
             ("allocator a\nf(size) chain", 2),
+            ("allocator a\nf(pool, size) pool-before", 2),
+            ("allocator a\nf(block) pool-before clears", 2),
         ] {
             assert_eq!(parse(text).map_err(|error| error.line), Err(line), "{text:?}");
         }

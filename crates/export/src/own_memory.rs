@@ -1,9 +1,16 @@
 //! What of a process's own memory is explained, in two lines: whoever prints totals says it.
 
+use std::collections::HashMap;
+
+use heapr_query::engine::{CodeTable, StackSource as _, SymbolTree};
+use heapr_query::{FrameView, OwnCode, SymbolSource, file_name, plain_symbol};
 use heapr_table::quantity::bytes;
-use heapr_trace::{MemoryAccount, Trace};
+use heapr_trace::{MemoryAccount, MemoryPart, StackIndex, Trace};
 
 use crate::process_name::ProcessName;
+
+/// The code that mapped memory, by the stack it was mapped from.
+type Mappers = HashMap<StackIndex, String>;
 
 /// Parts that are named, of those that are more than a fiftieth.
 const PARTS_SHOWN: usize = 3;
@@ -12,17 +19,70 @@ const PARTS_SHOWN: usize = 3;
 /// several.
 #[must_use]
 pub fn own_memory(trace: &Trace) -> Vec<String> {
+    lines(trace, &Mappers::new())
+}
+
+/// As [`own_memory`], with the program's own frame of what was mapped.
+#[must_use]
+pub fn own_memory_by_name(trace: &Trace, own: &OwnCode, symbols: &mut dyn SymbolSource) -> Vec<String> {
+    let mut wanted = vec![false; trace.node_count() as usize];
+    let parts = || trace.memory_accounts().iter().flat_map(|account| &account.parts);
+    for part in parts() {
+        let mut next = part.stack;
+        while next != StackIndex::EMPTY
+            && let Some(is_wanted) = wanted.get_mut(next.0 as usize)
+        {
+            *is_wanted = true;
+            next = trace.parent(next);
+        }
+    }
+    if !wanted.contains(&true) {
+        return own_memory(trace);
+    }
+    let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, wanted);
+    lines(trace, &mappers(trace, own, &tree))
+}
+
+/// As [`own_memory_by_name`], with names that are known.
+#[must_use]
+pub fn own_memory_of_tree(trace: &Trace, own: &OwnCode, tree: &SymbolTree) -> Vec<String> {
+    lines(trace, &mappers(trace, own, tree))
+}
+
+fn mappers(trace: &Trace, own: &OwnCode, tree: &SymbolTree) -> Mappers {
+    let parts = trace.memory_accounts().iter().flat_map(|account| &account.parts);
+    let stacks = parts.map(|part| part.stack).filter(|&stack| stack != StackIndex::EMPTY);
+    stacks
+        .filter_map(|stack| {
+            let views = tree.views(trace, stack, tree.named(stack));
+            // Nothing is the program's: the first with a name.
+            let place = own.place(&views).or_else(|| views.iter().position(|view| view.symbol.is_some()));
+            Some((stack, views.get(place?).and_then(mapper)?))
+        })
+        .collect()
+}
+
+fn mapper(view: &FrameView<'_>) -> Option<String> {
+    let name = plain_symbol(view.symbol?);
+    Some(match (view.file, view.line) {
+        (Some(file), Some(line)) => format!("{name} ({}:{line})", file_name(file)),
+        _ => name,
+    })
+}
+
+fn lines(trace: &Trace, mappers: &Mappers) -> Vec<String> {
     let processes = trace.processes();
     let name = |account: &MemoryAccount| {
         let known = processes.get(account.process.0 as usize).filter(|_| processes.len() > 1)?;
         Some(ProcessName::from(known).to_string())
     };
-    own_memory_lines(trace.memory_accounts(), name)
+    own_memory_lines(trace.memory_accounts(), name, mappers)
 }
 
 fn own_memory_lines(
     accounts: &[MemoryAccount],
     name: impl Fn(&MemoryAccount) -> Option<String>,
+    mappers: &Mappers,
 ) -> Vec<String> {
     let Some(largest) = accounts.iter().max_by_key(|account| account.anonymous_bytes) else {
         return Vec::new();
@@ -30,12 +90,14 @@ fn own_memory_lines(
     let whose = name(largest).map(|name| format!(" in {name}")).unwrap_or_default();
     let all = largest.anonymous_bytes;
     let explained = percent(largest.explained_bytes(), all);
-    let mut parts: Vec<(u64, &str)> =
-        largest.parts.iter().map(|part| (part.bytes, part.what.as_str())).collect();
-    parts.sort_by_key(|(part_bytes, _)| std::cmp::Reverse(*part_bytes));
-    let shown = parts.iter().filter(|(part_bytes, _)| *part_bytes >= all / 50).take(PARTS_SHOWN);
-    let shown: Vec<String> =
-        shown.map(|(part_bytes, what)| format!("{} {what}", percent(*part_bytes, all))).collect();
+    let mut parts: Vec<&MemoryPart> = largest.parts.iter().collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
+    let shown = parts.iter().filter(|part| part.bytes >= all / 50).take(PARTS_SHOWN);
+    let told = |part: &&MemoryPart| {
+        let by = mappers.get(&part.stack).map(|name| format!(" in {name}")).unwrap_or_default();
+        format!("{} {}{by}", percent(part.bytes, all), part.what)
+    };
+    let shown: Vec<String> = shown.map(told).collect();
     let mut lines = vec![format!("{} seen at most{whose}, {explained} of it explained", bytes(all))];
     lines.extend((!shown.is_empty()).then(|| shown.join(", ")));
     lines
@@ -48,8 +110,6 @@ fn percent(part: u64, all: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heapr_trace::MemoryPart;
-
     use super::*;
 
     #[test]
@@ -58,9 +118,15 @@ mod tests {
         let small = MemoryAccount { anonymous_bytes: 1 << 20, ..MemoryAccount::default() };
         let parts = vec![part("stacks", 1 << 10), part("recorded blocks", 1 << 20), part("free", 6 << 20)];
         let large = MemoryAccount { anonymous_bytes: 8 << 20, parts, ..small.clone() };
-        let lines = own_memory_lines(&[small, large], |_| None);
+        let lines = own_memory_lines(&[small.clone(), large.clone()], |_| None, &Mappers::new());
         assert_eq!(lines, ["8.00 MiB seen at most, 87 % of it explained", "75 % free, 12 % recorded blocks"]);
-        assert!(own_memory_lines(&[], |_| None).is_empty());
+        assert!(own_memory_lines(&[], |_| None, &Mappers::new()).is_empty());
+        let mut mapped = large;
+        mapped.parts[2] =
+            MemoryPart { what: "mapped by a".to_owned(), stack: StackIndex(7), ..mapped.parts[2].clone() };
+        let mappers = Mappers::from([(StackIndex(7), "grow (a.c:3)".to_owned())]);
+        let lines = own_memory_lines(&[mapped], |_| None, &mappers);
+        assert_eq!(lines[1], "75 % mapped by a in grow (a.c:3), 12 % recorded blocks");
         assert_eq!(percent(999, 1000), "99 %");
         assert_eq!(percent(0, 0), "0 %");
     }

@@ -83,6 +83,8 @@ pub enum InnerAction {
 
 /// No argument.
 const NONE: u8 = 7;
+/// [`Signature::pool`]: no argument, but the word that lies before a new block.
+pub const POOL_BEFORE_BLOCK: u8 = 6;
 /// What a size may be that no argument tells.
 const FIXED_MASK: u64 = (1 << 28) - 1;
 
@@ -99,7 +101,7 @@ pub struct Signature {
     pub size: Option<u8>,
     /// Number of the argument that is added to the size, or to its multiple.
     pub more: Option<u8>,
-    /// Number of the argument that names the pool.
+    /// Number of the argument that names the pool, or [`POOL_BEFORE_BLOCK`].
     pub pool: Option<u8>,
     /// The size where no argument tells it; less than 2^28.
     pub fixed_bytes: u32,
@@ -124,7 +126,10 @@ impl Signature {
             | place(self.more) << 20
             | (self.called as u64) << 24
             | (self.fixed_bytes as u64 & FIXED_MASK) << 32
-            | place(self.pool) << 60
+            | match self.pool {
+                Some(POOL_BEFORE_BLOCK) => (POOL_BEFORE_BLOCK as u64) << 60,
+                argument => place(argument) << 60,
+            }
     }
 
     /// [`Self::called`] of a word.
@@ -163,7 +168,10 @@ impl Signature {
             size: argument(word >> 16),
             more: argument(word >> 20),
             called: Self::called_of(word),
-            pool: argument(word >> 60),
+            pool: match (word >> 60) as u8 {
+                POOL_BEFORE_BLOCK => Some(POOL_BEFORE_BLOCK),
+                _ => argument(word >> 60),
+            },
             fixed_bytes: (word >> 32 & FIXED_MASK) as u32,
         })
     }
@@ -234,7 +242,8 @@ mod tests {
             called: 0,
             fixed_bytes: FIXED_MASK as u32,
         };
-        for signature in [all, least] {
+        let before = Signature { action: InnerAction::Allocate, pool: Some(POOL_BEFORE_BLOCK), ..least };
+        for signature in [all, least, before] {
             assert_eq!(Signature::of_word_untrusted(signature.word()), Some(signature));
         }
         for word in [0, 13, u64::MAX] {
@@ -255,6 +264,7 @@ mod tests {
                     (Some(0), None, None, 0),
                     (None, Some(1), None, 0),
                     (None, None, Some(2), 0),
+                    (None, None, Some(POOL_BEFORE_BLOCK), 0),
                 ] {
                     let called = 200;
                     let signature = Signature { action, block, count, size, more, pool, fixed_bytes, called };

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use heapr_wire::{
     FLAG_STACK_ALLOC, FLAG_STACK_DESTROY, FLAG_STACK_REALLOC, HEAP_MALLOC, INNER_FUNCTIONS, INNER_HEAP_FIRST,
-    INNER_HEAPS, InnerAction, InnerFunction, PlainCall, Signature,
+    INNER_HEAPS, InnerAction, InnerFunction, POOL_BEFORE_BLOCK, PlainCall, Signature,
 };
 
 use crate::hooks::forwarded;
@@ -150,7 +150,8 @@ fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
     let block = argument(signature.block).unwrap_or(0);
     let caller = caller.of_function(signature.called);
     let pool = argument(signature.pool).unwrap_or(0);
-    let call = Call { real: kept.real, all, block, size, pool, caller };
+    let is_pool_before = signature.pool == Some(POOL_BEFORE_BLOCK);
+    let call = Call { real: kept.real, all, block, size, pool, is_pool_before, caller };
     let action = match signature.action {
         InnerAction::Any if block == 0 && size == 0 => return Outcome::PassOn,
         InnerAction::Any if block == 0 => InnerAction::Allocate,
@@ -181,6 +182,7 @@ struct Call<'a> {
     block: usize,
     size: usize,
     pool: usize,
+    is_pool_before: bool,
     caller: Caller,
 }
 
@@ -245,7 +247,13 @@ impl Call<'_> {
         let Some(begun) = inner_calls::begin(caller.entry_sp()) else { return self.make() };
         let block = self.make();
         inner_calls::end(begun);
-        note_block(heap, block, self.size, self.pool, caller);
+        let pool = if self.is_pool_before && block != 0 {
+            // SAFETY: the table says that the function has put its pool's address there.
+            unsafe { (block.wrapping_sub(size_of::<usize>()) as *const usize).read_unaligned() }
+        } else {
+            self.pool
+        };
+        note_block(heap, block, self.size, pool, caller);
         block
     }
 

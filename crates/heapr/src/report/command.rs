@@ -135,6 +135,9 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     let mut subject = Subject::new(&file, &trace, &report.damage, arguments.filters.counted());
     subject.advice = names.advice();
     subject.own = arguments.own.code(&trace)?;
+    if arguments.format == Format::Text {
+        subject.own_memory = heapr_export::own_memory_by_name(&trace, &subject.own, &mut names);
+    }
     tell_warnings(&subject);
     let mut out = output(arguments.output.as_deref(), arguments.force, arguments.format == Format::Text)?;
     match (arguments.format, arguments.layout) {

@@ -68,6 +68,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     if let Ok(own) = OwnArguments::default().code(&trace) {
         subject.own = own;
     }
+    subject.own_memory = heapr_export::own_memory_by_name(&trace, &subject.own, &mut names);
     if let Some(sampled) = &subject.sampled {
         writeln!(text, "  {sampled}")?;
     }

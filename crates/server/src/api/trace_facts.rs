@@ -186,7 +186,7 @@ impl TraceFacts {
             threads: threads(trace),
             modules: modules(trace),
             markers: trace.markers().iter().map(marker).collect(),
-            own_memory: heapr_export::own_memory(trace),
+            own_memory: heapr_export::own_memory_of_tree(trace, &file.own, file.explorer.tree()),
             resident_samples: trace.resident_samples().len(),
             snapshots: trace.snapshots().iter().map(snapshot).collect(),
             totals: trace.summary_totals().ok().flatten().map(|summary| TotalsJson::from(&summary.totals)),
