@@ -69,6 +69,8 @@ pub(crate) fn ask_for_memory() {
 /// session by itself. `false`: nobody does.
 #[cold]
 pub(crate) fn ask_to_hold_exec(program: &[u8]) -> bool {
+    // A child that has not allocated is not registered yet.
+    AGENT.process();
     let (Some(pool), Some(slot)) = (AGENT.pool(), AGENT.slot()) else { return false };
     if pool.control().flags.load(Relaxed) & FLAG_LOOK_INSIDE == 0 || !forbidden_calls::may_wait() {
         return false;
