@@ -93,9 +93,7 @@ fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn note_refused(reason: u32, program: &[u8]) {
-    // A child that has not allocated is not registered yet.
-    AGENT.process();
-    if let Some(slot) = AGENT.slot() {
+    if let Some(slot) = AGENT.slot_or_parents() {
         writer::store_untraced_name(slot, program);
         // Release: the name is there.
         slot.untraced_exec.store(reason, Release);

@@ -69,8 +69,11 @@ pub(crate) fn ask_for_memory() {
 /// session by itself. `false`: nobody does.
 #[cold]
 pub(crate) fn ask_to_hold_exec(program: &[u8]) -> bool {
-    // A child that has not allocated is not registered yet.
-    AGENT.process();
+    // A child that has not allocated is not registered yet. (It can only be told from others that
+    // see themselves under the same number where it sees which numbers they are.)
+    if AGENT.slot().is_none() && writer::process_namespace() != 0 {
+        AGENT.process();
+    }
     let (Some(pool), Some(slot)) = (AGENT.pool(), AGENT.slot()) else { return false };
     if pool.control().flags.load(Relaxed) & FLAG_LOOK_INSIDE == 0 || !forbidden_calls::may_wait() {
         return false;

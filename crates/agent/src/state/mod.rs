@@ -335,6 +335,11 @@ impl Agent {
         pool.process_slot(local.slot.load(Relaxed)).filter(|_| is_registered)
     }
 
+    /// The process's slot; that of the process it was forked from, if it has none yet.
+    pub(crate) fn slot_or_parents(&self) -> Option<&'static heapr_wire::ProcessSlot> {
+        self.slot().or_else(|| self.pool()?.process_slot(self.last_slot.load(Relaxed)))
+    }
+
     /// Adds to one of the process's counters.
     #[cold]
     pub(crate) fn count(&self, choose: impl Fn(&heapr_wire::ProcessSlot) -> &AtomicU64) {

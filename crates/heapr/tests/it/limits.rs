@@ -148,14 +148,17 @@ fn a_program_in_another_root_directory_is_recorded_from_its_first_call_on() {
     );
     let script_text = "mkdir -p root/lib64 root/lib/x86_64-linux-gnu && cp program root/ \
         && cp -L /lib64/ld-linux-x86-64.so.2 root/lib64/ \
-        && cp -L $(ldd ./program | awk '/libc.so/ { print $3 }') root/lib/x86_64-linux-gnu/ && mkdir root/etc && $(PATH=$PATH:/sbin command -v ldconfig) -r root && chroot root /program";
+        && cp -L $(ldd ./program | awk '/libc.so/ { print $3 }') root/lib/x86_64-linux-gnu/ && mkdir root/etc root/proc && $(PATH=$PATH:/sbin command -v ldconfig) -r root && chroot root /program";
     if script(folder.path(), script_text).status != 4 {
         println!("not run: chroot needs root");
         return;
     }
-    for launcher in
-        ["chroot root /program", "sh -c 'chroot root /program'", "env -i $(command -v chroot) root /program"]
-    {
+    built(folder.path(), "contain", include_str!("../../../../victims/contained/contain.c"));
+    let contained = "./contain root /program";
+    let has_namespaces = script(folder.path(), contained).status == 4;
+    let launchers =
+        ["chroot root /program", "sh -c 'chroot root /program'", "env -i $(command -v chroot) root /program"];
+    for launcher in launchers.into_iter().chain(has_namespaces.then_some(contained)) {
         let line = format!("\"$0\" run -q -f -o t.heapr -- {launcher}");
         let outcome = script(folder.path(), &line);
         let seen = (outcome.status, outcome.stdout.as_str(), outcome.stderr.as_str());
@@ -167,6 +170,13 @@ fn a_program_in_another_root_directory_is_recorded_from_its_first_call_on() {
         let is_it = |heap: &&serde_json::Value| heap["process"] == "program";
         let held: u64 = heaps.iter().filter(is_it).map(bytes).sum();
         assert!(held >= 32_100, "{launcher}: {report}");
+    }
+    // Who cannot tell which process it is cannot be held; that is said, by name.
+    if has_namespaces {
+        let line = format!("WITHOUT_PROC=1 \"$0\" run -f -o t.heapr -- {contained}");
+        let outcome = script(folder.path(), &line);
+        let is_said = outcome.stderr.contains("program, which it started, runs untraced: where it runs");
+        assert!(outcome.status == 4 && is_said, "{outcome:?}");
     }
     // Without the loader's last call nobody can come between it and the program.
     let line = "rm root/etc/ld.so.cache; \"$0\" run -f -o t.heapr -- chroot root /program";
