@@ -25,9 +25,9 @@ static int inside(void *words) {
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount(root, root, NULL, MS_BIND | MS_REC, NULL))
         return 77;
     // As a container has it; without, nothing tells from there which process this is.
-    if (!getenv("WITHOUT_PROC") && (chdir(root) || mount("proc", "proc", "proc", 0, NULL)))
+    if (chdir(root) || (!getenv("WITHOUT_PROC") && mount("proc", "proc", "proc", 0, NULL)))
         return 77;
-    if (chdir(root) || syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/"))
+    if (syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/"))
         return 77;
     execve(argv[2], argv + 2, own);
     return 78;
