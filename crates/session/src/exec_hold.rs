@@ -22,6 +22,8 @@ use crate::session::Task;
 const EXEC_LIMIT: Duration = Duration::from_secs(5);
 /// For a loader's work.
 const LOAD_LIMIT: Duration = Duration::from_secs(10);
+/// As [`LOAD_LIMIT`], of a loader that is known to tell when it is done.
+const GLIBC_LOAD_LIMIT: Duration = Duration::from_secs(60);
 
 impl Session {
     /// Begins to look into programs, once.
@@ -82,10 +84,26 @@ fn see_to(mut held: HeldExec, preload: &Preload, pid: u32, before: Option<(u32, 
     let _ = tasks.send(Box::new(move |session| session.take_held(before, pid, &program, outcome)));
 }
 
+/// Whether the loader that a program begins in is glibc's.
+fn has_glibcs_loader(pid: u32) -> bool {
+    let mappings = heapr_proc::mappings::read(pid).unwrap_or_default();
+    let file = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    mappings.iter().any(|mapping| {
+        let file = file(&mapping.name);
+        file.starts_with("ld-linux") || file.starts_with("ld-2")
+    })
+}
+
 fn attach(preload: &Preload, pid: u32, mut held: HeldExec) -> Result<AttachOutcome, String> {
     let has_loader = held.has_loader();
-    match held.run_loader(LOAD_LIMIT) {
+    // What waits for other processes takes long, and still comes to its end.
+    let is_glibcs = has_glibcs_loader(pid);
+    let limit = if is_glibcs { GLIBC_LOAD_LIMIT } else { LOAD_LIMIT };
+    match held.run_loader(limit) {
         Ok(true) => attach_target(preload, pid, Some(held), None).map_err(|error| error.to_string()),
+        Ok(false) if is_glibcs => {
+            Err(format!("its loader had not loaded its libraries after {} s", limit.as_secs()))
+        }
         Ok(false) if has_loader => Err("it has another C library than glibc".to_owned()),
         Ok(false) => Err("it is statically linked, and sets up no thread as C libraries do".to_owned()),
         Err(error) => Err(error.to_string()),
