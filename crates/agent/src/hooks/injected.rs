@@ -28,6 +28,7 @@ use crate::hooks::kept::{self, Kept};
 use crate::hooks::locking;
 use crate::hooks::look_inside;
 use crate::hooks::mapping_hooks;
+use crate::hooks::plain_calls;
 use crate::hooks::real::{MMAP, MREMAP, REAL, Real, SYSCALL};
 use crate::hooks::registered_code;
 use crate::hooks::sampling;
@@ -106,7 +107,7 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     inner: (&raw const inner_table::FUNCTIONS).cast(),
     inner_kept: (&raw const inner_functions::KEPT).cast(),
     inner_kept_bytes: size_of::<Kept>(),
-    inner_heap_names: (&raw const inner_functions::HEAP_NAMES).cast(),
+    inner_heap_names: (&raw const plain_calls::HEAP_NAMES).cast(),
     after_load: (&raw const look_inside::AFTER_LOAD).cast(),
     marks: (&raw const page_marks::MARKS).cast(),
     countdown_offset: thread::LEFT_BYTES_OFFSET,

@@ -6,26 +6,19 @@
 //! malloc) is none of the program's calls: the outermost counts.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use heapr_wire::{
-    FLAG_STACK_ALLOC, FLAG_STACK_DESTROY, FLAG_STACK_REALLOC, HEAP_MALLOC, INNER_FUNCTIONS, INNER_HEAP_FIRST,
-    INNER_HEAPS, InnerAction, InnerFunction, POOL_BEFORE_BLOCK, PlainCall, Signature,
+    FLAG_STACK_DESTROY, FLAG_STACK_REALLOC, INNER_FUNCTIONS, InnerAction, POOL_BEFORE_BLOCK, Signature,
 };
 
 use crate::hooks::forwarded;
 use crate::hooks::inner_table::FUNCTIONS;
 use crate::hooks::kept::{self, Arguments, Kept, Outcome};
+use crate::hooks::plain_calls::{note_block, note_free};
 use crate::hooks::{self, Caller, inner_calls, sampling, stack_for};
 use crate::record::events;
-use crate::record::thread::{Outermost, Scope};
-
-/// For the injector: names of the heaps of their own, zeros behind them.
-pub(crate) static HEAP_NAMES: [[AtomicU64; 4]; INNER_HEAPS] =
-    [const { [const { AtomicU64::new(0) }; 4] }; INNER_HEAPS];
-
-/// 1: the recorder was told of the heap.
-static TOLD: [AtomicU32; INNER_HEAPS] = [const { AtomicU32::new(0) }; INNER_HEAPS];
+use crate::record::thread::Scope;
 
 #[allow(clippy::indexing_slicing, reason = "the compiler evaluates it, and refuses an index out of range")]
 /// What each of [`FUNCTIONS`] is to [`kept::make_call`].
@@ -67,74 +60,6 @@ fn note_clear(heap: u8, pool: usize, caller: Caller) {
     {
         let stack = stack_for(&mut scope, caller, FLAG_STACK_DESTROY);
         events::pool_cleared(&mut scope, heap, pool, stack);
-    }
-}
-
-/// Must do what [`run`] does, of a call that only gives a block or takes one, where the thread is in
-/// nothing else (heapr's tests `victims` and `inner_allocators`). `None`: nothing was done.
-#[inline(always)]
-pub(crate) fn run_plainly(
-    kept: &Kept,
-    function: &InnerFunction,
-    all: &Arguments,
-    caller: Caller,
-) -> Option<Outcome> {
-    let word = function.signature.load(Relaxed);
-    let plain = PlainCall::of_word_untrusted(word)?;
-    // A sample may have been drawn on the way here.
-    if sampling::is_on() || !Outermost::begin_plainly(caller.sp(), core::ptr::from_ref(kept) as usize) {
-        return None;
-    }
-    let caller = caller.of_function(Signature::called_of(word));
-    let heap = function.heap.load(Relaxed) as u8;
-    let argument = |place: usize| all.get(place).copied().unwrap_or(0);
-    let size = match plain {
-        PlainCall::Allocate(place) => argument(place),
-        PlainCall::AllocateFixed(bytes) => bytes,
-        PlainCall::Free(place) => {
-            if heap == HEAP_MALLOC {
-                hooks::note_free(argument(place) as *mut _, caller);
-            } else {
-                note_free(heap, argument(place), caller);
-            }
-            forwarded::call(kept.real, *all);
-            Outermost::end_plainly();
-            return Some(Outcome::Silent);
-        }
-    };
-    let block = forwarded::call(kept.real, *all);
-    Outermost::end_plainly();
-    if heap == HEAP_MALLOC {
-        hooks::allocated(block as *mut _, size, caller);
-    } else {
-        note_block(heap, block, size, 0, caller);
-    }
-    Some(Outcome::Answered(block))
-}
-
-/// A block of a heap of its own is about to be free.
-#[inline(never)]
-fn note_free(heap: u8, block: usize, caller: Caller) {
-    if block != 0
-        && let Some(mut scope) = Scope::enter(caller.sp())
-    {
-        events::free(&mut scope, heap, block);
-    }
-}
-
-/// A block of a heap of its own is there; 0: it is not.
-#[inline(never)]
-fn note_block(heap: u8, block: usize, size: usize, pool: usize, caller: Caller) {
-    if block != 0
-        && let Some(mut scope) = Scope::enter(caller.sp())
-    {
-        tell_of(&mut scope, heap, caller);
-        let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
-        if pool == 0 {
-            events::alloc(scope.handle(), heap, block, size, stack);
-        } else {
-            events::pool_alloc(&mut scope, heap, block, size, stack, pool);
-        }
     }
 }
 
@@ -316,22 +241,4 @@ impl Call<'_> {
         }
         new
     }
-}
-
-/// Tells the recorder what a heap is called, once. (What another thread does there meanwhile may
-/// come before it: the number is the heap's alone.)
-fn tell_of(scope: &mut Scope, heap: u8, caller: Caller) {
-    let place = usize::from(heap).wrapping_sub(INNER_HEAP_FIRST);
-    let (Some(told), Some(words)) = (TOLD.get(place), HEAP_NAMES.get(place)) else { return };
-    if told.load(Relaxed) != 0 || told.swap(1, Relaxed) != 0 {
-        return;
-    }
-    let mut name = [0_u8; 32];
-    for (bytes, word) in name.chunks_exact_mut(8).zip(words) {
-        bytes.copy_from_slice(&word.load(Relaxed).to_le_bytes());
-    }
-    let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
-    let stack = stack_for(scope, caller, heapr_wire::FLAG_STACK_CREATE);
-    let handle = 1 << 8 | u64::from(heap);
-    events::heap_created(scope, heap, name.get(..length).unwrap_or_default(), handle, stack);
 }

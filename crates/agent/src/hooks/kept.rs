@@ -14,12 +14,12 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use heapr_wire::{HOOK_ALLOCATOR, InjectedHook, InnerFunction, MORE_ALLOCATORS, called};
+use heapr_wire::{HOOK_ALLOCATOR, InjectedHook, MORE_ALLOCATORS, called};
 
 use crate::hooks::Caller;
 use crate::hooks::forwarded::{self, kinds};
 use crate::hooks::inner_calls;
-use crate::hooks::inner_functions;
+use crate::hooks::plain_calls;
 use crate::hooks::real::REAL;
 use crate::hooks::sampling;
 use crate::hooks::shared::Shared;
@@ -28,49 +28,7 @@ use crate::state::AGENT;
 use crate::x86_64::kept_entry::{KeptCall, kept_entry};
 use crate::x86_64::light_entry::{LightAnswer, LightCall, light_entry};
 
-/// The first words that a function is called with; none has more.
-pub(crate) type Arguments = [usize; 4];
-
-/// What becomes of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It was made, and has answered this.
-    Answered(usize),
-    /// It was made, and answers nothing: a caller may keep a value in the register for answers,
-    /// too.
-    Silent,
-    /// The function itself is to do it, unseen.
-    PassOn,
-}
-
-/// One function that is hooked so.
-pub(crate) struct Kept {
-    pub(crate) run: fn(&Kept, &Arguments, Caller) -> Outcome,
-    /// Where the function itself is, or the one that is called in its place.
-    pub(crate) real: &'static AtomicUsize,
-    /// Where the function itself is, if another is called in its place: that one answers null where
-    /// it throws.
-    pub(crate) throwing: &'static AtomicUsize,
-    /// Its number in [`heapr_wire::CALLED`].
-    pub(crate) called: u8,
-    /// The entry of a function inside of the program.
-    pub(crate) inner: Option<&'static InnerFunction>,
-    /// What is noted of an inner call, too.
-    pub(crate) note_inner: Option<fn(&Kept, &Arguments, Caller)>,
-}
-
-/// No other function is called in place of one.
-pub(crate) static NOTHING: AtomicUsize = AtomicUsize::new(0);
-
-impl Kept {
-    /// The function itself.
-    fn own(&self) -> usize {
-        match self.throwing.load(Relaxed) {
-            0 => self.real.load(Relaxed),
-            own => own,
-        }
-    }
-}
+pub(crate) use crate::hooks::kept_function::{Arguments, Kept, NOTHING, Outcome};
 
 kept_entry! { make_call }
 light_entry! { make_light_call }
@@ -116,7 +74,7 @@ fn outcome_of(kept: &Kept, words: &Arguments, caller: Caller) -> Outcome {
         return Outcome::PassOn;
     }
     if let Some(inner) = kept.inner
-        && let Some(outcome) = inner_functions::run_plainly(kept, inner, words, caller)
+        && let Some(outcome) = plain_calls::run(kept, inner, words, caller)
     {
         return outcome;
     }
