@@ -1,7 +1,7 @@
 //! Whether the callers of a function keep to the calling convention.
 //!
-//! Who is compiled together with a function need not: GCC lets a caller keep a value in any register
-//! that the function, and all that it calls, leave alone (`-fipa-ra`). Where one of these calls
+//! Who is compiled together with a function need not: GCC lets a caller keep a value in any
+//! register that the function, and all that it calls, leave alone (`-fipa-ra`). Where one of these calls
 //! leads to code that the compiler does not know, it lets go of all registers that the convention
 //! gives up:
 //!

@@ -1,5 +1,5 @@
-//! Most calls of functions inside of the program: one block is given, or one taken, by a thread that
-//! is in nothing else. And what is recorded of heaps of their own.
+//! Most calls of functions inside of the program: one block is given, or one taken, by a thread
+//! that is in nothing else. And what is recorded of heaps of their own.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -19,8 +19,8 @@ pub(crate) static HEAP_NAMES: [[AtomicU64; 4]; INNER_HEAPS] =
 /// 1: the recorder was told of the heap.
 static TOLD: [AtomicU32; INNER_HEAPS] = [const { AtomicU32::new(0) }; INNER_HEAPS];
 
-/// Must do what [`crate::hooks::inner_functions`] does, of a call that only gives a block or takes one, where the thread is in
-/// nothing else (heapr's tests `victims` and `inner_allocators`). `None`: nothing was done.
+/// Must do what [`crate::hooks::inner_functions`] does (heapr's tests `victims` and
+/// `inner_allocators`). `None`: it is no such call, and nothing was done.
 #[inline(always)]
 pub(crate) fn run(kept: &Kept, function: &InnerFunction, all: &Arguments, caller: Caller) -> Option<Outcome> {
     let word = function.signature.load(Relaxed);
