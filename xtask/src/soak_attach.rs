@@ -16,6 +16,8 @@ use serde_json::Value;
 const ROUNDS: u32 = 200;
 /// How long a round records.
 const RECORD_MS: u32 = 30;
+/// Mean distance of two samples: near, so that there are many.
+const SAMPLE_MEAN_BYTES: u64 = 64 << 10;
 /// How long the speed is measured, before and after.
 const MEASURE: Duration = Duration::from_secs(4);
 
@@ -92,23 +94,25 @@ server.listen(0, () => {
 });
 ";
 
-/// Runs as many rounds as are asked for on each program.
+/// Runs as many rounds as are asked for on each program. `--sample`: some allocations are recorded
+/// for all. `ATTACH_SOAK` names a build of the example that attaches, to be taken instead of a new
+/// one.
 pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
-    let rounds: u32 = match arguments {
+    let is_sampled = arguments.contains(&"--sample");
+    let arguments: Vec<&str> = arguments.iter().copied().filter(|&word| word != "--sample").collect();
+    let rounds: u32 = match arguments.as_slice() {
         [] => ROUNDS,
         [count, ..] => count.parse().with_context(|| format!("{count} is no number of rounds"))?,
     };
     let only: Option<&str> = arguments.get(1).copied();
-    crate::run(crate::cargo().args([
-        "build",
-        "--release",
-        "--quiet",
-        "--package",
-        "heapr-session",
-        "--example",
-        "attach_soak",
-    ]))?;
-    let attacher = crate::check_agent::target_folder()?.join("release/examples/attach_soak");
+    let attacher = match std::env::var_os("ATTACH_SOAK") {
+        Some(attacher) => PathBuf::from(attacher),
+        None => {
+            let example = ["--package", "heapr-session", "--example", "attach_soak"];
+            crate::run(crate::cargo().args(["build", "--release", "--quiet"]).args(example))?;
+            crate::check_agent::target_folder()?.join("release/examples/attach_soak")
+        }
+    };
     println!(
         "Pauses in ms: median / worst. Parts of an attach's median: stop, settle, heap, install, resume. Wrong: frees of \
          unknown blocks, blocks given out twice, events lost or not understood.\n"
@@ -122,7 +126,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
         if only.is_some_and(|only| only != name) {
             continue;
         }
-        match start(name, &[]).and_then(|program| measure(name, program, &attacher, rounds)) {
+        match start(name, &[]).and_then(|program| measure(name, program, &attacher, rounds, is_sampled)) {
             Ok(line) => println!("{line}"),
             Err(error) => {
                 println!("| {name} | failed |");
@@ -136,7 +140,13 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
 
 const PROGRAMS: [&str; 7] = ["redis", "python", "node", "threads", "forks", "plugins", "modules"];
 
-fn measure(name: &str, mut program: Program, attacher: &Path, rounds: u32) -> anyhow::Result<String> {
+fn measure(
+    name: &str,
+    mut program: Program,
+    attacher: &Path,
+    rounds: u32,
+    is_sampled: bool,
+) -> anyhow::Result<String> {
     std::thread::sleep(Duration::from_secs(1));
     let before = program.speed(MEASURE);
     ensure!(before > 0.0, "{name} does nothing");
@@ -146,6 +156,9 @@ fn measure(name: &str, mut program: Program, attacher: &Path, rounds: u32) -> an
     let mut soak = Command::new("timeout");
     soak.args(["--signal=KILL", &limit_s.to_string()]).arg(attacher);
     soak.args([&program.pid.to_string(), &rounds.to_string(), &RECORD_MS.to_string()]);
+    if is_sampled {
+        soak.arg(SAMPLE_MEAN_BYTES.to_string());
+    }
     // What it remarks is seen.
     soak.stderr(Stdio::inherit());
     let line = crate::output_of(&mut soak)?;

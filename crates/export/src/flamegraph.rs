@@ -34,10 +34,8 @@ struct Drawn<'a> {
 }
 
 /// Writes it.
-pub(crate) fn write(
-    out: &mut dyn Write,
-    &Profile { samples, value, title, .. }: &Profile<'_>,
-) -> io::Result<()> {
+pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()> {
+    let (&Profile { samples, value, .. }, title) = (profile, profile.heading());
     let mut root = Node::default();
     for sample in samples {
         let amount = value.of(&sample.amounts);
@@ -61,7 +59,7 @@ pub(crate) fn write(
     )?;
     writeln!(out, "<style>{STYLE}</style>")?;
     writeln!(out, r#"<rect class="page" width="100%" height="100%"/>"#)?;
-    writeln!(out, r#"<text x="8" y="18" font-size="14">{}</text>"#, escaped(title))?;
+    writeln!(out, r#"<text x="8" y="18" font-size="14">{}</text>"#, escaped(&title))?;
     writeln!(
         out,
         r#"<text id="say" x="8" y="36">{} — hover for amounts, click to zoom, Ctrl-F to search, Escape for all</text>"#,

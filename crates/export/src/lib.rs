@@ -94,6 +94,11 @@ pub struct Profile<'a> {
     pub duration_ns: u64,
     /// How far samples lie apart; 1: every allocation was recorded.
     pub period_bytes: u64,
+    /// That the amounts are estimates, in words; `None`: they are counts.
+    pub sampled: Option<String>,
+    /// Each stack tells its own intervals, where a format has room. (An engine that takes what a
+    /// stack tells for a part of its name would keep each anew.)
+    pub tells_intervals: bool,
     /// The modules, for their build-ids.
     pub modules: &'a [Module],
     /// What else is known of the process: keys and values.
@@ -112,6 +117,8 @@ impl<'a> Profile<'a> {
             start_unix_ns: 0,
             duration_ns: 0,
             period_bytes: 1,
+            sampled: None,
+            tells_intervals: false,
             modules: &[],
             labels: Vec::new(),
         }
@@ -124,9 +131,24 @@ impl<'a> Profile<'a> {
             start_unix_ns: trace.session().start_unix_ns,
             duration_ns: trace.duration_ns(),
             period_bytes: trace.sampling().largest_mean_bytes().unwrap_or(1).max(1),
+            sampled: sampled_text(trace.sampling()),
             modules: trace.modules(),
             ..self
         }
+    }
+
+    /// The title, with what the numbers are.
+    pub(crate) fn heading(&self) -> String {
+        match &self.sampled {
+            Some(sampled) => format!("{}; {sampled}", self.title),
+            None => self.title.to_owned(),
+        }
+    }
+
+    /// Half intervals of all stacks together, where the amounts are estimates: the name of each
+    /// metric in other tools, and the number.
+    pub(crate) fn whole_intervals(&self) -> Vec<(&'static str, u64)> {
+        intervals(&self.metrics, &self.samples.iter().map(|sample| &sample.amounts).sum())
     }
 
     /// Build-ids by path, hexadecimal; a path that had several in turn has none.
@@ -142,6 +164,12 @@ impl<'a> Profile<'a> {
         let known = found.into_iter().filter_map(|(path, id)| Some((path, id.filter(|id| !id.is_empty())?)));
         known.map(|(path, id)| (path, text(id))).collect()
     }
+}
+
+/// Half intervals of estimates; those of counts are not among them.
+pub(crate) fn intervals(metrics: &[Metric], amounts: &Amounts) -> Vec<(&'static str, u64)> {
+    let of = |metric: &Metric| (metric.pprof(), metric.plus_minus(amounts));
+    metrics.iter().map(of).filter(|&(_, plus_minus)| plus_minus > 0).collect()
 }
 
 /// A format of another tool.

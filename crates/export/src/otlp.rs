@@ -10,10 +10,13 @@ use std::io::{self, Write};
 use crate::pprof::{LARGEST, unit};
 use crate::protobuf::{Message, Strings};
 use crate::tables::content_id;
-use crate::{Profile, SampleFrame};
+use crate::{Profile, SampleFrame, intervals};
+use heapr_query::Metric;
 
 /// What names a build-id in mappings' attributes.
 const BUILD_ID: &str = "process.executable.build_id.gnu";
+/// Of a sample: half the interval of its value.
+const PLUS_MINUS: &str = "heapr.plus_minus";
 
 /// A table of the dictionary: messages by number, of which 0 is empty.
 struct Entries {
@@ -48,6 +51,7 @@ struct Dictionary<'a> {
     functions: Entries,
     function_of: HashMap<(&'a str, &'a str), u64>,
     attributes: Entries,
+    interval_of: HashMap<(&'static str, u64), u64>,
     stacks: Entries,
     stack_of: HashMap<Vec<u64>, u64>,
 }
@@ -58,6 +62,19 @@ fn text_value(text: &str) -> Message {
     value
 }
 
+fn number_value(number: u64) -> Message {
+    let mut value = Message::default();
+    value.number(3, number.min(LARGEST));
+    value
+}
+
+fn attribute(key: &str, value: &Message) -> Message {
+    let mut attribute = Message::default();
+    attribute.bytes(1, key.as_bytes());
+    attribute.message(2, value);
+    attribute
+}
+
 /// Writes it.
 pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()> {
     let mut dictionary = Dictionary { build_ids: profile.build_ids(), ..Dictionary::default() };
@@ -66,6 +83,12 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     let mut scope = Message::default();
     scope.bytes(1, b"heapr");
     scope.bytes(2, env!("CARGO_PKG_VERSION").as_bytes());
+    if let Some(sampled) = &profile.sampled {
+        scope.message(3, &attribute("heapr.sampling", &text_value(sampled)));
+        for (name, plus_minus) in profile.whole_intervals() {
+            scope.message(3, &attribute(&format!("heapr.{name}_plus_minus"), &number_value(plus_minus)));
+        }
+    }
     scope_profiles.message(1, &scope);
     for &metric in &profile.metrics {
         let mut written = Message::default();
@@ -76,6 +99,11 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
             if value > 0 {
                 let mut entry = Message::default();
                 entry.number(1, stack);
+                if profile.tells_intervals {
+                    let own = intervals(&[metric], &sample.amounts).into_iter();
+                    let own: Vec<u64> = own.map(|(_, number)| dictionary.interval(metric, number)).collect();
+                    entry.packed(2, own);
+                }
                 entry.packed(4, [value]);
                 written.message(2, &entry);
             }
@@ -91,10 +119,7 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     }
     let mut resource = Message::default();
     for (key, value) in &profile.labels {
-        let mut attribute = Message::default();
-        attribute.bytes(1, key.as_bytes());
-        attribute.message(2, &text_value(value));
-        resource.message(1, &attribute);
+        resource.message(1, &attribute(key, &text_value(value)));
     }
     let mut resource_profiles = Message::default();
     resource_profiles.message(1, &resource);
@@ -111,6 +136,20 @@ impl<'a> Dictionary<'a> {
         value_type.number(1, self.strings.number(name));
         value_type.number(2, self.strings.number(unit));
         value_type
+    }
+
+    /// A half interval as an attribute; the same number again is the same entry.
+    fn interval(&mut self, metric: Metric, plus_minus: u64) -> u64 {
+        if let Some(&known) = self.interval_of.get(&(unit(metric), plus_minus)) {
+            return known;
+        }
+        let mut message = Message::default();
+        message.number(1, self.strings.number(PLUS_MINUS));
+        message.message(2, &number_value(plus_minus));
+        message.number(3, self.strings.number(unit(metric)));
+        let number = self.attributes.add(message);
+        self.interval_of.insert((unit(metric), plus_minus), number);
+        number
     }
 
     fn stack(&mut self, frames: &'a [SampleFrame]) -> u64 {

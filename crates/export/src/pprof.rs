@@ -12,7 +12,7 @@ use flate2::write::GzEncoder;
 use heapr_query::Metric;
 
 use crate::protobuf::{Message, Strings};
-use crate::{Profile, Sample, SampleFrame};
+use crate::{Profile, Sample, SampleFrame, intervals};
 
 /// Values are signed.
 pub(crate) const LARGEST: u64 = i64::MAX as u64;
@@ -41,6 +41,14 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
         let mut written = Message::default();
         written.packed(1, ids);
         written.packed(2, profile.metrics.iter().map(|metric| metric.of(&sample.amounts).min(LARGEST)));
+        if profile.tells_intervals {
+            for (name, plus_minus) in intervals(&profile.metrics, &sample.amounts) {
+                let mut label = Message::default();
+                label.number(1, tables.strings.number(&format!("{name}_plus_minus")));
+                label.number(3, plus_minus.min(LARGEST));
+                written.message(3, &label);
+            }
+        }
         message.message(2, &written);
     }
     message.number(9, profile.start_unix_ns);
@@ -51,6 +59,13 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     for (key, value) in &profile.labels {
         let comment = tables.strings.number(&format!("{key}={value}"));
         message.packed(13, [comment]);
+    }
+    if let Some(sampled) = &profile.sampled {
+        let whole = profile.whole_intervals().into_iter();
+        let whole = whole.map(|(name, plus_minus)| format!("{name}_plus_minus={plus_minus}"));
+        for text in std::iter::once(sampled.clone()).chain(whole) {
+            message.packed(13, [tables.strings.number(&text)]);
+        }
     }
     message.number(14, tables.strings.number(profile.value.pprof()));
     message.0.extend_from_slice(&tables.written.0);

@@ -8,10 +8,8 @@ use serde_json::json;
 use crate::{Profile, SampleFrame};
 
 /// Writes it.
-pub(crate) fn write(
-    out: &mut dyn Write,
-    &Profile { samples, value, title, .. }: &Profile<'_>,
-) -> io::Result<()> {
+pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()> {
+    let (&Profile { samples, value, .. }, title) = (profile, profile.heading());
     let mut numbers: HashMap<&SampleFrame, usize> = HashMap::new();
     let mut frames = Vec::new();
     let mut stacks = Vec::new();

@@ -2,7 +2,7 @@
 //! microseconds, their parts, what was left, what was recorded.
 use std::time::{Duration, Instant};
 
-use heapr_session::{PauseParts, Session, SessionProperties};
+use heapr_session::{PauseParts, SampleRate, Session, SessionProperties};
 use serde_json::{Value, json};
 
 #[derive(Default)]
@@ -37,9 +37,11 @@ impl Rounds {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, pid, rounds, milliseconds] = arguments.as_slice() else {
-        return Err("usage: attach_soak PID ROUNDS MILLISECONDS".into());
+    let ([_, pid, rounds, milliseconds] | [_, pid, rounds, milliseconds, _]) = arguments.as_slice() else {
+        return Err("usage: attach_soak PID ROUNDS MILLISECONDS [BYTES]".into());
     };
+    // Every so many bytes a sample.
+    let mean_bytes: Option<u64> = arguments.get(4).map(|mean| mean.parse()).transpose()?;
     let (pid, rounds, milliseconds): (u32, u32, u64) = (pid.parse()?, rounds.parse()?, milliseconds.parse()?);
     let folder = std::env::temp_dir().join(format!("heapr-soak-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
@@ -49,6 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for round in 0..rounds {
         let mut properties = SessionProperties::new(folder.join("trace.heapr"));
         properties.overwrite = true;
+        properties.sample = mean_bytes.map(|bytes| SampleRate::Every { bytes });
         let mut session = Session::start(properties)?;
         let report = session.attach(pid).map_err(|error| format!("round {round}: {error}"))?;
         attach.pauses.push(report.pause);

@@ -139,12 +139,16 @@ fn a_profile_tells_its_type_period_and_build_ids() {
         file: String::new(),
         line: 0,
     };
-    let amounts = Amounts { outstanding_bytes: 7, outstanding_count: 1, ..Amounts::default() };
+    let mut amounts = Amounts { outstanding_bytes: 7, outstanding_count: 1, ..Amounts::default() };
+    amounts.variances.outstanding_bytes = 300;
+    let plus_minus = Metric::OutstandingBytes.plus_minus(&amounts);
     let samples = [Sample { frames: vec![frame], amounts }];
     let modules = [heapr_trace::Module { path: "/lib/a.so".to_owned(), build_id: vec![0xab, 0x01] }];
     let mut profile = Profile::new(&samples, Metric::TotalBytes, "");
     profile.modules = &modules;
     profile.period_bytes = 524_288;
+    profile.sampled = Some("sampled, every so often".to_owned());
+    profile.tells_intervals = true;
     for format in ["pprof", "otlp"] {
         let format = FORMATS.iter().find(|known| known.name == format).unwrap();
         let mut bytes = Vec::new();
@@ -156,6 +160,15 @@ fn a_profile_tells_its_type_period_and_build_ids() {
         }
         let has = |text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
         assert!(has(b"ab01") && has(b"inuse_space") && has(b"space"), "{}", format.name);
+        assert!(has(b"sampled, every so often"), "{}", format.name);
+        // Of the whole, and of the stack.
+        match format.name {
+            "pprof" => {
+                assert!(has(format!("inuse_space_plus_minus={plus_minus}").as_bytes()));
+                assert!(has(b"\x16inuse_space_plus_minus"));
+            }
+            _ => assert!(has(b"heapr.inuse_space_plus_minus") && has(b"heapr.plus_minus")),
+        }
         // 524,288 as a number of seven bits each.
         assert!(has(&[0x80, 0x80, 0x20]), "{}", format.name);
     }

@@ -117,7 +117,7 @@ fn write(
     }
     let mut out = output(arguments.output.as_deref(), arguments.force, false)?;
     let title = format!("{} ({})", arguments.file.display(), sort.key());
-    let profile = Profile::new(samples, sort, &title);
+    let profile = Profile { tells_intervals: true, ..Profile::new(samples, sort, &title) };
     let profile = match trace {
         Some(trace) => profile.of_trace(trace),
         None => profile,

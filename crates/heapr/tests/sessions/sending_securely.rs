@@ -100,7 +100,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn tables_reach_an_object_store_signed_and_replace_nothing_unasked() {
+fn tables_reach_object_stores_signed_or_with_a_token_and_replace_nothing_unasked() {
     let stage = Stage::new();
     std::fs::write(stage.path("recorded"), RECORDED).unwrap();
     let Some(store) = Store::start(&stage) else { return };
@@ -120,4 +120,16 @@ fn tables_reach_an_object_store_signed_and_replace_nothing_unasked() {
     export(secret, &["-o", "s3://heaps/day one"]).fails_with(&["is there already", "--force"]);
     export(secret, &["-o", "s3://heaps/day one", "-f"]).ok();
     export("another", &["-o", "s3://heaps/other"]).fails_with(&["answers 403", "SignatureDoesNotMatch"]);
+    // Google's: with a token, and a condition of its own.
+    let export = |token: &str, more: &[&str]| {
+        let words = ["export", "recorded", "--to", "parquet", "--host", "h", "--ca", &store.certificate];
+        let mut command = stage.command(&[&words, more].concat());
+        command.env("STORAGE_EMULATOR_HOST", &store.url).env("GOOGLE_OAUTH_ACCESS_TOKEN", token);
+        crate::stage::run(command, &stage.path(""))
+    };
+    export("ya29.of-this_test", &["-o", "gs://fleet/day two"]).ok();
+    assert_eq!(here, files(&stage.path("store/objects/fleet/day two")));
+    export("ya29.of-this_test", &["-o", "gs://fleet/day two"]).fails_with(&["is there already", "--force"]);
+    export("ya29.of-this_test", &["-o", "gs://fleet/day two", "-f"]).ok();
+    export("another", &["-o", "gs://fleet/other"]).fails_with(&["answers 401", "Invalid Credentials"]);
 }

@@ -5,6 +5,7 @@ import base64, hashlib, hmac, http.server, json, os, ssl, sys, urllib.parse
 
 folder, certificate, key = sys.argv[1:4]
 SECRET = "the secret/of+this test"
+TOKEN = "ya29.of-this_test"
 
 
 def signature(request, authorization, payload_hash):
@@ -48,12 +49,20 @@ class Store(http.server.BaseHTTPRequestHandler):
     def do_PUT(self):
         body = self.body()
         path = os.path.join(folder, "objects", urllib.parse.unquote(self.path).lstrip("/"))
+        kind, _, token = self.headers["Authorization"].partition(" ")
+        if kind == "Bearer":
+            if token != TOKEN:
+                return self.answer(401, "Invalid Credentials")
+            return self.take(path, body, self.headers["x-goog-if-generation-match"] == "0")
         payload_hash = hashlib.sha256(body).hexdigest()
         if payload_hash != self.headers["x-amz-content-sha256"]:
             return self.answer(400, "the hash is another one")
         if not signature(self, self.headers["Authorization"], payload_hash):
             return self.answer(403, "SignatureDoesNotMatch")
-        if self.headers["If-None-Match"] == "*" and os.path.exists(path):
+        self.take(path, body, self.headers["If-None-Match"] == "*")
+
+    def take(self, path, body, must_be_new):
+        if must_be_new and os.path.exists(path):
             return self.answer(412, "PreconditionFailed")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as out:

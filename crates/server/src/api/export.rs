@@ -50,7 +50,8 @@ pub(super) fn export(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         Some(format) => {
             let samples = samples(&report);
             let title = format!("{} ({})", file.path.display(), value.key());
-            let profile = Profile::new(&samples, value, &title).of_trace(trace);
+            let profile =
+                Profile { tells_intervals: true, ..Profile::new(&samples, value, &title) }.of_trace(trace);
             (format.write)(&mut bytes, &profile)
         }
         None => {
