@@ -144,6 +144,19 @@ test('filters from the form, sorted by another column', async () => {
   await tableIsCommand();
 });
 
+test('a click in the legend leaves nothing but what was counted for the name', async () => {
+  await show('view=stacks&by=image');
+  const legend = () => shown.page.locator('.legend button');
+  await waitUntil(shown.page, () => document.querySelectorAll('.legend button').length > 1);
+  const name = (await legend().first().textContent()).trim();
+  await legend().first().click();
+  await shown.page.waitForSelector('.chip:has-text("only of")');
+  await waitUntil(shown.page, () => document.querySelectorAll('.legend button').length === 1);
+  assert.equal((await legend().first().textContent()).trim(), name);
+  assert.equal(await shown.page.locator('.legend li:has-text("rest")').count(), 0);
+  await tableIsCommand();
+});
+
 test('a cull list is a file that the page reads', async () => {
   await show('view=stacks');
   await shown.page.keyboard.press('f');

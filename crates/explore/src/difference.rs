@@ -2,13 +2,16 @@
 //!
 //! The stacks of both are put into one tree by the file names of their modules and their symbols:
 //! what is the same in both, whatever the addresses and builds. (A frame without a symbol is told
-//! by its module alone.) The program itself, and a library of another version, are the same though
+//! by its place in its module's file where both have the same build of it, else by the module
+//! alone.) The program itself, and a library of another version, are the same though
 //! their files are called otherwise: they have the names of the second side.
 
 use hashbrown::{HashMap, HashSet};
 
 use heapr_query::engine::FrameId;
-use heapr_query::{CullList, FramePattern, FrameView, GroupBy, Metric, OwnCode, Result, file_name};
+use heapr_query::{
+    CullList, FramePattern, FrameView, GroupBy, Metric, OwnCode, Result, SameBuilds, common_name, file_name,
+};
 use heapr_trace::Amounts;
 
 use crate::explorer::Explorer;
@@ -19,14 +22,16 @@ use crate::selection::Selection;
 /// No frame.
 const NONE: u32 = u32::MAX;
 
+/// File name of the module, the symbol, and without one where it stands in the file.
+type Name = (String, Option<String>, Option<u64>);
+
 /// The common tree of two explorers.
 #[derive(Debug, Default)]
 pub struct FrameUnion {
     parents: Vec<u32>,
     /// By node: number of its frame's names.
     frames: Vec<u32>,
-    /// File name of the module, and the symbol.
-    names: Vec<(String, Option<String>)>,
+    names: Vec<Name>,
     /// By frame: path of the module, and source file, of the first that has its names.
     places: Vec<(Option<String>, Option<String>)>,
     /// By frame: the first with the same module.
@@ -119,10 +124,11 @@ impl FrameUnion {
     #[must_use]
     pub fn new(before: &Explorer, after: &Explorer) -> Self {
         let mut union = Self { parents: vec![0], frames: vec![NONE], ..Self::default() };
-        let mut name_numbers: HashMap<(String, Option<String>), u32> = HashMap::new();
+        let mut name_numbers: HashMap<Name, u32> = HashMap::new();
         let mut modules: HashMap<String, u32> = HashMap::new();
         let mut children: HashMap<(u32, u32), u32> = HashMap::new();
         let renamed = renamed_modules(before, after);
+        let builds = SameBuilds::of([&**before.trace(), after.trace()]);
         for (side, explorer) in [before, after].into_iter().enumerate() {
             let tree = explorer.tree();
             let numbers: Vec<u32> = (0..tree.frames.count() as u32)
@@ -133,6 +139,7 @@ impl FrameUnion {
                         _ => module.to_owned(),
                     };
                     let symbol = tree.frames.symbol(FrameId(frame)).map(str::to_owned);
+                    let offset = builds.offset(&tree.frames.view(FrameId(frame)));
                     let names = &mut union.names;
                     let (module_of, places) = (&mut union.module_of, &mut union.places);
                     let text = |text: Option<&str>| text.map(str::to_owned);
@@ -140,10 +147,10 @@ impl FrameUnion {
                         let frame = FrameId(frame);
                         (text(tree.frames.module(frame)), text(tree.frames.file(frame)))
                     };
-                    *name_numbers.entry((module.clone(), symbol.clone())).or_insert_with(|| {
+                    *name_numbers.entry((module.clone(), symbol.clone(), offset)).or_insert_with(|| {
                         let number = names.len() as u32;
                         module_of.push(*modules.entry(module.clone()).or_insert(number));
-                        names.push((module, symbol));
+                        names.push((module, symbol, offset));
                         places.push(place());
                         number
                     })
@@ -165,18 +172,21 @@ impl FrameUnion {
         union
     }
 
-    /// `module!symbol`, `module!?` without a symbol.
+    /// As [`SameBuilds::name`].
     #[must_use]
     pub fn name(&self, frame: u32) -> String {
-        self.names.get(frame as usize).map_or_else(String::new, |(module, symbol)| {
-            format!("{module}!{}", symbol.as_deref().unwrap_or("?"))
+        self.names.get(frame as usize).map_or_else(String::new, |(module, symbol, offset)| {
+            common_name(module, symbol.as_deref(), *offset)
         })
     }
 
-    /// File name of the module and symbol of a frame.
+    /// File name of the module and symbol of a frame; without one where it stands in the file, if
+    /// both have the same.
     #[must_use]
-    pub fn parts(&self, frame: u32) -> (&str, Option<&str>) {
-        self.names.get(frame as usize).map_or(("", None), |(module, symbol)| (module, symbol.as_deref()))
+    pub fn parts(&self, frame: u32) -> (&str, Option<&str>, Option<u64>) {
+        self.names
+            .get(frame as usize)
+            .map_or(("", None, None), |(module, symbol, offset)| (module, symbol.as_deref(), *offset))
     }
 
     /// The names of a group: a stack's frames, innermost first; one frame; one module.
@@ -215,8 +225,8 @@ impl FrameUnion {
                 file: file.as_deref(),
                 line: None,
                 is_inlined: false,
-                // Not known, and not a module's first byte.
-                offset: 1,
+                // Where it is not known: not a module's first byte.
+                offset: self.names.get(frame)?.2.unwrap_or(1),
             });
             node = self.parents[node as usize];
         }
@@ -264,8 +274,7 @@ impl FrameUnion {
     /// The first frame that a pattern matches, by the file name of its module.
     #[must_use]
     pub fn frame_matching(&self, pattern: &FramePattern) -> Option<u32> {
-        let matches =
-            |(module, symbol): &(String, Option<String>)| pattern.matches(Some(module), symbol.as_deref());
+        let matches = |(module, symbol, _): &Name| pattern.matches(Some(module), symbol.as_deref());
         self.names.iter().position(matches).map(|number| number as u32)
     }
 

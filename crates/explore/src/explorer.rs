@@ -8,7 +8,7 @@ use heapr_query::engine::{
 };
 use heapr_query::{
     Action, CullList, Error, Filter, FramePattern, FrameView, Functions, Group, GroupBy, HeapRow,
-    HistogramOf, Metric, Moment, Progress, Query, Ranking, Result, StackGroups, Suppressions, SymbolSource,
+    HistogramOf, Metric, Moment, Progress, Query, Ranking, Result, StackGroups, SymbolSource,
 };
 use heapr_trace::{Damage, StackIndex, Summary, Trace};
 
@@ -58,18 +58,13 @@ pub struct Explorer {
     pub(crate) sums: KeptSums,
     /// By filter without range, moment and type.
     pub(crate) passing: RecentResults<Filter, AllocationSet>,
-    /// By required frames which stacks of the file have one of them.
-    pub(crate) required: RecentResults<(Vec<FramePattern>, Suppressions), Vec<bool>>,
+    /// By filter of nothing but frames which stacks of the file it lets pass.
+    pub(crate) required: RecentResults<Filter, Vec<bool>>,
 }
 
 /// Whether a filter asks for nothing that a summary does not hold.
 fn is_plain(filter: &Filter) -> bool {
-    let nothing = Filter {
-        required_frames: filter.required_frames.clone(),
-        left_out: filter.left_out.clone(),
-        ..Filter::default()
-    };
-    *filter == nothing
+    *filter == filter.of_frames()
 }
 
 impl Explorer {
@@ -301,9 +296,9 @@ impl Explorer {
         stacks: impl IntoIterator<Item = StackIndex>,
         by: GroupBy,
         cull: &CullList,
-        required: &[FramePattern],
+        filter: &Filter,
     ) -> StackGroups<'_> {
-        StackGroups::with_names(&self.trace, self.tree(), stacks, by, cull, required)
+        StackGroups::with_names(&self.trace, self.tree(), stacks, by, cull, filter)
     }
 
     /// What was allocated before a filter's range and is alive at its start: what of it is freed in

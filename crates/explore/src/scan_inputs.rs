@@ -21,10 +21,10 @@ impl Explorer {
         if filter.takes_all_stacks() {
             return None;
         }
-        let key = (filter.required_frames.clone(), filter.left_out.clone());
-        Some(self.required.get(&key, || {
+        let of_frames = filter.of_frames();
+        Some(self.required.get(&of_frames, || {
             let tree = self.tree();
-            let has = tree.chosen(filter);
+            let has = chosen_stacks(tree, &of_frames);
             let stacks = 0..self.trace().stacks().len() as u32;
             stacks.map(|stack| has[tree.named(StackIndex(stack)) as usize]).collect()
         }))

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::ArgAction;
-use heapr_query::{AllocationType, CullList, Filter, FramePattern, Moment, Span, Suppressions, ThreadChoice};
+use heapr_query::{
+    AllocationType, CullList, Filter, FramePattern, InnermostFrames, Moment, Span, Suppressions, ThreadChoice,
+};
 use heapr_trace::{HeapId, HeapName, Trace};
 use serde::{Deserialize, Deserializer};
 
@@ -56,6 +58,11 @@ pub struct FilterArguments {
     #[arg(long, alias = "requireframes", value_name = "FRAME", num_args = 1..)]
     #[serde(deserialize_with = "without_blanks")]
     pub require_frames: Vec<String>,
+    /// Only stacks whose innermost frame, after culling, matches one of these: what rankings of frames
+    /// and images count for it
+    #[arg(long, value_name = "FRAME", num_args = 1..)]
+    #[serde(deserialize_with = "without_blanks")]
+    pub innermost_frames: Vec<String>,
     /// Leave out stacks that a file of suppressions names, in LeakSanitizer's or Valgrind's syntax
     // A request names no files.
     #[serde(skip)]
@@ -132,11 +139,11 @@ impl FilterArguments {
             at,
             is_temporary_only: self.temporary,
             allocation_type,
-            required_frames: self
-                .require_frames
-                .iter()
-                .map(|text| FramePattern::parse(text))
-                .collect::<Result<_, _>>()?,
+            required_frames: patterns(&self.require_frames)?,
+            innermost: match self.innermost_frames.as_slice() {
+                [] => None,
+                texts => Some(InnermostFrames { patterns: patterns(texts)?, cull: self.cull_list()? }),
+            },
             left_out: self.left_out()?,
         })
     }
@@ -186,6 +193,7 @@ impl FilterArguments {
             ("snapshot", self.snapshot.as_slice(), 1),
             ("type", self.r#type.as_slice(), 1),
             ("require-frames", &self.require_frames, 1),
+            ("innermost-frames", &self.innermost_frames, 1),
         ];
         all.into_iter().filter(|(_, values, _)| !values.is_empty())
     }
@@ -230,6 +238,10 @@ impl FilterArguments {
         }
         words
     }
+}
+
+fn patterns(texts: &[String]) -> heapr_query::Result<Vec<FramePattern>> {
+    texts.iter().map(|text| FramePattern::parse(text)).collect()
 }
 
 /// A file of suppressions.

@@ -252,7 +252,8 @@ mod tests {
 
     #[test]
     fn who_holds_together_is_told_by_the_nearest_on_each_way() {
-        // Variable 0 and a block of variable 1 lead to 1; that one, and 3, lead to each other and to 4. 5 is leaked.
+        // Variable 0 and a block of variable 1 lead to 1; that one, and 3, lead to each other and
+        // to 4. 5 is leaked.
         let graph = graph(&[&[1], &[3], &[], &[1, 4], &[], &[4]], &[(1, 0), (0, 1), (0, 2), (1, 3)]);
         let holders = holders(&graph);
         let sums = holders.sums(|_| 1);

@@ -48,11 +48,11 @@ pub fn namespace(pid: u32, kind: &str) -> Option<u32> {
     link.to_str()?.strip_prefix(kind)?.strip_prefix(":[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Resident memory.
+/// Resident memory; none of a process that has given its memory back, as one does that is ending.
 pub fn resident_bytes(pid: u32) -> Option<u64> {
     let sizes = fs::read_to_string(folder(pid).join("statm")).ok()?;
     let pages: u64 = sizes.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    pages.checked_mul(rustix::param::page_size() as u64)
+    pages.checked_mul(rustix::param::page_size() as u64).filter(|&bytes| bytes > 0)
 }
 
 /// A limit of the process's own by the kernel's name for it, as `Max data size`.

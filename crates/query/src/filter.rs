@@ -2,6 +2,7 @@
 
 use heapr_trace::HeapId;
 
+use crate::cull_list::CullList;
 use crate::error::{Error, Result};
 use crate::frame_pattern::FramePattern;
 use crate::suppressions::Suppressions;
@@ -84,6 +85,15 @@ pub enum ThreadChoice {
     Name(String),
 }
 
+/// Which frames a stack may end in: those that rankings by frame and by module count it for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InnermostFrames {
+    /// The innermost frame must match at least one of them.
+    pub patterns: Vec<FramePattern>,
+    /// What is removed before.
+    pub cull: CullList,
+}
+
 /// Which allocations are counted. All that is set must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
@@ -107,21 +117,39 @@ pub struct Filter {
     pub allocation_type: Option<AllocationType>,
     /// At least one frame of the stack must match at least one of them; empty: no matter.
     pub required_frames: Vec<FramePattern>,
+    /// What the innermost frame must be, once culling is done.
+    pub innermost: Option<InnermostFrames>,
     /// Stacks that none of these rules matches; empty: no matter.
     pub left_out: Suppressions,
 }
 
 impl Filter {
+    /// What it says of frames, and nothing else.
+    #[must_use]
+    pub fn of_frames(&self) -> Self {
+        Self {
+            required_frames: self.required_frames.clone(),
+            innermost: self.innermost.clone(),
+            left_out: self.left_out.clone(),
+            ..Self::default()
+        }
+    }
+
     /// Whether no stack is left out for its frames.
     #[must_use]
     pub fn takes_all_stacks(&self) -> bool {
-        self.required_frames.is_empty() && self.left_out.is_empty()
+        self.required_frames.is_empty() && self.innermost.is_none() && self.left_out.is_empty()
     }
 
     /// Whether frames need names to choose stacks.
     #[must_use]
     pub(crate) fn needs_symbols(&self) -> bool {
-        !self.left_out.is_empty() || self.required_frames.iter().any(FramePattern::needs_symbol)
+        let of_innermost = |innermost: &InnermostFrames| {
+            innermost.cull.needs_symbols() || innermost.patterns.iter().any(FramePattern::needs_symbol)
+        };
+        !self.left_out.is_empty()
+            || self.required_frames.iter().any(FramePattern::needs_symbol)
+            || self.innermost.as_ref().is_some_and(of_innermost)
     }
 
     /// Whether a block's birth tells that it is counted: then the peak is the largest sum of what

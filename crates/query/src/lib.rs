@@ -49,6 +49,7 @@ mod replay;
 mod report;
 mod row_table;
 mod run;
+mod same_builds;
 mod since;
 mod snapshot_series;
 mod stack_groups;
@@ -64,7 +65,7 @@ mod trend;
 pub use call_tree::{CallNode, CallTree};
 pub use cull_list::CullList;
 pub use error::{Error, Result};
-pub use filter::{AllocationType, Filter, Moment, Span, ThreadChoice};
+pub use filter::{AllocationType, Filter, InnermostFrames, Moment, Span, ThreadChoice};
 pub use frame_pattern::{FramePattern, file_name};
 pub use frames::FrameView;
 pub use free_sites::{FreeSite, FreeSites, Freed, free_sites};
@@ -80,6 +81,7 @@ pub use recorded_span::RecordedSpan;
 pub use replay::Progress;
 pub use report::{Answer, Group, HeapRow, Ranking, Report, Section};
 pub use run::{run, run_with_progress, whole_summary};
+pub use same_builds::{SameBuilds, common_name, module_of_name};
 pub use since::Since;
 pub use snapshot_series::{
     Change, ChangeOrder, Confidence, Line, LineChange, LineOrder, LineStack, SUSPECT_COLUMNS,

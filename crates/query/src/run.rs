@@ -119,7 +119,7 @@ pub fn run_with_progress<'t>(
             symbols,
             wanted,
         );
-        let has_required = tree.chosen(&query.filter);
+        let has_required = chosen_stacks(&tree, &query.filter);
         let by_stack: Vec<bool> = (0..trace.stacks().len() as u32)
             .map(|stack| has_required[tree.named(StackIndex(stack)) as usize])
             .collect();
@@ -138,7 +138,7 @@ pub fn run_with_progress<'t>(
     if query.filter.takes_all_stacks() {
         return evidence.report(trace, query, tree, |_| true, replay.damage);
     }
-    let has_required = tree.chosen(&query.filter);
+    let has_required = chosen_stacks(&tree, &query.filter);
     let named: Vec<bool> = (0..trace.stacks().len() as u32)
         .map(|stack| has_required[tree.named(StackIndex(stack)) as usize])
         .collect();

@@ -3,10 +3,11 @@
 
 use heapr_trace::{StackIndex, Trace};
 
+use crate::chosen_stacks::chosen_stacks;
 use crate::code_table::CodeTable;
 use crate::cull_list::CullList;
 use crate::culling::Culling;
-use crate::frame_pattern::FramePattern;
+use crate::filter::Filter;
 use crate::frames::{FrameId, FrameView};
 use crate::name_table::Name;
 use crate::query::GroupBy;
@@ -42,7 +43,7 @@ impl std::ops::Deref for Tree<'_> {
 pub struct StackGroups<'t> {
     trace: &'t Trace,
     tree: Tree<'t>,
-    /// By stack; `None`: not asked for, or without a required frame.
+    /// By stack; `None`: not asked for, or left out by the filter.
     groups: Vec<Option<u32>>,
     keys: Vec<Key>,
     /// By group: a stack of it, and what culling leaves of that.
@@ -50,14 +51,14 @@ pub struct StackGroups<'t> {
 }
 
 impl<'t> StackGroups<'t> {
-    /// Groups the stacks in `stacks`; those without one of the `required` frames (if there are any)
-    /// are in no group. Threads are no property of a stack: by thread, all are in one group.
+    /// Groups the stacks in `stacks`; those that `filter` leaves out for their frames are in no
+    /// group. Threads are no property of a stack: by thread, all are in one group.
     pub fn new(
         trace: &'t Trace,
         stacks: impl IntoIterator<Item = StackIndex>,
         by: GroupBy,
         cull: &CullList,
-        required: &[FramePattern],
+        filter: &Filter,
         symbols: &mut dyn SymbolSource,
     ) -> Self {
         let table = trace.stacks();
@@ -75,7 +76,7 @@ impl<'t> StackGroups<'t> {
         }
         let needs_symbols = matches!(by, GroupBy::Stacks | GroupBy::Frames | GroupBy::Lines)
             || cull.needs_symbols()
-            || required.iter().any(FramePattern::needs_symbol);
+            || filter.needs_symbols();
         let mut no_symbols = NoSymbols;
         let symbols: &mut dyn SymbolSource = if needs_symbols { symbols } else { &mut no_symbols };
         let tree = SymbolTree::build(
@@ -84,7 +85,7 @@ impl<'t> StackGroups<'t> {
             symbols,
             wanted,
         );
-        Self::grouped(trace, Tree::Own(Box::new(tree)), stacks, by, cull, required)
+        Self::grouped(trace, Tree::Own(Box::new(tree)), stacks, by, cull, filter)
     }
 
     /// As [`StackGroups::new`], with names that are known.
@@ -94,9 +95,9 @@ impl<'t> StackGroups<'t> {
         stacks: impl IntoIterator<Item = StackIndex>,
         by: GroupBy,
         cull: &CullList,
-        required: &[FramePattern],
+        filter: &Filter,
     ) -> Self {
-        Self::grouped(trace, Tree::Shared(tree), stacks, by, cull, required)
+        Self::grouped(trace, Tree::Shared(tree), stacks, by, cull, filter)
     }
 
     fn grouped(
@@ -105,9 +106,9 @@ impl<'t> StackGroups<'t> {
         stacks: impl IntoIterator<Item = StackIndex>,
         by: GroupBy,
         cull: &CullList,
-        required: &[FramePattern],
+        filter: &Filter,
     ) -> Self {
-        let has_required = (!required.is_empty()).then(|| tree.stacks_with(&tree.matching_frames(required)));
+        let chosen = (!filter.takes_all_stacks()).then(|| chosen_stacks(&tree, filter));
         let mut culling = Culling::new(&tree, cull);
         let (mut keys, mut representatives) = (Vec::new(), Vec::new());
         let mut numbers = hashbrown::HashMap::new();
@@ -117,7 +118,7 @@ impl<'t> StackGroups<'t> {
         for stack in stacks {
             let Some(group) = groups.get_mut(stack.0 as usize) else { continue };
             let named = tree.named(stack);
-            if has_required.as_ref().is_some_and(|has| !has[named as usize]) {
+            if chosen.as_ref().is_some_and(|chosen| !chosen[named as usize]) {
                 continue;
             }
             let culled = culling.cull(named);

@@ -9,7 +9,6 @@ use hashbrown::HashTable;
 use heapr_trace::{LanguagePlace, StackIndex};
 
 use crate::code_table::CodeTable;
-use crate::filter::Filter;
 use crate::frame_pattern::FramePattern;
 use crate::frames::{FrameId, FrameTable, FrameView, Location};
 use crate::integer_hash::mix;
@@ -190,25 +189,8 @@ impl SymbolTree {
         has
     }
 
-    /// For each stack, whether a filter lets it pass for its frames.
-    pub fn chosen(&self, filter: &Filter) -> Vec<bool> {
-        let mut chosen = match filter.required_frames.as_slice() {
-            [] => vec![true; self.nodes.len()],
-            required => self.stacks_with(&self.matching_frames(required)),
-        };
-        if !filter.left_out.is_empty() {
-            let mut texts: Vec<FrameText<'_>> = Vec::new();
-            for (number, is_chosen) in chosen.iter_mut().enumerate().filter(|(_, is_chosen)| **is_chosen) {
-                texts.clear();
-                texts.extend(self.frames_of(number as NamedStack).map(|frame| self.text(frame)));
-                *is_chosen = filter.left_out.rule_for(&texts).is_none();
-            }
-        }
-        chosen
-    }
-
     /// What rules say of a frame; lines are those of places, and not known here.
-    fn text(&self, frame: FrameId) -> FrameText<'_> {
+    pub(crate) fn text(&self, frame: FrameId) -> FrameText<'_> {
         FrameText {
             module: self.frames.module(frame),
             symbol: self.frames.symbol(frame),

@@ -315,8 +315,11 @@ impl TraceFile {
         if !self.explorer.needs_no_events(filter, found) {
             self.wait_for_events(cancel)?;
         }
-        // Culling does not change what is chosen.
-        let key = FilterArguments { cull_frames: Vec::new(), no_default_cull: false, ..words.clone() };
+        // Culling does not change what is chosen, unless what it leaves is asked for.
+        let key = match words.innermost_frames.as_slice() {
+            [] => FilterArguments { cull_frames: Vec::new(), no_default_cull: false, ..words.clone() },
+            _ => words.clone(),
+        };
         // A pass over the table tells threads apart anyway: all panels share it. Histograms take
         // time of their own; where they are known, they do no harm. What stands in the file's
         // summary needs no pass.

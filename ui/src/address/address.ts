@@ -20,6 +20,7 @@ const DEFAULTS = {
   temporary: false,
   type: '',
   require_frames: [] as string[],
+  innermost_frames: [] as string[],
   cull_frames: [] as string[],
   no_default_cull: false,
   hide_known: false,
@@ -118,7 +119,7 @@ export function writeAddress(address: Address): string {
 /** The filter in an address, as the server takes it. */
 export function filterOf(address: Address): Filter {
   const filter: Filter = {};
-  for (const name of ['pid', 'heap', 'thread', 'require_frames', 'cull_frames'] as const) {
+  for (const name of ['pid', 'heap', 'thread', 'require_frames', 'innermost_frames', 'cull_frames'] as const) {
     if (address[name].length > 0) filter[name] = address[name];
   }
   for (const name of ['range', 'lifetime', 'size'] as const) {
@@ -138,14 +139,14 @@ export function filterOf(address: Address): Filter {
 export function emptyFilter(): Partial<Address> {
   return {
     pid: [], heap: [], thread: [], range: [], lifetime: [], size: [], at: '', temporary: false, type: '', require_frames: [],
-    cull_frames: [], no_default_cull: false, hide_known: false, snapshot: '',
+    innermost_frames: [], cull_frames: [], no_default_cull: false, hide_known: false, snapshot: '',
   };
 }
 
 /** The change of an address that adds a filter to it: lists grow, the rest is replaced. */
 export function addedFilter(address: Address, filter: Filter): Partial<Address> {
   const change: Partial<Address> = {};
-  for (const name of ['pid', 'heap', 'thread', 'require_frames', 'cull_frames'] as const) {
+  for (const name of ['pid', 'heap', 'thread', 'require_frames', 'innermost_frames', 'cull_frames'] as const) {
     const more = filter[name];
     if (more) change[name] = [...new Set([...address[name], ...more])];
   }

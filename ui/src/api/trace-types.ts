@@ -15,6 +15,7 @@ export interface Filter {
   temporary?: boolean;
   type?: string;
   require_frames?: string[];
+  innermost_frames?: string[];
   cull_frames?: string[];
   no_default_cull?: boolean;
   hide_known?: boolean;

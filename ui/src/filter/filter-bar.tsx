@@ -18,7 +18,7 @@ interface Chip {
 export function chipsOf(address: Address): Chip[] {
   const chips: Chip[] = [];
   const lists = [
-    ['pid', 'process'], ['heap', 'heap'], ['thread', 'thread'], ['require_frames', 'with frame'], ['cull_frames', 'culled'],
+    ['pid', 'process'], ['heap', 'heap'], ['thread', 'thread'], ['require_frames', 'with frame'], ['innermost_frames', 'only of'], ['cull_frames', 'culled'],
   ] as const;
   const named = (text: string) => {
     const ns = parseTimeNs(text);

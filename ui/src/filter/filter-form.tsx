@@ -61,6 +61,7 @@ function EveryFilter({ file }: { file: OpenFile }) {
       <More name="thread" label="Thread" placeholder="tid, or a name with *" address={address} choices={threads.map((name) => [name, name])} />
       <More name="heap" label="Heap" placeholder="malloc, mmap, or a number" address={address} choices={[['malloc', 'malloc'], ['mmap', 'mmap']]} />
       <More name="require_frames" label="With frame" placeholder="module!symbol, or one of them" address={address} choices={[]} />
+      <More name="innermost_frames" label="Innermost frame" placeholder="module!symbol, or one of them" address={address} choices={[]} />
       <More name="cull_frames" label="Cull frame" placeholder="module!symbol, or one of them" address={address} choices={[]} />
       <CullList address={address} />
       <label class="check"><input type="checkbox" checked={address.temporary} onChange={() => go({ temporary: !address.temporary })} /> only temporary allocations</label>
@@ -123,7 +124,7 @@ function CullList({ address }: { address: Address }) {
 }
 
 interface MoreProps {
-  name: 'pid' | 'thread' | 'heap' | 'require_frames' | 'cull_frames';
+  name: 'pid' | 'thread' | 'heap' | 'require_frames' | 'innermost_frames' | 'cull_frames';
   label: string;
   placeholder: string;
   address: Address;

@@ -24,8 +24,8 @@ export function NativeTreemapView({ file, filter, shown, onCommand }: NativeView
     const name = data?.names[data.nodes.name[node] ?? 0] ?? '';
     if (node === 0) return `snapshot ${shown.number}`;
     if (data?.nodes.parent[node] === 0) return linkedName(name);
-    const { module, symbol } = splitName(name);
-    return symbol === '?' || symbol === '' ? linkedName(module) || '(no name)' : folded(symbol);
+    const { module, symbol, offset } = splitName(name);
+    return symbol === '?' || symbol === '' ? linkedName(module) + offset || '(no name)' : folded(symbol);
   };
   // An area and all in it have the colour of the image, as everywhere.
   const imageOf = (node: number) => {

@@ -217,7 +217,7 @@ function Legend({ file, data, showsRss }: { file: OpenFile; data: TimelineAnswer
       {data.series.map((series, place) => (
         <li key={series.id ?? series.name}>
           <button
-            type="button" disabled={!series.filter || !isRecorded(file.file, { ...filterOf(address), ...series.filter })} title={series.filter ? `Only stacks that pass through ${wholeName(series)}` : wholeName(series)}
+            type="button" disabled={!series.filter || !isRecorded(file.file, { ...filterOf(address), ...series.filter })} title={series.filter ? `Only what is counted for ${wholeName(series)}` : wholeName(series)}
             onClick={() => series.filter && go(addedFilter(address, series.filter))}
           >
             <i class="swatch" style={{ background: colours[place] ?? '' }} />

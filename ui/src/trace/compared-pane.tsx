@@ -38,7 +38,7 @@ export function ComparedPane({ group, before, after }: ComparedPaneProps) {
   const curve = useAnswer<TimelineAnswer>('/api/timeline', { file: side.file.file, filter: timeFilter, from_ns: 0, to_ns: Math.max(1, side.file.trace?.duration_ns ?? 1), bins: 60, by: 'none', series_max: 0, value: 'bytes' });
   if (error) return <Message kind="error">{error.message}</Message>;
   if (!data) return <p class="empty" role="status">Loading…</p>;
-  const symbols = (names: string[]) => names.map((name) => splitName(name).symbol).join('\n');
+  const symbols = (names: string[]) => names.map((name) => splitName(name).symbol || '?').join('\n');
   const wanted = symbols(group.names);
   const found = data.groups.find((candidate) => symbols(namesOf(candidate)) === wanted) ?? data.groups[0];
   return (

@@ -49,7 +49,7 @@ function isEmpty(filter: Filter): boolean {
 
 /** Whether a filter chooses among the blocks of a moment: the peak is that of all of them, and of it what passes. */
 function isPart(filter: Filter): boolean {
-  return Boolean(filter.temporary || filter.lifetime || filter.size || filter.require_frames);
+  return Boolean(filter.temporary || filter.lifetime || filter.size || filter.require_frames || filter.innermost_frames);
 }
 
 function TotalsCards({ totals, isPart, isMoment }: { totals: Totals; isPart: boolean; isMoment: boolean }) {
@@ -86,7 +86,7 @@ function Ranking({ title, answer, metric, onMore, isOfImages }: RankingProps) {
   const open = (group: Group) => {
     const first = group.frames[0];
     if (!isOfImages) go({ view: 'stacks', select: group.id ?? '', sort: metric === 'peak_bytes' ? 'peak' : metric === 'total_count' ? 'stc' : 'so' });
-    else if (first) go({ ...addedFilter(address, { require_frames: [framePattern({ ...first, symbol: null })] }), view: 'stacks' });
+    else if (first) go({ ...addedFilter(address, { innermost_frames: [framePattern({ ...first, symbol: null })] }), view: 'stacks' });
   };
   return (
     <section class="card">

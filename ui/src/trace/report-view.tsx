@@ -62,7 +62,7 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
   const narrow = (group: Group) => {
     const first = group.frames[0];
     if (by === 'by-thread' && group.thread) go(addedFilter(address, { thread: [String(group.thread.tid)] }));
-    else if (by === 'images' && first) go({ ...addedFilter(address, { require_frames: [framePattern({ ...first, symbol: null })] }), view: 'stacks', sort: '' });
+    else if (by === 'images' && first) go({ ...addedFilter(address, { innermost_frames: [framePattern({ ...first, symbol: null })] }), view: 'stacks', sort: '' });
   };
   const table = (
     <Table

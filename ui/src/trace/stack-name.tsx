@@ -29,11 +29,12 @@ export function StackName({ frames, own = null, frameCount = frames.length, show
   );
 }
 
-/** `module!symbol` as two parts; the server writes `?` for a symbol that is not known. */
-export function splitName(name: string): { module: string; symbol: string } {
+/** `module!symbol` as parts; a symbol that is not known is `module+0xoffset`, or `module!?` where builds differ. */
+export function splitName(name: string): { module: string; symbol: string; offset: string } {
   const at = name.indexOf('!');
-  if (at < 0) return { module: '', symbol: name };
-  return { module: name.slice(0, at), symbol: name.slice(at + 1) };
+  if (at >= 0) return { module: name.slice(0, at), symbol: name.slice(at + 1), offset: '' };
+  const [, module, offset] = /^(.*)(\+0x[0-9a-f]+)$/.exec(name) ?? [];
+  return module && offset ? { module, symbol: '', offset } : { module: '', symbol: name, offset: '' };
 }
 
 /** A stack whose frames are texts; `own`: the place of the program's own. */
@@ -42,16 +43,17 @@ export function NamedStack({ names, own = null }: { names: string[]; own?: numbe
   const shown = parts[own ?? 0];
   const first = parts[0];
   if (!shown || !first) return <span class="quiet">(no frames)</span>;
-  const isKnown = ({ symbol }: { symbol: string }) => symbol !== '?' && symbol !== '';
-  const nameOf = (part: { module: string; symbol: string }) => (isKnown(part) ? folded(part.symbol) : linkedName(part.module));
+  type Part = ReturnType<typeof splitName>;
+  const isKnown = ({ symbol }: Part) => symbol !== '?' && symbol !== '';
+  const nameOf = (part: Part) => (isKnown(part) ? folded(part.symbol) : linkedName(part.module) + part.offset);
   const place = own ?? 0;
   return (
     <WithCallers names={parts.slice(place + 1).map(nameOf)} frameCount={names.length - place}>
       <span class="frame-name">
         <ImageSwatch name={shown.module || shown.symbol} />
-        <SymbolText name={isKnown(shown) ? shown.symbol : linkedName(shown.module) || '(no name)'} isOwn={own !== null} />
+        <SymbolText name={isKnown(shown) ? shown.symbol : nameOf(shown) || '(no name)'} isOwn={own !== null} />
         {own === null && isKnown(shown) && shown.module && <span class="quiet">{linkedName(shown.module)}</span>}
-        {!isKnown(shown) && shown.module && <span class="quiet">(no name)</span>}
+        {!isKnown(shown) && shown.module && shown.offset === '' && <span class="quiet">(no name)</span>}
       </span>
       {place > 0 && <span class="through quiet" title={first.symbol}>through {nameOf(first)}</span>}
     </WithCallers>

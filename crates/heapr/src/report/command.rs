@@ -196,8 +196,8 @@ fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyho
     drop(bar);
     let mut names = TraceNames::new(trace, &arguments.names);
     let stacks = free_stacks::stacks(&found);
-    let (cull, required) = (arguments.filters.cull_list()?, &filter.required_frames);
-    let groups = StackGroups::new(trace, stacks, GroupBy::Stacks, &cull, required, &mut names);
+    let cull = arguments.filters.cull_list()?;
+    let groups = StackGroups::new(trace, stacks, GroupBy::Stacks, &cull, &filter, &mut names);
     let report = FreeReport::new(&found, groups, top(arguments.top, arguments.format, false));
     let subject = Subject::new(file, trace, &found.damage, arguments.filters.counted());
     tell_warnings(&subject);

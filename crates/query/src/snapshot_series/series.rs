@@ -11,6 +11,7 @@ use crate::frame_pattern::file_name;
 use crate::frames::FrameView;
 use crate::live_rows::{LiveRow, LiveRows, live_rows};
 use crate::query::GroupBy;
+use crate::same_builds::SameBuilds;
 use crate::stack_groups::StackGroups;
 
 /// A file with the numbers of its chosen snapshots.
@@ -61,8 +62,7 @@ pub struct LineStack {
 /// The same stack, frame or image in all snapshots.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// Frames as they are printed, innermost first; a module without a name of a function is told
-    /// by the module alone.
+    /// Frames as they are printed, innermost first: see [`SameBuilds::name`].
     pub frames: Vec<String>,
     /// By snapshot.
     pub rows: Vec<LiveRow>,
@@ -113,6 +113,7 @@ impl Series {
         taken.sort_by_key(|taken| (taken.unix_ns, taken.file, taken.snapshot.number));
         let moments: Vec<u64> = taken.iter().map(|taken| taken.unix_ns).collect();
         let mut series = Self { wholes: vec![LiveRow::default(); taken.len()], ..Self::default() };
+        let builds = SameBuilds::of(files.iter().map(|file| file.trace));
         let mut places: HashMap<Vec<String>, usize> = HashMap::new();
         for (number, file) in files.iter().enumerate() {
             check(&file.filter)?;
@@ -134,7 +135,7 @@ impl Series {
             let lines: Vec<usize> = (0..groups.len() as u32)
                 .map(|group| {
                     let frames: Vec<String> =
-                        groups.frames(group).iter().map(|frame| frame_identity(frame, by)).collect();
+                        groups.frames(group).iter().map(|frame| identity(&builds, frame, by)).collect();
                     *places.entry(frames).or_insert_with_key(|frames| {
                         let key = groups.representative(group).unwrap_or_default();
                         series.lines.push(Line {
@@ -221,12 +222,10 @@ pub fn process_names(trace: &Trace, snapshot: &Snapshot) -> Vec<String> {
     snapshot.processes.iter().map(|process| name(process.process.0)).collect()
 }
 
-/// What is the same in all builds and runs: names, not addresses.
-fn frame_identity(frame: &FrameView<'_>, by: GroupBy) -> String {
-    let module = frame.module.map_or("[no module]", file_name);
-    match (by, frame.symbol) {
-        (GroupBy::Images, _) => module.to_owned(),
-        (_, Some(symbol)) => format!("{module}!{symbol}"),
-        (_, None) => format!("{module}!?"),
+/// What is the same in all builds and runs.
+fn identity(builds: &SameBuilds, frame: &FrameView<'_>, by: GroupBy) -> String {
+    match by {
+        GroupBy::Images => frame.module.map_or("[no module]", file_name).to_owned(),
+        _ => builds.name(frame),
     }
 }

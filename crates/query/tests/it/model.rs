@@ -109,7 +109,7 @@ impl Model<'_> {
             || filter.is_temporary_only
             || filter.allocation_type.is_some()
             || filter.at.is_some()
-            || !filter.required_frames.is_empty();
+            || !filter.takes_all_stacks();
         let is_unknown = |step: &&Step| {
             let place = Allocation {
                 process: process_of(step.thread),
@@ -211,7 +211,17 @@ impl Model<'_> {
                             .required_frames
                             .iter()
                             .any(|pattern| pattern.matches(Some(module), Some(symbol)))
-                    }));
+                    }))
+                && filter.innermost.as_ref().is_none_or(|innermost| {
+                    let frames = frames(&a.path);
+                    let is_culled =
+                        |at: usize| innermost.cull.matches(Some(frames[at].0), Some(frames[at].1));
+                    let left = (0..frames.len()).find(|&at| at + 1 == frames.len() || !is_culled(at));
+                    left.is_some_and(|left| {
+                        let (module, symbol) = frames[left];
+                        innermost.patterns.iter().any(|pattern| pattern.matches(Some(module), Some(symbol)))
+                    })
+                });
             if passes {
                 let is_at_peak = if moment.is_some() { true } else { is_at_peak(a) };
                 counted.push(Counted { allocation: a, is_outstanding: !is_freed, is_temporary, is_at_peak });

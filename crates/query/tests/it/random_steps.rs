@@ -1,6 +1,8 @@
 //! What programs may do and what may be asked of it, at random.
 
-use heapr_query::{AllocationType, Filter, FramePattern, Moment, Span, ThreadChoice};
+use heapr_query::{
+    AllocationType, CullList, Filter, FramePattern, InnermostFrames, Moment, Span, ThreadChoice,
+};
 use heapr_trace::HeapId;
 use proptest::prelude::*;
 
@@ -135,7 +137,11 @@ pub(crate) fn filter() -> impl Strategy<Value = Filter> {
         AllocationType::Aofo,
     ]);
     let pattern =
-        prop::sample::select(vec!["grow", "libgrow!", "app!load", "*hrink*", "libc.so.6!malloc", "calloc"]);
+        prop::sample::select(vec!["grow", "libgrow!", "app!load", "*hrink*", "libc.so.6!malloc", "calloc"])
+            .prop_map(|text| FramePattern::parse(text).unwrap());
+    let patterns = || prop::collection::vec(pattern.clone(), 1..3);
+    let cull = prop::sample::select(vec![CullList::empty(), CullList::built_in()]);
+    let innermost = (patterns(), cull).prop_map(|(patterns, cull)| InnermostFrames { patterns, cull });
     (
         (
             sometimes(prop::sample::select(vec![100_u32, 200])),
@@ -144,10 +150,17 @@ pub(crate) fn filter() -> impl Strategy<Value = Filter> {
         ),
         (sometimes(range()), sometimes(span(40)), sometimes(span(100))),
         (sometimes(moment), prop::bool::weighted(0.15), sometimes(kind)),
-        prop_oneof![3 => Just(vec![]), 1 => prop::collection::vec(pattern, 1..3)],
+        prop_oneof![3 => Just(vec![]), 1 => patterns()],
+        prop_oneof![5 => Just(None), 1 => innermost.prop_map(Some)],
     )
         .prop_map(
-            |((pid, heap, thread), (range, lifetime, size), (at, is_temporary_only, kind), patterns)| {
+            |(
+                (pid, heap, thread),
+                (range, lifetime, size),
+                (at, is_temporary_only, kind),
+                required_frames,
+                innermost,
+            )| {
                 Filter {
                     pids: pid.into_iter().collect(),
                     heaps: heap.into_iter().collect(),
@@ -158,7 +171,8 @@ pub(crate) fn filter() -> impl Strategy<Value = Filter> {
                     at,
                     is_temporary_only,
                     allocation_type: kind,
-                    required_frames: patterns.iter().map(|text| FramePattern::parse(text).unwrap()).collect(),
+                    required_frames,
+                    innermost,
                     left_out: heapr_query::Suppressions::default(),
                 }
             },

@@ -60,7 +60,7 @@ proptest! {
             // The same once more by rows and groups of stacks.
             let rows = live_rows(&trace, &trace.snapshots()[0], &filter, &[]).unwrap();
             let stacks = rows.rows.iter().map(|(stack, _)| *stack);
-            let grouped = StackGroups::new(&trace, stacks, by, &CullList::built_in(), &[], &mut Names);
+            let grouped = StackGroups::new(&trace, stacks, by, &CullList::built_in(), &Filter::default(), &mut Names);
             let mut found: BTreeMap<Vec<String>, (u64, u64)> = BTreeMap::new();
             for (stack, row) in &rows.rows {
                 let group = grouped.group_of(*stack).unwrap();

@@ -114,12 +114,12 @@ pub(super) fn diff_flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let number = match node.frame {
             None => -1,
             Some(frame) => *numbers.entry(frame).or_insert_with(|| {
-                let (module, symbol) = union.parts(frame);
+                let (module, symbol, offset) = union.parts(frame);
                 frames.push(UnionFrame {
                     id: format!("u{frame}"),
                     symbol: names.name(symbol.unwrap_or_default()),
                     module: names.name(module),
-                    offset: 0,
+                    offset: offset.unwrap_or(0),
                 });
                 frames.len() as i64 - 1
             }),

@@ -327,7 +327,7 @@ fn described(file: &TraceFile, key: SeriesKey) -> (String, Value, Option<String>
             match frame.and_then(|frame| explorer.frame(frame)).and_then(|view| view.module) {
                 Some(module) => {
                     let name = file_name(module);
-                    (name.to_owned(), json!({"require_frames": [format!("{name}!")]}), None)
+                    (name.to_owned(), json!({"innermost_frames": [format!("{name}!")]}), None)
                 }
                 None => ("(no module)".to_owned(), Value::Null, None),
             }
@@ -343,7 +343,7 @@ fn described(file: &TraceFile, key: SeriesKey) -> (String, Value, Option<String>
                 let pattern = view.symbol.map(|symbol| format!("{}!{symbol}", module.unwrap_or_default()));
                 (
                     name,
-                    pattern.map_or(Value::Null, |pattern| json!({"require_frames": [pattern]})),
+                    pattern.map_or(Value::Null, |pattern| json!({"innermost_frames": [pattern]})),
                     Some(frame_id(frame)),
                 )
             }

@@ -58,8 +58,8 @@ impl Read {
             let series = SnapshotSeries::read(&parts, by, |number, stacks| {
                 context.cancel.check().map_err(|_| heapr_query::Error::GivenUp)?;
                 let read = &filters[number];
-                let required = &read.filter.required_frames;
-                Ok(files[number].1.explorer.stack_groups(stacks.iter().copied(), by, &read.cull, required))
+                let explorer = &files[number].1.explorer;
+                Ok(explorer.stack_groups(stacks.iter().copied(), by, &read.cull, &read.filter))
             })?;
             Ok(series)
         })?;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use heapr_filters::FilterArguments;
-use heapr_query::{GroupBy, Line};
+use heapr_query::{GroupBy, Line, module_of_name};
 use serde::Deserialize;
 
 use super::rows::{line_id, own_place};
@@ -60,7 +60,7 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     for line in &read.series.lines {
         let own = own_place(&read, line).unwrap_or(0);
         let frame = line.frames.get(own).map_or("(no stack)", String::as_str);
-        let image = frame.split('!').next().unwrap_or(frame);
+        let image = module_of_name(frame);
         let value = value_of(line);
         let (image_value, frames) = images.entry(image).or_default();
         *image_value = image_value.saturating_add(value);

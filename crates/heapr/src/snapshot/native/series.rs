@@ -103,7 +103,7 @@ pub(crate) fn read(
         let SeriesFile { trace, filter, .. } = &files[number];
         let mut names = TraceNames::new(trace, &arguments.names);
         let stacks = stacks.iter().copied();
-        Ok(StackGroups::new(trace, stacks, arguments.by(), &cull, &filter.required_frames, &mut names))
+        Ok(StackGroups::new(trace, stacks, arguments.by(), &cull, filter, &mut names))
     })?;
     let warnings = series.warnings(|number| chosen[number].file.display().to_string());
     for warning in &warnings {
