@@ -518,3 +518,28 @@ fn a_program_that_goes_on_as_another_user_is_recorded() {
     let trace = heapr_trace::Trace::open(&folder.path().join("t.heapr")).unwrap();
     assert_eq!(trace.processes()[0].name(), "setpriv", "{:?}", trace.processes());
 }
+
+#[test]
+fn a_line_on_a_terminal_tells_how_far_a_recording_is_unless_it_is_to_be_quiet() {
+    let folder = tempfile::tempdir().unwrap();
+    let seen = folder.path().join("seen");
+    // `script` gives it a terminal; the program ends once the line was seen, or heapr is quiet.
+    for (words, is_shown) in [("", true), ("-q", false)] {
+        let waits = if is_shown {
+            format!("until grep -q 'events  live' {}; do sleep 0.1; done", seen.display())
+        } else {
+            "sleep 1".to_owned()
+        };
+        let program = folder.path().join("waits.sh");
+        fs::write(&program, waits).unwrap();
+        let line =
+            format!("'{HEAPR}' run {words} -f -o trace.heapr -- sh '{}' > /dev/null", program.display());
+        let mut script = Command::new("script");
+        script.args(["-qefc", &line]).arg(&seen).current_dir(folder.path());
+        let scratch = tempfile::tempdir().unwrap();
+        let outcome = bounded_run::run(script, scratch.path(), LIMIT);
+        assert_eq!(outcome.status, 0, "{}{}", outcome.stdout, outcome.stderr);
+        let text = fs::read_to_string(&seen).unwrap();
+        assert_eq!(text.contains("events  live"), is_shown, "{text}");
+    }
+}

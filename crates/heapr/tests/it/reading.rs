@@ -101,6 +101,21 @@ fn what_is_missing_in_a_file_is_said_whatever_the_format() {
 }
 
 #[test]
+fn a_file_of_nothing_known_is_told_by_its_beginning_whatever_is_asked() {
+    let recording = recorded(&["--quiet"]);
+    std::fs::write(recording.folder().join("notes"), "not JSON").unwrap();
+    for words in [
+        "report notes",
+        "explain notes",
+        "info notes",
+        "snapshot summary notes",
+        "snapshot suspects notes notes",
+    ] {
+        refuses(&recording, words, "it begins with [6e, 6f, 74, 20");
+    }
+}
+
+#[test]
 fn a_file_without_events_says_so_where_they_are_needed() {
     let recording = recorded(&["--quiet", "--mode", "snapshot", "--snapshot-at-exit"]);
     for words in [

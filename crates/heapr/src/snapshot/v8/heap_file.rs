@@ -38,7 +38,18 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Snapshot> {
         bar.show(done as usize, all.unwrap_or(0) as usize);
     };
     let options = ReadOptions { progress: &progress, ..ReadOptions::default() };
-    Snapshot::open(file, &options).with_context(|| file.display().to_string())
+    Snapshot::open(file, &options).map_err(|error| of_no_snapshot(file, error))
+}
+
+/// What is wrong with a file: one that does not even begin as a snapshot may have been meant for
+/// anything that is read here.
+fn of_no_snapshot(file: &Path, error: heapr_v8::Error) -> anyhow::Error {
+    let is_other = matches!(error, heapr_v8::Error::Unexpected { offset: 0, found: Some(_), .. });
+    match heapr_import::open(file) {
+        Err(known) if is_other && file.is_file() => anyhow::Error::from(known),
+        _ => anyhow::Error::from(error),
+    }
+    .context(file.display().to_string())
 }
 
 /// Reads the graph of a native heap, in the form of a snapshot of V8's.
