@@ -8,6 +8,9 @@ use heapr_trace::Trace;
 use crate::frame_pattern::file_name;
 use crate::frames::FrameView;
 
+/// What makes a module the same file: its build-id, else its trace's number and its path.
+type Build<'t> = (&'t [u8], usize, &'t str);
+
 /// Modules, by file name, of which all traces have the same build.
 #[derive(Debug, Default)]
 pub struct SameBuilds {
@@ -19,11 +22,14 @@ impl SameBuilds {
     /// own trace.
     #[must_use]
     pub fn of<'t>(traces: impl IntoIterator<Item = &'t Trace>) -> Self {
-        let mut builds: HashMap<&str, HashSet<(&[u8], Option<(usize, &str)>)>> = HashMap::new();
+        let mut builds: HashMap<&str, HashSet<Build<'_>>> = HashMap::new();
         for (number, trace) in traces.into_iter().enumerate() {
             for module in trace.modules() {
-                let file = module.build_id.is_empty().then_some((number, module.path.as_str()));
-                builds.entry(file_name(&module.path)).or_default().insert((&module.build_id, file));
+                let build = match module.build_id.as_slice() {
+                    [] => (&[][..], number, module.path.as_str()),
+                    id => (id, 0, ""),
+                };
+                builds.entry(file_name(&module.path)).or_default().insert(build);
             }
         }
         let same = builds.into_iter().filter(|(_, builds)| builds.len() == 1);
