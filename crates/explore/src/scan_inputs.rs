@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use heapr_query::engine::Choice;
+use heapr_query::engine::{Choice, chosen_stacks};
 use heapr_query::{CullList, Filter, Result};
 use heapr_trace::StackIndex;
 

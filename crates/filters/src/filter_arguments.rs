@@ -58,8 +58,8 @@ pub struct FilterArguments {
     #[arg(long, alias = "requireframes", value_name = "FRAME", num_args = 1..)]
     #[serde(deserialize_with = "without_blanks")]
     pub require_frames: Vec<String>,
-    /// Only stacks whose innermost frame, after culling, matches one of these: what rankings of frames
-    /// and images count for it
+    /// Only stacks whose innermost frame, after culling, matches one of these: what rankings of
+    /// frames and images count for it
     #[arg(long, value_name = "FRAME", num_args = 1..)]
     #[serde(deserialize_with = "without_blanks")]
     pub innermost_frames: Vec<String>,

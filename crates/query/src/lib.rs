@@ -22,6 +22,7 @@ mod allocator_frames;
 mod answer;
 mod call_tree;
 mod choice;
+mod chosen_stacks;
 mod code_table;
 mod collector;
 mod cull_list;
@@ -97,6 +98,7 @@ pub use trend::Trend;
 /// The parts that answers are made of, for `heapr-explore`: it finds the same rows in another way.
 pub mod engine {
     pub use crate::choice::Choice;
+    pub use crate::chosen_stacks::chosen_stacks;
     pub use crate::code_table::CodeTable;
     pub use crate::collector::{Collected, Oddities, RowSums};
     pub use crate::culled_rows::Culled;

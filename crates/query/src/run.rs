@@ -4,6 +4,7 @@
 use heapr_trace::{Damage, HeapId, ProcessIndex, StackIndex, Summary, Totals, Trace};
 
 use crate::choice::Choice;
+use crate::chosen_stacks::chosen_stacks;
 use crate::code_table::CodeTable;
 use crate::collector::{Collected, RowSums};
 use crate::culled_rows::Culled;
