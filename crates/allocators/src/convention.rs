@@ -1,9 +1,9 @@
 //! Whether the callers of a function keep to the calling convention.
 //!
 //! Who is compiled together with a function need not: GCC lets a caller keep a value in any
-//! register that the function, and all that it calls, leave alone (`-fipa-ra`). Where one of these calls
-//! leads to code that the compiler does not know, it lets go of all registers that the convention
-//! gives up:
+//! register that the function, and all that it calls, leave alone (`-fipa-ra`). Where one of these
+//! calls leads to code that the compiler does not know, it lets go of all registers that the
+//! convention gives up:
 //!
 //! ```text
 //! malloc --call--> slow path --call--> make a thread's cache --call by a pointer, or by the loader--> unknown
