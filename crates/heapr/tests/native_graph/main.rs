@@ -63,7 +63,14 @@ impl Stage {
 
     #[track_caller]
     fn ok(&self, arguments: &[&str]) -> String {
-        let (status, stdout, stderr) = self.heapr(arguments);
+        let (mut status, mut stdout, mut stderr) = self.heapr(arguments);
+        // On a very busy machine a copy is not read as long as it may live; another one may be.
+        for _ in 0..5 {
+            if status == Some(0) || !stderr.contains("its copy would have lived for longer") {
+                break;
+            }
+            (status, stdout, stderr) = self.heapr(arguments);
+        }
         assert_eq!(status, Some(0), "{arguments:?}: {stdout}{stderr}");
         stdout
     }
