@@ -284,11 +284,13 @@ fn chains_trees_and_circles_are_one_leak_each() {
 #[test]
 fn threads_hold_by_stack_registers_and_thread_local_memory() {
     verdicts("threads.c");
+    verdicts("wide_registers.c");
 }
 
 #[test]
 fn memory_besides_the_heap_and_the_kernel_hold() {
     verdicts("elsewhere.c");
+    verdicts("huge_pages.c");
 }
 
 #[test]
