@@ -30,6 +30,13 @@ pub trait Host: std::fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// The trace whose native heap a snapshot was made of, for the page alone: what the command line
+    /// is asked is that.
+    fn trace_of(&self, snapshot: &std::path::Path) -> Option<std::path::PathBuf> {
+        let _ = snapshot;
+        None
+    }
+
     /// Where files that are dropped on the page are kept; nothing: none are taken.
     fn drop_folder(&self) -> Option<std::path::PathBuf> {
         None

@@ -64,6 +64,8 @@ pub(crate) struct FirstObjects {
 #[derive(Debug)]
 pub(crate) struct SnapshotFile {
     pub(crate) path: PathBuf,
+    /// The trace that it was made of.
+    trace: Option<PathBuf>,
     pub(crate) view: SnapshotView,
     /// The whole heap, for analyses of the whole graph: loaded when the first one asks.
     heap: ResultCache<(), Arc<Heap>>,
@@ -106,6 +108,7 @@ impl SnapshotFile {
         view.summary().map_err(|error| told(&error))?;
         Ok(Self {
             path: path.to_owned(),
+            trace: host.trace_of(path),
             // Lists cut names after so many characters, each of two units at most.
             view: view.with_short_names(2 * NAME_CHARS_MAX + 2),
             heap: ResultCache::new(1),
@@ -163,7 +166,9 @@ impl SnapshotFile {
 
     /// `heapr snapshot WHAT FILE …`.
     pub(crate) fn command(&self, what: &str, rest: &[&str]) -> String {
-        let path = self.path.display().to_string();
+        // (Of a trace these two answer by stack.)
+        let of_heap = matches!(what, "summary" | "statistics");
+        let path = self.trace.as_ref().filter(|_| !of_heap).unwrap_or(&self.path).display().to_string();
         let words: Vec<&str> = ["snapshot", what, &path].into_iter().chain(rest.iter().copied()).collect();
         crate::command_line::command(&words)
     }

@@ -34,6 +34,7 @@ pub(super) fn write(
         own: arguments.own.clone(),
         shown: crate::shown_frames::ShownFrames::default(),
         folder: folder.path().to_owned(),
+        files: Vec::new(),
     });
     let files = Files::open(&[path], host, Limits::default());
     out.write_all(&write_static(&files, StaticLimits::default(), &mut |_| {})?)?;

@@ -8,6 +8,7 @@ use heapr_server::Host;
 use heapr_trace::{LanguageFrames, SnapshotTrigger, Trace};
 use heapr_v8::{IndexStore, SourceMaps};
 
+use super::sources::trace_of_graph;
 use crate::own_arguments::OwnArguments;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::shown_frames::ShownFrames;
@@ -23,6 +24,8 @@ pub(crate) struct CommandLineHost {
     pub(crate) shown: ShownFrames,
     /// Goes with the page.
     pub(crate) folder: PathBuf,
+    /// What is shown; graphs of the traces among them are in the folder.
+    pub(crate) files: Vec<PathBuf>,
 }
 
 impl Host for CommandLineHost {
@@ -47,6 +50,10 @@ impl Host for CommandLineHost {
 
     fn source_maps(&self, snapshot: &Path) -> Option<Arc<SourceMaps>> {
         maps_for(snapshot)
+    }
+
+    fn trace_of(&self, snapshot: &Path) -> Option<PathBuf> {
+        trace_of_graph(&self.files, &self.folder, snapshot)
     }
 
     fn drop_folder(&self) -> Option<PathBuf> {

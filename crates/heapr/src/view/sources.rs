@@ -22,14 +22,25 @@ fn graphs(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
         if !trace.snapshots().iter().any(|snapshot| !trace.graph_processes(snapshot).is_empty()) {
             continue;
         }
-        let name = word.file_stem().unwrap_or_default().to_string_lossy();
-        let path = folder.join(format!("{name}.{number}.heapsnapshot"));
+        let path = folder.join(graph_name(word, number));
         let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
         NativeHeap::of(word, &GraphArguments::default())?.write(&mut out)?;
         out.flush()?;
         found.push(Source::File(path));
     }
     Ok(found)
+}
+
+/// What the graph of a trace is called, by the trace's place among the words.
+fn graph_name(word: &Path, number: usize) -> String {
+    format!("{}.{number}.heapsnapshot", word.file_stem().unwrap_or_default().to_string_lossy())
+}
+
+/// The trace among the words that a graph in `folder` is of.
+pub(super) fn trace_of_graph(words: &[PathBuf], folder: &Path, graph: &Path) -> Option<PathBuf> {
+    let mut numbered = words.iter().enumerate();
+    let found = numbered.find(|&(number, word)| folder.join(graph_name(word, number)) == graph);
+    found.map(|(_, word)| word.clone())
 }
 
 /// The sources, in the order of the words; after them the graphs of traces, written into `folder`;

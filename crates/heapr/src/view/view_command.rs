@@ -65,6 +65,7 @@ pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
         own: arguments.own,
         shown: arguments.shown,
         folder: folder.path().to_owned(),
+        files: arguments.files.clone(),
     });
     let files = Files::open_sources(&sources(&arguments.files, folder.path())?, host, Limits::default());
     if let Some(path) = &arguments.static_page {
