@@ -13,7 +13,9 @@ const shown = viewed(async (work) => {
   writeFileSync(join(work.folder, 'b.json'), json(9000));
   for (const name of ['a', 'b']) await run(work, HEAPR, ['run', '-o', `${name}.heapr`, '--', 'jq', '-c', 'map(.list) | flatten | length', `${name}.json`]);
   writeFileSync(join(work.folder, 'broken.heapr'), 'GIF89a');
-  return ['a.heapr', 'b.heapr', 'broken.heapr'];
+  writeFileSync(join(work.folder, 'cache.py'), 'def features(size):\n    return bytearray(size)\nkept = [features(5000 + number) for number in range(300)]\n');
+  await run(work, HEAPR, ['run', '-o', 'python.heapr', '--', '/usr/bin/python3', 'cache.py']);
+  return ['a.heapr', 'b.heapr', 'broken.heapr', 'python.heapr'];
 });
 const { show, shownCommand } = shown;
 
@@ -266,6 +268,36 @@ test('two files are compared; the copied command gives the same', async () => {
   await shown.page.waitForSelector('.chip:has-text("focused on one frame")');
   await waitUntil(shown.page, isCalm);
   assert.equal(await shown.page.locator('.message.is-error').count(), 0);
+});
+
+test('which frames of a language are shown is a switch in the address, and every view follows', async () => {
+  const pressed = () => shown.page.locator('.languages [aria-pressed=true]').textContent();
+  await show('file=0&view=images');
+  await shown.page.waitForSelector('.filter-row .command code');
+  assert.equal(await shown.page.locator('.languages').count(), 0, 'a program in C has no such frames');
+  await show('file=3&view=images');
+  await shown.page.waitForSelector('.languages:has-text("Python")');
+  assert.equal(await pressed(), 'mixed');
+  await tableIsCommand();
+  for (const [frames, hasPython, hasInterpreter] of [['own', true, false], ['native', false, true], ['mixed', true, true]]) {
+    await show(`file=3&view=stacks&no_default_cull=1`);
+    await shown.page.click(`.languages button:text-is("${frames}")`);
+    await waitUntil(shown.page, (frames) => document.querySelector('.filter-row .command code')?.textContent.includes(`--lang-frames ${frames}`), frames);
+    assert.ok(new URL(shown.page.url()).hash.includes(`lang_frames=${frames}`), shown.page.url());
+    const report = await tableIsCommand();
+    const modules = new Set(report.groups.flatMap((group) => group.frames.map((frame) => (frame.module ?? '').split('/').at(-1))));
+    assert.equal(modules.has('py'), hasPython, `${frames}: ${[...modules]}`);
+    assert.equal([...modules].some((module) => /python/.test(module)), hasInterpreter, `${frames}: ${[...modules]}`);
+    for (const view of ['flame', 'functions']) {
+      await show(`file=3&view=${view}&no_default_cull=1&value=total_bytes&lang_frames=${frames}`);
+      assert.equal(await pressed(), frames);
+      assert.match(await shownCommand(), new RegExp(`--lang-frames ${frames}`), view);
+    }
+    await show(`file=3&view=functions&no_default_cull=1&sort=st&match=features&lang_frames=${frames}`);
+    await waitUntil(shown.page, () => document.querySelector('.rows-block .row, .empty') && !document.querySelector('.is-waiting'));
+    assert.equal(await shown.page.locator('.rows-block .row:has-text("features")').count() > 0, hasPython, frames);
+  }
+  assert.deepEqual(shown.browser.errors, []);
 });
 
 test('a broken file is said and does not harm the others', async () => {

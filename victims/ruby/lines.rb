@@ -15,7 +15,9 @@ def size(number)
     known[:blocks] += 1
   else
     place = caller_locations(1, 1).first
-    TOLD[bytes] = { bytes: bytes, function: place.label, file: place.path, line: place.lineno, blocks: 1 }
+    # From 3.4 on it has the class before it, which is none of its name.
+    label = place.label.gsub(/[A-Z]\w*(::[A-Z]\w*)*[#.]/, '')
+    TOLD[bytes] = { bytes: bytes, function: label, file: place.path, line: place.lineno, blocks: 1 }
   end
   bytes
 end

@@ -16,6 +16,7 @@ mod soak_attach;
 mod soak_graph_kills;
 mod soak_kills;
 mod soak_languages;
+mod soak_servers;
 mod soak_snapshot;
 mod sources;
 
@@ -42,7 +43,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   miri                   tests of some crates under Miri, where this machine has it
   packages               the system packages that build, tests and benchmarks need, one a line
   test [FILTER]          installs what the tests need (apt-get, only what is missing) and runs all of them
-  soak attach [ROUNDS [PROGRAM]]   attach to programs at work and detach, with pauses and speed
+  soak attach [ROUNDS [PROGRAM…]]  attach to programs at work and detach, with pauses and speed
   soak graph-kills [ROUNDS [PROGRAM]]
                          every other graph of seven programs killed at a random moment: nothing is left
   soak graph-confirm [SECONDS [FOLDER [PROGRAM…]]]
@@ -58,6 +59,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          the agent loaded but switched off, against no agent
   bench sampling [--rounds N] [--only PROGRAM,…]
                          what --sample adds to programs, beside jemalloc's own; the recorder of ten processes
+  bench languages [--rounds N] [--only PROGRAM,…]
+                         what frames of Python add to an event, beside memray; six minutes at most
   bench attach           speed of programs after a detach, and attached to against started
   bench instructions     the agent's instructions per event, counted by Valgrind: hardly any noise
   bench scaling          the agent's time per event with one thread and with four

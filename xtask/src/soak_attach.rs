@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
+use crate::soak_servers::{self, SERVERS};
+
 /// Rounds unless told otherwise.
 const ROUNDS: u32 = 200;
 /// How long a round records.
@@ -53,7 +55,8 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        for child in self.others.iter_mut().chain([&mut self.child]) {
+        // Who asks a server first: it would say that the server is gone.
+        for child in [&mut self.child].into_iter().chain(&mut self.others) {
             let _ = Command::new("kill").args(["-9", "--", &format!("-{}", child.id())]).status();
             let _ = child.wait();
         }
@@ -104,14 +107,10 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
         [] => ROUNDS,
         [count, ..] => count.parse().with_context(|| format!("{count} is no number of rounds"))?,
     };
-    let only: Option<&str> = arguments.get(1).copied();
+    let only = arguments.get(1..).unwrap_or_default();
     let attacher = match std::env::var_os("ATTACH_SOAK") {
         Some(attacher) => PathBuf::from(attacher),
-        None => {
-            let example = ["--package", "heapr-session", "--example", "attach_soak"];
-            crate::run(crate::cargo().args(["build", "--release", "--quiet"]).args(example))?;
-            crate::check_agent::target_folder()?.join("release/examples/attach_soak")
-        }
+        None => build_attacher()?,
     };
     println!(
         "Pauses in ms: median / worst. Parts of an attach's median: stop, settle, heap, install, resume. Wrong: frees of \
@@ -122,8 +121,8 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     let mut failures = Vec::new();
-    for name in PROGRAMS {
-        if only.is_some_and(|only| only != name) {
+    for name in PROGRAMS.into_iter().chain(SERVERS) {
+        if !only.is_empty() && !only.contains(&name) {
             continue;
         }
         match start(name, &[]).and_then(|program| measure(name, program, &attacher, rounds, is_sampled)) {
@@ -136,6 +135,13 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     }
     ensure!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(())
+}
+
+/// Builds the process that attaches.
+fn build_attacher() -> anyhow::Result<PathBuf> {
+    let words = ["build", "--release", "--quiet", "--package", "heapr-session", "--example", "attach_soak"];
+    crate::run(crate::cargo().args(words))?;
+    Ok(crate::check_agent::target_folder()?.join("release/examples/attach_soak"))
 }
 
 const PROGRAMS: [&str; 7] = ["redis", "python", "node", "threads", "forks", "plugins", "modules"];
@@ -171,7 +177,9 @@ fn measure(
     let ms = |path: &str, which: usize| number(&format!("{path}/{which}")) / 1e3;
     let parts = ["stop", "settle", "read_heap", "install", "resume"];
     let parts = parts.map(|part| format!("{:.1}", ms(&format!("/attach/{part}_us"), 0))).join(" ");
+    // Of what a language's own allocator holds nothing is known from before.
     let wrong = ["/frees_unmatched", "/frees_implied", "/lost_or_invalid"].map(number);
+    let of_other_heaps = number("/frees_unmatched_elsewhere");
     // Of a heap that was read at rest everything is known.
     let is_all_known = number("/heap_unread") == 0.0 && number("/allocator_busy") == 0.0;
     ensure!(
@@ -194,7 +202,11 @@ fn measure(
         number("/heap_unread"),
         number("/events"),
         // Other allocators' heaps are not read: what comes from before is unknown.
-        if number("/heap_unread") > 0.0 { "heap unread".to_owned() } else { wrong },
+        match (number("/heap_unread") > 0.0, of_other_heaps > 0.0) {
+            (true, _) => "heap unread".to_owned(),
+            (_, true) => format!("{wrong}; {of_other_heaps} of other heaps"),
+            _ => wrong,
+        },
         after / before
     ))
 }
@@ -235,6 +247,11 @@ pub(crate) fn start(name: &str, wrapper: &[&str]) -> anyhow::Result<Program> {
             count.args(["-c", &format!("while {ask}; do sleep 0.1; done")]);
             return watch(count, others, Some(pid));
         }
+        name if SERVERS.contains(&name) => {
+            let server = soak_servers::start(name, NEXT_PORT.fetch_add(1, Relaxed))?;
+            others.push(server.child);
+            return watch(server.client, others, Some(server.pid));
+        }
         "modules" => {
             let mut command = Command::new(victim(name)?);
             command.arg(modules()?);
@@ -270,7 +287,7 @@ fn wrapped(wrapper: &[&str], program: &Path) -> Command {
 }
 
 /// The process that a wrapper has started.
-fn only_child(pid: u32) -> anyhow::Result<u32> {
+pub(crate) fn only_child(pid: u32) -> anyhow::Result<u32> {
     let children = crate::output_of(Command::new("pgrep").args(["-P", &pid.to_string()]))?;
     let child = children.split_ascii_whitespace().next().context("the wrapper has started nothing")?;
     Ok(child.parse()?)

@@ -10,7 +10,7 @@ use heapr_query::{
     Action, CullList, Error, Filter, FramePattern, FrameView, Functions, Group, GroupBy, HeapRow,
     HistogramOf, Metric, Moment, Progress, Query, Ranking, Result, StackGroups, SymbolSource,
 };
-use heapr_trace::{Damage, StackIndex, Summary, Trace};
+use heapr_trace::{Damage, LanguageFrames, StackIndex, Summary, Trace};
 
 use crate::allocation_set::AllocationSet;
 use crate::event_table::{EventTable, TableLimit};
@@ -40,10 +40,14 @@ pub struct Explorer {
     trace: Arc<Trace>,
     /// Frames of one function on several lines are several.
     tells_lines: bool,
+    /// Which frames of stacks with frames of a language are shown; `None`: those that the trace
+    /// says.
+    shown: Option<LanguageFrames>,
     /// Explorers of the same stacks share it.
     tree: OnceLock<Arc<SymbolTree>>,
     /// `None` inside: there are too many events for a table.
-    table: OnceLock<Option<EventTable>>,
+    /// Explorers of the same events share it, and what is found out of it.
+    table: Arc<OnceLock<Option<EventTable>>>,
     /// The file's own.
     summary: OnceLock<Option<Summary>>,
     /// Where the file has none: what it would be, and what of the events could not be used.
@@ -53,9 +57,9 @@ pub struct Explorer {
     left: RecentResults<CullList, Vec<Node>>,
     /// By cull list and kind of series: groups of the table's sites.
     pub(crate) site_groups: RecentResults<(CullList, TimelineBy), SiteGroups>,
-    pub(crate) plans: OnceLock<[RowPlan; 2]>,
+    pub(crate) plans: Arc<OnceLock<[RowPlan; 2]>>,
     /// Of the table.
-    pub(crate) sums: KeptSums,
+    pub(crate) sums: Arc<KeptSums>,
     /// By filter without range, moment and type.
     pub(crate) passing: RecentResults<Filter, AllocationSet>,
     /// By filter of nothing but frames which stacks of the file it lets pass.
@@ -81,14 +85,15 @@ impl Explorer {
             parallelism,
             left: RecentResults::default(),
             site_groups: RecentResults::default(),
-            plans: OnceLock::new(),
-            sums: KeptSums::default(),
+            plans: Arc::default(),
+            sums: Arc::default(),
             passing: RecentResults::default(),
             required: RecentResults::default(),
             trace,
             tells_lines: false,
+            shown: None,
             tree: OnceLock::new(),
-            table: OnceLock::new(),
+            table: Arc::default(),
             summary: OnceLock::new(),
             replayed_summary: OnceLock::new(),
         }
@@ -99,9 +104,29 @@ impl Explorer {
     #[must_use]
     pub fn telling_lines(&self, symbols: &mut dyn SymbolSource) -> Self {
         let trace = Arc::clone(&self.trace);
-        let explorer = Self { tells_lines: true, ..Self::with_parallelism(trace, self.parallelism) };
+        let explorer =
+            Self { tells_lines: true, shown: self.shown, ..Self::with_parallelism(trace, self.parallelism) };
         explorer.name(symbols);
         explorer
+    }
+
+    /// One of the same events that shows other frames of stacks with frames of a language. It has
+    /// no names yet.
+    #[must_use]
+    pub fn showing(&self, shown: LanguageFrames) -> Self {
+        Self {
+            shown: Some(shown),
+            table: Arc::clone(&self.table),
+            plans: Arc::clone(&self.plans),
+            sums: Arc::clone(&self.sums),
+            ..Self::with_parallelism(Arc::clone(&self.trace), self.parallelism)
+        }
+    }
+
+    /// Which frames of stacks with frames of a language are shown.
+    #[must_use]
+    pub fn language_frames(&self) -> LanguageFrames {
+        self.shown.unwrap_or_else(|| self.trace.language_frames())
     }
 
     /// The trace.
@@ -114,9 +139,13 @@ impl Explorer {
     pub fn name(&self, symbols: &mut dyn SymbolSource) {
         self.tree.get_or_init(|| {
             let wanted = vec![true; self.trace.stacks().len()];
-            let codes = CodeTable::new(self.trace.mappings()).telling_lines(self.tells_lines);
+            let codes = self.codes();
             Arc::new(SymbolTree::build(&*self.trace, codes, symbols, wanted))
         });
+    }
+
+    fn codes(&self) -> CodeTable {
+        CodeTable::new(self.trace.mappings()).telling_lines(self.tells_lines).showing(self.shown)
     }
 
     /// Takes the names of an earlier state of the same file and names the stacks that were added
@@ -222,7 +251,7 @@ impl Explorer {
     pub fn tree(&self) -> &SymbolTree {
         self.tree.get_or_init(|| {
             let wanted = vec![true; self.trace.stacks().len()];
-            let codes = CodeTable::new(self.trace.mappings());
+            let codes = self.codes();
             let no_symbols = &mut heapr_query::NoSymbols;
             Arc::new(SymbolTree::build(&*self.trace, codes, no_symbols, wanted))
         })

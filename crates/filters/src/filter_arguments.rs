@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::find_snapshot;
 use crate::quantity::{parse_bytes, parse_duration_ns, parse_time_ns};
+use crate::shown_frames::ShownFrames;
 
 /// Which allocations are counted, and which innermost frames are removed.
 ///
@@ -84,6 +85,10 @@ pub struct FilterArguments {
     /// Do not remove the allocator's own entry points
     #[arg(long)]
     pub no_default_cull: bool,
+    /// Of stacks with frames of a language (Python, JavaScript, …): all, those without the
+    /// interpreter's, or native ones [default: mixed]
+    #[arg(long, value_enum, value_name = "mixed|own|native")]
+    pub lang_frames: Option<ShownFrames>,
 }
 
 impl FilterArguments {
@@ -146,6 +151,15 @@ impl FilterArguments {
             },
             left_out: self.left_out()?,
         })
+    }
+
+    /// Has those who look at a trace shown the frames that are asked for.
+    #[must_use]
+    pub fn shown(&self, trace: Trace) -> Trace {
+        match self.lang_frames {
+            Some(shown) => trace.with_language_frames(shown.into()),
+            None => trace,
+        }
     }
 
     /// The stacks that are not to be counted.
@@ -235,6 +249,9 @@ impl FilterArguments {
         ];
         for (option, is_set) in flags {
             words.extend(is_set.then(|| format!("--{option}")));
+        }
+        if let Some(shown) = self.lang_frames {
+            words.extend(["--lang-frames", shown.word()].map(str::to_owned));
         }
         words
     }

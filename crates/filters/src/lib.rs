@@ -4,7 +4,9 @@
 
 mod filter_arguments;
 pub mod quantity;
+mod shown_frames;
 mod snapshot_choice;
 
 pub use filter_arguments::{FilterArguments, read_suppressions};
+pub use shown_frames::ShownFrames;
 pub use snapshot_choice::find_snapshot;

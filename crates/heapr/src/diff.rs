@@ -19,9 +19,8 @@ use crate::plain_text::{line_width, printed};
 use crate::report::action_arguments::sort_key;
 use crate::report::amounts_text::amount;
 use crate::report::names::{NameArguments, TraceNames};
-use crate::shown_frames::ShownFrames;
 use crate::snapshot::v8::profile_diff::{self, are_profiles};
-use crate::trace_file::tell_warnings;
+use crate::trace_file::{open, tell_warnings};
 use heapr_filters::quantity::parse_bytes;
 use heapr_table::csv::quoted;
 use heapr_table::plain::cut_middle;
@@ -58,8 +57,6 @@ pub(crate) struct DiffArguments {
     after_at: Option<String>,
     #[command(flatten)]
     names: NameArguments,
-    #[command(flatten)]
-    shown: ShownFrames,
     /// Most items [default: 20; all as json and csv]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
@@ -139,7 +136,7 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
 /// Opens a side. What is wrong with the recording is told on standard error: the amounts may be too
 /// small for a comparison.
 fn side(file: &Path, at: Option<&String>, arguments: &DiffArguments) -> anyhow::Result<Side> {
-    let trace = Arc::new(arguments.shown.open(file)?);
+    let trace = Arc::new(arguments.filters.shown(open(file)?));
     let mut filters = arguments.filters.clone();
     if let Some(at) = at {
         filters.range = None;

@@ -26,7 +26,6 @@ mod report;
 mod run;
 mod serve;
 mod sessions;
-mod shown_frames;
 mod snapshot;
 mod snapshot_take;
 mod style;

@@ -49,6 +49,8 @@ pub struct CodeTable {
     locations: Vec<Location>,
     /// Frames of one function on several lines are several.
     tells_lines: bool,
+    /// `None`: those that the stacks say.
+    shown: Option<LanguageFrames>,
     /// Modules whose code runs functions of a language.
     interpreters: Vec<ModuleIndex>,
 }
@@ -63,6 +65,12 @@ impl CodeTable {
     #[must_use]
     pub fn telling_lines(self, tells_lines: bool) -> Self {
         Self { tells_lines, ..self }
+    }
+
+    /// Shows these frames of stacks with frames of a language.
+    #[must_use]
+    pub fn showing(self, shown: Option<LanguageFrames>) -> Self {
+        Self { shown, ..self }
     }
 
     /// The place that a node returns to; numbers it if it is new.
@@ -141,7 +149,7 @@ impl CodeTable {
         frames: &mut FrameTable,
     ) {
         let known = self.starts.len().saturating_sub(1);
-        let shown = stacks.language_frames();
+        let shown = self.shown.unwrap_or_else(|| stacks.language_frames());
         let is_shown = |&code: &CodeId| !self.is_hidden(code, shown);
         let mut by_module: Vec<CodeId> =
             (known as CodeId..self.places.len() as CodeId).filter(is_shown).collect();

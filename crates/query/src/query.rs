@@ -73,6 +73,8 @@ pub struct Query {
     /// Stacks and trees tell lines apart: for answers that are shown with lines. A ranking of lines
     /// does so anyway.
     pub tells_lines: bool,
+    /// Which frames are shown; `None`: those that the trace says.
+    pub language_frames: Option<heapr_trace::LanguageFrames>,
 }
 
 impl Query {
@@ -125,6 +127,7 @@ impl Default for Query {
             actions: Vec::new(),
             histograms: Vec::new(),
             top: Self::DEFAULT_TOP,
+            language_frames: None,
             only_held: false,
             tells_lines: false,
         }

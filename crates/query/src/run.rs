@@ -107,6 +107,8 @@ pub fn run_with_progress<'t>(
     {
         return Err(Error::NoEvents);
     }
+    let codes =
+        CodeTable::new(trace.mappings()).telling_lines(query.is_by_line()).showing(query.language_frames);
     let mut evidence = if let Some(evidence) = of_summary {
         evidence
     } else if query.filter.takes_all_stacks() {
@@ -114,12 +116,7 @@ pub fn run_with_progress<'t>(
     } else {
         // Which stacks count must be known before the replay.
         let wanted = vec![true; trace.stacks().len()];
-        let tree = SymbolTree::build(
-            trace,
-            CodeTable::new(trace.mappings()).telling_lines(query.is_by_line()),
-            symbols,
-            wanted,
-        );
+        let tree = SymbolTree::build(trace, codes, symbols, wanted);
         let has_required = chosen_stacks(&tree, &query.filter);
         let by_stack: Vec<bool> = (0..trace.stacks().len() as u32)
             .map(|stack| has_required[tree.named(StackIndex(stack)) as usize])
@@ -130,12 +127,7 @@ pub fn run_with_progress<'t>(
     };
     evidence.leave_out(query)?;
     let wanted = wanted_stacks(trace, &evidence.rows)?;
-    let tree = SymbolTree::build(
-        trace,
-        CodeTable::new(trace.mappings()).telling_lines(query.is_by_line()),
-        symbols,
-        wanted,
-    );
+    let tree = SymbolTree::build(trace, codes, symbols, wanted);
     if query.filter.takes_all_stacks() {
         return evidence.report(trace, query, tree, |_| true, replay.damage);
     }

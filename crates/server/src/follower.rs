@@ -141,6 +141,7 @@ impl Follower {
         let identity = identity(file).map_err(|error| error.to_string())?;
         let path = self.path.clone();
         let (host, growth) = (Arc::clone(&self.reading.host), Arc::clone(&self.growth));
+        let trace = trace.with_language_frames(host.language_frames());
         let trace = TraceFile::open(&path, trace, host, self.reading.limit, Some(growth));
         // The first one is shown at once: it says itself that it is being read.
         if !self.is_empty {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use heapr_explore::{Explorer, Found, GrowingTable, Parallelism, Selection, TableLimit};
 use heapr_filters::FilterArguments;
 use heapr_query::{CullList, Filter, Group, GroupBy, Metric, OwnCode};
-use heapr_trace::{Amounts, Trace};
+use heapr_trace::{Amounts, LanguageFrames, Trace};
 
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
@@ -104,6 +104,16 @@ impl Growth {
     }
 }
 
+/// How far the reading of a file is; one for all that show it.
+#[derive(Debug)]
+struct ReadingState {
+    /// The text of what went wrong.
+    events: Promise<Result<(), String>>,
+    /// How long the sums took that nearly all queries need.
+    sums: Promise<Duration>,
+    tasks: Mutex<Vec<Arc<Task>>>,
+}
+
 type RankingKey = (FilterArguments, GroupBy, Metric);
 
 /// See the module.
@@ -120,11 +130,9 @@ pub(crate) struct TraceFile {
     host: Arc<dyn Host>,
     /// Made when it is asked for.
     by_line: OnceLock<Explorer>,
-    /// The text of what went wrong.
-    events: Promise<Result<(), String>>,
-    /// How long the sums took that nearly all queries need.
-    sums: Promise<Duration>,
-    tasks: Mutex<Vec<Arc<Task>>>,
+    reading: Arc<ReadingState>,
+    /// The same with other frames shown, made when they are asked for.
+    shown_otherwise: Mutex<Vec<Arc<TraceFile>>>,
     selections: ResultCache<(FilterArguments, Found), Selection>,
     rankings: ResultCache<RankingKey, KeptRanking>,
     /// Tables and flame graphs that are being made, and those that are.
@@ -147,24 +155,11 @@ impl TraceFile {
         let modified = std::fs::metadata(path).map(|metadata| (metadata.mtime(), metadata.mtime_nsec()));
         let (seconds, nanoseconds) = modified.unwrap_or_default();
         let own = host.own_code(&trace);
-        let file = Arc::new(Self {
-            path: path.to_owned(),
-            own,
-            number: OPENED.fetch_add(1, Ordering::Relaxed),
-            explorer: Explorer::with_parallelism(Arc::clone(&trace), processors()),
-            modified_unix_ns: i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds),
-            names: Promise::new(),
-            host: Arc::clone(&host),
-            by_line: OnceLock::new(),
-            events: Promise::new(),
-            sums: Promise::new(),
-            tasks: Mutex::new(Vec::new()),
-            selections: ResultCache::new(SELECTIONS_KEPT),
-            rankings: ResultCache::new(RANKINGS_KEPT),
-            answers_begun: AtomicUsize::new(0),
-            answers_made: AtomicUsize::new(0),
-            closed: Cancel::default(),
-        });
+        let explorer = Explorer::with_parallelism(trace, processors());
+        let modified_unix_ns = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+        let (events, sums) = (Promise::new(), Promise::new());
+        let state = Arc::new(ReadingState { events, sums, tasks: Mutex::default() });
+        let file = Arc::new(Self::new(path.to_owned(), (explorer, own, modified_unix_ns), &host, state));
         let naming = Arc::clone(&file);
         let known = growth.as_ref().and_then(|growth| growth.shown());
         std::thread::spawn(move || {
@@ -185,11 +180,11 @@ impl TraceFile {
             let task = reading.begin("reading events");
             reading.let_the_first_picture_go_before();
             let _done = OnDrop(|| {
-                if reading.events.get().is_none() {
-                    reading.events.set(Err("reading the events has failed".to_owned()));
+                if reading.reading.events.get().is_none() {
+                    reading.reading.events.set(Err("reading the events has failed".to_owned()));
                 }
-                if reading.sums.get().is_none() {
-                    reading.sums.set(Duration::ZERO);
+                if reading.reading.sums.get().is_none() {
+                    reading.reading.sums.set(Duration::ZERO);
                 }
             });
             let mut progress = |done: usize, all: usize| {
@@ -204,15 +199,66 @@ impl TraceFile {
                 }
                 None => reading.explorer.read_events(limit, &mut progress, &is_closed),
             };
-            reading.events.set(outcome.map_err(|error| error.to_string()));
+            reading.reading.events.set(outcome.map_err(|error| error.to_string()));
             reading.end(&task);
             let task = reading.begin("adding up events");
             task.all.store(1, Ordering::Relaxed);
             let start = Instant::now();
             // It fails only if nobody looks any more.
             let _ = reading.explorer.prepare(&is_closed);
-            reading.sums.set(start.elapsed());
+            reading.reading.sums.set(start.elapsed());
             reading.end(&task);
+        });
+        file
+    }
+
+    /// Nothing of it is named or read yet.
+    fn new(
+        path: PathBuf,
+        (explorer, own, modified_unix_ns): (Explorer, OwnCode, i128),
+        host: &Arc<dyn Host>,
+        reading: Arc<ReadingState>,
+    ) -> Self {
+        Self {
+            path,
+            number: OPENED.fetch_add(1, Ordering::Relaxed),
+            explorer,
+            modified_unix_ns,
+            own,
+            names: Promise::new(),
+            host: Arc::clone(host),
+            by_line: OnceLock::new(),
+            reading,
+            shown_otherwise: Mutex::default(),
+            selections: ResultCache::new(SELECTIONS_KEPT),
+            rankings: ResultCache::new(RANKINGS_KEPT),
+            answers_begun: AtomicUsize::new(0),
+            answers_made: AtomicUsize::new(0),
+            closed: Cancel::default(),
+        }
+    }
+
+    /// The same with those frames shown that a request asks for. It shares what was read, and is
+    /// named when it is first asked for.
+    pub(crate) fn shown(self: &Arc<Self>, words: &FilterArguments) -> Arc<Self> {
+        let wanted = words.lang_frames.map(LanguageFrames::from);
+        let Some(wanted) = wanted.filter(|&wanted| wanted != self.explorer.language_frames()) else {
+            return Arc::clone(self);
+        };
+        let mut known = self.shown_otherwise.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = known.iter().find(|file| file.explorer.language_frames() == wanted) {
+            return Arc::clone(file);
+        }
+        let parts = (self.explorer.showing(wanted), self.host.own_code(self.trace()), self.modified_unix_ns);
+        let file = Arc::new(Self::new(self.path.clone(), parts, &self.host, Arc::clone(&self.reading)));
+        known.push(Arc::clone(&file));
+        drop(known);
+        let naming = Arc::clone(&file);
+        std::thread::spawn(move || {
+            let task = naming.begin("finding names");
+            let _done = OnDrop(|| naming.names.set(()));
+            naming.explorer.name(&mut *naming.host.names(naming.trace()));
+            naming.end(&task);
         });
         file
     }
@@ -247,16 +293,17 @@ impl TraceFile {
 
     fn begin(&self, what: &'static str) -> Arc<Task> {
         let task = Arc::new(Task { what, done: AtomicUsize::new(0), all: AtomicUsize::new(0) });
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&task));
+        self.reading.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&task));
         task
     }
 
     fn end(&self, task: &Arc<Task>) {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| !Arc::ptr_eq(known, task));
+        let mut tasks = self.reading.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.retain(|known| !Arc::ptr_eq(known, task));
     }
 
     pub(crate) fn tasks(&self) -> Vec<Arc<Task>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.reading.tasks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn trace(&self) -> &Arc<Trace> {
@@ -289,7 +336,7 @@ impl TraceFile {
     }
 
     pub(crate) fn wait_for_events(&self, cancel: &Cancel) -> Result<()> {
-        self.events.wait(cancel)?.map_err(|message| Error::Unusable {
+        self.reading.events.wait(cancel)?.map_err(|message| Error::Unusable {
             path: self.path.display().to_string(),
             message,
             offset: None,
@@ -298,7 +345,7 @@ impl TraceFile {
 
     /// How long the adding up took; nothing while it goes on.
     pub(crate) fn adding_up_took(&self) -> Option<Duration> {
-        self.sums.get()
+        self.reading.sums.get()
     }
 
     /// What a filter chooses.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use heapr_session::{PauseParts, SampleRate, Session, SessionProperties};
+use heapr_trace::HeapId;
 use serde_json::{Value, json};
 
 #[derive(Default)]
@@ -48,6 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut attach, mut detach) = (Rounds::default(), Rounds::default());
     let (mut bytes_left, mut events, mut busy, mut unread, mut threads, mut modules) = (0, 0, 0, 0, 0, 0);
     let (mut unmatched, mut implied, mut invalid) = (0, 0, 0);
+    let mut unmatched_elsewhere = 0;
     for round in 0..rounds {
         let mut properties = SessionProperties::new(folder.join("trace.heapr"));
         properties.overwrite = true;
@@ -77,20 +79,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let recorded = session.stop();
         let (totals, loss) = (recorded.summary.totals, recorded.statistics.loss);
         events += recorded.summary.event_count;
-        unmatched += totals.unmatched_frees;
+        // What other heaps than malloc's hold from before is not known.
+        let others = recorded.summary.by_heap.iter().filter(|(_, heap, _)| *heap != HeapId::MALLOC);
+        let elsewhere: u64 = others.map(|(_, _, totals)| totals.unmatched_frees).sum();
+        let unmatched_frees = totals.unmatched_frees.saturating_sub(elsewhere);
+        unmatched += unmatched_frees;
+        unmatched_elsewhere += elsewhere;
         implied += totals.implied_frees;
         invalid += loss.records_invalid + loss.events_lost;
-        if unread == 0 && totals.unmatched_frees + totals.implied_frees + loss.records_invalid > 0 {
+        if unread == 0 && unmatched_frees + totals.implied_frees + loss.records_invalid > 0 {
             eprintln!(
                 "round {round}: {} frees of unknown blocks, {} only implied, {loss:?}; {blocks_before} blocks before",
-                totals.unmatched_frees, totals.implied_frees,
+                unmatched_frees, totals.implied_frees,
             );
         }
     }
     std::fs::remove_dir_all(&folder)?;
     let report = json!({
         "rounds": rounds, "attach": attach.to_json(), "detach": detach.to_json(), "bytes_left": bytes_left,
-        "events": events, "allocator_busy": busy, "heap_unread": unread, "frees_unmatched": unmatched, "frees_implied": implied, "lost_or_invalid": invalid,
+        "events": events, "allocator_busy": busy, "heap_unread": unread, "frees_unmatched": unmatched,
+        "frees_unmatched_elsewhere": unmatched_elsewhere, "frees_implied": implied, "lost_or_invalid": invalid,
         "threads": threads, "modules": modules,
     });
     println!("{report}");

@@ -29,6 +29,8 @@ describe('the address', () => {
 
   it('gives the filter with nothing that is empty', () => {
     assert.deepEqual(filterOf(defaultAddress()), {});
+    assert.deepEqual(filterOf(parseAddress('#lang_frames=own')), { lang_frames: 'own' });
+    assert.deepEqual(filterOf(parseAddress('#lang_frames=all')), {});
     const address = parseAddress('#range=1s&range=2s&at=peak&pid=5&no_default_cull=1');
     assert.deepEqual(filterOf(address), { range: ['1s', '2s'], at: 'peak', pid: ['5'], no_default_cull: true });
   });

@@ -25,6 +25,8 @@ const DEFAULTS = {
   no_default_cull: false,
   hide_known: false,
   snapshot: '',
+  /** Which frames of stacks with frames of a language are shown: mixed, own, native; empty: as the program was told. */
+  lang_frames: '',
   // The timeline: what is drawn, and the part that is seen (ns).
   by: 'image',
   chart: 'bytes',
@@ -74,6 +76,8 @@ const DEFAULTS = {
   /** A moment of resident memory, by its place; -1: the last. */
   moment: -1,
 };
+
+const LANGUAGE_FRAMES = ['mixed', 'own', 'native'] as const;
 
 export type Address = typeof DEFAULTS;
 
@@ -132,6 +136,8 @@ export function filterOf(address: Address): Filter {
   if (address.no_default_cull) filter.no_default_cull = true;
   if (address.hide_known) filter.hide_known = true;
   if (address.snapshot) filter.snapshot = address.snapshot;
+  const shown = LANGUAGE_FRAMES.find((name) => name === address.lang_frames);
+  if (shown) filter.lang_frames = shown;
   return filter;
 }
 

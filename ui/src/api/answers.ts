@@ -758,6 +758,10 @@ export interface TraceFacts {
   threads: TraceThread[];
   modules: TraceModule[];
   markers: Marker[];
+  /** Languages whose frames its stacks have: what stands before a frame's name, and theirs. */
+  languages: string[][];
+  /** Which frames of such stacks are shown where a filter does not say: `mixed`, `own`, `native`. */
+  lang_frames: string;
   /** What of the largest process's own memory is explained, and what it is. */
   own_memory: string[];
   /** Looks at the resident memory. */

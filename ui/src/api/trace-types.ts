@@ -19,6 +19,8 @@ export interface Filter {
   cull_frames?: string[];
   no_default_cull?: boolean;
   hide_known?: boolean;
+  /** Which frames of stacks with frames of a language are shown; it chooses no allocations. */
+  lang_frames?: 'mixed' | 'own' | 'native';
   /** What a native snapshot holds: its number. */
   snapshot?: string;
 }

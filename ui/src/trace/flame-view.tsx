@@ -81,7 +81,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
           }}
         />
       )}
-      {layout && layout.total === 0 && <p class="empty">{value.startsWith('outstanding') && Object.keys(filter).length === 0 ? 'Nothing is live: all of it was freed.' : 'No allocation is left by the filters.'}</p>}
+      {layout && layout.total === 0 && <p class="empty">{value.startsWith('outstanding') && Object.keys(filter).every((name) => name === 'lang_frames') ? 'Nothing is live: all of it was freed.' : 'No allocation is left by the filters.'}</p>}
       {layout && layout.total > 0 && selected <= 0 && <div class="selection quiet">A click selects a frame, a double click zooms to it.</div>}
       {layout && selected > 0 && (
         <div class="selection">

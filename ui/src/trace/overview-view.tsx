@@ -44,7 +44,7 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
 
 /** Findings are of the whole recording. */
 function isEmpty(filter: Filter): boolean {
-  return Object.keys(filter).length === 0;
+  return Object.keys(filter).every((name) => name === 'lang_frames');
 }
 
 /** Whether a filter chooses among the blocks of a moment: the peak is that of all of them, and of it what passes. */

@@ -4,6 +4,7 @@ import { filterOf } from '../address/address';
 import { useAddress } from '../address/use-address';
 import type { Filter, OpenFile } from '../api/types';
 import { CommandLine, FilterBar } from '../filter/filter-bar';
+import { LanguageSwitch } from '../filter/language-switch';
 import { giveColours } from '../canvas/colours';
 import { fileName } from '../format';
 import { Split } from '../frame/split';
@@ -50,7 +51,7 @@ const VIEWS: View[] = [
 
 export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }) {
   const address = useAddress();
-  useMemo(() => giveColours((file.trace?.modules ?? []).slice(0, 64).map((module) => fileName(module.path))), [file.file]);
+  useMemo(() => giveColours([...(file.trace?.languages ?? []).map(([short = '']) => short), ...(file.trace?.modules ?? []).slice(0, 64).map((module) => fileName(module.path))]), [file.file]);
   useMemo(() => giveLinks(files), [files]);
   const [told, setTold] = useState<{ command: string | null; error: string | null }>({ command: null, error: null });
   const hasSnapshots = (file.trace?.snapshots?.length ?? 0) > 0 || file.session != null;
@@ -69,6 +70,7 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
         <div class="trace">
           <div class="filter-row">
             <FilterBar file={file} error={told.error} />
+            <LanguageSwitch file={file} />
             <CommandLine command={told.command} {...(view === 'leaks' ? { note: 'Gives the same stacks and bytes; shares, ages and curves are the page’s' } : {})} />
           </div>
           <Tabs views={views} current={view} />

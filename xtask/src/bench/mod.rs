@@ -6,6 +6,7 @@ mod disabled;
 mod graphs;
 mod inputs;
 mod instructions;
+mod languages;
 mod live_blocks;
 mod measured_run;
 mod overhead;
@@ -27,6 +28,7 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["overhead", options @ ..] => print(&overhead::run(&overhead::Options::parse(options)?)?),
         ["disabled", options @ ..] => print(&disabled::run(&overhead::Options::parse(options)?)?),
         ["sampling", options @ ..] => print(&sampling::run(&overhead::Options::parse(options)?)?),
+        ["languages", options @ ..] => print(&languages::run(&overhead::Options::parse(options)?)?),
         ["attach", only @ ..] => print(&attach::run(only)?),
         ["instructions"] => print(&instructions::run()?),
         ["scaling"] => print(&scaling::run()?),

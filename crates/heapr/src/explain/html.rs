@@ -32,7 +32,7 @@ pub(super) fn write(
     let host = Arc::new(CommandLineHost {
         names: arguments.names.clone(),
         own: arguments.own.clone(),
-        shown: crate::shown_frames::ShownFrames::default(),
+        shown: heapr_filters::ShownFrames::default(),
         folder: folder.path().to_owned(),
         files: Vec::new(),
     });

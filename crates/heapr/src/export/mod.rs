@@ -15,9 +15,8 @@ use heapr_trace::Trace;
 use crate::output::{output, refuse_inputs};
 use crate::report::action_arguments::sort_key;
 use crate::report::names::{NameArguments, TraceNames};
-use crate::shown_frames::ShownFrames;
 use crate::snapshot::v8::allocations;
-use crate::trace_file::tell_warnings;
+use crate::trace_file::{open, tell_warnings};
 use heapr_filters::FilterArguments;
 
 /// Arguments of `heapr export`.
@@ -37,8 +36,6 @@ pub(crate) struct ExportArguments {
     filters: FilterArguments,
     #[command(flatten)]
     names: NameArguments,
-    #[command(flatten)]
-    shown: ShownFrames,
     #[command(flatten)]
     tables: tables::TableArguments,
     /// Write to a file, or tables into a folder [default: standard output]
@@ -84,14 +81,14 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
                 "tables hold all of a recording: leave out {}, and choose by SQL",
                 arguments.filters.counted()
             );
-            return tables::run(&arguments, &arguments.shown.open(&arguments.file)?);
+            return tables::run(&arguments, &arguments.filters.shown(open(&arguments.file)?));
         }
     };
     if allocations::is_v8_file(&arguments.file) {
         let samples = allocations::samples(&arguments.file)?;
         return write(&arguments, format, &samples, None, sort);
     }
-    let trace = arguments.shown.open(&arguments.file)?;
+    let trace = arguments.filters.shown(open(&arguments.file)?);
     let query = format.query(arguments.filters.filter(&trace)?, arguments.filters.cull_list()?, sort);
     let mut names = TraceNames::new(&trace, &arguments.names);
     let report = heapr_query::run(&trace, &query, &mut names)?;

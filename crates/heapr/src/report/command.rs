@@ -19,9 +19,8 @@ use crate::report::names::{NameArguments, TraceNames};
 use crate::report::progress_bar::ProgressBar;
 use crate::report::text::TextOptions;
 use crate::report::{csv, json, text, xperf};
-use crate::shown_frames::ShownFrames;
 use crate::style::Style;
-use crate::trace_file::tell_warnings;
+use crate::trace_file::{open, tell_warnings};
 use heapr_filters::FilterArguments;
 
 /// Arguments of `heapr report`.
@@ -38,8 +37,6 @@ pub(crate) struct ReportArguments {
     names: NameArguments,
     #[command(flatten)]
     own: OwnArguments,
-    #[command(flatten)]
-    shown: ShownFrames,
     /// Print a histogram
     #[arg(long, value_enum, ignore_case = true, help_heading = "Actions")]
     histogram: Vec<HistogramKind>,
@@ -106,7 +103,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
         "--layout xperf is a layout of text: leave out --format"
     );
     refuse_inputs(arguments.output.as_deref(), &file, &arguments.filters)?;
-    let trace = arguments.shown.open(&file)?;
+    let trace = arguments.filters.shown(open(&file)?);
     if arguments.free_stacks {
         return free_stacks(&arguments, &file, &trace);
     }

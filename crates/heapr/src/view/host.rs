@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use heapr_filters::ShownFrames;
 use heapr_query::{OwnCode, SymbolSource};
 use heapr_server::Host;
 use heapr_trace::{LanguageFrames, SnapshotTrigger, Trace};
@@ -11,7 +12,6 @@ use heapr_v8::{IndexStore, SourceMaps};
 use super::sources::trace_of_graph;
 use crate::own_arguments::OwnArguments;
 use crate::report::names::{NameArguments, TraceNames};
-use crate::shown_frames::ShownFrames;
 use crate::snapshot::native::why;
 use crate::snapshot::v8::index_cache;
 use crate::snapshot::v8::source_maps::maps_for;
@@ -41,7 +41,7 @@ impl Host for CommandLineHost {
     }
 
     fn language_frames(&self) -> LanguageFrames {
-        self.shown.language_frames()
+        self.shown.into()
     }
 
     fn snapshot_indexes(&self, path: &Path) -> Option<IndexStore> {

@@ -16,8 +16,8 @@ use crate::output::OutputFile;
 use crate::own_arguments::OwnArguments;
 use crate::plain_text::printable;
 use crate::report::names::NameArguments;
-use crate::shown_frames::ShownFrames;
 use crate::snapshot::v8::source_maps::SourceMapArguments;
+use heapr_filters::ShownFrames;
 use heapr_filters::quantity::parse_bytes;
 use heapr_table::quantity::bytes;
 
@@ -49,8 +49,10 @@ pub(crate) struct ViewArguments {
     names: NameArguments,
     #[command(flatten)]
     own: OwnArguments,
-    #[command(flatten)]
-    shown: ShownFrames,
+    /// Of stacks with frames of a language (Python, JavaScript, …): all, those without the
+    /// interpreter's, or native ones; the page can change it
+    #[arg(long, value_enum, default_value_t, value_name = "mixed|own|native", help_heading = "Filters")]
+    lang_frames: ShownFrames,
     #[command(flatten)]
     source_maps: SourceMapArguments,
 }
@@ -63,7 +65,7 @@ pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
     let host = Arc::new(CommandLineHost {
         names: arguments.names,
         own: arguments.own,
-        shown: arguments.shown,
+        shown: arguments.lang_frames,
         folder: folder.path().to_owned(),
         files: arguments.files.clone(),
     });

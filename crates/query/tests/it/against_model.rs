@@ -69,6 +69,7 @@ proptest! {
             top: usize::MAX,
             only_held: false,
             tells_lines: false,
+            language_frames: None,
         };
         let is_culled = |symbol: &str| is_default_cull && ["malloc", "calloc", "operator new(unsigned long)"].contains(&symbol);
         let model = Model { steps: &steps, all: allocations(&steps), end_ns };

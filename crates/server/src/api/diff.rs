@@ -34,7 +34,7 @@ pub(super) struct OpenSide {
 impl OpenSide {
     /// `is_temporary`: only temporary allocations.
     pub(super) fn open(context: &Context<'_>, side: &SideRequest, is_temporary: bool) -> Result<Self> {
-        let file = context.files.trace(side.file)?;
+        let file = context.files.trace(side.file)?.shown(&side.filter);
         let words =
             FilterArguments { temporary: side.filter.temporary || is_temporary, ..side.filter.clone() };
         let read = file.filter(&words)?;

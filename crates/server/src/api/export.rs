@@ -27,15 +27,17 @@ struct ExportFields {
 
 pub(super) fn export(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: ExportFields = read(body)?;
-    let file = context.files.trace(request.file)?;
+    let file = context.files.trace(request.file)?.shown(&request.filter);
     let (value, by) = (sort_key(&request.value)?, group_by(&request.by)?);
     let ReadFilter { filter, cull } = file.filter(&request.filter)?;
     let format = Format::of_name(&request.to);
+    let language_frames = Some(file.explorer.language_frames());
     let query = match (request.to.as_str(), format) {
-        (_, Some(format)) => format.query(filter, cull, value),
+        (_, Some(format)) => Query { language_frames, ..format.query(filter, cull, value) },
         ("csv" | "json", _) => {
             let actions = vec![Action::Ranking { by, sort: value }];
-            Query { filter, cull, actions, tells_lines: request.to == "json", ..Query::default() }
+            let tells_lines = request.to == "json";
+            Query { filter, cull, actions, tells_lines, language_frames, ..Query::default() }
         }
         (to, _) => {
             let names = FORMATS.map(|format| format.name).join(", ");

@@ -76,7 +76,7 @@ struct FlameAnswer<'a> {
 
 pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: FlameRequest = read(body)?;
-    let file = context.files.trace(request.file)?;
+    let file = context.files.trace(request.file)?.shown(&request.filter);
     let (value, is_temporary) = flame_value(&request.value)?;
     let filter =
         FilterArguments { temporary: request.filter.temporary || is_temporary, ..request.filter.clone() };

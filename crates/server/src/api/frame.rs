@@ -56,7 +56,7 @@ pub(super) fn frame_json(explorer: &Explorer, frame: FrameNumber) -> Option<Fram
 
 pub(super) fn frame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: FrameRequest = read(body)?;
-    let file = context.files.trace(request.file)?;
+    let file = context.files.trace(request.file)?.shown(&request.filter);
     let sort = sort_key(&request.sort)?;
     let read = file.filter(&request.filter)?;
     let selection = file.select(&request.filter, &read.filter, Found::default(), context.cancel)?;

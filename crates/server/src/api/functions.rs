@@ -60,7 +60,7 @@ struct FunctionsAnswer {
 
 pub(super) fn functions(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: FunctionsRequest = read(body)?;
-    let file = context.files.trace(request.file)?;
+    let file = context.files.trace(request.file)?.shown(&request.filter);
     let sort = sort_key(&request.sort)?;
     let read = file.filter(&request.filter)?;
     let selection = file.select(&request.filter, &read.filter, Found::default(), context.cancel)?;

@@ -101,7 +101,7 @@ struct LeaksAnswer {
 
 pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: LeaksRequest = read(body)?;
-    let file = context.files.trace(request.file)?;
+    let file = context.files.trace(request.file)?.shown(&request.filter);
     // What is outstanding at a moment, or of a type, is another question.
     let words =
         FilterArguments { at: None, snapshot: None, r#type: None, temporary: false, ..request.filter };

@@ -22,7 +22,7 @@ struct FilterRequest {
 
 pub(super) fn histograms(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: FilterRequest = read(body)?;
-    let file = context.files.trace(request.file)?;
+    let file = context.files.trace(request.file)?.shown(&request.filter);
     let read = file.filter(&request.filter)?;
     let found = Found { threads: false, histograms: true };
     let selection = file.select(&request.filter, &read.filter, found, context.cancel)?;
@@ -43,7 +43,7 @@ struct TypeSum {
 
 pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: FilterRequest = read(body)?;
-    let file = context.files.trace(request.file)?;
+    let file = context.files.trace(request.file)?.shown(&request.filter);
     // The types are those of the range: a moment, or one type alone, does not count here.
     let words = FilterArguments { r#type: None, at: None, snapshot: None, ..request.filter };
     let base = file.filter(&words)?.filter;

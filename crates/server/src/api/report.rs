@@ -183,7 +183,7 @@ pub(super) fn matching(
 
 pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: TableRequest = read(body)?;
-    let file = context.files.trace(request.file)?;
+    let file = context.files.trace(request.file)?.shown(&request.filter);
     let (by, sort) = (group_by(&request.by)?, sort_key(&request.sort)?);
     let read = file.filter(&request.filter)?;
     let (selection, ranking) = file.rank(&request.filter, &read, by, sort, context.cancel)?;

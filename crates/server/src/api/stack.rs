@@ -17,7 +17,7 @@ struct StackRequest {
     file: usize,
     id: String,
     #[serde(default)]
-    #[expect(dead_code, reason = "the id says what culling leaves; taken so that all requests look alike")]
+    /// Tells which frames are shown: what culling leaves the id says.
     filter: FilterArguments,
     /// Before and behind the line; 0: no source at all.
     #[serde(default = "three")]
@@ -39,7 +39,7 @@ struct StackFrameJson {
 
 pub(super) fn stack(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: StackRequest = read(body)?;
-    let file = context.files.trace(request.file)?;
+    let file = context.files.trace(request.file)?.shown(&request.filter);
     let key = stack_key(&request.id)?;
     file.wait_for_names(context.cancel)?;
     let (frames, removed) = file

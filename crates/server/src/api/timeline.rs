@@ -108,7 +108,7 @@ struct TimelineAnswer {
 
 pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: TimelineRequest = read(body)?;
-    let file = context.files.trace(request.file)?;
+    let file = context.files.trace(request.file)?.shown(&request.filter);
     let by = match request.by.as_str() {
         "none" => TimelineBy::Nothing,
         "process" => TimelineBy::Processes,

@@ -1,5 +1,8 @@
 //! What is known of a trace before anything is asked.
 
+use std::collections::BTreeSet;
+
+use heapr_filters::ShownFrames;
 use heapr_query::json::TotalsJson;
 use heapr_trace::Trace;
 use serde::Serialize;
@@ -94,6 +97,10 @@ pub(super) struct TraceFacts {
     threads: Vec<TraceThread>,
     modules: Vec<TraceModule>,
     markers: Vec<Marker>,
+    /// Languages whose frames its stacks have: what stands before a frame's name, and theirs.
+    languages: Vec<[String; 2]>,
+    /// Which frames of such stacks are shown where a filter does not say: `mixed`, `own`, `native`.
+    lang_frames: &'static str,
     /// What of the largest process's own memory is explained, and what it is.
     own_memory: Vec<String>,
     /// Looks at the resident memory.
@@ -144,6 +151,12 @@ fn modules(trace: &Trace) -> Vec<TraceModule> {
     trace.modules().iter().map(module).collect()
 }
 
+fn languages(trace: &Trace) -> Vec<[String; 2]> {
+    let languages: BTreeSet<heapr_trace::Language> =
+        trace.functions().iter().map(|function| function.language).collect();
+    languages.into_iter().map(|one| [one.short_name().to_owned(), one.name().to_owned()]).collect()
+}
+
 impl TraceFacts {
     pub(super) fn new(host: &dyn Host, file: &TraceFile) -> Self {
         let trace = file.trace();
@@ -185,6 +198,8 @@ impl TraceFacts {
             processes: processes(trace),
             threads: threads(trace),
             modules: modules(trace),
+            languages: languages(trace),
+            lang_frames: ShownFrames::from(trace.language_frames()).word(),
             markers: trace.markers().iter().map(marker).collect(),
             own_memory: heapr_export::own_memory_of_tree(trace, &file.own, file.explorer.tree()),
             resident_samples: trace.resident_samples().len(),

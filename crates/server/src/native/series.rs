@@ -36,7 +36,7 @@ impl Read {
         let mut files = Vec::new();
         let mut filters = Vec::new();
         for (number, _) in chosen {
-            let file = context.files.trace(*number)?;
+            let file = context.files.trace(*number)?.shown(filter);
             file.wait_for_names(context.cancel)?;
             filters.push(file.filter(filter)?);
             files.push((*number, file));

@@ -30,7 +30,7 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         return Err(Error::bad("filter.snapshot", "the snapshot is named outside of the filter here"));
     }
     let shown = number(context, request.file, request.number)?;
-    let file = context.files.trace(request.file)?;
+    let file = context.files.trace(request.file)?.shown(&request.filter);
     let words = FilterArguments { snapshot: Some(shown.to_string()), ..request.filter };
     let read = file.filter(&words)?;
     let found = Found { threads: false, histograms: true };

@@ -28,7 +28,7 @@ pub(crate) fn page(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     if !request.filter.is_null() {
         let words: FilterArguments = serde_json::from_value(request.filter.clone())
             .map_err(|error| Error::bad("filter", error.to_string()))?;
-        context.files.trace(request.file)?.filter(&words)?;
+        context.files.trace(request.file)?.shown(&words).filter(&words)?;
     }
     let seen = Seen { file: request.file, filter: request.filter, address: request.address };
     let bytes = write_seen(context.files, StaticLimits::default(), seen, &mut |_| {}, context.cancel)?;

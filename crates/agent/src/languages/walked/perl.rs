@@ -12,7 +12,7 @@ use crate::x86_64::thread_pointer;
 
 /// The versions of which the offsets are known, with threads: by their headers, in which all that
 /// is read is the same.
-const VERSIONS: [u32; 3] = [0x0524, 0x0528, 0x052a];
+const VERSIONS: [u32; 4] = [0x0524, 0x0526, 0x0528, 0x052a];
 /// Where the C library keeps the values of a thread's first keys (`specific_1stblock`; 2.31 to
 /// 2.43): 16 bytes each, the value in the second half.
 const VALUES_AT: usize = 0x310;

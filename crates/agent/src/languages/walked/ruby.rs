@@ -11,15 +11,54 @@ use crate::languages::walked::{Described, Dialect, Walk, Walked};
 use crate::modules::interpreters::RUBY as EXPORTS;
 use crate::x86_64::thread_pointer;
 
-/// Of the version of which the offsets are known: as compiled from its `vm_core.h`, `iseq.h`.
-const VERSION: u32 = 0x0301;
+/// What versions differ in. All of it as compiled from their `vm_core.h`, `iseq.h`.
+struct Layout {
+    version: u32,
+    frame_bytes: usize,
+    /// In the body of what runs: the entries of its lines, how many there are, and the index of
+    /// instructions.
+    lines_at: usize,
+    line_count_at: usize,
+    index_at: usize,
+    /// The first line is a Ruby object, and not a number of C; strings that lie in their object have
+    /// their size among its flags.
+    is_of_old_values: bool,
+}
+
+const LAYOUTS: [Layout; 4] = [
+    Layout {
+        version: 0x0301,
+        frame_bytes: 64,
+        lines_at: 120,
+        line_count_at: 136,
+        index_at: 144,
+        is_of_old_values: true,
+    },
+    Layout { version: 0x0302, frame_bytes: 64, ..SINCE_3_3 },
+    SINCE_3_3,
+    Layout { version: 0x0304, ..SINCE_3_3 },
+];
+const SINCE_3_3: Layout = Layout {
+    version: 0x0303,
+    frame_bytes: 56,
+    lines_at: 112,
+    line_count_at: 128,
+    index_at: 136,
+    is_of_old_values: false,
+};
+/// Its number among them.
+static CHOSEN: AtomicUsize = AtomicUsize::new(0);
+
+fn layout() -> &'static Layout {
+    LAYOUTS.get(CHOSEN.load(Relaxed)).unwrap_or(&SINCE_3_3)
+}
+
 /// `rb_execution_context_t`: the stack, its words, and the innermost control frame on it.
 const STACK_AT: usize = 0;
 const STACK_WORDS_AT: usize = 8;
 const FRAME_AT: usize = 16;
 /// `rb_control_frame_t`, which lie one behind the other, outwards: the instruction behind the
 /// present one (0: a function in C), what runs, and the environment, whose first word has flags.
-const FRAME_BYTES: usize = 64;
 const PC_AT: usize = 0;
 const ISEQ_AT: usize = 16;
 const ENVIRONMENT_AT: usize = 32;
@@ -33,9 +72,6 @@ const INSTRUCTIONS_AT: usize = 8;
 const PATH_AT: usize = 64;
 const LABEL_AT: usize = 80;
 const FIRST_LINE_AT: usize = 88;
-const LINES_AT: usize = 120;
-const LINE_COUNT_AT: usize = 136;
-const INDEX_AT: usize = 144;
 const BODY_BYTES: usize = 152;
 /// An entry of the table of lines.
 const LINE_BYTES: usize = 12;
@@ -45,7 +81,7 @@ const IMMEDIATE: usize = 54;
 const IMMEDIATE_BYTES: usize = 48;
 const BLOCK_BYTES: usize = 80;
 /// `RString`, `RArray`: kind, whether what they hold lies elsewhere (of strings) or in them (of
-/// arrays).
+/// arrays), and of old strings their size.
 const OBJECT_KIND: usize = 0x1f;
 const STRING: usize = 5;
 const ARRAY: usize = 7;
@@ -79,10 +115,12 @@ fn look() -> bool {
         _ => 0,
     };
     let module = crate::modules::link_map::tls_module_of(eval);
-    if version != VERSION || module == 0 {
+    let number = LAYOUTS.iter().position(|layout| layout.version == version);
+    let Some(number) = number.filter(|_| module != 0) else {
         unknown::note(LANGUAGE_RUBY, version);
         return false;
-    }
+    };
+    CHOSEN.store(number, Relaxed);
     TLS_MODULE.store(module, Relaxed);
     true
 }
@@ -103,14 +141,15 @@ fn walk(walk: &mut Walk<'_>, frame: &mut dyn FnMut(Walked) -> bool) {
 }
 
 fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> Option<()> {
+    let layout = layout();
     let context = context(readable)?;
     let mut at = readable.word(context.wrapping_add(FRAME_AT))?;
     let stack = readable.word(context.wrapping_add(STACK_AT))?;
     let words = readable.word(context.wrapping_add(STACK_WORDS_AT))?;
     let end = stack.checked_add(words.checked_mul(8)?)?;
     let bytes = end.checked_sub(at)?;
-    if at < stack || bytes % FRAME_BYTES != 0 || bytes / FRAME_BYTES > FRAMES_MAX || !readable.has(at, bytes)
-    {
+    let is_whole = bytes.is_multiple_of(layout.frame_bytes) && bytes / layout.frame_bytes <= FRAMES_MAX;
+    if at < stack || !is_whole || !readable.has(at, bytes) {
         return None;
     }
     while at < end {
@@ -119,7 +158,7 @@ fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> 
             let field = |offset: usize| word(at.wrapping_add(offset));
             (field(PC_AT), field(ISEQ_AT), field(ENVIRONMENT_AT))
         };
-        at = at.wrapping_add(FRAME_BYTES);
+        at = at.wrapping_add(layout.frame_bytes);
         let is_entry = readable.word(environment).is_some_and(|flags| flags & IS_FINISH != 0);
         let mut walked = Walked { code: 0, check: 0, at: pc, is_entry };
         if pc != 0
@@ -130,9 +169,9 @@ fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> 
             // SAFETY: readable.
             let field = |offset: usize| unsafe { word(body.wrapping_add(offset)) };
             let texts = field(LABEL_AT) ^ field(PATH_AT).rotate_left(11);
-            let tables = field(INSTRUCTIONS_AT).rotate_left(23) ^ field(LINES_AT).rotate_left(31);
+            let tables = field(INSTRUCTIONS_AT).rotate_left(23) ^ field(layout.lines_at).rotate_left(31);
             walked.code = body;
-            walked.check = texts ^ tables ^ field(INDEX_AT).rotate_left(43) ^ iseq.rotate_left(17);
+            walked.check = texts ^ tables ^ field(layout.index_at).rotate_left(43) ^ iseq.rotate_left(17);
         }
         if !out(walked) {
             break;
@@ -142,15 +181,17 @@ fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> 
 }
 
 fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
-    let body = walked.code;
+    let (layout, body) = (layout(), walked.code);
     let mut field = |offset: usize| readable.word(body.wrapping_add(offset));
     let (label, path, first_line) = (field(LABEL_AT)?, field(PATH_AT)?, field(FIRST_LINE_AT)?);
-    let (instructions, lines, index) = (field(INSTRUCTIONS_AT)?, field(LINES_AT)?, field(INDEX_AT)?);
-    let line_count = field(LINE_COUNT_AT)? as u32 as usize;
+    let (instructions, lines, index) =
+        (field(INSTRUCTIONS_AT)?, field(layout.lines_at)?, field(layout.index_at)?);
+    let line_count = field(layout.line_count_at)? as u32 as usize;
     out.name.push_bytes(text(readable, label)?);
     out.file.push_bytes(path_text(readable, path)?);
-    // A small number has its lowest bit set.
-    out.first_line = u32::try_from(first_line >> 1).unwrap_or(0);
+    // A small number of Ruby's has its lowest bit set.
+    out.first_line =
+        if layout.is_of_old_values { u32::try_from(first_line >> 1).unwrap_or(0) } else { first_line as u32 };
     out.line = line(readable, (instructions, lines, index, line_count), walked.at).unwrap_or(0);
     Some(())
 }
@@ -209,10 +250,11 @@ fn text(readable: &mut Readable, string: usize) -> Option<&'static [u8]> {
     if flags & OBJECT_KIND != STRING {
         return None;
     }
-    if flags & FLAG == 0 {
+    if flags & FLAG == 0 && layout().is_of_old_values {
         return readable.bytes(string.wrapping_add(16), flags >> EMBEDDED_BYTES_SHIFT & 0x1f);
     }
     let bytes = readable.word(string.wrapping_add(16))?;
-    let data = readable.word(string.wrapping_add(24))?;
+    let place = string.wrapping_add(24);
+    let data = if flags & FLAG == 0 { place } else { readable.word(place)? };
     (bytes <= TEXT_BYTES_MAX).then(|| readable.bytes(data, bytes))?
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
-use heapr_filters::find_snapshot;
+use heapr_filters::{FilterArguments, find_snapshot};
 use heapr_query::{Change, ChangeOrder, LiveAmount, Taken};
 use serde_json::json;
 
@@ -52,7 +52,7 @@ pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result
     if let Some(limit) = asked.fail_if_growth.iter().find(|limit| limit.class != TOTAL) {
         bail!("--fail-if-growth {}=…: native heaps have no classes: give an amount alone", limit.class);
     }
-    let files = chosen(&asked.files, options.snapshots.as_deref())?;
+    let files = chosen(&asked.files, options.snapshots.as_deref(), &options.series.filters)?;
     let (series, warnings) = read(&files, &options.series)?;
     let [before, after] = series.taken.as_slice() else {
         bail!("the two snapshots are one: name another with --snapshots A B")
@@ -109,11 +109,15 @@ fn signed(value: i128) -> i64 {
 }
 
 /// The snapshots that `asked` names.
-fn chosen(files: &[PathBuf], asked: Option<&[String]>) -> anyhow::Result<Vec<Chosen>> {
+fn chosen(
+    files: &[PathBuf],
+    asked: Option<&[String]>,
+    filters: &FilterArguments,
+) -> anyhow::Result<Vec<Chosen>> {
     ensure!(files.len() <= 2, "two snapshots of native heaps are compared, of one trace or of two");
     match files {
         [file] => {
-            let chosen = Chosen::open(file, |trace| {
+            let chosen = Chosen::open(file, filters, |trace| {
                 let (first, last) = match asked {
                     Some([first, last]) => (find_snapshot(trace, first)?, find_snapshot(trace, last)?),
                     _ => {
@@ -134,7 +138,7 @@ fn chosen(files: &[PathBuf], asked: Option<&[String]>) -> anyhow::Result<Vec<Cho
         files => {
             let choose = |place: usize| {
                 let text = asked.and_then(|asked| asked.get(place)).map_or("last", String::as_str);
-                Chosen::open(&files[place], |trace| Ok(vec![find_snapshot(trace, text)?.number]))
+                Chosen::open(&files[place], filters, |trace| Ok(vec![find_snapshot(trace, text)?.number]))
                     .with_context(|| files[place].display().to_string())
             };
             Ok(vec![choose(0)?, choose(1)?])

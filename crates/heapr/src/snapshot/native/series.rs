@@ -80,9 +80,10 @@ impl Chosen {
     /// Opens a file; `choose` gives the numbers.
     pub(crate) fn open(
         file: &Path,
+        filters: &FilterArguments,
         choose: impl FnOnce(&Trace) -> anyhow::Result<Vec<u32>>,
     ) -> anyhow::Result<Self> {
-        let trace = open(file)?;
+        let trace = filters.shown(open(file)?);
         let numbers = choose(&trace)?;
         Ok(Self { file: file.to_owned(), trace, numbers })
     }

@@ -29,7 +29,7 @@ pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow:
         SummaryOrder::Youngest => LineOrder::Youngest,
         other => return other.refuse(HeapKind::Native),
     };
-    let chosen = Chosen::open(&asked.file, |trace| {
+    let chosen = Chosen::open(&asked.file, &options.filters, |trace| {
         let text = options.filters.snapshot.as_deref().unwrap_or("last");
         Ok(vec![find_snapshot(trace, text)?.number])
     })?;

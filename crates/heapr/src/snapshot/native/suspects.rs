@@ -62,7 +62,7 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
         }
     };
     let numbers = |file: &std::path::PathBuf| {
-        Chosen::open(file, |trace| {
+        Chosen::open(file, &options.series.filters, |trace| {
             Ok(trace.snapshots().iter().filter(is_chosen).map(|snapshot| snapshot.number).collect())
         })
     };

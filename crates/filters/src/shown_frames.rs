@@ -1,0 +1,49 @@
+//! Which frames of stacks are shown, where a program is written in a language with an interpreter.
+
+use heapr_trace::LanguageFrames;
+use serde::Deserialize;
+
+/// See the module.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ShownFrames {
+    /// All, each where it runs.
+    #[default]
+    Mixed,
+    /// Those of the language, and native ones that are not its interpreter's.
+    Own,
+    /// Native ones.
+    Native,
+}
+
+impl ShownFrames {
+    /// By what it is called in options, requests and answers.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Mixed => "mixed",
+            Self::Own => "own",
+            Self::Native => "native",
+        }
+    }
+}
+
+impl From<ShownFrames> for LanguageFrames {
+    fn from(shown: ShownFrames) -> Self {
+        match shown {
+            ShownFrames::Mixed => Self::Mixed,
+            ShownFrames::Own => Self::Own,
+            ShownFrames::Native => Self::Native,
+        }
+    }
+}
+
+impl From<LanguageFrames> for ShownFrames {
+    fn from(shown: LanguageFrames) -> Self {
+        match shown {
+            LanguageFrames::Mixed => Self::Mixed,
+            LanguageFrames::Own => Self::Own,
+            LanguageFrames::Native => Self::Native,
+        }
+    }
+}
