@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
-use crate::soak_servers::{self, SERVERS};
+use crate::soak_servers::{self, SERVERS, only_child};
 
 /// Rounds unless told otherwise.
 const ROUNDS: u32 = 200;
@@ -22,6 +22,8 @@ const RECORD_MS: u32 = 30;
 const SAMPLE_MEAN_BYTES: u64 = 64 << 10;
 /// How long the speed is measured, before and after.
 const MEASURE: Duration = Duration::from_secs(4);
+/// How long a program may take until it is at work.
+const START_MAX: Duration = Duration::from_secs(120);
 
 /// A program that prints a growing count of what it has done, one number a line.
 pub(crate) struct Program {
@@ -34,10 +36,19 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// Waits for what it does first: on a busy machine that takes its time.
+    fn wait_until_at_work(&self) {
+        let limit = Instant::now() + START_MAX;
+        let has_done = || self.count.lock().is_ok_and(|count| count.0 > 0);
+        while !has_done() && Instant::now() < limit {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// What it does in a second, between the first and the last line that it prints in `time`.
     pub(crate) fn speed(&self, time: Duration) -> f64 {
         let read = || self.count.lock().map(|count| *count).unwrap_or((0, Instant::now()));
-        let limit = Instant::now() + time * 3;
+        let limit = Instant::now() + time * 15;
         let (old, begin) = (read(), Instant::now());
         let fresh = |before: (u64, Instant)| {
             while read().1 == before.1 && Instant::now() < limit {
@@ -129,6 +140,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
             Ok(line) => println!("{line}"),
             Err(error) => {
                 println!("| {name} | failed |");
+                eprintln!("{name}: {error:#}");
                 failures.push(format!("{name}: {error:#}"));
             }
         }
@@ -153,7 +165,7 @@ fn measure(
     rounds: u32,
     is_sampled: bool,
 ) -> anyhow::Result<String> {
-    std::thread::sleep(Duration::from_secs(1));
+    program.wait_until_at_work();
     let before = program.speed(MEASURE);
     ensure!(before > 0.0, "{name} does nothing");
     // A round takes well under a second where nothing else runs; a target that hangs must not make
@@ -229,7 +241,7 @@ pub(crate) fn start(name: &str, wrapper: &[&str]) -> anyhow::Result<Program> {
             command
         }
         "redis" => {
-            let port = &NEXT_PORT.fetch_add(1, Relaxed).to_string();
+            let port = &next_port().to_string();
             let mut server = wrapped(wrapper, Path::new("redis-server"));
             server.args(["--port", port, "--save", "", "--appendonly", "no"]).stdout(Stdio::null());
             let server = server.process_group(0).spawn().context("redis-server")?;
@@ -248,7 +260,7 @@ pub(crate) fn start(name: &str, wrapper: &[&str]) -> anyhow::Result<Program> {
             return watch(count, others, Some(pid));
         }
         name if SERVERS.contains(&name) => {
-            let server = soak_servers::start(name, NEXT_PORT.fetch_add(1, Relaxed))?;
+            let server = soak_servers::start(name, next_port())?;
             others.push(server.child);
             return watch(server.client, others, Some(server.pid));
         }
@@ -273,7 +285,12 @@ pub(crate) fn start(name: &str, wrapper: &[&str]) -> anyhow::Result<Program> {
     Ok(program)
 }
 
-static NEXT_PORT: AtomicU32 = AtomicU32::new(7420);
+static PORTS_TAKEN: AtomicU32 = AtomicU32::new(0);
+
+/// A port that no other soak takes.
+fn next_port() -> u32 {
+    7420 + std::process::id() % 20_000 + PORTS_TAKEN.fetch_add(1, Relaxed)
+}
 
 fn wrapped(wrapper: &[&str], program: &Path) -> Command {
     match wrapper {
@@ -284,13 +301,6 @@ fn wrapped(wrapper: &[&str], program: &Path) -> Command {
             command
         }
     }
-}
-
-/// The process that a wrapper has started.
-pub(crate) fn only_child(pid: u32) -> anyhow::Result<u32> {
-    let children = crate::output_of(Command::new("pgrep").args(["-P", &pid.to_string()]))?;
-    let child = children.split_ascii_whitespace().next().context("the wrapper has started nothing")?;
-    Ok(child.parse()?)
 }
 
 fn watch(mut command: Command, others: Vec<Child>, pid: Option<u32>) -> anyhow::Result<Program> {

@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-use crate::soak_attach::only_child;
-
 /// Their names.
 pub(crate) const SERVERS: [&str; 5] = ["gunicorn", "uvicorn", "puma", "php-fpm", "java"];
 
@@ -97,4 +95,11 @@ fn php_fpm() -> anyhow::Result<String> {
     let first = crate::output_of(Command::new("sh").args(["-c", script]))?;
     ensure!(!first.trim().is_empty(), "php-fpm is not installed");
     Ok(first.trim().to_owned())
+}
+
+/// The process that another has started.
+pub(crate) fn only_child(pid: u32) -> anyhow::Result<u32> {
+    let children = crate::output_of(Command::new("pgrep").args(["-P", &pid.to_string()]))?;
+    let child = children.split_ascii_whitespace().next().context("the wrapper has started nothing")?;
+    Ok(child.parse()?)
 }

@@ -61,6 +61,8 @@ pub struct AttachReport {
     pub blocks_before: u64,
     /// Why its heap could not be read, if so; then what it had allocated before is not known.
     pub heap_unread: Option<String>,
+    /// Heaps of allocators inside of it, by name: what they held before is not known.
+    pub other_heaps: Vec<String>,
     /// The target's process slot in the shared buffers.
     pub process_slot: u32,
     /// Generation of that slot.

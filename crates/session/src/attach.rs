@@ -1,5 +1,6 @@
 //! Recording a process that runs already, and letting it go again.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -222,6 +223,9 @@ impl Session {
             }
             None => {}
         }
+        let allocators = inside.modules.iter().flat_map(|module| &module.allocators);
+        let heaps: BTreeSet<&str> = allocators.map(|allocator| allocator.heap.as_str()).collect();
+        report.other_heaps = heaps.into_iter().filter(|name| !name.is_empty()).map(str::to_owned).collect();
         let hooked_count = report.hooks.iter().filter(|name| name.contains(" in ")).count();
         self.recorder.looked.push(Looked {
             key: (report.process_slot, report.process_generation),

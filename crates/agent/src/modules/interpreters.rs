@@ -57,16 +57,16 @@ pub(crate) static V8: V8Exports = V8Exports {
     is_hidden: AtomicUsize::new(0),
 };
 
-/// The first Ruby of the process. (`eval` is stored last, and so it is with the next two's first
+/// The first Ruby of the process. (`version` is stored last, and so it is with the next two's first
 /// variable.)
 #[derive(Debug)]
 pub(crate) struct RubyExports {
-    /// `rb_vm_exec`, to its end; 0: there is none yet.
+    /// `rb_vm_exec`, to its end; 0: it is not exported.
     pub(crate) eval: AtomicUsize,
     pub(crate) eval_end: AtomicUsize,
     /// Where the thread-local variable is in its module's block.
     pub(crate) context: AtomicUsize,
-    /// Its version, a text.
+    /// Its version, a text; 0: there is none yet.
     pub(crate) version: AtomicUsize,
     pub(crate) is_seen: AtomicUsize,
 }
@@ -176,16 +176,19 @@ fn note_java(dynamic: &Dynamic) {
 
 /// Notes an interpreter whose frames are walked, if the module is one.
 fn note_walked(dynamic: &Dynamic) {
-    if RUBY.eval.load(Relaxed) == 0
-        && let Some((eval, bytes)) = dynamic.find_object(b"rb_vm_exec")
-        && let Some((context, _)) = dynamic.find_object(b"ruby_current_ec")
+    if RUBY.version.load(Relaxed) == 0
         && let Some((version, _)) = dynamic.find_object(b"ruby_version")
+        && dynamic.find_object(b"rb_errinfo").is_some()
     {
-        RUBY.eval_end.store(eval.wrapping_add(bytes), Relaxed);
-        // A place in a block, without the module's own.
-        RUBY.context.store(dynamic.offset_of(context), Relaxed);
-        RUBY.version.store(version, Relaxed);
-        RUBY.eval.store(eval, Release);
+        if let Some((eval, bytes)) = dynamic.find_object(b"rb_vm_exec")
+            && let Some((context, _)) = dynamic.find_object(b"ruby_current_ec")
+        {
+            RUBY.eval_end.store(eval.wrapping_add(bytes), Relaxed);
+            // A place in a block, without the module's own.
+            RUBY.context.store(dynamic.offset_of(context), Relaxed);
+            RUBY.eval.store(eval, Relaxed);
+        }
+        RUBY.version.store(version, Release);
     }
     if PHP.globals.load(Relaxed) == 0
         && let Some((eval, bytes)) = dynamic.find_object(b"execute_ex")

@@ -2,6 +2,7 @@
 //! for. `HEAPR_PYTHONS` names the interpreters, separated by colons; without it the installed
 //! `python3` is taken.
 
+use crate::recording::Recording;
 use crate::telling_programs::Telling;
 
 const PYTHON: Telling = Telling {
@@ -28,6 +29,29 @@ fn each_block_of_a_python_program_has_its_function_and_line() {
         let at = |what: &str| stacks.find(what).unwrap_or_else(|| panic!("{label}: no {what}: {stacks}"));
         assert!(at("made_anew (lines.py:") < at("work (lines.py:"), "{label}: {stacks}");
         assert!(at("work (lines.py:") < at("main (lines.py:"), "{label}: {stacks}");
+        check_shown(&recording, &label.to_string());
+    }
+}
+
+/// Which of the frames are shown, and that other tools get them, too.
+fn check_shown(recording: &Recording, label: &str) {
+    let modules = |shown: &str| {
+        let words = ["report", "--stacks", "st", "--require-frames", "made_anew", "--lang-frames", shown];
+        let report = recording.json(&words);
+        let groups = report["groups"].as_array().unwrap().clone();
+        let frames = groups.iter().flat_map(|group| group["frames"].as_array().unwrap().clone());
+        frames.map(|frame| frame["module"].as_str().unwrap_or("").to_owned()).collect::<Vec<_>>()
+    };
+    let is_interpreter = |module: &String| module.contains("python");
+    let (mixed, own) = (modules("mixed"), modules("own"));
+    assert!(mixed.iter().any(|module| module == "py") && mixed.iter().any(is_interpreter), "{label}");
+    assert!(own.iter().any(|module| module == "py") && !own.iter().any(is_interpreter), "{label}: {own:?}");
+    assert!(modules("native").is_empty(), "{label}: no native frame has this name");
+    for format in ["collapsed", "speedscope"] {
+        let exported = recording.text(&["export", "--to", format, "--value", "st"]);
+        assert!(exported.contains("made_anew") && exported.contains("lines.py"), "{label}: {format}");
+        let native = recording.text(&["export", "--to", format, "--value", "st", "--lang-frames", "native"]);
+        assert!(!native.contains("made_anew"), "{label}: {format}");
     }
 }
 

@@ -44,6 +44,15 @@ const fn offsets<const STYLE: u8>() -> [usize; 4] {
     }
 }
 
+/// Where code objects of frames of a style have what tells them apart: first line, file, name, line
+/// table. Constants for the same reason; [`Layout`] says the same.
+const fn code_offsets(style: u8) -> [usize; 4] {
+    match style {
+        0 => [40, 104, 112, 120],
+        _ => [72, 112, 128, 136],
+    }
+}
+
 impl FrameNow {
     /// # Safety
     /// 1. A frame of this style can be read there.
@@ -131,7 +140,7 @@ pub(crate) unsafe fn is_last(layout: &Layout, address: usize) -> bool {
 /// # Safety
 /// 1. `code` is a code object, of this style of frames.
 #[inline(always)]
-pub(crate) unsafe fn check_of<const STYLE: u8>(layout: &Layout, code: usize) -> u64 {
+pub(crate) unsafe fn check_of<const STYLE: u8>(code: usize) -> u64 {
     // SAFETY: (1); its name is a text, which knows its hash, and its line table bytes.
     unsafe {
         if STYLE == 2 {
@@ -140,15 +149,16 @@ pub(crate) unsafe fn check_of<const STYLE: u8>(layout: &Layout, code: usize) -> 
         const HASH_AT: usize = 24;
         const COUNT_AT: usize = 16;
         const BYTES_AT: usize = 32;
-        let line = u64::from(half(code.wrapping_add(layout.first_line)));
-        let name = word(code.wrapping_add(layout.name));
-        let table = word(code.wrapping_add(layout.line_table));
-        let file = word(code.wrapping_add(layout.file));
+        let [first_line, file, name, line_table] = const { code_offsets(STYLE) };
+        let line = u64::from(half(code.wrapping_add(first_line)));
+        let name = word(code.wrapping_add(name));
+        let table = word(code.wrapping_add(line_table));
+        let file = word(code.wrapping_add(file));
         let spread = |value: usize, by: u32| (value as u64).rotate_left(by);
+        // Of the table nobody asks for the hash.
         line.wrapping_add(spread(name, 7)).wrapping_add(spread(table, 19)).wrapping_add(spread(file, 31))
             ^ spread(word(name.wrapping_add(HASH_AT)), 43)
-            ^ spread(word(table.wrapping_add(HASH_AT)), 3)
-                .wrapping_add(spread(word(table.wrapping_add(COUNT_AT)), 53))
+            ^ spread(word(table.wrapping_add(COUNT_AT)), 53)
                 .wrapping_add(spread(word(table.wrapping_add(BYTES_AT)), 11))
     }
 }
@@ -161,9 +171,24 @@ pub(crate) unsafe fn check_of_any(layout: &Layout, code: usize) -> u64 {
     // SAFETY: (1).
     unsafe {
         match layout.style {
-            Style::Objects => check_of::<0>(layout, code),
-            Style::Marked => check_of::<1>(layout, code),
-            Style::Shim => check_of::<2>(layout, code),
+            Style::Objects => check_of::<0>(code),
+            Style::Marked => check_of::<1>(code),
+            Style::Shim => check_of::<2>(code),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::languages::python::layout::find;
+
+    #[test]
+    fn what_tells_code_apart_lies_where_the_versions_have_it() {
+        for (version, style) in [(0x0308, 0), (0x0309, 0), (0x030a, 0), (0x030b, 1)] {
+            let layout = find(Some(version), 0).unwrap();
+            let of_version = [layout.first_line, layout.file, layout.name, layout.line_table];
+            assert_eq!(of_version, code_offsets(style), "{version:x}");
         }
     }
 }

@@ -108,8 +108,7 @@ impl KeptPython {
             // in the same places.
             let now = unsafe { FrameNow::read::<STYLE>(layout, kept.address) };
             // SAFETY: the kept frame's code is the present one's, which holds it.
-            let is_same =
-                now.leads::<STYLE>(kept) && unsafe { check_of::<STYLE>(layout, kept.code) } == kept.check;
+            let is_same = now.leads::<STYLE>(kept) && unsafe { check_of::<STYLE>(kept.code) } == kept.check;
             if !is_same {
                 let address = kept.address;
                 if !self.replace(scope, layout, index, address) {

@@ -14,43 +14,27 @@ use crate::x86_64::thread_pointer;
 /// What versions differ in. All of it as compiled from their `vm_core.h`, `iseq.h`.
 struct Layout {
     version: u32,
-    frame_bytes: usize,
     /// In the body of what runs: the entries of its lines, how many there are, and the index of
     /// instructions.
     lines_at: usize,
     line_count_at: usize,
     index_at: usize,
-    /// The first line is a Ruby object, and not a number of C; strings that lie in their object have
-    /// their size among its flags.
+    /// The first line is an object of Ruby's, and no number of C's; strings that lie in their object
+    /// have their size among its flags.
     is_of_old_values: bool,
 }
 
-const LAYOUTS: [Layout; 4] = [
-    Layout {
-        version: 0x0301,
-        frame_bytes: 64,
-        lines_at: 120,
-        line_count_at: 136,
-        index_at: 144,
-        is_of_old_values: true,
-    },
-    Layout { version: 0x0302, frame_bytes: 64, ..SINCE_3_3 },
-    SINCE_3_3,
-    Layout { version: 0x0304, ..SINCE_3_3 },
+const LAYOUTS: [Layout; 2] = [
+    Layout { version: 0x0301, lines_at: 120, line_count_at: 136, index_at: 144, is_of_old_values: true },
+    LAST,
 ];
-const SINCE_3_3: Layout = Layout {
-    version: 0x0303,
-    frame_bytes: 56,
-    lines_at: 112,
-    line_count_at: 128,
-    index_at: 136,
-    is_of_old_values: false,
-};
+const LAST: Layout =
+    Layout { version: 0x0302, lines_at: 112, line_count_at: 128, index_at: 136, is_of_old_values: false };
 /// Its number among them.
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 
 fn layout() -> &'static Layout {
-    LAYOUTS.get(CHOSEN.load(Relaxed)).unwrap_or(&SINCE_3_3)
+    LAYOUTS.get(CHOSEN.load(Relaxed)).unwrap_or(&LAST)
 }
 
 /// `rb_execution_context_t`: the stack, its words, and the innermost control frame on it.
@@ -59,6 +43,7 @@ const STACK_WORDS_AT: usize = 8;
 const FRAME_AT: usize = 16;
 /// `rb_control_frame_t`, which lie one behind the other, outwards: the instruction behind the
 /// present one (0: a function in C), what runs, and the environment, whose first word has flags.
+const FRAME_BYTES: usize = 64;
 const PC_AT: usize = 0;
 const ISEQ_AT: usize = 16;
 const ENVIRONMENT_AT: usize = 32;
@@ -102,19 +87,21 @@ fn evaluates() -> (usize, usize) {
 }
 
 fn look() -> bool {
-    let eval = EXPORTS.eval.load(Acquire);
-    if eval == 0 || EXPORTS.is_seen.swap(1, Relaxed) != 0 {
+    let text = EXPORTS.version.load(Acquire);
+    if text == 0 || EXPORTS.is_seen.swap(1, Relaxed) != 0 {
         return false;
     }
     // SAFETY: a text that the module exports, of digits and points.
-    let version = unsafe { (EXPORTS.version.load(Relaxed) as *const [u8; 4]).read() };
+    let version = unsafe { (text as *const [u8; 4]).read() };
     let version = match version {
         [major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9', b'.'] => {
             u32::from(major.wrapping_sub(b'0')) << 8 | u32::from(minor.wrapping_sub(b'0'))
         }
         _ => 0,
     };
-    let module = crate::modules::link_map::tls_module_of(eval);
+    // From 3.3 on it exports neither, and is of an unknown layout.
+    let eval = EXPORTS.eval.load(Relaxed);
+    let module = if eval == 0 { 0 } else { crate::modules::link_map::tls_module_of(eval) };
     let number = LAYOUTS.iter().position(|layout| layout.version == version);
     let Some(number) = number.filter(|_| module != 0) else {
         unknown::note(LANGUAGE_RUBY, version);
@@ -148,7 +135,7 @@ fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> 
     let words = readable.word(context.wrapping_add(STACK_WORDS_AT))?;
     let end = stack.checked_add(words.checked_mul(8)?)?;
     let bytes = end.checked_sub(at)?;
-    let is_whole = bytes.is_multiple_of(layout.frame_bytes) && bytes / layout.frame_bytes <= FRAMES_MAX;
+    let is_whole = bytes.is_multiple_of(FRAME_BYTES) && bytes / FRAME_BYTES <= FRAMES_MAX;
     if at < stack || !is_whole || !readable.has(at, bytes) {
         return None;
     }
@@ -158,7 +145,7 @@ fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> 
             let field = |offset: usize| word(at.wrapping_add(offset));
             (field(PC_AT), field(ISEQ_AT), field(ENVIRONMENT_AT))
         };
-        at = at.wrapping_add(layout.frame_bytes);
+        at = at.wrapping_add(FRAME_BYTES);
         let is_entry = readable.word(environment).is_some_and(|flags| flags & IS_FINISH != 0);
         let mut walked = Walked { code: 0, check: 0, at: pc, is_entry };
         if pc != 0

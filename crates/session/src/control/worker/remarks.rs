@@ -54,6 +54,10 @@ pub(super) fn attach_remark(report: &AttachReport) -> String {
         Some(reason) => remark += &format!("; what it had allocated before is not known: {reason}"),
         None => remark += &format!("; it had allocated {} before", plural(report.blocks_before, "block")),
     }
+    if !report.other_heaps.is_empty() {
+        let s = if report.other_heaps.len() == 1 { "" } else { "s" };
+        remark += &format!("; what its heap{s} {} held before is not known", report.other_heaps.join(", "));
+    }
     if report.orphan_bytes_left > 0 {
         let left = mebibytes(report.orphan_bytes_left);
         remark += &format!("; of a recording that was killed {left} stay mapped, without use: {STAYS}");
@@ -76,11 +80,13 @@ mod tests {
         assert!(remark.ends_with("(1 thread, 12 modules); it had allocated 1 block before"), "{remark}");
         report.orphan_bytes_left = 93 << 20;
         report.heap_unread = Some("its heap is damaged".to_owned());
+        report.other_heaps = vec!["php".to_owned(), "python".to_owned()];
         let remark = attach_remark(&report);
         assert!(
             remark.contains("what it had allocated before is not known: its heap is damaged"),
             "{remark}"
         );
+        assert!(remark.contains("; what its heaps php, python held before is not known"), "{remark}");
         assert!(remark.contains("of a recording that was killed 93.0 MiB stay mapped"), "{remark}");
     }
 

@@ -144,31 +144,53 @@ impl Memory {
     }
 }
 
+/// A thread as it was copied.
+struct Copied<'c> {
+    bytes: &'c [u8],
+    shape: &'c Shape,
+}
+
+impl<'c> Copied<'c> {
+    /// `None`: what lies there is none.
+    fn of(
+        memory: &Memory,
+        shape: &'c Shape,
+        thread: usize,
+        into: &'c mut [u8; THREAD_BYTES_MAX],
+    ) -> Option<Self> {
+        let bytes = into.get_mut(..shape.bytes)?;
+        memory.copy(thread, bytes)?;
+        let (kind_at, kind) = shape.kind;
+        (*bytes.get(kind_at)? == kind).then_some(Self { bytes, shape })
+    }
+
+    fn word(&self, at: usize) -> Option<usize> {
+        Some(usize::from_ne_bytes(self.bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+    }
+
+    fn global(&self) -> Option<usize> {
+        self.word(self.shape.global)
+    }
+
+    /// Where it runs, without the marks in its lowest bits.
+    fn anchor(&self) -> Option<usize> {
+        Some(self.word(self.shape.anchor)? & !7)
+    }
+}
+
 /// Where a thread runs on the native stack (0: nowhere), and the state that it shares, if there is
 /// one at an address.
 fn anchor_of(memory: &Memory, shape: &Shape, thread: usize) -> Option<(usize, usize)> {
-    let mut copy = [0_u8; THREAD_BYTES_MAX];
-    let copy = copy.get_mut(..shape.bytes)?;
-    memory.copy(thread, copy)?;
-    let word = |at: usize| {
-        let bytes = copy.get(at..at.checked_add(8)?)?;
-        Some(usize::from_ne_bytes(bytes.try_into().ok()?))
-    };
-    let (kind_at, kind) = shape.kind;
-    if *copy.get(kind_at)? != kind {
-        return None;
-    }
-    let global = word(shape.global)?;
-    // Its lowest bits are marks.
-    let anchor = word(shape.anchor)? & !7;
+    let mut room = [0; THREAD_BYTES_MAX];
+    let copied = Copied::of(memory, shape, thread, &mut room)?;
+    let (global, anchor) = (copied.global()?, copied.anchor()?);
     let main = match shape.main {
         Main::At(offset) => memory.word(global.checked_add(offset)?)?,
         Main::Before(bytes) => global.checked_sub(bytes)?,
     };
     if main != thread {
-        let mut main_kind = [0];
-        memory.copy(main.checked_add(kind_at)?, &mut main_kind)?;
-        if memory.word(main.checked_add(shape.global)?)? != global || main_kind != [kind] {
+        let mut room = [0; THREAD_BYTES_MAX];
+        if Copied::of(memory, shape, main, &mut room)?.global()? != global {
             return None;
         }
     }
@@ -176,6 +198,26 @@ fn anchor_of(memory: &Memory, shape: &Shape, thread: usize) -> Option<(usize, us
         || shape.names_itself == 0
         || memory.word(anchor.wrapping_add(shape.names_itself)) == Some(thread);
     Some((if is_right { anchor } else { 0 }, global))
+}
+
+/// The same of a thread that was found to share `global` before: each copy is a system call, so
+/// that one has to do.
+fn anchor_again(
+    memory: &Memory,
+    readable: &mut Readable,
+    shape: &Shape,
+    (thread, global, low): (usize, usize, usize),
+) -> Option<usize> {
+    let mut room = [0; THREAD_BYTES_MAX];
+    let copied = Copied::of(memory, shape, thread, &mut room)?;
+    let anchor = copied.anchor()?;
+    if copied.global()? != global {
+        return None;
+    }
+    let is_right = shape.names_itself == 0
+        || ((low..readable.end_of(low)).contains(&anchor)
+            && readable.word(anchor.wrapping_add(shape.names_itself)) == Some(thread));
+    is_right.then_some(anchor)
 }
 
 /// The same of LuaJIT's main thread, which is there for as long as any is.
@@ -206,8 +248,8 @@ pub(super) fn running(walk: &mut Walk<'_>, shape: &Shape) -> Threads {
                 }
                 _ => {
                     memory = memory.or_else(Memory::open);
-                    let found = memory.as_ref().and_then(|memory| anchor_of(memory, shape, thread));
-                    found.filter(|&(_, global)| global == entry.global).map(|(anchor, _)| anchor)
+                    let known = (thread, entry.global, low);
+                    memory.as_ref().and_then(|memory| anchor_again(memory, walk.readable, shape, known))
                 }
             };
             if let Some(anchor) = anchor.filter(|&anchor| anchor > outer) {
