@@ -19,8 +19,8 @@ struct Layout {
     lines_at: usize,
     line_count_at: usize,
     index_at: usize,
-    /// The first line is an object of Ruby's, and no number of C's; strings that lie in their object
-    /// have their size among its flags.
+    /// The first line is an object of Ruby's, and no number of C's; strings that lie in their
+    /// object have their size among its flags.
     is_of_old_values: bool,
 }
 
