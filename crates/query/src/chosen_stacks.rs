@@ -2,7 +2,8 @@
 
 use crate::culling::Culling;
 use crate::filter::Filter;
-use crate::suppressions::FrameText;
+use crate::frames::FrameId;
+use crate::judged_frames::JudgedFrames;
 use crate::symbol_tree::{NamedStack, SymbolTree};
 
 /// For each stack of a tree, whether a filter lets it pass for its frames.
@@ -20,11 +21,12 @@ pub fn chosen_stacks(tree: &SymbolTree, filter: &Filter) -> Vec<bool> {
         }
     }
     if !filter.left_out.is_empty() {
-        let mut texts: Vec<FrameText<'_>> = Vec::new();
+        let mut judged = JudgedFrames::new(&filter.left_out, tree.frames.count());
+        let mut frames: Vec<FrameId> = Vec::new();
         for (number, is_chosen) in chosen.iter_mut().enumerate().filter(|(_, is_chosen)| **is_chosen) {
-            texts.clear();
-            texts.extend(tree.frames_of(number as NamedStack).map(|frame| tree.text(frame)));
-            *is_chosen = filter.left_out.rule_for(&texts).is_none();
+            frames.clear();
+            frames.extend(tree.frames_of(number as NamedStack));
+            *is_chosen = judged.rule_for(&frames, |frame| tree.text(frame)).is_none();
         }
     }
     chosen

@@ -39,6 +39,7 @@ mod histogram;
 mod integer_hash;
 mod intervals;
 pub mod json;
+mod judged_frames;
 mod live_rows;
 mod loss_text;
 mod metrics;

@@ -13,6 +13,7 @@
 //! }
 //! ```
 
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use crate::cull_list::CullList;
@@ -150,27 +151,64 @@ impl Suppressions {
     /// The number of the first rule that a stack matches; frames innermost first.
     #[must_use]
     pub fn rule_for(&self, frames: &[FrameText<'_>]) -> Option<usize> {
-        let frames = &frames[..frames.len().min(FRAMES_MAX)];
-        let allocates = |frame: &&FrameText<'_>| ALLOCATORS.matches(frame.module, frame.symbol);
-        let allocating = frames.iter().take_while(allocates).count();
-        self.rules.iter().position(|rule| rule.matches(frames, allocating))
+        self.first_rule(frames.len(), &mut |part, at| self.says(part, &frames[at]))
+    }
+
+    /// As [`Self::rule_for`] of a stack of `count` frames, of which `says` tells what the parts of the
+    /// rules say: part and place of the frame.
+    pub(crate) fn first_rule(
+        &self,
+        count: usize,
+        says: &mut dyn FnMut(Part, usize) -> bool,
+    ) -> Option<usize> {
+        let count = count.min(FRAMES_MAX);
+        let allocating = (0..count).take_while(|&at| says(Part::ALLOCATES, at)).count();
+        (0..self.rules.len()).find(|&rule| {
+            let mut says = |line: usize, at: usize| says(Part { rule, line: line + 1 }, at);
+            match &self.rules[rule].what {
+                What::Anywhere(_) => (0..count).any(|at| says(0, at)),
+                What::Stack(lines) => {
+                    let named = lines.iter().take_while(|line| line.is_allocating()).count();
+                    is_begun_by(lines, 0, 0..count, &mut says)
+                        || is_begun_by(lines, named, allocating..count, &mut says)
+                }
+            }
+        })
+    }
+
+    /// What a part says of a frame.
+    pub(crate) fn says(&self, part: Part, frame: &FrameText<'_>) -> bool {
+        match (part.line.checked_sub(1), self.rules.get(part.rule).map(|rule| &rule.what)) {
+            (None, _) => ALLOCATORS.matches(frame.module, frame.symbol),
+            (Some(_), Some(What::Anywhere(glob))) => {
+                let texts = [frame.symbol, frame.file, frame.module];
+                texts.into_iter().flatten().any(|text| glob_match(glob.as_bytes(), text.as_bytes()))
+            }
+            (Some(line), Some(What::Stack(lines))) => lines.get(line).is_some_and(|line| line.matches(frame)),
+            (Some(_), None) => false,
+        }
+    }
+
+    /// How many parts each rule has.
+    pub(crate) fn part_counts(&self) -> impl Iterator<Item = usize> {
+        self.rules.iter().map(|rule| match &rule.what {
+            What::Anywhere(_) => 1,
+            What::Stack(lines) => lines.len(),
+        })
     }
 }
 
-impl Rule {
-    /// `allocating`: how many of the innermost frames only allocate.
-    fn matches(&self, frames: &[FrameText<'_>], allocating: usize) -> bool {
-        match &self.what {
-            What::Anywhere(glob) => frames.iter().any(|frame| {
-                let texts = [frame.symbol, frame.file, frame.module];
-                texts.into_iter().flatten().any(|text| glob_match(glob.as_bytes(), text.as_bytes()))
-            }),
-            What::Stack(lines) => {
-                let named = lines.iter().take_while(|line| line.is_allocating()).count();
-                is_begun_by(lines, frames) || is_begun_by(&lines[named..], &frames[allocating..])
-            }
-        }
-    }
+/// What may be asked of a single frame: a line of a rule, or whether it only allocates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) rule: usize,
+    /// From 1; 0: [`Part::ALLOCATES`].
+    pub(crate) line: usize,
+}
+
+impl Part {
+    /// Whether the frame only allocates: the same for all rules.
+    pub(crate) const ALLOCATES: Self = Self { rule: 0, line: 0 };
 }
 
 impl Line {
@@ -215,10 +253,15 @@ fn longest_literal(glob: &str) -> &str {
     glob.split(['*', '?', '(', '<', ' ']).max_by_key(|part| part.len()).unwrap_or("")
 }
 
-/// Whether the innermost frames are these; the frames behind them do not matter. Greedy with one
-/// step back, as a glob: `...` is its star.
-fn is_begun_by(lines: &[Line], frames: &[FrameText<'_>]) -> bool {
-    let (mut line, mut frame) = (0, 0);
+/// Whether the frames at `frames` begin with what the lines from `first` on say; the frames behind
+/// them do not matter. Greedy with one step back, as a glob: `...` is its star.
+fn is_begun_by(
+    lines: &[Line],
+    first: usize,
+    frames: Range<usize>,
+    says: &mut dyn FnMut(usize, usize) -> bool,
+) -> bool {
+    let (mut line, mut frame) = (first, frames.start);
     let mut after_any: Option<(usize, usize)> = None;
     loop {
         match lines.get(line) {
@@ -227,12 +270,12 @@ fn is_begun_by(lines: &[Line], frames: &[FrameText<'_>]) -> bool {
                 after_any = Some((line + 1, frame));
                 line += 1;
             }
-            Some(wanted) if frames.get(frame).is_some_and(|frame| wanted.matches(frame)) => {
+            Some(_) if frame < frames.end && says(line, frame) => {
                 line += 1;
                 frame += 1;
             }
             Some(_) => match &mut after_any {
-                Some((after, taken)) if *taken < frames.len() => {
+                Some((after, taken)) if *taken < frames.end => {
                     *taken += 1;
                     line = *after;
                     frame = *taken;
