@@ -154,8 +154,8 @@ impl Suppressions {
         self.first_rule(frames.len(), &mut |part, at| self.says(part, &frames[at]))
     }
 
-    /// As [`Self::rule_for`] of a stack of `count` frames, of which `says` tells what the parts of the
-    /// rules say: part and place of the frame.
+    /// As [`Self::rule_for`] of a stack of `count` frames, of which `says` tells what the parts of
+    /// the rules say: part and place of the frame.
     pub(crate) fn first_rule(
         &self,
         count: usize,

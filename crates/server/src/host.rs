@@ -30,8 +30,8 @@ pub trait Host: std::fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// The trace whose native heap a snapshot was made of, for the page alone: what the command line
-    /// is asked is that.
+    /// The trace whose native heap a snapshot was made of, for the page alone: what the command
+    /// line is asked is that.
     fn trace_of(&self, snapshot: &std::path::Path) -> Option<std::path::PathBuf> {
         let _ = snapshot;
         None
