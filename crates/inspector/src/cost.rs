@@ -25,7 +25,7 @@
 //! number                       nothing; with numeric values as an object
 //! nothing at all   4 to 25 MB  by version
 //! ```
-//! With the numbers of the snapshot itself this is right to 5 % (90 heaps, Node 18 to 26). So a
+//! With the numbers of the snapshot itself this is right to 5 to 13 % (90 heaps, by version). So a
 //! heap of long strings takes its size, one of small objects 10 times it, and a list of 8 bytes an
 //! element 95. They are counted in a sample of the process's memory, garbage with them. Where that
 //! may not be read, only the size of the heap is known.
