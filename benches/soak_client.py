@@ -1,5 +1,5 @@
-# Asks a server of one of soak_app.* again and again, by several threads, and prints how many answers it had. An answer that is wrong, late or
-# missing ends it with status 1.
+# Asks a server of one of soak_app.* again and again, by several threads, and prints how many
+# answers it had. An answer that is wrong, late or missing ends it with status 1.
 # usage: soak_client.py http|fastcgi|lines PORT [SCRIPT]
 import http.client
 import os

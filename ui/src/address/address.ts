@@ -25,7 +25,7 @@ const DEFAULTS = {
   no_default_cull: false,
   hide_known: false,
   snapshot: '',
-  /** Which frames of stacks with frames of a language are shown: mixed, own, native; empty: as the program was told. */
+  /** Frames of stacks with a language that are shown: mixed, own, native; empty: as was told. */
   lang_frames: '',
   // The timeline: what is drawn, and the part that is seen (ns).
   by: 'image',

@@ -29,7 +29,7 @@ export function StackName({ frames, own = null, frameCount = frames.length, show
   );
 }
 
-/** `module!symbol` as parts; a symbol that is not known is `module+0xoffset`, or `module!?` where builds differ. */
+/** `module!symbol` as parts; without a symbol `module+0xoffset`, or `module!?` where builds differ. */
 export function splitName(name: string): { module: string; symbol: string; offset: string } {
   const at = name.indexOf('!');
   if (at >= 0) return { module: name.slice(0, at), symbol: name.slice(at + 1), offset: '' };
