@@ -51,6 +51,8 @@ const EXTRA_BASE_BYTES: u64 = 25 << 20;
 const EXTRA_BASE_BYTES_22: u64 = 11 << 20;
 const EXTRA_BASE_BYTES_20: u64 = 6 << 20;
 const EXTRA_BASE_BYTES_18: u64 = 4 << 20;
+/// Counts are of a sample, which sees up to this part too little.
+const SCATTER_PART: u64 = 32;
 /// What else it may take, as a part of the heap in use.
 const PART_OF_USED: u64 = 10;
 /// The likely part of what it takes at most, in tenths.
@@ -169,9 +171,11 @@ fn extra_of(shape: HeapShape, facts: HeapFacts) -> u64 {
         .max(longest_small_array)
         .max(unique_strings.saturating_add(OWN_UNIQUE_STRINGS));
     let numbers = if facts.has_numeric_values { objects.saturating_add(numbers) } else { 0 };
-    let filled_places = objects.saturating_add(objects / 4);
+    let with_scatter = |count: u64| count.saturating_add(count / SCATTER_PART);
+    // A count just below a power of 2 may be one above it.
+    let filled_places = with_scatter(objects.saturating_add(objects / 4));
     let table_places = filled_places.checked_next_power_of_two().unwrap_or(u64::MAX);
-    [
+    let seen_bytes = [
         (objects, OBJECT_BYTES),
         (table_places, TABLE_PLACE_BYTES),
         (references, REFERENCE_BYTES),
@@ -183,7 +187,8 @@ fn extra_of(shape: HeapShape, facts: HeapFacts) -> u64 {
         (weak_pairs, WEAK_PAIR_BYTES),
     ]
     .iter()
-    .fold(0, |sum: u64, (count, bytes)| sum.saturating_add(count.saturating_mul(*bytes)))
+    .fold(0, |sum: u64, (count, bytes)| sum.saturating_add(count.saturating_mul(*bytes)));
+    with_scatter(seen_bytes)
 }
 
 /// What speaks against it.
