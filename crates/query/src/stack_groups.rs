@@ -88,6 +88,17 @@ impl<'t> StackGroups<'t> {
         Self::grouped(trace, Tree::Own(Box::new(tree)), stacks, by, cull, filter)
     }
 
+    /// As [`StackGroups::new`], with nothing left out.
+    pub fn of_all(
+        trace: &'t Trace,
+        stacks: impl IntoIterator<Item = StackIndex>,
+        by: GroupBy,
+        cull: &CullList,
+        symbols: &mut dyn SymbolSource,
+    ) -> Self {
+        Self::new(trace, stacks, by, cull, &Filter::default(), symbols)
+    }
+
     /// As [`StackGroups::new`], with names that are known.
     pub fn with_names(
         trace: &'t Trace,

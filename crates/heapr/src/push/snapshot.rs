@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use heapr_export::{Sample, SampleFrame};
-use heapr_query::{CullList, Filter, GroupBy, Metric, Since, StackGroups};
+use heapr_query::{CullList, GroupBy, Metric, Since, StackGroups};
 use heapr_trace::{Amounts, Trace};
 
 use crate::report::names::{NameArguments, TraceNames};
@@ -34,14 +34,7 @@ impl SinceLast {
         let (rows, _) = self.rows.advance(trace)?;
         let mut names = TraceNames::new(trace, names);
         let stacks = rows.iter().map(|row| row.stack);
-        let groups = StackGroups::new(
-            trace,
-            stacks,
-            GroupBy::Stacks,
-            &CullList::built_in(),
-            &Filter::default(),
-            &mut names,
-        );
+        let groups = StackGroups::of_all(trace, stacks, GroupBy::Stacks, &CullList::built_in(), &mut names);
         let mut samples: Vec<Sample> = (0..groups.len() as u32)
             .map(|group| Sample {
                 frames: groups.frames(group).iter().map(SampleFrame::new).collect(),

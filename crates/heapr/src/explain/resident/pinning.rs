@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use heapr_export::frame_text::frame_name;
-use heapr_query::{CullList, Filter, GroupBy, OwnCode, StackGroups};
+use heapr_query::{CullList, GroupBy, OwnCode, StackGroups};
 use heapr_resident::BlockWatcher;
 use heapr_trace::{Snapshot, StackIndex, Trace};
 use serde_json::{Value, json};
@@ -62,14 +62,7 @@ impl RecordedBlocks {
     /// The stacks by the free bytes that their blocks keep, the most first.
     pub(super) fn pinned_by(&self, trace: &Trace, names: &mut TraceNames, own: &OwnCode) -> Vec<PinnedBy> {
         let stacks = self.pins.keys().flatten().copied();
-        let groups = StackGroups::new(
-            trace,
-            stacks,
-            GroupBy::Stacks,
-            &CullList::built_in(),
-            &Filter::default(),
-            names,
-        );
+        let groups = StackGroups::of_all(trace, stacks, GroupBy::Stacks, &CullList::built_in(), names);
         let mut sums: HashMap<Option<u32>, Pin> = HashMap::new();
         for (stack, pin) in &self.pins {
             let sum = sums.entry(stack.and_then(|stack| groups.group_of(stack))).or_default();

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use heapr_native::{LastingReferences, LeakKind};
-use heapr_query::{CullList, Filter, GroupBy, StackGroups};
+use heapr_query::{CullList, GroupBy, StackGroups};
 use heapr_trace::{Block, EdgeGrade, HeapGraph};
 use serde_json::json;
 
@@ -77,8 +77,7 @@ impl NativeHeap {
         let mut names = TraceNames::new(&file.trace, &asked.names);
         let stacks: HashSet<_> = file.blocks.iter().map(|block| block.stack).collect();
         let cull = CullList::built_in();
-        let groups =
-            StackGroups::new(&file.trace, stacks, GroupBy::Stacks, &cull, &Filter::default(), &mut names);
+        let groups = StackGroups::of_all(&file.trace, stacks, GroupBy::Stacks, &cull, &mut names);
         let leaks = find_leaks(&file, &groups);
         let leaked = leaks.leaks.iter().filter(|leak| leak.kind == LeakKind::Definite);
         let leaked = leaked.map(|leak| leak.node).collect();

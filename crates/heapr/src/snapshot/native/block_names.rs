@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use heapr_export::frame_text::frame_name;
 use heapr_native::{ToldBy, made_type, told_type};
-use heapr_query::{CullList, Filter, GroupBy, StackGroups};
+use heapr_query::{CullList, GroupBy, StackGroups};
 use heapr_symbols::type_name;
 use heapr_trace::{StackIndex, Trace};
 
@@ -181,7 +181,7 @@ pub(super) fn made_types(
     /// The call of an allocator is not further out.
     const CALLS_MAX: usize = 4;
     let all = stacks.iter().copied();
-    let groups = StackGroups::new(trace, all, GroupBy::Stacks, &CullList::empty(), &Filter::default(), names);
+    let groups = StackGroups::of_all(trace, all, GroupBy::Stacks, &CullList::empty(), names);
     let frames_of = |stack| groups.group_of(stack).map(|group| groups.frames(group)).unwrap_or_default();
     let calls_of = |stack| {
         let frames = frames_of(stack).into_iter().filter(|frame| !frame.is_inlined).take(CALLS_MAX);

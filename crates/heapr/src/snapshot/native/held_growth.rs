@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use heapr_native::HeldSums;
-use heapr_query::{Confidence, CullList, Filter, GroupBy, StackGroups, Taken, Trend};
+use heapr_query::{Confidence, CullList, GroupBy, StackGroups, Taken, Trend};
 use heapr_trace::ProcessIndex;
 
 use super::block_names::BlockNames;
@@ -241,14 +241,7 @@ impl Last<'_> {
         let mut trace_names = TraceNames::new(&self.file.trace, asked);
         let stacks: std::collections::HashSet<_> = self.file.blocks.iter().map(|block| block.stack).collect();
         let cull = CullList::built_in();
-        let groups = StackGroups::new(
-            &self.file.trace,
-            stacks,
-            GroupBy::Stacks,
-            &cull,
-            &Filter::default(),
-            &mut trace_names,
-        );
+        let groups = StackGroups::of_all(&self.file.trace, stacks, GroupBy::Stacks, &cull, &mut trace_names);
         let names = BlockNames::of(self.file, &groups, &mut trace_names);
         let mut kinds: HashMap<(u32, u32), Held> = HashMap::new();
         for node in 0..self.file.blocks.len() as u32 {

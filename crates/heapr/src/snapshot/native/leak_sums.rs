@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use heapr_native::{LeakKind, Leaks, Verdicts};
-use heapr_query::{CullList, Filter, FrameView, GroupBy, StackGroups, file_name};
+use heapr_query::{CullList, FrameView, GroupBy, StackGroups, file_name};
 use heapr_trace::{StackIndex, Trace};
 use serde::{Deserialize, Serialize};
 
@@ -77,7 +77,7 @@ impl LeakSums {
     pub(super) fn of(file: &GraphFile, names: &mut TraceNames) -> anyhow::Result<Self> {
         let stacks: HashSet<StackIndex> = file.blocks.iter().map(|block| block.stack).collect();
         let cull = CullList::built_in();
-        let groups = StackGroups::new(&file.trace, stacks, GroupBy::Stacks, &cull, &Filter::default(), names);
+        let groups = StackGroups::of_all(&file.trace, stacks, GroupBy::Stacks, &cull, names);
         let leaks = find_leaks(file, &groups);
         let mut is_leaked = vec![false; file.blocks.len()];
         leaks.leaks.iter().for_each(|leak| is_leaked[leak.node as usize] = true);

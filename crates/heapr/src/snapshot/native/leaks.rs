@@ -8,7 +8,7 @@ use std::rc::Rc;
 use anyhow::ensure;
 use heapr_export::frame_text::frame_name;
 use heapr_native::LeakKind;
-use heapr_query::{CullList, Filter, GroupBy, StackGroups};
+use heapr_query::{CullList, GroupBy, StackGroups};
 use heapr_trace::StackIndex;
 use serde_json::{Map, Value, json};
 
@@ -94,8 +94,7 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
     let of_all = |(_, sum): (LeakKind, &LeakSum)| sum.stack();
     let stacks: HashSet<StackIndex> = leaks.all().map(of_all).collect();
     let cull = CullList::built_in();
-    let groups =
-        StackGroups::new(&chosen.trace, stacks, GroupBy::Stacks, &cull, &Filter::default(), &mut names);
+    let groups = StackGroups::of_all(&chosen.trace, stacks, GroupBy::Stacks, &cull, &mut names);
     let mut sums: BTreeMap<Key, LeakSum> = BTreeMap::new();
     let (mut struck, mut struck_definite_count) = (LeakSum::default(), 0);
     for (kind, sum) in leaks.all().filter(|(_, sum)| since.is_none_or(|since| sum.after_snapshots >= since)) {
