@@ -64,3 +64,16 @@ export function lastPart(symbol: string): number {
   const at = symbol.lastIndexOf('::');
   return at > 0 ? at : 0;
 }
+
+/**
+ * The name and ever shorter forms of it, which keep what tells it from its neighbours, the function's own name: without the types
+ * between brackets, without its scopes and its module, without arguments, without what told it.
+ */
+export function shorterNames(name: string): string[] {
+  const source = / \(by [^()]*\)$/;
+  const short = folded(name.replace(source, '')).replace(/^(<[^ ]+) as [^>]*>+::/, '$1>::');
+  const bare = short.replace(/(?:[\w$~.-]+(?:<…>)?::|<[^ ]*>::|\(anonymous namespace\)::)+(?=[\w$~{])/g, '').replace(/(^| )[\w.+-]+!/g, '$1');
+  const own = bare.replace(/\(…\)|<…>/g, '');
+  const ownOnly = own.replace(/^(?:block of|node of|elements of|variable of) (?=\S)/, '').replace(/ at \+0x[\da-f]+ of .*$/, '');
+  return [name, short, bare, own, ownOnly].filter((text, at, all) => text !== '' && text !== all[at - 1]);
+}

@@ -1,4 +1,5 @@
 /** Texts cut to the width that there is for them. */
+import { shorterNames } from '../symbol-text';
 
 /** Average width of a character by font: enough to guess where to cut before measuring. */
 const widths = new Map<string, Map<string, number>>();
@@ -34,4 +35,37 @@ export function fittedText(context: CanvasRenderingContext2D, text: string, room
     cut = `${text.slice(0, length)}…`;
   }
   return length < 2 ? '' : cut;
+}
+
+/**
+ * A function's or a type's name in at most `roomPx`: the longest form that fits, else the middle of the shortest is left out. `behind`
+ * is kept behind it as long as there is room for both.
+ */
+export function fittedName(context: CanvasRenderingContext2D, name: string, roomPx: number, behind = ''): string {
+  if (roomPx < 14 || name === '') return '';
+  const forms = shorterNames(name);
+  const fits = (text: string) => textWidth(context, text) <= roomPx;
+  const whole = (behind === '' ? undefined : forms.find((form) => fits(form + behind)));
+  if (whole !== undefined) return whole + behind;
+  const alone = forms.find(fits);
+  if (alone !== undefined) return alone;
+  const last = forms.at(-1) ?? name;
+  let length = Math.floor((roomPx / textWidth(context, last)) * last.length) - 1;
+  while (length > 2) {
+    const headLength = Math.floor(length / 3);
+    const cut = `${last.slice(0, headLength)}…${last.slice(last.length - (length - headLength))}`;
+    if (fits(cut)) return cut;
+    length -= 1;
+  }
+  return '';
+}
+
+let measuring: CanvasRenderingContext2D | null = null;
+
+/** The same for a text outside of a canvas, in the page's own font at `sizePx`. */
+export function fittedNameIn(name: string, roomPx: number, sizePx: number, weight = 400): string {
+  measuring ??= document.createElement('canvas').getContext('2d');
+  if (!measuring) return name;
+  measuring.font = `${weight} ${sizePx}px ${getComputedStyle(document.documentElement).getPropertyValue('--font-ui')}`;
+  return fittedName(measuring, name, roomPx) || name;
 }

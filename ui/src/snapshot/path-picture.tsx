@@ -1,15 +1,20 @@
 /** The retaining paths, drawn: boxes are objects, arrows the fields that hold them. */
 import { useEffect, useRef } from 'preact/hooks';
 import type { PathStep } from '../api/types';
+import { fittedNameIn } from '../canvas/fitted-text';
 import { type PathPlace, pathLayout } from './path-layout';
 
 const BOX_REM = 14;
 const GAP_REM = 9;
 const ROW_REM = 4.2;
 const MIDDLE_REM = 1.45;
+/** For a name in a box, and how large it is written. */
+const NAME_REM = BOX_REM - 1.4;
+const NAME_SIZE_REM = 0.92;
 
 export function PathPicture({ paths, onChoose }: { paths: PathStep[][]; onChoose: (step: PathStep) => void }) {
   const layout = pathLayout(paths);
+  const remPx = parseFloat(getComputedStyle(document.documentElement).fontSize);
   const box = useRef<HTMLDivElement>(null);
   // The object is why one looks: its end of the path is seen first, the root's by scrolling.
   useEffect(() => {
@@ -59,7 +64,7 @@ export function PathPicture({ paths, onChoose }: { paths: PathStep[][]; onChoose
             key={box.step.id} type="button" class={`path-object${box.column === layout.columns - 1 ? ' is-last' : ''}`} title={`${box.step.name} @${box.step.id}${box.step.place ? `\n${box.step.place}` : ''}`}
             style={{ left: `${x(box.column)}rem`, top: `${y(box)}rem`, width: `${BOX_REM}rem` }} onClick={() => onChoose(box.step)}
           >
-            <strong>{box.step.name}</strong>
+            <strong>{fittedNameIn(box.step.name, NAME_REM * remPx, NAME_SIZE_REM * remPx, 700)}</strong>
             <span class="quiet">@{box.step.id}{box.step.place ? ` ${box.step.place.slice(box.step.place.lastIndexOf('/') + 1)}` : ''}</span>
           </button>
         ))}

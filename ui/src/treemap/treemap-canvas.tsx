@@ -3,7 +3,7 @@ import { useCallback, useMemo, useState } from 'preact/hooks';
 import type { TreemapAnswer } from '../api/types';
 import { Canvas, type CanvasSize } from '../canvas/canvas';
 import { imageColour } from '../canvas/colours';
-import { fittedText } from '../canvas/fitted-text';
+import { fittedName, fittedText } from '../canvas/fitted-text';
 import { Tooltip } from '../canvas/tooltip';
 import { exactBytes, formatPercent } from '../format';
 import { isDrawnDark, themeColour } from '../frame/theme';
@@ -64,7 +64,7 @@ export function TreemapCanvas({ answer, nameOf, colourName = nameOf, colourOf, a
       }
       if (box.width > 26 && box.height > headPx - 3) {
         context.fillStyle = text ?? '';
-        context.fillText(fittedText(context, `${name}  ${amount(answer?.nodes.value[node] ?? 0)}`, box.width - 8), box.x + 4, box.y + headPx / 2);
+        context.fillText(fittedName(context, name, box.width - 8, `  ${amount(answer?.nodes.value[node] ?? 0)}`), box.x + 4, box.y + headPx / 2);
       }
     });
   }, [placed, chosen]);
