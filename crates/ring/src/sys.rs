@@ -82,6 +82,17 @@ pub unsafe fn unmap(address: *mut u8, bytes: usize) {
     let _ = unsafe { permitted_syscall(number::MUNMAP, [address as usize, bytes, 0, 0, 0, 0]) };
 }
 
+/// Gives pages of ours back: they read as zero from now on. Where the kernel refuses, they stay.
+///
+/// # Safety
+/// 1. `address..address + bytes` is whole pages of a mapping that [`map_anonymous`] gave, of which
+///    only atomics are read or written, to whose readers zeros say that nothing is there.
+pub unsafe fn give_back(address: *mut u8, bytes: usize) {
+    const MADV_DONTNEED: usize = 4;
+    // SAFETY: (1).
+    let _ = unsafe { permitted_syscall(number::MADVISE, [address as usize, bytes, MADV_DONTNEED, 0, 0, 0]) };
+}
+
 /// Maps `bytes` of a descriptor, shared, readable and writable.
 ///
 /// # Errors

@@ -15,8 +15,8 @@
 //! paths have the same hash with a probability of 3 in 10^8, and the same of what a table keeps of
 //! it with one in 10^6.
 //!
-//! Memory: 8 bytes an entry, 16 to 32 bytes a node, never freed (a lookup may be under way in an
-//! old table; all old ones together are as large as the current).
+//! Memory: 8 bytes an entry, 16 to 32 bytes a node. A lookup may be under way in an old table: it
+//! stays mapped, and its pages are given back.
 
 pub(crate) mod node_table;
 
@@ -160,6 +160,9 @@ fn grow(local: &ForkLocal, is_wanted: impl Fn(Option<&NodeTable>) -> bool) -> Op
     if let Some(table) = answer {
         // Release: pairs with the Acquire in `table`.
         local.tree_table.store(core::ptr::from_ref(table).cast_mut().cast(), Release);
+        if let Some(known) = known.filter(|known| !core::ptr::eq(*known, table)) {
+            known.give_back();
+        }
     }
     local.tree_growing.store(0, Release);
     answer

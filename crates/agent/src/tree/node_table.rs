@@ -87,6 +87,19 @@ impl NodeTable {
         Some(larger)
     }
 
+    /// Gives back the memory of the entries, when a larger table has them. Who still looks here
+    /// finds nothing, and numbers a node anew.
+    pub(crate) fn give_back(&self) {
+        let bytes = size_of::<Self>().wrapping_add(size_of_val(self.entries()));
+        // The first page has the head, which stays true.
+        if let Some(bytes) = bytes.next_multiple_of(PAGE_BYTES).checked_sub(PAGE_BYTES) {
+            let head = core::ptr::from_ref(self).cast_mut().cast::<u8>();
+            // SAFETY: the pages behind the first one of the mapping that `allocate` made; they hold
+            // only entries, which are atomics, and zero is a free one.
+            unsafe { sys::give_back(head.wrapping_add(PAGE_BYTES), bytes) };
+        }
+    }
+
     fn copy_to(&self, larger: &Self) {
         for (place, entry) in self.entries().iter().enumerate() {
             // Acquire: as in `find`.
@@ -201,6 +214,24 @@ mod tests {
         for number in 300_000..600_000_u32 {
             assert_eq!(table.find(mixed(u64::from(number) | 1 << 40)), None);
         }
+    }
+
+    /// What is given back reads as empty, and takes what a late thread enters.
+    #[test]
+    fn a_table_whose_pages_are_given_back_has_no_nodes() {
+        let table = NodeTable::larger(None).unwrap();
+        // Behind the first page, which stays.
+        let hash_of = |node: u32| u64::from(node) << 32 | u64::from(node + 1000);
+        for node in 1..=1000 {
+            assert!(table.insert(hash_of(node), node));
+        }
+        let larger = NodeTable::larger(Some(table)).unwrap();
+        table.give_back();
+        for node in 1..=1000 {
+            assert_eq!((table.find(hash_of(node)), larger.find(hash_of(node))), (None, Some(node)));
+        }
+        assert!(table.insert(hash_of(7), 7) && table.find(hash_of(7)) == Some(7));
+        assert_eq!((table.mask, larger.mask), (4095, 8191));
     }
 
     #[test]
