@@ -41,7 +41,7 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     let first = first.saturating_sub(1).saturating_sub(work.first);
     let end = (end + 1).checked_sub(work.first)?.min(work.live_bytes.len());
     let live = work.live_bytes.get(first..end)?.iter().copied().max()?;
-    let resident = sample.anonymous_bytes;
+    let resident = sample.anonymous_bytes.saturating_sub(agent_bytes(recording, process));
     let unexplained = resident.saturating_sub(live).saturating_sub(BARE_BYTES);
     if unexplained < RESIDENT_MIN_BYTES || (unexplained as f64) < resident as f64 * RESIDENT_MIN_SHARE {
         return None;
@@ -129,6 +129,12 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
         ..Finding::default()
     };
     Some(finding.choosing(chosen, &recording.file))
+}
+
+/// What heapr itself needed in a process: it is no memory of the program's.
+fn agent_bytes(recording: &Recording<'_>, process: ProcessIndex) -> u64 {
+    let accounts = recording.trace.memory_accounts().iter().filter(|account| account.process == process);
+    accounts.map(|account| account.agent_bytes).max().unwrap_or(0)
 }
 
 /// Blocks that were made on the way to a process's peak, or since, and are live at a time.

@@ -59,7 +59,8 @@ impl MemoryLook {
             Vec::new()
         };
         let is_arena = |mapping: &Mapping| is_arena(&memory, mapping);
-        Some(Self::sorted(&found, &own, &pointers, has_go, is_arena))
+        let loaded_end = |mapping: &Mapping| loaded_end(&memory, mapping.start_avma);
+        Some(Self::sorted(&found, &own, &pointers, has_go, (is_arena, loaded_end)))
     }
 
     /// All but the agent's.
@@ -67,12 +68,14 @@ impl MemoryLook {
         self.total_bytes.saturating_sub(self.agent_bytes)
     }
 
+    /// `is_arena`: whether a mapping is one of the C library's arenas. `loaded_end`: where the
+    /// module that a mapping begins ends in memory.
     fn sorted(
         found: &[MappingPages],
         own: &BTreeSet<(u64, u64)>,
         pointers: &[u64],
         has_go: bool,
-        is_arena: impl Fn(&Mapping) -> bool,
+        (is_arena, loaded_end): (impl Fn(&Mapping) -> bool, impl Fn(&Mapping) -> Option<u64>),
     ) -> Self {
         let mut look = Self::default();
         let begins_go = |mapping: &Mapping| mapping.start_avma == GO_ARENAS_AVMA.start;
@@ -85,9 +88,13 @@ impl MemoryLook {
         };
         // What the mapping before was: data goes on in nameless memory, guards are below stacks.
         let (mut data_end, mut guard_end) = (0, 0);
+        let mut module_end = None;
         for MappingPages { mapping, pages } in found {
             let bytes = pages.anonymous_bytes.saturating_add(pages.swapped_bytes);
             let is_file = mapping.inode != 0;
+            if is_file && mapping.file_off == 0 {
+                module_end = loaded_end(mapping);
+            }
             if is_file {
                 let file = file_name(&mapping.name);
                 if is_malloc_library(file) && !look.malloc_libraries.iter().any(|known| known == file) {
@@ -114,7 +121,16 @@ impl MemoryLook {
             let part = if is_own() {
                 &mut look.agent_bytes
             } else if is_data {
-                &mut look.data_bytes
+                // The kernel joins what is mapped next to a module's zeroed data with it.
+                let end_avma = module_end.filter(|_| !is_file).unwrap_or(u64::MAX);
+                let mut data_bytes = bytes;
+                if end_avma < mapping.end_avma {
+                    data_bytes = bytes.min(end_avma.saturating_sub(mapping.start_avma));
+                    let behind_avma = end_avma.max(mapping.start_avma);
+                    look.mapped.push((behind_avma, mapping.end_avma, bytes - data_bytes));
+                }
+                look.data_bytes = look.data_bytes.saturating_add(data_bytes);
+                continue;
             } else if mapping.name == "[heap]" || (mapping.name.is_empty() && is_arena(mapping)) {
                 &mut look.heap_bytes
             } else if is_go_arena(mapping) {
@@ -156,6 +172,38 @@ fn agent_ranges(memory: &StoppedProcess, list_avma: u64) -> BTreeSet<(u64, u64)>
     entries.map(range).filter(|(start, end)| *start != 0 && start < end).collect()
 }
 
+/// Where the module whose first byte is at an address ends in memory, by its program headers, up to
+/// the page's end.
+fn loaded_end(memory: &StoppedProcess, start_avma: u64) -> Option<u64> {
+    const HEADER_WORDS: usize = 8;
+    const SEGMENT_WORDS: usize = 7;
+    const SEGMENTS_MAX: usize = 64;
+    const PT_LOAD: u64 = 1;
+    const PAGE_BYTES: u64 = 4096;
+    let words = |at_avma: u64, count: usize| {
+        let mut bytes = vec![0; count * 8];
+        let is_read = memory.read(at_avma, &mut bytes) == bytes.len();
+        is_read.then(|| {
+            bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word)).collect::<Vec<_>>()
+        })
+    };
+    let header = words(start_avma, HEADER_WORDS)?;
+    let &[magic, .., flags_and_sizes, counts] = header.as_slice() else { return None };
+    let (segment_bytes, count) = (flags_and_sizes >> 48, (counts & 0xffff) as usize);
+    if magic as u32 != u32::from_le_bytes(*b"\x7fELF")
+        || segment_bytes != 8 * SEGMENT_WORDS as u64
+        || count > SEGMENTS_MAX
+    {
+        return None;
+    }
+    let segments = words(start_avma.checked_add(header[4])?, count * SEGMENT_WORDS)?;
+    let loaded = segments.chunks_exact(SEGMENT_WORDS).filter(|segment| segment[0] & 0xffff_ffff == PT_LOAD);
+    // The first one begins at the header.
+    let begins = loaded.clone().find(|segment| segment[1] == 0)?[2];
+    let end = loaded.map(|segment| segment[2].saturating_add(segment[5])).max()?;
+    start_avma.checked_add(end.checked_sub(begins)?)?.checked_next_multiple_of(PAGE_BYTES)
+}
+
 /// Whether a mapping begins as a heap of one of the C library's arenas does: whose, the one before,
 /// its size, and how much of it may be used.
 fn is_arena(memory: &StoppedProcess, mapping: &Mapping) -> bool {
@@ -180,9 +228,33 @@ mod tests {
 
     fn look(text: &str, own: &[(u64, u64)], pointers: &[u64]) -> MemoryLook {
         let found = smaps::parse(text.as_bytes()).unwrap();
-        MemoryLook::sorted(&found, &own.iter().copied().collect(), pointers, false, |mapping| {
-            mapping.start_avma == 0x7000_0400_0000
-        })
+        let is_arena = |mapping: &Mapping| mapping.start_avma == 0x7000_0400_0000;
+        let loaded_end = |mapping: &Mapping| (mapping.start_avma == 0x40_0000).then_some(0x40_3000);
+        let own = own.iter().copied().collect();
+        MemoryLook::sorted(&found, &own, pointers, false, (is_arena, loaded_end))
+    }
+
+    #[test]
+    fn what_is_mapped_next_to_a_modules_zeroed_data_is_none_of_it() {
+        let text = "\
+            400000-401000 rw-p 00000000 08:01 7   /usr/bin/it\nAnonymous: 4 kB\n\
+            401000-409000 rw-p 00000000 00:00 0\nAnonymous: 28 kB\n";
+        let found = look(text, &[], &[]);
+        assert_eq!((found.data_bytes, found.total_bytes), (12 << 10, 32 << 10));
+        assert_eq!(found.mapped, [(0x40_3000, 0x40_9000, 20 << 10)]);
+    }
+
+    #[test]
+    fn a_module_ends_with_its_last_segment() {
+        let memory = StoppedProcess::of(std::process::id());
+        let mappings = heapr_proc::mappings::read(std::process::id()).unwrap();
+        let is_library = |mapping: &&Mapping| mapping.name.contains("libc.so") && mapping.file_off == 0;
+        let library: Vec<&Mapping> = mappings.iter().filter(is_library).collect();
+        let end = loaded_end(&memory, library[0].start_avma).unwrap();
+        // Behind all that is mapped of the file.
+        let last = mappings.iter().rfind(|mapping| mapping.name == library[0].name).unwrap();
+        assert!(end >= last.end_avma && end < last.end_avma + (1 << 20), "{end:x} {last:?}");
+        assert_eq!(loaded_end(&memory, last.start_avma), None);
     }
 
     #[test]
