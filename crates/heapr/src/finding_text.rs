@@ -41,15 +41,27 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Words in lines of at most so many characters; a longer word has a line of its own.
+/// Words in lines of at most so many characters; a longer word has a line of its own. A unit stays
+/// with its number.
 fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
+    const UNITS: [&str; 8] = ["B", "KiB", "MiB", "GiB", "TiB", "%", "ms", "s"];
+    let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
+        let is_unit = UNITS.contains(&word.trim_end_matches(|sign: char| ",.;:)".contains(sign)));
+        match words.last_mut() {
+            Some(number) if is_unit && number.ends_with(|last: char| last.is_ascii_digit()) => {
+                number.extend([" ", word]);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
-                line.extend([" ", word]);
+                line.extend([" ", &word]);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(word),
         }
     }
     lines
@@ -64,5 +76,6 @@ mod tests {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
         assert_eq!(wrapped("a_word_longer_than_a_line b", 7), ["a_word_longer_than_a_line", "b"]);
         assert_eq!(wrapped("", 7), [""; 0]);
+        assert_eq!(wrapped("holds 12.5 MiB, or 3 %.", 11), ["holds", "12.5 MiB,", "or 3 %."]);
     }
 }
