@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! without a copy   stop, look ........................................, go on
-//! with one         stop, copy, go on; look at the copy ..............., end it
+//! with one         stop, copy, go on; read the copy, end it; look ....
+//! with little room stop, copy, go on; look at the copy ..............., end it
 //! ```
 //! Without a copy nothing is written into the process; with one some words below a stack. Whether
 //! the process ends, forks or turns to another program while its copy is read does not matter to
@@ -94,6 +95,8 @@ pub enum ReadFrom {
     Process,
     /// That of a copy with this number; the process runs.
     Copy(u32),
+    /// What [`Look::keep`] has kept of a copy; that has ended, and the process runs.
+    Kept,
 }
 
 /// Who looks at a process that is held.
@@ -104,6 +107,13 @@ pub trait Look: Send {
     /// Takes down what only the process itself tells of this moment; then it goes on. Whether it is
     /// worth looking.
     fn take_down(&mut self) -> bool;
+
+    /// Reads the memory of the copy with this number into ours, so that the copy can end before it is
+    /// looked through. Whether it has; if not, the copy stays.
+    fn keep(&mut self, copy: u32, goes_on: &dyn Fn() -> bool) -> bool {
+        let _ = (copy, goes_on);
+        false
+    }
 
     /// Looks through its memory. `goes_on` tells whether that may still be done.
     fn look(&mut self, held: &HeldProcess, from: ReadFrom, goes_on: &dyn Fn() -> bool);
@@ -246,12 +256,18 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
                         looked.set(Instant::now());
                         copied.is_there() && !copy::is_room_short(copied.number())
                     };
-                    looks.look(&held, ReadFrom::Copy(copied.number()), &goes_on);
+                    let is_kept = looks.keep(copied.number(), &goes_on);
+                    if !is_kept {
+                        looks.look(&held, ReadFrom::Copy(copied.number()), &goes_on);
+                    }
                     // What was read of one that went meanwhile is not all.
                     report.is_copy_lost = !copied.is_there();
+                    drop(copied);
+                    report.copy_life = Some(since.elapsed());
+                    if is_kept && !report.is_copy_lost {
+                        looks.look(&held, ReadFrom::Kept, &|| true);
+                    }
                 }
-                drop(copied);
-                report.copy_life = Some(since.elapsed());
             }
         }
         return Ok(report);

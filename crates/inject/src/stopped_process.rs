@@ -1,4 +1,9 @@
-//! The heap of a process that stands still, read with `process_vm_readv`.
+//! The heap of a process that stands still.
+//!
+//! `process_vm_readv` makes a page that two processes share until one writes to it (since a fork)
+//! the own one of the process that is read (Linux 5.19): memory that it would else never take.
+//! Reading `/proc/PID/mem` does not. So what is read in bulk is read there, and of a copy all: as
+//! fast for large pieces, a gigabyte in 0.3 s and not in 1.1 of a copy.
 
 use std::io;
 use std::ops::Range;
@@ -9,10 +14,13 @@ use heapr_glibc_heap::{Error, HeapMemory, PAGE_BYTES};
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
 
-/// A process of this machine, read with `process_vm_readv`; it should be at rest.
+/// A process of this machine; it should be at rest.
 #[derive(Debug)]
 pub struct StoppedProcess {
     pid: u32,
+    /// All of its pages are shared with another process.
+    is_copy: bool,
+    memory: Option<std::fs::File>,
     page_map: Option<std::fs::File>,
 }
 
@@ -20,7 +28,19 @@ impl StoppedProcess {
     /// The process `pid`; it is only looked at when something is read.
     pub fn of(pid: u32) -> Self {
         let pid = heapr_proc::telling_thread(pid);
-        Self { pid, page_map: std::fs::File::open(format!("/proc/{pid}/pagemap")).ok() }
+        let open = |name: &str| std::fs::File::open(format!("/proc/{pid}/{name}")).ok();
+        Self { pid, is_copy: false, memory: open("mem"), page_map: open("pagemap") }
+    }
+
+    /// The process `pid`, which is a copy of another one.
+    pub fn copy(pid: u32) -> Self {
+        Self { is_copy: true, ..Self::of(pid) }
+    }
+
+    /// As [`HeapMemory::read`], without making pages its own.
+    fn read_shared(&self, address_avma: u64, into: &mut [u8]) -> Option<usize> {
+        let file = self.memory.as_ref().filter(|_| self.is_copy || into.len() as u64 > PAGE_BYTES)?;
+        file.read_at(into, address_avma).ok().filter(|&count| count > 0)
     }
 
     /// Which process.
@@ -37,6 +57,9 @@ impl StoppedProcess {
 
 impl HeapMemory for StoppedProcess {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+        if let Some(count) = self.read_shared(address_avma, into) {
+            return count;
+        }
         let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
         let remote = libc::iovec { iov_base: address_avma as *mut libc::c_void, iov_len: into.len() };
         // SAFETY: `local` describes exactly `into`, which is borrowed mutably for the call;
@@ -49,6 +72,13 @@ impl HeapMemory for StoppedProcess {
         /// The ends of all bins of an arena; fewer than `IOV_MAX`.
         const MOST_PIECES: usize = 256;
         words.fill(None);
+        if self.is_copy {
+            for (place, found) in places.iter().zip(words) {
+                let mut word = [0; 8];
+                *found = (self.read(*place, &mut word) == word.len()).then(|| u64::from_le_bytes(word));
+            }
+            return;
+        }
         let mut done = 0;
         while done < places.len().min(words.len()) {
             let batch = &places[done..places.len().min(words.len()).min(done + MOST_PIECES)];

@@ -19,7 +19,7 @@ pub use crate::modules::Regions;
 
 use crate::block_map::BlockMap;
 use crate::memory::Memory;
-use crate::modules::{is_of_device, is_of_kernel, is_private_anonymous, joined, without};
+use crate::modules::{is_looked_through, is_private_anonymous, joined, without};
 use crate::stacks::{Descriptors, stack_block};
 use crate::thread_modules::{LocalPlace, ThreadModule, local_places};
 
@@ -275,7 +275,7 @@ fn of_mapping(
     memory: &impl Memory,
     taken: &[(u64, u64)],
 ) -> Option<Area> {
-    if is_of_kernel(mapping) || is_of_device(mapping) || mapping.name.contains("memfd:heapr-pool") {
+    if !is_looked_through(mapping) {
         return None;
     }
     let range = (mapping.start_avma, mapping.end_avma);

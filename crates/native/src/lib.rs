@@ -40,6 +40,7 @@ pub use lasting::LastingReferences;
 pub use leaks::{Leak, LeakKind, Leaks};
 pub use made_type::made_type;
 pub use memory::Memory;
+pub use modules::is_looked_through;
 pub use scan::{Cut, scan};
 pub use scanned::Scanned;
 pub use thread_modules::{OF_MODULE, ThreadModule};

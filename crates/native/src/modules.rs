@@ -60,11 +60,16 @@ pub(crate) fn is_of_kernel(mapping: &Mapping) -> bool {
 }
 
 /// Whether it is memory of a device, which must not be read.
-pub(crate) fn is_of_device(mapping: &Mapping) -> bool {
-    mapping.name.starts_with("/dev/")
-        && !mapping.name.starts_with("/dev/shm/")
-        && !mapping.name.starts_with("/dev/zero")
-        && !mapping.name.starts_with("/dev/hugepages")
+fn is_of_device(mapping: &Mapping) -> bool {
+    let is_below = |folder: &&str| mapping.name.starts_with(*folder);
+    ["/dev/", "/sys/", "/proc/bus/"].iter().any(|folder| is_below(&folder))
+        && !["/dev/shm/", "/dev/zero", "/dev/hugepages"].iter().any(|folder| is_below(&folder))
+}
+
+/// Whether memory is the program's, and may be read: not the kernel's, a device's or the
+/// recorder's buffers.
+pub fn is_looked_through(mapping: &Mapping) -> bool {
+    !is_of_kernel(mapping) && !is_of_device(mapping) && !mapping.name.contains("memfd:heapr-pool")
 }
 
 /// What is left of a range without others, which are sorted and do not overlap.

@@ -5,8 +5,8 @@
 //! start -------------------------------->  finds the heap, stops the process
 //! takes nothing later  <-----------------  notes the moment
 //!                                          lets the process go on, if its memory is copied
-//! takes what was written until then
-//! cuts: the blocks of the cut ---------->  looks through its memory, or the copy
+//! takes what was written until then        reads the copy, which ends
+//! cuts: the blocks of the cut ---------->  looks through what it has read
 //! writes the graph, ends the snapshot <--  the graph; the process runs on
 //! ```
 //! A process that is not to be stopped is looked through twice ([`super::running_look`]), the first
@@ -24,6 +24,7 @@ use heapr_trace::HeapGraph;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::snapshots::courtesy::Courtesy;
 use crate::snapshots::heap_look::{NoGraph, Prepared};
 use crate::snapshots::running_look::{self, BETWEEN, Births};
 
@@ -286,13 +287,31 @@ impl Look for Looking<'_> {
         !self.is_given_up.load(Relaxed)
     }
 
+    fn keep(&mut self, copy: u32, goes_on: &dyn Fn() -> bool) -> bool {
+        let deadline = self.since + self.max_pause;
+        let is_given_up = self.is_given_up;
+        let may_last = || Instant::now() < deadline && !is_given_up.load(Relaxed);
+        self.prepared.keep(copy, &|| may_last() && goes_on())
+    }
+
     fn look(&mut self, held: &HeldProcess, from: ReadFrom, goes_on: &dyn Fn() -> bool) {
         let deadline = self.since + self.max_pause;
+        let is_given_up = self.is_given_up;
+        if from == ReadFrom::Kept {
+            // Nothing stands still or lives longer for it. (A recorder that has ended gives none.)
+            let Ok(Blocks { places, .. }) = self.given.recv() else { return };
+            let courtesy = Courtesy::begin();
+            let goes_on = || {
+                courtesy.rest();
+                !is_given_up.load(Relaxed)
+            };
+            self.found = self.prepared.look(held, from, places, &goes_on).map(|(graph, _)| graph);
+            return;
+        }
         if from == ReadFrom::Process {
             self.prepared.take_down(self.pid);
         }
         let Some(blocks) = self.blocks() else { return };
-        let is_given_up = self.is_given_up;
         let may_last = || Instant::now() < deadline && !is_given_up.load(Relaxed);
         let mut found = self.prepared.look(held, from, blocks, &|| may_last() && goes_on());
         if matches!(found, Err(NoGraph::TooLong)) && may_last() {

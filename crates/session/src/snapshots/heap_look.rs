@@ -4,8 +4,9 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use heapr_glibc_heap::{Error as RundownError, PAGE_BYTES, Plan, ReadStore, Rundown};
+use heapr_glibc_heap::{Error as RundownError, HeapMemory, PAGE_BYTES, Plan, ReadStore, Rundown};
 use heapr_inject::{HeldProcess, ReadFrom, StoppedProcess};
 use heapr_native::{
     Area, BlockMap, Cut, FrameFacts, KnownBlock, Memory, ProcessFacts, Regions, Scanned, ThreadFacts,
@@ -15,10 +16,12 @@ use heapr_proc::{Mapping, kernel_words, mappings, not_as_it_is_in_forks};
 use heapr_symbols::{FrameWalker, MappedCode};
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
+use crate::snapshots::kept_memory::{KeptMemory, WrittenMemory};
+
 /// What is found before the process is stopped: it takes longer than what is done then.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    memory: StoppedProcess,
+    memory: Arc<StoppedProcess>,
     plan: Result<Plan, RundownError>,
     room: ReadStore,
     /// Memory that a copy has not, or has empty.
@@ -26,6 +29,8 @@ pub(crate) struct Prepared {
     /// What was taken down while it stood still.
     mappings: Vec<Mapping>,
     kernel: Vec<(String, Vec<u64>)>,
+    /// What was read out of a copy, and what was found in it.
+    kept: Option<(KeptMemory, Vec<ThreadModule>)>,
 }
 
 /// Why there is no graph.
@@ -50,7 +55,17 @@ struct Still<'a> {
     original: Option<(&'a StoppedProcess, &'a [(u64, u64)])>,
 }
 
-impl Still<'_> {
+impl<'a> Still<'a> {
+    /// A copy of `original`, which alone has `only`.
+    fn of_copy(copy: &'a StoppedProcess, original: &'a StoppedProcess, only: &'a [(u64, u64)]) -> Self {
+        Self { original: Some((original, only)), ..Self::alone(copy) }
+    }
+
+    fn alone(memory: &'a StoppedProcess) -> Self {
+        let file = File::open(heapr_proc::folder(memory.pid()).join("mem")).ok();
+        Self { memory, file, original: None }
+    }
+
     fn of(&self, address_avma: u64) -> &StoppedProcess {
         match self.original {
             Some((original, only)) if holds(only, address_avma) => original,
@@ -65,7 +80,7 @@ fn holds(ranges: &[(u64, u64)], address_avma: u64) -> bool {
 
 impl Memory for Still<'_> {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
-        let count = heapr_glibc_heap::HeapMemory::read(self.of(address_avma), address_avma, into);
+        let count = HeapMemory::read(self.of(address_avma), address_avma, into);
         if count > 0 {
             return count;
         }
@@ -81,28 +96,43 @@ impl Memory for Still<'_> {
     }
 }
 
+impl WrittenMemory for Still<'_> {
+    fn root(&self) -> PathBuf {
+        heapr_proc::folder(self.memory.pid()).join("root")
+    }
+}
+
 impl Prepared {
     /// Finds the heap of a process that runs: where it is just being changed it does not look like
     /// one.
     pub(crate) fn of(pid: u32) -> Self {
         const TRIES: u32 = 4;
-        let memory = StoppedProcess::of(pid);
-        let mut plan = Plan::make(&memory);
+        let memory = Arc::new(StoppedProcess::of(pid));
+        let mut plan = Plan::make(&*memory);
         for _ in 1..TRIES {
             if !matches!(plan, Err(RundownError::NoMainArena { .. })) {
                 break;
             }
-            plan = Plan::make(&memory);
+            plan = Plan::make(&*memory);
         }
-        let room = plan.as_ref().map(|plan| plan.room(&memory)).unwrap_or_default();
+        let room = plan.as_ref().map(|plan| plan.room(&*memory)).unwrap_or_default();
         let (mappings, kernel) = (Vec::new(), Vec::new());
-        Self { memory, plan, room, not_copied: not_as_it_is_in_forks(pid), mappings, kernel }
+        Self { memory, plan, room, not_copied: not_as_it_is_in_forks(pid), mappings, kernel, kept: None }
     }
 
     /// Takes down what only the process itself tells, while it stands still.
     pub(crate) fn take_down(&mut self, pid: u32) {
         self.mappings = mappings::read(pid).unwrap_or_default();
         self.kernel = kernel_words(pid);
+    }
+
+    /// Reads all that will be looked through out of a copy. Whether it has.
+    pub(crate) fn keep(&mut self, copy: u32, goes_on: &dyn Fn() -> bool) -> bool {
+        let memory = StoppedProcess::copy(copy);
+        let of_copy = Still::of_copy(&memory, &self.memory, &self.not_copied);
+        let kept = KeptMemory::of(&of_copy, &self.mappings, goes_on);
+        self.kept = kept.map(|kept| (kept, thread_modules(copy)));
+        self.kept.is_some()
     }
 
     /// The process's own memory.
@@ -119,20 +149,58 @@ impl Prepared {
         blocks: Vec<(u64, u64)>,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<(HeapGraph, BlockMap), NoGraph> {
-        let Self { memory: original, plan, room, not_copied, mappings, kernel } = self;
-        let copy = match from {
-            ReadFrom::Process => None,
-            ReadFrom::Copy(pid) => Some(StoppedProcess::of(pid)),
-        };
-        let memory = copy.as_ref().unwrap_or(original);
+        match from {
+            ReadFrom::Kept => {
+                let (kept, modules) = self.kept.take().ok_or(NoGraph::Gone)?;
+                let at = Place { heap: &kept, memory: &kept, local: &|path| kept.local(path), modules };
+                self.look_at(at, held, blocks, goes_on)
+            }
+            ReadFrom::Copy(pid) => {
+                let copy = StoppedProcess::copy(pid);
+                let original = Arc::clone(&self.memory);
+                let not_copied = std::mem::take(&mut self.not_copied);
+                self.look_still(&copy, &Still::of_copy(&copy, &original, &not_copied), held, blocks, goes_on)
+            }
+            ReadFrom::Process => {
+                let process = Arc::clone(&self.memory);
+                self.look_still(&process, &Still::alone(&process), held, blocks, goes_on)
+            }
+        }
+    }
+
+    fn look_still(
+        &mut self,
+        heap: &StoppedProcess,
+        memory: &Still<'_>,
+        held: &HeldProcess,
+        blocks: Vec<(u64, u64)>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<(HeapGraph, BlockMap), NoGraph> {
+        // (The process itself may have ended, or turned to another program.)
+        let root = memory.root();
+        let local = |path: &str| root.join(path.trim_start_matches('/'));
+        let modules = thread_modules(heap.pid());
+        self.look_at(Place { heap, memory, local: &local, modules }, held, blocks, goes_on)
+    }
+
+    fn look_at(
+        &mut self,
+        at: Place<'_, impl HeapMemory + Sync, impl Memory>,
+        held: &HeldProcess,
+        blocks: Vec<(u64, u64)>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<(HeapGraph, BlockMap), NoGraph> {
+        let Place { heap, memory, local, modules } = at;
+        let Self { plan, room, mappings, kernel, .. } = self;
         if mappings.is_empty() {
             return Err(NoGraph::Gone);
         }
         let mut notes = Vec::new();
         let thread_pointers: Vec<u64> = held.threads.iter().map(|thread| thread.thread_pointer).collect();
         let rundown = match plan {
-            Ok(plan) => heapr_glibc_heap::walk(plan, memory, &thread_pointers, room)
-                .map_err(|error| error.to_string()),
+            Ok(plan) => {
+                heapr_glibc_heap::walk(plan, heap, &thread_pointers, room).map_err(|error| error.to_string())
+            }
             Err(error) => Err(error.to_string()),
         };
         if !held.is_quiet {
@@ -147,22 +215,16 @@ impl Prepared {
             heap: known.heap,
             untracked: known.untracked,
             agent: held.agent.clone(),
-            thread_modules: thread_modules(memory.pid()),
+            thread_modules: modules,
             kernel: std::mem::take(kernel),
         };
         let map = BlockMap::new(known.blocks);
-        let file = File::open(heapr_proc::folder(memory.pid()).join("mem")).ok();
-        let original = copy.is_some().then_some((&*original, not_copied.as_slice()));
-        let memory = Still { memory, file, original };
-        // (The process itself may have ended, or turned to another program.)
-        let root = heapr_proc::folder(memory.memory.pid()).join("root");
-        let local = |path: &str| root.join(path.trim_start_matches('/'));
         let mut walker = FrameWalker::new(mapped_code(&facts.mappings, local));
-        let threads = held.threads.iter().map(|thread| thread_facts(thread, &mut walker, &memory));
+        let threads = held.threads.iter().map(|thread| thread_facts(thread, &mut walker, memory));
         facts.threads = threads.collect();
-        let areas = root_areas(&facts, &map, &memory);
+        let areas = root_areas(&facts, &map, memory);
         let regions = Regions::of(&facts.mappings);
-        let found = scan(&memory, &map, &areas, &regions, goes_on).map_err(|cut| match cut {
+        let found = scan(memory, &map, &areas, &regions, goes_on).map_err(|cut| match cut {
             Cut::Ended => NoGraph::TooLong,
             Cut::TooManyEdges => NoGraph::TooLarge,
         })?;
@@ -170,6 +232,16 @@ impl Prepared {
         keep_stale(&mut graph, &map, &known.stale);
         Ok((graph, map))
     }
+}
+
+/// What is looked through.
+struct Place<'a, H, M> {
+    /// As the heap is read.
+    heap: &'a H,
+    memory: &'a M,
+    /// Where a file of the process is.
+    local: &'a dyn Fn(&str) -> PathBuf,
+    modules: Vec<ThreadModule>,
 }
 
 /// The modules with thread-local variables, of the process or copy `pid`.

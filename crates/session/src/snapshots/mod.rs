@@ -1,7 +1,9 @@
 //! Snapshots of the live native blocks: when one is due, and how it is cut and written in slices.
 
+mod courtesy;
 pub(crate) mod graph_capture;
 pub(crate) mod heap_look;
+mod kept_memory;
 pub(crate) mod native_snapshot;
 pub(crate) mod native_snapshot_rules;
 pub(crate) mod running_look;

@@ -1,0 +1,291 @@
+//! Memory of a copy, read out at once: the copy ends then, before any of it is looked through.
+//!
+//! While a copy lives, each page that the process writes to is copied by the kernel, and looking
+//! through takes many times as long as reading.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use heapr_glibc_heap::{Error as RundownError, HeapMemory, PAGE_BYTES};
+use heapr_native::{Memory, is_looked_through};
+use heapr_proc::{Mapping, mappings, own_pid};
+
+use crate::recorder::memory_room;
+
+/// Read at once.
+const PIECE_BYTES: u64 = 16 << 20;
+/// What is read out takes at most this part of what is left.
+const ROOM_SHARE: u64 = 4;
+/// Files that are open at once: names of types and tables of virtual functions lie in few.
+const FILES_MAX: usize = 64;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct KeptMemory {
+    /// By address.
+    pieces: Vec<Piece>,
+    mappings: Vec<Mapping>,
+    /// Where the process sees its files.
+    root: File,
+    /// What of them nobody has written to is read of them; `None`: there is no such file any more.
+    files: Mutex<HashMap<String, Option<File>>>,
+}
+
+#[derive(Debug)]
+struct Piece {
+    start_avma: u64,
+    bytes: Vec<u8>,
+}
+
+impl Piece {
+    fn end_avma(&self) -> u64 {
+        self.start_avma + self.bytes.len() as u64
+    }
+}
+
+/// Where memory is read out of.
+pub(crate) trait WrittenMemory: Memory {
+    /// The folder that is `/` to whom the memory belongs.
+    fn root(&self) -> PathBuf;
+}
+
+impl KeptMemory {
+    /// Reads out all that is looked through. `None`: it is not told which pages were written, there
+    /// is not enough room, or it may not go on.
+    pub(crate) fn of(
+        copy: &impl WrittenMemory,
+        mappings: &[Mapping],
+        goes_on: &dyn Fn() -> bool,
+    ) -> Option<Self> {
+        let room = memory_room::of_process(own_pid()).map_or(u64::MAX, |room| room.bytes / ROOM_SHARE);
+        let room = memory_room::of_limits(own_pid()).map_or(room, |own| room.min(own.bytes / ROOM_SHARE));
+        let ranges = wanted(copy, mappings)?;
+        if ranges.iter().map(|(start_avma, end_avma)| end_avma - start_avma).sum::<u64>() > room {
+            return None;
+        }
+        let root = File::open(copy.root()).ok()?;
+        let mut pieces = Vec::with_capacity(ranges.len());
+        for (start_avma, end_avma) in ranges {
+            let mut at_avma = start_avma;
+            while at_avma < end_avma {
+                if !goes_on() {
+                    return None;
+                }
+                let mut bytes = vec![0; (end_avma - at_avma).min(PIECE_BYTES) as usize];
+                let count = copy.read(at_avma, &mut bytes);
+                let wanted_bytes = bytes.len() as u64;
+                bytes.truncate(count);
+                let is_whole = count as u64 == wanted_bytes;
+                if count > 0 {
+                    pieces.push(Piece { start_avma: at_avma, bytes });
+                }
+                // Behind a page that cannot be read it goes on.
+                at_avma = match is_whole {
+                    true => at_avma + wanted_bytes,
+                    false => (at_avma + count as u64) / PAGE_BYTES * PAGE_BYTES + PAGE_BYTES,
+                };
+            }
+        }
+        Some(Self { pieces, mappings: mappings.to_vec(), root, files: Mutex::default() })
+    }
+
+    /// Where a file of the process is, as long as this is kept: it may have ended.
+    pub(crate) fn local(&self, path: &str) -> PathBuf {
+        Path::new("/proc/self/fd").join(self.root.as_raw_fd().to_string()).join(path.trim_start_matches('/'))
+    }
+
+    /// What was read out from an address on; else how far it is to the next that was.
+    fn find(&self, at_avma: u64) -> Result<&[u8], u64> {
+        let behind = self.pieces.partition_point(|piece| piece.end_avma() <= at_avma);
+        let Some(piece) = self.pieces.get(behind) else { return Err(u64::MAX - at_avma) };
+        match at_avma.checked_sub(piece.start_avma) {
+            Some(offset) => Ok(&piece.bytes[offset as usize..]),
+            None => Err(piece.start_avma - at_avma),
+        }
+    }
+
+    /// What nobody has written to: nothing, or what is in the file.
+    fn read_unwritten(&self, at_avma: u64, into: &mut [u8]) -> usize {
+        let Some(mapping) = mappings::find(&self.mappings, at_avma) else { return 0 };
+        let count = (mapping.end_avma - at_avma).min(into.len() as u64) as usize;
+        let into = &mut into[..count];
+        if mapping.inode == 0 {
+            into.fill(0);
+            return if mapping.is_shared || !is_looked_through(mapping) { 0 } else { count };
+        }
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.len() >= FILES_MAX && !files.contains_key(&mapping.name) {
+            files.clear();
+        }
+        let file = files.entry(mapping.name.clone()).or_insert_with(|| {
+            let file = File::open(self.local(&mapping.name)).ok()?;
+            // Another may be there by now.
+            let facts = file.metadata().ok()?;
+            (facts.is_file() && facts.ino() == mapping.inode).then_some(file)
+        });
+        let file_off = mapping.file_off + (at_avma - mapping.start_avma);
+        let count = file.as_ref().map(|file| file.read_at(into, file_off));
+        count.and_then(Result::ok).unwrap_or(0)
+    }
+
+    fn read_all(&self, address_avma: u64, into: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < into.len() {
+            let at_avma = address_avma.wrapping_add(done as u64);
+            let rest = &mut into[done..];
+            let count = match self.find(at_avma) {
+                Ok(found) => {
+                    let count = found.len().min(rest.len());
+                    rest[..count].copy_from_slice(&found[..count]);
+                    count
+                }
+                Err(gap) => {
+                    let until = gap.min(rest.len() as u64) as usize;
+                    self.read_unwritten(at_avma, &mut rest[..until])
+                }
+            };
+            if count == 0 {
+                break;
+            }
+            done += count;
+        }
+        done
+    }
+
+    fn parts(&self, start_avma: u64, end_avma: u64) -> Vec<(u64, u64)> {
+        let first = self.pieces.partition_point(|piece| piece.end_avma() <= start_avma);
+        let within = self.pieces[first..].iter().take_while(|piece| piece.start_avma < end_avma);
+        let mut parts: Vec<(u64, u64)> = Vec::new();
+        for piece in within {
+            let part = (piece.start_avma.max(start_avma), piece.end_avma().min(end_avma));
+            match parts.last_mut() {
+                Some(last) if last.1 == part.0 => last.1 = part.1,
+                _ => parts.push(part),
+            }
+        }
+        parts
+    }
+}
+
+/// What is read out: by address, apart from each other.
+fn wanted(copy: &impl Memory, mappings: &[Mapping]) -> Option<Vec<(u64, u64)>> {
+    let mut ranges = Vec::new();
+    for mapping in mappings.iter().filter(|mapping| is_looked_through(mapping)) {
+        let range = (mapping.start_avma, mapping.end_avma);
+        match mapping.is_shared {
+            // What others have written to counts, too.
+            true if mapping.is_writable => ranges.push(range),
+            true => {}
+            false => ranges.extend(copy.written_parts(range.0, range.1)?),
+        }
+    }
+    ranges.sort_unstable();
+    Some(ranges)
+}
+
+impl Memory for KeptMemory {
+    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+        self.read_all(address_avma, into)
+    }
+
+    fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
+        Some(self.parts(start_avma, end_avma))
+    }
+}
+
+impl HeapMemory for KeptMemory {
+    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+        self.read_all(address_avma, into)
+    }
+
+    fn mappings(&self) -> Result<Vec<Mapping>, RundownError> {
+        Ok(self.mappings.clone())
+    }
+
+    fn touched_pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<bool>> {
+        let pages = (0..page_count as u64).map(|page| start_avma + page * PAGE_BYTES);
+        Some(pages.map(|page_avma| self.find(page_avma).is_ok()).collect())
+    }
+
+    fn open(&self, path: &str) -> std::io::Result<File> {
+        File::open(self.local(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each byte is the number of its page; the third page cannot be read.
+    struct Pages;
+
+    impl Memory for Pages {
+        fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+            let bad_avma = 3 * PAGE_BYTES;
+            let whole = match address_avma {
+                at if at / PAGE_BYTES == 3 => 0,
+                at if at < bad_avma => into.len().min((bad_avma - at) as usize),
+                _ => into.len(),
+            };
+            for (offset, byte) in into[..whole].iter_mut().enumerate() {
+                *byte = ((address_avma + offset as u64) / PAGE_BYTES) as u8;
+            }
+            whole
+        }
+
+        fn written_parts(&self, start_avma: u64, _: u64) -> Option<Vec<(u64, u64)>> {
+            let pages = |first: u64, last: u64| (first * PAGE_BYTES, last * PAGE_BYTES);
+            Some(if start_avma == PAGE_BYTES { vec![pages(1, 5), pages(6, 7)] } else { Vec::new() })
+        }
+    }
+
+    impl WrittenMemory for Pages {
+        fn root(&self) -> PathBuf {
+            "/".into()
+        }
+    }
+
+    fn mapping(first_page: u64, end_page: u64, path: &Path) -> Mapping {
+        let inode = path.metadata().map_or(0, |facts| facts.ino());
+        Mapping {
+            start_avma: first_page * PAGE_BYTES,
+            end_avma: end_page * PAGE_BYTES,
+            is_readable: true,
+            is_writable: true,
+            is_executable: false,
+            is_shared: false,
+            file_off: 0,
+            inode,
+            name: path.to_string_lossy().into_owned(),
+        }
+    }
+
+    #[test]
+    fn what_was_read_out_and_what_nobody_wrote_to_is_there() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![77; PAGE_BYTES as usize]).unwrap();
+        let mappings = [mapping(1, 9, Path::new("")), mapping(20, 22, file.path())];
+        let kept = KeptMemory::of(&Pages, &mappings, &|| true).unwrap();
+        let page = |number: u64| {
+            let mut bytes = [200; PAGE_BYTES as usize];
+            let count = kept.read_all(number * PAGE_BYTES, &mut bytes);
+            (count, bytes[0])
+        };
+        let whole = PAGE_BYTES as usize;
+        assert_eq!((page(1), page(2), page(4)), ((whole, 1), (whole, 2), (whole, 4)));
+        // Never written: empty; of a file: what the file has, as far as it goes.
+        assert_eq!((page(5), page(6), page(8)), ((whole, 0), (whole, 6), (whole, 0)));
+        assert_eq!((page(20), page(21).0), ((whole, 77), 0));
+        assert_eq!(page(9).0, 0);
+        let part = |first: u64, last: u64| (first * PAGE_BYTES, last * PAGE_BYTES);
+        assert_eq!(kept.parts(0, 30 * PAGE_BYTES), [part(1, 3), part(4, 5), part(6, 7)]);
+        let mut over = vec![0; 3 * whole];
+        assert_eq!(kept.read_all(4 * PAGE_BYTES, &mut over), 3 * whole);
+        assert_eq!((over[0], over[whole], over[2 * whole]), (4, 0, 6));
+        assert!(KeptMemory::of(&Pages, &mappings, &|| false).is_none());
+    }
+}
