@@ -10,6 +10,7 @@ pub mod devtools;
 mod error;
 mod fingerprint;
 mod format;
+mod graph_text;
 mod index;
 mod kept_scripts;
 mod kinds;
@@ -30,6 +31,7 @@ pub use format::{
     TimeSample, TraceFunction, TraceNode,
 };
 pub(crate) use format::{utf16_length, utf16_units};
+pub use graph_text::GraphForm;
 pub use index::{IndexStore, StoredGraph};
 pub use kept_scripts::KeptScript;
 pub use kinds::{DomState, EDGE_KINDS, EdgeKind, NODE_KINDS, NodeKind};

@@ -207,6 +207,12 @@ fn use_everything(snapshot: Snapshot) {
     let mut written = Vec::new();
     snapshot.write_anonymous(crate::Secrecy::TextsAndNames, &mut written).unwrap();
     snapshot.write_retained_by(snapshot.node_count() - 1, &mut written).unwrap();
+    snapshot.write_graph(Some(snapshot.root()), crate::GraphForm::Dot, &mut written).unwrap();
+    written.clear();
+    snapshot.write_graph(None, crate::GraphForm::Json, &mut written).unwrap();
+    let graph: serde_json::Value = serde_json::from_slice(&written).unwrap();
+    let count = |key: &str| graph[key].as_array().map_or(0, Vec::len) as u32;
+    assert_eq!((count("nodes"), count("edges")), (snapshot.node_count(), snapshot.edge_count()));
     let heap = Heap::with_summary(snapshot).unwrap();
     heap.aggregates(None);
     heap.aggregates(Some(&Filter::RetainedByContexts));
