@@ -7,7 +7,7 @@ use crate::heap_graph::{
     take_root_chunk,
 };
 use crate::tables::take_all;
-use crate::{ProcessIndex, Snapshot, Trace};
+use crate::{ProcessIndex, RootClass, Snapshot, Trace};
 
 /// References of a graph may unpack to this many times the file's size…
 const EXPANSION_MAX: u64 = 64;
@@ -30,7 +30,12 @@ impl Trace {
     pub fn graph_facts(&self, snapshot: &Snapshot, process: ProcessIndex) -> Result<Option<GraphFacts>> {
         let heads = self.graph_heads(snapshot)?;
         let head = heads.into_iter().map(|(_, head)| head).find(|head| head.process == process);
+        let unknown_bytes = |head: &GraphHead| {
+            let of_it = head.areas.iter().filter(|area| area.class == RootClass::Unknown);
+            of_it.map(|area| area.end_avma.wrapping_sub(area.start_avma)).fold(0, u64::saturating_add)
+        };
         Ok(head.map(|head| GraphFacts {
+            unknown_bytes: unknown_bytes(&head),
             node_count: head.node_count,
             reference_count: u64::from(head.edge_count) + u64::from(head.root_count),
             type_names: head.type_names,

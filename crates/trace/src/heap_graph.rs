@@ -222,6 +222,8 @@ pub struct GraphFacts {
     pub pause_ns: u64,
     /// As in the graph.
     pub notes: Vec<String>,
+    /// Memory of an allocator of which nobody knows what it has given out: address ranges.
+    pub unknown_bytes: u64,
 }
 
 /// The entry that ends a graph.

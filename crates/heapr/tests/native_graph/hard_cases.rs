@@ -162,6 +162,8 @@ fn programs_on_other_allocators_are_told_by_their_recorded_blocks() {
         let claims = text.lines().filter(|line| line.starts_with("// leaks: "));
         let (held, lost): (Vec<&str>, Vec<&str>) = claims.partition(|line| line.contains("kind=reachable"));
         check(&leaks, &held.join("\n"));
+        let doubt = leaks["doubt"].as_str().unwrap_or_default();
+        assert!(doubt.contains(" that their allocator has ("), "{library}: {leaks}");
         for claim in lost {
             let value = |key: &str| claim.split(' ').find_map(|part| part.strip_prefix(key)).unwrap();
             let wanted: u64 = value("count=").parse().unwrap();

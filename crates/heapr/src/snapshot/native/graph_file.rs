@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use anyhow::{Context as _, bail, ensure};
 use heapr_filters::find_snapshot;
+use heapr_table::quantity::bytes;
 use heapr_trace::{Block, GraphFacts, HeapGraph, HeapId, ProcessIndex, Snapshot, Trace};
 
 use crate::report::names::NameArguments;
@@ -44,6 +45,26 @@ impl ChosenGraph {
         let process = choose_process(&trace, &snapshot, asked.pid)?;
         let facts = trace.graph_facts(&snapshot, process)?.context("the graph is not there any more")?;
         Ok(Self { path: path.to_owned(), trace, snapshot, process, facts })
+    }
+
+    /// Why what is called possibly leaked may well be in use: most of what its allocator has was
+    /// never seen to be given out, or is not known to be.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        let of_it = self.snapshot.processes.iter().find(|process| process.process == self.process);
+        let (known, all) = (of_it?.block_bytes, self.facts.unknown_bytes);
+        if all == 0 {
+            return None;
+        }
+        let share = match known.min(all) as f64 * 100.0 / all as f64 {
+            share if known > 0 && share < 1.0 => "less than 1".to_owned(),
+            share => format!("{share:.0}"),
+        };
+        Some(format!(
+            "what is possibly leaked may well be in use: blocks that were recorded fill {} of the {} that their allocator has \
+             ({share} %); what lies in the rest, as blocks from before the recording, leads to them only in doubt",
+            bytes(known),
+            bytes(all)
+        ))
     }
 
     /// The name of the process and its number.

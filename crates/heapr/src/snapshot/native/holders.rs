@@ -49,7 +49,8 @@ pub(crate) fn run(arguments: &HoldersArguments) -> anyhow::Result<ExitCode> {
     };
     let all_bytes = answers.block_bytes()?;
     let held = answers.holders()?;
-    let mut rows: Vec<&(String, Held)> = held.iter().collect();
+    // (Who holds something only together with others is named there.)
+    let mut rows: Vec<&(String, Held)> = held.iter().filter(|(_, held)| held.count > 0).collect();
     rows.sort_by(|(one, of_one), (other, of_other)| {
         (of_other.bytes, of_other.count).cmp(&(of_one.bytes, of_one.count)).then_with(|| one.cmp(other))
     });

@@ -265,6 +265,7 @@ fn print(
             "groups": groups,
             "left_off": lines.len().saturating_sub(arguments.output.top()),
             "suppressions": met.iter().map(|(text, count)| json!({"pattern": text, "count": count})).collect::<Vec<_>>(),
+            "doubt": file.doubt(),
             "notes": file.facts.notes,
         }));
         return Ok(());
@@ -304,6 +305,7 @@ fn title(file: &ChosenGraph, totals: &Totals, met: &[(&str, u64)]) -> Vec<String
     title.push(told(LeakKind::Definite, "leaked: nothing leads to them"));
     title.push(told(LeakKind::Indirect, "leaked with those: only they lead to them"));
     title.push(told(LeakKind::Possible, "possibly leaked: only something doubtful leads to them"));
+    title.extend(file.doubt().filter(|_| totals.get(LeakKind::Possible).count > 0));
     if totals.suppressed.count > 0 {
         title.push(format!(
             "{} in {} suppressed: {}",

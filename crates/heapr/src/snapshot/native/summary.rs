@@ -112,23 +112,23 @@ fn graph_in_words(point: &GraphPoint) -> anyhow::Result<(Vec<String>, Value, Gra
     let (definite, indirect, possible) =
         (leaked(LeakKind::Definite), leaked(LeakKind::Indirect), leaked(LeakKind::Possible));
     let file = Rc::clone(&answers.chosen);
-    let mut order: Vec<&(String, Held)> = answers.holders()?.iter().collect();
+    let mut order: Vec<&(String, Held)> =
+        answers.holders()?.iter().filter(|(_, held)| held.count > 0).collect();
     order.sort_by_key(|(_, held)| std::cmp::Reverse((held.bytes, held.count)));
     order.truncate(HOLDERS);
     let reference_count = file.facts.reference_count;
-    let mut lines = vec![
-        format!(
-            "{}: {} leaked in {}, {} more with those in {}, {} possibly leaked in {}",
-            plural(reference_count, "reference"),
-            bytes(definite.bytes),
-            plural(definite.count, "block"),
-            bytes(indirect.bytes),
-            plural(indirect.count, "block"),
-            bytes(possible.bytes),
-            plural(possible.count, "block"),
-        ),
-        "Who holds most (heapr snapshot holders tells more):".to_owned(),
-    ];
+    let mut lines = vec![format!(
+        "{}: {} leaked in {}, {} more with those in {}, {} possibly leaked in {}",
+        plural(reference_count, "reference"),
+        bytes(definite.bytes),
+        plural(definite.count, "block"),
+        bytes(indirect.bytes),
+        plural(indirect.count, "block"),
+        bytes(possible.bytes),
+        plural(possible.count, "block"),
+    )];
+    lines.extend(file.doubt().filter(|_| possible.count > 0));
+    lines.push("Who holds most (heapr snapshot holders tells more):".to_owned());
     lines.extend(order.iter().map(|(name, held)| {
         format!("  {:>10} in {}: {}", bytes(held.bytes), plural(held.count, "block"), one_line(name))
     }));
@@ -150,6 +150,7 @@ fn graph_in_words(point: &GraphPoint) -> anyhow::Result<(Vec<String>, Value, Gra
         "possible_bytes": possible.bytes,
         "holders": holders.collect::<Vec<_>>(),
         "pause_ns": file.facts.pause_ns,
+        "doubt": file.doubt(),
         "notes": file.facts.notes,
     });
     Ok((lines, fact, answers))

@@ -188,8 +188,8 @@ fn print_largest(
 
 fn too_few(number: usize) -> anyhow::Error {
     anyhow::anyhow!(
-        "growth is seen in three or more snapshots, and there are {number}: `heapr run --snapshot-every SECONDS` and \
-         `heapr snapshot every SECONDS PID` take them"
+        "growth is seen in three or more snapshots, and there are {number} (one of a process's end counts only if \
+         --snapshots names it): `heapr run --snapshot-every SECONDS` and `heapr snapshot every SECONDS PID` take them"
     )
 }
 

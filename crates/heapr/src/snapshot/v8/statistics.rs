@@ -6,9 +6,11 @@ use std::process::ExitCode;
 use heapr_v8::StoredSummary;
 
 use crate::output::{Format, print_table};
+use crate::snapshot::native;
 use crate::snapshot::v8::heap_file::{Wanted, open};
 use crate::snapshot::v8::summary::headline;
 use crate::snapshot::v8::summary_file;
+use crate::snapshot::verbs::is_trace;
 use heapr_table::quantity::percent;
 use heapr_table::{Cell, Column, Table, row};
 
@@ -25,6 +27,9 @@ pub(crate) struct StatisticsArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: StatisticsArguments) -> anyhow::Result<ExitCode> {
+    if is_trace(&arguments.file) {
+        return native::statistics(&arguments.file, arguments.format);
+    }
     let summary = match summary_file::load(&arguments.file, "") {
         Some(summary) => summary,
         None => StoredSummary::without_classes(&*open(&arguments.file, Wanted::Classes)?),
