@@ -148,8 +148,8 @@ impl Stage<'_> {
     }
 
     fn take(&self, pid: u32) -> anyhow::Result<std::process::Child> {
-        // Beside 64 threads that never rest its turn would come seldom: 9 s a graph, 1.4 so. (Who may
-        // not go before others goes on as it is; the number is heapr's.)
+        // Beside 64 threads that never rest its turn would come seldom: 9 s a graph, 1.4 so. (Who
+        // may not go before others goes on as it is; the number is heapr's.)
         let mut command = Command::new("nice");
         command
             .args(["-n", "-20"])

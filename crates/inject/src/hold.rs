@@ -108,8 +108,8 @@ pub trait Look: Send {
     /// worth looking.
     fn take_down(&mut self) -> bool;
 
-    /// Reads the memory of the copy with this number into ours, so that the copy can end before it is
-    /// looked through. Whether it has; if not, the copy stays.
+    /// Reads the memory of the copy with this number into ours, so that the copy can end before it
+    /// is looked through. Whether it has; if not, the copy stays.
     fn keep(&mut self, copy: u32, goes_on: &dyn Fn() -> bool) -> bool {
         let _ = (copy, goes_on);
         false

@@ -61,9 +61,9 @@ pub(crate) fn is_of_kernel(mapping: &Mapping) -> bool {
 
 /// Whether it is memory of a device, which must not be read.
 fn is_of_device(mapping: &Mapping) -> bool {
-    let is_below = |folder: &&str| mapping.name.starts_with(*folder);
-    ["/dev/", "/sys/", "/proc/bus/"].iter().any(|folder| is_below(&folder))
-        && !["/dev/shm/", "/dev/zero", "/dev/hugepages"].iter().any(|folder| is_below(&folder))
+    let is_below = |folder: &str| mapping.name.starts_with(folder);
+    ["/dev/", "/sys/", "/proc/bus/"].into_iter().any(is_below)
+        && !["/dev/shm/", "/dev/zero", "/dev/hugepages"].into_iter().any(is_below)
 }
 
 /// Whether memory is the program's, and may be read: not the kernel's, a device's or the

@@ -28,6 +28,7 @@ mod failure;
 mod flags;
 mod heap_trace;
 mod inherited_descriptors;
+mod memory_room;
 mod properties;
 mod recorder;
 mod rotation;

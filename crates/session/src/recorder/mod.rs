@@ -42,7 +42,6 @@ pub(crate) mod inside;
 mod inside_notes;
 pub(crate) mod memory;
 pub(crate) mod memory_look;
-pub(crate) mod memory_room;
 mod next_file;
 mod samples;
 mod scan;

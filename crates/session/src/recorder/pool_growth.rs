@@ -13,7 +13,7 @@ use heapr_ring::sys::Descriptor;
 use heapr_ring::{Pool, PoolProperties, reader};
 use heapr_wire::{buffers_offset, pool_bytes};
 
-use crate::recorder::memory_room::{self, Room};
+use crate::memory_room::{self, Room};
 use crate::{Error, SessionProperties};
 
 /// With fewer buffers there is no recording.

@@ -14,7 +14,7 @@ use heapr_glibc_heap::{Error as RundownError, HeapMemory, PAGE_BYTES};
 use heapr_native::{Memory, is_looked_through};
 use heapr_proc::{Mapping, mappings, own_pid};
 
-use crate::recorder::memory_room;
+use crate::memory_room;
 
 /// Read at once.
 const PIECE_BYTES: u64 = 16 << 20;
