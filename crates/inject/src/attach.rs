@@ -24,12 +24,15 @@ use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::own_thread::in_own_thread;
 use crate::plan::Plan;
 use crate::report::{AttachReport, PauseParts, Stopwatch};
+use crate::restless::Restless;
 use crate::stop::{Settled, Stopped};
 use crate::{detach, orphan, seccomp, target, thread_place};
 use heapr_proc::Mapping;
 
 /// How long a good moment is waited for.
 const LIMIT: Duration = Duration::from_secs(5);
+/// The same where the machine is too busy for a thread to stop.
+const BUSY_LIMIT: Duration = Duration::from_secs(30);
 /// After this long a thread in the allocator is no longer waited for.
 const ALLOCATOR_LIMIT: Duration = Duration::from_millis(500);
 /// How long the threads may take to stop, and how long those in the way may run on while the others
@@ -124,6 +127,7 @@ struct Attaching<'a> {
 enum Outcome {
     Done,
     Again { reason: &'static str },
+    Runs(Restless),
 }
 
 impl Attaching<'_> {
@@ -139,10 +143,19 @@ impl Attaching<'_> {
                     Plan::make(self.request, self.memory, self.held.is_some())?
                 }
             };
-            let Outcome::Again { reason } = self.try_once(plan, while_stopped)? else { return Ok(()) };
-            if self.begin.elapsed() > LIMIT {
-                let reason = reason.to_owned();
-                return Err(Error::NoQuietMoment { pid, seconds: LIMIT.as_secs(), reason });
+            let elapsed = self.begin.elapsed();
+            match self.try_once(plan, while_stopped)? {
+                Outcome::Done => return Ok(()),
+                Outcome::Again { reason } if elapsed > LIMIT => {
+                    let reason = reason.to_owned();
+                    return Err(Error::NoQuietMoment { pid, seconds: elapsed.as_secs(), reason });
+                }
+                Outcome::Runs(restless)
+                    if elapsed > BUSY_LIMIT || elapsed > LIMIT && !restless.waits_for_processor() =>
+                {
+                    return Err(restless.no_moment(elapsed));
+                }
+                _ => {}
             }
             std::thread::sleep(PAUSE_BETWEEN);
         }
@@ -155,10 +168,12 @@ impl Attaching<'_> {
         let has_filters = self.installed.is_none() && seccomp::has_any(pid);
         let mut parts = PauseParts::default();
         let mut stopwatch = Stopwatch::start();
-        let Some(mut stopped) = Stopped::stop(pid, self.held.take(), STOP_LIMIT)? else {
-            self.plan = Some(plan);
-            let reason = "a thread did not stop (it waits for a child made by vfork, or for a disk)";
-            return Ok(Outcome::Again { reason });
+        let mut stopped = match Stopped::stop(pid, self.held.take(), STOP_LIMIT)? {
+            Ok(stopped) => stopped,
+            Err(restless) => {
+                self.plan = Some(plan);
+                return Ok(Outcome::Runs(restless));
+            }
         };
         parts.stop = stopwatch.lap();
         if has_filters {
@@ -173,9 +188,12 @@ impl Attaching<'_> {
             installed.gate.close(memory).map_err(memory_error)?;
         } else {
             let outcome = self.install(&mut plan, &mut stopped, &mappings, &mut parts, &mut stopwatch);
-            if let Outcome::Again { reason } = outcome? {
-                self.report.pause = self.report.pause.max(stopped.resume());
-                return Ok(Outcome::Again { reason });
+            match outcome? {
+                Outcome::Done => {}
+                again => {
+                    self.report.pause = self.report.pause.max(stopped.resume());
+                    return Ok(again);
+                }
             }
         }
         let Some(installed) = &self.installed else { return Err(Error::Ended { pid }) };
@@ -190,7 +208,10 @@ impl Attaching<'_> {
             installed.gate.lead_around(memory).map_err(memory_error)?;
             self.report.pause = self.report.pause.max(stopped.resume());
             self.plan = Some(plan);
-            return Ok(Outcome::Again { reason: "a thread was in the allocator at each try" });
+            return Ok(match settled {
+                Settled::Runs(restless) => Outcome::Runs(restless),
+                _ => Outcome::Again { reason: "a thread was in the allocator at each try" },
+            });
         }
         while_stopped(&Standstill {
             pid,
@@ -224,8 +245,14 @@ impl Attaching<'_> {
             thread_place::is_in_prologue(&prologues, memory, mappings, thread)
         })?;
         parts.settle += stopwatch.lap();
-        if settled != Settled::Quiet {
-            return Ok(Outcome::Again { reason: "a thread was at the entry of the allocator at each try" });
+        match settled {
+            Settled::Quiet => {}
+            Settled::Runs(restless) => return Ok(Outcome::Runs(restless)),
+            Settled::Busy => {
+                return Ok(Outcome::Again {
+                    reason: "a thread was at the entry of the allocator at each try",
+                });
+            }
         }
         if !plan.modules.is_consistent(memory) {
             return Ok(Outcome::Again { reason: "a thread was loading a library at each try" });

@@ -35,9 +35,9 @@ fn count_down_here(pid: u32, is_on: bool) -> Result<()> {
     let Some(gate) = find_record(pid, &memory)?.map(|record| Gate::of(&record)).filter(Gate::counts) else {
         return Ok(());
     };
-    let Some(stopped) = Stopped::stop(pid, None, STOP_LIMIT)? else {
-        let reason = "a thread did not stop".to_owned();
-        return Err(Error::NoQuietMoment { pid, seconds: 0, reason });
+    let stopped = match Stopped::stop(pid, None, STOP_LIMIT)? {
+        Ok(stopped) => stopped,
+        Err(restless) => return Err(restless.no_moment(STOP_LIMIT)),
     };
     let outcome = gate.count_down(&memory, is_on).map_err(|source| Error::Memory { pid, source });
     stopped.resume();

@@ -123,7 +123,7 @@ pub(crate) fn remove(
         };
         let mut parts = PauseParts::default();
         let mut stopwatch = Stopwatch::start();
-        if let Some(mut stopped) = Stopped::stop(pid, None, DETACH_STOP_LIMIT)? {
+        if let Ok(mut stopped) = Stopped::stop(pid, None, DETACH_STOP_LIMIT)? {
             parts.stop = stopwatch.lap();
             report.thread_count = stopped.threads.len();
             let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
@@ -231,9 +231,9 @@ fn leave_agent(
     record: &Record,
     mut report: DetachReport,
 ) -> Result<DetachReport> {
-    let Some(stopped) = Stopped::stop(pid, None, DETACH_STOP_LIMIT)? else {
-        let reason = "a thread did not stop".to_owned();
-        return Err(Error::NoQuietMoment { pid, seconds: LIMIT.as_secs(), reason });
+    let stopped = match Stopped::stop(pid, None, DETACH_STOP_LIMIT)? {
+        Ok(stopped) => stopped,
+        Err(restless) => return Err(restless.no_moment(LIMIT)),
     };
     report.hooks_removed += restore(pid, memory, record)?;
     // Nobody tries again.

@@ -191,14 +191,13 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
     loop {
         report.try_count += 1;
         let mut watch = Stopwatch::start();
-        let Some(mut stopped) = Stopped::stop(pid, None, STOP_LIMIT)? else {
-            if begin.elapsed() > LIMIT {
-                let reason =
-                    "a thread did not stop (it waits for a child made by vfork, or for a disk)".to_owned();
-                return Err(Error::NoQuietMoment { pid, seconds: LIMIT.as_secs(), reason });
+        let mut stopped = match Stopped::stop(pid, None, STOP_LIMIT)? {
+            Ok(stopped) => stopped,
+            Err(restless) if begin.elapsed() > LIMIT => return Err(restless.no_moment(begin.elapsed())),
+            Err(_) => {
+                std::thread::sleep(PAUSE_BETWEEN);
+                continue;
             }
-            std::thread::sleep(PAUSE_BETWEEN);
-            continue;
         };
         report.parts.stop = watch.lap();
         let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
@@ -208,7 +207,7 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
                 && is_in(&agent.code, thread.registers.rip);
             !waits && is_at_allocating(&agent, &memory, &mappings, thread)
         })?;
-        let is_last = report.try_count >= TRIES_MAX && settled != Settled::Runs;
+        let is_last = report.try_count >= TRIES_MAX && !matches!(settled, Settled::Runs(_));
         if settled != Settled::Quiet && !is_last {
             stopped.resume();
             if begin.elapsed() > LIMIT {

@@ -177,8 +177,9 @@ fn hook_here(pid: u32, functions: &[InsideFunction]) -> Result<InsideReport> {
     let gadgets = plan::gadgets(pid, memory)?;
     let no_moment =
         |reason: &str| Error::NoQuietMoment { pid, seconds: STOP_LIMIT.as_secs(), reason: reason.to_owned() };
-    let Some(mut stopped) = Stopped::stop(pid, None, STOP_LIMIT)? else {
-        return Err(no_moment("a thread did not stop"));
+    let mut stopped = match Stopped::stop(pid, None, STOP_LIMIT)? {
+        Ok(stopped) => stopped,
+        Err(restless) => return Err(restless.no_moment(STOP_LIMIT)),
     };
     let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
     let prologues: Vec<&Prologue> = planned.iter().map(|planned| &planned.prologue).collect();

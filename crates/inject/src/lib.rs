@@ -41,6 +41,7 @@ mod record;
 mod recorder_life;
 mod remote;
 mod report;
+mod restless;
 mod return_chain;
 mod seccomp;
 mod standstill;

@@ -45,9 +45,9 @@ pub(crate) fn let_go(pid: u32, memory: &ProcessMemory) -> Result<DetachReport> {
     let memory_error = |source| Error::Memory { pid, source };
     let clock_avma = find_clock(pid, memory)?.ok_or(Error::NotAttached { pid })?;
     let mut stopwatch = Stopwatch::start();
-    let Some(stopped) = Stopped::stop(pid, None, DETACH_STOP_LIMIT)? else {
-        let reason = "a thread did not stop".to_owned();
-        return Err(Error::NoQuietMoment { pid, seconds: DETACH_STOP_LIMIT.as_secs(), reason });
+    let stopped = match Stopped::stop(pid, None, DETACH_STOP_LIMIT)? {
+        Ok(stopped) => stopped,
+        Err(restless) => return Err(restless.no_moment(stopwatch.lap())),
     };
     let mut parts = PauseParts { stop: stopwatch.lap(), ..PauseParts::default() };
     let thread_count = stopped.threads.len();

@@ -121,7 +121,7 @@ mod tests {
         let chain = wait_until("it waits in a system call", || {
             crate::own_thread::in_own_thread(|| {
                 let memory = ProcessMemory::open(pid).unwrap();
-                let stopped = Stopped::stop(pid, None, DETACH_STOP_LIMIT).unwrap()?;
+                let stopped = Stopped::stop(pid, None, DETACH_STOP_LIMIT).unwrap().ok()?;
                 let mappings = heapr_proc::mappings::read(pid).unwrap();
                 let thread = stopped.threads[0];
                 let mut chains = ReturnChains::new(&memory);

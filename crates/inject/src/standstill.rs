@@ -3,7 +3,7 @@
 //! Whoever is in the C library's allocator runs on for a moment while all others stand still.
 //! Should we be killed, the kernel lets all of it go on.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heapr_proc::{Mapping, mappings};
 
@@ -40,14 +40,21 @@ pub fn stand_still(pid: u32, while_still: &mut (dyn FnMut(&StillProcess) + Send)
 
 fn stand_still_here(pid: u32, while_still: &mut dyn FnMut(&StillProcess)) -> Result<Duration> {
     target::check(pid, false)?;
+    let begin = Instant::now();
+    let mut last = None;
     for _ in 0..TRIES {
-        let Some(mut stopped) = Stopped::stop(pid, None, STOP_LIMIT)? else {
-            std::thread::sleep(PAUSE_BETWEEN);
-            continue;
+        let mut stopped = match Stopped::stop(pid, None, STOP_LIMIT)? {
+            Ok(stopped) => stopped,
+            Err(restless) => {
+                last = Some(restless);
+                std::thread::sleep(PAUSE_BETWEEN);
+                continue;
+            }
         };
         let mapped = mappings::read(pid).map_err(|_| Error::Ended { pid })?;
         let settled = stopped.settle(SETTLE_LIMIT, |thread| is_at_allocating(&mapped, thread))?;
-        if settled == Settled::Runs {
+        if let Settled::Runs(restless) = settled {
+            last = Some(restless);
             continue;
         }
         let threads = &stopped.threads;
@@ -58,8 +65,7 @@ fn stand_still_here(pid: u32, while_still: &mut dyn FnMut(&StillProcess)) -> Res
         });
         return Ok(stopped.resume());
     }
-    let reason = "a thread did not stop (it waits for a child made by vfork, or for a disk)".to_owned();
-    Err(Error::NoQuietMoment { pid, seconds: 1, reason })
+    Err(last.map_or(Error::Ended { pid }, |restless| restless.no_moment(begin.elapsed())))
 }
 
 /// Whether a thread is in the C library's code and may be in its allocator. One that waits in the

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Result};
 use crate::exec_stop::HeldExec;
 use crate::ptrace::{self, Event};
+use crate::restless::{LONGER_FOR_PROCESSOR, Restless};
 use crate::target;
 use crate::urgency::Urgency;
 use crate::x86_64::Registers;
@@ -40,8 +41,8 @@ pub(crate) enum Settled {
     Quiet,
     /// Some are.
     Busy,
-    /// Some did not stop again in time: nothing is known, and they run.
-    Runs,
+    /// One did not stop again in time: nothing is known, and it runs.
+    Runs(Restless),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -57,9 +58,13 @@ pub(crate) const DETACH_STOP_LIMIT: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_micros(30);
 
 impl Stopped {
-    /// Stops all threads but one that stands still already. `Ok(None)`: some did not stop in
-    /// `limit` (one waits for a child made by vfork, or for a disk); all go on.
-    pub(crate) fn stop(pid: u32, held: Option<HeldExec>, limit: Duration) -> Result<Option<Self>> {
+    /// Stops all threads but one that stands still already. `Ok(Err(…))`: one did not stop in
+    /// `limit`; all go on.
+    pub(crate) fn stop(
+        pid: u32,
+        held: Option<HeldExec>,
+        limit: Duration,
+    ) -> Result<std::result::Result<Self, Restless>> {
         let deadline = Instant::now() + limit;
         let (threads, seized) = (Vec::new(), Vec::new());
         let mut stopped = Self { pid, threads, seized, pause: Duration::ZERO, _urgency: Urgency::begin() };
@@ -68,11 +73,8 @@ impl Stopped {
         }
         loop {
             let is_any_new = stopped.seize_new(deadline)?;
-            while !stopped.wait_once()? {
-                if Instant::now() > deadline {
-                    return Ok(None);
-                }
-                std::thread::sleep(POLL);
+            if let Some(restless) = stopped.wait_until(deadline, limit)? {
+                return Ok(Err(restless));
             }
             if !is_any_new {
                 break;
@@ -82,7 +84,7 @@ impl Stopped {
             return Err(Error::Ended { pid });
         }
         stopped.read_registers()?;
-        Ok(Some(stopped))
+        Ok(Ok(stopped))
     }
 
     fn read_registers(&mut self) -> Result<()> {
@@ -199,8 +201,8 @@ impl Stopped {
                 self.run_for(&busy, moment.min(limit / MOMENTS_IN_LIMIT));
                 round_count += 1;
             }
-            if !self.wait_until(deadline + limit)? {
-                return Ok(Settled::Runs);
+            if let Some(restless) = self.wait_until(deadline + limit, limit)? {
+                return Ok(Settled::Runs(restless));
             }
             self.read_registers()?;
             busy_before = busy;
@@ -222,14 +224,25 @@ impl Stopped {
         }
     }
 
-    fn wait_until(&mut self, deadline: Instant) -> Result<bool> {
+    /// Waits until all stand still, to the end of a `limit`, or for some time more if all that is
+    /// missing is a processor. One that does not.
+    fn wait_until(&mut self, deadline: Instant, limit: Duration) -> Result<Option<Restless>> {
+        let last = deadline + limit * (LONGER_FOR_PROCESSOR - 1);
         while !self.wait_once()? {
-            if Instant::now() > deadline {
-                return Ok(false);
+            let now = Instant::now();
+            if now > deadline {
+                let mut running = self.seized.iter().filter(|seized| !seized.is_stopped);
+                let restless = running.find_map(|seized| {
+                    let restless = Restless::of(self.pid, seized.tid)?;
+                    (now > last || !restless.waits_for_processor()).then_some(restless)
+                });
+                if restless.is_some() {
+                    return Ok(restless);
+                }
             }
             std::thread::sleep(POLL);
         }
-        Ok(true)
+        Ok(None)
     }
 
     /// Lets all go on. Returns the longest time that one stood still.
