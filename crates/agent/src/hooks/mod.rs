@@ -152,25 +152,42 @@ const NO_STACK: u64 = stack_word(tree::ROOT, 0);
 /// Records a new block, or a failed call.
 #[inline(always)]
 pub(crate) fn allocated(block: Pointer, size: usize, caller: Caller) {
-    if !allocated_plainly(block, size, caller) {
-        allocated_in_general(block, size, caller.entry_sp, caller.bp, caller.called);
+    // (Nothing is as small where a language is spoken.)
+    if size >= AGENT.plain_bytes_end.load(Relaxed) || !allocated_plainly::<false>(block, size, caller) {
+        allocated_otherwise(block, size, caller.entry_sp, caller.bp, caller.called);
+    }
+}
+
+/// What few programs do, and those in which a language is spoken always.
+#[cold]
+#[inline(never)]
+extern "C" fn allocated_otherwise(
+    block: Pointer,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+    called: u8,
+) {
+    let is_plain = languages::are_spoken() && size <= PACKED_SIZE_MAX;
+    if !is_plain || !allocated_plainly::<true>(block, size, Caller::new(entry_sp, bp, called)) {
+        allocated_in_general(block, size, entry_sp, bp, called);
     }
 }
 
 /// Must record what [`allocated_in_general`] does, if nothing is special (heapr's test `victims`).
-/// `false`: it was not recorded.
+/// `SPEAKS`: the stack may have frames of a language. `false`: it was not recorded.
 #[inline(always)]
-fn allocated_plainly(block: Pointer, size: usize, caller: Caller) -> bool {
+fn allocated_plainly<const SPEAKS: bool>(block: Pointer, size: usize, caller: Caller) -> bool {
     let Some(mut scope) = Scope::enter_plainly(caller.sp()) else { return false };
     let Some(pool) = AGENT.pool() else { return false };
     let flags = pool.control().flags.load(Relaxed);
-    if flags & (FLAG_STACK_ALLOC | FLAG_STACK_SPECIAL | FLAG_SAMPLED) != FLAG_STACK_ALLOC
-        || block.is_null()
-        || size >= AGENT.plain_bytes_end.load(Relaxed)
-    {
+    if flags & (FLAG_STACK_ALLOC | FLAG_STACK_SPECIAL | FLAG_SAMPLED) != FLAG_STACK_ALLOC || block.is_null() {
         return false;
     }
-    let node = stack::capture_plainly(&mut scope, caller.start());
+    let mut node = stack::capture_plainly(&mut scope, caller.start());
+    if SPEAKS {
+        node = languages::whole_stack_inline(&mut scope, caller.start(), node);
+    }
     events::alloc_of_malloc(&mut scope, block as usize, size as u32, stack_word(node, caller.called));
     true
 }

@@ -77,6 +77,16 @@ pub(crate) fn are_spoken() -> bool {
     AGENT.plain_bytes_end.load(Relaxed) == 0
 }
 
+/// As [`whole_stack`], without a call where Python is spoken.
+#[inline(always)]
+pub(crate) fn whole_stack_inline(scope: &mut Scope, start: Start, native: u32) -> u32 {
+    if python::is_known() && SPOKEN.load(Relaxed) == PYTHON {
+        joined::node(scope, start, native)
+    } else {
+        whole_stack(scope, start, native)
+    }
+}
+
 /// The node of the stack that begins at `start`, whose native frames have `native`.
 #[inline(never)]
 pub(crate) fn whole_stack(scope: &mut Scope, start: Start, native: u32) -> u32 {

@@ -66,6 +66,8 @@ pub(crate) struct RubyExports {
     pub(crate) eval_end: AtomicUsize,
     /// Where the thread-local variable is in its module's block.
     pub(crate) context: AtomicUsize,
+    /// `rb_errinfo`, which reads the variable before anything else.
+    pub(crate) reader: AtomicUsize,
     /// Its version, a text; 0: there is none yet.
     pub(crate) version: AtomicUsize,
     pub(crate) is_seen: AtomicUsize,
@@ -75,6 +77,7 @@ pub(crate) static RUBY: RubyExports = RubyExports {
     eval: AtomicUsize::new(0),
     eval_end: AtomicUsize::new(0),
     context: AtomicUsize::new(0),
+    reader: AtomicUsize::new(0),
     version: AtomicUsize::new(0),
     is_seen: AtomicUsize::new(0),
 };
@@ -178,8 +181,9 @@ fn note_java(dynamic: &Dynamic) {
 fn note_walked(dynamic: &Dynamic) {
     if RUBY.version.load(Relaxed) == 0
         && let Some((version, _)) = dynamic.find_object(b"ruby_version")
-        && dynamic.find_object(b"rb_errinfo").is_some()
+        && let Some((reader, _)) = dynamic.find_object(b"rb_errinfo")
     {
+        RUBY.reader.store(reader, Relaxed);
         if let Some((eval, bytes)) = dynamic.find_object(b"rb_vm_exec")
             && let Some((context, _)) = dynamic.find_object(b"ruby_current_ec")
         {

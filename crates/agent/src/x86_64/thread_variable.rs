@@ -1,11 +1,13 @@
 //! Where a thread has a variable of its own, from the code of a function that does nothing but
-//! answer it, in the three forms that compilers give it:
+//! answer it, or that reads it before anything else, in the forms that compilers and linkers give
+//! it:
 //!
 //! ```text
-//! of a program                    mov rax, fs:[n]; ret
-//! of a library loaded at start    mov rax, [rip + n]; mov rax, fs:[rax]; ret
-//! of any library                  push rbp; mov rbp, rsp; lea rdi, [rip + n]; call __tls_get_addr;
-//!                                 pop rbp; mov rax, [rax + m]; ret
+//! of a program                    mov rax, fs:[n]
+//!                                 mov rax, fs:[0]; lea rax, [rax + n]; mov rax, [rax]
+//! of a library loaded at start    mov rax, [rip + n]; mov rax, fs:[rax]
+//!                                 mov rax, fs:[0]; add rax, [rip + n]; mov rax, [rax]
+//! of any library                  lea rdi, [rip + n]; call __tls_get_addr; mov rax, [rax + m]
 //! ```
 
 /// Bytes of code that are looked at.
@@ -15,12 +17,20 @@ pub(crate) const CODE_BYTES: usize = 32;
 const BRANCH_TARGET: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const OF_PROGRAM: [u8; 5] = [0x64, 0x48, 0x8b, 0x04, 0x25];
 const OFFSET_FROM: [u8; 3] = [0x48, 0x8b, 0x05];
-const AT_OFFSET: [u8; 5] = [0x64, 0x48, 0x8b, 0x00, 0xc3];
+const AT_OFFSET: [u8; 4] = [0x64, 0x48, 0x8b, 0x00];
 const ENTERED: [u8; 4] = [0x55, 0x48, 0x89, 0xe5];
 const INDEX_AT: [u8; 3] = [0x48, 0x8d, 0x3d];
 const CALL: u8 = 0xe8;
 const ANSWER: [u8; 4] = [0x5d, 0x48, 0x8b, 0x80];
 const RETURN: u8 = 0xc3;
+/// What a function with a frame of its own may begin with.
+const FRAME: [u8; 4] = [0x48, 0x83, 0xec, 0x08];
+/// The two instructions that are as long in all of their forms, as linkers exchange them.
+const ADDED: [u8; 3] = [0x48, 0x8d, 0x80];
+const ADDED_FROM: [u8; 3] = [0x48, 0x03, 0x05];
+const LONG_INDEX_AT: [u8; 4] = [0x66, 0x48, 0x8d, 0x3d];
+const LONG_CALL: [u8; 4] = [0x66, 0x66, 0x48, 0xe8];
+const READ: [u8; 3] = [0x48, 0x8b, 0x00];
 /// The C library's list of a thread's blocks of such variables, from the thread pointer: two words
 /// each, by the modules' numbers.
 const BLOCKS_AT: usize = 8;
@@ -43,7 +53,8 @@ pub(crate) fn address(
     if let Some(rest) = rest.strip_prefix(&OFFSET_FROM) {
         let (place, rest) = number(rest)?;
         let place = code_avma.wrapping_add(7).wrapping_add(place);
-        return rest.starts_with(&AT_OFFSET).then(|| Some(thread_pointer.wrapping_add(read(place)?)))?;
+        let is_answer = rest.strip_prefix(&AT_OFFSET)?.first() == Some(&RETURN);
+        return is_answer.then(|| Some(thread_pointer.wrapping_add(read(place)?)))?;
     }
     let rest = rest.strip_prefix(&ENTERED)?.strip_prefix(&INDEX_AT)?;
     let (place, rest) = number(rest)?;
@@ -53,12 +64,57 @@ pub(crate) fn address(
     if rest.first() != Some(&RETURN) {
         return None;
     }
+    Some(of_module(index, thread_pointer, read)?.wrapping_add(offset))
+}
+
+/// The address of the variable that a function reads before anything else, likewise.
+pub(crate) fn address_read_first(
+    code: &[u8; CODE_BYTES],
+    code_avma: usize,
+    thread_pointer: usize,
+    read: &mut dyn FnMut(usize) -> Option<usize>,
+) -> Option<usize> {
+    let rest = code.strip_prefix(&BRANCH_TARGET).unwrap_or(code);
+    let rest = [FRAME, ENTERED].iter().find_map(|begin| rest.strip_prefix(begin)).unwrap_or(rest);
+    // Where code that is still to come lies.
+    let avma_of = |rest: &[u8]| code_avma.wrapping_add(code.len().wrapping_sub(rest.len()));
+    if let Some(rest) = rest.strip_prefix(&OF_PROGRAM) {
+        let (offset, rest) = number(rest)?;
+        if offset != 0 {
+            return Some(thread_pointer.wrapping_add(offset));
+        }
+        if let Some(rest) = rest.strip_prefix(&ADDED) {
+            let (offset, rest) = number(rest)?;
+            return rest.starts_with(&READ).then(|| thread_pointer.wrapping_add(offset));
+        }
+        let (place, rest) = number(rest.strip_prefix(&ADDED_FROM)?)?;
+        let place = avma_of(rest).wrapping_add(place);
+        return rest.starts_with(&READ).then(|| Some(thread_pointer.wrapping_add(read(place)?)))?;
+    }
+    if let Some(rest) = rest.strip_prefix(&OFFSET_FROM) {
+        let (place, rest) = number(rest)?;
+        let place = avma_of(rest).wrapping_add(place);
+        return rest.starts_with(&AT_OFFSET).then(|| Some(thread_pointer.wrapping_add(read(place)?)))?;
+    }
+    let (place, rest) = number(rest.strip_prefix(&LONG_INDEX_AT)?)?;
+    let index = avma_of(rest).wrapping_add(place);
+    let (_, rest) = number(rest.strip_prefix(&LONG_CALL)?)?;
+    rest.starts_with(&READ).then(|| of_module(index, thread_pointer, read))?
+}
+
+/// The variable of the calling thread that two words stand for: its module's number, and where in
+/// the module's block it lies.
+fn of_module(
+    index: usize,
+    thread_pointer: usize,
+    read: &mut dyn FnMut(usize) -> Option<usize>,
+) -> Option<usize> {
     let (module, first) = (read(index)?, read(index.wrapping_add(8))?);
     let blocks = read(thread_pointer.wrapping_add(BLOCKS_AT))?;
     let block = read(blocks.wrapping_add(module.checked_mul(BLOCK_BYTES)?))?;
     // The thread has none yet.
     let has_block = block != usize::MAX && block != 0;
-    has_block.then(|| block.wrapping_add(first).wrapping_add(offset))
+    has_block.then(|| block.wrapping_add(first))
 }
 
 /// Four bytes, with a sign.
@@ -97,6 +153,38 @@ mod tests {
         assert_eq!(of(&library, &[(0x102b, 3), (0x1033, 0), (0x7008, 0x9000), (0x9030, usize::MAX)]), None);
         for bytes in [&program[..13], &at_start[..11], &library[..24], &library[1..], &[]] {
             assert_eq!(of(bytes, &memory), None);
+        }
+    }
+
+    fn of_reader(code: &[u8], memory: &[(usize, usize)]) -> Option<usize> {
+        let mut whole = [0xcc; CODE_BYTES];
+        whole[..code.len()].copy_from_slice(code);
+        address_read_first(&whole, 0x1000, 0x7000, &mut |at| {
+            memory.iter().find(|&&(place, _)| place == at).map(|&(_, value)| value)
+        })
+    }
+
+    /// As gcc and ld write it in Ruby 3.3 and later: library, and what a linker makes of it.
+    #[test]
+    fn a_function_that_reads_the_variable_first_leads_to_it() {
+        let library = [
+            0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 0x08, 0x66, 0x48, 0x8d, 0x3d, 0x48, 0x82, 0x37, 0,
+            0x66, 0x66, 0x48, 0xe8, 0x7b, 0x7e, 0xf5, 0xff, 0x48, 0x8b, 0x00, 0x48, 0x8b, 0x40, 0x78,
+        ];
+        let memory = [(0x37_9258, 3), (0x37_9260, 8), (0x7008, 0x9000), (0x9030, 0x5000)];
+        assert_eq!(of_reader(&library, &memory), Some(0x5008));
+        assert_eq!(of_reader(&library, &memory[..2]), None);
+        let program = [0x64, 0x48, 0x8b, 0x04, 0x25, 0xf8, 0xff, 0xff, 0xff, 0x48, 0x8b, 0x40, 0x78, 0xc3];
+        assert_eq!(of_reader(&program, &[]), Some(0x6ff8));
+        let of_thread = [0x48, 0x83, 0xec, 0x08, 0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0];
+        let added = [&of_thread[..], &[0x48, 0x8d, 0x80, 0xf8, 0xff, 0xff, 0xff, 0x48, 0x8b, 0]].concat();
+        assert_eq!(of_reader(&added, &[]), Some(0x6ff8));
+        let added_from = [&of_thread[..], &[0x48, 0x03, 0x05, 0x10, 0, 0, 0, 0x48, 0x8b, 0]].concat();
+        assert_eq!(of_reader(&added_from, &[(0x1024, usize::MAX - 15)]), Some(0x6ff0));
+        let at_start = [0x48, 0x8b, 0x05, 0x10, 0, 0, 0, 0x64, 0x48, 0x8b, 0x00, 0x48, 0x8b];
+        assert_eq!(of_reader(&at_start, &[(0x1017, usize::MAX - 15)]), Some(0x6ff0));
+        for bytes in [&library[..24], &added[..20], &added_from[..20], &at_start[..10], &of_thread[..], &[]] {
+            assert_eq!(of_reader(bytes, &memory), None);
         }
     }
 }

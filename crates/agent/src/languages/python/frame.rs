@@ -150,16 +150,19 @@ pub(crate) unsafe fn check_of<const STYLE: u8>(code: usize) -> u64 {
         const COUNT_AT: usize = 16;
         const BYTES_AT: usize = 32;
         let [first_line, file, name, line_table] = const { code_offsets(STYLE) };
-        let line = u64::from(half(code.wrapping_add(first_line)));
-        let name = word(code.wrapping_add(name));
-        let table = word(code.wrapping_add(line_table));
-        let file = word(code.wrapping_add(file));
-        let spread = |value: usize, by: u32| (value as u64).rotate_left(by);
+        // Each is added from where it lies: one instruction, and one that spreads.
+        let field = |at: usize| (at as *const u64).read();
+        let [name, table] = [name, line_table].map(|offset| field(code.wrapping_add(offset)) as usize);
+        let line = u64::from((code.wrapping_add(first_line) as *const u32).read());
         // Of the table nobody asks for the hash.
-        line.wrapping_add(spread(name, 7)).wrapping_add(spread(table, 19)).wrapping_add(spread(file, 31))
-            ^ spread(word(name.wrapping_add(HASH_AT)), 43)
-            ^ spread(word(table.wrapping_add(COUNT_AT)), 53)
-                .wrapping_add(spread(word(table.wrapping_add(BYTES_AT)), 11))
+        [
+            name.wrapping_add(HASH_AT),
+            table.wrapping_add(BYTES_AT),
+            table.wrapping_add(COUNT_AT),
+            code.wrapping_add(file),
+        ]
+        .into_iter()
+        .fold(line, |check, at| check.rotate_left(13).wrapping_add(field(at)))
     }
 }
 

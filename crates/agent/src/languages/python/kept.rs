@@ -111,7 +111,7 @@ impl KeptPython {
             let is_same = now.leads::<STYLE>(kept) && unsafe { check_of::<STYLE>(kept.code) } == kept.check;
             if !is_same {
                 let address = kept.address;
-                if !self.replace(scope, layout, index, address) {
+                if !self.replace(scope, layout, index, address) || !self.leads_outwards::<STYLE>(index) {
                     return false;
                 }
             } else if now.instruction != kept.instruction {
@@ -121,23 +121,45 @@ impl KeptPython {
                 let place = unsafe { code::place(scope, layout, parts, (code, check, now.instruction)) };
                 self.set_place(index, now.instruction, place);
             }
+            // Where a kept frame leads is where it led when it was read: to the next one, but for
+            // what lies on the evaluating function's stack in between.
             // SAFETY: below the depth.
             let kept = unsafe { self.frame(index) };
+            if STYLE == 2 && kept.is_entry && index != 0 {
+                // SAFETY: that frame, which was read before; below the depth.
+                let is_next = unsafe {
+                    word(kept.previous.wrapping_add(layout.previous))
+                        == self.frame(index.wrapping_sub(1)).address
+                };
+                if !is_next {
+                    return false;
+                }
+            }
+            if index == 0 {
+                break;
+            }
+        }
+        // SAFETY: below the depth, and a frame of the interpreter's that was read before.
+        unsafe {
+            let kept = self.frame(0);
             let outer = if STYLE == 2 && kept.is_entry {
-                // SAFETY: the frame on the evaluating function's stack, which was read before.
-                unsafe { word(kept.previous.wrapping_add(layout.previous)) }
+                word(kept.previous.wrapping_add(layout.previous))
             } else {
                 kept.previous
             };
-            if index == 0 {
-                // SAFETY: a frame of the interpreter's, which was read before.
-                return outer == 0 || unsafe { is_last(layout, outer) };
-            }
-            // SAFETY: below the depth.
-            if outer != unsafe { self.frame(index.wrapping_sub(1)) }.address {
-                return false;
-            }
+            outer == 0 || is_last(layout, outer)
         }
+    }
+
+    /// Whether a frame that has just been read has the next kept one outwards of it.
+    #[cold]
+    #[inline(never)]
+    fn leads_outwards<const STYLE: u8>(&self, index: usize) -> bool {
+        let Some(outer) = index.checked_sub(1) else { return true };
+        // SAFETY: below the depth.
+        let (kept, next) = unsafe { (self.frame(index), self.frame(outer)) };
+        // (What lies in between is looked at in any case.)
+        kept.previous == next.address || STYLE == 2 && kept.is_entry
     }
 
     /// A kept frame is at another instruction.

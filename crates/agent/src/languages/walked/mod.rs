@@ -6,6 +6,7 @@
 //! function: the innermost run to the innermost call.
 
 mod kept;
+mod learned;
 mod lua;
 mod perl;
 mod php;

@@ -1,19 +1,26 @@
 //! Ruby: the control frames of the thread's execution context, which its thread-local variable
-//! names.
+//! names. To 3.2 modules export the variable and the evaluating function; later ones hide both:
+//! where the variable is says the code of a function that reads it, and which function evaluates
+//! the stacks themselves.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use heapr_wire::LANGUAGE_RUBY;
 
+use crate::frames::frame::Frame;
 use crate::languages::readable::{Readable, word};
+use crate::languages::text::Text;
 use crate::languages::unknown;
+use crate::languages::walked::learned::Learned;
 use crate::languages::walked::{Described, Dialect, Walk, Walked};
 use crate::modules::interpreters::RUBY as EXPORTS;
-use crate::x86_64::thread_pointer;
+use crate::x86_64::{thread_pointer, thread_variable};
 
 /// What versions differ in. All of it as compiled from their `vm_core.h`, `iseq.h`.
 struct Layout {
     version: u32,
+    /// Of a control frame.
+    frame_bytes: usize,
     /// In the body of what runs: the entries of its lines, how many there are, and the index of
     /// instructions.
     lines_at: usize,
@@ -22,14 +29,33 @@ struct Layout {
     /// The first line is an object of Ruby's, and no number of C's; strings that lie in their
     /// object have their size among its flags.
     is_of_old_values: bool,
+    /// Code that handles an exception has the name of the method that it is part of.
+    is_handler_unnamed: bool,
 }
 
-const LAYOUTS: [Layout; 2] = [
-    Layout { version: 0x0301, lines_at: 120, line_count_at: 136, index_at: 144, is_of_old_values: true },
+const LAYOUTS: [Layout; 4] = [
+    Layout {
+        version: 0x0301,
+        frame_bytes: 64,
+        lines_at: 120,
+        line_count_at: 136,
+        index_at: 144,
+        is_of_old_values: true,
+        is_handler_unnamed: false,
+    },
+    Layout { version: 0x0302, frame_bytes: 64, is_handler_unnamed: false, ..LAST },
+    Layout { version: 0x0303, is_handler_unnamed: false, ..LAST },
     LAST,
 ];
-const LAST: Layout =
-    Layout { version: 0x0302, lines_at: 112, line_count_at: 128, index_at: 136, is_of_old_values: false };
+const LAST: Layout = Layout {
+    version: 0x0304,
+    frame_bytes: 56,
+    lines_at: 112,
+    line_count_at: 128,
+    index_at: 136,
+    is_of_old_values: false,
+    is_handler_unnamed: true,
+};
 /// Its number among them.
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 
@@ -43,7 +69,6 @@ const STACK_WORDS_AT: usize = 8;
 const FRAME_AT: usize = 16;
 /// `rb_control_frame_t`, which lie one behind the other, outwards: the instruction behind the
 /// present one (0: a function in C), what runs, and the environment, whose first word has flags.
-const FRAME_BYTES: usize = 64;
 const PC_AT: usize = 0;
 const ISEQ_AT: usize = 16;
 const ENVIRONMENT_AT: usize = 32;
@@ -73,17 +98,27 @@ const ARRAY: usize = 7;
 const FLAG: usize = 1 << 13;
 const EMBEDDED_BYTES_SHIFT: u32 = 14;
 const TEXT_BYTES_MAX: usize = 4096;
+/// What the name of code begins with that handles an exception.
+const HANDLERS: [&[u8]; 2] = [b"rescue in ", b"ensure in "];
 /// Frames of a stack that are walked.
 const FRAMES_MAX: usize = 1 << 16;
 
-pub(super) static RUBY: Dialect =
-    Dialect { number: LANGUAGE_RUBY, walk, describe, evaluates, learn: |_, _| (), look };
+pub(super) static RUBY: Dialect = Dialect { number: LANGUAGE_RUBY, walk, describe, evaluates, learn, look };
 
-/// The module's number among those with thread-local variables.
+/// The module's number among those with thread-local variables; 0: the variable is hidden.
 static TLS_MODULE: AtomicUsize = AtomicUsize::new(0);
+static EVAL: Learned = Learned::new();
 
 fn evaluates() -> (usize, usize) {
-    (EXPORTS.eval.load(Relaxed), EXPORTS.eval_end.load(Relaxed))
+    let exported = EXPORTS.eval.load(Relaxed);
+    if exported == 0 { EVAL.range() } else { (exported, EXPORTS.eval_end.load(Relaxed)) }
+}
+
+fn learn(natives: &[Frame], runs: usize) {
+    if EXPORTS.eval.load(Relaxed) == 0 {
+        // The outermost frame of a thread is nobody's: it only ends the stack.
+        EVAL.learn(natives, runs.saturating_sub(1), EXPORTS.reader.load(Relaxed));
+    }
 }
 
 fn look() -> bool {
@@ -99,11 +134,10 @@ fn look() -> bool {
         }
         _ => 0,
     };
-    // From 3.3 on it exports neither, and is of an unknown layout.
     let eval = EXPORTS.eval.load(Relaxed);
     let module = if eval == 0 { 0 } else { crate::modules::link_map::tls_module_of(eval) };
     let number = LAYOUTS.iter().position(|layout| layout.version == version);
-    let Some(number) = number.filter(|_| module != 0) else {
+    let Some(number) = number else {
         unknown::note(LANGUAGE_RUBY, version);
         return false;
     };
@@ -114,13 +148,27 @@ fn look() -> bool {
 
 /// The calling thread's execution context.
 fn context(readable: &mut Readable) -> Option<usize> {
+    let module = TLS_MODULE.load(Relaxed);
+    if module == 0 {
+        return hidden_context(readable);
+    }
     // The C library's list of the thread's blocks of such variables: two words each.
     const LIST_AT: usize = 8;
     // SAFETY: the thread's descriptor.
     let list = unsafe { word(thread_pointer::thread_pointer().wrapping_add(LIST_AT)) };
-    let block = readable.word(list.wrapping_add(TLS_MODULE.load(Relaxed).wrapping_mul(16)))?;
+    let block = readable.word(list.wrapping_add(module.wrapping_mul(16)))?;
     let context = readable.word(block.checked_add(EXPORTS.context.load(Relaxed))?)?;
     (context != 0).then_some(context)
+}
+
+/// The same where the variable is hidden.
+fn hidden_context(readable: &mut Readable) -> Option<usize> {
+    let reader = EXPORTS.reader.load(Relaxed);
+    let code = readable.bytes(reader, thread_variable::CODE_BYTES)?.first_chunk()?;
+    let mut read = |address: usize| readable.word(address);
+    let place =
+        thread_variable::address_read_first(code, reader, thread_pointer::thread_pointer(), &mut read)?;
+    readable.word(place).filter(|&context| context != 0)
 }
 
 fn walk(walk: &mut Walk<'_>, frame: &mut dyn FnMut(Walked) -> bool) {
@@ -135,7 +183,7 @@ fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> 
     let words = readable.word(context.wrapping_add(STACK_WORDS_AT))?;
     let end = stack.checked_add(words.checked_mul(8)?)?;
     let bytes = end.checked_sub(at)?;
-    let is_whole = bytes.is_multiple_of(FRAME_BYTES) && bytes / FRAME_BYTES <= FRAMES_MAX;
+    let is_whole = bytes.is_multiple_of(layout.frame_bytes) && bytes / layout.frame_bytes <= FRAMES_MAX;
     if at < stack || !is_whole || !readable.has(at, bytes) {
         return None;
     }
@@ -145,7 +193,7 @@ fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> 
             let field = |offset: usize| word(at.wrapping_add(offset));
             (field(PC_AT), field(ISEQ_AT), field(ENVIRONMENT_AT))
         };
-        at = at.wrapping_add(FRAME_BYTES);
+        at = at.wrapping_add(layout.frame_bytes);
         let is_entry = readable.word(environment).is_some_and(|flags| flags & IS_FINISH != 0);
         let mut walked = Walked { code: 0, check: 0, at: pc, is_entry };
         if pc != 0
@@ -174,13 +222,26 @@ fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -
     let (instructions, lines, index) =
         (field(INSTRUCTIONS_AT)?, field(layout.lines_at)?, field(layout.index_at)?);
     let line_count = field(layout.line_count_at)? as u32 as usize;
-    out.name.push_bytes(text(readable, label)?);
+    push_label(&mut out.name, text(readable, label)?, layout.is_handler_unnamed);
     out.file.push_bytes(path_text(readable, path)?);
     // A small number of Ruby's has its lowest bit set.
     out.first_line =
         if layout.is_of_old_values { u32::try_from(first_line >> 1).unwrap_or(0) } else { first_line as u32 };
     out.line = line(readable, (instructions, lines, index, line_count), walked.at).unwrap_or(0);
     Some(())
+}
+
+/// The name as the version's own backtraces have it.
+fn push_label(name: &mut Text<'_>, mut label: &[u8], is_handler_unnamed: bool) {
+    while let Some((&first, rest)) = label.split_first() {
+        let is_handler = |begin: &&&[u8]| is_handler_unnamed && label.starts_with(begin);
+        if let Some(begin) = HANDLERS.iter().find(is_handler) {
+            label = label.get(begin.len()..).unwrap_or_default();
+        } else {
+            name.push_bytes(&[first]);
+            label = rest;
+        }
+    }
 }
 
 /// The line of the instruction before `pc`.
@@ -244,4 +305,24 @@ fn text(readable: &mut Readable, string: usize) -> Option<&'static [u8]> {
     let place = string.wrapping_add(24);
     let data = if flags & FLAG == 0 { place } else { readable.word(place)? };
     (bytes <= TEXT_BYTES_MAX).then(|| readable.bytes(data, bytes))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_versions_own_backtraces() {
+        let name = |label: &[u8], is_handler_unnamed: bool| {
+            let mut out = [0; 64];
+            let mut text = Text { out: &mut out, bytes: 0 };
+            push_label(&mut text, label, is_handler_unnamed);
+            let bytes = text.bytes;
+            String::from_utf8(out[..bytes].to_vec()).unwrap()
+        };
+        assert_eq!(name(b"rescue in caught", false), "rescue in caught");
+        assert_eq!(name(b"rescue in caught", true), "caught");
+        assert_eq!(name(b"block (2 levels) in ensure in work", true), "block (2 levels) in work");
+        assert_eq!(name(b"", true), "");
+    }
 }

@@ -22,52 +22,24 @@ use heapr_wire::LANGUAGE_LUA;
 use crate::frames::frame::Frame;
 use crate::languages::readable::Readable;
 use crate::languages::unknown;
+use crate::languages::walked::learned::Learned;
 use crate::languages::walked::{Described, Dialect, Walk, Walked};
-use crate::modules;
 use crate::modules::interpreters::LUA as EXPORTS;
-use crate::modules::memory_map::{Access, Place, place_of};
 
 pub(crate) use threads::Slots;
 
 pub(super) static LUA: Dialect = Dialect { number: LANGUAGE_LUA, walk, describe, evaluates, learn, look };
 
-/// The evaluating function, once a stack has shown it.
-static EVAL: AtomicUsize = AtomicUsize::new(0);
-static EVAL_END: AtomicUsize = AtomicUsize::new(0);
+static EVAL: Learned = Learned::new();
 /// The number of the layout, plus one; 0: it is LuaJIT's.
 static LAYOUT: AtomicUsize = AtomicUsize::new(0);
 
 fn evaluates() -> (usize, usize) {
-    (EVAL.load(Relaxed), EVAL_END.load(Relaxed))
+    EVAL.range()
 }
 
-/// How often it was found: what was kept before says nothing then.
-static FOUND: AtomicUsize = AtomicUsize::new(0);
-
-/// No module says where the evaluating function is. It is the largest of those on the stack that
-/// are the interpreter's, as it has a part for each instruction there is, and is called once for
-/// each run of frames.
 fn learn(natives: &[Frame], runs: usize) {
-    let calls_in = |(low, high): (usize, usize)| {
-        natives.iter().filter(|frame| frame.pc > low && frame.pc <= high).count()
-    };
-    if calls_in(evaluates()) != 0 {
-        return;
-    }
-    let Place::Mapped { low, high } = place_of(EXPORTS.new_state.load(Relaxed), Access::Read) else { return };
-    let functions = natives.iter().filter_map(|frame| {
-        let call = frame.pc.wrapping_sub(1);
-        if !(low..high).contains(&call) {
-            return None;
-        }
-        modules::unwind_tables(call)?.function(call)
-    });
-    let of_all_runs = functions.filter(|&function| calls_in(function) == runs);
-    if let Some((low, high)) = of_all_runs.max_by_key(|(low, high)| high.wrapping_sub(*low)) {
-        EVAL.store(low, Relaxed);
-        EVAL_END.store(high, Relaxed);
-        FOUND.fetch_add(1, Relaxed);
-    }
+    EVAL.learn(natives, runs, EXPORTS.new_state.load(Relaxed));
 }
 
 fn look() -> bool {
@@ -90,7 +62,7 @@ fn look() -> bool {
 fn walk(walk: &mut Walk<'_>, out: &mut dyn FnMut(Walked) -> bool) {
     let layout = layout::by_number(LAYOUT.load(Relaxed));
     let shape = layout.map_or(&luajit::THREAD, |layout| &layout.thread);
-    walk.slots.forget_before(FOUND.load(Relaxed));
+    walk.slots.forget_before(EVAL.times());
     let threads = threads::running(walk, shape);
     let mut is_innermost = true;
     for &thread in threads.iter() {
