@@ -8,8 +8,8 @@ use heapr_proc::Stat;
 use crate::error::Error;
 
 /// A stop may take so many times as long where all that is missing is processor time: on a machine
-/// with ten programs to a processor a thread has its turn after 50 ms or more, and would at the next
-/// try, too.
+/// with ten programs to a processor a thread has its turn after 50 ms or more, and so it would at
+/// the next try.
 pub(crate) const LONGER_FOR_PROCESSOR: u32 = 8;
 
 /// A thread that did not stop, as it was then.
