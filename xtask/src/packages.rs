@@ -28,6 +28,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("libgoogle-perftools-dev", "/usr/include/gperftools/tcmalloc.h"),
     ("libjemalloc-dev", "/usr/include/jemalloc/jemalloc.h"),
     ("libmimalloc-dev", "/usr/include/mimalloc.h"),
+    ("libtalloc-dev", "/usr/include/talloc.h"),
     ("llvm", "llvm-symbolizer"),
     ("lua5.1", "/usr/bin/lua5.1"),
     ("lua5.3", "/usr/bin/lua5.3"),

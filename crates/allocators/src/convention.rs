@@ -28,7 +28,7 @@ const FUNCTION_BYTES_MAX: u64 = 16 << 10;
 pub(crate) struct Code {
     file: File,
     places: CodePlaces,
-    /// Start and end of all functions, in order.
+    /// Start and end of all functions, in order; of what is linked apart of one, too.
     functions: Vec<(u64, u64)>,
 }
 
@@ -38,8 +38,17 @@ impl Code {
         let places = CodePlaces::read(file)?;
         let mut functions: Vec<(u64, u64)> =
             functions.into_iter().map(|(svma, bytes)| (svma, svma.saturating_add(bytes))).collect();
+        // Most have no names in a stripped file.
+        functions.extend(places.unwound());
         functions.sort_unstable();
-        functions.dedup();
+        // (Of two that begin at one place the longer one.)
+        functions.dedup_by(|later, kept| {
+            let is_same = later.0 == kept.0;
+            if is_same {
+                kept.1 = later.1;
+            }
+            is_same
+        });
         Some(Self { file: File::open(file).ok()?, places, functions })
     }
 
@@ -170,8 +179,12 @@ mod tests {
                 ("jumps_to_the_loader", true),
                 ("ends", false),
             ];
+            // By the names of these alone, as in a stripped file, and by all.
+            let few = names.iter().map(|(name, _)| functions[*name]).filter(|found| found.0 != 0);
+            let stripped = Code::open(&program, few.collect()).unwrap();
             for (name, expected) in names {
                 assert_eq!(code.is_convention_kept(functions[name].0), expected, "{name} {options:?}");
+                assert_eq!(stripped.is_convention_kept(functions[name].0), expected, "{name} {options:?}");
             }
         }
         std::fs::remove_dir_all(&folder).unwrap();

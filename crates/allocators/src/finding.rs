@@ -53,7 +53,7 @@ pub struct FoundAllocator {
 pub struct InsideOf {
     /// In the order of the table.
     pub allocators: Vec<FoundAllocator>,
-    /// Of a stripped file: allocators whose texts are in it.
+    /// Allocators that are there and cannot be recorded: of a stripped file by their texts.
     pub named_allocators: Vec<String>,
     /// Only what it offers to others has names: there may be more.
     pub is_stripped: bool,
@@ -102,6 +102,9 @@ impl InsideOf {
                 continue;
             }
             for prefix in prefixes(allocator, &symbols) {
+                if allocator.is_named && !inside.named_allocators.contains(&allocator.name) {
+                    inside.named_allocators.push(allocator.name.clone());
+                }
                 let functions = functions(allocator, &prefix, &symbols, &mut taken);
                 if !functions.is_empty() {
                     inside.named_allocators.retain(|name| *name != allocator.name);

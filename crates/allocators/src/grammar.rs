@@ -43,6 +43,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Allocator>, ParseError> {
             "needs" => allocator.needs.extend(rest.split_whitespace().map(str::to_owned)),
             "absent" => allocator.absent.extend(rest.split_whitespace().map(str::to_owned)),
             "last" => allocator.is_last = true,
+            "named" => allocator.is_named = true,
             "heap" => allocator.heap = rest.to_owned(),
             _ if allocator.functions.len() >= FUNCTIONS_MAX => {
                 return Err(error("it has too many functions".to_owned()));
@@ -89,6 +90,7 @@ fn function(line: &str) -> Result<FunctionRow, String> {
             "clears" => action = Some(InnerAction::Clear),
             "quiet" => action = Some(InnerAction::Quiet),
             "chain" => action = Some(InnerAction::Chain),
+            "tree" => action = Some(InnerAction::Tree),
             "pool-before" if arguments.pool.is_none() => arguments.pool = Some(POOL_BEFORE_BLOCK),
             "fixed" => {
                 let bytes = next()?;

@@ -26,6 +26,8 @@ pub struct Allocator {
     pub absent: Vec<String>,
     /// Only where nothing else is found.
     pub is_last: bool,
+    /// It has no blocks that could be recorded: what is mapped there is called by its name.
+    pub is_named: bool,
     /// The heap that its blocks belong to; empty: the program's main heap.
     pub heap: String,
     /// Its functions.

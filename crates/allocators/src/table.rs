@@ -49,7 +49,7 @@ mod tests {
         let allocators = grammar::parse(OWN).unwrap();
         assert!(allocators.len() > 5);
         for allocator in &allocators {
-            assert!(!allocator.functions.is_empty(), "{}", allocator.name);
+            assert_eq!(allocator.functions.is_empty(), allocator.is_named, "{}", allocator.name);
             for function in &allocator.functions {
                 let is_known = |name: &String| allocator.functions.iter().any(|row| row.name == *name);
                 assert!(function.instead.iter().all(is_known), "{}", function.name);

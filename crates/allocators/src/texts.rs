@@ -7,13 +7,14 @@ use std::path::Path;
 use memchr::memmem::Finder;
 
 /// An allocator's name, and a text of its own.
-const TEXTS: [(&str, &str); 6] = [
+const TEXTS: [(&str, &str); 7] = [
     ("jemalloc", "<jemalloc>: "),
     ("mimalloc", "mimalloc: "),
     ("tcmalloc", "tcmalloc: "),
     ("snmalloc", "snmalloc"),
     ("PartitionAlloc", "partition_alloc"),
     ("GHC's heap", "GHCRTS"),
+    ("OCaml's heap", "OCAMLRUNPARAM"),
 ];
 /// Those of runtimes, which are looked for only where a file's name begins so.
 const OF_RUNTIMES: [(&str, &str, [&str; 2]); 3] = [

@@ -21,7 +21,7 @@ pub struct AttachRequest<'a> {
     /// Functions of allocators inside of the program and its libraries, besides those that are
     /// found by the names that the loader knows.
     pub inside: &'a [InsideFunction],
-    /// mmap, munmap and mremap too.
+    /// Mappings are a heap. Without it only who maps what is noted.
     pub hooks_mmap: bool,
     /// Some allocations are recorded for all: calls are counted where they come in.
     pub is_sampled: bool,

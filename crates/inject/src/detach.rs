@@ -63,7 +63,9 @@ pub(crate) fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Rec
         if memory.read(island_avma, &mut opening).is_err() {
             return Ok(None);
         }
-        return record_of(&opening).map(|record_avma| Record::read(pid, memory, record_avma)).transpose();
+        // (Where the program has brought the agent itself an island has no record.)
+        let record_avma = record_of(&opening).filter(|&record_avma| record_avma != island_avma);
+        return record_avma.map(|record_avma| Record::read(pid, memory, record_avma)).transpose();
     }
     Ok(None)
 }

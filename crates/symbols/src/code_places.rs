@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, LittleEndian, UnwindSection as _};
 use object::Endianness;
 use object::elf::{FileHeader64, PF_X, PT_LOAD};
 use object::read::ReadCache;
@@ -17,7 +18,12 @@ pub struct CodePlaces {
     segments: Vec<(u64, u64, u64)>,
     /// Start and end.
     stubs: Vec<(u64, u64)>,
+    /// See [`Self::unwound`].
+    unwound: Vec<(u64, u64)>,
 }
+
+/// Functions without names that are kept.
+const UNWOUND_MAX: usize = 1 << 20;
 
 impl CodePlaces {
     /// Reads the headers of a file. `None`: it is no ELF file of 64 bits.
@@ -47,7 +53,18 @@ impl CodePlaces {
                 (start, start.saturating_add(section.sh_size(endian)))
             })
             .collect();
-        Some(Self { segments, stubs })
+        let unwound = sections
+            .section_by_name(endian, b".eh_frame")
+            .and_then(|(_, section)| Some(unwound(section.sh_addr(endian), section.data(endian, data).ok()?)))
+            .unwrap_or_default();
+        Some(Self { segments, stubs, unwound })
+    }
+
+    /// Start and end of what is unwound by rules of its own: functions, or parts of one, with names
+    /// or without.
+    #[must_use]
+    pub fn unwound(&self) -> &[(u64, u64)] {
+        &self.unwound
     }
 
     /// Where in the file the code of an address is.
@@ -63,4 +80,20 @@ impl CodePlaces {
     pub fn is_loaders_stub(&self, svma: u64) -> bool {
         self.stubs.iter().any(|&(start, end)| (start..end).contains(&svma))
     }
+}
+
+fn unwound(table_svma: u64, bytes: &[u8]) -> Vec<(u64, u64)> {
+    let table = EhFrame::from(EndianSlice::new(bytes, LittleEndian));
+    let bases = BaseAddresses::default().set_eh_frame(table_svma);
+    let (mut entries, mut found) = (table.entries(&bases), Vec::new());
+    while let Ok(Some(entry)) = entries.next() {
+        if let CieOrFde::Fde(entry) = entry
+            && let Ok(entry) = entry.parse(EhFrame::cie_from_offset)
+            && found.len() < UNWOUND_MAX
+        {
+            let start = entry.initial_address();
+            found.push((start, start.saturating_add(entry.len())));
+        }
+    }
+    found
 }

@@ -79,6 +79,11 @@ pub enum InnerAction {
     /// Takes back the block, and all that it leads to: each has the address of the next, so many
     /// bytes from its begin as the argument `more` says.
     Chain = 12,
+    /// Gives or takes blocks that hang on one another, and of which those in a pool are recorded
+    /// (talloc). By its arguments: no block and no pool: it answers a new one; block and size: the
+    /// block in its new size; a block: takes it back with all that hangs on it; a pool: takes back
+    /// what hangs on that; both: takes the block back unless it hangs on another.
+    Tree = 13,
 }
 
 /// No argument.
@@ -159,6 +164,7 @@ impl Signature {
             10 => InnerAction::Clear,
             11 => InnerAction::Quiet,
             12 => InnerAction::Chain,
+            13 => InnerAction::Tree,
             _ => return None,
         };
         Some(Self {
@@ -246,7 +252,7 @@ mod tests {
         for signature in [all, least, before] {
             assert_eq!(Signature::of_word_untrusted(signature.word()), Some(signature));
         }
-        for word in [0, 13, u64::MAX] {
+        for word in [0, 14, u64::MAX] {
             assert_eq!(Signature::of_word_untrusted(word), None);
         }
     }

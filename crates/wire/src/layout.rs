@@ -285,6 +285,9 @@ pub const MARK_EXEC_WANTED: u32 = 1 << 3;
 /// [`ProcessSlot::exit_marks`]: somebody is at the look, so that it is waited for longer (large
 /// files are read, or fetched); set and taken off by who looks.
 pub const MARK_LOOK_BEGUN: u32 = 1 << 4;
+/// [`ProcessSlot::exit_marks`]: the blocks of a talloc are laid out in a way that is not known; set
+/// by the agent.
+pub const MARK_TREE_UNKNOWN: u32 = 1 << 5;
 /// [`ProcessSlot::exit_marks`]: it need wait no longer; set by the recorder.
 pub const MARK_EXIT_SEEN: u32 = 1 << 1;
 

@@ -75,8 +75,12 @@ const TALLOC: &str = r#"
 #include <talloc.h>
 #include <string.h>
 int main(void) {
-    void *pool = talloc_pool(NULL, 16 << 20);
-    for (int i = 0; i < 80000; i++) memset(talloc_size(pool, 100), 1, 100);
+    void *pool = talloc_pool(NULL, 24 << 20);
+    for (int i = 0; i < 400; i++) {
+        void *request = talloc_size(pool, 200);
+        for (int j = 0; j < 200; j++) memset(talloc_size(request, 100), 1, 100);
+        if (i % 2) talloc_free(request);
+    }
     return 0;
 }
 "#;

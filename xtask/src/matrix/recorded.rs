@@ -38,16 +38,6 @@ pub(super) struct Row {
 const UNSEEN_BYTES: u64 = 3 << 20;
 
 impl Row {
-    /// Whether its memory is explained: nearly all, or it is too little to be looked at.
-    pub(super) fn is_explained(&self) -> bool {
-        self.explained_bytes * 100 >= self.anonymous_bytes * 95
-    }
-
-    /// Whether nearly all of it is in recorded blocks, or belongs to them, data or stacks.
-    pub(super) fn is_whole(&self) -> bool {
-        self.events > 0 && self.unseen_bytes <= UNSEEN_BYTES.max(self.anonymous_bytes / 10)
-    }
-
     /// Much is not seen, and nothing is said.
     pub(super) fn is_silent(&self) -> bool {
         self.message.is_empty() && self.unseen_bytes > UNSEEN_BYTES.max(self.anonymous_bytes / 10)

@@ -25,11 +25,12 @@ use crate::hooks::foreign;
 use crate::hooks::inner_functions;
 use crate::hooks::inner_table;
 use crate::hooks::kept::{self, Kept};
+use crate::hooks::last_facts;
 use crate::hooks::locking;
 use crate::hooks::look_inside;
 use crate::hooks::mapping_hooks;
 use crate::hooks::plain_calls;
-use crate::hooks::real::{MMAP, MREMAP, REAL, Real, SYSCALL};
+use crate::hooks::real::{EXITS, MMAP, MREMAP, REAL, Real, SYSCALL};
 use crate::hooks::registered_code;
 use crate::hooks::sampling;
 use crate::hooks::sandbox;
@@ -62,17 +63,21 @@ macro_rules! hooks {
         }
     };
     (@all $($name:ident)* ; $($code:ident)*) => {
-        static HOOKS: Shared<[InjectedHook; kept::COUNT + 20]> = Shared([
+        static HOOKS: Shared<[InjectedHook; kept::COUNT + 24]> = Shared([
             $(hook(&REAL.$name, entries::$name as *const (), HOOK_ALLOCATOR, &raw const kept::first::$name),)*
             hook(&REAL.dlclose, entries::dlclose as *const (), HOOK_LOADER, null()),
             hook(&REAL.munmap, entries::munmap as *const (), HOOK_MAPPING, null()),
             hook(&REAL.mprotect, entries::mprotect as *const (), HOOK_MAPPING, null()),
+            hook(&REAL.sbrk, entries::sbrk as *const (), HOOK_MAPPING, null()),
+            hook(&REAL.brk, entries::brk as *const (), HOOK_MAPPING, null()),
             hook(&MMAP, mapping_hooks::mmap as *const (), HOOK_MAPPING, null()),
             hook(&MREMAP, mapping_hooks::mremap as *const (), HOOK_MAPPING, null()),
             hook(&REAL.execve, exec::execve as *const (), HOOK_EXEC, null()),
             hook(&REAL.execveat, exec::execveat as *const (), HOOK_EXEC, null()),
             hook(&REAL.fexecve, exec::fexecve as *const (), HOOK_EXEC, null()),
             hook(&REAL.prctl, sandbox::prctl as *const (), HOOK_EXEC, null()),
+            hook(&EXITS[0], last_facts::exit_now as *const (), HOOK_EXEC, null()),
+            hook(&EXITS[1], last_facts::exit_now as *const (), HOOK_EXEC, null()),
             hook(&REAL.mlockall, locking::mlockall as *const (), HOOK_EXEC, null()),
             hook(&SYSCALL, sandbox::syscall as *const (), HOOK_EXEC, null()),
             $(hook(&registered_code::real::$code, registered_code::$code as *const (), HOOK_LOADER, null()),)*
@@ -162,7 +167,7 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
     modules::ON_NEW.set(hooks::look_at_new_modules);
     modules::start_with(parameters.find_object_avma as usize);
     let records_mappings = flags & FLAG_HOOK_MMAP != 0;
-    mapping_hooks::arm(records_mappings, records_mappings);
+    mapping_hooks::arm(records_mappings, true);
     thread::end_of_thread_by(parameters.end_key, parameters.set_specific_avma as usize);
     if foreign::is_any_known() {
         hooks::watch_inner_calls();

@@ -149,8 +149,10 @@ impl Call<'_> {
                 self.free();
                 return Outcome::Silent;
             }
-            // Done before it is known whose the blocks are.
-            InnerAction::Clear | InnerAction::Quiet | InnerAction::Chain => return Outcome::PassOn,
+            // Done before it is known whose the blocks are; trees are done elsewhere.
+            InnerAction::Clear | InnerAction::Quiet | InnerAction::Chain | InnerAction::Tree => {
+                return Outcome::PassOn;
+            }
         })
     }
 

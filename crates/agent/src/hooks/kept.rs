@@ -23,6 +23,7 @@ use crate::hooks::plain_calls;
 use crate::hooks::real::REAL;
 use crate::hooks::sampling;
 use crate::hooks::shared::Shared;
+use crate::hooks::tree_calls;
 use crate::record::thread::Outermost;
 use crate::state::AGENT;
 use crate::x86_64::kept_entry::{KeptCall, kept_entry};
@@ -84,6 +85,9 @@ fn outcome_of(kept: &Kept, words: &Arguments, caller: Caller) -> Outcome {
 #[cold]
 #[inline(never)]
 fn outcome_in_general(kept: &Kept, words: &Arguments, caller: Caller) -> Outcome {
+    if let Some(outcome) = tree_calls::run(kept, words, caller) {
+        return outcome;
+    }
     let function = core::ptr::from_ref(kept) as usize;
     let Some(before) = Outermost::begin(caller.sp(), function) else {
         if let Some(note) = kept.note_inner {

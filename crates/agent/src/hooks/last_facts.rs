@@ -1,9 +1,13 @@
 //! What the process has resident when it is about to end, for the recorder: a short program ends
 //! between two of its looks.
 
+use core::ffi::c_int;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
+use heapr_ring::{forbidden_calls, sys};
+
 use crate::hooks::look_inside;
+use crate::hooks::real::{EXITS, Real};
 use crate::process::own_files::{decimal, for_each_line};
 use crate::state::AGENT;
 
@@ -12,7 +16,7 @@ const LOOKED_AT_BYTES: u64 = 3 << 20;
 
 const NAMES: [&[u8]; 4] = [b"RssAnon:", b"RssFile:", b"RssShmem:", b"VmHWM:"];
 
-/// At the end of `exit`; whoever ends otherwise is not asked.
+/// At the end of `exit`; whoever ends otherwise is not asked, unless it was attached to.
 pub(crate) extern "C" fn note() {
     if !AGENT.is_active() {
         return;
@@ -32,5 +36,26 @@ pub(crate) extern "C" fn note() {
     let most_own_bytes = most_bytes.saturating_sub(file_bytes).saturating_sub(shared_bytes);
     if anonymous_bytes.max(most_own_bytes) >= LOOKED_AT_BYTES {
         look_inside::ask_for_memory();
+    }
+}
+
+/// `_exit`, where `exit` ends, too: for a program that was attached to, which ends without the
+/// agent's own destructors.
+///
+/// # Safety
+/// As the C library documents it.
+pub(crate) unsafe extern "C" fn exit_now(status: c_int) {
+    // (A child by vfork is not the process that its memory is of.)
+    let is_own = || AGENT.slot().is_some_and(|slot| slot.pid.load(Relaxed) == sys::process_id());
+    if AGENT.is_active() && forbidden_calls::may_wait() && is_own() {
+        note();
+    }
+    // One of the two has brought the call here, and does not come back.
+    for exit in EXITS.iter().map(Real::address).filter(|&address| address != 0) {
+        // SAFETY: an injector has found it under one of these names in the C library.
+        unsafe {
+            let exit: unsafe extern "C" fn(c_int) = core::mem::transmute(exit);
+            exit(status);
+        }
     }
 }

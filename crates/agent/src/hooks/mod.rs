@@ -40,6 +40,7 @@ pub(crate) mod shared;
 pub(crate) mod start;
 pub(crate) mod step_aside;
 pub(crate) mod thread_keys;
+pub(crate) mod tree_calls;
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};

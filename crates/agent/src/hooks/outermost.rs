@@ -6,7 +6,7 @@ use crate::x86_64::kept_entry::KeptCall;
 
 /// With [`Outermost::function`] the address of a [`crate::hooks::kept::Kept`].
 impl Outermost {
-    const NONE: Self = Self { entry_sp: 0, function: 0 };
+    pub(crate) const NONE: Self = Self { entry_sp: 0, function: 0 };
 
     /// Begins a call of a thread that is in no other of an allocator, nor in a hook. `false`: it
     /// may be; nothing was begun.
@@ -77,12 +77,18 @@ impl Outermost {
 /// Whether a call of one of the functions is under way around a stack pointer.
 #[inline]
 pub(crate) fn is_under_way(scope: &mut Scope, sp: usize) -> bool {
-    let state = scope.state();
-    let before = state.outermost;
-    if before.entry_sp <= sp {
+    let before = scope.state().outermost;
+    is_around(scope, before, sp)
+}
+
+/// Whether a call is under way around a stack pointer.
+#[inline]
+pub(crate) fn is_around(scope: &mut Scope, call: Outermost, sp: usize) -> bool {
+    if call.entry_sp <= sp {
         return false;
     }
+    let state = scope.state();
     let here = state.ranges.find(sp, state.is_main);
     // SAFETY: on the stack that the call is on, outwards of its stack pointer.
-    here.contains(before.entry_sp) && unsafe { before.is_under_way() }
+    here.contains(call.entry_sp) && unsafe { call.is_under_way() }
 }

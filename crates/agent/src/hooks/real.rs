@@ -167,6 +167,9 @@ pub(crate) static MREMAP: Real = Real::new(b"mremap");
 /// `syscall`, which assembly jumps to with all its seven arguments.
 pub(crate) static SYSCALL: Real = Real::new(b"syscall");
 
+/// `_exit` by both of its names, of which a static program may have one: for an injector alone.
+pub(crate) static EXITS: [Real; 2] = [Real::new(b"_exit"), Real::new(b"_Exit")];
+
 /// `dlopen`, which assembly jumps to: the loader looks at who has called it.
 pub(crate) static DLOPEN: Real = Real::new(b"dlopen");
 /// `dlmopen`, likewise.

@@ -85,6 +85,8 @@ pub(crate) struct ThreadState {
     next_free: AtomicUsize,
     /// The allocator's function that the program has called, for those that it calls in turn.
     pub(crate) outermost: Outermost,
+    /// The same of blocks that hang on one another: see [`crate::hooks::tree_calls`].
+    pub(crate) tree: Outermost,
     pub(crate) countdown: Countdown,
 }
 

@@ -31,9 +31,14 @@ pub(super) fn checks(pid: u32) -> anyhow::Result<Vec<Check>> {
         for name in &module.named_allocators {
             let advice = match name.as_str() {
                 "GHC's heap" => "+RTS -s shows it",
+                "OCaml's heap" => "OCAMLRUNPARAM=v=0x400 shows it",
                 _ => DEBUG_SYMBOLS,
             };
-            let found = format!("{name} in {file}, which is stripped: its functions have no names");
+            let found = if module.is_stripped {
+                format!("{name} in {file}, which is stripped: its functions have no names")
+            } else {
+                format!("{name} in {file}: what it maps is recorded by its name, not block by block")
+            };
             checks.push(Check::limited("inside", found, advice));
         }
         if module.is_main && module.is_stripped && module.named_allocators.is_empty() {

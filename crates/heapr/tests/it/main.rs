@@ -39,3 +39,4 @@ mod telling_programs;
 mod valgrind_oracle;
 mod victim_build;
 mod victims;
+mod waiting_programs;

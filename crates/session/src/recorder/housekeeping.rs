@@ -4,7 +4,9 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use heapr_trace::{Loss, Notice, ResidentSample, RssSample, ThreadIndex};
-use heapr_wire::{DisableReason, PROCESS_DISABLED, PROCESS_FREE, THREAD_ENDED, THREAD_FREE};
+use heapr_wire::{
+    DisableReason, MARK_TREE_UNKNOWN, PROCESS_DISABLED, PROCESS_FREE, THREAD_ENDED, THREAD_FREE,
+};
 
 use super::{Recorder, disable_text};
 use crate::recorder::process_facts;
@@ -214,6 +216,9 @@ impl Recorder {
             if process.untraced.len() < UNTRACED_MAX && process.untraced.insert(text.clone()) {
                 texts.push(text);
             }
+        }
+        if slot.exit_marks.fetch_and(!MARK_TREE_UNKNOWN, Relaxed) & MARK_TREE_UNKNOWN != 0 {
+            texts.push("blocks in talloc's pools are not recorded: this version's are not known".to_owned());
         }
         texts.extend(self.take_inside(place, now_ns));
         let process = &self.processes[place];

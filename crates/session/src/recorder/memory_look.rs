@@ -10,8 +10,10 @@ use heapr_ring::mappings::MAPPINGS_MAX;
 
 /// Where glibc's arenas begin, and Go's, and how far each may reach.
 const ARENA_BYTES: u64 = 64 << 20;
-/// Below a thread's stack.
+/// Below a thread's stack. Allocators have such pages, too.
 const GUARD_BYTES: u64 = 4096;
+/// What a thread's stack has that is not told otherwise, with the page below.
+const STACK_BYTES: u64 = 8 << 20;
 /// Of more threads the stacks are not looked for one by one.
 const THREADS_MAX: usize = 2048;
 /// Go's runtime maps its heap from exactly here on.
@@ -86,6 +88,18 @@ impl MemoryLook {
                 has_go && mapping.start_avma.is_multiple_of(ARENA_BYTES) && mapping.name.is_empty();
             is_go && GO_ARENAS_AVMA.contains(&mapping.start_avma) || is_anywhere
         };
+        // The C library keeps stacks of threads that have ended: as large as others, or as most.
+        let is_of_thread = |mapping: &Mapping| pointers.iter().any(|&pointer| mapping.contains(pointer));
+        let of_threads: Vec<u64> = found
+            .iter()
+            .filter(|found| is_of_thread(&found.mapping))
+            .map(|found| found.mapping.bytes())
+            .collect();
+        let is_stack_size = |bytes: u64| {
+            pointers.is_empty()
+                || of_threads.contains(&bytes)
+                || [STACK_BYTES, STACK_BYTES - GUARD_BYTES].contains(&bytes)
+        };
         // What the mapping before was: data goes on in nameless memory, guards are below stacks.
         let (mut data_end, mut guard_end) = (0, 0);
         let mut module_end = None;
@@ -114,7 +128,7 @@ impl MemoryLook {
                 let at_or_before = own.range(..=(mapping.start_avma, u64::MAX)).next_back();
                 at_or_before.is_some_and(|&(_, end)| mapping.start_avma < end)
             };
-            let is_stack = || is_guarded || pointers.iter().any(|&pointer| mapping.contains(pointer));
+            let is_stack = || is_guarded && is_stack_size(mapping.bytes()) || is_of_thread(mapping);
             if mapping.name == "[heap]" {
                 look.by_brk.push((mapping.start_avma, mapping.end_avma, bytes));
             }
@@ -267,7 +281,9 @@ mod tests {
             700000000000-700000100000 rw-p 00000000 00:00 0\nAnonymous: 64 kB\nSwap: 64 kB\n\
             700001000000-700001100000 rw-p 00000000 00:00 0\nAnonymous: 256 kB\n\
             700002000000-700002001000 ---p 00000000 00:00 0\n\
-            700002001000-700002100000 rw-p 00000000 00:00 0\nAnonymous: 512 kB\n\
+            700002001000-700002800000 rw-p 00000000 00:00 0\nAnonymous: 512 kB\n\
+            700002900000-700002901000 ---p 00000000 00:00 0\n\
+            700002901000-700002a00000 rw-p 00000000 00:00 0\nAnonymous: 64 kB\n\
             700003000000-700003100000 rw-p 00000000 00:00 0\nAnonymous: 1024 kB\n\
             700004000000-700004100000 rw-p 00000000 00:00 0\nAnonymous: 2048 kB\n\
             700005000000-700005100000 rw-s 00000000 00:01 9   /memfd:x\nAnonymous: 4096 kB\n\
@@ -279,8 +295,11 @@ mod tests {
         assert_eq!(found.go_bytes, 32 << 10);
         assert_eq!(found.agent_bytes, 256 << 10);
         assert_eq!(found.stack_bytes, (512 + 1024) << 10);
-        assert_eq!(found.mapped, [(0x7000_0000_0000, 0x7000_0010_0000, 128 << 10)]);
-        assert_eq!(found.total_bytes, (12 + 16 + 2048 + 32 + 256 + 1536 + 128) << 10);
+        // (One of them has a page before it that none may use, as a stack has.)
+        let mapped =
+            [(0x7000_0000_0000, 0x7000_0010_0000, 128 << 10), (0x7000_0290_1000, 0x7000_02a0_0000, 64 << 10)];
+        assert_eq!(found.mapped, mapped);
+        assert_eq!(found.total_bytes, (12 + 16 + 2048 + 32 + 256 + 1536 + 64 + 128) << 10);
         assert_eq!(found.malloc_libraries, ["libjemalloc.so.2"]);
     }
 }

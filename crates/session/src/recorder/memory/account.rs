@@ -10,7 +10,7 @@ use crate::recorder::process_state::Region;
 /// What the C library takes for a block beside it, about.
 const BLOCK_OVERHEAD_BYTES: u64 = 16;
 /// What an allocator may need for itself with few blocks.
-const ALLOCATOR_BYTES: u64 = 8 << 20;
+pub(super) const ALLOCATOR_BYTES: u64 = 8 << 20;
 
 /// Recorded blocks of a process at most, in all of its heaps but its mappings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,13 +71,13 @@ fn overlaps(known: &BTreeMap<u64, Region>, start: u64, end: u64) -> Vec<(u64, St
         .collect()
 }
 
-/// `has_allocators`: other allocators than the C library's are recorded, which map memory as they
-/// need it.
+/// `spare_bytes`: other allocators than the C library's are recorded, which map memory as they need
+/// it, so much even with few blocks.
 pub(super) fn account(
     look: &MemoryLook,
     blocks: Blocks,
     regions: [&BTreeMap<u64, Region>; 2],
-    has_allocators: bool,
+    spare_bytes: Option<u64>,
     names: &impl Names,
 ) -> MemoryAccount {
     let mut rest = look.own_bytes();
@@ -126,9 +126,9 @@ pub(super) fn account(
     take("recorded blocks".to_owned(), in_blocks, NOBODY, false);
     let in_heap = in_blocks.min(heap_bytes);
     let mut free_bytes = heap_bytes - in_heap;
-    if has_allocators {
+    if let Some(spare_bytes) = spare_bytes {
         let mapped_bytes = of_allocators.saturating_add(unclaimed_bytes) - (in_blocks - in_heap);
-        free_bytes = free_bytes.saturating_add(mapped_bytes.min(block_bytes.max(ALLOCATOR_BYTES)));
+        free_bytes = free_bytes.saturating_add(mapped_bytes.min(block_bytes.max(spare_bytes)));
     }
     take("free in the allocator".to_owned(), free_bytes, NOBODY, false);
     let mut named: Vec<_> = named.into_iter().collect();
@@ -197,7 +197,7 @@ mod tests {
             ..MemoryLook::default()
         };
         let none = BTreeMap::new();
-        let found = account(&look, blocks(4), [&none, &none], false, &Plain(None));
+        let found = account(&look, blocks(4), [&none, &none], None, &Plain(None));
         assert_eq!(found.unseen_bytes(), 0);
         let data = "data of the program and its libraries";
         assert_eq!(parts(&found), [(data, 1), ("recorded blocks", 4), ("free in the allocator", 30)]);
@@ -213,7 +213,7 @@ mod tests {
             ..MemoryLook::default()
         };
         let (now, before) = ([(0, region(5, 1))].into(), [(5 * MIB, region(15, 2))].into());
-        let found = account(&look, blocks(5), [&now, &before], false, &Plain(None));
+        let found = account(&look, blocks(5), [&now, &before], None, &Plain(None));
         // Four of the blocks are large: not in the heap, but in mappings that nobody claims.
         assert_eq!(found.unseen_bytes(), 26 * MIB);
         assert_eq!(parts(&found), [("recorded blocks", 5), ("mapped by 2", 15), ("mapped by 1", 5)]);
@@ -231,12 +231,15 @@ mod tests {
             ..MemoryLook::default()
         };
         let (now, none) = ([(4 * MIB, region(12, 1))].into(), BTreeMap::new());
-        let found = account(&look, blocks(5), [&now, &none], false, &Plain(None));
+        let found = account(&look, blocks(5), [&now, &none], None, &Plain(None));
         let expected = [("recorded blocks", 5), ("free in the allocator", 3), ("mapped by 1", 12)];
         assert_eq!((parts(&found), found.unseen_bytes()), (expected.to_vec(), 12 * MIB));
         // An allocator that is recorded has its blocks there.
         let now = [(4 * MIB, region(12, 9))].into();
-        assert_eq!(account(&look, blocks(5), [&now, &none], true, &Plain(None)).unseen_bytes(), 0);
+        assert_eq!(
+            account(&look, blocks(5), [&now, &none], Some(ALLOCATOR_BYTES), &Plain(None)).unseen_bytes(),
+            0
+        );
     }
 
     #[test]
@@ -248,7 +251,7 @@ mod tests {
             ..MemoryLook::default()
         };
         let (now, none) = ([(0, region(20, 1))].into(), BTreeMap::new());
-        let found = account(&look, blocks(50), [&now, &none], false, &Plain(None));
+        let found = account(&look, blocks(50), [&now, &none], None, &Plain(None));
         assert_eq!(found.unseen_bytes(), 20 * MIB);
     }
 
@@ -260,8 +263,14 @@ mod tests {
             ..MemoryLook::default()
         };
         let (now, none) = ([(80 * MIB, region(10, 9))].into(), BTreeMap::new());
-        assert_eq!(account(&look, blocks(18), [&now, &none], true, &Plain(None)).unseen_bytes(), 0);
-        let few = account(&look, blocks(1), [&now, &none], true, &Plain(None));
+        assert_eq!(
+            account(&look, blocks(18), [&now, &none], Some(ALLOCATOR_BYTES), &Plain(None)).unseen_bytes(),
+            0
+        );
+        let few = account(&look, blocks(1), [&now, &none], Some(ALLOCATOR_BYTES), &Plain(None));
         assert_eq!(few.unseen_bytes(), 21 * MIB);
+        // Some of its functions have no names.
+        let hidden = account(&look, blocks(1), [&now, &none], Some(0), &Plain(None));
+        assert_eq!(hidden.unseen_bytes(), 28 * MIB);
     }
 }

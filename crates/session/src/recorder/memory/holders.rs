@@ -6,7 +6,7 @@ use crate::recorder::inside::InsideModule;
 
 /// Programs and libraries that have a heap of their own by mapping memory: how the file's name
 /// begins, what it is, and what shows it.
-const RUNTIMES: [(&str, &str, &str); 25] = [
+const RUNTIMES: [(&str, &str, &str); 26] = [
     ("libjvm.so", "the Java virtual machine's heap", "jcmd PID GC.heap_info"),
     ("node", "V8's heap", "heapr snapshot take PID"),
     ("libnode", "V8's heap", "heapr snapshot take PID"),
@@ -21,6 +21,7 @@ const RUNTIMES: [(&str, &str, &str); 25] = [
     ("python", "Python's object allocator", "the variable PYTHONMALLOC=malloc"),
     ("libpython", "Python's object allocator", "the variable PYTHONMALLOC=malloc"),
     ("beam", "Erlang's carriers", "erlang:memory()"),
+    ("dotnet", ".NET's heap", "dotnet-gcdump"),
     ("libcoreclr", ".NET's heap", "dotnet-gcdump"),
     ("libclrgc", ".NET's heap", "dotnet-gcdump"),
     ("mono", "Mono's heap", "--mmap"),
@@ -49,7 +50,8 @@ pub(super) fn of_files(executable: &str, inside: &[InsideModule]) -> Option<Stri
         let file = file_name(&module.path);
         return Some(match runtime(&module.path.to_string_lossy()) {
             Some((what, _)) => format!("likely {what}"),
-            None => format!("{allocators} in {file}, which is stripped"),
+            None if module.is_stripped => format!("{allocators} in {file}, which is stripped"),
+            None => format!("likely {allocators}"),
         });
     }
     let paths = inside.iter().map(|module| module.path.to_string_lossy().into_owned());
@@ -80,6 +82,9 @@ pub(super) fn shown_by(executable: &str, inside: &[InsideModule], parts: &[Strin
     if parts.iter().any(|part| part.contains("GHC's heap")) {
         return "; +RTS -s shows it, --mmap records mappings with their stacks".to_owned();
     }
+    if parts.iter().any(|part| part.contains("OCaml's heap")) {
+        return "; OCAMLRUNPARAM=v=0x400 shows it, --mmap records mappings with their stacks".to_owned();
+    }
     let paths = inside.iter().map(|module| module.path.to_string_lossy().into_owned());
     let files = std::iter::once(executable.to_owned()).chain(paths);
     let known = files
@@ -87,7 +92,7 @@ pub(super) fn shown_by(executable: &str, inside: &[InsideModule], parts: &[Strin
         .find(|(what, _)| parts.iter().any(|part| part.contains(what)));
     // (What a runtime has for it is always there.)
     if known.is_none_or(|(_, shows)| shows == "--mmap")
-        && inside.iter().any(|module| !module.named_allocators.is_empty())
+        && inside.iter().any(|module| module.is_stripped && !module.named_allocators.is_empty())
     {
         return "; --mmap records mappings with their stacks, and its debug symbols (a -dbgsym package, \
                 or DEBUGINFOD_URLS) would let its blocks be recorded"

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use heapr_trace::{HeapId, MemoryAccount, Notice, ProcessOrigin, ResidentSample, StackIndex};
 
-use super::account::{Blocks, Names, account};
+use super::account::{ALLOCATOR_BYTES, Blocks, Names, account};
 use super::holders;
 use crate::recorder::Recorder;
 use crate::recorder::inside::InsideModule;
@@ -90,9 +90,13 @@ impl Recorder {
         }
         let has_allocators = !look.malloc_libraries.is_empty()
             || process.inside.iter().any(|module| !module.allocators.is_empty());
+        // Functions of an allocator that have no names may be the ones that are called.
+        let is_hidden = |module: &InsideModule| module.is_stripped && !module.named_allocators.is_empty();
+        let may_be_hidden = process.inside.iter().any(is_hidden);
+        let spare_bytes = has_allocators.then_some(if may_be_hidden { 0 } else { ALLOCATOR_BYTES });
         let names = ProcessNames { process, sink: &self.sink };
         let regions = [&process.regions, &process.former_regions];
-        let found = account(look, blocks, regions, has_allocators, &names);
+        let found = account(look, blocks, regions, spare_bytes, &names);
         let account = MemoryAccount { time_ns: now_ns, process: process.index, ..found };
         self.processes[place].account = Some(account);
     }

@@ -1,0 +1,177 @@
+//! Programs that begin their work when they are told to: recorded from their start, and attached to
+//! before it. Both must see the same.
+
+use std::io::{BufRead as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use heapr_testkit::not_run;
+use serde_json::Value;
+
+use crate::bounded_run::{self, Outcome};
+use crate::recording::{HEAPR, Recording, Settings, record};
+
+const BEGIN: &str = r"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#define APART __attribute__((noinline, noclone, used)) static
+static void wait_for_work(void) {
+    char line[8];
+    if (!getenv(`VICTIM_WAITS`)) return;
+    puts(`ready`);
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin)) _exit(9);
+}
+";
+
+/// `None`: what it is linked with is not here.
+fn built(folder: &Path, source: &str, libraries: &[&str]) -> Option<PathBuf> {
+    let (file, program) = (folder.join("program.c"), folder.join("program"));
+    std::fs::write(&file, format!("{BEGIN}{source}").replace('`', "\"")).unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-fno-builtin", "-o"]).arg(&program).arg(&file).args(libraries);
+    let output = gcc.output().unwrap();
+    if !output.status.success() && !libraries.is_empty() {
+        not_run(format!("no program can be linked with {libraries:?}"));
+        return None;
+    }
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(program)
+}
+
+/// Attached to before its work; all that it does until its end is recorded.
+fn attached(program: &Path) -> Recording {
+    let scratch = tempfile::tempdir().unwrap();
+    let trace = scratch.path().join("trace.heapr");
+    let mut program = Command::new(program)
+        .env("VICTIM_WAITS", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = std::io::BufReader::new(program.stdout.take().unwrap());
+    output.read_line(&mut String::new()).unwrap();
+    let (pid, name) = (program.id().to_string(), format!("waiting-{}", program.id()));
+    let heapr = |words: &[&str]| {
+        let mut heapr = Command::new(HEAPR);
+        heapr.args(words).env("XDG_RUNTIME_DIR", scratch.path());
+        let folder = tempfile::tempdir_in(scratch.path()).unwrap();
+        bounded_run::run(heapr, folder.path(), Duration::from_secs(60))
+    };
+    let started = heapr(&["start", &name, "--pid", &pid, "-o", trace.to_str().unwrap()]);
+    program.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    let status = program.wait().unwrap();
+    let stopped = heapr(&["stop", &name]);
+    assert_eq!(started.status, 0, "{}", started.stderr);
+    assert!(status.success(), "{status}");
+    assert_eq!(stopped.status, 0, "{}", stopped.stderr);
+    let outcome = Outcome { status: 0, stdout: String::new(), stderr: stopped.stderr };
+    Recording::of_file(&trace, scratch, outcome)
+}
+
+fn both(program: &Path) -> [Recording; 2] {
+    let run = record(&[program.to_str().unwrap().to_owned()], &Settings::default());
+    assert_eq!(run.outcome.status, 0, "{}", run.outcome.stderr);
+    [run, attached(program)]
+}
+
+const TREES: &str = r"
+#include <talloc.h>
+static int ended(char *block) { (void)block; talloc_free(talloc_size(NULL, 10)); return 0; }
+int main(void) {
+    wait_for_work();
+    void *pool = talloc_pool(NULL, 1 << 20);
+    void *first = talloc_size(pool, 100);
+    void *below = talloc_size(first, 50);
+    char *text = talloc_strdup(below, `twelve bytes`);
+    text = talloc_asprintf_append(text, ` and %d more`, 9);
+    void *moved = talloc_realloc_size(pool, talloc_size(pool, 1000), 3000);
+    void *large = talloc_size(pool, 2 << 20);
+    void *leaves = talloc_realloc_size(pool, talloc_size(pool, 64), 3 << 20);
+    void *other = talloc_named_const(NULL, 0, `other`);
+    void *stolen = talloc_steal(other, talloc_zero_size(first, 70));
+    char *checked = talloc_size(first, 8);
+    talloc_set_destructor(checked, ended);
+    for (int number = 0; number < 1000; number++) talloc_array(first, int, 10);
+    talloc_free(first);
+    talloc_free(stolen);
+    void *kept = talloc_memdup(pool, `kept`, 5);
+    void *deep = talloc_size(talloc_pool(pool, 10000), 33);
+    for (int number = 0; number < 10; number++) talloc_size(deep, 20);
+    talloc_free_children(deep);
+    talloc_unlink(pool, talloc_size(pool, 44));
+    return !(moved && large && leaves && kept);
+}
+";
+
+#[test]
+fn blocks_in_a_pool_of_talloc_go_with_the_block_that_they_hang_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = built(folder.path(), TREES, &["-ltalloc"]) else { return };
+    for recording in both(&program) {
+        let report = recording.json(&["report", "--totals"]);
+        let heaps = report["heaps"].as_array().unwrap();
+        let of = |name: &str, field: &str| {
+            heaps.iter().find(|heap| heap["heap"] == name).and_then(|heap| heap[field].as_u64())
+        };
+        // 9 by themselves, one of them grown, one moved, one that left; 1000; 10; 1.
+        assert_eq!(of("talloc", "alloc_count"), Some(1022), "{report}");
+        assert_eq!(of("talloc", "realloc_count"), Some(2), "{report}");
+        // Moved, kept, and the one in the inner pool.
+        assert_eq!(of("talloc", "outstanding_count"), Some(3), "{report}");
+        assert_eq!(of("talloc", "outstanding_bytes"), Some(3000 + 5 + 33), "{report}");
+        assert_eq!(of("talloc", "unmatched_frees"), Some(0), "{report}");
+        // Two that are too large for it, and what is in none; not the pool's own memory.
+        let of_malloc = of("malloc", "outstanding_bytes").unwrap();
+        assert!((5 << 20..(5 << 20) + (64 << 10)).contains(&of_malloc), "{report}");
+    }
+}
+
+const MOVED: &str = r"
+APART void takes_by_brk(void) {
+    char *end = sbrk(20 << 20);
+    memset(end, 1, 20 << 20);
+    if (brk(end + (24 << 20)) != 0) _exit(8);
+    memset(end + (20 << 20), 1, 4 << 20);
+}
+APART void takes_by_mmap(void) {
+    char *mapped = mmap(NULL, 12 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) _exit(7);
+    memset(mapped, 1, 12 << 20);
+}
+int main(void) {
+    free(malloc(100));
+    wait_for_work();
+    takes_by_brk();
+    takes_by_mmap();
+    /* The C library's own: no mapping of the program's. */
+    for (int number = 0; number < 400; number++) memset(malloc(1000), 1, 1000);
+    memset(malloc(1 << 20), 1, 1 << 20);
+    return 0;
+}
+";
+
+#[test]
+fn what_a_program_maps_or_takes_by_brk_is_told_after_an_attach_too() {
+    const MIB: u64 = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let program = built(folder.path(), MOVED, &[]).unwrap();
+    for recording in both(&program) {
+        let info = recording.json(&["info"]);
+        let account = &info["own_memory"][0];
+        let number = |value: &Value| value.as_u64().unwrap_or(0);
+        let all = number(&account["anonymous_bytes"]);
+        assert!(all >= 37 * MIB, "{info:#}");
+        assert!(number(&account["explained_bytes"]) * 100 >= all * 95, "{account:#}");
+        let parts = account["parts"].as_array().unwrap();
+        let mapped = parts.iter().find(|part| part["what"] == "mapped by program");
+        let bytes = mapped.map_or(0, |part| number(&part["bytes"]));
+        assert!((36 * MIB..37 * MIB).contains(&bytes), "{account:#}");
+        let text = recording.text(&["report", "--totals"]);
+        assert!(text.contains("mapped by program"), "{text}");
+    }
+}
