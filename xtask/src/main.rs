@@ -37,7 +37,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          one from a build for musl. --check installs and uses each: Debian 11 to 13 (as root),
                          a venv, an npm project, containers (podman), a root with nothing but musl
   header [--check]       crates/capi/heapr.h from the C API; or whether it is right
-  matrix [--install] [--small] [NAME…]
+  matrix [--install] [--small] [--merge] [NAME…]
                          real programs under heapr run and heapr start --pid, and what of their memory is
                          explained; writes docs/coverage.md
   miri                   tests of some crates under Miri, where this machine has it

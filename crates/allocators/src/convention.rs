@@ -79,7 +79,7 @@ impl Code {
                 return true;
             }
             for target in instructions.iter().map(Instruction::near_branch_target) {
-                let next = self.function_of(target).filter(|_| target != 0);
+                let next = self.function_of(target).filter(|_| target != 0 && !is_stub(target));
                 if let Some(next) = next
                     && known.len() < FUNCTIONS_MAX
                     && known.insert(next)

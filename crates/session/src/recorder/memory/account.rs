@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(parts(&found), [("recorded blocks", 5), ("mapped by 2", 15), ("mapped by 1", 5)]);
         assert_eq!(found.explained_bytes(), 25 * MIB);
         let java = Plain(Some("the Java virtual machine's heap"));
-        assert_eq!(account(&look, blocks(5), [&now, &before], false, &java).explained_bytes(), 31 * MIB);
+        assert_eq!(account(&look, blocks(5), [&now, &before], None, &java).explained_bytes(), 31 * MIB);
     }
 
     #[test]
