@@ -1,6 +1,6 @@
-//! `cargo run -p heapr-allocators --example entries -- FILE...`: which functions of allocators inside
-//! of files are called by callers that keep to the calling convention, so that a recorded call costs
-//! as much as one of malloc, and which by callers that may keep anything in any register.
+//! `cargo run -p heapr-allocators --example entries -- FILE...`: which functions of allocators
+//! inside of files are called by callers that keep to the calling convention, so that a recorded
+//! call costs as much as one of malloc, and which by callers that may keep anything anywhere.
 
 use std::path::Path;
 

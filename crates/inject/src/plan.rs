@@ -246,8 +246,8 @@ impl Plan {
             let found =
                 candidates.into_iter().find_map(|module| Some((module, module.symbol(memory, &entry.name)?)));
             let Some((module, symbol)) = found else { continue };
-            // Who maps what is noted, though mappings are no heap. (Of a static program nobody knows
-            // which calls are its allocator's own.)
+            // Who maps what is noted, though mappings are no heap. (Of a static program nobody
+            // knows which calls are its allocator's own.)
             let is_noted = entry.name != "mprotect" && self.statics.is_none();
             if entry.group == HOOK_MAPPING && !hooks_mmap && !is_noted {
                 self.plain.push((entry.real, symbol.address_avma));
