@@ -206,7 +206,7 @@ fn frame_row(trace: &Trace, site: CallSite, mut lines: Vec<Line>) -> FrameRow {
         }
         CallSite::Language { avma, .. } => {
             let language = LanguagePlace::of_call(avma).map_or("", |place| place.language.short_name());
-            row(by_name("language", language), "language", "", &[], 0)
+            row(by_name("language", language), "language", language, &[], 0)
         }
         CallSite::Outside { avma, .. } if first.function.is_empty() => {
             row(content_id(&[b"address", &avma.to_le_bytes()]), "address", "", &[], avma)

@@ -55,7 +55,11 @@ pub(super) const FRAMES: Table = Table {
         column("frame_id", Kind::Id, "of build-id and offset; see below"),
         column("depth", Kind::Number, "0 is the innermost inlined function"),
         column("kind", Kind::Text, "`code`, `module` (no build-id), `named`, `language` or `address`"),
-        column("module", Kind::Text, "path of the file; empty outside of all"),
+        column(
+            "module",
+            Kind::Text,
+            "path of the file; of a language its short name (`py`); empty outside of all",
+        ),
         column("build_id", Kind::Text, "of the file, hexadecimal; may be empty"),
         column("offset", Kind::Number, "address in the file, of the call; 0 where only a name is known"),
         column("function", Kind::Text, "its name; may be empty"),

@@ -54,7 +54,7 @@ assert len(ids) == len(sums)
 print(json.dumps(sums))
 ";
 
-fn written(format: &str, samples: &[Sample], value: Metric) -> Vec<u8> {
+pub(crate) fn written(format: &str, samples: &[Sample], value: Metric) -> Vec<u8> {
     let format = FORMATS.iter().find(|known| known.name == format).unwrap();
     let mut bytes = Vec::new();
     (format.write)(&mut bytes, &Profile::new(samples, value, "made")).unwrap();

@@ -29,7 +29,7 @@ for statement in sys.stdin.read().split(';\n'):
         print(json.dumps([dict(zip(names, row)) for row in found.fetchall()], default=plain))
 ";
 
-fn write(trace: &Trace, folder: &Path, service: &str) {
+pub(crate) fn write(trace: &Trace, folder: &Path, service: &str) {
     let recording = Recording {
         host: "here",
         service: Some(service),
@@ -54,7 +54,7 @@ fn statements(folder: &Path) -> (String, Vec<String>) {
     (blocks.next().unwrap(), blocks.collect())
 }
 
-fn ask(python: &Path, statements: &str) -> Vec<Vec<BTreeMap<String, Value>>> {
+pub(crate) fn ask(python: &Path, statements: &str) -> Vec<Vec<BTreeMap<String, Value>>> {
     ask_by(python, ASK, statements).into_iter().map(|rows| serde_json::from_value(rows).unwrap()).collect()
 }
 
