@@ -149,3 +149,52 @@ fn build(
     kept.pairs.keep(pair, node);
     node
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Describes frames whose code lies in memory that holds anything: numbers, addresses in it,
+    /// and others.
+    pub(crate) fn describe_anything(dialect: &Dialect, rounds: u64) {
+        const WORDS: usize = 1024;
+        let mut memory = vec![0_u64; WORDS];
+        let mut state = 1_u64;
+        let mut random = || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            state >> 17
+        };
+        // SAFETY: all zero is a valid one.
+        let mut readable: Readable = unsafe { core::mem::zeroed() };
+        for _ in 0..rounds {
+            let first = memory.as_ptr().addr() as u64;
+            for word in &mut memory {
+                let value = random();
+                *word = match random() % 8 {
+                    0..=2 => first + value % WORDS as u64 * 8,
+                    3..=5 => value % 64,
+                    6 => value % 0x1_0001_0001,
+                    _ => value << 17 | value,
+                };
+            }
+            let mut place = || first as usize + random() as usize % WORDS * 8;
+            let frame = Walked { code: place(), check: 0, at: place(), is_entry: false };
+            let (mut name, mut file) = ([0; 64], [0; 64]);
+            let mut out = Described {
+                name: Text { out: &mut name, bytes: 0 },
+                file: Text { out: &mut file, bytes: 0 },
+                first_line: 0,
+                line: 0,
+            };
+            let _ = (dialect.describe)(&mut readable, &frame, &mut out);
+            assert!(out.name.bytes <= 64 && out.file.bytes <= 64);
+        }
+    }
+
+    #[test]
+    fn memory_of_any_kind_is_described_or_not() {
+        for dialect in DIALECTS {
+            describe_anything(dialect, 2_000);
+        }
+    }
+}

@@ -83,3 +83,19 @@ fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -
         None => luajit::describe(readable, walked, out),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::languages::walked::tests::describe_anything;
+
+    #[test]
+    fn memory_of_any_kind_is_described_or_not_by_each_version() {
+        let versions = (0..).take_while(|&number| number == 0 || layout::by_number(number).is_some());
+        for number in versions.collect::<Vec<_>>() {
+            LAYOUT.store(number, Relaxed);
+            describe_anything(&LUA, 2_000);
+        }
+        LAYOUT.store(0, Relaxed);
+    }
+}
