@@ -62,7 +62,7 @@ pub(crate) fn python_program() -> Trace {
 fn with_lines(samples: &[Sample]) -> Vec<(String, String, u32)> {
     assert_eq!(samples.len(), 1);
     let frames = samples[0].frames.iter().filter(|frame| frame.line != 0);
-    frames.map(|frame| (frame.name.clone(), frame.file.clone(), frame.line as u32)).collect()
+    frames.map(|frame| (frame.name.clone(), frame.file.clone(), frame.line)).collect()
 }
 
 fn expected() -> Vec<(String, String, u32)> {
