@@ -65,8 +65,8 @@ fn turnover(recording: &Recording<'_>, site: &Site) -> Finding {
     let finding = Finding {
         kind: Kind::Churn,
         sentence: format!(
-            "Churn: {name} makes {} blocks, {} of all, and holds {} at most.",
-            count(site.amounts.total_count),
+            "Churn: {name} makes {}, {} of all, and holds {} at most.",
+            recording.said.blocks(site.amounts.total_count, site.amounts.total_bytes),
             percent(site.amounts.total_count, totals.alloc_count),
             bytes(most_held(site)),
         ),
@@ -74,7 +74,7 @@ fn turnover(recording: &Recording<'_>, site: &Site) -> Finding {
         confidence: Confidence::Low,
         evidence: vec![format!(
             "{} in all, {} each on average",
-            bytes(site.amounts.total_bytes),
+            recording.said.bytes(site.amounts.total_bytes, site.amounts.total_count),
             bytes(site.amounts.total_bytes / site.amounts.total_count.max(1)),
         )],
         curve: recording.curve(site),
@@ -98,18 +98,18 @@ fn temporary(recording: &Recording<'_>, site: &Site) -> Finding {
     let finding = Finding {
         kind: Kind::Churn,
         sentence: format!(
-            "Churn: {name} makes {} blocks, and {} of them are freed before their thread allocates again: {} of all \
+            "Churn: {name} makes {}, and {} of them are freed before their thread allocates again: {} of all \
              allocations.",
-            count(site.amounts.total_count),
+            recording.said.blocks(site.amounts.total_count, site.amounts.total_bytes),
             percent(site.amounts.temporary_count, site.amounts.total_count),
             percent(site.amounts.temporary_count, totals.alloc_count),
         ),
         confidence: sure(site.amounts.temporary_count, totals.alloc_count),
         evidence: vec![format!(
             "{} in all, {} each on average, where {} are live at most",
-            bytes(site.amounts.total_bytes),
+            recording.said.bytes(site.amounts.total_bytes, site.amounts.total_count),
             bytes(mean),
-            bytes(totals.peak_bytes)
+            recording.said.bytes(totals.peak_bytes, totals.peak_count)
         )],
         curve: recording.curve(site),
         own_frame: Some(own_frame),
@@ -147,8 +147,8 @@ fn resized(recording: &Recording<'_>, site: &Site) -> Finding {
         confidence: sure(amounts.realloc_count, totals.alloc_count),
         evidence: vec![format!(
             "{} were asked for in all, where {} are live at most: room made at once, or by doubling, saves the rest",
-            bytes(amounts.total_bytes),
-            bytes(totals.peak_bytes)
+            recording.said.bytes(amounts.total_bytes, amounts.total_count),
+            recording.said.bytes(totals.peak_bytes, totals.peak_count)
         )],
         curve: recording.curve(site),
         own_frame: Some(own_frame),

@@ -5,7 +5,7 @@
 //! up.
 
 use heapr_query::{Confidence, Trend};
-use heapr_table::quantity::{bytes, count, duration, percent, plural};
+use heapr_table::quantity::{bytes, count, duration, percent};
 
 use crate::finding::{Chosen, Finding, Kind, OwnFrame};
 use crate::recording::Recording;
@@ -156,7 +156,7 @@ impl Growing<'_> {
 
     /// In words, with another name.
     pub(crate) fn finding_of(&self, recording: &Recording<'_>, own_frame: OwnFrame, name: &str) -> Finding {
-        let work = &recording.processes[self.site.process.0 as usize];
+        let (work, said) = (&recording.processes[self.site.process.0 as usize], recording.said);
         let (first, last) = (self.site.held[self.from], self.site.held[self.to]);
         let (first_ns, last_ns) = (recording.times_ns[self.from], recording.times_ns[self.to]);
         let per_second = (self.growth_bytes as f64 / (last_ns - first_ns).max(1) as f64 * 1e9) as u64;
@@ -189,17 +189,16 @@ impl Growing<'_> {
             ""
         };
         let sentence = format!(
-            "Memory grows: {name} holds {} in {} after {}, {rate} more; {fate}.{map}",
-            bytes(last.bytes),
-            plural(last.count, "block"),
+            "Memory grows: {name} holds {} after {}, {rate} more; {fate}.{map}",
+            said.held(last),
             duration(last_ns),
         );
         let mut evidence = vec![
             format!(
                 "{} at {}, {} at {}: it rises in {:.0} % of the steps between {} moments",
-                bytes(first.bytes),
+                said.bytes(first.bytes, first.count),
                 duration(first_ns),
-                bytes(last.bytes),
+                said.bytes(last.bytes, last.count),
                 duration(last_ns),
                 self.trend.rising_share * 100.0,
                 self.to - self.from + 1,

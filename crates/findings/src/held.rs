@@ -58,9 +58,8 @@ pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
     let finding = Finding {
         kind: Kind::Idle,
         sentence: format!(
-            "Idle memory: {name} has held {} in {} since {}, {} of what is live, and neither frees nor makes any.",
-            bytes(last.bytes),
-            plural(last.count, "block"),
+            "Idle memory: {name} has held {} since {}, {} of what is live, and neither frees nor makes any.",
+            recording.said.held(last),
             duration(recording.times_ns[since]),
             percent(last.bytes, work.last_bytes()),
         ),
@@ -114,7 +113,7 @@ pub(crate) fn small_blocks(recording: &Recording<'_>) -> Option<Finding> {
         sentence: format!(
             "Many small blocks: {name} holds {} of {} on average at the peak; about {} beside them are the \
              allocator's own.",
-            plural(amounts.peak_count, "block"),
+            recording.said.blocks(amounts.peak_count, amounts.peak_bytes),
             bytes(amounts.peak_bytes / amounts.peak_count.max(1)),
             bytes(overhead_bytes(site)),
         ),
@@ -122,7 +121,7 @@ pub(crate) fn small_blocks(recording: &Recording<'_>) -> Option<Finding> {
         evidence: vec![format!(
             "about {} beside {} live at the peak, as the C library's malloc rounds: {}",
             bytes(all),
-            bytes(totals.peak_bytes),
+            recording.said.bytes(totals.peak_bytes, totals.peak_count),
             percent(all, whole)
         )],
         curve: recording.curve(site),

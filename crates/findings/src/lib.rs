@@ -13,6 +13,7 @@
 
 mod calls;
 mod churn;
+mod estimated;
 mod finding;
 mod found;
 mod growth;

@@ -1,7 +1,7 @@
 //! A moment at which much more is live than at others, and who made it.
 
 use heapr_query::Confidence;
-use heapr_table::quantity::{bytes, duration, percent, plural};
+use heapr_table::quantity::{duration, percent};
 
 use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::Recording;
@@ -39,7 +39,8 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
     let held = together.as_ref().map_or(site.amounts.peak_bytes, |together| together.bytes);
     let share = held as f64 / totals.peak_bytes.max(1) as f64;
     let work = &recording.processes[site.process.0 as usize];
-    let usual = work.median_bytes();
+    let said = recording.said;
+    let (usual, last) = recording.usual(work);
     let is_spike = totals.peak_bytes as f64 >= usual as f64 * PEAK_TIMES
         && totals.peak_bytes - usual >= PEAK_MORE_BYTES
         && work.live_bytes.len() >= 3
@@ -48,37 +49,43 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
     if !is_spike && !is_large {
         return None;
     }
+    // Where only bytes are told their blocks are as large as those at the peak.
+    let mean_bytes = (totals.peak_bytes / totals.peak_count.max(1)).max(1);
+    let mean_count = |bytes: u64| bytes / mean_bytes;
+    let of_all = |bytes: u64| said.bytes(bytes, mean_count(bytes));
     let part = percent(held, totals.peak_bytes);
     let (own_frame, who) = match &together {
         Some(together) => {
             let shares = together.shares_text(totals.peak_bytes);
-            let who =
-                format!("{}, with what it calls, holds {part} of it, {}{shares}", together.name, bytes(held));
+            let held = said.bytes(held, mean_count(held));
+            let who = format!("{}, with what it calls, holds {part} of it, {held}{shares}", together.name);
             (together.own_frame.clone(), who)
         }
         None => {
             let (own_frame, name) = recording.name(site);
-            let blocks = plural(site.amounts.peak_count, "block");
-            (own_frame, format!("{name} holds {part} of it, {} in {blocks}", bytes(held)))
+            let count = site.amounts.peak_count;
+            let held = format!("{} in {}", said.bytes(held, count), said.blocks(count, held));
+            (own_frame, format!("{name} holds {part} of it, {held}"))
         }
     };
     let sentence = format!(
         "The peak is {} at {}{}: {who}.",
-        bytes(totals.peak_bytes),
+        said.bytes(totals.peak_bytes, totals.peak_count),
         duration(totals.peak_time_ns),
-        if is_spike { format!(", where {} are usual", bytes(usual)) } else { String::new() },
+        if is_spike { format!(", where {} are usual", of_all(usual)) } else { String::new() },
     );
     let mut evidence = vec![format!(
         "live are {} in the middle of the time and {} at the end of the program's work",
-        bytes(usual),
-        bytes(work.last_bytes()),
+        of_all(usual),
+        of_all(last),
     )];
     if together.is_some() {
-        evidence.push(format!("no function holds more than {} by itself", bytes(site.amounts.peak_bytes)));
+        let most = said.bytes(site.amounts.peak_bytes, site.amounts.peak_count);
+        evidence.push(format!("no function holds more than {most} by itself"));
     } else if site.amounts.outstanding_bytes < held / 2 {
         let left = match site.amounts.outstanding_bytes {
             0 => "nothing".to_owned(),
-            left => bytes(left),
+            left => said.bytes(left, site.amounts.outstanding_count),
         };
         evidence.push(format!("{left} of it is left when the recording ends"));
     }
@@ -135,5 +142,5 @@ pub(crate) fn largest(recording: &Recording<'_>) -> Option<String> {
             format!("{} holds {}", recording.name(site).1, percent(site.amounts.peak_bytes, whole))
         }
     };
-    Some(format!("Of the {} at the peak {who}.", bytes(whole)))
+    Some(format!("Of the {} at the peak {who}.", recording.said.bytes(whole, totals.peak_count)))
 }

@@ -10,6 +10,7 @@ use heapr_trace::{
     Amounts, CourseRow, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace,
 };
 
+use crate::estimated::Estimated;
 use crate::judged::Judged;
 use crate::site::{Held, Site};
 use crate::work_time::WorkTime;
@@ -37,6 +38,8 @@ pub(crate) struct Recording<'a> {
     pub(crate) processes: Vec<WorkTime>,
     /// The file, as commands name it.
     pub(crate) file: String,
+    /// How its amounts are said.
+    pub(crate) said: Estimated,
 }
 
 pub(crate) enum Tree<'a> {
@@ -103,6 +106,7 @@ impl<'a> Recording<'a> {
             sites: Vec::new(),
             processes: Vec::new(),
             file: judged.file.to_owned(),
+            said: Estimated::of(trace.sampling()),
         };
         recording.add_sites();
         recording.leave_out(judged.left_out);
@@ -170,6 +174,22 @@ impl<'a> Recording<'a> {
             }
         }
         self.sites = sites;
+    }
+
+    /// What is live in the middle of the time and at the end of a process's work: in the process,
+    /// or in all of them where several worked, as the peak is of all.
+    pub(crate) fn usual(&self, work: &WorkTime) -> (u64, u64) {
+        let worked = self.processes.iter().filter(|work| !work.live_bytes.is_empty()).count();
+        let live = |place: usize| {
+            let moment = self.summary.course.moments.get(place)?;
+            Some(moment.live_bytes).filter(|&bytes| bytes > 0)
+        };
+        let mut of_all: Vec<u64> = (work.first..work.end).filter_map(live).collect();
+        let Some(&last) = of_all.last().filter(|_| worked > 1) else {
+            return (work.median_bytes(), work.last_bytes());
+        };
+        of_all.sort_unstable();
+        (of_all[of_all.len() / 2], last)
     }
 
     /// What stacks held at a moment, and whose they are.

@@ -1,7 +1,9 @@
 //! What a snapshot holds, added up by stack: amounts, ages, and how much was allocated between
 //! which moments.
 
-use heapr_trace::{Block, Damage, Snapshot, StackIndex, Trace};
+use heapr_table::Cell;
+use heapr_table::quantity::{bytes_within, plural_within};
+use heapr_trace::{Block, Damage, Snapshot, StackIndex, Trace, Weight, half_interval};
 
 use crate::choice::Choice;
 use crate::error::Result;
@@ -14,13 +16,87 @@ pub struct LiveAmount {
     pub block_count: u64,
     /// Bytes asked for in them.
     pub block_bytes: u64,
+    /// Of samples, how uncertain their number is.
+    count_variance: u64,
+    /// And their bytes, in KiB squared.
+    bytes_variance_kib2: u64,
 }
 
 impl LiveAmount {
+    /// What a snapshot holds as a whole. (Of samples its blocks are read for it.)
+    #[must_use]
+    pub fn of_snapshot(trace: &Trace, snapshot: &Snapshot) -> Self {
+        let counted =
+            Self { block_count: snapshot.block_count, block_bytes: snapshot.block_bytes, ..Self::default() };
+        if trace.sampling().is_exact() {
+            return counted;
+        }
+        let mut sum = Self::default();
+        let read = trace.for_each_snapshot_block(snapshot, |block| {
+            sum.add(Self::of_weight(trace.sampling().weight(block)));
+        });
+        // What its file says of it stands, whatever could be read.
+        let Self { count_variance, bytes_variance_kib2, .. } = sum;
+        if read.is_ok() { Self { count_variance, bytes_variance_kib2, ..counted } } else { counted }
+    }
+
+    /// `1.5 MiB ± 120.0 KiB in 1,234 blocks ± 99`.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let blocks = plural_within(self.block_count, self.count_plus_minus(), "block");
+        format!("{} in {blocks}", bytes_within(self.block_bytes, self.bytes_plus_minus()))
+    }
+
+    /// Of a block that stands for so many.
+    fn of_weight(weight: Weight) -> Self {
+        Self {
+            block_count: weight.count,
+            block_bytes: weight.bytes,
+            count_variance: weight.count_variance,
+            bytes_variance_kib2: weight.bytes_variance_kib2,
+        }
+    }
+
     /// Adds another.
     pub fn add(&mut self, other: Self) {
         self.block_count += other.block_count;
         self.block_bytes = self.block_bytes.saturating_add(other.block_bytes);
+        self.count_variance = self.count_variance.saturating_add(other.count_variance);
+        self.bytes_variance_kib2 = self.bytes_variance_kib2.saturating_add(other.bytes_variance_kib2);
+    }
+
+    /// What is left without a part of it.
+    pub(crate) fn without(self, part: Self) -> Self {
+        Self {
+            block_count: self.block_count.saturating_sub(part.block_count),
+            block_bytes: self.block_bytes.saturating_sub(part.block_bytes),
+            count_variance: self.count_variance.saturating_sub(part.count_variance),
+            bytes_variance_kib2: self.bytes_variance_kib2.saturating_sub(part.bytes_variance_kib2),
+        }
+    }
+
+    /// Half of the 95 % interval of the bytes, where they are an estimate; else 0.
+    #[must_use]
+    pub fn bytes_plus_minus(&self) -> u64 {
+        half_interval(true, self.bytes_variance_kib2)
+    }
+
+    /// The same of the number of blocks.
+    #[must_use]
+    pub fn count_plus_minus(&self) -> u64 {
+        half_interval(false, self.count_variance)
+    }
+
+    /// The bytes in a table.
+    #[must_use]
+    pub fn bytes_cell(&self) -> Cell {
+        Cell::from(self.block_bytes).within(self.bytes_plus_minus())
+    }
+
+    /// The number of blocks in a table.
+    #[must_use]
+    pub fn count_cell(&self) -> Cell {
+        Cell::from(self.block_count).within(self.count_plus_minus())
     }
 }
 
@@ -124,7 +200,7 @@ pub fn live_rows(
         }
         let interval = boundaries_ns.partition_point(|&boundary_ns| boundary_ns < block.alloc_ns);
         let weight = trace.sampling().weight(block);
-        let one = LiveAmount { block_count: weight.count, block_bytes: weight.bytes };
+        let one = LiveAmount::of_weight(weight);
         rows[*place as usize - 1].1.count(one, age_ns, interval, interval_count);
         whole.count(one, age_ns, interval, interval_count);
     };

@@ -2,7 +2,7 @@
 //! page and in pprof. Whoever lists them reads this table; the page's copy is generated from it
 //! (`tests/it/generated_metrics.rs`).
 
-use heapr_trace::{Amounts, Variances};
+use heapr_trace::{Amounts, Variances, half_interval};
 
 /// One of the amounts: what results are sorted by, what a graph is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -250,15 +250,6 @@ impl Metric {
     fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }
-}
-
-/// Of a normal distribution 95 % lie within so many standard deviations.
-const DEVIATIONS: f64 = 1.959_964;
-
-/// Half of a 95 % interval, from the variance of a count or of bytes (that one in KiB squared).
-fn half_interval(is_bytes: bool, variance: u64) -> u64 {
-    let unit = if is_bytes { 1024.0 } else { 1.0 };
-    ((variance as f64).sqrt() * DEVIATIONS * unit).round() as u64
 }
 
 /// The page's copy of the table.

@@ -204,9 +204,20 @@ pub fn note_ends_looked_for(pool: &Pool) {
 /// Sleeps until an agent wakes the recorder or the time is up.
 pub fn sleep(pool: &Pool, timeout_ns: u64) {
     let word = &pool.control().recorder_sleeping;
-    word.store(1, Release);
-    sys::futex_wait(word, 1, timeout_ns);
+    if word.swap(1, AcqRel) != RUNG {
+        sys::futex_wait(word, 1, timeout_ns);
+    }
     word.swap(0, AcqRel);
+}
+
+/// In place of whether it sleeps: its own process has woken it, or does before it sleeps.
+const RUNG: u32 = 2;
+
+/// Wakes a recorder that sleeps, and keeps one awake that is about to.
+pub fn wake(pool: &Pool) {
+    let word = &pool.control().recorder_sleeping;
+    word.swap(RUNG, AcqRel);
+    sys::futex_wake(word, 1);
 }
 
 /// Tells all agents that nobody records any more.

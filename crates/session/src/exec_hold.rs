@@ -8,13 +8,14 @@
 
 use std::io;
 use std::process::{Child, Command};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use heapr_inject::HeldExec;
 
 use crate::Session;
 use crate::attach::{AttachOutcome, Preload, attach_target};
+use crate::bell::Letterbox;
 use crate::exec_hold_threads::ExecHolds;
 use crate::session::Task;
 
@@ -45,7 +46,7 @@ fn hold(
     preload: &Preload,
     key: (u32, u32),
     (pid, tid): (u32, u32),
-    tasks: &Sender<Task>,
+    tasks: &Letterbox<Task>,
     holds: &ExecHolds,
 ) -> bool {
     let (tell, told) = channel();
@@ -63,7 +64,13 @@ fn hold(
 }
 
 /// Sees to the program that a process goes on to. `before`: what the process was.
-fn see_to(mut held: HeldExec, preload: &Preload, pid: u32, before: Option<(u32, u32)>, tasks: &Sender<Task>) {
+fn see_to(
+    mut held: HeldExec,
+    preload: &Preload,
+    pid: u32,
+    before: Option<(u32, u32)>,
+    tasks: &Letterbox<Task>,
+) {
     // Otherwise the exec has failed: the process is what it was.
     if !held.wait_for_exec(EXEC_LIMIT).unwrap_or(false) {
         return;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
+use crate::bell::Letterbox;
 use crate::control::{Answer, Order, Request, SnapshotTaken, Update, UpdateReport};
 use crate::failure::{Failure, FailureKind};
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
 /// from outside. If it is dropped it is stopped; its file is complete.
 #[derive(Debug)]
 pub struct HeapTrace {
-    orders: Sender<Order>,
+    orders: Letterbox<Order>,
     thread: Option<JoinHandle<Option<SessionSummary>>>,
 }
 

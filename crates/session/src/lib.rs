@@ -18,6 +18,7 @@
 
 mod agent_file;
 mod attach;
+mod bell;
 mod child_end;
 mod control;
 mod core_snapshot;

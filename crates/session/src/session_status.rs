@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use heapr_trace::half_interval;
+
 use crate::status::PROCESSES_LISTED_MAX;
 use crate::{Session, SessionState, SessionStatus};
 
@@ -40,8 +42,11 @@ impl Session {
             sample: recorder.sample_rate().map(|(rate, _)| rate.to_text()),
             sample_mean_bytes: recorder.sample_rate().map_or(0, |(_, mean_bytes)| mean_bytes),
             live_count: totals.outstanding_count,
+            live_count_plus_minus: half_interval(false, totals.variances.outstanding_count),
             live_bytes: totals.outstanding_bytes,
+            live_bytes_plus_minus: half_interval(true, totals.variances.outstanding_bytes),
             peak_bytes: totals.peak_bytes,
+            peak_bytes_plus_minus: half_interval(true, totals.variances.peak_bytes),
             peak_time_ns: totals.peak_time_ns,
             marker_count: self.marker_count(),
             stacks: properties.stacks.to_text(),

@@ -71,10 +71,19 @@ pub struct SessionStatus {
     pub sample_mean_bytes: u64,
     /// Live blocks.
     pub live_count: u64,
+    /// Half of the 95 % interval of an estimate; 0: it was counted.
+    #[serde(default)]
+    pub live_count_plus_minus: u64,
     /// Their bytes.
     pub live_bytes: u64,
+    /// As of the blocks.
+    #[serde(default)]
+    pub live_bytes_plus_minus: u64,
     /// Most bytes that were live at once.
     pub peak_bytes: u64,
+    /// As of the blocks.
+    #[serde(default)]
+    pub peak_bytes_plus_minus: u64,
     /// When, since the start.
     pub peak_time_ns: u64,
     /// Markers set.
@@ -112,8 +121,14 @@ pub struct ProcessStatus {
     pub disabled: Option<String>,
     /// Its live blocks.
     pub live_count: u64,
+    /// Half of the 95 % interval of an estimate; 0: it was counted.
+    #[serde(default)]
+    pub live_count_plus_minus: u64,
     /// Their bytes.
     pub live_bytes: u64,
+    /// As of the blocks.
+    #[serde(default)]
+    pub live_bytes_plus_minus: u64,
     /// What it has in memory, or swapped out, without a file: heaps, mappings, stacks, written
     /// data. 0: not known.
     #[serde(default)]

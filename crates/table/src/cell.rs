@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::column::Kind;
 use crate::csv::quoted;
 use crate::plain::one_line;
-use crate::quantity::{bytes, count, duration, signed_bytes, signed_count};
+use crate::quantity::{bytes, count, duration, signed_bytes, signed_count, within};
 
 /// In place of the frames of what was allocated unseen.
 pub(crate) const NO_STACK: &str = "(no stack was taken)";
@@ -30,6 +30,9 @@ pub enum Cell {
     Frames(Vec<String>),
     /// What programs get, and what people read in place of it; in CSV, too, where it is a list.
     Worded(Value, String),
+    /// A number that is an estimate, and half of its 95 % interval in the same unit. JSON and CSV
+    /// have that as a value of its own, `KEY_plus_minus`.
+    Estimate(Box<Self>, u64),
 }
 
 impl Cell {
@@ -37,6 +40,20 @@ impl Cell {
     #[must_use]
     pub fn worded(value: impl Into<Value>, text: impl Into<String>) -> Self {
         Self::Worded(value.into(), text.into())
+    }
+
+    /// The number as an estimate; 0: it was counted.
+    #[must_use]
+    pub fn within(self, plus_minus: u64) -> Self {
+        if plus_minus == 0 { self } else { Self::Estimate(Box::new(self), plus_minus) }
+    }
+
+    /// Half of the interval of an estimate.
+    pub(crate) fn plus_minus(&self) -> Option<u64> {
+        match self {
+            Self::Estimate(_, plus_minus) => Some(*plus_minus),
+            _ => None,
+        }
     }
 
     pub(crate) fn text(&self, kind: Kind, width: usize) -> String {
@@ -57,6 +74,10 @@ impl Cell {
             (Self::Series(values), _) => {
                 values.last().map_or_else(String::new, |last| Self::Unsigned(*last).text(kind, width))
             }
+            (Self::Estimate(number, plus_minus), _) => {
+                let half = Self::Unsigned(*plus_minus).text(kind, width);
+                within(&number.text(kind, width), &half)
+            }
             (Self::Text(text) | Self::Worded(_, text), _) => one_line(text, width),
             (Self::Frames(frames), _) => frames.first().map_or(NO_STACK, String::as_str).to_owned(),
         }
@@ -68,6 +89,7 @@ impl Cell {
             Self::Text(text) | Self::Worded(Value::String(text), _) => quoted(text),
             Self::Frames(frames) => quoted(&frames.join(" <- ")),
             Self::Worded(Value::Array(_) | Value::Object(_), text) => quoted(text),
+            Self::Estimate(number, _) => number.csv(),
             Self::Series(values) => values.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
             other => json!(other).to_string(),
         }
@@ -85,6 +107,7 @@ impl Serialize for Cell {
             Self::Series(values) => values.serialize(serializer),
             Self::Frames(frames) => frames.serialize(serializer),
             Self::Worded(value, _) => value.serialize(serializer),
+            Self::Estimate(number, _) => number.serialize(serializer),
         }
     }
 }
@@ -123,4 +146,34 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 #[macro_export]
 macro_rules! row {
     ($($value:expr),* $(,)?) => { vec![$($crate::Cell::from($value)),*] };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Column, Table};
+
+    #[test]
+    fn an_estimate_tells_its_interval_everywhere() {
+        let columns = [Column::bytes("live_bytes", "Live"), Column::count("count", "Blocks")];
+        let estimate = |value: u64, plus_minus| Cell::from(value).within(plus_minus);
+        let rows = [vec![estimate(3 << 20, 1 << 20), estimate(7, 0)], vec![estimate(5, 0), estimate(7, 0)]];
+        let table = Table::of("heapr.test/1", &columns, rows);
+        assert_eq!(
+            table.lines(0, 80),
+            ["               Live  Blocks", "3.00 MiB ± 1.00 MiB       7", "                5 B       7"]
+        );
+        let mut csv = Vec::new();
+        table.write_csv(&mut csv).unwrap();
+        let csv = String::from_utf8(csv).unwrap();
+        assert_eq!(csv, "live_bytes,live_bytes_plus_minus,count\n3145728,1048576,7\n5,0,7\n");
+        let json = json!(table);
+        assert_eq!(
+            json["rows"],
+            json!([
+                { "live_bytes": 3_145_728, "live_bytes_plus_minus": 1_048_576, "count": 7 },
+                { "live_bytes": 5, "count": 7 }
+            ])
+        );
+    }
 }

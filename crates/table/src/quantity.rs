@@ -32,6 +32,31 @@ pub fn count(count: u64) -> String {
     text
 }
 
+/// `1.5 MiB ± 120.0 KiB`: an estimate and half of its 95 % interval.
+#[must_use]
+pub fn within(number: &str, half: &str) -> String {
+    format!("{number} ± {half}")
+}
+
+/// As [`bytes`], of an estimate; `plus_minus` 0: they were counted.
+#[must_use]
+pub fn bytes_within(number: u64, plus_minus: u64) -> String {
+    if plus_minus == 0 { bytes(number) } else { within(&bytes(number), &bytes(plus_minus)) }
+}
+
+/// As [`count`], of an estimate.
+#[must_use]
+pub fn count_within(number: u64, plus_minus: u64) -> String {
+    if plus_minus == 0 { count(number) } else { within(&count(number), &count(plus_minus)) }
+}
+
+/// `1,234 blocks ± 120`: as [`plural`], of an estimate.
+#[must_use]
+pub fn plural_within(number: u64, plus_minus: u64, what: &str) -> String {
+    let things = plural(number, what);
+    if plus_minus == 0 { things } else { within(&things, &count(plus_minus)) }
+}
+
 /// `1 block`, `1,234 blocks`.
 #[must_use]
 pub fn plural(number: u64, what: &str) -> String {

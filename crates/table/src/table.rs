@@ -57,6 +57,11 @@ impl Table {
         self.facts.push((key, value.into()));
     }
 
+    /// Adds several of them.
+    pub fn facts<V: Into<Value>>(&mut self, facts: impl IntoIterator<Item = (&'static str, V)>) {
+        self.facts.extend(facts.into_iter().map(|(key, value)| (key, value.into())));
+    }
+
     /// Gives the rows another name in JSON.
     pub fn call_rows(&mut self, key: &'static str) {
         self.rows_key = key;
@@ -160,12 +165,25 @@ impl Table {
     /// # Errors
     /// It cannot be written.
     pub fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        let is_in = |column: &&Column| column.kind != Kind::Detail;
-        let keys: Vec<&str> = self.columns.iter().filter(is_in).map(|column| column.key).collect();
-        writeln!(out, "{}", keys.join(","))?;
+        // A column of estimates is followed by one of their intervals.
+        let is_in = |place: &usize| self.columns[*place].kind != Kind::Detail;
+        let has_estimates = |place: usize| self.rows.iter().any(|row| row[place].plus_minus().is_some());
+        let shown: Vec<(usize, bool)> = (0..self.columns.len())
+            .filter(is_in)
+            .flat_map(|place| [Some((place, false)), has_estimates(place).then_some((place, true))])
+            .flatten()
+            .collect();
+        let key = |&(place, is_interval): &(usize, bool)| match (self.columns[place].key, is_interval) {
+            (key, true) => interval_key(key),
+            (key, false) => key.to_owned(),
+        };
+        writeln!(out, "{}", shown.iter().map(key).collect::<Vec<_>>().join(","))?;
         for row in &self.rows {
-            let cells = self.columns.iter().zip(row).filter(|(column, _)| is_in(column));
-            writeln!(out, "{}", cells.map(|(_, cell)| cell.csv()).collect::<Vec<_>>().join(","))?;
+            let field = |&(place, is_interval): &(usize, bool)| match is_interval {
+                true => row[place].plus_minus().unwrap_or(0).to_string(),
+                false => row[place].csv(),
+            };
+            writeln!(out, "{}", shown.iter().map(field).collect::<Vec<_>>().join(","))?;
         }
         Ok(())
     }
@@ -185,6 +203,11 @@ impl Serialize for Table {
     }
 }
 
+/// What half of the interval of an estimate is called beside it.
+fn interval_key(key: &str) -> String {
+    format!("{key}_plus_minus")
+}
+
 /// The rows of a table, for JSON.
 struct Rows<'a>(&'a Table);
 
@@ -199,6 +222,13 @@ struct Row<'a>(&'a [Column], &'a [Cell]);
 
 impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|column| column.key).zip(self.1))
+        let mut row = serializer.serialize_map(None)?;
+        for (column, cell) in self.0.iter().zip(self.1) {
+            row.serialize_entry(column.key, cell)?;
+            if let Some(plus_minus) = cell.plus_minus() {
+                row.serialize_entry(&interval_key(column.key), &plus_minus)?;
+            }
+        }
+        row.end()
     }
 }

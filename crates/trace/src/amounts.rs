@@ -39,6 +39,16 @@ pub struct Variances {
     pub peak_bytes: u64,
 }
 
+/// Of a normal distribution 95 % lie within so many standard deviations.
+const DEVIATIONS: f64 = 1.959_964;
+
+/// Half of a 95 % interval, from the variance of a count or of bytes (that one in KiB squared).
+#[must_use]
+pub fn half_interval(is_bytes: bool, variance: u64) -> u64 {
+    let unit = if is_bytes { 1024.0 } else { 1.0 };
+    ((variance as f64).sqrt() * DEVIATIONS * unit).round() as u64
+}
+
 impl AddAssign<&Self> for Variances {
     fn add_assign(&mut self, other: &Self) {
         self.total_count = self.total_count.saturating_add(other.total_count);

@@ -38,7 +38,7 @@ mod totals;
 mod window;
 mod writer;
 
-pub use amounts::{Amounts, Variances};
+pub use amounts::{Amounts, Variances, half_interval};
 pub use called_function::CalledFunction;
 pub use chunk::{ChunkInfo, ChunkKind, FORMAT_VERSION, SAMPLED_FORMAT_VERSION};
 pub use course::{Course, CourseMoment, CourseRow};

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_query::{Action, CullList, GroupBy, Metric, NoSymbols, Query, Report};
-use heapr_trace::Trace;
+use heapr_trace::{SamplingPeriod, StackIndex, Summary, Trace, TraceWriter};
 
 /// Three stacks over four minutes: one grows, one churns, one is freed again.
 pub(crate) fn four_minutes() -> Trace {
@@ -24,6 +25,46 @@ pub(crate) fn four_minutes() -> Trace {
         }
     }
     heapr_import::from_bytes(text.as_bytes()).unwrap()
+}
+
+/// The same, as if its events were samples: each stands for more than itself.
+pub(crate) fn sampled() -> Trace {
+    let (exact, file) = (four_minutes(), tempfile::tempfile().unwrap());
+    let mut writer = TraceWriter::new_sampled(file.try_clone().unwrap()).unwrap();
+    let (mut ledger, mut summary) = (Ledger::new(), SummaryBuilder::new());
+    let period = SamplingPeriod { process: SamplingPeriod::EVERY_PROCESS, from_ns: 0, mean_bytes: 4096 };
+    summary.add_sampling(period);
+    writer.sampling(period).unwrap();
+    writer.set_session(exact.session()).unwrap();
+    for process in exact.processes() {
+        writer.add_process(process.clone()).unwrap();
+    }
+    for thread in exact.threads() {
+        writer.add_thread(thread.clone()).unwrap();
+    }
+    for module in exact.modules() {
+        writer.add_module(module.clone()).unwrap();
+    }
+    for mapping in exact.mappings() {
+        writer.add_mapping(*mapping).unwrap();
+    }
+    for place in 1..exact.stacks().len() as u32 {
+        writer.add_stack(exact.stacks().node(StackIndex(place)).unwrap()).unwrap();
+    }
+    let (mut events, mut event_count) = (exact.events(0, u64::MAX), 0);
+    while let Some(batch) = events.next_batch().unwrap() {
+        for event in batch {
+            ledger.apply(event, exact.process_of(event.thread), &mut summary);
+            writer.event(event).unwrap();
+            event_count += 1;
+        }
+    }
+    writer.symbols(&exact.embedded_symbols().unwrap().unwrap()).unwrap();
+    writer.finish(&Summary { event_count, duration_ns: exact.duration_ns(), ..summary.finish() }).unwrap();
+    drop(writer);
+    let trace = Trace::from_source(Box::new(file)).unwrap();
+    assert!(trace.is_sampled());
+    trace
 }
 
 /// All stacks without names, nothing culled.

@@ -7,7 +7,7 @@ use heapr_export::{FORMATS, Profile, Sample, samples};
 use heapr_query::Metric;
 use heapr_trace::Amounts;
 
-use crate::made_trace::{four_minutes, named_report};
+use crate::made_trace::{four_minutes, named_report, sampled};
 use crate::python;
 
 /// Prints the sums of an OTLP file by type, and fails where it breaks the protocol's rules.
@@ -70,8 +70,21 @@ fn numbers_behind(text: &str, mark: &str) -> Vec<u64> {
 
 #[test]
 fn sums_are_the_same_in_every_format() {
-    let trace = four_minutes();
-    let report = named_report(&trace);
+    check_sums(&four_minutes());
+}
+
+/// Estimates, too, are the same to the byte wherever they are told.
+#[test]
+fn sums_of_samples_are_the_same_in_every_format() {
+    let trace = sampled();
+    check_sums(&trace);
+    let totals = named_report(&trace).totals.amounts();
+    assert!(totals.total_count > 3 * named_report(&four_minutes()).totals.alloc_count, "{totals:?}");
+    assert!(Metric::OutstandingBytes.plus_minus(&totals) > 0);
+}
+
+fn check_sums(trace: &heapr_trace::Trace) {
+    let report = named_report(trace);
     let totals = report.totals.amounts();
     let samples = samples(&report);
     for format in FORMATS {

@@ -10,7 +10,7 @@ use heapr_query::{Answer, Metric};
 use heapr_trace::Trace;
 use serde_json::Value;
 
-use crate::made_trace::{Embedded, four_minutes, report};
+use crate::made_trace::{Embedded, four_minutes, report, sampled};
 use crate::python;
 
 /// Asks all statements of standard input, of which each `SELECT` gives a line of JSON.
@@ -92,14 +92,26 @@ fn ten_questions_have_the_answers_of_reports() {
     let counts = "SELECT (SELECT count(*) FROM frames) frames, (SELECT count(DISTINCT stack_id) FROM stacks) stacks, \
                   (SELECT count(*) FROM mappings) mappings, (SELECT count(*) FROM resident) resident, \
                   (SELECT count(DISTINCT time) FROM samples) times;\n";
-    let sums = format!(
-        "SELECT {} FROM samples WHERE service = 'before' AND (is_last = 1 OR true);\n",
-        metrics
-            .join(", ")
-            .replace("sum(outstanding_bytes)", "sum(outstanding_bytes) FILTER (is_last = 1)")
-            .replace("sum(outstanding_count)", "sum(outstanding_count) FILTER (is_last = 1)")
-    );
-    let answers = ask(&python, &[views, questions.concat(), counts.to_owned(), sums].concat());
+    let sums_of = |samples: &str| {
+        format!(
+            "SELECT {} FROM {samples};\n",
+            metrics
+                .join(", ")
+                .replace("sum(outstanding_bytes)", "sum(outstanding_bytes) FILTER (is_last = 1)")
+                .replace("sum(outstanding_count)", "sum(outstanding_count) FILTER (is_last = 1)")
+        )
+    };
+    let sums = sums_of("samples WHERE service = 'before'");
+    // Of a recording of samples, whose amounts are estimates.
+    let (estimates, other_folder) = (sampled(), tempfile::tempdir().unwrap());
+    write(&estimates, other_folder.path(), "sampled");
+    let files = format!("read_parquet('{}/samples/**/*.parquet')", other_folder.path().display());
+    let statements = [views, questions.concat(), counts.to_owned(), sums, sums_of(&files)];
+    let answers = ask(&python, &statements.concat());
+    let of_estimates = report(&estimates).totals.amounts();
+    for metric in Metric::all() {
+        assert_eq!(number(&answers[12][0], metric.name()), metric.of(&of_estimates), "{}", metric.name());
+    }
     let report = report(&trace);
     let totals = report.totals.amounts();
     // Every metric of one recording, to the byte.

@@ -2,7 +2,8 @@
 //! interval.
 
 use heapr_query::Metric;
-use heapr_table::quantity::{bytes, count, plural};
+use heapr_table::Cell;
+use heapr_table::quantity::{bytes_within, count_within, plural_within};
 use heapr_trace::Amounts;
 
 /// Amounts that are told together.
@@ -54,13 +55,13 @@ impl Together {
 
     /// `1.00 KiB outstanding in 2 blocks`.
     pub(super) fn alone(&self, amounts: &Amounts) -> String {
-        let things = plural(self.count.of(amounts), self.thing);
-        let off = plus_minus(self.count, amounts);
+        let of_things = self.count.plus_minus(amounts);
+        let things = plural_within(self.count.of(amounts), of_things, self.thing);
         match self.bytes {
             Some(metric) => {
-                format!("{} {} {things}{off}", amount(metric, amounts), self.phrase)
+                format!("{} {} {things}", amount(metric, amounts), self.phrase)
             }
-            None => format!("{things}{off}"),
+            None => things,
         }
     }
 
@@ -85,24 +86,21 @@ pub(super) fn sort_amount(sort: Metric, amounts: &Amounts) -> String {
 
 /// An amount in its unit; of an estimate with half of its interval.
 pub(crate) fn amount(metric: Metric, amounts: &Amounts) -> String {
-    let off = plus_minus(metric, amounts);
-    let amount = if metric.is_bytes() { bytes(metric.of(amounts)) } else { count(metric.of(amounts)) };
-    amount + &off
-}
-
-/// ` ± 1.2 MiB`; nothing where it was counted.
-pub(crate) fn plus_minus(metric: Metric, amounts: &Amounts) -> String {
-    match metric.plus_minus(amounts) {
-        0 => String::new(),
-        off if metric.is_bytes() => format!(" ± {}", bytes(off)),
-        off => format!(" ± {}", count(off)),
-    }
+    let text = if metric.is_bytes() { bytes_within } else { count_within };
+    text(metric.of(amounts), metric.plus_minus(amounts))
 }
 
 /// The same with all its digits.
-pub(super) fn plus_minus_count(metric: Metric, amounts: &Amounts) -> String {
-    match metric.plus_minus(amounts) {
-        0 => String::new(),
-        off => format!(" ± {}", count(off)),
-    }
+pub(super) fn exact_amount(metric: Metric, amounts: &Amounts) -> String {
+    count_within(metric.of(amounts), metric.plus_minus(amounts))
+}
+
+/// The same in a table.
+pub(super) fn cell(metric: Metric, amounts: &Amounts) -> Cell {
+    Cell::from(metric.of(amounts)).within(metric.plus_minus(amounts))
+}
+
+/// `1,234 blocks ± 120`.
+pub(crate) fn things(metric: Metric, amounts: &Amounts, thing: &str) -> String {
+    plural_within(metric.of(amounts), metric.plus_minus(amounts), thing)
 }

@@ -7,7 +7,7 @@ use heapr_query::{
 };
 use heapr_trace::Amounts;
 
-use super::amounts_text::{TOGETHER, amount, plus_minus_count, sort_amount};
+use super::amounts_text::{TOGETHER, amount, cell, exact_amount, sort_amount, things};
 use super::frame_text::frame_line;
 use super::histogram_text::histogram_lines;
 use crate::plain_text::page_columns;
@@ -92,15 +92,17 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
     ];
     let mut table = Table::new(SCHEMA, &columns);
     let row = |process: String, heap: String, totals: &heapr_trace::Totals| {
+        let amounts = totals.amounts();
+        let of = |metric: Metric| cell(metric, &amounts);
         row![
             process,
             heap,
-            totals.alloc_count,
-            totals.alloc_bytes,
-            totals.realloc_count,
-            totals.outstanding_count,
-            totals.outstanding_bytes,
-            totals.peak_bytes,
+            of(Metric::TotalCount),
+            of(Metric::TotalBytes),
+            of(Metric::ReallocCount),
+            of(Metric::OutstandingCount),
+            of(Metric::OutstandingBytes),
+            of(Metric::PeakBytes),
         ]
     };
     let mut heaps: Vec<&HeapRow> = report.by_heap.iter().collect();
@@ -134,6 +136,7 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
             outstanding_count,
             outstanding_bytes,
             peak_bytes,
+            variances,
             ..
         } in of_it.map(|row| row.totals)
         {
@@ -143,6 +146,7 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
             sum.outstanding_count += outstanding_count;
             sum.outstanding_bytes = sum.outstanding_bytes.saturating_add(outstanding_bytes);
             sum.peak_bytes = sum.peak_bytes.saturating_add(peak_bytes);
+            sum.variances += &variances;
         }
         let mut cells = row("TOTAL".to_owned(), kind.clone(), &sum);
         // Peaks of different moments have no sum.
@@ -165,29 +169,23 @@ fn write_totals(out: &mut dyn Write, report: &Report<'_>, is_sampled: bool) -> i
     let amounts = totals.amounts();
     writeln!(
         out,
-        "{label:12} {}{} bytes in {}{}, at{of_all} {}",
-        count(totals.peak_bytes),
-        plus_minus_count(Metric::PeakBytes, &amounts),
-        plural(totals.peak_count, "block"),
-        plus_minus_count(Metric::PeakCount, &amounts),
+        "{label:12} {} bytes in {}, at{of_all} {}",
+        exact_amount(Metric::PeakBytes, &amounts),
+        things(Metric::PeakCount, &amounts, "block"),
         duration(totals.peak_time_ns)
     )?;
     writeln!(
         out,
-        "Outstanding  {}{} bytes in {}{}",
-        count(totals.outstanding_bytes),
-        plus_minus_count(Metric::OutstandingBytes, &amounts),
-        plural(totals.outstanding_count, "block"),
-        plus_minus_count(Metric::OutstandingCount, &amounts),
+        "Outstanding  {} bytes in {}",
+        exact_amount(Metric::OutstandingBytes, &amounts),
+        things(Metric::OutstandingCount, &amounts, "block"),
     )?;
     if is_sampled {
         writeln!(
             out,
-            "Total        {}{} bytes in {}{}",
-            count(totals.alloc_bytes),
-            plus_minus_count(Metric::TotalBytes, &amounts),
-            plural(totals.alloc_count, "allocation"),
-            plus_minus_count(Metric::TotalCount, &amounts),
+            "Total        {} bytes in {}",
+            exact_amount(Metric::TotalBytes, &amounts),
+            things(Metric::TotalCount, &amounts, "allocation"),
         )?;
         writeln!(out, "Temporary    not known of samples")?;
     } else {

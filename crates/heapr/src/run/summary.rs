@@ -9,17 +9,17 @@ use heapr_export::Subject;
 use heapr_findings::Judged;
 use heapr_query::{Action, Answer, FrameView, GroupBy, Metric, Query, Report, Suppressions};
 use heapr_session::SessionSummary;
-use heapr_trace::{HeapId, ProcessIndex, Totals};
+use heapr_trace::{Amounts, HeapId, ProcessIndex, Totals};
 
 use crate::finding_text;
 use crate::own_arguments::OwnArguments;
 use crate::plain_text::{PlainText, error_line_width};
-use crate::report::amounts_text::plus_minus;
+use crate::report::amounts_text::{amount, things};
 use crate::report::frame_text::frame_line;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::style::Style;
 use crate::trace_file::open;
-use heapr_table::quantity::{bytes, count, duration, plural};
+use heapr_table::quantity::{count, duration, plural};
 
 /// Stacks shown of each ranking.
 const STACKS_SHOWN: usize = 5;
@@ -116,6 +116,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
 
 fn write_totals(text: &mut impl Write, ending: &Ending) -> io::Result<()> {
     let totals = &ending.totals;
+    let amounts = totals.amounts();
     let killed = ending.status.and_then(|status| status.signal());
     let killed = killed.map(|signal| format!(", killed by signal {signal}")).unwrap_or_default();
     writeln!(
@@ -130,22 +131,22 @@ fn write_totals(text: &mut impl Write, ending: &Ending) -> io::Result<()> {
     writeln!(
         text,
         "  allocations   {} ({} by realloc), {} in all",
-        count(totals.alloc_count),
-        count(totals.realloc_count),
-        bytes(totals.alloc_bytes)
+        amount(Metric::TotalCount, &amounts),
+        amount(Metric::ReallocCount, &amounts),
+        amount(Metric::TotalBytes, &amounts)
     )?;
     writeln!(
         text,
         "  peak          {} in {}, at {}",
-        bytes(totals.peak_bytes),
-        plural(totals.peak_count, "block"),
+        amount(Metric::PeakBytes, &amounts),
+        things(Metric::PeakCount, &amounts, "block"),
         duration(totals.peak_time_ns)
     )?;
     writeln!(
         text,
         "  outstanding   {} in {}",
-        bytes(totals.outstanding_bytes),
-        plural(totals.outstanding_count, "block")
+        amount(Metric::OutstandingBytes, &amounts),
+        things(Metric::OutstandingCount, &amounts, "block")
     )
 }
 
@@ -164,16 +165,18 @@ fn write_heaps(
     for name in names.iter().filter(|_| names.len() > 1) {
         let of_it: Vec<&Totals> =
             named.iter().filter(|(other, _)| other == name).map(|(_, totals)| totals).collect();
-        let sum =
-            |value: fn(&Totals) -> u64| of_it.iter().map(|totals| value(totals)).fold(0, u64::saturating_add);
+        let sum: Amounts = of_it.iter().fold(Amounts::default(), |mut sum, totals| {
+            sum += &totals.amounts();
+            sum
+        });
         // Processes are at their peaks at different moments.
         let at_most = if of_it.len() > 1 { "at most " } else { "" };
         writeln!(
             text,
             "  of {name:<11}peak {at_most}{}, outstanding {} in {}",
-            bytes(sum(|totals| totals.peak_bytes)),
-            bytes(sum(|totals| totals.outstanding_bytes)),
-            plural(sum(|totals| totals.outstanding_count), "block")
+            amount(Metric::PeakBytes, &sum),
+            amount(Metric::OutstandingBytes, &sum),
+            things(Metric::OutstandingCount, &sum, "block")
         )?;
     }
     Ok(())
@@ -191,24 +194,18 @@ fn write_stacks(
         report.sections.iter().zip([("largest outstanding", false), ("largest at the peak", true)])
     {
         let Answer::Ranking(ranking) = &section.answer else { continue };
-        let amount = |group: &heapr_query::Group| {
-            let amounts = &group.amounts;
-            if is_peak {
-                (amounts.peak_bytes, amounts.peak_count)
-            } else {
-                (amounts.outstanding_bytes, amounts.outstanding_count)
-            }
+        let (bytes, blocks) = match is_peak {
+            true => (Metric::PeakBytes, Metric::PeakCount),
+            false => (Metric::OutstandingBytes, Metric::OutstandingCount),
         };
-        let groups: Vec<_> = ranking.groups.iter().filter(|group| amount(group).0 > 0).collect();
+        let groups: Vec<_> = ranking.groups.iter().filter(|group| bytes.of(&group.amounts) > 0).collect();
         if groups.is_empty() {
             continue;
         }
         writeln!(text, "  {title}{until}:")?;
         for group in groups {
-            let (held_bytes, held_count) = amount(group);
-            let metric = if is_peak { Metric::PeakBytes } else { Metric::OutstandingBytes };
-            let off = plus_minus(metric, &group.amounts);
-            let head = format!("{:>12}{off} in {:<9}", bytes(held_bytes), count(held_count));
+            let [held, count] = [bytes, blocks].map(|metric| amount(metric, &group.amounts));
+            let head = format!("{held:>12} in {count:<9}");
             let room = width.saturating_sub(head.len() + 3);
             for (number, line) in stack_lines(&report.frames(group), subject, room).iter().enumerate() {
                 let left = if number == 0 { head.as_str() } else { "" };

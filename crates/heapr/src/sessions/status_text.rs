@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use heapr_session::{ProcessStatus, SessionState, SessionStatus};
 
 use crate::plain_text::printable;
-use heapr_table::quantity::{bytes, count, duration, plural};
+use heapr_table::quantity::{bytes, bytes_within, count, duration, plural, plural_within};
 use heapr_table::{Cell, Column, Table, row};
 
 /// Columns of a line, where the terminal's are not asked for.
@@ -41,8 +41,8 @@ pub(super) fn list(all: &[SessionStatus]) -> String {
             Cell::worded(alive, format!("{} of {}", count(alive), count(all))),
             status.event_count,
             status.events_lost,
-            status.live_bytes,
-            status.peak_bytes,
+            Cell::from(status.live_bytes).within(status.live_bytes_plus_minus),
+            Cell::from(status.peak_bytes).within(status.peak_bytes_plus_minus),
             status.file_bytes,
         ]);
     }
@@ -83,8 +83,22 @@ pub(super) fn whole(status: &SessionStatus) -> String {
         ),
         ("waits", plural(status.wait_count, "wait")),
         ("sampling", sampling(status)),
-        ("live", format!("{} in {}", bytes(status.live_bytes), plural(status.live_count, "block"))),
-        ("peak", format!("{} at {}", bytes(status.peak_bytes), duration(status.peak_time_ns))),
+        (
+            "live",
+            format!(
+                "{} in {}",
+                bytes_within(status.live_bytes, status.live_bytes_plus_minus),
+                plural_within(status.live_count, status.live_count_plus_minus, "block")
+            ),
+        ),
+        (
+            "peak",
+            format!(
+                "{} at {}",
+                bytes_within(status.peak_bytes, status.peak_bytes_plus_minus),
+                duration(status.peak_time_ns)
+            ),
+        ),
         ("stacks", if status.stacks.is_empty() { "none".to_owned() } else { status.stacks.clone() }),
         ("markers", count(status.marker_count)),
     ];
@@ -157,8 +171,8 @@ fn processes_of(status: &SessionStatus) -> String {
         table.row(row![
             process.pid,
             state,
-            process.live_bytes,
-            process.live_count,
+            Cell::from(process.live_bytes).within(process.live_bytes_plus_minus),
+            Cell::from(process.live_count).within(process.live_count_plus_minus),
             process.own_bytes,
             in_blocks(process),
             program(process)

@@ -5,6 +5,7 @@
 mod doctor;
 mod engine;
 mod flags;
+mod given_again;
 mod gone_files;
 mod hostile_clients;
 mod kills;

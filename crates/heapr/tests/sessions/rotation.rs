@@ -1,12 +1,12 @@
 //! `--rotate`: files that follow one another, each whole by itself.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use heapr_testkit::wait_until;
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::stage::{Stage, run};
 
 fn totals(stage: &Stage, file: &str, extra: &[&str]) -> Value {
     stage.json(&[&["report", file, "--totals"], extra].concat())["totals"].clone()
@@ -20,10 +20,43 @@ fn wait_for_file(path: &Path) {
     wait_until(&format!("{} is there", path.display()), || path.exists().then_some(()));
 }
 
+/// A library that sets the wall clock forward by a day, and back again, each time it is asked for
+/// it.
+fn jumping_clock(stage: &Stage) -> PathBuf {
+    const SOURCE: &str = r"
+        #define _GNU_SOURCE
+        #include <sys/syscall.h>
+        #include <time.h>
+        #include <unistd.h>
+        int clock_gettime(clockid_t clock, struct timespec *time) {
+            static int asked;
+            int answer = syscall(SYS_clock_gettime, clock, time);
+            if (clock == CLOCK_REALTIME && __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) % 2)
+                time->tv_sec += 86400;
+            return answer;
+        }
+    ";
+    let (source, library) = (stage.path("jumping_clock.c"), stage.path("jumping_clock.so"));
+    std::fs::write(&source, SOURCE).unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
+    assert!(gcc.status().unwrap().success());
+    library
+}
+
 #[test]
-fn each_file_is_whole_and_goes_on_where_the_one_before_ended() {
+fn each_file_is_whole_and_goes_on_where_the_one_before_ended_whatever_the_wall_clock_does() {
     let stage = Stage::new();
-    stage.start_steady("turn", &["-o", "turn.heapr", "--rotate", "1s", "--keep", "50"]).ok();
+    let clock = jumping_clock(&stage);
+    let program = stage.steady(200);
+    let mut arguments = vec!["start", "turn", "-o", "turn.heapr", "--rotate", "1s", "--keep", "50", "--"];
+    arguments.extend(program.iter().map(String::as_str));
+    let mut start = stage.command(&arguments);
+    start.env("LD_PRELOAD", &clock);
+    run(start, &stage.path(".")).ok();
+    let recorder = stage.status("turn")["recorder_pid"].to_string();
+    let maps = std::fs::read_to_string(format!("/proc/{recorder}/maps")).unwrap();
+    assert!(maps.contains("jumping_clock.so"), "the recorder has another clock");
     wait_for_file(&stage.path("turn.000003.heapr"));
     stage.heapr(&["stop", "turn", "-q"]).ok();
     let files = ["turn.000001.heapr", "turn.000002.heapr", "turn.000003.heapr"];
@@ -49,6 +82,15 @@ fn each_file_is_whole_and_goes_on_where_the_one_before_ended() {
     let early = stage.json(&["report", files[2], "--stacks", "--require-frames", "early_alloc"]);
     assert_eq!(early["groups"][0]["outstanding_count"], 10, "{early}");
     assert!(early["warnings"][0].as_str().unwrap().contains("a later file of its session"), "{early}");
+    // Of each file, and of what is in it: no day.
+    for file in files {
+        let info = stage.json(&["info", file]);
+        let until_ns = info["duration_ns"].as_u64().unwrap();
+        assert!(until_ns > 1_000_000_000 && until_ns < 3_600_000_000_000, "{file}: {until_ns}");
+        let ages = stage.json(&["report", file, "--histogram", "lifetime"]);
+        let last = ages["histograms"][0]["buckets"].as_array().unwrap().last().unwrap().clone();
+        assert!(last["from"].as_u64() <= Some(until_ns), "{last}");
+    }
     assert_eq!(statistic(&stage, files[0], "window_start_ns"), None);
     assert_eq!(statistic(&stage, "turn.heapr", "files_after"), None);
 }

@@ -16,13 +16,9 @@ pub struct Change {
 }
 
 impl Change {
-    fn of(before: &LiveRow, after: &LiveRow, is_one_recording: bool) -> Self {
+    pub(super) fn of(before: &LiveRow, after: &LiveRow, is_one_recording: bool) -> Self {
         let kept = after.by_interval.first().copied().unwrap_or_default();
-        let without_kept = |amount: LiveAmount| LiveAmount {
-            block_count: amount.block_count.saturating_sub(kept.block_count),
-            block_bytes: amount.block_bytes.saturating_sub(kept.block_bytes),
-        };
-        let turnover = is_one_recording.then(|| (without_kept(after.amount), without_kept(before.amount)));
+        let turnover = is_one_recording.then(|| (after.amount.without(kept), before.amount.without(kept)));
         Self { before: before.amount, after: after.amount, turnover }
     }
 
@@ -36,6 +32,26 @@ impl Change {
     #[must_use]
     pub fn blocks(&self) -> i128 {
         i128::from(self.after.block_count) - i128::from(self.before.block_count)
+    }
+
+    /// What has changed, in which blocks that are in both are in neither; of two recordings all
+    /// that there is.
+    fn changed(&self) -> LiveAmount {
+        let (mut changed, gone) = self.turnover.unwrap_or((self.after, self.before));
+        changed.add(gone);
+        changed
+    }
+
+    /// Half of the 95 % interval of [`Self::bytes`] where it is an estimate.
+    #[must_use]
+    pub fn bytes_plus_minus(&self) -> u64 {
+        self.changed().bytes_plus_minus()
+    }
+
+    /// The same of [`Self::blocks`].
+    #[must_use]
+    pub fn blocks_plus_minus(&self) -> u64 {
+        self.changed().count_plus_minus()
     }
 
     /// `new`, `gone`, `grown`, `shrunk` or `same`.

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::filter::{Filter, Moment};
 use crate::frame_pattern::file_name;
 use crate::frames::FrameView;
-use crate::live_rows::{LiveRow, LiveRows, live_rows};
+use crate::live_rows::{LiveAmount, LiveRow, LiveRows, live_rows};
 use crate::query::GroupBy;
 use crate::same_builds::SameBuilds;
 use crate::stack_groups::StackGroups;
@@ -36,6 +36,8 @@ pub struct Taken {
     pub unix_ns: u64,
     /// Start of its session, which tells recordings apart.
     session_start_unix_ns: u64,
+    /// What it holds.
+    pub amount: LiveAmount,
     /// `python3 (1234)` of each process.
     pub processes: Vec<String>,
 }
@@ -206,6 +208,7 @@ fn taken_of(number: usize, file: &SeriesFile<'_>) -> Vec<Taken> {
             file: number,
             unix_ns: start_unix_ns.saturating_add(snapshot.time_ns),
             session_start_unix_ns: start_unix_ns,
+            amount: LiveAmount::of_snapshot(file.trace, snapshot),
             processes: process_names(file.trace, snapshot),
             snapshot: snapshot.clone(),
         })

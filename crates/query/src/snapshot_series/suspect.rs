@@ -2,6 +2,7 @@
 
 use heapr_trace::SnapshotTrigger;
 
+use super::change::Change;
 use super::series::{Line, Series};
 use crate::live_rows::LiveRow;
 use crate::trend::Trend;
@@ -61,6 +62,8 @@ pub struct Suspect<'a> {
     pub last: &'a LiveRow,
     /// How it grows.
     pub trend: Trend,
+    /// Half of the 95 % interval of its growth, where that is an estimate; else 0.
+    pub growth_plus_minus: u64,
     /// How sure that is.
     pub confidence: Confidence,
     /// Share of the intervals between snapshots of which blocks are still live.
@@ -143,7 +146,8 @@ impl Series {
             kept as f64 / between.len().max(1) as f64
         });
         let confidence = Confidence::of(&trend, kept_share)?;
-        Some(Suspect { line, last, trend, confidence, kept_share })
+        let growth_plus_minus = Change::of(line.rows.first()?, last, is_one_recording).bytes_plus_minus();
+        Some(Suspect { line, last, trend, growth_plus_minus, confidence, kept_share })
     }
 }
 

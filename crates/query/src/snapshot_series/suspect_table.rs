@@ -21,14 +21,16 @@ impl Suspect<'_> {
     /// Its row in these columns, and its frames.
     #[must_use]
     pub fn row(&self) -> Vec<Cell> {
-        let amounts = self.line.rows.iter().map(|row| (row.amount.block_bytes, row.amount.block_count));
-        let (bytes, counts): (Vec<u64>, Vec<u64>) = amounts.unzip();
+        let amounts = || self.line.rows.iter().map(|row| row.amount);
+        let bytes: Vec<u64> = amounts().map(|amount| amount.block_bytes).collect();
+        let counts: Vec<u64> = amounts().map(|amount| amount.block_count).collect();
+        let now = self.last.amount;
         row![
             self.confidence.name(),
             self.trend.per_hour,
-            self.trend.growth,
-            bytes,
-            counts,
+            Cell::from(self.trend.growth).within(self.growth_plus_minus),
+            Cell::from(bytes).within(now.bytes_plus_minus()),
+            Cell::from(counts).within(now.count_plus_minus()),
             self.last.oldest_age_ns,
             self.trend.rising_share,
             self.trend.chance,

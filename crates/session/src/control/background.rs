@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::io;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bell::Letterbox;
 use crate::control::claim::NameClaim;
 use crate::control::worker::{Ended, Worker};
 use crate::control::{Answer, Listener, Order};
@@ -64,7 +65,7 @@ pub struct BackgroundSession {
     worker: Worker,
     listener: Listener,
     claim: NameClaim,
-    orders: Sender<Order>,
+    orders: Letterbox<Order>,
     remarks: Vec<String>,
 }
 
@@ -95,6 +96,7 @@ impl BackgroundSession {
         flagged: Option<FlaggedTargets>,
     ) -> Result<Self, Error> {
         let (orders, receiver) = mpsc::channel();
+        let orders = Letterbox::new(orders, session.bell());
         let socket = claim.listen()?;
         let listener =
             Listener::start(socket, orders.clone()).map_err(|source| Error::Recorder { source })?;
@@ -138,7 +140,7 @@ impl BackgroundSession {
     }
 
     /// Where orders can be sent from the same process.
-    pub(crate) fn orders(&self) -> Sender<Order> {
+    pub(crate) fn orders(&self) -> Letterbox<Order> {
         self.orders.clone()
     }
 }

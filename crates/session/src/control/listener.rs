@@ -6,13 +6,14 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::protocol::{Answer, AnswerLine, Order, PROTOCOL_VERSION, REQUEST_BYTES_MAX, RequestLine};
+use crate::bell::Letterbox;
 use crate::failure::{Failure, FailureKind};
 
 /// Clients served at the same time; one more is closed at once.
@@ -38,7 +39,7 @@ impl Listener {
     ///
     /// # Errors
     /// No thread or no descriptors.
-    pub(crate) fn start(socket: UnixListener, orders: Sender<Order>) -> std::io::Result<Self> {
+    pub(crate) fn start(socket: UnixListener, orders: Letterbox<Order>) -> std::io::Result<Self> {
         socket.set_nonblocking(true)?;
         let (stop, stopped) = UnixStream::pair()?;
         let open_orders = Arc::new(AtomicUsize::new(0));
@@ -70,7 +71,7 @@ impl Drop for Listener {
 /// Where orders are handed in.
 #[derive(Debug, Clone)]
 struct Desk {
-    orders: Sender<Order>,
+    orders: Letterbox<Order>,
     open_orders: Arc<AtomicUsize>,
 }
 
@@ -147,7 +148,7 @@ fn refused(message: String) -> Answer {
 }
 
 /// The worker's answer; `None` if the client has gone and the session is about to end anyway.
-fn answer(line: &[u8], orders: &Sender<Order>, client: &UnixStream) -> Option<Answer> {
+fn answer(line: &[u8], orders: &Letterbox<Order>, client: &UnixStream) -> Option<Answer> {
     // The version first: what another version means by a request is not known.
     let version = serde_json::from_slice::<serde_json::Value>(line).ok()?.get("heapr")?.as_u64();
     if version != Some(u64::from(PROTOCOL_VERSION)) {

@@ -16,6 +16,7 @@ use heapr_inject::DetachReport;
 
 use crate::Error;
 use crate::attach::{AttachOutcome, Preload, attach_target};
+use crate::bell::{Bell, Letterbox};
 
 /// What is to be done with a process.
 #[derive(Debug)]
@@ -42,9 +43,10 @@ pub(crate) struct TargetThread<P> {
 
 impl<P> TargetThread<P> {
     /// Starts the thread. It ends when this is dropped and its job is done.
-    pub(crate) fn start() -> std::io::Result<Self> {
+    pub(crate) fn start(bell: Bell) -> std::io::Result<Self> {
         let (jobs, orders) = mpsc::channel::<(u64, Job)>();
         let (answers, done) = mpsc::channel();
+        let answers = Letterbox::new(answers, bell);
         std::thread::Builder::new().name("heapr-attach".to_owned()).spawn(move || {
             for (ticket, job) in orders {
                 if answers.send((ticket, job.run())).is_err() {

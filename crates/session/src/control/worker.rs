@@ -231,7 +231,7 @@ impl Worker {
     /// Gives a job to the thread; without one (no memory for it) it is done here.
     fn push(&mut self, job: Job, purpose: Purpose) {
         if self.targets.is_none() {
-            self.targets = TargetThread::start().ok();
+            self.targets = TargetThread::start(self.session.bell()).ok();
         }
         match &mut self.targets {
             Some(targets) => targets.push(job, purpose),
@@ -308,6 +308,12 @@ impl Worker {
         self.flagged.is_some() || self.targets.as_ref().is_some_and(TargetThread::is_busy)
     }
 
+    /// Whether all that may be wanted rings: a program that was started here ends without.
+    fn may_rest(&self) -> bool {
+        let are_looked_for = self.flagged.as_ref().is_some_and(Flagged::looks_itself);
+        self.child.is_none() && !are_looked_for
+    }
+
     /// Whether there is anybody to record, or will be.
     fn is_wanted(&self) -> bool {
         self.child.is_some()
@@ -331,6 +337,7 @@ impl Worker {
                 return self.end(None);
             }
             self.session.hold_spare_time(self.holds_targets());
+            self.session.let_rest(self.may_rest());
             self.session.step();
             self.look_at_processes();
             self.report_snapshots();

@@ -74,6 +74,11 @@ impl Flagged {
         Self { guard: guard.ok(), watch, shell, method, prepared: HashMap::new() }
     }
 
+    /// Whether programs that start are looked for, in place of being told of.
+    pub(crate) fn looks_itself(&self) -> bool {
+        self.guard.is_none()
+    }
+
     /// How programs that start are seen.
     pub(crate) fn method(&self) -> &str {
         &self.method

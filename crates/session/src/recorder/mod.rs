@@ -53,7 +53,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use heapr_ring::{Pool, reader, writer};
-use heapr_trace::{Loss, ProcessIndex, Thread};
+use heapr_trace::{Amounts, Loss, ProcessIndex, Thread, half_interval};
 use heapr_wire::DisableReason;
 
 use self::attach_hold::HeldProcesses;
@@ -91,11 +91,11 @@ const SHARED_SLICE_EVENTS: u64 = 1 << 14;
 /// Threads and processes are looked at this often: whether they live, what they are called, how
 /// large they are.
 const HOUSEKEEPING_NS: u64 = 100_000_000;
-/// The same of a session that samples, which is left on: a fiftieth of its age, up to so many times
+/// The same of a session that samples, which is left on: a twentieth of its age, up to so many times
 /// that. (Ten processes ten times a second took 1.7 % of a processor, of which next to nothing was
 /// samples.)
 const HOUSEKEEPING_SELDOM: u64 = 10;
-const HOUSEKEEPING_PART_OF_AGE: u64 = 50;
+const HOUSEKEEPING_PART_OF_AGE: u64 = 20;
 /// The same while somebody waits for a buffer: an ended process may hold one.
 const HOUSEKEEPING_IN_NEED_NS: u64 = 10_000_000;
 
@@ -227,11 +227,9 @@ impl Recorder {
 
     /// The newest images, those that live first.
     pub(crate) fn process_statuses(&self, most: usize) -> Vec<ProcessStatus> {
-        let mut live: HashMap<ProcessIndex, (u64, u64)> = HashMap::new();
+        let mut live: HashMap<ProcessIndex, Amounts> = HashMap::new();
         for (process, _, totals) in self.sink.summary.by_heap() {
-            let (count, bytes) = live.entry(process).or_default();
-            *count += totals.outstanding_count;
-            *bytes = bytes.saturating_add(totals.outstanding_bytes);
+            *live.entry(process).or_default() += &totals.amounts();
         }
         let alive = self.processes.iter().rev().filter(|process| !process.has_ended);
         let ended = self.processes.iter().rev().filter(|process| process.has_ended && !process.is_superseded);
@@ -240,7 +238,7 @@ impl Recorder {
             let slot =
                 slot.filter(|slot| !process.has_ended && slot.generation.load(Relaxed) == process.generation);
             let reason = slot.map_or(0, |slot| slot.disable_reason.load(Relaxed));
-            let (live_count, live_bytes) = live.get(&process.index).copied().unwrap_or_default();
+            let live = live.get(&process.index).copied().unwrap_or_default();
             ProcessStatus {
                 pid: process.pid,
                 executable: process.executable.clone(),
@@ -250,8 +248,10 @@ impl Recorder {
                 disabled: DisableReason::from_number_untrusted(reason)
                     .filter(|&reason| reason != DisableReason::None)
                     .map(|reason| disable_text(reason).to_owned()),
-                live_count,
-                live_bytes,
+                live_count: live.outstanding_count,
+                live_count_plus_minus: half_interval(false, live.variances.outstanding_count),
+                live_bytes: live.outstanding_bytes,
+                live_bytes_plus_minus: half_interval(true, live.variances.outstanding_bytes),
                 own_bytes: if process.has_ended { 0 } else { own_bytes(process.pid) },
             }
         };

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
 use heapr_filters::{FilterArguments, find_snapshot};
-use heapr_query::{Change, ChangeOrder, LiveAmount, Taken};
+use heapr_query::{Change, ChangeOrder, Taken};
 use serde_json::json;
 
 use super::held_growth::{self, HeldGrowth};
@@ -15,7 +15,7 @@ use super::series::{Chosen, SeriesArguments, read};
 use crate::output::print_table;
 use crate::snapshot::limit::{TOTAL, exit_status};
 use crate::snapshot::verbs::DiffQuestion;
-use heapr_table::quantity::{bytes, count, duration, plural, signed_bytes, signed_count};
+use heapr_table::quantity::{bytes, count, duration, signed_bytes, signed_count, within};
 use heapr_table::{Cell, Column, row};
 
 /// What only native heaps can be asked for.
@@ -86,6 +86,9 @@ pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result
     sheet.fact("is_one_recording", series.is_one_recording());
     sheet.fact("bytes_delta", signed(whole.bytes()));
     sheet.fact("count_delta", signed(whole.blocks()));
+    let halves = [whole.bytes_plus_minus(), whole.blocks_plus_minus()];
+    let halves = ["bytes_delta_plus_minus", "count_delta_plus_minus"].into_iter().zip(halves);
+    sheet.facts(halves.filter(|(_, half)| *half > 0));
     sheet.fact("warnings", warnings);
     let mut title = vec![name(before, &files), name(after, &files), String::new()];
     title.extend(whole_lines(&whole, (before, after)));
@@ -149,14 +152,14 @@ fn chosen(
 fn cells(change: &Change) -> Vec<Cell> {
     let (new, gone) = change.turnover.unzip();
     row![
-        change.bytes(),
-        change.blocks(),
-        change.before.block_bytes,
-        change.after.block_bytes,
-        new.map(|new| new.block_bytes),
-        new.map(|new| new.block_count),
-        gone.map(|gone| gone.block_bytes),
-        gone.map(|gone| gone.block_count),
+        Cell::from(change.bytes()).within(change.bytes_plus_minus()),
+        Cell::from(change.blocks()).within(change.blocks_plus_minus()),
+        change.before.bytes_cell(),
+        change.after.bytes_cell(),
+        new.map(|new| new.bytes_cell()),
+        new.map(|new| new.count_cell()),
+        gone.map(|gone| gone.bytes_cell()),
+        gone.map(|gone| gone.count_cell()),
         change.state(),
     ]
 }
@@ -165,31 +168,30 @@ fn name(taken: &Taken, files: &[Chosen]) -> String {
     let snapshot = &taken.snapshot;
     let title = if snapshot.name.is_empty() { String::new() } else { format!(" {:?}", snapshot.name) };
     format!(
-        "{}, snapshot {}{title} at {}: {} in {}",
+        "{}, snapshot {}{title} at {}: {}",
         files[taken.file].file.display(),
         snapshot.number,
         duration(snapshot.time_ns),
-        bytes(snapshot.block_bytes),
-        plural(snapshot.block_count, "block")
+        taken.amount.in_words()
     )
 }
 
 /// What has changed in all.
 fn whole_lines(whole: &Change, (before, after): (&Taken, &Taken)) -> Vec<String> {
+    let of = |change: String, half: String, plus_minus: u64| {
+        if plus_minus == 0 { change } else { within(&change, &half) }
+    };
     let change = format!(
         "{} and {} blocks in {}",
-        signed_bytes(whole.bytes()),
-        signed_count(whole.blocks()),
+        of(signed_bytes(whole.bytes()), bytes(whole.bytes_plus_minus()), whole.bytes_plus_minus()),
+        of(signed_count(whole.blocks()), count(whole.blocks_plus_minus()), whole.blocks_plus_minus()),
         duration(after.unix_ns.saturating_sub(before.unix_ns))
     );
-    let held = |amount: &LiveAmount| {
-        format!("{} in {}", bytes(amount.block_bytes), plural(amount.block_count, "block"))
-    };
     match whole.turnover {
         Some((new, gone)) => vec![
             change,
-            format!("  new   {}, allocated since", held(&new)),
-            format!("  gone  {}, freed since", held(&gone)),
+            format!("  new   {}, allocated since", new.in_words()),
+            format!("  gone  {}, freed since", gone.in_words()),
         ],
         None => vec![change, "  of two recordings: which blocks are the same is not known".to_owned()],
     }

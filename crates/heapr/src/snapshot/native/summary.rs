@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use heapr_filters::find_snapshot;
 use heapr_native::LeakKind;
-use heapr_query::{LineOrder, process_names};
+use heapr_query::{LineOrder, LiveAmount, process_names};
 use heapr_trace::{Snapshot, SnapshotTrigger, Trace};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use crate::output::print_table;
 use crate::plain_text::{line_width, one_line};
 use crate::snapshot::verbs::{HeapKind, SummaryOrder, SummaryQuestion};
 use heapr_table::quantity::{bytes, count, duration, plural};
-use heapr_table::{Column, Table, row};
+use heapr_table::{Cell, Column, Table, row};
 
 /// Runs the command.
 pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow::Result<ExitCode> {
@@ -51,8 +51,8 @@ pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow:
     let lines = sorted.iter().map(|line| {
         let row = &line.rows[0];
         row![
-            row.amount.block_bytes,
-            row.amount.block_count,
+            row.amount.bytes_cell(),
+            row.amount.count_cell(),
             row.youngest_age_ns,
             row.mean_age_ns(),
             row.oldest_age_ns,
@@ -68,17 +68,17 @@ pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow:
     sheet.fact("shown", snapshot.number);
     sheet.fact("total_bytes", whole.amount.block_bytes);
     sheet.fact("total_count", whole.amount.block_count);
+    sheet.facts(interval_facts(&whole.amount, ["total_bytes_plus_minus", "total_count_plus_minus"]));
     sheet.fact("warnings", warnings);
     let mut title = list(&asked.file.display().to_string(), trace);
     title.extend([
         String::new(),
         format!(
-            "Snapshot {} at {} of {}: {} in {}, {} to {} old",
+            "Snapshot {} at {} of {}: {}, {} to {} old",
             snapshot.number,
             duration(snapshot.time_ns),
             taken.processes.join(", "),
-            bytes(whole.amount.block_bytes),
-            plural(whole.amount.block_count, "block"),
+            whole.amount.in_words(),
             duration(whole.youngest_age_ns),
             duration(whole.oldest_age_ns)
         ),
@@ -171,9 +171,16 @@ fn list(file: &str, trace: &Trace) -> Vec<String> {
         Column::text("process", "Process"),
     ];
     let mut table = Table::new("heapr.snapshot.summary/1", &columns);
-    let mut before: Option<&Snapshot> = None;
+    let mut before: Option<LiveAmount> = None;
     for snapshot in snapshots {
-        let change = before.map(|before| i128::from(snapshot.block_bytes) - i128::from(before.block_bytes));
+        let amount = LiveAmount::of_snapshot(trace, snapshot);
+        let change = before.map(|before| {
+            // Each is an estimate of its own at worst: what both hold is in either.
+            let mut both = before;
+            both.add(amount);
+            let change = i128::from(amount.block_bytes) - i128::from(before.block_bytes);
+            Cell::from(change).within(both.bytes_plus_minus())
+        });
         let resident: Vec<u64> = snapshot.processes.iter().filter_map(|process| process.rss_bytes).collect();
         let names = process_names(trace, snapshot);
         let process = match names.as_slice() {
@@ -184,15 +191,24 @@ fn list(file: &str, trace: &Trace) -> Vec<String> {
             snapshot.number,
             snapshot.time_ns,
             if snapshot.name.is_empty() { why(snapshot.trigger) } else { snapshot.name.clone() },
-            snapshot.block_count,
-            snapshot.block_bytes,
+            amount.count_cell(),
+            amount.bytes_cell(),
             change,
             (!resident.is_empty()).then(|| resident.iter().sum::<u64>()),
             process,
         ]);
-        before = Some(snapshot);
+        before = Some(amount);
     }
     [vec![head, String::new()], table.lines(0, line_width())].concat()
+}
+
+/// Half of the intervals of a whole, where it is an estimate.
+pub(super) fn interval_facts(
+    amount: &LiveAmount,
+    names: [&'static str; 2],
+) -> impl Iterator<Item = (&'static str, u64)> {
+    let halves = [amount.bytes_plus_minus(), amount.count_plus_minus()];
+    names.into_iter().zip(halves).filter(|(_, half)| *half > 0)
 }
 
 /// A trigger in words.

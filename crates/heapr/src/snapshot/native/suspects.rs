@@ -14,7 +14,7 @@ use super::held_text::{holder_json, suspects_in_words};
 use super::series::{Chosen, SeriesArguments, read};
 use crate::output::{Format, print_table};
 use crate::snapshot::verbs::SuspectsQuestion;
-use heapr_table::quantity::{bytes, duration, plural};
+use heapr_table::quantity::{bytes, bytes_within, duration, plural};
 
 /// Who holds so much of a single heap alone is worth a look.
 const LARGE_PERCENT: u128 = 10;
@@ -103,8 +103,8 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
             "{} in {}: {} to {}",
             plural(series.taken.len() as u64, "snapshot"),
             duration(last.unix_ns.saturating_sub(first.unix_ns)),
-            bytes(first.snapshot.block_bytes),
-            bytes(last.snapshot.block_bytes)
+            bytes_within(first.amount.block_bytes, first.amount.bytes_plus_minus()),
+            bytes_within(last.amount.block_bytes, last.amount.bytes_plus_minus())
         ),
         String::new(),
     ];

@@ -21,7 +21,9 @@ use crate::recorder::memory_look::MemoryLook;
 use crate::recorder::process_facts;
 
 /// How often it is looked whether somebody has asked, should a call have been missed.
-const ROUND: Duration = Duration::from_millis(100);
+const ROUND: Duration = Duration::from_secs(1);
+/// How often it is looked whether files have come that a look waits for.
+const ROUND_WAITING: Duration = Duration::from_millis(100);
 
 /// Holds the exec that a process (slot and generation; process and thread) is about to call.
 pub(crate) type HoldExec = Box<dyn Fn((u32, u32), (u32, u32)) -> bool + Send>;
@@ -68,9 +70,9 @@ type Known = Arc<Mutex<HashMap<u32, (u32, HashSet<LoadedModule>)>>>;
 impl Watch {
     /// Nothing runs before [`Self::begin`]: with its first thread the C library catches a
     /// signal of its own, which a program that is started after that would not ignore any more.
-    pub(crate) fn new(pool: Pool, table: Table) -> Self {
+    pub(crate) fn new(pool: Arc<Pool>, table: Table) -> Self {
         let (sender, looked) = channel();
-        let (pool, is_over) = (Arc::new(pool), Arc::new(AtomicBool::new(false)));
+        let is_over = Arc::new(AtomicBool::new(false));
         let (begin, known) = (Some((table, sender)), Known::default());
         Self { pool, is_over, begin, thread: None, looked, known }
     }
@@ -192,7 +194,8 @@ impl Watcher<'_> {
                 }
             }
             self.go_on();
-            sys::futex_wait(word, seen, ROUND.as_nanos() as u64);
+            let longest = if self.waiting.is_empty() { ROUND } else { ROUND_WAITING };
+            sys::futex_wait(word, seen, longest.as_nanos() as u64);
         }
     }
 
