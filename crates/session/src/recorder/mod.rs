@@ -92,8 +92,8 @@ const SHARED_SLICE_EVENTS: u64 = 1 << 14;
 /// large they are.
 const HOUSEKEEPING_NS: u64 = 100_000_000;
 /// The same of a session that samples, which is left on: a twentieth of its age, up to so many
-/// times that. (Ten processes ten times a second took 1.7 % of a processor, of which next to nothing was
-/// samples.)
+/// times that. (Ten processes ten times a second took 1.7 % of a processor, of which next to
+/// nothing was samples.)
 const HOUSEKEEPING_SELDOM: u64 = 10;
 const HOUSEKEEPING_PART_OF_AGE: u64 = 20;
 /// The same while somebody waits for a buffer: an ended process may hold one.
