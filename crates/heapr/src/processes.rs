@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use anyhow::bail;
 use heapr_proc::Fields;
-use heapr_session::{FlagTarget, ProcessFacts, descendants};
+use heapr_session::{Answer, FlagTarget, ProcessFacts, Request, SessionClient, SessionName, descendants};
 
 use crate::containers;
 use crate::plain_text::printable;
@@ -15,7 +15,8 @@ const LISTED_MAX: usize = 20;
 /// Bytes of a command line that tell one process from another.
 const COMMAND_CHARACTERS_MAX: usize = 60;
 
-/// The processes that these words name, each once; `container:ID` all of a container.
+/// The processes that these words name, each once; `container:ID` all of a container; what names no
+/// process but a session, those that this one records.
 /// `with_children`: a name that several processes have means the one that has started the others.
 ///
 /// # Errors
@@ -25,7 +26,10 @@ pub(crate) fn named(words: &[String], with_children: bool) -> anyhow::Result<Vec
     for word in words {
         let found = match word.strip_prefix(containers::PREFIX) {
             Some(container) => containers::processes_of(container)?,
-            None => vec![one(word, with_children)?],
+            None => match one(word, with_children) {
+                Ok(pid) => vec![pid],
+                Err(error) => of_session(word).ok_or(error)?,
+            },
         };
         for pid in found {
             if !pids.contains(&pid) {
@@ -63,6 +67,14 @@ pub(crate) fn children_left_out(pids: &[u32]) -> Option<String> {
         format!("{} children that run, {first} and others, are not in it", children.len())
     };
     Some(format!("{what}: --tree takes them too"))
+}
+
+/// What a session of that name records and has not ended.
+fn of_session(name: &str) -> Option<Vec<u32>> {
+    let client = SessionClient::find(&SessionName::new(name).ok()?).ok()?;
+    let Ok(Answer::Status(status)) = client.ask(Request::Status) else { return None };
+    let live = status.processes.iter().filter(|process| process.is_alive);
+    Some(live.map(|process| process.pid).collect()).filter(|pids: &Vec<u32>| !pids.is_empty())
 }
 
 fn one(word: &str, with_children: bool) -> anyhow::Result<u32> {

@@ -20,7 +20,8 @@ use crate::containers;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct TakeQuestion {
-    /// Processes, by number or by the name of their program
+    /// Processes, by number or by the name of their program; or all that a session records, by its
+    /// name
     #[arg(value_name = "PID|NAME", required_unless_present = "container")]
     pub(crate) pids: Vec<String>,
     /// All processes of a container of this machine, by its id or the name of its pod; of
