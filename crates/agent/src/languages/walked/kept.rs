@@ -96,11 +96,12 @@ impl KeptWalk {
         self.frames().iter().filter(|frame| frame.walked.is_entry).count()
     }
 
-    /// Nothing is kept any more, and what was remembered is looked at anew.
-    pub(crate) fn forget(&mut self) {
+    /// Nothing is kept any more, and what was remembered is looked at anew, for a stack whose native
+    /// frames have this node.
+    pub(crate) fn forget(&mut self, native: u32) {
         (self.depth, self.shown, self.sum) = (0, 0, 0);
         self.describing.answers.forget();
-        self.slots.forget();
+        self.slots.forget_those_of(native);
     }
 
     /// Makes the kept frames those of the calling thread.

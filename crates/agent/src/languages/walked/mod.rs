@@ -100,7 +100,7 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
     kept.follow(scope, dialect, (start, native));
     if kept.hash() != 0 && verifying::is_due(scope) {
         let hash = kept.hash();
-        kept.forget();
+        kept.forget(native);
         kept.follow(scope, dialect, (start, native));
         verifying::count(hash, kept.hash());
     }

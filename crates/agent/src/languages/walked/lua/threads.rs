@@ -105,8 +105,14 @@ impl Slots {
         entry
     }
 
+    /// Those of a native stack are to be found anew.
+    pub(crate) fn forget_those_of(&mut self, node: u32) {
+        let entry = self.entry(node);
+        *entry = Entry { node, saved: entry.saved, ..Entry::default() };
+    }
+
     /// Each is to be found anew.
-    pub(crate) fn forget(&mut self) {
+    fn forget(&mut self) {
         for entry in &mut self.entries {
             *entry = Entry { node: entry.node, saved: entry.saved, ..Entry::default() };
         }
