@@ -96,8 +96,8 @@ impl KeptWalk {
         self.frames().iter().filter(|frame| frame.walked.is_entry).count()
     }
 
-    /// Nothing is kept any more, and what was remembered is looked at anew, for a stack whose native
-    /// frames have this node.
+    /// Nothing is kept any more, and what was remembered is looked at anew, for the stack whose
+    /// native frames have this node.
     pub(crate) fn forget(&mut self, native: u32) {
         (self.depth, self.shown, self.sum) = (0, 0, 0);
         self.describing.answers.forget();
