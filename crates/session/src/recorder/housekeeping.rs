@@ -69,13 +69,15 @@ impl Recorder {
     /// Takes note that a child was waited for.
     pub(crate) fn process_exited(&mut self, pid: u32, wait_status: i32) {
         // The newest image: those before it went on by exec. It may have been seen dead before it
-        // was waited for.
-        let newest = self.processes.iter_mut().rfind(|process| process.child_pid == pid && !process.is_done);
-        if let Some(process) = newest {
-            process.has_ended = true;
-            if let Some(entry) = &mut process.entry {
-                entry.exit_status = Some(wait_status);
-            }
+        // was waited for, and all of it been written.
+        let newest = self.processes.iter_mut().rfind(|process| process.child_pid == pid);
+        let Some(process) = newest else { return };
+        process.has_ended = true;
+        let Some(entry) = process.entry.as_mut().filter(|entry| entry.exit_status.is_none()) else { return };
+        entry.exit_status = Some(wait_status);
+        if process.is_done && !process.is_forgotten {
+            let outcome = self.sink.writer.update_process(process.index, entry);
+            self.sink.keep(outcome);
         }
     }
 
