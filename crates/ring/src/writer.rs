@@ -4,8 +4,8 @@
 //! half-owned: a claimed buffer names its owner from the first moment. Generations start at 1; a
 //! header whose `owner_generation` is 0 is not complete.
 
-use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::wire::{
     BufferHeader, EXECUTABLE_NAME_BYTES_MAX, MARK_LOOK_BEGUN, NO_SLOT, OWNER_EVENTS, OWNER_NODES,
@@ -334,10 +334,17 @@ pub(crate) fn wake_recorder(pool: &Pool) {
 /// What a look that takes its time is waited for at most.
 const SLOW_LOOK_NS: u64 = 40_000_000_000;
 
+/// The recorder's id and its heartbeat in whose time nobody has answered: it may have been killed,
+/// and nobody waits for it again before its heart beats. 0: none.
+static UNANSWERED: AtomicU64 = AtomicU64::new(0);
+
 /// Asks for a look at what a process has loaded, and waits until it was done, the session ends, or
-/// `limit_ns` is over. `waits_on`: longer, while somebody is at it.
+/// `limit_ns` is over. `waits_on`: longer, while somebody is at it. A recorder that was killed is
+/// waited for once, and no longer than it takes to see that it is gone.
 pub fn ask_for_look(pool: &Pool, slot: &ProcessSlot, limit_ns: u64, waits_on: bool) {
     let control = pool.control();
+    let (recorder, first_beat) = (control.recorder_pid.load(Relaxed), control.heartbeat.load(Relaxed));
+    let unanswered = u64::from(recorder) << 32 | u64::from(first_beat);
     let wanted = slot.looks_wanted.fetch_add(1, AcqRel).wrapping_add(1);
     control.looks_wanted.fetch_add(1, AcqRel);
     sys::futex_wake(&control.looks_wanted, 1);
@@ -346,7 +353,7 @@ pub fn ask_for_look(pool: &Pool, slot: &ProcessSlot, limit_ns: u64, waits_on: bo
     let (mut is_in_time, mut last_beat, mut beat_ns) = (true, 0, 0);
     while control.state.load(Relaxed) == SESSION_RECORDING && is_in_time {
         let done = slot.looks_done.load(Acquire);
-        if done.wrapping_sub(wanted) as i32 >= 0 {
+        if done.wrapping_sub(wanted) as i32 >= 0 || UNANSWERED.load(Relaxed) == unanswered {
             return;
         }
         sys::futex_wait(&slot.looks_done, done, WAIT_SLICE_NS);
@@ -359,6 +366,11 @@ pub fn ask_for_look(pool: &Pool, slot: &ProcessSlot, limit_ns: u64, waits_on: bo
         // Who looks is alive as long as the recorder is.
         let is_alive = waited_ns.saturating_sub(beat_ns) < limit_ns;
         is_in_time = waited_ns < limit_ns || is_begun() && is_alive && waited_ns < SLOW_LOOK_NS;
+        let is_gone = SEES_RECORDER.load(Relaxed) != 0 && !sys::process_exists(recorder);
+        if beat == first_beat && (is_gone || !is_in_time) {
+            UNANSWERED.store(unanswered, Relaxed);
+            return;
+        }
     }
 }
 
