@@ -61,8 +61,9 @@ impl MemoryLook {
             Vec::new()
         };
         let is_arena = |mapping: &Mapping| is_arena(&memory, mapping);
+        let ends_as_stack = |mapping: &Mapping| ends_as_stack(&memory, mapping.end_avma);
         let loaded_end = |mapping: &Mapping| loaded_end(&memory, mapping.start_avma);
-        Some(Self::sorted(&found, &own, &pointers, has_go, (is_arena, loaded_end)))
+        Some(Self::sorted(&found, &own, &pointers, has_go, (is_arena, ends_as_stack, loaded_end)))
     }
 
     /// All but the agent's.
@@ -70,14 +71,19 @@ impl MemoryLook {
         self.total_bytes.saturating_sub(self.agent_bytes)
     }
 
-    /// `is_arena`: whether a mapping is one of the C library's arenas. `loaded_end`: where the
-    /// module that a mapping begins ends in memory.
+    /// `is_arena`: whether a mapping is one of the C library's arenas. `ends_as_stack`: whether it
+    /// ends as its stacks of threads do. `loaded_end`: where the module that it begins ends in
+    /// memory.
     fn sorted(
         found: &[MappingPages],
         own: &BTreeSet<(u64, u64)>,
         pointers: &[u64],
         has_go: bool,
-        (is_arena, loaded_end): (impl Fn(&Mapping) -> bool, impl Fn(&Mapping) -> Option<u64>),
+        (is_arena, ends_as_stack, loaded_end): (
+            impl Fn(&Mapping) -> bool,
+            impl Fn(&Mapping) -> bool,
+            impl Fn(&Mapping) -> Option<u64>,
+        ),
     ) -> Self {
         let mut look = Self::default();
         let begins_go = |mapping: &Mapping| mapping.start_avma == GO_ARENAS_AVMA.start;
@@ -88,7 +94,9 @@ impl MemoryLook {
                 has_go && mapping.start_avma.is_multiple_of(ARENA_BYTES) && mapping.name.is_empty();
             is_go && GO_ARENAS_AVMA.contains(&mapping.start_avma) || is_anywhere
         };
-        // The C library keeps stacks of threads that have ended: as large as others, or as most.
+        // A thread that runs does not tell where its stack is, and the C library keeps stacks of
+        // those that have ended: as large as others, or as most, or with the thread's facts at
+        // the end.
         let is_of_thread = |mapping: &Mapping| pointers.iter().any(|&pointer| mapping.contains(pointer));
         let of_threads: Vec<u64> = found
             .iter()
@@ -128,7 +136,8 @@ impl MemoryLook {
                 let at_or_before = own.range(..=(mapping.start_avma, u64::MAX)).next_back();
                 at_or_before.is_some_and(|&(_, end)| mapping.start_avma < end)
             };
-            let is_stack = || is_guarded && is_stack_size(mapping.bytes()) || is_of_thread(mapping);
+            let is_like_one = || is_stack_size(mapping.bytes()) || ends_as_stack(mapping);
+            let is_stack = || is_guarded && is_like_one() || is_of_thread(mapping);
             if mapping.name == "[heap]" {
                 look.by_brk.push((mapping.start_avma, mapping.end_avma, bytes));
             }
@@ -218,6 +227,23 @@ fn loaded_end(memory: &StoppedProcess, start_avma: u64) -> Option<u64> {
     start_avma.checked_add(end.checked_sub(begins)?)?.checked_next_multiple_of(PAGE_BYTES)
 }
 
+/// Whether at the end of a mapping there is what glibc keeps of a thread: the stack below it is its.
+fn ends_as_stack(memory: &StoppedProcess, end_avma: u64) -> bool {
+    const FACTS_BYTES: usize = 4096;
+    /// Of the facts; the first and the third of their words are their own address.
+    const ALIGN_WORDS: usize = 8;
+    let mut bytes = [0; FACTS_BYTES];
+    let start_avma = end_avma.saturating_sub(FACTS_BYTES as u64);
+    if memory.read(start_avma, &mut bytes) != FACTS_BYTES {
+        return false;
+    }
+    let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
+    (0..words.len() - ALIGN_WORDS).step_by(ALIGN_WORDS).any(|at| {
+        let own_avma = start_avma + 8 * at as u64;
+        words[at] == own_avma && words[at + 2] == own_avma
+    })
+}
+
 /// Whether a mapping begins as a heap of one of the C library's arenas does: whose, the one before,
 /// its size, and how much of it may be used.
 fn is_arena(memory: &StoppedProcess, mapping: &Mapping) -> bool {
@@ -245,7 +271,8 @@ mod tests {
         let is_arena = |mapping: &Mapping| mapping.start_avma == 0x7000_0400_0000;
         let loaded_end = |mapping: &Mapping| (mapping.start_avma == 0x40_0000).then_some(0x40_3000);
         let own = own.iter().copied().collect();
-        MemoryLook::sorted(&found, &own, pointers, false, (is_arena, loaded_end))
+        let ends_as_stack = |mapping: &Mapping| mapping.end_avma == 0x7000_02c0_0000;
+        MemoryLook::sorted(&found, &own, pointers, false, (is_arena, ends_as_stack, loaded_end))
     }
 
     #[test]
@@ -256,6 +283,23 @@ mod tests {
         let found = look(text, &[], &[]);
         assert_eq!((found.data_bytes, found.total_bytes), (12 << 10, 32 << 10));
         assert_eq!(found.mapped, [(0x40_3000, 0x40_9000, 20 << 10)]);
+    }
+
+    #[test]
+    fn the_stack_of_a_thread_is_told_by_its_end() {
+        let memory = StoppedProcess::of(std::process::id());
+        let mapping_of = |address: &u8| {
+            let address_avma = std::ptr::from_ref(address) as u64;
+            let mappings = heapr_proc::mappings::read(std::process::id()).unwrap();
+            mappings.into_iter().find(|mapping| mapping.contains(address_avma)).unwrap()
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let local = 7;
+                let end_avma = mapping_of(&local).end_avma;
+                assert!(ends_as_stack(&memory, end_avma) && !ends_as_stack(&memory, end_avma - 8192));
+            });
+        });
     }
 
     #[test]
@@ -284,6 +328,8 @@ mod tests {
             700002001000-700002800000 rw-p 00000000 00:00 0\nAnonymous: 512 kB\n\
             700002900000-700002901000 ---p 00000000 00:00 0\n\
             700002901000-700002a00000 rw-p 00000000 00:00 0\nAnonymous: 64 kB\n\
+            700002a00000-700002a01000 ---p 00000000 00:00 0\n\
+            700002a01000-700002c00000 rw-p 00000000 00:00 0\nAnonymous: 32 kB\n\
             700003000000-700003100000 rw-p 00000000 00:00 0\nAnonymous: 1024 kB\n\
             700004000000-700004100000 rw-p 00000000 00:00 0\nAnonymous: 2048 kB\n\
             700005000000-700005100000 rw-s 00000000 00:01 9   /memfd:x\nAnonymous: 4096 kB\n\
@@ -294,12 +340,12 @@ mod tests {
         assert_eq!(found.heap_bytes, (16 + 2048) << 10);
         assert_eq!(found.go_bytes, 32 << 10);
         assert_eq!(found.agent_bytes, 256 << 10);
-        assert_eq!(found.stack_bytes, (512 + 1024) << 10);
+        assert_eq!(found.stack_bytes, (512 + 32 + 1024) << 10);
         // (One of them has a page before it that none may use, as a stack has.)
         let mapped =
             [(0x7000_0000_0000, 0x7000_0010_0000, 128 << 10), (0x7000_0290_1000, 0x7000_02a0_0000, 64 << 10)];
         assert_eq!(found.mapped, mapped);
-        assert_eq!(found.total_bytes, (12 + 16 + 2048 + 32 + 256 + 1536 + 64 + 128) << 10);
+        assert_eq!(found.total_bytes, (12 + 16 + 2048 + 32 + 256 + 1568 + 64 + 128) << 10);
         assert_eq!(found.malloc_libraries, ["libjemalloc.so.2"]);
     }
 }
