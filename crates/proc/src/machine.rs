@@ -52,6 +52,9 @@ mod tests {
     #[test]
     fn who_asks_runs() {
         assert!(running_threads().is_none_or(|count| count > 0));
-        assert!(own_thread_ran_ns().is_none_or(|ns| ns > 0));
+        // It is counted at a tick, or when the thread makes room for another.
+        while own_thread_ran_ns() == Some(0) {
+            std::thread::yield_now();
+        }
     }
 }
