@@ -227,7 +227,7 @@ fn loaded_end(memory: &StoppedProcess, start_avma: u64) -> Option<u64> {
     start_avma.checked_add(end.checked_sub(begins)?)?.checked_next_multiple_of(PAGE_BYTES)
 }
 
-/// Whether at the end of a mapping there is what glibc keeps of a thread: the stack below it is its.
+/// Whether at the end of a mapping there is what glibc keeps of a thread: then it is its stack.
 fn ends_as_stack(memory: &StoppedProcess, end_avma: u64) -> bool {
     const FACTS_BYTES: usize = 4096;
     /// Of the facts; the first and the third of their words are their own address.
