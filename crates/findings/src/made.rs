@@ -41,7 +41,7 @@ pub(crate) fn work(kib: &[u64]) -> WorkTime {
         first: 0,
         end: kib.len(),
         live_bytes: kib.iter().map(|kib| kib << 10).collect(),
-        teardown: None,
         end_ns: kib.len() as u64 * STEP_NS,
+        ..WorkTime::default()
     }
 }

@@ -186,7 +186,7 @@ impl<'a> Recording<'a> {
         };
         let mut of_all: Vec<u64> = (work.first..work.end).filter_map(live).collect();
         let Some(&last) = of_all.last().filter(|_| worked > 1) else {
-            return (work.median_bytes(), work.last_bytes());
+            return work.usual_bytes();
         };
         of_all.sort_unstable();
         (of_all[of_all.len() / 2], last)

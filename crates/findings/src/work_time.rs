@@ -26,6 +26,8 @@ pub(crate) struct WorkTime {
     pub(crate) teardown: Option<(u64, u64)>,
     /// The process's end, or the recording's.
     pub(crate) end_ns: u64,
+    /// After the last moment, when nothing happens any more: live bytes, for how many moments.
+    pub(crate) still: (u64, usize),
 }
 
 impl WorkTime {
@@ -51,9 +53,16 @@ impl WorkTime {
         let unused = live_bytes.iter().take_while(|&&bytes| bytes == 0).count();
         let unused = if unused < live_bytes.len() { unused } else { 0 };
         live_bytes.drain(..unused);
-        let mut work = Self { first: first + unused, end, live_bytes, teardown: None, end_ns };
+        let first = first + unused;
+        let mut work = Self { first, end, live_bytes, end_ns, ..Self::default() };
         let is_over = known.end_ns.is_some();
         work.find_teardown((times, made), known.start_ns, left_bytes, is_over);
+        // Moments end with the last event.
+        if let (&[.., before_ns, last_ns], None) = (times, work.teardown) {
+            let count = end_ns.saturating_sub(last_ns) / last_ns.saturating_sub(before_ns).max(1);
+            // (With more than there are moments it is the middle.)
+            work.still = (left_bytes, usize::try_from(count).unwrap_or(usize::MAX).min(end - first + 1));
+        }
         work
     }
 
@@ -93,11 +102,14 @@ impl WorkTime {
         }
     }
 
-    /// Live bytes in the middle of all moments of work.
-    pub(crate) fn median_bytes(&self) -> u64 {
+    /// Live bytes in the middle of all the time, and at the end of work.
+    pub(crate) fn usual_bytes(&self) -> (u64, u64) {
+        let (still_bytes, still_count) = self.still;
         let mut sorted = self.live_bytes.clone();
+        sorted.extend(std::iter::repeat_n(still_bytes, still_count));
         sorted.sort_unstable();
-        sorted.get(sorted.len() / 2).copied().unwrap_or(0)
+        let last_bytes = if still_count > 0 { still_bytes } else { self.last_bytes() };
+        (sorted.get(sorted.len() / 2).copied().unwrap_or(0), last_bytes)
     }
 
     /// Live bytes at the end of work.
@@ -121,6 +133,15 @@ mod tests {
 
     fn rising(count: u64) -> Vec<u64> {
         (1..=count).map(|at| at * 100).collect()
+    }
+
+    #[test]
+    fn what_stays_after_the_last_event_is_usual() {
+        let mut work = work(&[0, 0, 0, 100]);
+        assert_eq!(work.usual_bytes(), (0, 100 << 10));
+        // All was made behind the last moment, and kept for long.
+        work.still = (4 << 20, 5);
+        assert_eq!(work.usual_bytes(), (4 << 20, 4 << 20));
     }
 
     #[test]
