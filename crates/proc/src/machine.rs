@@ -32,29 +32,3 @@ pub fn oom_kills() -> u64 {
 pub fn ptrace_scope() -> String {
     fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default().trim().to_owned()
 }
-
-/// How many threads run or could at this moment; the one that asks is among them.
-pub fn running_threads() -> Option<usize> {
-    let load = fs::read_to_string("/proc/loadavg").ok()?;
-    load.split_ascii_whitespace().nth(3)?.split('/').next()?.parse().ok()
-}
-
-/// How long the calling thread has had a processor; `None` where the kernel does not count it.
-pub fn own_thread_ran_ns() -> Option<u64> {
-    let counts = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    counts.split_ascii_whitespace().next()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_asks_runs() {
-        assert!(running_threads().is_none_or(|count| count > 0));
-        // It is counted at a tick, or when the thread makes room for another.
-        while own_thread_ran_ns() == Some(0) {
-            std::thread::yield_now();
-        }
-    }
-}

@@ -24,7 +24,6 @@ use heapr_trace::HeapGraph;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::snapshots::courtesy::Courtesy;
 use crate::snapshots::heap_look::{NoGraph, Prepared};
 use crate::snapshots::running_look::{self, BETWEEN, Births};
 
@@ -300,11 +299,7 @@ impl Look for Looking<'_> {
         if from == ReadFrom::Kept {
             // Nothing stands still or lives longer for it. (A recorder that has ended gives none.)
             let Ok(Blocks { places, .. }) = self.given.recv() else { return };
-            let courtesy = Courtesy::begin();
-            let goes_on = || {
-                courtesy.rest();
-                !is_given_up.load(Relaxed)
-            };
+            let goes_on = || !is_given_up.load(Relaxed);
             self.found = self.prepared.look(held, from, places, &goes_on).map(|(graph, _)| graph);
             return;
         }

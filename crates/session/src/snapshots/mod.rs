@@ -1,6 +1,5 @@
 //! Snapshots of the live native blocks: when one is due, and how it is cut and written in slices.
 
-mod courtesy;
 pub(crate) mod graph_capture;
 pub(crate) mod heap_look;
 mod kept_memory;
