@@ -14,7 +14,8 @@ use crate::report::names::TraceNames;
 
 /// See the module.
 pub(super) struct BlockNames {
-    texts: Vec<String>,
+    /// With what tells them; `None`: only the function that allocated it.
+    texts: Vec<(String, Option<TypeSource>)>,
     /// By block.
     numbers: Vec<u32>,
 }
@@ -34,15 +35,16 @@ impl BlockNames {
             TypeSource::VirtualFunctions => name.to_owned(),
             source => format!("{name} ({})", source.in_words()),
         };
-        let made: HashMap<StackIndex, String> =
-            made.into_iter().map(|(stack, (name, source))| (stack, text(&name, source))).collect();
+        let text = |(name, source): &(String, TypeSource)| (text(name, *source), *source);
+        let made: HashMap<StackIndex, (String, TypeSource)> =
+            made.iter().map(|(stack, told)| (*stack, text(told))).collect();
         let types: Vec<(String, TypeSource)> =
             file.graph.type_names.iter().map(|name| type_of(name)).collect();
         let type_of = |node: usize| {
             let kind = file.graph.types.get(node).copied().unwrap_or(0);
             types.get((kind as usize).checked_sub(1)?)
         };
-        let type_texts: Vec<String> = types.iter().map(|(name, source)| text(name, *source)).collect();
+        let type_texts: Vec<(String, TypeSource)> = types.iter().map(text).collect();
         // A shape tells less than the functions do.
         let told = |node: usize| {
             let kind = file.graph.types.get(node).copied().unwrap_or(0) as usize;
@@ -52,12 +54,12 @@ impl BlockNames {
             if is_shape { made.or(own) } else { own.or(made) }
         };
         let mut known: HashMap<&str, u32> = HashMap::new();
-        let mut texts: Vec<String> = Vec::new();
+        let mut texts: Vec<(String, Option<TypeSource>)> = Vec::new();
         let mut numbers = vec![UNTOLD; file.blocks.len()];
         for (node, number) in numbers.iter_mut().enumerate() {
-            let Some(name) = told(node).filter(|name| !name.is_empty()) else { continue };
+            let Some((name, source)) = told(node).filter(|told| !told.0.is_empty()) else { continue };
             *number = *known.entry(name).or_insert_with(|| {
-                texts.push(name.clone());
+                texts.push((name.clone(), Some(*source)));
                 texts.len() as u32 - 1
             });
         }
@@ -73,10 +75,11 @@ impl BlockNames {
             let place = held.get(&(node as u32)).copied().unwrap_or((UNTOLD, 0));
             by_place.entry((place.0, place.1, group)).or_insert_with(|| {
                 texts.push(match texts.get(place.0 as usize) {
-                    Some(holder) => {
-                        format!("{site} at +{:#x} of {holder} (by its holder)", u64::from(place.1) * 8)
+                    Some((holder, _)) => {
+                        let name = format!("{site} at +{:#x} of {holder}", u64::from(place.1) * 8);
+                        (text(&(name, TypeSource::Holder)).0, Some(TypeSource::Holder))
                     }
-                    None => site.to_owned(),
+                    None => (site.to_owned(), None),
                 });
                 texts.len() as u32 - 1
             });
@@ -92,7 +95,12 @@ impl BlockNames {
 
     /// The name of a number.
     pub(super) fn text(&self, number: u32) -> &str {
-        &self.texts[number as usize]
+        &self.texts[number as usize].0
+    }
+
+    /// What tells a block's name; `None`: only the function that allocated it.
+    pub(super) fn source(&self, node: u32) -> Option<TypeSource> {
+        self.texts[self.number(node) as usize].1
     }
 
     /// Of a block.
@@ -138,6 +146,8 @@ pub(super) enum TypeSource {
     Allocation,
     /// Who refers to it, and how.
     Shape,
+    /// The one block of a known type that refers to it.
+    Holder,
 }
 
 impl TypeSource {
@@ -148,6 +158,7 @@ impl TypeSource {
             Self::DebugInformation => "debug information",
             Self::Allocation => "allocation",
             Self::Shape => "shape",
+            Self::Holder => "holder",
         }
     }
 
@@ -158,6 +169,7 @@ impl TypeSource {
             Self::DebugInformation => "by debug information",
             Self::Allocation => "by its allocation",
             Self::Shape => "by its shape",
+            Self::Holder => "by its holder",
         }
     }
 }
