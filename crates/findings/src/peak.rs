@@ -44,6 +44,8 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
     let is_spike = totals.peak_bytes as f64 >= usual as f64 * PEAK_TIMES
         && totals.peak_bytes - usual >= PEAK_MORE_BYTES
         && work.live_bytes.len() >= 3
+        // Else all was made behind the last moment, and nothing is known of what is usual.
+        && work.live_bytes.iter().any(|&live_bytes| live_bytes > 0)
         && !stays(recording, work);
     let is_large = totals.peak_bytes >= LARGE_BYTES && share >= 0.4;
     if !is_spike && !is_large {
