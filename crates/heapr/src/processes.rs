@@ -95,7 +95,9 @@ fn one(word: &str, with_children: bool) -> anyhow::Result<u32> {
         found.retain(|facts| !below.contains(&facts.pid));
     }
     match found.as_slice() {
-        [] => bail!("no process that this user may look at is called {:?}: give its number", word),
+        [] => bail!(
+            "no process that this user may look at is called {word:?}: give its number, or a session's name"
+        ),
         [facts] => Ok(facts.pid),
         several => {
             let mut text = format!("{word} means {} processes; give a number", several.len());
