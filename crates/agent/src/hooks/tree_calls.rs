@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! header, 96 bytes before a block (talloc 2.1.9 and later):
-//!   0 flags, with the library's mark   8 next   16 previous   24 parent, of the first child   32 first child
-//!  40 references   48 destructor   56 name   64 bytes   80 its pool's own header
+//!   0 flags, with the library's mark   8 next   16 previous   24 parent, of the first child
+//!  32 first child   40 references   48 destructor   56 name   64 bytes   80 its pool's own header
 //! a pool's own header, 32 bytes before the header of the block that it is made of
 //! ```
 //! A block in a pool is recorded here; each other one is a block of malloc's, which the library

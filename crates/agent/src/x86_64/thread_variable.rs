@@ -127,12 +127,18 @@ fn number(code: &[u8]) -> Option<(usize, &[u8])> {
 mod tests {
     use super::*;
 
-    fn of(code: &[u8], memory: &[(usize, usize)]) -> Option<usize> {
+    type Form = fn(&[u8; CODE_BYTES], usize, usize, &mut dyn FnMut(usize) -> Option<usize>) -> Option<usize>;
+
+    fn of_form(form: Form, code: &[u8], memory: &[(usize, usize)]) -> Option<usize> {
         let mut whole = [0xcc; CODE_BYTES];
         whole[..code.len()].copy_from_slice(code);
-        address(&whole, 0x1000, 0x7000, &mut |at| {
+        form(&whole, 0x1000, 0x7000, &mut |at| {
             memory.iter().find(|&&(place, _)| place == at).map(|&(_, value)| value)
         })
+    }
+
+    fn of(code: &[u8], memory: &[(usize, usize)]) -> Option<usize> {
+        of_form(address, code, memory)
     }
 
     /// As gcc writes it in CPython 3.15, program and library.
@@ -157,11 +163,7 @@ mod tests {
     }
 
     fn of_reader(code: &[u8], memory: &[(usize, usize)]) -> Option<usize> {
-        let mut whole = [0xcc; CODE_BYTES];
-        whole[..code.len()].copy_from_slice(code);
-        address_read_first(&whole, 0x1000, 0x7000, &mut |at| {
-            memory.iter().find(|&&(place, _)| place == at).map(|&(_, value)| value)
-        })
+        of_form(address_read_first, code, memory)
     }
 
     /// As gcc and ld write it in Ruby 3.3 and later: library, and what a linker makes of it.
