@@ -36,7 +36,8 @@ pub use kernel_words::kernel_words;
 pub use mappings::Mapping;
 pub use page_map::{PageMap, PageState};
 pub use process::{
-    command_line, executable, inner_pid, namespace, resident_bytes, soft_limit, thread_name, variable,
+    command_line, command_words, executable, inner_pid, namespace, resident_bytes, soft_limit, thread_name,
+    variable,
 };
 pub use resident::ResidentCounters;
 pub use stat::{Stat, parent, start_ticks};

@@ -22,8 +22,12 @@ pub fn executable(pid: u32) -> io::Result<PathBuf> {
 
 /// The arguments; none if they cannot be read.
 pub fn command_line(pid: u32) -> Vec<String> {
-    let bytes = whole_file::read(folder(pid).join("cmdline")).unwrap_or_default();
-    let bytes = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
+    command_words(&whole_file::read(folder(pid).join("cmdline")).unwrap_or_default())
+}
+
+/// The words of a command line as the kernel keeps it: each has a zero behind it.
+pub fn command_words(bytes: &[u8]) -> Vec<String> {
+    let bytes = bytes.strip_suffix(&[0]).unwrap_or(bytes);
     let arguments = bytes.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
     arguments.filter(|_| !bytes.is_empty()).collect()
 }

@@ -229,11 +229,11 @@ pub const fn record_ticks(word0: u64, ticks_before: u64) -> u64 {
 }
 
 /// The fixed part of a `Module` record: 8 words, then the build-id padded to a multiple of 8, then
-/// the path likewise.
+/// the path and the command line likewise.
 ///
 /// Words: 0 kind and time, 1 total bytes, 2 load bias (`l_addr`), 3 range start, 4 range end (both
 /// avma), 5 build-id bytes:32 | path bytes:32, 6 flags ([`MODULE_MAIN`], [`MODULE_UNLOADED`]), 7
-/// reserved.
+/// bytes of the command line (of the main program; each word of it has a zero behind it).
 #[derive(Debug, Clone, Copy)]
 pub struct ModuleRecord;
 
@@ -244,8 +244,11 @@ impl ModuleRecord {
     pub const BUILD_ID_BYTES_MAX: usize = 64;
     /// Largest path that is kept, in bytes; longer ones are cut at the front.
     pub const PATH_BYTES_MAX: usize = 1024;
+    /// Most of a command line that is kept, in bytes; longer ones are cut at the end.
+    pub const COMMAND_BYTES_MAX: usize = 1024;
     /// Largest record in bytes.
-    pub const BYTES_MAX: usize = Self::FIXED_WORDS * 8 + Self::BUILD_ID_BYTES_MAX + Self::PATH_BYTES_MAX;
+    pub const BYTES_MAX: usize =
+        Self::FIXED_WORDS * 8 + Self::BUILD_ID_BYTES_MAX + Self::PATH_BYTES_MAX + Self::COMMAND_BYTES_MAX;
 }
 
 /// The fixed part of a `Function` record, a function of a language: 5 words, then its name padded

@@ -75,6 +75,7 @@ fn join(path: &environment::PoolPath) -> Result<(), DisableReason> {
         return Err(DisableReason::SessionClosed);
     }
     program::read_executable();
+    program::read_command_line();
     AGENT.attach(pool)?;
     exec::start(path.value.get(..path.value_bytes).unwrap_or_default());
     control_block::start();

@@ -448,11 +448,11 @@ pub(crate) struct Records<'a> {
 
 impl ModuleSink for Records<'_> {
     fn module(&mut self, module: &Module, flags: u64) {
-        let mut path = module.path();
+        let (mut path, mut command): (_, &[u8]) = (module.path(), &[]);
         if flags & MODULE_MAIN != 0 {
             // The link map does not name the main program, and the recorder may look when it has
             // ended already.
-            path = program::executable();
+            (path, command) = (program::executable(), program::command_line());
         }
         // The end of a path tells more than its beginning.
         let cut = path.len().saturating_sub(ModuleRecord::PATH_BYTES_MAX);
@@ -464,23 +464,26 @@ impl ModuleSink for Records<'_> {
             module.end.load(Relaxed) as u64,
             (build_id.len() as u64) << 32 | path.len() as u64,
             flags,
-            0,
+            command.len() as u64,
         ];
-        write_texts(self.scope, RecordKind::Module, fixed, [build_id, path]);
+        write_texts(self.scope, RecordKind::Module, fixed, [build_id, path, command]);
     }
 }
 
-/// Writes a record of any length: `fixed` words behind its own length, and two texts, each padded
-/// to whole words.
-fn write_texts<const N: usize>(scope: &mut Scope, kind: RecordKind, fixed: [u64; N], texts: [&[u8]; 2]) {
-    let [first_text, second_text] = texts;
-    let words_of = |bytes: &[u8]| bytes.len().div_ceil(8);
-    let words = N.wrapping_add(2).wrapping_add(words_of(first_text)).wrapping_add(words_of(second_text));
+/// Writes a record of any length: `fixed` words behind its own length, and texts, each padded to
+/// whole words.
+fn write_texts<const N: usize, const TEXTS: usize>(
+    scope: &mut Scope,
+    kind: RecordKind,
+    fixed: [u64; N],
+    texts: [&[u8]; TEXTS],
+) {
+    let words = texts.iter().fold(N.wrapping_add(2), |sum, text| sum.wrapping_add(text.len().div_ceil(8)));
     if !ensure_room(scope, words as u32) {
         return;
     }
     let level = scope.level();
-    let texts = first_text.chunks(8).chain(second_text.chunks(8)).map(|bytes| {
+    let texts = texts.iter().flat_map(|text| text.chunks(8)).map(|bytes| {
         let mut word = [0; 8];
         for (place, &byte) in word.iter_mut().zip(bytes) {
             *place = byte;

@@ -6,21 +6,19 @@
 //! (see `heapr_trace::Action`).
 
 mod languages;
+mod modules;
 mod regions;
 
 use heapr_ring::Pool;
-use heapr_trace::{Action, Event, HeapId, Mapping, Module, ProcessIndex, StackIndex, StackNode, ThreadIndex};
+use heapr_trace::{Action, Event, HeapId, ProcessIndex, StackIndex, StackNode, ThreadIndex};
 use heapr_wire::{
-    ADDRESS_MASK, HEAP_MALLOC, HEAP_MMAP, MODULE_MAIN, MODULE_UNLOADED, ModuleRecord, PROTECT_MAP,
-    PROTECT_RESERVE, PROTECT_USE, RecordKind, SAMPLE_ALL, SAMPLE_NOTHING, STACK_BITS, of_stack_word,
-    short_address,
+    ADDRESS_MASK, HEAP_MALLOC, HEAP_MMAP, PROTECT_MAP, PROTECT_RESERVE, PROTECT_USE, RecordKind, SAMPLE_ALL,
+    SAMPLE_NOTHING, STACK_BITS, of_stack_word, short_address,
 };
 
 use crate::recorder::called_stacks;
 use crate::recorder::merge::Head;
-use crate::recorder::module_files::{self, SeenModule};
 use crate::recorder::own_heaps::OwnHeaps;
-use crate::recorder::process_facts;
 use crate::recorder::process_state::{InMotion, ProcessState, Region};
 use crate::recorder::sink::Sink;
 use regions::MappingCall;
@@ -158,7 +156,7 @@ pub(crate) fn translate(
             let action = Action::Failed { size_bytes: place, stack };
             sink.event(&Event { time_ns, thread, heap: HeapId::MALLOC, action }, process.index);
         }
-        RecordKind::Module => return module(record, time_ns, process, sink),
+        RecordKind::Module => return modules::module(record, time_ns, process, sink),
         RecordKind::Unmap => {
             let call = MappingCall { time_ns, thread, start_avma: address_avma, size_bytes: record.word(2) };
             regions::unmap(process, sink, call);
@@ -465,88 +463,4 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
             alloc(process, sink, event(action), heap, address_avma, size_bytes, stack);
         }
     }
-}
-
-fn module(record: &Record<'_>, time_ns: u64, process: &mut ProcessState, sink: &mut Sink) -> Outcome {
-    let lengths = record.word(5);
-    let (build_id_bytes, path_bytes) = ((lengths >> 32) as usize, (lengths as u32) as usize);
-    let words = ModuleRecord::FIXED_WORDS + build_id_bytes.div_ceil(8) + path_bytes.div_ceil(8);
-    let is_sane = record.words >= ModuleRecord::FIXED_WORDS
-        && build_id_bytes <= ModuleRecord::BUILD_ID_BYTES_MAX
-        && path_bytes <= ModuleRecord::PATH_BYTES_MAX
-        && words == record.words;
-    let (bias_avma, start_avma, end_avma) = (record.word(2), record.word(3), record.word(4));
-    let flags = record.word(6);
-    if !is_sane || start_avma >= end_avma {
-        return Outcome::Invalid;
-    }
-    let overlapping: Vec<u64> = process
-        .mappings
-        .range(..end_avma)
-        .filter(|&(_, &(end, _))| end > start_avma)
-        .map(|(&start, _)| start)
-        .collect();
-    for start in overlapping {
-        if let Some((_, number)) = process.mappings.remove(&start) {
-            let outcome = sink.writer.unload_mapping(number, time_ns);
-            sink.keep(outcome);
-        }
-    }
-    if flags & MODULE_UNLOADED != 0 {
-        return Outcome::Done;
-    }
-    let text = |first: usize, bytes: usize| -> Vec<u8> {
-        let words = (first..first + bytes.div_ceil(8)).flat_map(|number| record.word(number).to_le_bytes());
-        words.take(bytes).collect()
-    };
-    let build_id = text(ModuleRecord::FIXED_WORDS, build_id_bytes);
-    let mut raw_path = text(ModuleRecord::FIXED_WORDS + build_id_bytes.div_ceil(8), path_bytes);
-    if raw_path.contains(&b'/') && !raw_path.starts_with(b"/") {
-        raw_path = module_files::absolute(process.pid, raw_path, start_avma);
-    }
-    let mut path = String::from_utf8_lossy(&raw_path).into_owned();
-    if flags & MODULE_MAIN != 0 {
-        if path.is_empty() {
-            path = process.executable.clone();
-        } else if process.executable != path
-            && let Some(entry) = &mut process.entry
-        {
-            // It had ended, or gone on to another program by exec, before its /proc entry was read.
-            if !process_facts::may_be_same_program(&process.executable, &path) {
-                entry.command_line.clear();
-            }
-            process.executable.clone_from(&path);
-            entry.executable.clone_from(&path);
-            let outcome = sink.writer.update_process(process.index, entry);
-            sink.keep(outcome);
-        }
-    }
-    let module = Module { path, build_id };
-    let seen = SeenModule {
-        pid: process.pid,
-        path: if raw_path.is_empty() { module.path.as_bytes() } else { &raw_path },
-        start_avma,
-        bias_avma,
-        is_main: flags & MODULE_MAIN != 0,
-        is_old: process.was_attached,
-    };
-    sink.module_files.see(&module, &seen);
-    let added = sink.writer.add_module(module).and_then(|module| {
-        sink.writer.add_mapping(Mapping {
-            process: process.index,
-            module,
-            start_avma,
-            end_avma,
-            bias_avma,
-            loaded_ns: time_ns,
-            unloaded_ns: u64::MAX,
-        })
-    });
-    match added {
-        Ok(number) => {
-            process.mappings.insert(start_avma, (end_avma, number));
-        }
-        Err(error) => sink.keep(Err(error)),
-    }
-    Outcome::Done
 }
