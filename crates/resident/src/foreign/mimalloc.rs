@@ -6,6 +6,7 @@
 //! ```
 
 use heapr_glibc_heap::HeapMemory;
+use heapr_proc::smaps::MappingPages;
 
 use super::heap::{Figure, ForeignHeap, HeapPart, PartKind};
 use super::page_map::candidates;
@@ -25,9 +26,11 @@ pub(super) fn find(subject: &Subject, memory: &impl HeapMemory) -> Option<Foreig
     let mut segment_bytes = 0_u64;
     for found in candidates(&subject.mappings) {
         let mapping = &found.mapping;
+        // What a segment gave back to the kernel may have become a mapping of its own.
+        let end_avma = end_of_run(&subject.mappings, mapping.end_avma);
         let mut segment_avma = mapping.start_avma.next_multiple_of(SEGMENT_BYTES);
-        while segment_avma + SEGMENT_BYTES <= mapping.end_avma {
-            let found = segment(segment_avma, mapping.end_avma, memory);
+        while segment_avma < mapping.end_avma && segment_avma + SEGMENT_BYTES <= end_avma {
+            let found = segment(segment_avma, end_avma, memory);
             let bytes = found.as_ref().map_or(SEGMENT_BYTES, |(bytes, _)| *bytes);
             if let Some((bytes, parts)) = found {
                 segment_bytes = segment_bytes.saturating_add(bytes);
@@ -48,6 +51,15 @@ pub(super) fn find(subject: &Subject, memory: &impl HeapMemory) -> Option<Foreig
     ];
     heap.figures = figures.map(|(name, bytes)| Figure { name, bytes }).to_vec();
     (!heap.parts.is_empty()).then_some(heap)
+}
+
+/// Where the mappings without a file end that follow on one that ends there.
+fn end_of_run(mappings: &[MappingPages], end_avma: u64) -> u64 {
+    let first = mappings.partition_point(|found| found.mapping.start_avma < end_avma);
+    let following = mappings.get(first..).unwrap_or_default().iter().map(|found| &found.mapping);
+    following
+        .take_while(|mapping| mapping.inode == 0 && mapping.name.is_empty())
+        .fold(end_avma, |end, mapping| if mapping.start_avma == end { mapping.end_avma } else { end })
 }
 
 /// The bytes and parts of a segment; nothing if its table does not cover it.
@@ -100,6 +112,18 @@ fn page(entry: &[u64], bytes: u64) -> Option<(PartKind, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_of_mappings_ends_at_a_file_and_where_nothing_is_mapped() {
+        let text = "1000-2000 rw-p 00000000 00:00 0 \n2000-3000 ---p 00000000 00:00 0 \n\
+                    3000-4000 rw-p 00000000 00:00 0 \n5000-6000 rw-p 00000000 00:00 0 \n\
+                    6000-7000 rw-p 00000000 fe:00 7 /lib/x\n7000-8000 rw-p 00000000 00:00 0 \n";
+        let mappings = heapr_proc::smaps::parse(text.as_bytes()).unwrap();
+        assert_eq!(end_of_run(&mappings, 0x2000), 0x4000);
+        assert_eq!(end_of_run(&mappings, 0x4000), 0x4000);
+        assert_eq!(end_of_run(&mappings, 0x6000), 0x6000);
+        assert_eq!(end_of_run(&mappings, 0x8000), 0x8000);
+    }
 
     #[test]
     fn a_page_with_more_blocks_than_it_has_room_for_is_none() {
