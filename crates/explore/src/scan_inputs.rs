@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use heapr_query::engine::{Choice, chosen_stacks};
 use heapr_query::{CullList, Filter, Result};
-use heapr_trace::StackIndex;
 
 use crate::allocation_set::{AllocationSet, AllocationSetQuery};
 use crate::event_table::EventTable;
@@ -22,12 +21,7 @@ impl Explorer {
             return None;
         }
         let of_frames = filter.of_frames();
-        Some(self.required.get(&of_frames, || {
-            let tree = self.tree();
-            let has = chosen_stacks(tree, &of_frames);
-            let stacks = 0..self.trace().stacks().len() as u32;
-            stacks.map(|stack| has[tree.named(StackIndex(stack)) as usize]).collect()
-        }))
+        Some(self.required.get(&of_frames, || chosen_stacks(&**self.trace(), self.tree(), &of_frames)))
     }
 
     /// What is kept of the table.

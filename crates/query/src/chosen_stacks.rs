@@ -1,14 +1,18 @@
 //! Which stacks a filter lets pass for their frames.
 
+use heapr_trace::StackIndex;
+
 use crate::culling::Culling;
 use crate::filter::Filter;
 use crate::frames::FrameId;
 use crate::judged_frames::JudgedFrames;
+use crate::stack_source::StackSource;
+use crate::suppressions::FrameText;
 use crate::symbol_tree::{NamedStack, SymbolTree};
 
-/// For each stack of a tree, whether a filter lets it pass for its frames.
+/// For each stack of a file, whether a filter lets it pass for its frames.
 #[must_use]
-pub fn chosen_stacks(tree: &SymbolTree, filter: &Filter) -> Vec<bool> {
+pub fn chosen_stacks(stacks: &(impl StackSource + ?Sized), tree: &SymbolTree, filter: &Filter) -> Vec<bool> {
     let mut chosen = match filter.required_frames.as_slice() {
         [] => vec![true; tree.count()],
         required => tree.stacks_with(&tree.matching_frames(required)),
@@ -20,14 +24,31 @@ pub fn chosen_stacks(tree: &SymbolTree, filter: &Filter) -> Vec<bool> {
             *is_chosen &= tree.frame(left).is_some_and(|frame| matching[frame.0 as usize]);
         }
     }
-    if !filter.left_out.is_empty() {
-        let mut judged = JudgedFrames::new(&filter.left_out, tree.frames.count());
+    let rules = &filter.left_out;
+    let names_lines = rules.has_lines();
+    // By names: a rule may say of them what it says of some lines only.
+    let mut may_be_left_out = vec![false; if names_lines { tree.count() } else { 0 }];
+    if !rules.is_empty() {
+        let mut judged = JudgedFrames::new(rules, tree.frames.count());
         let mut frames: Vec<FrameId> = Vec::new();
         for (number, is_chosen) in chosen.iter_mut().enumerate().filter(|(_, is_chosen)| **is_chosen) {
             frames.clear();
             frames.extend(tree.frames_of(number as NamedStack));
-            *is_chosen = judged.rule_for(&frames, |frame| tree.text(frame)).is_none();
+            let is_left_out = judged.rule_for(&frames, |frame| tree.text(frame)).is_some();
+            match may_be_left_out.get_mut(number) {
+                Some(may_be) => *may_be = is_left_out,
+                None => *is_chosen = !is_left_out,
+            }
         }
     }
-    chosen
+    let is_chosen = |stack: u32| {
+        let named = tree.named(StackIndex(stack));
+        if !may_be_left_out.get(named as usize).is_some_and(|may_be| *may_be) {
+            return chosen[named as usize];
+        }
+        let views = tree.views(stacks, StackIndex(stack), named);
+        let texts: Vec<FrameText<'_>> = views.iter().map(FrameText::from).collect();
+        rules.rule_for(&texts).is_none()
+    };
+    (0..stacks.node_count()).map(is_chosen).collect()
 }

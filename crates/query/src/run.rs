@@ -117,10 +117,7 @@ pub fn run_with_progress<'t>(
         // Which stacks count must be known before the replay.
         let wanted = vec![true; trace.stacks().len()];
         let tree = SymbolTree::build(trace, codes, symbols, wanted);
-        let has_required = chosen_stacks(&tree, &query.filter);
-        let by_stack: Vec<bool> = (0..trace.stacks().len() as u32)
-            .map(|stack| has_required[tree.named(StackIndex(stack)) as usize])
-            .collect();
+        let by_stack = chosen_stacks(trace, &tree, &query.filter);
         let mut evidence = Evidence::of_replay(replay.collect(query, &choice, Some(&by_stack))?);
         evidence.leave_out(query)?;
         return evidence.report(trace, query, tree, |_| true, replay.damage);
@@ -131,11 +128,8 @@ pub fn run_with_progress<'t>(
     if query.filter.takes_all_stacks() {
         return evidence.report(trace, query, tree, |_| true, replay.damage);
     }
-    let has_required = chosen_stacks(&tree, &query.filter);
-    let named: Vec<bool> = (0..trace.stacks().len() as u32)
-        .map(|stack| has_required[tree.named(StackIndex(stack)) as usize])
-        .collect();
-    let is_counted = |stack: StackIndex| named.get(stack.0 as usize).copied().unwrap_or(false);
+    let chosen = chosen_stacks(trace, &tree, &query.filter);
+    let is_counted = |stack: StackIndex| chosen.get(stack.0 as usize).copied().unwrap_or(false);
     let mut sums = RowSums::default();
     evidence.rows.for_each(|row| {
         if is_counted(row.stack) {

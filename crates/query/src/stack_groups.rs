@@ -119,7 +119,7 @@ impl<'t> StackGroups<'t> {
         cull: &CullList,
         filter: &Filter,
     ) -> Self {
-        let chosen = (!filter.takes_all_stacks()).then(|| chosen_stacks(&tree, filter));
+        let chosen = (!filter.takes_all_stacks()).then(|| chosen_stacks(trace, &tree, filter));
         let mut culling = Culling::new(&tree, cull);
         let (mut keys, mut representatives) = (Vec::new(), Vec::new());
         let mut numbers = hashbrown::HashMap::new();
@@ -128,11 +128,10 @@ impl<'t> StackGroups<'t> {
         stacks.sort_unstable();
         for stack in stacks {
             let Some(group) = groups.get_mut(stack.0 as usize) else { continue };
-            let named = tree.named(stack);
-            if chosen.as_ref().is_some_and(|chosen| !chosen[named as usize]) {
+            if chosen.as_ref().is_some_and(|chosen| !chosen[stack.0 as usize]) {
                 continue;
             }
-            let culled = culling.cull(named);
+            let culled = culling.cull(tree.named(stack));
             let key = match by {
                 GroupBy::Stacks => Key::Stack(culled),
                 GroupBy::Frames | GroupBy::Lines => Key::Frame(tree.frame(culled)),

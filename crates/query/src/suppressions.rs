@@ -39,11 +39,19 @@ pub struct FrameText<'a> {
     pub file: Option<&'a str>,
     /// Line in it.
     pub line: Option<u32>,
+    /// It stands for places at any lines of the file.
+    pub is_any_line: bool,
 }
 
 impl<'a> From<&FrameView<'a>> for FrameText<'a> {
     fn from(view: &FrameView<'a>) -> Self {
-        Self { module: view.module, symbol: view.symbol, file: view.file, line: view.line }
+        Self {
+            module: view.module,
+            symbol: view.symbol,
+            file: view.file,
+            line: view.line,
+            is_any_line: false,
+        }
     }
 }
 
@@ -129,6 +137,13 @@ impl Suppressions {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
+    }
+
+    /// Whether a rule names a line.
+    pub(crate) fn has_lines(&self) -> bool {
+        let names_line = |line: &Line| matches!(line, Line::Source(_, Some(_)));
+        let has_line = |rule: &Rule| matches!(&rule.what, What::Stack(lines) if lines.iter().any(names_line));
+        self.rules.iter().any(has_line)
     }
 
     /// With the rules of another list behind the own ones.
@@ -243,7 +258,8 @@ impl Line {
             Self::Module(glob) => frame.module.is_some_and(|module| is(glob, module)),
             Self::Source(glob, line) => {
                 let name = |file: &str| is(glob, file) || is(glob, crate::frame_pattern::file_name(file));
-                frame.file.is_some_and(name) && line.is_none_or(|line| frame.line == Some(line))
+                let is_there = |line: u32| frame.is_any_line || frame.line == Some(line);
+                frame.file.is_some_and(name) && line.is_none_or(is_there)
             }
         }
     }

@@ -189,13 +189,14 @@ impl SymbolTree {
         has
     }
 
-    /// What rules say of a frame; lines are those of places, and not known here.
+    /// What rules are held against of a frame, which stands for places at any lines.
     pub(crate) fn text(&self, frame: FrameId) -> FrameText<'_> {
         FrameText {
             module: self.frames.module(frame),
             symbol: self.frames.symbol(frame),
             file: self.frames.file(frame),
             line: None,
+            is_any_line: true,
         }
     }
 

@@ -348,6 +348,23 @@ fn what_is_suppressed_is_not_counted() {
     assert_eq!(totals(" --suppress valgrind"), all - of_main);
     assert_eq!(totals(" --suppress valgrind --require-frames main"), 0);
     assert!(totals(" --hide-known") <= all);
+    // A line of main, of several.
+    let stacks = heapr(&recording, "report trace.heapr --stacks --top 1000 --format json").stdout;
+    let stacks: Value = serde_json::from_str(&stacks).unwrap();
+    let mut by_line = std::collections::BTreeMap::<u64, u64>::new();
+    for group in stacks["groups"].as_array().unwrap() {
+        let frames = group["frames"].as_array().unwrap();
+        if let Some(line) = frames.iter().find(|frame| frame["symbol"] == "main") {
+            *by_line.entry(line["line"].as_u64().unwrap()).or_default() +=
+                group["total_count"].as_u64().unwrap();
+        }
+    }
+    assert!(by_line.len() > 1 && by_line.values().sum::<u64>() == of_main, "{by_line:?} {of_main}");
+    for (line, count) in by_line {
+        let rule = format!("{{\n   a line\n   Memcheck:Leak\n   ...\n   src:*.c:{line}\n}}\n");
+        std::fs::write(place("line"), rule).unwrap();
+        assert_eq!(totals(" --suppress line"), all - count, "{line}");
+    }
     std::fs::write(place("wrong"), "{\n   no kind\n}\n").unwrap();
     refuses(&recording, "report trace.heapr --suppress wrong", "wrong: line 1");
 }
