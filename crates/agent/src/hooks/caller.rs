@@ -1,0 +1,72 @@
+//! Who called a hooked function, and the stack that is recorded of it.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use heapr_wire::stack_word;
+
+use crate::frames::frame::Start;
+use crate::languages;
+use crate::record::thread::Scope;
+use crate::stack;
+use crate::state::AGENT;
+use crate::tree;
+
+/// What is known of the hooked call: the stack pointer at entry, where the return address lies, the
+/// caller's frame pointer register, and which function was called (see [`heapr_wire::CALLED`]).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller {
+    pub(super) entry_sp: *const usize,
+    pub(super) bp: usize,
+    pub(super) called: u8,
+}
+
+impl Caller {
+    #[inline(always)]
+    pub(crate) fn new(entry_sp: *const usize, bp: usize, called: u8) -> Self {
+        Self { entry_sp, bp, called }
+    }
+
+    /// The same call, of another function.
+    #[inline(always)]
+    pub(crate) fn of_function(self, called: u8) -> Self {
+        Self { called, ..self }
+    }
+
+    pub(crate) fn entry_sp(self) -> *const usize {
+        self.entry_sp
+    }
+
+    #[inline(always)]
+    pub(crate) fn sp(self) -> usize {
+        self.entry_sp as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn start(self) -> Start {
+        // SAFETY: at entry the stack pointer points to the return address; that frame is still
+        // there.
+        let pc = unsafe { *self.entry_sp };
+        Start { pc, sp: self.sp().wrapping_add(8), bp: self.bp }
+    }
+}
+
+/// The caller's stack, if events of this kind carry stacks: its node, and which function was
+/// called.
+#[inline(always)]
+pub(crate) fn stack_for(scope: &mut Scope, caller: Caller, flag: u32) -> u64 {
+    let Some(pool) = AGENT.pool() else { return NO_STACK };
+    if pool.control().flags.load(Relaxed) & flag == 0 {
+        return NO_STACK;
+    }
+    stack_word(node_of(scope, caller), caller.called)
+}
+
+/// The node of the caller's stack, with the frames of the program's language, if it has one.
+#[inline(always)]
+pub(crate) fn node_of(scope: &mut Scope, caller: Caller) -> u32 {
+    let native = stack::capture(scope, caller.start());
+    if languages::are_spoken() { languages::whole_stack(scope, caller.start(), native) } else { native }
+}
+
+/// An event without a stack.
+pub(crate) const NO_STACK: u64 = stack_word(tree::ROOT, 0);

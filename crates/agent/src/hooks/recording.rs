@@ -1,0 +1,230 @@
+//! What is recorded around a call of an allocator's function.
+
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
+
+use heapr_wire::{
+    FLAG_SAMPLED, FLAG_STACK_ALLOC, FLAG_STACK_FREE, FLAG_STACK_REALLOC, FLAG_STACK_SPECIAL, HEAP_MALLOC,
+    PACKED_SIZE_MAX, stack_word,
+};
+
+use super::caller::{Caller, NO_STACK, node_of, stack_for};
+use super::{Pointer, inner_calls, sampling};
+use crate::languages;
+use crate::record::events;
+use crate::record::thread::Scope;
+use crate::stack;
+use crate::state::AGENT;
+
+/// Records a new block, or a failed call.
+#[inline(always)]
+pub(crate) fn allocated(block: Pointer, size: usize, caller: Caller) {
+    // (Nothing is as small where a language is spoken.)
+    if size >= AGENT.plain_bytes_end.load(Relaxed) || !allocated_plainly::<false>(block, size, caller) {
+        allocated_otherwise(block, size, caller.entry_sp, caller.bp, caller.called);
+    }
+}
+
+/// What few programs do, and those in which a language is spoken always.
+#[cold]
+#[inline(never)]
+extern "C" fn allocated_otherwise(
+    block: Pointer,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+    called: u8,
+) {
+    let is_plain = languages::are_spoken() && size <= PACKED_SIZE_MAX;
+    if !is_plain || !allocated_plainly::<true>(block, size, Caller::new(entry_sp, bp, called)) {
+        allocated_in_general(block, size, entry_sp, bp, called);
+    }
+}
+
+/// Must record what [`allocated_in_general`] does, if nothing is special (heapr's test `victims`).
+/// `SPEAKS`: the stack may have frames of a language. `false`: it was not recorded.
+#[inline(always)]
+fn allocated_plainly<const SPEAKS: bool>(block: Pointer, size: usize, caller: Caller) -> bool {
+    let Some(mut scope) = Scope::enter_plainly(caller.sp()) else { return false };
+    let Some(pool) = AGENT.pool() else { return false };
+    let flags = pool.control().flags.load(Relaxed);
+    if flags & (FLAG_STACK_ALLOC | FLAG_STACK_SPECIAL | FLAG_SAMPLED) != FLAG_STACK_ALLOC || block.is_null() {
+        return false;
+    }
+    let mut node = stack::capture_plainly(&mut scope, caller.start());
+    if SPEAKS {
+        node = languages::whole_stack_inline(&mut scope, caller.start(), node);
+    }
+    events::alloc_of_malloc(&mut scope, block as usize, size as u32, stack_word(node, caller.called));
+    true
+}
+
+/// Records a new block, or a failed call, whatever is special about it.
+#[cold]
+#[inline(never)]
+extern "C" fn allocated_in_general(
+    block: Pointer,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+    called: u8,
+) {
+    let caller = Caller::new(entry_sp, bp, called);
+    if sampling::is_on() {
+        return sampling::allocated(block, size, caller);
+    }
+    let Some(mut scope) = Scope::enter(caller.sp()) else { return };
+    let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
+    if block.is_null() {
+        events::failed(&mut scope, size, stack);
+    } else if size <= PACKED_SIZE_MAX {
+        events::alloc_of_malloc(&mut scope, block as usize, size as u32, stack);
+    } else {
+        events::alloc(scope.handle(), HEAP_MALLOC, block as usize, size, stack);
+    }
+}
+
+/// Calls `real` for a new block, and `record` behind it. `NESTS`: the allocator may make calls
+/// itself meanwhile, and this may be one.
+#[inline(always)]
+pub(crate) fn new_block<const NESTS: bool>(
+    caller: Caller,
+    real: impl FnOnce() -> Pointer,
+    record: impl FnOnce(Pointer),
+) -> Pointer {
+    if !NESTS {
+        let block = real();
+        record(block);
+        return block;
+    }
+    let Some(begun) = inner_calls::begin(caller.entry_sp) else { return real() };
+    let block = real();
+    inner_calls::end(begun);
+    record(block);
+    block
+}
+
+/// Records that a block is about to be freed.
+#[inline(always)]
+pub(crate) fn about_to_free(block: Pointer, caller: Caller) {
+    if block.is_null() {
+        return;
+    }
+    if sampling::is_on() {
+        return sampling::about_to_free(block, caller);
+    }
+    let Some(mut scope) = Scope::enter(caller.sp()) else { return };
+    let carries_stack =
+        AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_STACK_FREE != 0);
+    if carries_stack {
+        let node = node_of(&mut scope, caller);
+        events::free_with_stack(&mut scope, HEAP_MALLOC, block as usize, stack_word(node, caller.called));
+    } else {
+        events::free(&mut scope, HEAP_MALLOC, block as usize);
+    }
+}
+
+/// As [`about_to_free`], by the short way where nothing is special.
+#[inline(always)]
+pub(crate) fn note_free(block: Pointer, caller: Caller) {
+    if sampling::is_on() || !free_plainly(block, caller.entry_sp) {
+        note_free_in_general(block, caller.entry_sp, caller.bp, caller.called);
+    }
+}
+
+#[cold]
+#[inline(never)]
+extern "C" fn note_free_in_general(block: Pointer, entry_sp: *const usize, bp: usize, called: u8) {
+    about_to_free(block, Caller::new(entry_sp, bp, called));
+}
+
+/// Records a free before `real`; `NESTS` as for [`new_block`].
+#[inline(always)]
+pub(crate) fn freed<const NESTS: bool, T>(block: Pointer, caller: Caller, real: impl FnOnce() -> T) -> T {
+    if !NESTS {
+        about_to_free(block, caller);
+        return real();
+    }
+    let Some(begun) = inner_calls::begin(caller.entry_sp) else { return real() };
+    about_to_free(block, caller);
+    let answer = real();
+    inner_calls::end(begun);
+    answer
+}
+
+/// Must record what [`about_to_free`] does, if nothing is special (heapr's test `victims`).
+/// `false`: it was not recorded.
+#[inline(always)]
+pub(crate) fn free_plainly(block: Pointer, entry_sp: *const usize) -> bool {
+    if block.is_null() {
+        return false;
+    }
+    let Some(mut scope) = Scope::enter_plainly(entry_sp as usize) else { return false };
+    let Some(pool) = AGENT.pool() else { return false };
+    if pool.control().flags.load(Relaxed) & FLAG_STACK_FREE != 0 {
+        return false;
+    }
+    events::write_short(scope.level(), block as usize, [])
+}
+
+/// Records a realloc around `real`: see the module for the order, and [`new_block`] for `NESTS`.
+#[inline(always)]
+pub(crate) fn reallocated<const NESTS: bool>(
+    block: Pointer,
+    size: usize,
+    caller: Caller,
+    real: impl FnOnce() -> Pointer,
+) -> Pointer {
+    if block.is_null() {
+        return new_block::<NESTS>(caller, real, |new| allocated(new, size, caller));
+    }
+    if sampling::is_on() {
+        return sampling::reallocated::<NESTS>(block, size, caller, real);
+    }
+    let mut begun = 0;
+    if NESTS {
+        let Some(before) = inner_calls::begin(caller.entry_sp) else { return real() };
+        begun = before;
+    }
+    let is_prepared = Scope::enter(caller.sp())
+        .is_some_and(|mut scope| events::realloc_prepare(&mut scope, HEAP_MALLOC, block as usize));
+    let new = real();
+    if NESTS {
+        inner_calls::end(begun);
+    }
+    let Some(mut scope) = Scope::enter(caller.sp()) else { return new };
+    if !is_prepared {
+        // The recorder does not know the old block to be in motion: what became of it can only be
+        // lost.
+        return new;
+    }
+    if !new.is_null() {
+        scope.level().has_moved = new != block;
+        let stack = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
+        scope.level().has_moved = false;
+        events::realloc_commit(&mut scope, HEAP_MALLOC, new as usize, size, stack);
+    } else if size == 0 {
+        events::realloc_commit(&mut scope, HEAP_MALLOC, 0, 0, NO_STACK);
+    } else {
+        events::realloc_abort(&mut scope, HEAP_MALLOC, block as usize, size);
+    }
+    new
+}
+
+/// As [`new_block`], for a function that stores the block at `answer` and gives a status.
+#[inline(always)]
+pub(crate) fn aligned_block<const NESTS: bool>(
+    answer: *mut Pointer,
+    size: usize,
+    caller: Caller,
+    real: impl FnOnce() -> c_int,
+) -> c_int {
+    let mut status = 0;
+    let block = || {
+        status = real();
+        // SAFETY: on success the function has stored a block through the program's pointer.
+        if status == 0 { unsafe { *answer } } else { core::ptr::null_mut() }
+    };
+    new_block::<NESTS>(caller, block, |block| allocated(block, size, caller));
+    status
+}
