@@ -1,4 +1,4 @@
-//! Detaching, and undoing an attach that failed.
+//! Detaching.
 //!
 //! ```text
 //! stop     shut the gate: from now on no call comes into the agent
@@ -14,7 +14,7 @@
 
 use std::time::{Duration, Instant};
 
-use heapr_wire::{CLOCK_STOPPED, CONTROL_BLOCK_OFFSET, INJECTED_KEY_SET_TWICE, INJECTION_SYMBOL};
+use heapr_wire::{CLOCK_STOPPED, INJECTION_SYMBOL};
 
 use crate::allocator_code::is_in;
 use crate::change::Change;
@@ -25,12 +25,13 @@ use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
 use crate::modules::Modules;
 use crate::own_thread::in_own_thread;
 use crate::record::Record;
-use crate::remote::{Borrowed, SYS_MUNMAP};
+use crate::remote::Borrowed;
 use crate::report::{DetachReport, PauseParts, Stopwatch};
 use crate::return_chain::ReturnChains;
-use crate::stop::{DETACH_STOP_LIMIT, Settled, Stopped, StoppedThread};
+use crate::stop::{DETACH_STOP_LIMIT, Settled, Stopped};
+use crate::take_away::Remains;
 use crate::x86_64::{OPENING_BYTES, entry_of, island_of, record_of};
-use crate::{seccomp, target, thread_place};
+use crate::{seccomp, take_away, target, thread_place};
 
 /// How long threads may take to leave the agent.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -112,7 +113,8 @@ pub(crate) fn remove(
     let islands: Vec<(u64, u64)> = islands.collect();
     let ours: Vec<(u64, u64)> = islands.iter().copied().chain([agent]).collect();
     let mut chains = ReturnChains::new(memory);
-    let mut is_restored = false;
+    let was_left = take_away::was_left(memory, record);
+    let (mut has_looked, mut is_restored) = (false, false);
     let mut pause = PAUSE_BETWEEN.0;
     let begin = Instant::now();
     loop {
@@ -127,6 +129,23 @@ pub(crate) fn remove(
         let mut stopwatch = Stopwatch::start();
         if let Ok(mut stopped) = Stopped::stop(pid, None, DETACH_STOP_LIMIT)? {
             parts.stop = stopwatch.lap();
+            match Remains::of(memory, record) {
+                Remains::All => {}
+                // By a thread that somebody who was killed had borrowed.
+                Remains::Nothing => return Ok(report),
+                Remains::IsTakenAway => {
+                    let is_at_it = |thread: &_| thread_place::is_on_way_through(agent, thread);
+                    stopped.settle(settle_limit, is_at_it)?;
+                    stopped.resume();
+                    if begin.elapsed() > LIMIT {
+                        report.bytes_left = take_away::bytes_of(memory, record);
+                        return Ok(report);
+                    }
+                    std::thread::sleep(PAUSE_BETWEEN.0);
+                    continue;
+                }
+            }
+            has_looked = true;
             report.thread_count = stopped.threads.len();
             let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
             chains.forget();
@@ -135,6 +154,7 @@ pub(crate) fn remove(
                 // Those in the allocator too: others may wait for a lock that they hold.
                 let settled = stopped.settle(settle_limit, |thread| {
                     gate.may_be_inside(thread.registers.rip)
+                        || thread_place::is_on_way_through(agent, thread)
                         || thread_place::is_in_allocator(&record.code, &gate, memory, &mappings, thread)
                         || thread_place::may_return_to_agent(
                             agent,
@@ -146,6 +166,9 @@ pub(crate) fn remove(
                             thread,
                         ) && !chains.lead_around(&ours, &mappings, thread)
                 })?;
+                if Remains::of(memory, record) != Remains::All {
+                    continue;
+                }
                 if settled == Settled::Quiet {
                     report.hooks_removed = restore(pid, memory, record)?;
                     is_restored = true;
@@ -177,8 +200,7 @@ pub(crate) fn remove(
                 let mut borrowed = Borrowed::new(pid, memory, gadgets, &thread)?;
                 // With the others still: if they went on the borrowed thread would wait for a
                 // processor at each call.
-                let outcome = forget_threads(pid, memory, &mut borrowed, record, &stopped.threads)
-                    .and_then(|()| unmap(memory, &mut borrowed, record));
+                let outcome = take_away::take_away(pid, memory, &mut borrowed, record, &stopped.threads);
                 borrowed.bring_home()?;
                 parts.install = stopwatch.lap();
                 report.pause = report.pause.max(stopped.resume());
@@ -188,6 +210,11 @@ pub(crate) fn remove(
                 return Ok(report);
             }
             report.pause = report.pause.max(stopped.resume());
+        }
+        // What somebody has left behind already keeps nobody waiting.
+        if was_left && has_looked {
+            report.bytes_left = take_away::bytes_of(memory, record);
+            return Ok(report);
         }
         if begin.elapsed() > LIMIT && report.try_count >= TRIES_MIN {
             return leave_agent(pid, memory, record, report);
@@ -238,17 +265,15 @@ fn leave_agent(
         Err(restless) => return Err(restless.no_moment(LIMIT)),
     };
     report.hooks_removed += restore(pid, memory, record)?;
-    // Nobody tries again.
-    memory.write(record.start_avma, &[0; 8]).map_err(|source| Error::Memory { pid, source })?;
+    // The next attach looks once whether the thread is out of it.
+    take_away::mark_left(memory, record).map_err(|source| Error::Memory { pid, source })?;
     report.pause = report.pause.max(stopped.resume());
-    let mapped = own_mappings(memory, record).into_iter().chain(record.islands.iter().copied());
-    let mapped_bytes = mapped.fold(0, |sum: u64, (_, bytes)| sum.saturating_add(bytes));
-    report.bytes_left = record.bytes.saturating_add(mapped_bytes);
+    report.bytes_left = take_away::bytes_of(memory, record);
     Ok(report)
 }
 
 /// Puts the overwritten bytes back, where ours still stand.
-fn restore(pid: u32, memory: &ProcessMemory, record: &Record) -> Result<usize> {
+pub(crate) fn restore(pid: u32, memory: &ProcessMemory, record: &Record) -> Result<usize> {
     let mut restored_count = 0;
     for patch in &record.patches {
         let mut now = [0; 5];
@@ -261,105 +286,4 @@ fn restore(pid: u32, memory: &ProcessMemory, record: &Record) -> Result<usize> {
         }
     }
     Ok(restored_count)
-}
-
-/// Takes away what the agent keeps for each thread, while all stand still.
-fn forget_threads(
-    pid: u32,
-    memory: &ProcessMemory,
-    thread: &mut Borrowed<'_>,
-    record: &Record,
-    threads: &[StoppedThread],
-) -> Result<()> {
-    if record.end_key != 0 && record.key_delete_avma != 0 {
-        let own_frame_avma = thread.frame_avma();
-        thread.place_frame(record.stack_top_avma)?;
-        let key = (record.end_key & !u64::from(INJECTED_KEY_SET_TWICE)) - 1;
-        thread.call_function(record.stub_avma, record.scratch_avma, record.key_delete_avma, [key, 0, 0])?;
-        thread.place_frame(own_frame_avma)?;
-    }
-    if record.tls_offset != 0 {
-        for stopped in threads {
-            let place = stopped.registers.fs_base.wrapping_add(record.tls_offset);
-            memory.write(place, &[0; 8]).map_err(|source| Error::Memory { pid, source })?;
-        }
-        for (start, _) in own_mappings(memory, record) {
-            forget_ended_thread(memory, record, start);
-        }
-    }
-    Ok(())
-}
-
-/// Clears the slot of a thread that has ended and left its state there: the next thread on its
-/// stack would take it for its own. `state_avma`: a mapping of the agent's, which may be no state.
-fn forget_ended_thread(memory: &ProcessMemory, record: &Record, state_avma: u64) {
-    let Ok(control_block) = memory.read_u64(state_avma.wrapping_add(CONTROL_BLOCK_OFFSET)) else { return };
-    let place = control_block.wrapping_add(record.tls_offset);
-    // Nothing else holds this address there.
-    if control_block != 0 && memory.read_u64(place) == Ok(state_avma) {
-        // The stack may be gone by now.
-        let _ = memory.write(place, &[0; 8]);
-    }
-}
-
-/// The mappings that the agent has made: start and bytes.
-fn own_mappings(memory: &ProcessMemory, record: &Record) -> Vec<(u64, u64)> {
-    const LIST_MAX: u64 = 1 << 16;
-    let list =
-        memory.read_vec(record.list_avma, record.list_count.min(LIST_MAX) as usize * 16).unwrap_or_default();
-    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
-    let own = list.chunks_exact(16).map(|pair| (word(&pair[..8]), word(&pair[8..])));
-    own.filter(|&(start, bytes)| start != 0 && bytes != 0).collect()
-}
-
-/// Frees the memory that the attach has made in the target.
-fn unmap(memory: &ProcessMemory, thread: &mut Borrowed<'_>, record: &Record) -> Result<()> {
-    let own = own_mappings(memory, record);
-    let whole = std::iter::once((record.start_avma, record.bytes)).filter(|&(start, _)| start != 0);
-    // What the calls run through goes last, and its own.
-    let own = joined(own.into_iter().chain(record.islands.iter().copied()));
-    for (start, bytes) in own.into_iter().chain(joined(whole)) {
-        let _ = thread.system_call(SYS_MUNMAP, [start, bytes, 0, 0, 0, 0])?;
-    }
-    Ok(())
-}
-
-/// Ranges (start and bytes, of whole pages) by address, neighbours made one: each call into the
-/// target takes its time, and the states of threads that were made after each other lie side by
-/// side.
-fn joined(ranges: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
-    // They stood in the target's memory: what can be no range is none.
-    let whole = |(start, bytes): (u64, u64)| {
-        let bytes = bytes.checked_next_multiple_of(4096)?;
-        start.checked_add(bytes).map(|_| (start, bytes))
-    };
-    let mut ranges: Vec<(u64, u64)> = ranges.filter_map(whole).collect();
-    ranges.sort_unstable();
-    let mut joined: Vec<(u64, u64)> = Vec::new();
-    for (start, bytes) in ranges {
-        match joined.last_mut() {
-            Some((first, length)) if *first + *length == start => *length += bytes,
-            _ => joined.push((start, bytes)),
-        }
-    }
-    joined
-}
-
-/// Undoes what an attach has done so far, while the target still stands still.
-pub(crate) fn undo(
-    pid: u32,
-    memory: &ProcessMemory,
-    thread: &mut Borrowed<'_>,
-    record: &Record,
-    patches_written: usize,
-    threads: &[StoppedThread],
-) -> Result<()> {
-    let mut record = record.clone();
-    record.patches.truncate(patches_written);
-    restore(pid, memory, &record)?;
-    if record.start_avma == 0 {
-        return Ok(());
-    }
-    forget_threads(pid, memory, thread, &record, threads)?;
-    unmap(memory, thread, &record)
 }

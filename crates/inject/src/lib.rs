@@ -28,6 +28,8 @@ mod inside;
 mod inside_function;
 mod install;
 mod loaded_agent;
+mod loan;
+mod made_to_die;
 mod memory;
 mod modules;
 mod orphan;
@@ -50,6 +52,7 @@ mod static_symbols;
 mod stop;
 mod stopped_process;
 mod stub;
+mod take_away;
 mod target;
 mod thread_modules;
 mod thread_place;
@@ -71,6 +74,8 @@ pub use exec_watch::{ExecWatch, Started};
 pub use hold::{HeldProcess, HeldThread, HoldParts, HoldReport, HoldRequest, Look, ReadFrom, hold};
 pub use inside::{InsideReport, LoadedModule, hook_inside, loaded_modules};
 pub use inside_function::InsideFunction;
+#[doc(hidden)]
+pub use made_to_die::die_at;
 pub use memory::{ProcessMemory, TargetMemory, Unreachable};
 pub use own_memory::give_back_memory;
 pub use program_start::{

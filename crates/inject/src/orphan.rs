@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd as _;
 
 use heapr_proc::{Mapping, telling_thread};
-use heapr_wire::SESSION_RECORDING;
+use heapr_wire::{SESSION_CLOSED, SESSION_RECORDING};
 
 use crate::detach::{find_record, remove};
 use crate::error::{Error, Result};
@@ -23,6 +23,12 @@ pub(crate) fn clear(pid: u32, memory: &ProcessMemory) -> Result<u64> {
     let mappings = memory.mappings().map_err(|_| target::not_permitted(pid))?;
     check_orphan(pid, memory, &mappings)?;
     let pools = dead_pools(pid, memory, &mappings);
+    // Threads that wait for a buffer find out by themselves that nobody will free one: after a
+    // second, where they cannot see who is gone after half a minute.
+    for pool in self::pools(&mappings) {
+        let state_avma = pool.start_avma + std::mem::offset_of!(heapr_wire::Control, state) as u64;
+        let _ = memory.write(state_avma, &SESSION_CLOSED.to_le_bytes());
+    }
     if let Some(record) = find_record(pid, memory)? {
         bytes_left += remove(pid, memory, &record, &mut || ())?.bytes_left;
     }

@@ -1,6 +1,7 @@
 //! What an attach leaves in the target for the detach, which may be another process's: where
 //! everything is, and the bytes that were overwritten. Found through the jump at malloc's entry, or
-//! by its first word if the attach was killed before. Untrusted when it is read back.
+//! by its first word if the attach was killed before, or its removal. Untrusted when it is read
+//! back.
 //!
 //! ```text
 //! word  0  magic            1  build              2  mapping: start    3  bytes
@@ -26,9 +27,9 @@ use crate::memory::TargetMemory;
 /// Bytes of the record in the target, with the stub and what lies with it at its end.
 pub(crate) const RECORD_BYTES: u64 = 16384;
 /// Offset of the stub.
-pub(crate) const STUB_OFFSET: u64 = RECORD_BYTES - 256;
+pub(crate) const STUB_OFFSET: u64 = RECORD_BYTES - 512;
 /// Offset of what the agent calls where no C library can be asked.
-pub(crate) const BASIC_OFFSET: u64 = STUB_OFFSET + 64;
+pub(crate) const BASIC_OFFSET: u64 = STUB_OFFSET + 128;
 /// Its first word.
 pub(crate) const RECORD_MAGIC: u64 = u64::from_le_bytes(*b"heaprrec");
 const ISLANDS_AT: usize = 16;

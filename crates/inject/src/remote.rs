@@ -12,6 +12,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::made_to_die;
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::ptrace::{self, Event};
 use crate::stop::StoppedThread;
@@ -210,8 +211,11 @@ impl<'a> Borrowed<'a> {
         // In this order: the way back gives the thread its own mask.
         self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, registers))?;
         self.trace("PTRACE_SETSIGMASK", ptrace::set_signal_mask(self.tid, ALL_SIGNALS))?;
+        made_to_die::moment(self.pid);
         self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
-        self.wait()
+        self.wait()?;
+        made_to_die::moment(self.pid);
+        Ok(())
     }
 
     /// Makes a system call. Its answer, or the error number.
@@ -306,10 +310,30 @@ impl<'a> Borrowed<'a> {
         registers.rbp = 0;
         registers.rax = 0;
         [registers.rdi, registers.rsi, registers.rdx] = arguments;
-        self.begin(&registers)?;
-        // Through all system calls of the function until it enters the one that ends it all, and
-        // out of that.
+        self.run(&registers)?;
+        let pid = self.pid;
+        self.memory.read_u64(answer_avma).map_err(|source| Error::Memory { pid, source })
+    }
+
+    /// Runs code that ends by a `ret` to the system call `last`, and by the way home behind that.
+    pub(crate) fn run_to_last_call(
+        &mut self,
+        code_avma: u64,
+        set: impl FnOnce(&mut Registers),
+    ) -> Result<()> {
+        let last_avma = self.rsp_avma() - 8;
+        self.write_word(last_avma, self.gadgets.system_call_avma)?;
+        let mut registers = self.original.going_to(code_avma, last_avma);
+        set(&mut registers);
+        self.run(&registers)
+    }
+
+    /// Lets it run through all system calls until it enters the one that ends it all, and out of
+    /// that.
+    fn run(&mut self, registers: &Registers) -> Result<()> {
+        self.begin(registers)?;
         loop {
+            made_to_die::moment(self.pid);
             let now = self.trace("PTRACE_GETREGS", ptrace::registers(self.tid))?;
             let is_end = now.orig_rax == SIGRETURN && now.rsp == self.frame_avma + 8;
             if is_end {
@@ -324,14 +348,12 @@ impl<'a> Borrowed<'a> {
             self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
             self.wait()?;
             if is_end {
-                break;
+                return Ok(());
             }
             // From the exit to the next entry.
             self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
             self.wait()?;
         }
-        let pid = self.pid;
-        self.memory.read_u64(answer_avma).map_err(|source| Error::Memory { pid, source })
     }
 
     /// Gives the thread back its own registers and lets it stand where it stood.

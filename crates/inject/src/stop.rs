@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::exec_stop::HeldExec;
+use crate::loan::is_on_loan;
+use crate::memory::ProcessMemory;
 use crate::ptrace::{self, Event};
 use crate::restless::{LONGER_FOR_PROCESSOR, Restless};
 use crate::target;
@@ -84,7 +86,30 @@ impl Stopped {
             return Err(Error::Ended { pid });
         }
         stopped.read_registers()?;
-        Ok(Ok(stopped))
+        match stopped.wait_for_loans()? {
+            None => Ok(Ok(stopped)),
+            Some(restless) => Ok(Err(restless)),
+        }
+    }
+
+    /// Has threads come home that somebody who was killed has borrowed. One that has not.
+    fn wait_for_loans(&mut self) -> Result<Option<Restless>> {
+        /// What a call takes at the most, which they still have before them.
+        const LIMIT: Duration = Duration::from_millis(10);
+        let pid = self.pid;
+        let Ok(memory) = ProcessMemory::open(pid) else { return Ok(None) };
+        let is_on_loan = |thread: &StoppedThread| is_on_loan(&memory, thread);
+        if !self.threads.iter().any(is_on_loan) {
+            return Ok(None);
+        }
+        Ok(match self.settle(LIMIT, is_on_loan)? {
+            Settled::Quiet => None,
+            Settled::Runs(restless) => Some(restless),
+            Settled::Busy => {
+                let on_loan = self.threads.iter().find(|thread| is_on_loan(thread));
+                on_loan.and_then(|thread| Restless::of(pid, thread.tid))
+            }
+        })
     }
 
     fn read_registers(&mut self) -> Result<()> {

@@ -1,19 +1,29 @@
-//! Code in the record's page that a borrowed thread runs: calls of functions, and the closing of
-//! descriptors that are on their way to the agent.
+//! Code in the record's page that a borrowed thread runs: calls of functions, the closing of
+//! descriptors that are on their way to the agent, and taking all of it away.
 //!
 //! ```text
 //! CALL                  call r12; mov [r13], rax; ret
 //! RETURN                ret
 //! CLOSE                 for each of the three words: take it and leave -1, close what it was; ret
 //! CALL_WITH_DESCRIPTOR  take the last word and leave -1; it goes to [rdi]; CALL
+//! TAKE_AWAY             mark it begun; call r12 if there is one; unmap each of the r15 pairs at r14;
+//!                       ret to a system call that unmaps what the record at rbx is in
 //! ```
 //! `r13` is the scratch memory. A word is taken in one step: however often and whenever this runs,
 //! each descriptor is closed, or handed on, once.
+//!
+//! Taking away is one piece of code so that it is done once, and to its end: were it call after call
+//! of ours and we killed in between, whoever takes over would not know which ranges have become the
+//! program's again, nor whether the key has.
 
 /// Where the parts begin.
 pub(crate) const RETURN: u64 = 7;
 pub(crate) const CLOSE: u64 = 8;
 pub(crate) const CALL_WITH_DESCRIPTOR: u64 = 36;
+pub(crate) const TAKE_AWAY: u64 = 56;
+
+/// Where in the scratch memory it is marked that taking away has begun.
+pub(crate) const BEGUN_OFFSET: u64 = 8;
 
 /// The words, from the start of the scratch memory: the descriptor that was received, the pair of
 /// sockets that it came through.
@@ -21,7 +31,7 @@ pub(crate) const RECEIVED_OFFSET: u64 = 176;
 pub(crate) const PAIR_OFFSET: u64 = RECEIVED_OFFSET + 4;
 
 /// Its bytes.
-pub(crate) const CODE: [u8; 56] = [
+pub(crate) const CODE: [u8; 122] = [
     0x41, 0xff, 0xd4, // call r12
     0x49, 0x89, 0x45, 0x00, // mov [r13], rax
     0xc3, // ret
@@ -38,6 +48,25 @@ pub(crate) const CODE: [u8; 56] = [
     0x89, 0x07, // mov [rdi], eax
     0x41, 0xff, 0xd4, // call r12
     0x49, 0x89, 0x45, 0x00, // mov [r13], rax
+    0xc3, // ret
+    0x41, 0xc7, 0x45, 0x08, 1, 0, 0, 0, // mov dword [r13 + 8], 1
+    0x4d, 0x85, 0xe4, // test r12, r12
+    0x74, 0x0b, // jz: no function
+    0x48, 0x83, 0xec, 0x08, // sub rsp, 8: aligned for a call
+    0x41, 0xff, 0xd4, // call r12
+    0x48, 0x83, 0xc4, 0x08, // add rsp, 8
+    0x4d, 0x85, 0xff, // test r15, r15
+    0x74, 0x17, // jz: the end
+    0x49, 0xff, 0xcf, // dec r15
+    0x49, 0x8b, 0x3e, // mov rdi, [r14]
+    0x49, 0x8b, 0x76, 0x08, // mov rsi, [r14 + 8]
+    0x49, 0x83, 0xc6, 0x10, // add r14, 16
+    0xb8, 11, 0, 0, 0, // mov eax, 11
+    0x0f, 0x05, // syscall
+    0xeb, 0xe4, // jmp: the next pair
+    0x48, 0x8b, 0x7b, 0x10, // mov rdi, [rbx + 16]
+    0x48, 0x8b, 0x73, 0x18, // mov rsi, [rbx + 24]
+    0xb8, 11, 0, 0, 0,    // mov eax, 11
     0xc3, // ret
 ];
 
@@ -59,5 +88,18 @@ mod tests {
         let word = |at: usize| u32::from_le_bytes(CODE[at..at + 4].try_into().unwrap());
         assert_eq!(u64::from(word(CLOSE as usize + 12)), RECEIVED_OFFSET - 4);
         assert_eq!(u64::from(word(CALL_WITH_DESCRIPTOR as usize + 6)), RECEIVED_OFFSET);
+    }
+
+    #[test]
+    fn taking_away_goes_round_and_comes_to_its_end() {
+        let at = TAKE_AWAY as usize;
+        assert_eq!(CODE[at - 1], 0xc3);
+        assert_eq!(u64::from(CODE[at + 3]), BEGUN_OFFSET);
+        let jump = |from: usize| (from + 2).wrapping_add_signed(isize::from(CODE[from + 1].cast_signed()));
+        let (no_function, next, end) = (at + 11, at + 24, at + 52);
+        assert_eq!(jump(no_function), next);
+        assert_eq!((CODE[next + 3], jump(next + 3)), (0x74, end));
+        assert_eq!((CODE[end - 2], jump(end - 2)), (0xeb, next));
+        assert_eq!(CODE.last(), Some(&0xc3));
     }
 }

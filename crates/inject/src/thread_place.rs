@@ -129,6 +129,12 @@ pub(crate) fn may_return_to(
         })
 }
 
+/// Whether a thread is in the agent, or on the stack that borrowed threads have there, whatever is
+/// known of its callers.
+pub(crate) fn is_on_way_through(agent: (u64, u64), thread: &StoppedThread) -> bool {
+    is_in(&[agent], thread.registers.rip) || is_in(&[agent], thread.registers.rsp)
+}
+
 /// Whether a thread may come back to the agent, which lies in `agent`.
 ///
 /// What looks like a return address may be left from a call that is over. A thread that waits for
@@ -144,7 +150,7 @@ pub(crate) fn may_return_to_agent(
     mappings: &[Mapping],
     thread: &StoppedThread,
 ) -> bool {
-    if is_in(&[agent], thread.registers.rip) {
+    if is_on_way_through(agent, thread) {
         return true;
     }
     let Some(mut words) = stack_words(memory, mappings, thread.registers.rsp, u64::MAX) else { return true };

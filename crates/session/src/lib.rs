@@ -56,6 +56,8 @@ pub use flags::flagged_programs::FlaggedTargets;
 pub use flags::shell_flags::{sessions_directory, shell_environment};
 pub use flags::{Flag, FlagError, FlagKind, FlagScope, Flags};
 pub use heap_trace::HeapTrace;
+#[doc(hidden)]
+pub use heapr_inject::die_at;
 pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError, PauseParts};
 pub use inherited_descriptors::InheritedDescriptors;
 pub use properties::{LoggingMode, OnFull, SessionProperties, StackEvents};

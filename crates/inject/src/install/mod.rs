@@ -12,7 +12,6 @@ mod thread_key;
 
 use crate::address_room;
 use crate::attach_request::AttachRequest;
-use crate::detach;
 use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::memory::{ProcessMemory, TargetMemory as _};
@@ -21,13 +20,13 @@ use crate::record::{BASIC_OFFSET, RECORD_BYTES, Record, STUB_OFFSET};
 use crate::remote::{Borrowed, SYS_MUNMAP};
 use crate::report::AttachReport;
 use crate::stop::{Stopped, StoppedThread};
-use crate::stub;
 use crate::x86_64::{BASIC_BYTES, FRAME_BYTES_MAX, basic_functions};
+use crate::{stub, take_away};
 use heapr_proc::Mapping;
 
 const PAGE: u64 = 4096;
 const STACK_BYTES: u64 = 64 << 10;
-const SCRATCH_BYTES: u64 = PAGE;
+pub(crate) const SCRATCH_BYTES: u64 = PAGE;
 
 const SYS_MMAP: u64 = 9;
 const SYS_MPROTECT: u64 = 10;
@@ -78,7 +77,7 @@ pub(crate) fn install(
         Err(error) => {
             // The thread's own stack again: what we mapped goes away.
             let undone = borrowed.place_frame(own_frame_avma).and_then(|()| {
-                detach::undo(
+                take_away::undo(
                     request.pid,
                     memory,
                     &mut borrowed,

@@ -22,4 +22,4 @@ pub(crate) use prologue::{Prologue, calls_one_of, entry_of, jump};
 pub(crate) use registers::{
     DWARF_RETURN_ADDRESS, DWARF_STACK_POINTER, FrameRegisters, Registers, is_kept_by_callees,
 };
-pub(crate) use return_frame::{FRAME_BYTES_MAX, return_frame};
+pub(crate) use return_frame::{FRAME_BYTES_MAX, is_return_frame, return_frame};

@@ -74,6 +74,13 @@ pub(crate) fn return_frame(
     bytes
 }
 
+/// Whether the first words of a stack are those of such a frame. (The kernel's own frames have an
+/// alternate stack that there can be.)
+pub(crate) fn is_return_frame(words: &[u64]) -> bool {
+    let flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
+    words.get(1..6) == Some(&[flags, 0, 0, NO_ALTERNATE_STACK, 0])
+}
+
 /// The vector registers in the form of a signal frame.
 fn with_magic_numbers(extended_state: &[u8]) -> Vec<u8> {
     let mut state = extended_state.to_vec();
@@ -107,6 +114,8 @@ mod tests {
         let frame = return_frame(0x7000_0000, 0xabcd, &registers, 0x55, &[0; 2696]);
         let word = |at: usize| u64::from_le_bytes(frame[at..at + 8].try_into().unwrap());
         assert_eq!(word(0), 0xabcd);
+        let words: Vec<u64> = (0..7).map(|number| word(number * 8)).collect();
+        assert!(is_return_frame(&words) && !is_return_frame(&words[1..]));
         // ucontext at 8; its mcontext at 40: rax is the 14th register, rsp the 16th, rip the 17th.
         assert_eq!(
             (word(8 + 40 + 13 * 8), word(8 + 40 + 15 * 8), word(8 + 40 + 16 * 8)),

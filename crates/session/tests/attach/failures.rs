@@ -50,6 +50,77 @@ fn attaches_when_told_to() {
     }
 }
 
+/// Not a test of its own: the process that dies in the next one.
+#[test]
+fn attaches_once_when_told_to() {
+    let Ok(pid) = std::env::var("HEAPR_TEST_ATTACH_ONCE_TO") else { return };
+    let number = |name: &str| std::env::var(name).unwrap().parse::<u32>().unwrap();
+    let pid: u32 = pid.parse().unwrap();
+    let (mut session, _folder) = session();
+    heapr_session::die_at(number("HEAPR_TEST_DIE_AT"), number("HEAPR_TEST_STOPS") != 0);
+    session.attach(pid).unwrap();
+    record_for(&mut session, 3);
+    session.detach(pid).unwrap();
+}
+
+/// Every so many moments; all of them: HEAPR_DEATH_STRIDE=1.
+const DEATH_STRIDE: usize = 9;
+
+/// What there is of ours in a program, and code without a file.
+fn remains(victim: &Victim) -> (Vec<String>, Vec<std::path::PathBuf>) {
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", victim.pid())).unwrap();
+    let is_ours = |line: &&str| {
+        line.contains("heapr") || line.contains(" r-xp ") && line.split_whitespace().nth(4) == Some("0")
+    };
+    (maps.lines().filter(is_ours).map(str::to_owned).collect(), victim.descriptors())
+}
+
+/// Whoever takes over finds threads that are still on loan, where the program was stopped just
+/// then for a while: as where they wait for a processor.
+#[test]
+fn killed_with_a_thread_on_loan_nothing_is_left_behind_the_next_attach() {
+    let stride = std::env::var("HEAPR_DEATH_STRIDE").map_or(DEATH_STRIDE, |text| text.parse().unwrap());
+    let mut victim = Victim::of("threads", &["4"]);
+    let before = remains(&victim);
+    for stops in [false, true] {
+        let mut death_count = 0;
+        for moment in (1 + usize::from(stops) * stride / 2..).step_by(stride) {
+            let status = Command::new(std::env::current_exe().unwrap())
+                .args(["failures::attaches_once_when_told_to", "--exact"])
+                .env("HEAPR_TEST_ATTACH_ONCE_TO", victim.pid().to_string())
+                .env("HEAPR_TEST_DIE_AT", moment.to_string())
+                .env("HEAPR_TEST_STOPS", u32::from(stops).to_string())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .unwrap();
+            if status.success() {
+                break;
+            }
+            assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "moment {moment}");
+            death_count += 1;
+            let (mut session, _folder) = session();
+            let pid = rustix::process::Pid::from_raw(victim.pid().cast_signed()).unwrap();
+            // Stopped for some tries of the attach only.
+            let continuing = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(50));
+                rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+            });
+            let report =
+                session.attach(victim.pid()).unwrap_or_else(|error| panic!("moment {moment}: {error}"));
+            continuing.join().unwrap();
+            assert_eq!(report.orphan_bytes_left, 0, "moment {moment}, stopped: {stops}");
+            record_for(&mut session, 3);
+            assert_eq!(session.detach(victim.pid()).unwrap().bytes_left, 0, "moment {moment}");
+            drop(session.stop());
+            assert_eq!(remains(&victim), before, "moment {moment}, stopped: {stops}");
+            victim.goes_on();
+        }
+        // Some for each part of an attach and of a detach.
+        assert!(death_count * stride > 60, "{death_count}");
+    }
+}
+
 #[test]
 fn killed_at_any_moment_it_leaves_the_program_running() {
     let mut victim = Victim::of("threads", &["4"]);

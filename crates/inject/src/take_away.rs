@@ -1,0 +1,176 @@
+//! Taking the agent's memory and its key away, once the bytes are put back and no thread is in it:
+//! one piece of code that a borrowed thread runs to its end, whatever becomes of us (see the
+//! [`stub`]).
+
+use heapr_wire::{CONTROL_BLOCK_OFFSET, INJECTED_KEY_SET_TWICE};
+
+use crate::detach::restore;
+use crate::error::{Error, Result};
+use crate::install::SCRATCH_BYTES;
+use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
+use crate::record::{RECORD_MAGIC, Record};
+use crate::remote::{Borrowed, SYS_MUNMAP};
+use crate::stop::StoppedThread;
+use crate::stub;
+
+/// Begun by a thread that has not come to the end yet.
+const BEGUN: u32 = 1;
+/// Not done: a thread was in the agent.
+const LEFT: u32 = 2;
+
+/// What there is still of what a record was read of, while all threads stand still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remains {
+    All,
+    /// A thread is at taking it away.
+    IsTakenAway,
+    Nothing,
+}
+
+impl Remains {
+    pub(crate) fn of(memory: &ProcessMemory, record: &Record) -> Self {
+        if memory.read_u64(record.start_avma) != Ok(RECORD_MAGIC) {
+            return Self::Nothing;
+        }
+        if mark(memory, record) == Ok(BEGUN) { Self::IsTakenAway } else { Self::All }
+    }
+}
+
+fn mark_avma(record: &Record) -> u64 {
+    record.scratch_avma.wrapping_add(stub::BEGUN_OFFSET)
+}
+
+fn mark(memory: &ProcessMemory, record: &Record) -> std::result::Result<u32, Unreachable> {
+    memory.read_u32(mark_avma(record))
+}
+
+/// Whether somebody has left it behind because a thread was in it.
+pub(crate) fn was_left(memory: &ProcessMemory, record: &Record) -> bool {
+    mark(memory, record) == Ok(LEFT)
+}
+
+/// Leaves it behind.
+pub(crate) fn mark_left(memory: &ProcessMemory, record: &Record) -> std::result::Result<(), Unreachable> {
+    memory.write(mark_avma(record), &LEFT.to_le_bytes())
+}
+
+/// How much of it is mapped.
+pub(crate) fn bytes_of(memory: &ProcessMemory, record: &Record) -> u64 {
+    let mapped = own_mappings(memory, record).into_iter().chain(record.islands.iter().copied());
+    mapped.fold(record.bytes, |sum: u64, (_, bytes)| sum.saturating_add(bytes))
+}
+
+/// Takes away what the agent keeps for each thread, its key, and the memory that the attach has
+/// made, while all threads stand still. With a thread that has its return frame on its own stack.
+pub(crate) fn take_away(
+    pid: u32,
+    memory: &ProcessMemory,
+    thread: &mut Borrowed<'_>,
+    record: &Record,
+    threads: &[StoppedThread],
+) -> Result<()> {
+    let memory_error = |source| Error::Memory { pid, source };
+    let own = own_mappings(memory, record);
+    if record.tls_offset != 0 {
+        for stopped in threads {
+            let place = stopped.registers.fs_base.wrapping_add(record.tls_offset);
+            memory.write(place, &[0; 8]).map_err(memory_error)?;
+        }
+        for &(start, _) in &own {
+            forget_ended_thread(memory, record, start);
+        }
+    }
+    // On what was the stack of the calls; where they do not fit they stay as they are listed. (A
+    // range of no bytes is refused by the kernel.)
+    let table_avma = record.scratch_avma + SCRATCH_BYTES;
+    let room = record.stack_top_avma.saturating_sub(table_avma) as usize / 16;
+    let all = joined(own.into_iter().chain(record.islands.iter().copied()));
+    let (pairs_avma, pair_count) = if all.len() <= room {
+        let bytes: Vec<u8> =
+            all.iter().flat_map(|&(start, bytes)| [start, bytes]).flat_map(u64::to_le_bytes).collect();
+        memory.write(table_avma, &bytes).map_err(memory_error)?;
+        (table_avma, all.len() as u64)
+    } else {
+        (record.list_avma, record.list_count)
+    };
+    let key = (record.end_key != 0 && record.key_delete_avma != 0)
+        .then(|| (record.end_key & !u64::from(INJECTED_KEY_SET_TWICE)) - 1);
+    if key.is_none() && all.is_empty() {
+        // Then the code is not there yet, perhaps.
+        let _ = thread.system_call(SYS_MUNMAP, [record.start_avma, record.bytes, 0, 0, 0, 0])?;
+        return Ok(());
+    }
+    thread.run_to_last_call(record.stub_avma + stub::TAKE_AWAY, |registers| {
+        registers.rbx = record.start_avma;
+        registers.r12 = key.map_or(0, |_| record.key_delete_avma);
+        registers.rdi = key.unwrap_or(0);
+        registers.r13 = record.scratch_avma;
+        (registers.r14, registers.r15) = (pairs_avma, pair_count);
+    })?;
+    // A filter of its may forbid it to unmap anything.
+    if Remains::of(memory, record) == Remains::IsTakenAway {
+        mark_left(memory, record).map_err(memory_error)?;
+    }
+    Ok(())
+}
+
+/// Undoes what an attach has done so far, while the target still stands still.
+pub(crate) fn undo(
+    pid: u32,
+    memory: &ProcessMemory,
+    thread: &mut Borrowed<'_>,
+    record: &Record,
+    patches_written: usize,
+    threads: &[StoppedThread],
+) -> Result<()> {
+    let mut record = record.clone();
+    record.patches.truncate(patches_written);
+    restore(pid, memory, &record)?;
+    if record.start_avma == 0 {
+        return Ok(());
+    }
+    take_away(pid, memory, thread, &record, threads)
+}
+
+/// Clears the slot of a thread that has ended and left its state there: the next thread on its
+/// stack would take it for its own. `state_avma`: a mapping of the agent's, which may be no state.
+fn forget_ended_thread(memory: &ProcessMemory, record: &Record, state_avma: u64) {
+    let Ok(control_block) = memory.read_u64(state_avma.wrapping_add(CONTROL_BLOCK_OFFSET)) else { return };
+    let place = control_block.wrapping_add(record.tls_offset);
+    // Nothing else holds this address there.
+    if control_block != 0 && memory.read_u64(place) == Ok(state_avma) {
+        // The stack may be gone by now.
+        let _ = memory.write(place, &[0; 8]);
+    }
+}
+
+/// The mappings that the agent has made: start and bytes.
+fn own_mappings(memory: &ProcessMemory, record: &Record) -> Vec<(u64, u64)> {
+    const LIST_MAX: u64 = 1 << 16;
+    let list =
+        memory.read_vec(record.list_avma, record.list_count.min(LIST_MAX) as usize * 16).unwrap_or_default();
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    let own = list.chunks_exact(16).map(|pair| (word(&pair[..8]), word(&pair[8..])));
+    own.filter(|&(start, bytes)| start != 0 && bytes != 0).collect()
+}
+
+/// Ranges (start and bytes, of whole pages) by address, neighbours made one: each call into the
+/// target takes its time, and the states of threads that were made after each other lie side by
+/// side.
+fn joined(ranges: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+    // They stood in the target's memory: what can be no range is none.
+    let whole = |(start, bytes): (u64, u64)| {
+        let bytes = bytes.checked_next_multiple_of(4096)?;
+        start.checked_add(bytes).map(|_| (start, bytes))
+    };
+    let mut ranges: Vec<(u64, u64)> = ranges.filter_map(whole).collect();
+    ranges.sort_unstable();
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for (start, bytes) in ranges {
+        match joined.last_mut() {
+            Some((first, length)) if *first + *length == start => *length += bytes,
+            _ => joined.push((start, bytes)),
+        }
+    }
+    joined
+}
