@@ -5,6 +5,20 @@ use std::sync::Arc;
 use heapr_query::{OwnCode, SymbolSource};
 use heapr_trace::{LanguageFrames, SnapshotTrigger, Trace};
 use heapr_v8::{IndexStore, SourceMaps};
+use serde::Serialize;
+
+/// Blocks of a native heap of which the same is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GraphKind {
+    /// Its key in tables.
+    pub kind: &'static str,
+    /// In words.
+    pub heading: &'static str,
+    /// How many.
+    pub count: u64,
+    /// How large together.
+    pub bytes: u64,
+}
 
 /// See the module.
 pub trait Host: std::fmt::Debug + Send + Sync + 'static {
@@ -35,6 +49,13 @@ pub trait Host: std::fmt::Debug + Send + Sync + 'static {
     fn trace_of(&self, snapshot: &std::path::Path) -> Option<std::path::PathBuf> {
         let _ = snapshot;
         None
+    }
+
+    /// What fills the native heap of such a trace, by what is known of its blocks; nothing where
+    /// that cannot be told any more.
+    fn graph_kinds(&self, trace: &std::path::Path) -> Vec<GraphKind> {
+        let _ = trace;
+        Vec::new()
     }
 
     /// Where files that are dropped on the page are kept; nothing: none are taken.

@@ -129,6 +129,11 @@ impl SnapshotFile {
         Error::Unusable { path: self.path.display().to_string(), message, offset }
     }
 
+    /// The trace that it was made of.
+    pub(crate) fn trace(&self) -> Option<&Path> {
+        self.trace.as_deref()
+    }
+
     /// Its classes and statistics.
     pub(crate) fn summary(&self) -> Result<&StoredSummary> {
         self.view.summary().map_err(|error| self.error(&error))
@@ -166,9 +171,9 @@ impl SnapshotFile {
 
     /// `heapr snapshot WHAT FILE …`.
     pub(crate) fn command(&self, what: &str, rest: &[&str]) -> String {
-        // (Of a trace these two answer by stack.)
-        let of_heap = matches!(what, "summary" | "statistics");
-        let path = self.trace.as_ref().filter(|_| !of_heap).unwrap_or(&self.path).display().to_string();
+        // (Of a trace that answers by stack.)
+        let path =
+            self.trace.as_ref().filter(|_| what != "summary").unwrap_or(&self.path).display().to_string();
         let words: Vec<&str> = ["snapshot", what, &path].into_iter().chain(rest.iter().copied()).collect();
         crate::command_line::command(&words)
     }

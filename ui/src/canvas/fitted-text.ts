@@ -37,13 +37,26 @@ export function fittedText(context: CanvasRenderingContext2D, text: string, room
   return length < 2 ? '' : cut;
 }
 
+const knownForms = new Map<string, string[]>();
+
+/** Made once for each name: a flame graph is painted again with each move of the pointer. */
+function formsOf(name: string): string[] {
+  let forms = knownForms.get(name);
+  if (!forms) {
+    if (knownForms.size > 50_000) knownForms.clear();
+    forms = shorterNames(name);
+    knownForms.set(name, forms);
+  }
+  return forms;
+}
+
 /**
  * A function's or a type's name in at most `roomPx`: the longest form that fits, else the middle of the shortest is left out. `behind`
  * is kept behind it as long as there is room for both.
  */
 export function fittedName(context: CanvasRenderingContext2D, name: string, roomPx: number, behind = ''): string {
   if (roomPx < 14 || name === '') return '';
-  const forms = shorterNames(name);
+  const forms = formsOf(name);
   const fits = (text: string) => textWidth(context, text) <= roomPx;
   const whole = (behind === '' ? undefined : forms.find((form) => fits(form + behind)));
   if (whole !== undefined) return whole + behind;

@@ -1,7 +1,7 @@
 /** Paints the part of a flame graph that is seen. The work is bounded by the pixels, not by the nodes. */
 import { changeColour, imageColour, shadeOf } from '../canvas/colours';
 import type { CanvasSize } from '../canvas/canvas';
-import { fittedText, textWidth } from '../canvas/fitted-text';
+import { fittedName, textWidth } from '../canvas/fitted-text';
 import { isDrawnDark, themeColour } from '../frame/theme';
 import { folded } from '../symbol-text';
 import { type FlameLayout, firstEndingAfter, nodeImage, nodeName } from './flame-layout';
@@ -89,7 +89,7 @@ export function paintFlame(context: CanvasRenderingContext2D, size: CanvasSize, 
       }
       if (right - left > 20) {
         context.fillStyle = (isDimmed ? paleText : text) ?? '';
-        const name = fittedText(context, foldedName(nodeName(layout, node)), right - left - 8);
+        const name = fittedName(context, foldedName(nodeName(layout, node)), right - left - 8);
         if (name) context.fillText(name, left + 4, top + rowPx / 2);
         const room = right - left - 20 - textWidth(context, name);
         const amount = room > 40 && painting.amount ? painting.amount(node) : '';

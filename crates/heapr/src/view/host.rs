@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use heapr_filters::ShownFrames;
 use heapr_query::{OwnCode, SymbolSource};
-use heapr_server::Host;
+use heapr_server::{GraphKind, Host};
 use heapr_trace::{LanguageFrames, SnapshotTrigger, Trace};
 use heapr_v8::{IndexStore, SourceMaps};
 
 use super::sources::trace_of_graph;
 use crate::own_arguments::OwnArguments;
 use crate::report::names::{NameArguments, TraceNames};
-use crate::snapshot::native::why;
+use crate::snapshot::native::{GraphArguments, graph_kinds, why};
 use crate::snapshot::v8::index_cache;
 use crate::snapshot::v8::source_maps::maps_for;
 
@@ -54,6 +54,14 @@ impl Host for CommandLineHost {
 
     fn trace_of(&self, snapshot: &Path) -> Option<PathBuf> {
         trace_of_graph(&self.files, &self.folder, snapshot)
+    }
+
+    fn graph_kinds(&self, trace: &Path) -> Vec<GraphKind> {
+        let asked = GraphArguments { names: self.names.clone(), ..GraphArguments::default() };
+        graph_kinds(trace, &asked).unwrap_or_else(|error| {
+            warn!("{error:#}");
+            Vec::new()
+        })
     }
 
     fn drop_folder(&self) -> Option<PathBuf> {

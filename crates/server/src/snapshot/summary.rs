@@ -173,6 +173,15 @@ fn order_inside(sort: &str) -> Option<ObjectOrder> {
 
 pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let (_, file) = open(context, body)?;
+    let command = file.command("statistics", &[]);
+    let kinds = file.trace().map(|trace| context.files.host.graph_kinds(trace)).unwrap_or_default();
+    if !kinds.is_empty() {
+        return answer_json(&json!({
+            "schema": "heapr.view.snapshot.statistics/1",
+            "command": command,
+            "rows": kinds,
+        }));
+    }
     let found = &file.summary()?.statistics;
     let rows = [
         ("code", found.code_bytes),
@@ -188,7 +197,7 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     ];
     answer_json(&json!({
         "schema": "heapr.view.snapshot.statistics/1",
-        "command": file.command("statistics", &[]),
+        "command": command,
         "rows": rows.map(|(kind, bytes)| json!({"kind": kind, "bytes": bytes})),
     }))
 }

@@ -34,7 +34,7 @@ pub(crate) use every::{NativeEveryOptions, every};
 pub(crate) use graph_file::GraphArguments;
 pub(crate) use holders::{HoldersArguments, run as holders};
 pub(crate) use leaks::{LeaksArguments, run as leaks};
-pub(crate) use statistics::statistics;
+pub(crate) use statistics::{graph_kinds, statistics};
 pub(crate) use summary::{snapshot_json, why};
 pub(crate) use take::{NativeTakeOptions, take};
 pub(crate) use watchers::is_name_of_javascript;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use heapr_query::{CullList, GroupBy, StackGroups};
+use heapr_server::GraphKind;
 use heapr_table::quantity::{bytes, percent, plural};
 use heapr_table::{Cell, Column, Table, row};
 
@@ -24,15 +25,15 @@ const KINDS: [(Option<TypeSource>, &str, &str); 7] = [
     (None, "site", "by the function that allocated them only"),
 ];
 
-/// Prints the table.
-pub(crate) fn statistics(path: &Path, format: Format) -> anyhow::Result<ExitCode> {
-    let asked = GraphArguments::default();
-    let file = GraphFile::open(path, &asked)?;
+/// By the place of a kind: how many blocks, and how large together.
+type Sums = [(u64, u64); KINDS.len()];
+
+fn sums(file: &GraphFile, asked: &GraphArguments) -> Sums {
     let mut names = TraceNames::new(&file.trace, &asked.names);
     let stacks: HashSet<_> = file.blocks.iter().map(|block| block.stack).collect();
     let groups = StackGroups::of_all(&file.trace, stacks, GroupBy::Stacks, &CullList::built_in(), &mut names);
-    let of_blocks = BlockNames::of(&file, &groups, &mut names);
-    let mut sums = [(0_u64, 0_u64); KINDS.len()];
+    let of_blocks = BlockNames::of(file, &groups, &mut names);
+    let mut sums = [(0, 0); KINDS.len()];
     for (node, block) in (0..).zip(&file.blocks) {
         let source = of_blocks.source(node);
         if let Some(kind) = KINDS.iter().position(|(of_kind, ..)| *of_kind == source) {
@@ -40,6 +41,29 @@ pub(crate) fn statistics(path: &Path, format: Format) -> anyhow::Result<ExitCode
             sums[kind].1 += block.size_bytes;
         }
     }
+    sums
+}
+
+/// The same for the page, with a row for all.
+pub(crate) fn graph_kinds(path: &Path, asked: &GraphArguments) -> anyhow::Result<Vec<GraphKind>> {
+    let file = GraphFile::open(path, asked)?;
+    let sums = sums(&file, asked);
+    let kinds = KINDS.iter().zip(sums);
+    let kinds = kinds.map(|(&(_, kind, heading), (count, bytes))| GraphKind { kind, heading, count, bytes });
+    let all = GraphKind {
+        kind: "total",
+        heading: "total",
+        count: sums.iter().map(|(count, _)| count).sum(),
+        bytes: sums.iter().map(|(_, bytes)| bytes).sum(),
+    };
+    Ok(kinds.chain([all]).collect())
+}
+
+/// Prints the table.
+pub(crate) fn statistics(path: &Path, format: Format) -> anyhow::Result<ExitCode> {
+    let asked = GraphArguments::default();
+    let file = GraphFile::open(path, &asked)?;
+    let sums = sums(&file, &asked);
     let all_bytes: u64 = sums.iter().map(|(_, bytes)| bytes).sum();
     let all_count = file.blocks.len() as u64;
     let mut table = Table::new(
