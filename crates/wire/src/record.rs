@@ -280,6 +280,8 @@ pub const LANGUAGE_PHP: u8 = 5;
 pub const LANGUAGE_PERL: u8 = 6;
 /// See [`LANGUAGE_PYTHON`].
 pub const LANGUAGE_LUA: u8 = 9;
+/// In the version of an `UnknownLanguage` record: it is a CPython without the interpreter's lock.
+pub const VERSION_WITHOUT_LOCK: u32 = 1 << 31;
 /// Largest line that a place holds.
 pub const LINE_MAX: u32 = (1 << 24) - 2;
 

@@ -61,3 +61,14 @@ fn a_python_program_that_is_attached_to_has_its_functions_and_lines() {
         PYTHON.check_attached(&python);
     }
 }
+
+/// A process with several interpreters: each counts the versions of its code by itself.
+const INTERPRETERS: Telling =
+    Telling { program: "python/interpreters.py", verify_every: 3, sizes: 84, ..PYTHON };
+
+#[test]
+fn each_block_of_an_inner_interpreter_has_its_function_and_line() {
+    for python in INTERPRETERS.interpreters() {
+        INTERPRETERS.check_from_start(&python, 1_000);
+    }
+}

@@ -13,7 +13,8 @@ use crate::modules::interpreters::PYTHON;
 use crate::record::events::{self, LanguageFunction};
 use crate::record::thread::Scope;
 
-/// Bytes of a code object that are read.
+/// Bytes of a code object that are read. (What is said of objects here lies so many bytes further on
+/// where they begin with more: `object_bytes` of the layout.)
 const CODE_BYTES: usize = 208;
 const TYPE_AT: usize = 8;
 /// Texts: how many characters, and how they are kept.
@@ -42,19 +43,20 @@ pub(crate) struct Known {
 
 /// Whether there is a code object at an address, with all that its check reads.
 pub(crate) fn is_code(layout: &Layout, code: usize, readable: &mut Readable) -> bool {
-    if !readable.has(code, CODE_BYTES) {
+    if !readable.has(code, CODE_BYTES.wrapping_add(layout.object_bytes)) {
         return false;
     }
+    let type_at = TYPE_AT.wrapping_add(layout.object_bytes);
     let is_of = |readable: &mut Readable, offset: usize, kind: usize| {
         // SAFETY: inside of what was found readable.
         let object = unsafe { word(code.wrapping_add(offset)) };
-        readable.has(object, BYTES_AT.wrapping_add(8)) && {
+        readable.has(object, BYTES_AT.wrapping_add(layout.object_bytes).wrapping_add(8)) && {
             // SAFETY: readable.
-            unsafe { word(object.wrapping_add(TYPE_AT)) == kind }
+            unsafe { word(object.wrapping_add(type_at)) == kind }
         }
     };
     // SAFETY: readable.
-    let kind = unsafe { word(code.wrapping_add(TYPE_AT)) };
+    let kind = unsafe { word(code.wrapping_add(type_at)) };
     let text = PYTHON.text_type.load(Relaxed);
     kind == PYTHON.code_type.load(Relaxed)
         && is_of(readable, layout.name, text)
@@ -97,7 +99,7 @@ unsafe fn find(
     let field = |offset: usize| unsafe { word(code.wrapping_add(offset)) };
     // SAFETY: as above.
     let first_line = unsafe { half(code.wrapping_add(layout.first_line)) };
-    let table = field(layout.line_table);
+    let table = field(layout.line_table).wrapping_add(layout.object_bytes);
     // SAFETY: an object of bytes.
     let table_bytes = unsafe { word(table.wrapping_add(SIZE_AT)) }.min(LINE_TABLE_BYTES_MAX);
     let Some(table) = readable.bytes(table.wrapping_add(BYTES_AT), table_bytes) else { return 0 };
@@ -111,7 +113,7 @@ unsafe fn find(
             let bytes = if layout.lines == Lines::Ranges { units.wrapping_mul(2) } else { units };
             usize::try_from(bytes).ok()
         }
-        Style::Marked | Style::Shim => instruction
+        Style::Marked | Style::Shim | Style::Unlocked => instruction
             .checked_sub(code.wrapping_add(layout.instructions))
             .filter(|&offset| offset < LINE_TABLE_BYTES_MAX),
     };
@@ -140,9 +142,9 @@ unsafe fn find(
 
 /// The text of an object, as UTF-8, from its beginning or (`is_end`) its end; the bytes written.
 fn text(layout: &Layout, readable: &mut Readable, object: usize, out: &mut [u8], is_end: bool) -> usize {
+    let at = object.wrapping_add(layout.object_bytes);
     // SAFETY: an object of text: see `is_code`.
-    let (length, state) =
-        unsafe { (word(object.wrapping_add(LENGTH_AT)), half(object.wrapping_add(STATE_AT))) };
+    let (length, state) = unsafe { (word(at.wrapping_add(LENGTH_AT)), half(at.wrapping_add(STATE_AT))) };
     let (kind, is_compact, is_ascii) = ((state >> 2 & 7) as usize, state >> 5 & 1 != 0, state >> 6 & 1 != 0);
     if !is_compact || !matches!(kind, 1 | 2 | 4) || length > 1 << 24 {
         return 0;

@@ -1,6 +1,6 @@
 //! A frame, as CPython keeps it, and as it is remembered.
 
-use crate::languages::python::layout::{CODE_VERSION, Layout, OWNED_BY_STACK, Style};
+use crate::languages::python::layout::{CODE_VERSION, Layout, OWNED_BY_STACK, Style, UNLOCKED_BYTES};
 use crate::languages::readable::{half, word};
 
 /// What a kept frame was when it was read.
@@ -38,7 +38,7 @@ pub(crate) struct FrameNow {
 const fn offsets<const STYLE: u8>() -> [usize; 4] {
     match STYLE {
         1 => [32, 48, 56, 68],
-        2 => [0, 8, 56, 0],
+        2 | 3 => [0, 8, 56, 0],
         // The instruction's differs.
         _ => [32, 24, 0, 0],
     }
@@ -64,7 +64,7 @@ impl FrameNow {
         unsafe {
             Self {
                 // From 3.14 on its lowest bits say how it is counted.
-                code: if STYLE == 2 { word(field(code)) & !3 } else { word(field(code)) },
+                code: if STYLE >= 2 { word(field(code)) & !3 } else { word(field(code)) },
                 previous: word(field(previous)),
                 instruction: if STYLE == 0 {
                     half(field(layout.instruction)) as usize
@@ -100,6 +100,7 @@ impl PythonFrame {
                 Style::Objects => FrameNow::read::<0>(layout, address),
                 Style::Marked => FrameNow::read::<1>(layout, address),
                 Style::Shim => FrameNow::read::<2>(layout, address),
+                Style::Unlocked => FrameNow::read::<3>(layout, address),
             }
         };
         let FrameNow { code, previous, instruction, is_entry } = now;
@@ -120,7 +121,7 @@ impl PythonFrame {
 #[inline(always)]
 pub(crate) unsafe fn is_shim(layout: &Layout, address: usize) -> bool {
     // SAFETY: (1).
-    layout.style == Style::Shim
+    layout.style.has_shims()
         && unsafe { (address.wrapping_add(layout.owner) as *const u8).read_volatile() } >= OWNED_BY_STACK
 }
 
@@ -143,8 +144,9 @@ pub(crate) unsafe fn is_last(layout: &Layout, address: usize) -> bool {
 pub(crate) unsafe fn check_of<const STYLE: u8>(code: usize) -> u64 {
     // SAFETY: (1); its name is a text, which knows its hash, and its line table bytes.
     unsafe {
-        if STYLE == 2 {
-            return u64::from(half(code.wrapping_add(CODE_VERSION)));
+        if STYLE >= 2 {
+            let before = if STYLE == 3 { UNLOCKED_BYTES } else { 0 };
+            return u64::from(half(code.wrapping_add(CODE_VERSION).wrapping_add(before)));
         }
         const HASH_AT: usize = 24;
         const COUNT_AT: usize = 16;
@@ -177,6 +179,7 @@ pub(crate) unsafe fn check_of_any(layout: &Layout, code: usize) -> u64 {
             Style::Objects => check_of::<0>(code),
             Style::Marked => check_of::<1>(code),
             Style::Shim => check_of::<2>(code),
+            Style::Unlocked => check_of::<3>(code),
         }
     }
 }

@@ -67,7 +67,7 @@ impl KeptPython {
     #[inline(always)]
     pub(crate) fn follow(&mut self, scope: &mut Scope, layout: &Layout) {
         let first = match State::current(layout, &mut self.reading.readable) {
-            Some(state) => state.frame(layout).0,
+            Some(state) => self.enter(state, layout),
             None => 0,
         };
         if first == 0 {
@@ -79,11 +79,19 @@ impl KeptPython {
                 Style::Objects => self.compare::<0>(scope, layout, first),
                 Style::Marked => self.compare::<1>(scope, layout, first),
                 Style::Shim => self.compare::<2>(scope, layout, first),
+                Style::Unlocked => self.compare::<3>(scope, layout, first),
             }
         };
         if !is_kept {
             self.read_anew(scope, layout, first);
         }
+    }
+
+    /// A thread state's innermost frame; from now on code is that of its interpreter.
+    #[inline(always)]
+    fn enter(&mut self, state: State, layout: &Layout) -> usize {
+        self.reading.interpreter = state.interpreter_part(&mut self.reading.readable);
+        state.frame(layout).0
     }
 
     /// The present stack against the kept one, which is changed where they differ. `false`: they
@@ -99,6 +107,7 @@ impl KeptPython {
         {
             return false;
         }
+        let interpreter = self.reading.interpreter;
         let mut index = self.depth;
         loop {
             index = index.wrapping_sub(1);
@@ -108,7 +117,8 @@ impl KeptPython {
             // in the same places.
             let now = unsafe { FrameNow::read::<STYLE>(layout, kept.address) };
             // SAFETY: the kept frame's code is the present one's, which holds it.
-            let is_same = now.leads::<STYLE>(kept) && unsafe { check_of::<STYLE>(kept.code) } == kept.check;
+            let check = |code: usize| unsafe { check_of::<STYLE>(code) }.wrapping_add(interpreter);
+            let is_same = now.leads::<STYLE>(kept) && check(kept.code) == kept.check;
             if !is_same {
                 let address = kept.address;
                 if !self.replace(scope, layout, index, address) || !self.leads_outwards::<STYLE>(index) {
@@ -125,7 +135,7 @@ impl KeptPython {
             // what lies on the evaluating function's stack in between.
             // SAFETY: below the depth.
             let kept = unsafe { self.frame(index) };
-            if STYLE == 2 && kept.is_entry && index != 0 {
+            if STYLE >= 2 && kept.is_entry && index != 0 {
                 // SAFETY: that frame, which was read before; below the depth.
                 let is_next = unsafe {
                     word(kept.previous.wrapping_add(layout.previous))
@@ -142,7 +152,7 @@ impl KeptPython {
         // SAFETY: below the depth, and a frame of the interpreter's that was read before.
         unsafe {
             let kept = self.frame(0);
-            let outer = if STYLE == 2 && kept.is_entry {
+            let outer = if STYLE >= 2 && kept.is_entry {
                 word(kept.previous.wrapping_add(layout.previous))
             } else {
                 kept.previous
@@ -159,7 +169,7 @@ impl KeptPython {
         // SAFETY: below the depth.
         let (kept, next) = unsafe { (self.frame(index), self.frame(outer)) };
         // (What lies in between is looked at in any case.)
-        kept.previous == next.address || STYLE == 2 && kept.is_entry
+        kept.previous == next.address || STYLE >= 2 && kept.is_entry
     }
 
     /// A kept frame is at another instruction.
@@ -289,7 +299,7 @@ impl KeptPython {
     pub(crate) fn hash_anew(&mut self, scope: &mut Scope, layout: &Layout) -> u64 {
         let kept = self.hash;
         if let Some(state) = State::current(layout, &mut self.reading.readable) {
-            let first = state.frame(layout).0;
+            let first = self.enter(state, layout);
             self.read_anew(scope, layout, first);
         }
         core::mem::replace(&mut self.hash, kept)
@@ -312,8 +322,8 @@ impl KeptPython {
                 Style::Objects => 0,
                 Style::Marked => cframe,
                 // Of the run's outermost frame; it holds for those inwards of it.
-                Style::Shim if frame.is_entry => frame.previous,
-                Style::Shim => 0,
+                Style::Shim | Style::Unlocked if frame.is_entry => frame.previous,
+                Style::Shim | Style::Unlocked => 0,
             };
             if layout.style == Style::Marked && frame.is_entry {
                 let next = cframe.wrapping_add(layout.previous_cframe);

@@ -1,6 +1,6 @@
 //! Where CPython keeps what is read of it, by version: offsets in bytes, as the compiler lays out
-//! the structures of its headers for x86-64. Builds for debugging and without the interpreter's
-//! lock have others; they are not in the table.
+//! the structures of its headers for x86-64. Builds for debugging have others; they are not in the
+//! table. Of those without the interpreter's lock only what was tried is.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
@@ -13,6 +13,16 @@ pub(crate) enum Style {
     Marked,
     /// The same, and outwards of it lies a frame on the evaluating function's own stack (3.12 on).
     Shim,
+    /// The same in a build without the interpreter's lock, whose objects begin with more (3.13t).
+    Unlocked,
+}
+
+impl Style {
+    /// Whether frames lie on the evaluating function's own stack, too.
+    #[inline(always)]
+    pub(crate) fn has_shims(self) -> bool {
+        matches!(self, Self::Shim | Self::Unlocked)
+    }
 }
 
 /// How its line tables are written.
@@ -40,6 +50,9 @@ pub(crate) struct Layout {
     pub(crate) thread_key: usize,
     /// The thread state of who holds the lock; 0: it is not there.
     pub(crate) current_thread: usize,
+    /// `PyInterpreterState`: its number, where the runtime does not say where it is; 0: it is not
+    /// needed, as code is not told apart by a version.
+    pub(crate) interpreter_id: usize,
     /// `PyThreadState`.
     pub(crate) thread_id: usize,
     /// The innermost frame, or the structure that points to it.
@@ -61,12 +74,14 @@ pub(crate) struct Layout {
     /// Texts: bytes before the characters, of those in ASCII and of others.
     pub(crate) ascii_bytes: usize,
     pub(crate) compact_bytes: usize,
+    /// Bytes that objects begin with before what the other builds' begin with.
+    pub(crate) object_bytes: usize,
 }
 
 /// [`Layout::owner`] of a frame on the evaluating function's stack, at least.
 pub(crate) const OWNED_BY_STACK: u8 = 3;
 
-/// `co_version` of a code object from 3.12 on: no two have the same.
+/// `co_version` of a code object from 3.12 on: no two of an interpreter have the same.
 pub(crate) const CODE_VERSION: usize = 92;
 
 const OLDEST: Layout = Layout {
@@ -76,6 +91,7 @@ const OLDEST: Layout = Layout {
     lines: Lines::Increments,
     thread_key: 1392,
     current_thread: 1368,
+    interpreter_id: 0,
     thread_id: 176,
     frame: 24,
     cframe_frame: 0,
@@ -90,6 +106,7 @@ const OLDEST: Layout = Layout {
     instructions: 48,
     ascii_bytes: 48,
     compact_bytes: 72,
+    object_bytes: 0,
 };
 
 const SHIMS: Layout = Layout {
@@ -99,6 +116,7 @@ const SHIMS: Layout = Layout {
     lines: Lines::Locations,
     thread_key: 1544,
     current_thread: 0,
+    interpreter_id: 8,
     thread_id: 136,
     frame: 56,
     cframe_frame: 0,
@@ -114,7 +132,31 @@ const SHIMS: Layout = Layout {
     instructions: 192,
     ascii_bytes: 40,
     compact_bytes: 56,
+    object_bytes: 0,
 };
+
+/// What objects of a build without the lock begin with: whose thread made them, and counts of two
+/// kinds.
+pub(crate) const UNLOCKED_BYTES: usize = 16;
+
+/// Builds without the interpreter's lock.
+static UNLOCKED: [Layout; 1] = [Layout {
+    version: 0x030d,
+    style: Style::Unlocked,
+    thread_key: 2160,
+    thread_id: 152,
+    frame: 72,
+    previous_cframe: 0,
+    first_line: 84,
+    file: 128,
+    name: 144,
+    line_table: 152,
+    instructions: 216,
+    ascii_bytes: 56,
+    compact_bytes: 72,
+    object_bytes: UNLOCKED_BYTES,
+    ..SHIMS
+}];
 
 static LAYOUTS: [Layout; 8] = [
     OLDEST,
@@ -133,6 +175,7 @@ static LAYOUTS: [Layout; 8] = [
         style: Style::Marked,
         thread_key: 592,
         current_thread: 576,
+        interpreter_id: 0,
         thread_id: 152,
         cframe_frame: 8,
         previous_cframe: 16,
@@ -182,6 +225,11 @@ pub(crate) fn find(version: Option<u32>, runtime_bytes: usize) -> Option<&'stati
         Some(version) => layout.version == version,
         None => layout.runtime_bytes == runtime_bytes,
     })
+}
+
+/// The same of a build without the interpreter's lock.
+pub(crate) fn find_unlocked(version: u32) -> Option<&'static Layout> {
+    UNLOCKED.iter().find(|layout| layout.version == version)
 }
 
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);

@@ -11,7 +11,9 @@
 //! stands for code, texts and bytes to be of these types.
 
 mod code;
+mod debug_offsets;
 pub(crate) mod frame;
+mod interpreter;
 pub(crate) mod kept;
 pub(crate) mod layout;
 mod line_table;
@@ -20,9 +22,10 @@ mod thread;
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-use heapr_wire::LANGUAGE_PYTHON;
+use heapr_wire::{LANGUAGE_PYTHON, VERSION_WITHOUT_LOCK};
 
-use crate::languages::{readable, unknown};
+use crate::languages::python::layout::Style;
+use crate::languages::unknown;
 use crate::modules::interpreters::PYTHON;
 
 /// What is known of the process's CPython.
@@ -40,45 +43,44 @@ pub(crate) fn look() -> bool {
     let version_avma = PYTHON.version.load(Relaxed);
     // SAFETY: a variable of the interpreter's, which it exports under this name.
     let version = (version_avma != 0).then(|| unsafe { (version_avma as *const u32).read() } >> 16);
-    match layout::find(version, PYTHON.runtime_bytes.load(Relaxed)) {
-        // SAFETY: a variable of the interpreter's, of so many bytes.
-        Some(layout) if !unsafe { is_without_lock(runtime, PYTHON.runtime_bytes.load(Relaxed)) } => {
+    let bytes = PYTHON.runtime_bytes.load(Relaxed);
+    // SAFETY: a variable of the interpreter's, of so many bytes.
+    let is_unlocked = unsafe { debug_offsets::is_without_lock(runtime, bytes) };
+    let layout = if is_unlocked {
+        // SAFETY: as above.
+        let agrees =
+            |layout: &&_| bytes >= debug_offsets::BYTES && unsafe { debug_offsets::agrees(layout, runtime) };
+        version.and_then(layout::find_unlocked).filter(agrees)
+    } else {
+        layout::find(version, bytes)
+    };
+    match layout {
+        Some(layout) => {
             layout::choose(layout);
+            // SAFETY: as above.
+            let interpreter_id = unsafe { debug_offsets::interpreter_id(runtime, bytes) };
+            interpreter::know(interpreter_id.unwrap_or(layout.interpreter_id));
             STATE.store(FOUND, Relaxed);
             true
         }
-        _ => {
+        None => {
             STATE.store(UNKNOWN, Relaxed);
-            unknown::note(LANGUAGE_PYTHON, version.unwrap_or(0));
+            note_unknown(version.unwrap_or(0), is_unlocked);
             false
         }
     }
 }
 
-/// What `_PyRuntime` begins with from 3.13 on: this, the version, and whether objects are made for
-/// threads without the interpreter's lock.
-const COOKIE: [u8; 8] = *b"xdebugpy";
-const IS_WITHOUT_LOCK_AT: usize = 16;
-
-/// Whether a build is made for threads without the interpreter's lock: its objects begin otherwise.
-///
-/// # Safety
-/// 1. So many bytes are readable there.
-unsafe fn is_without_lock(runtime: usize, bytes: usize) -> bool {
-    // SAFETY: (1), as it has more bytes.
-    bytes > IS_WITHOUT_LOCK_AT.wrapping_add(8)
-        && unsafe {
-            (runtime as *const [u8; 8]).read() == COOKIE
-                && readable::word(runtime.wrapping_add(IS_WITHOUT_LOCK_AT)) != 0
-        }
+fn note_unknown(version: u32, is_unlocked: bool) {
+    unknown::note(LANGUAGE_PYTHON, version | if is_unlocked { VERSION_WITHOUT_LOCK } else { 0 });
 }
 
 /// It is not what it was taken for.
 #[cold]
 pub(crate) fn give_up() {
-    let version = layout::chosen().map_or(1, |layout| layout.version);
+    let (version, style) = layout::chosen().map_or((1, Style::Shim), |layout| (layout.version, layout.style));
     if STATE.swap(UNKNOWN, Relaxed) == FOUND {
-        unknown::note(LANGUAGE_PYTHON, version);
+        note_unknown(version, style == Style::Unlocked);
     }
 }
 
@@ -86,21 +88,4 @@ pub(crate) fn give_up() {
 #[inline(always)]
 pub(crate) fn is_known() -> bool {
     STATE.load(Relaxed) == FOUND
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_build_without_the_lock_is_told_by_what_its_runtime_begins_with() {
-        let runtime = |cookie: &[u8; 8], is_without_lock: u64| {
-            [u64::from_le_bytes(*cookie), 0x030d_00f0, is_without_lock, 0]
-        };
-        // SAFETY: of so many bytes.
-        let is_told = |runtime: [u64; 4]| unsafe { is_without_lock(runtime.as_ptr().addr(), 32) };
-        assert!(is_told(runtime(&COOKIE, 1)));
-        assert!(!is_told(runtime(&COOKIE, 0)));
-        assert!(!is_told(runtime(b"\0\0\0\0\0\0\0\0", 1)));
-    }
 }

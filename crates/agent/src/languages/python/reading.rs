@@ -3,7 +3,7 @@
 
 use crate::languages::python::code::{self, Known};
 use crate::languages::python::frame::{PythonFrame, check_of_any, is_shim};
-use crate::languages::python::layout::{Layout, Style};
+use crate::languages::python::layout::Layout;
 use crate::languages::readable::{Readable, word};
 use crate::record::thread::Scope;
 use crate::tree;
@@ -17,13 +17,15 @@ const SHIMS_MAX: usize = 8;
 pub(super) struct Reading {
     pub(super) readable: Readable,
     pub(super) known: Known,
+    /// What is added to the versions of code: see [`crate::languages::python::interpreter`].
+    pub(super) interpreter: u64,
 }
 
 impl Reading {
     /// The innermost frame of a function: an evaluating function that has begun may not be in its
     /// own yet.
     pub(super) fn entered(&mut self, layout: &Layout, first: usize) -> usize {
-        if layout.style != Style::Shim || !self.readable.has(first, PythonFrame::bytes(layout)) {
+        if !layout.style.has_shims() || !self.readable.has(first, PythonFrame::bytes(layout)) {
             return first;
         }
         // SAFETY: readable.
@@ -71,7 +73,7 @@ impl Reading {
         self.outwards(layout, address)?;
         // SAFETY: readable, as `outwards` has found.
         let mut frame = unsafe { PythonFrame::read(layout, address) };
-        if layout.style == Style::Shim {
+        if layout.style.has_shims() {
             // SAFETY: readable, if there is one.
             frame.is_entry = frame.previous != 0 && unsafe { is_shim(layout, frame.previous) };
         }
@@ -80,7 +82,7 @@ impl Reading {
         }
         // SAFETY: a code object.
         unsafe {
-            frame.check = check_of_any(layout, frame.code);
+            frame.check = check_of_any(layout, frame.code).wrapping_add(self.interpreter);
             let parts = (&mut self.readable, &mut self.known);
             frame.place = code::place(scope, layout, parts, (frame.code, frame.check, frame.instruction));
         }

@@ -3,8 +3,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
-use crate::languages::python;
 use crate::languages::python::layout::Layout;
+use crate::languages::python::{self, interpreter};
 use crate::languages::readable::{Readable, half, word};
 use crate::modules::interpreters::PYTHON;
 use crate::x86_64::{thread_pointer, thread_variable};
@@ -101,6 +101,13 @@ impl State {
             python::give_up();
         }
         None
+    }
+
+    /// What is added to the versions of its interpreter's code.
+    #[inline(always)]
+    pub(crate) fn interpreter_part(self, readable: &mut Readable) -> u64 {
+        // SAFETY: a thread state.
+        unsafe { interpreter::part(self.0, readable) }
     }
 
     /// Address of the innermost frame (0: none), and of the structure that points to it, if there

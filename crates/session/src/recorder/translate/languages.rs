@@ -1,7 +1,7 @@
 //! What agents tell of the languages that programs are written in.
 
 use heapr_trace::{Language, LanguageFunction, LanguagePlace, Notice};
-use heapr_wire::{FunctionRecord, LANGUAGE_PYTHON, language_place};
+use heapr_wire::{FunctionRecord, LANGUAGE_PYTHON, VERSION_WITHOUT_LOCK, language_place};
 
 use super::{Outcome, Record};
 use crate::recorder::process_state::ProcessState;
@@ -45,12 +45,36 @@ pub(super) fn function(record: &Record<'_>, process: &ProcessState, sink: &mut S
 /// An interpreter of a version that the agent does not know.
 #[cold]
 pub(super) fn unknown(record: &Record<'_>, time_ns: u64, process: &ProcessState, sink: &mut Sink) {
-    let (language, version) = (Language((record.word(1) >> 32) as u8), record.word(1) as u32);
+    let text = unknown_text(record.word(1));
+    let outcome = sink.writer.notice(&Notice { process: process.index, time_ns, text });
+    sink.keep(outcome);
+}
+
+/// What is said of a language and version.
+fn unknown_text(what: u64) -> String {
+    let (language, version) = (Language((what >> 32) as u8), what as u32);
+    let kind = if version & VERSION_WITHOUT_LOCK == 0 { "" } else { ", free-threaded" };
+    let version = version & !VERSION_WITHOUT_LOCK;
     let version = match version >> 8 {
         0 => "of an unknown version".to_owned(),
         major => format!("{major}.{}", version & 0xff),
     };
-    let text = format!("stacks have no frames of {} {version}: this build's are not known", language.name());
-    let outcome = sink.writer.notice(&Notice { process: process.index, time_ns, text });
-    sink.keep(outcome);
+    format!("stacks have no frames of {} {version}{kind}: this build's are not known", language.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_free_threaded_build_is_called_so() {
+        let text = |version: u32| unknown_text(u64::from(LANGUAGE_PYTHON) << 32 | u64::from(version));
+        assert_eq!(text(0x0310), "stacks have no frames of Python 3.16: this build's are not known");
+        let unlocked = text(0x030e | VERSION_WITHOUT_LOCK);
+        assert_eq!(
+            unlocked,
+            "stacks have no frames of Python 3.14, free-threaded: this build's are not known"
+        );
+        assert!(text(1).contains("of an unknown version"));
+    }
 }
