@@ -12,6 +12,8 @@ use std::process::Command;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
+include!("src/content_hash.rs");
+
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
     let workspace = manifest.join("../..");
@@ -20,7 +22,10 @@ fn main() {
     }
     let output = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let library = build_agent(&workspace, &output.join("agent"));
-    println!("cargo::rustc-env=HEAPR_AGENT_LIBRARY={}", compressed(&library).display());
+    let content = std::fs::read(&library).expect("the agent was built");
+    println!("cargo::rustc-env=HEAPR_AGENT_BYTES={}", content.len());
+    println!("cargo::rustc-env=HEAPR_AGENT_HASH={}", content_hash(&content));
+    println!("cargo::rustc-env=HEAPR_AGENT_LIBRARY={}", compressed(&library, &content).display());
 }
 
 fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
@@ -58,10 +63,9 @@ fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
 }
 
 /// A file beside the library with what it holds.
-fn compressed(library: &Path) -> PathBuf {
-    let content = std::fs::read(library).expect("the agent has just been built");
+fn compressed(library: &Path, content: &[u8]) -> PathBuf {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&content).expect("memory can be written");
+    encoder.write_all(content).expect("memory can be written");
     let path = library.with_extension("so.z");
     std::fs::write(&path, encoder.finish().expect("memory can be written")).expect("OUT_DIR can be written");
     path

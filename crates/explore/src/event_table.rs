@@ -10,7 +10,7 @@
 //! million events take some 130 MB, a hundred million 2.0 GB. Beyond a limit no table is made and
 //! queries replay.
 
-use heapr_trace::{Damage, HeapId, ProcessIndex, ThreadIndex};
+use heapr_trace::{Damage, HeapId, ProcessIndex, ThreadIndex, Weight};
 
 use crate::site_table::Site;
 use crate::time_column::TimeColumn;
@@ -120,6 +120,8 @@ pub struct EventTable {
     sizes: Vec<u32>,
     /// Sizes of 4 GiB and more, in order of their allocations.
     large_sizes: Vec<(u32, u64)>,
+    /// How many allocations each stands for; empty: for itself.
+    counts: Vec<u32>,
     /// Sequence numbers of births, ascending.
     pub(crate) births: Vec<u32>,
     pub(crate) ends: Vec<End>,
@@ -163,6 +165,18 @@ impl EventTable {
         self.sizes.push(stored);
     }
 
+    /// The same of a sample, which stands for so many of so many bytes together.
+    pub(crate) fn push_sample(&mut self, site: u32, weight: Weight) {
+        self.push_allocation(site, weight.bytes);
+        self.counts.push(u32::try_from(weight.count).unwrap_or(u32::MAX));
+    }
+
+    /// How many allocations one stands for.
+    #[inline(always)]
+    pub(crate) fn count(&self, allocation: usize) -> u64 {
+        self.counts.get(allocation).map_or(1, |&count| u64::from(count))
+    }
+
     /// To be called after the last allocation.
     pub(crate) fn finish(&mut self) {
         self.temporary_since.sort_unstable();
@@ -170,6 +184,7 @@ impl EventTable {
         self.moves.shrink_to_fit();
         self.site_of.shrink_to_fit();
         self.sizes.shrink_to_fit();
+        self.counts.shrink_to_fit();
         self.births.shrink_to_fit();
         self.ends.shrink_to_fit();
     }

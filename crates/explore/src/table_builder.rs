@@ -219,12 +219,13 @@ impl Observer for Builder {
             *self.last_malloc_of(block.thread.0) = allocation;
         }
         let site = self.sites.number(block);
-        let size_bytes = match &self.sampling {
-            None => block.size_bytes,
-            // What it stands for: curves and growth are of bytes.
-            Some(sampling) => sampling.weight(&Block { alloc_ns: time_ns, ..*block }).bytes,
-        };
-        self.table.push_allocation(site, size_bytes);
+        match &self.sampling {
+            None => self.table.push_allocation(site, block.size_bytes),
+            // What it stands for, by the time that is its own.
+            Some(sampling) => {
+                self.table.push_sample(site, sampling.weight(&Block { alloc_ns: time_ns, ..*block }));
+            }
+        }
     }
 
     #[inline]

@@ -153,9 +153,9 @@ impl TimelinePass<'_> {
     }
 
     /// What an allocation is in a group's amount.
-    fn unit(&self, size_bytes: u64) -> i128 {
+    fn unit(&self, size_bytes: u64, count: u64) -> i128 {
         let is_bytes = matches!(self.of, TimelineOf::LiveBytes | TimelineOf::AllocBytes);
-        if is_bytes { i128::from(size_bytes) } else { 1 }
+        i128::from(if is_bytes { size_bytes } else { count })
     }
 
     /// What is alive where the timeline begins: all, and by group.
@@ -171,11 +171,11 @@ impl TimelinePass<'_> {
                 if !self.passing.has(allocation) {
                     return;
                 }
-                let size_bytes = table.size_bytes(allocation);
+                let (size_bytes, count) = (table.size_bytes(allocation), table.count(allocation));
                 level.bytes += i128::from(size_bytes);
-                level.count += 1;
+                level.count += count as i64;
                 if is_level && has_groups {
-                    amounts[self.group(allocation)] += self.unit(size_bytes);
+                    amounts[self.group(allocation)] += self.unit(size_bytes, count);
                 }
             })?;
             Ok((level, amounts))
@@ -223,26 +223,27 @@ impl TimelinePass<'_> {
                     let place = counted.trailing_zeros() as usize;
                     counted &= counted - 1;
                     let (size_bytes, group) = (batch.sizes[place], batch.groups[place]);
+                    let count = table.count(moves[place].allocation());
                     if moves[place].is_end() {
                         level.bytes -= i128::from(size_bytes);
-                        level.count -= 1;
-                        free_count += 1;
+                        level.count -= count as i64;
+                        free_count += count;
                         if is_level && has_groups {
-                            part.amounts[group as usize] -= self.unit(size_bytes);
+                            part.amounts[group as usize] -= self.unit(size_bytes, count);
                         }
                         continue;
                     }
                     level.bytes += i128::from(size_bytes);
-                    level.count += 1;
+                    level.count += count as i64;
                     alloc_bytes = alloc_bytes.saturating_add(size_bytes);
-                    alloc_count += 1;
+                    alloc_count += count;
                     most_bytes = most_bytes.max(level.bytes);
                     if level.bytes > highest_bytes {
                         highest_bytes = level.bytes;
                         part.highest = Some((level, first + place as u32));
                     }
                     if has_groups {
-                        part.amounts[group as usize] += self.unit(size_bytes);
+                        part.amounts[group as usize] += self.unit(size_bytes, count);
                         if !is_level || wants_most {
                             touched.push(group);
                         }

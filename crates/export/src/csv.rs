@@ -41,20 +41,13 @@ pub fn write_csv(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) ->
             HistogramOf::Lifetime => ("lifetime-histogram", "ns"),
         };
         for (at, bucket) in histogram.buckets.iter().enumerate() {
-            let amounts = Amounts {
-                total_count: bucket.total_count,
-                total_bytes: bucket.total_bytes,
-                outstanding_count: bucket.outstanding_count,
-                outstanding_bytes: bucket.outstanding_bytes,
-                ..Amounts::default()
-            };
             line(
                 out,
                 [action, ""],
                 at + 1,
                 0,
                 &format!("{}..={} {unit}", bucket.from, bucket.last),
-                &amounts,
+                &bucket.amounts,
             )?;
         }
     }

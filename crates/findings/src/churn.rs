@@ -47,20 +47,23 @@ pub(crate) fn churn(recording: &Recording<'_>) -> Vec<Finding> {
     found
 }
 
-fn most_held(site: &Site) -> u64 {
-    site.held.iter().map(|held| held.bytes).max().unwrap_or(0).max(site.amounts.peak_bytes)
+/// The most that a site held: bytes, and in how many blocks.
+fn most_held(site: &Site) -> (u64, u64) {
+    let moments = site.held.iter().map(|held| (held.bytes, held.count));
+    moments.max().unwrap_or((0, 0)).max((site.amounts.peak_bytes, site.amounts.peak_count))
 }
 
 fn is_turned_over(site: &Site, all_count: u64) -> bool {
     let amounts = &site.amounts;
     amounts.total_count >= COUNT_MIN
         && amounts.total_count as f64 >= all_count as f64 * TURNOVER_SHARE_MIN
-        && amounts.total_bytes >= most_held(site).saturating_mul(TURNOVER_MIN)
+        && amounts.total_bytes >= most_held(site).0.saturating_mul(TURNOVER_MIN)
 }
 
 fn turnover(recording: &Recording<'_>, site: &Site) -> Finding {
     let totals = recording.summary.totals;
     let (own_frame, name) = recording.name(site);
+    let (most_bytes, most_count) = most_held(site);
     let chosen = Chosen { sort: "stc", require_frames: recording.required(&own_frame), ..Chosen::default() };
     let finding = Finding {
         kind: Kind::Churn,
@@ -68,7 +71,7 @@ fn turnover(recording: &Recording<'_>, site: &Site) -> Finding {
             "Churn: {name} makes {}, {} of all, and holds {} at most.",
             recording.said.blocks(site.amounts.total_count, site.amounts.total_bytes),
             percent(site.amounts.total_count, totals.alloc_count),
-            bytes(most_held(site)),
+            recording.said.bytes(most_bytes, most_count),
         ),
         // A server that works makes many blocks, too.
         confidence: Confidence::Low,
@@ -125,10 +128,13 @@ fn resized(recording: &Recording<'_>, site: &Site) -> Finding {
     let (own_frame, name) = recording.name(site);
     let amounts = site.amounts;
     let blocks = amounts.total_count.saturating_sub(amounts.realloc_count);
+    let mean = amounts.total_bytes / amounts.total_count.max(1);
+    let of_mean = |count: u64| count.saturating_mul(mean);
     let each = match blocks {
         0 => String::new(),
         blocks => {
-            format!(", {} for each of its {} blocks", count(amounts.realloc_count / blocks), count(blocks))
+            let each = count(amounts.realloc_count / blocks);
+            format!(", {each} for each of its {} blocks", recording.said.count(blocks, of_mean(blocks)))
         }
     };
     let chosen = Chosen {
@@ -141,7 +147,7 @@ fn resized(recording: &Recording<'_>, site: &Site) -> Finding {
         kind: Kind::Churn,
         sentence: format!(
             "Churn: {name} grows blocks step by step: {} reallocations{each}, {} of all allocations.",
-            count(amounts.realloc_count),
+            recording.said.count(amounts.realloc_count, of_mean(amounts.realloc_count)),
             percent(amounts.realloc_count, totals.alloc_count),
         ),
         confidence: sure(amounts.realloc_count, totals.alloc_count),

@@ -1,42 +1,56 @@
 //! Amounts in sentences: of a recording of samples each with half of its 95 % interval.
 
-use heapr_query::Metric;
-use heapr_table::quantity::{bytes_within, plural_within};
-use heapr_trace::{Amounts, Sampling, Variances};
+use heapr_table::quantity::{bytes_within, count_within, plural_within};
+use heapr_trace::{EqualBlocks, Sampling};
 
 use crate::site::Held;
 
 /// How amounts are said.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Estimated {
-    /// Of samples, how far they lie apart; `None`: all was counted.
-    mean_bytes: Option<u64>,
-}
+pub(crate) struct Estimated(EqualBlocks);
 
 impl Estimated {
     pub(crate) fn of(sampling: &Sampling) -> Self {
-        Self { mean_bytes: sampling.largest_mean_bytes().filter(|_| !sampling.is_exact()) }
+        Self(EqualBlocks::of(sampling))
     }
 
-    /// What is held, whose sums alone are known: as if all its blocks were of one size.
-    fn amounts(self, bytes: u64, count: u64) -> Amounts {
-        let mut amounts =
-            Amounts { outstanding_bytes: bytes, outstanding_count: count, ..Amounts::default() };
-        if let Some(mean_bytes) = self.mean_bytes {
-            amounts.variances = Variances::of_equal_blocks(&amounts, mean_bytes);
-        }
-        amounts
+    /// Half of the interval of bytes in so many blocks.
+    pub(crate) fn half_of_bytes(self, bytes: u64, count: u64) -> u64 {
+        self.0.half_of_bytes(bytes, count)
     }
 
     /// `34.1 MiB ± 2.80 MiB` in so many blocks.
     pub(crate) fn bytes(self, bytes: u64, count: u64) -> String {
-        bytes_within(bytes, Metric::OutstandingBytes.plus_minus(&self.amounts(bytes, count)))
+        bytes_within(bytes, self.half_of_bytes(bytes, count))
+    }
+
+    /// `1,234 ± 99` blocks of so many bytes.
+    pub(crate) fn count(self, count: u64, bytes: u64) -> String {
+        count_within(count, self.0.half_of_count(count, bytes))
     }
 
     /// `1,234 blocks ± 99` of so many bytes.
     pub(crate) fn blocks(self, count: u64, bytes: u64) -> String {
-        let plus_minus = Metric::OutstandingCount.plus_minus(&self.amounts(bytes, count));
-        plural_within(count, plus_minus, "block")
+        plural_within(count, self.0.half_of_count(count, bytes), "block")
+    }
+
+    /// Bytes that each of so many blocks, of `bytes` together, has beside it.
+    pub(crate) fn beside(self, beside_bytes: u64, count: u64, bytes: u64) -> String {
+        let half = u128::from(beside_bytes) * u128::from(self.0.half_of_count(count, bytes));
+        let half = half / u128::from(count.max(1));
+        bytes_within(beside_bytes, u64::try_from(half).unwrap_or(u64::MAX))
+    }
+
+    /// Half of the interval of what is held later less what was held before. `is_kept`: what was
+    /// there before is still there, so that it is in no doubt.
+    pub(crate) fn half_of_change(self, before: Held, after: Held, is_kept: bool) -> u64 {
+        if is_kept {
+            let (bytes, count) =
+                (after.bytes.saturating_sub(before.bytes), after.count.saturating_sub(before.count));
+            return self.half_of_bytes(bytes, count);
+        }
+        let [before, after] = [before, after].map(|held| self.half_of_bytes(held.bytes, held.count) as f64);
+        before.hypot(after) as u64
     }
 
     /// `34.1 MiB ± 2.80 MiB in 1,234 blocks ± 99`.
@@ -53,8 +67,16 @@ mod tests {
     fn what_was_counted_has_no_interval_and_samples_have_one() {
         let held = Held { bytes: 100 << 20, count: 1000, ..Held::default() };
         assert_eq!(Estimated::default().held(held), "100.0 MiB in 1,000 blocks");
-        let sampled = Estimated { mean_bytes: Some(1 << 20) };
+        let sampled = Estimated(EqualBlocks::every(1 << 20));
         // 1.96 * sqrt(100 MiB * 1 MiB), less what is always seen of blocks of 100 KiB.
         assert_eq!(sampled.held(held), "100.0 MiB ± 19.1 MiB in 1,000 blocks ± 191");
+        // Half of it has come since: what stays is in no doubt, what has been exchanged is.
+        let before = Held { bytes: 50 << 20, count: 500, ..Held::default() };
+        let kept = sampled.half_of_change(before, held, true);
+        assert_eq!(kept, sampled.half_of_bytes(50 << 20, 500));
+        let exchanged = sampled.half_of_change(before, held, false);
+        let both = (sampled.half_of_bytes(50 << 20, 500), sampled.half_of_bytes(100 << 20, 1000));
+        assert!(exchanged > both.1 && exchanged < both.0 + both.1, "{exchanged} of {both:?}");
+        assert_eq!(sampled.beside(16_000, 1000, 100 << 20), "15.6 KiB ± 2.98 KiB");
     }
 }

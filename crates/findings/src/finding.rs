@@ -115,6 +115,9 @@ pub struct Finding {
     pub own_frame: Option<OwnFrame>,
     /// How much memory it is about.
     pub bytes: u64,
+    /// Half of the 95 % interval of that, where it is an estimate.
+    #[serde(skip_serializing_if = "is_none")]
+    pub bytes_plus_minus: u64,
     /// It is never freed, not even at the program's end.
     #[serde(rename = "left")]
     pub is_left: bool,
@@ -149,6 +152,7 @@ impl Default for Finding {
             confidence: Confidence::Low,
             own_frame: None,
             bytes: 0,
+            bytes_plus_minus: 0,
             is_left: false,
             evidence: Vec::new(),
             command: String::new(),
@@ -156,6 +160,10 @@ impl Default for Finding {
             curve: Vec::new(),
         }
     }
+}
+
+fn is_none(plus_minus: &u64) -> bool {
+    *plus_minus == 0
 }
 
 fn confidence_name<S: Serializer>(confidence: &Confidence, serializer: S) -> Result<S::Ok, S::Error> {

@@ -26,6 +26,8 @@ pub struct Found {
     pub verdict: String,
     /// The most that was live; of a recording.
     pub peak_bytes: Option<u64>,
+    /// Half of the 95 % interval of that, where it is an estimate.
+    pub peak_bytes_plus_minus: u64,
     /// When the program had done its work and began to free all; `None`: it never did.
     pub work_end_ns: Option<u64>,
     /// A file of which nothing could be read: nothing can be judged.
@@ -76,6 +78,9 @@ fn found(recording: &Recording<'_>) -> Found {
     findings.extend(told_once(peak, idle));
     findings.extend(held::small_blocks(recording));
     findings.iter_mut().for_each(tell_what_would_name);
+    for finding in findings.iter_mut().filter(|finding| finding.bytes_plus_minus == 0) {
+        finding.bytes_plus_minus = recording.half_of_bytes(finding.bytes);
+    }
     let verdict = verdict(&findings, Sight::of(recording), || peak::largest(recording));
     Found {
         work_end_ns: recording.work_end_ns(),
@@ -83,6 +88,7 @@ fn found(recording: &Recording<'_>) -> Found {
         findings: ranked(findings),
         verdict,
         peak_bytes: Some(recording.summary.totals.peak_bytes),
+        peak_bytes_plus_minus: recording.half_of_bytes(recording.summary.totals.peak_bytes),
     }
 }
 

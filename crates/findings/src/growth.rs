@@ -5,7 +5,7 @@
 //! up.
 
 use heapr_query::{Confidence, Trend};
-use heapr_table::quantity::{bytes, count, duration, percent};
+use heapr_table::quantity::{bytes_within, duration, percent};
 
 use crate::finding::{Chosen, Finding, Kind, OwnFrame};
 use crate::recording::Recording;
@@ -47,6 +47,8 @@ pub(crate) struct Growing<'a> {
 
 /// Of its growth so little was there by the middle of the work.
 const LATE_START_SHARE: f64 = 0.1;
+/// Of blocks that are made, if so many are still live none is freed.
+const KEPT_ALL: f64 = 0.98;
 
 /// All that grows, the most first.
 pub(crate) fn growing<'a>(recording: &'a Recording<'_>) -> Vec<Growing<'a>> {
@@ -160,14 +162,21 @@ impl Growing<'_> {
         let (first, last) = (self.site.held[self.from], self.site.held[self.to]);
         let (first_ns, last_ns) = (recording.times_ns[self.from], recording.times_ns[self.to]);
         let per_second = (self.growth_bytes as f64 / (last_ns - first_ns).max(1) as f64 * 1e9) as u64;
+        let half = said.half_of_change(first, last, self.kept >= KEPT_ALL);
+        let half = (half as f64 / (last_ns - first_ns).max(1) as f64 * 1e9) as u64;
         let rate = match per_second {
-            0..1024 => format!("{} an hour", bytes(per_second.saturating_mul(3600))),
-            _ => format!("{} a second", bytes(per_second)),
+            0..1024 => {
+                let [rate, half] = [per_second, half].map(|bytes| bytes.saturating_mul(3600));
+                format!("{} an hour", bytes_within(rate, half))
+            }
+            _ => format!("{} a second", bytes_within(per_second, half)),
         };
+        let mean = last.bytes / last.count.max(1);
+        let blocks = |count: u64| said.count(count, count.saturating_mul(mean));
         let is_left = self.site.amounts.outstanding_bytes.saturating_mul(2) >= last.bytes;
         // What comes behind the cut, or later, is not known.
         let is_cut = !recording.trace.is_complete() || !recording.damage.is_empty();
-        let fate = match (is_left, self.kept >= 0.98) {
+        let fate = match (is_left, self.kept >= KEPT_ALL) {
             (true, true) if is_cut => "none of it is freed in the part that was read".to_owned(),
             (true, true) => "none of it is ever freed".to_owned(),
             (true, false) => format!(
@@ -206,15 +215,15 @@ impl Growing<'_> {
             format!(
                 "{} blocks were made meanwhile, {} more are live; {} of all that is live then",
                 // What grew by realloc was made before.
-                count(last.made.saturating_sub(first.made).max(last.count.saturating_sub(first.count))),
-                count(last.count.saturating_sub(first.count)),
+                blocks(last.made.saturating_sub(first.made).max(last.count.saturating_sub(first.count))),
+                blocks(last.count.saturating_sub(first.count)),
                 percent(last.bytes, work.last_bytes()),
             ),
         ];
         if let Some((freed, took_ns)) = work.teardown {
             evidence.push(format!(
                 "the program frees {} in its last {}: that is its end, and left out",
-                bytes(freed),
+                recording.bytes(freed),
                 duration(took_ns)
             ));
         }

@@ -1,7 +1,7 @@
 //! Memory that is held without growing: idle blocks, and many small ones.
 
 use heapr_query::{Confidence, Owner};
-use heapr_table::quantity::{bytes, duration, percent, plural};
+use heapr_table::quantity::{bytes, duration, percent};
 
 use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::Recording;
@@ -50,6 +50,7 @@ pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
     let since =
         (work.first..work.end).find(|&place| site.held[place].bytes as f64 >= last.bytes as f64 * 0.9)?;
     let (own_frame, name) = recording.name(site);
+    let mean = last.bytes / last.count.max(1);
     let chosen = Chosen {
         at: Some(format!("{}ns", recording.times_ns[end_of(site)])),
         require_frames: recording.required(&own_frame),
@@ -70,8 +71,8 @@ pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
         },
         evidence: vec![format!(
             "{} made in all, of {} on average; whether they are read a recording does not tell",
-            plural(last.made, "block"),
-            bytes(last.bytes / last.count.max(1))
+            recording.said.blocks(last.made, last.made.saturating_mul(mean)),
+            bytes(mean)
         )],
         curve: recording.curve(site),
         own_frame: Some(own_frame),
@@ -115,12 +116,12 @@ pub(crate) fn small_blocks(recording: &Recording<'_>) -> Option<Finding> {
              allocator's own.",
             recording.said.blocks(amounts.peak_count, amounts.peak_bytes),
             bytes(amounts.peak_bytes / amounts.peak_count.max(1)),
-            bytes(overhead_bytes(site)),
+            recording.said.beside(overhead_bytes(site), amounts.peak_count, amounts.peak_bytes),
         ),
         confidence: Confidence::Medium,
         evidence: vec![format!(
             "about {} beside {} live at the peak, as the C library's malloc rounds: {}",
-            bytes(all),
+            recording.said.beside(all, totals.peak_count, totals.peak_bytes),
             recording.said.bytes(totals.peak_bytes, totals.peak_count),
             percent(all, whole)
         )],

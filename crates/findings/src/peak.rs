@@ -51,15 +51,11 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
     if !is_spike && !is_large {
         return None;
     }
-    // Where only bytes are told their blocks are as large as those at the peak.
-    let mean_bytes = (totals.peak_bytes / totals.peak_count.max(1)).max(1);
-    let mean_count = |bytes: u64| bytes / mean_bytes;
-    let of_all = |bytes: u64| said.bytes(bytes, mean_count(bytes));
     let part = percent(held, totals.peak_bytes);
     let (own_frame, who) = match &together {
         Some(together) => {
             let shares = together.shares_text(totals.peak_bytes);
-            let held = said.bytes(held, mean_count(held));
+            let held = recording.bytes(held);
             let who = format!("{}, with what it calls, holds {part} of it, {held}{shares}", together.name);
             (together.own_frame.clone(), who)
         }
@@ -74,12 +70,12 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
         "The peak is {} at {}{}: {who}.",
         said.bytes(totals.peak_bytes, totals.peak_count),
         duration(totals.peak_time_ns),
-        if is_spike { format!(", where {} are usual", of_all(usual)) } else { String::new() },
+        if is_spike { format!(", where {} are usual", recording.bytes(usual)) } else { String::new() },
     );
     let mut evidence = vec![format!(
         "live are {} in the middle of the time and {} at the end of the program's work",
-        of_all(usual),
-        of_all(last),
+        recording.bytes(usual),
+        recording.bytes(last),
     )];
     if together.is_some() {
         let most = said.bytes(site.amounts.peak_bytes, site.amounts.peak_count);

@@ -192,6 +192,21 @@ impl<'a> Recording<'a> {
         (of_all[of_all.len() / 2], last)
     }
 
+    /// Bytes of blocks that are told without their number: as large as those at the peak.
+    pub(crate) fn bytes(&self, bytes: u64) -> String {
+        self.said.bytes(bytes, self.usual_count(bytes))
+    }
+
+    /// Half of their interval.
+    pub(crate) fn half_of_bytes(&self, bytes: u64) -> u64 {
+        self.said.half_of_bytes(bytes, self.usual_count(bytes))
+    }
+
+    fn usual_count(&self, bytes: u64) -> u64 {
+        let totals = &self.summary.totals;
+        bytes / (totals.peak_bytes / totals.peak_count.max(1)).max(1)
+    }
+
     /// What stacks held at a moment, and whose they are.
     pub(crate) fn rows(&self, place: usize) -> impl Iterator<Item = (ProcessIndex, &CourseRow)> {
         let moment = self.summary.course.moments.get(place);

@@ -59,11 +59,12 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
                 "Most of the memory is not malloc's: {} are resident without a file, and at most {} were ever live in \
                  blocks.",
                 bytes(resident),
-                bytes(peak)
+                recording.bytes(peak)
             ),
             confidence: Confidence::Medium,
             own_frame: None,
             bytes: resident - peak,
+            bytes_plus_minus: recording.half_of_bytes(peak),
             is_left: false,
             evidence: vec![format!(
                 "looked at after {}: heaps of language runtimes, mappings of the program's own and stacks are not in \
@@ -89,7 +90,7 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
     let held = together.as_ref().map_or(held, |together| together.bytes);
     let part = match held.saturating_mul(2) >= peak {
         true => "most of it".to_owned(),
-        false => format!("the largest part, {} of {} at most,", bytes(held), bytes(peak)),
+        false => format!("the largest part, {} of {} at most,", recording.bytes(held), recording.bytes(peak)),
     };
     let shares = together.as_ref().map(|together| together.shares_text(peak)).unwrap_or_default();
     let chosen = Chosen {
@@ -97,24 +98,26 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
         require_frames: recording.required(&own_frame),
         ..Chosen::default()
     };
+    let mean = site.amounts.peak_bytes / site.amounts.peak_count.max(1);
     let finding = Finding {
         kind: Kind::Resident,
         sentence: format!(
             "Freed memory stays resident: {} are resident after {}, where {} are live; {part} was made by {name}{shares}.",
             bytes(resident),
             duration(sample.time_ns),
-            bytes(live),
+            recording.bytes(live),
         ),
         confidence: if is_pinned { Confidence::High } else { Confidence::Medium },
         bytes: unexplained,
+        bytes_plus_minus: recording.half_of_bytes(live),
         is_left: false,
         evidence: vec![
-            format!("up to {} were live in blocks before, and are free now", bytes(peak)),
+            format!("up to {} were live in blocks before, and are free now", recording.bytes(peak)),
             if is_pinned {
                 format!(
                     "{} made meanwhile live on and keep pages from being given back: one place for what lives long, \
                      or fewer arenas, help",
-                    plural(survivors, "block")
+                    recording.said.blocks(survivors, survivors.saturating_mul(mean))
                 )
             } else {
                 "nearly all of it is free: the allocator keeps it for later, malloc_trim gives it back"

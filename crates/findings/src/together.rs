@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use heapr_query::{Confidence, Owner};
-use heapr_table::quantity::{bytes, percent};
+use heapr_table::quantity::percent;
 use heapr_trace::{Amounts, HeapId, ProcessIndex};
 
 use crate::calls::{Calls, Part};
@@ -102,7 +102,7 @@ pub(crate) fn growing(recording: &Recording<'_>, alone: &[Growing<'_>]) -> Optio
         finding.confidence = finding.confidence.min(Confidence::Medium);
         let shares: Vec<String> = shares
             .iter()
-            .map(|(name, amount)| format!("{name} +{}", bytes(u64::try_from(*amount).unwrap_or(0))))
+            .map(|(name, amount)| format!("{name} +{}", recording.bytes(u64::try_from(*amount).unwrap_or(0))))
             .collect();
         finding
             .evidence

@@ -124,7 +124,10 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
             write_text(&mut out, (&arguments, &sides), sort, (&before, &after), &lines, top)?;
         }
         Format::Json => write_json(&mut out, &arguments, &sides, (&before, &after), &lines)?,
-        Format::Csv => write_csv(&mut out, &lines, arguments.top.unwrap_or(usize::MAX))?,
+        Format::Csv => {
+            let is_sampled = sides.iter().any(|side| side.sampled.is_some());
+            write_csv(&mut out, &lines, arguments.top.unwrap_or(usize::MAX), is_sampled)?;
+        }
     }
     out.flush()?;
     if limit.is_some_and(|limit| growth > i128::from(limit)) {
@@ -176,10 +179,15 @@ fn write_text(
             writeln!(out, "{}: {sampled}", file.display())?;
         }
     }
-    writeln!(out, "{:18} {:>14} {:>14} {:>14}", "", "before", "after", "delta")?;
+    let row = |metric: Metric| [amount(metric, before), amount(metric, after), signed(metric, before, after)];
+    let widest = |of: fn(&[String; 3]) -> &String| {
+        Metric::all().map(|metric| of(&row(metric)).chars().count()).max().unwrap_or(0).max(14)
+    };
+    let (one, other, delta) = (widest(|row| &row[0]), widest(|row| &row[1]), widest(|row| &row[2]));
+    writeln!(out, "{:18} {:>one$} {:>other$} {:>delta$}", "", "before", "after", "delta")?;
     for metric in Metric::all() {
-        let (one, other) = (amount(metric, before), amount(metric, after));
-        writeln!(out, "{:18} {one:>14} {other:>14} {:>14}", metric.words(), signed(metric, before, after))?;
+        let [before, after, change] = row(metric);
+        writeln!(out, "{:18} {before:>one$} {after:>other$} {change:>delta$}", metric.words())?;
     }
     writeln!(out)?;
     writeln!(out, "{} of {} that differ, by {}:", lines.len().min(top), lines.len(), sort.key())?;
@@ -220,13 +228,19 @@ fn write_json(
     Ok(())
 }
 
-fn write_csv(out: &mut impl Write, lines: &[Line], top: usize) -> std::io::Result<()> {
+fn write_csv(out: &mut impl Write, lines: &[Line], top: usize, is_sampled: bool) -> std::io::Result<()> {
     let head = Metric::all().map(|metric| format!(",{0}_before,{0}_after", metric.name()));
-    writeln!(out, "name{}", head.collect::<String>())?;
+    let intervals = || Metric::all().filter(|_| is_sampled);
+    let halves =
+        intervals().map(|metric| format!(",{0}_before_plus_minus,{0}_after_plus_minus", metric.name()));
+    writeln!(out, "name{}", head.chain(halves).collect::<String>())?;
     for line in lines.iter().take(top) {
         write!(out, "{}", quoted(&line.names.join(" <- ")))?;
         for metric in Metric::all() {
             write!(out, ",{},{}", metric.of(&line.before), metric.of(&line.after))?;
+        }
+        for metric in intervals() {
+            write!(out, ",{},{}", metric.plus_minus(&line.before), metric.plus_minus(&line.after))?;
         }
         writeln!(out)?;
     }

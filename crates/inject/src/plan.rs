@@ -587,12 +587,23 @@ const SIGRETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
 fn find_gadgets(pid: u32, memory: &ProcessMemory, (start, end): (u64, u64)) -> Result<Gadgets> {
     const CODE_BYTES_MAX: u64 = 64 << 20;
-    let bytes = (end - start).min(CODE_BYTES_MAX) as usize;
-    let code = memory.read_vec(start, bytes).map_err(|source| Error::Memory { pid, source })?;
-    let find = |pattern: &[u8]| {
-        code.windows(pattern.len()).position(|window| window == pattern).map(|at| start + at as u64)
-    };
-    match (find(&SYSTEM_CALL), find(&SIGRETURN)) {
+    const SLICE_BYTES: u64 = 64 << 10;
+    let end = end.min(start.saturating_add(CODE_BYTES_MAX));
+    // Both are among the first functions of a C library: all of it need not be read.
+    let (mut system_call, mut sigreturn) = (None, None);
+    let mut slice = start;
+    while slice < end && (system_call.is_none() || sigreturn.is_none()) {
+        // What lies across two slices is in the first one.
+        let bytes = (SLICE_BYTES + SIGRETURN.len() as u64).min(end - slice) as usize;
+        let code = memory.read_vec(slice, bytes).map_err(|source| Error::Memory { pid, source })?;
+        let find = |pattern: &[u8]| {
+            code.windows(pattern.len()).position(|window| window == pattern).map(|at| slice + at as u64)
+        };
+        system_call = system_call.or_else(|| find(&SYSTEM_CALL));
+        sigreturn = sigreturn.or_else(|| find(&SIGRETURN));
+        slice += SLICE_BYTES;
+    }
+    match (system_call, sigreturn) {
         (Some(system_call_avma), Some(sigreturn_avma)) => Ok(Gadgets { system_call_avma, sigreturn_avma }),
         _ => Err(Error::Unsupported {
             pid,

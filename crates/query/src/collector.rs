@@ -296,7 +296,7 @@ impl<'a> Collector<'a> {
             self.oddities.entry((block.process, block.heap)).or_default().implied += weight.count;
         }
         for histogram in &mut self.histograms {
-            histogram.add(block.size_bytes, lifetime_ns, (weight.count, weight.bytes), death.is_none());
+            histogram.add(block.size_bytes, lifetime_ns, weight, death.is_none());
         }
     }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 use heapr_ledger::{Cause, Death, Observer};
-use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, StackIndex, Trace};
+use heapr_trace::{
+    Action, Amounts, Block, Event, HeapId, ProcessIndex, Sampling, StackIndex, Trace, Variances, Weight,
+};
 
 use crate::choice::Choice;
 use crate::error::{Error, Result};
@@ -38,10 +40,9 @@ pub struct FreeSite {
     pub freed: Freed,
     /// The stack of the call; empty where frees carry none.
     pub stack: StackIndex,
-    /// Number of calls.
-    pub count: u64,
-    /// Bytes given back; 0 where it was no live block.
-    pub bytes: u64,
+    /// Calls as `total_count`, and as `total_bytes` what they gave back; 0 where it was no live
+    /// block. Of samples they are estimates.
+    pub amounts: Amounts,
 }
 
 /// The frees of a trace.
@@ -66,27 +67,37 @@ pub fn free_sites(trace: &Trace, filter: &Filter, progress: &mut Progress<'_>) -
     }
     let range = filter.range.unwrap_or(Span { from: 0, to: u64::MAX });
     let mut replay = Replay { trace, progress: &mut |read, all| progress(read, all), damage: Vec::new() };
-    let mut finder = Finder { choice: &choice, range, sites: BTreeMap::new(), freed: HashMap::new() };
+    let sampling = trace.sampling();
+    let mut finder =
+        Finder { choice: &choice, sampling, range, sites: BTreeMap::new(), freed: HashMap::new() };
     // Blocks of before the range are known ones.
     let mut ledger = replay.new_ledger();
     replay.feed(trace.events(0, range.to), &mut ledger, &mut finder, |_| false)?;
-    let site = |((freed, stack), (count, bytes))| FreeSite { freed, stack, count, bytes };
+    let site = |((freed, stack), amounts)| FreeSite { freed, stack, amounts };
     Ok(FreeSites { sites: finder.sites.into_iter().map(site).collect(), damage: replay.damage })
 }
 
 struct Finder<'a> {
     choice: &'a Choice,
+    sampling: &'a Sampling,
     range: Span,
-    sites: BTreeMap<(Freed, StackIndex), (u64, u64)>,
+    sites: BTreeMap<(Freed, StackIndex), Amounts>,
     /// Addresses that are free: where they were freed and had been allocated.
     freed: HashMap<(ProcessIndex, HeapId, u64), (StackIndex, StackIndex)>,
 }
 
 impl Finder<'_> {
-    fn add(&mut self, freed: Freed, stack: StackIndex, bytes: u64) {
-        let site = self.sites.entry((freed, stack)).or_default();
-        site.0 += 1;
-        site.1 = site.1.saturating_add(bytes);
+    fn add(&mut self, freed: Freed, stack: StackIndex, weight: Weight) {
+        *self.sites.entry((freed, stack)).or_default() += &Amounts {
+            total_count: weight.count,
+            total_bytes: weight.bytes,
+            variances: Variances {
+                total_count: weight.count_variance,
+                total_bytes: weight.bytes_variance_kib2,
+                ..Variances::default()
+            },
+            ..Amounts::default()
+        };
     }
 }
 
@@ -106,11 +117,15 @@ impl Observer for Finder<'_> {
             && self.choice.has_size(block.size_bytes)
             && self.choice.has_origin(block.process, block.heap, death.thread)
         {
-            self.add(Freed::Live, death.stack, block.size_bytes);
+            self.add(Freed::Live, death.stack, self.sampling.weight(block));
         }
     }
 
     fn unmatched_free(&mut self, event: &Event, process: ProcessIndex, is_inherited: bool) {
+        // Among samples it is of a block that was none, on a page with one: no free of nothing.
+        if self.sampling.is_in_doubt(process) {
+            return;
+        }
         let (address_avma, stack) = match event.action {
             Action::Free { address_avma, stack, .. } => (address_avma, stack),
             Action::Realloc { old_address_avma, stack, .. } => (old_address_avma, stack),
@@ -128,6 +143,6 @@ impl Observer for Finder<'_> {
             None if is_inherited => Freed::Inherited,
             None => Freed::Unknown,
         };
-        self.add(freed, stack, 0);
+        self.add(freed, stack, Weight::exact(0));
     }
 }

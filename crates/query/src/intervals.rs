@@ -1,7 +1,7 @@
 //! What was allocated, and what was live, interval by interval: one replay for all of them.
 
 use heapr_ledger::{Ledger, SummaryBuilder};
-use heapr_trace::{Amounts, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Trace, Variances};
+use heapr_trace::{Amounts, Damage, EqualBlocks, HeapId, ProcessIndex, StackIndex, StackTotals, Trace};
 
 use crate::error::{Error, Result};
 use crate::recorded_span::RecordedSpan;
@@ -44,7 +44,7 @@ pub fn for_each_interval<E: From<Error>>(
     let goes_on_at_ns = RecordedSpan::of(trace).goes_on_at_ns().unwrap_or(0);
     let peak_ns = whole.totals.peak_time_ns;
     let duration_ns = whole.duration_ns.max(trace.duration_ns());
-    let mean_bytes = trace.sampling().largest_mean_bytes().filter(|_| !trace.sampling().is_exact());
+    let equal = EqualBlocks::of(trace.sampling());
     let mut from_ns = goes_on_at_ns - goes_on_at_ns % interval_ns;
     let mut is_first = true;
     loop {
@@ -66,7 +66,7 @@ pub fn for_each_interval<E: From<Error>>(
         let has_peak = (from_ns..to_ns).contains(&peak_ns)
             || is_last && peak_ns >= to_ns
             || is_first && peak_ns < from_ns;
-        let rows = differences(&before, &now, has_peak.then_some(&whole.by_stack), mean_bytes);
+        let rows = differences(&before, &now, has_peak.then_some(&whole.by_stack), equal);
         visit(Interval { from_ns, to_ns: if is_last { duration_ns } else { to_ns }, rows: &rows })?;
         if is_last {
             return Ok(replay.damage);
@@ -81,12 +81,11 @@ fn key(row: &StackTotals) -> (StackIndex, HeapId, ProcessIndex) {
     (row.stack, row.heap, row.process)
 }
 
-/// `mean_bytes`: of samples, how far they lie apart.
 pub(crate) fn differences(
     before: &[StackTotals],
     now: &[StackTotals],
     peak: Option<&Vec<StackTotals>>,
-    mean_bytes: Option<u64>,
+    equal: EqualBlocks,
 ) -> Vec<StackTotals> {
     let earlier = |row: &StackTotals| {
         let place = before.binary_search_by_key(&key(row), key).ok()?;
@@ -105,9 +104,7 @@ pub(crate) fn differences(
                 outstanding_bytes: now.outstanding_bytes,
                 ..Amounts::default()
             };
-            if let Some(mean_bytes) = mean_bytes.filter(|_| row.heap == HeapId::MALLOC) {
-                amounts.variances = Variances::of_equal_blocks(&amounts, mean_bytes);
-            }
+            equal.estimate(row.heap, &mut amounts);
             StackTotals { amounts, ..*row }
         })
         .collect();

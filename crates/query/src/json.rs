@@ -33,18 +33,31 @@ fn intervals(
     })
 }
 
-/// The same of totals.
+/// Beside amounts, under the names that they have there.
 #[derive(Debug)]
-struct TotalIntervals(Amounts);
+struct TotalIntervals {
+    amounts: Amounts,
+    name: fn(Metric) -> &'static str,
+}
+
+impl TotalIntervals {
+    fn of(amounts: Amounts, name: fn(Metric) -> &'static str) -> Self {
+        Self { amounts, name }
+    }
+}
 
 impl Serialize for TotalIntervals {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let name = |metric| match metric {
-            Metric::TotalBytes => "alloc_bytes",
-            Metric::TotalCount => "alloc_count",
-            other => Metric::name(other),
-        };
-        serializer.collect_map(intervals(&self.0, name))
+        serializer.collect_map(intervals(&self.amounts, self.name))
+    }
+}
+
+/// What an amount is called among totals.
+fn name_of_total(metric: Metric) -> &'static str {
+    match metric {
+        Metric::TotalBytes => "alloc_bytes",
+        Metric::TotalCount => "alloc_count",
+        other => Metric::name(other),
     }
 }
 
@@ -136,7 +149,7 @@ impl From<&Totals> for TotalsJson {
             unmatched_frees: totals.unmatched_frees,
             inherited_frees: totals.inherited_frees,
             implied_frees: totals.implied_frees,
-            intervals: TotalIntervals(totals.amounts()),
+            intervals: TotalIntervals::of(totals.amounts(), name_of_total),
         }
     }
 }
@@ -181,6 +194,8 @@ struct BucketJson {
     total_bytes: u64,
     outstanding_count: u64,
     outstanding_bytes: u64,
+    #[serde(flatten)]
+    intervals: TotalIntervals,
 }
 
 /// A histogram.
@@ -200,10 +215,11 @@ impl From<&Histogram> for HistogramJson {
         let bucket = |bucket: &Bucket| BucketJson {
             from: bucket.from,
             last: bucket.last,
-            total_count: bucket.total_count,
-            total_bytes: bucket.total_bytes,
-            outstanding_count: bucket.outstanding_count,
-            outstanding_bytes: bucket.outstanding_bytes,
+            total_count: bucket.amounts.total_count,
+            total_bytes: bucket.amounts.total_bytes,
+            outstanding_count: bucket.amounts.outstanding_count,
+            outstanding_bytes: bucket.amounts.outstanding_bytes,
+            intervals: TotalIntervals::of(bucket.amounts, Metric::name),
         };
         Self { of, unit, buckets: histogram.buckets.iter().map(bucket).collect() }
     }

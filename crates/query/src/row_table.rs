@@ -2,7 +2,8 @@
 //! summary holds.
 
 use heapr_trace::{
-    Amounts, HeapId, ProcessIndex, StackIndex, StackTotals, ThreadIndex, Trace, Variances, Weight,
+    Amounts, EqualBlocks, HeapId, ProcessIndex, StackIndex, StackTotals, ThreadIndex, Trace, Variances,
+    Weight,
 };
 
 use crate::error::Result;
@@ -35,11 +36,9 @@ impl RowSource<'_> {
         match self {
             Self::Memory(rows) => rows.totals.iter().for_each(visit),
             Self::Summary(trace) => {
-                let mean_bytes = trace.sampling().largest_mean_bytes();
+                let equal = EqualBlocks::of(trace.sampling());
                 trace.for_each_stack_totals(|mut row| {
-                    if let Some(mean_bytes) = mean_bytes.filter(|_| row.heap == HeapId::MALLOC) {
-                        row.amounts.variances = Variances::of_equal_blocks(&row.amounts, mean_bytes);
-                    }
+                    equal.estimate(row.heap, &mut row.amounts);
                     visit(&row);
                 })?;
             }

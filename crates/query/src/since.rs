@@ -2,7 +2,7 @@
 //! is read.
 
 use heapr_ledger::{Ledger, SummaryBuilder};
-use heapr_trace::{Damage, ProcessIndex, StackTotals, Trace};
+use heapr_trace::{Damage, EqualBlocks, ProcessIndex, StackTotals, Trace};
 
 use crate::error::Result;
 use crate::intervals::differences;
@@ -46,8 +46,7 @@ impl Since {
             let damage = self.read(trace)?;
             (self.counted.clone().unwrap_or_default().finish().by_stack, damage)
         };
-        let mean_bytes = trace.sampling().largest_mean_bytes().filter(|_| !trace.sampling().is_exact());
-        let rows = differences(&self.before, &now, None, mean_bytes);
+        let rows = differences(&self.before, &now, None, EqualBlocks::of(trace.sampling()));
         self.before = now;
         Ok((rows, damage))
     }

@@ -26,6 +26,8 @@ pub struct KeptLine {
     pub label: String,
     /// What is resident.
     pub bytes: u64,
+    /// Half of the 95 % interval of that; 0: it was counted.
+    pub bytes_plus_minus: u64,
     /// What other processes have mapped, too.
     pub shared_bytes: u64,
     /// What stands beside the number in texts.

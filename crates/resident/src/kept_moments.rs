@@ -33,6 +33,9 @@ pub struct KeptMoment {
     pub rss_bytes: u64,
     /// Class and bytes; they add up to all.
     pub lines: Vec<(String, u64)>,
+    /// Half of the 95 % interval of what is live, and so of what is neither live nor anything else
+    /// that is known; 0: it was counted.
+    pub live_plus_minus: u64,
     /// Where in the text all that was kept of it stands; empty: there is no more.
     pub(crate) place: Range<usize>,
 }
@@ -50,6 +53,8 @@ pub struct KeptMoments {
 
 /// The class of what is in no other.
 pub(crate) const UNKNOWN: &str = "unknown";
+/// The class of live blocks.
+pub(crate) const LIVE_BLOCKS: &str = "live_blocks";
 
 impl KeptMoment {
     /// The lines of an account.
@@ -67,6 +72,11 @@ impl KeptMoment {
         self.lines.iter().filter(|(own, _)| own == class).map(|(_, bytes)| bytes).sum()
     }
 
+    /// Half of the 95 % interval of what a class has, where it is an estimate; else 0.
+    pub fn plus_minus(&self, class: &str) -> u64 {
+        if [LIVE_BLOCKS, UNKNOWN].contains(&class) { self.live_plus_minus } else { 0 }
+    }
+
     /// From `rss_bytes` and `lines`.
     fn of_value(resident: &Value) -> Option<Self> {
         let line = |line: &Value| Some((line["class"].as_str()?.to_owned(), line["bytes"].as_u64()?));
@@ -75,6 +85,7 @@ impl KeptMoment {
             name: resident["name"].as_str().unwrap_or_default().to_owned(),
             rss_bytes: resident["rss_bytes"].as_u64()?,
             lines: resident["lines"].as_array()?.iter().map(line).collect::<Option<_>>()?,
+            live_plus_minus: resident["unknown_bytes_plus_minus"].as_u64().unwrap_or(0),
             place: 0..0,
         })
     }
@@ -90,6 +101,7 @@ impl KeptMoment {
                     class: class.clone(),
                     label: class_label(class),
                     bytes: *bytes,
+                    bytes_plus_minus: self.plus_minus(class),
                     ..KeptLine::default()
                 })
                 .collect();
@@ -99,14 +111,24 @@ impl KeptMoment {
 
     /// For programs.
     pub fn json(&self) -> Value {
-        let lines = self.lines.iter().map(|(class, bytes)| json!({"class": class, "bytes": bytes}));
-        json!({
+        let line = |(class, bytes): &(String, u64)| {
+            let mut line = json!({"class": class, "bytes": bytes});
+            if let plus_minus @ 1.. = self.plus_minus(class) {
+                line["bytes_plus_minus"] = plus_minus.into();
+            }
+            line
+        };
+        let mut value = json!({
             "time_ns": self.time_ns,
             "name": self.name,
             "rss_bytes": self.rss_bytes,
-            "lines": lines.collect::<Vec<_>>(),
+            "lines": self.lines.iter().map(line).collect::<Vec<_>>(),
             "unknown_bytes": self.bytes(UNKNOWN),
-        })
+        });
+        if self.live_plus_minus > 0 {
+            value["unknown_bytes_plus_minus"] = self.live_plus_minus.into();
+        }
+        value
     }
 }
 

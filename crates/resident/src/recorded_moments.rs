@@ -1,9 +1,9 @@
 //! What a recording has of the resident set: the kernel's counters once a second, and snapshots.
 
 use heapr_table::quantity::count;
-use heapr_trace::{Course, ProcessIndex, ResidentSample, Trace};
+use heapr_trace::{Course, EqualBlocks, ProcessIndex, ResidentSample, Trace};
 
-use crate::kept_moments::{KeptMoment, KeptMoments, UNKNOWN};
+use crate::kept_moments::{KeptMoment, KeptMoments, LIVE_BLOCKS, UNKNOWN};
 
 impl KeptMoments {
     /// The moments of the process that had the most resident. `None`: the recording has none.
@@ -21,11 +21,16 @@ fn of_recording(trace: &Trace) -> Result<Option<KeptMoments>, heapr_trace::Error
     let process = largest.process;
     let samples: Vec<&ResidentSample> = samples.iter().filter(|sample| sample.process == process).collect();
     let live = Live::of(trace, trace.course()?.as_ref(), process);
-    let of_sample = |sample: &&ResidentSample| KeptMoment {
-        time_ns: Some(sample.time_ns),
-        lines: lines(sample, live.at(sample.time_ns)),
-        rss_bytes: sample.rss_bytes(),
-        ..KeptMoment::default()
+    let equal = EqualBlocks::of(trace.sampling());
+    let of_sample = |sample: &&ResidentSample| {
+        let (live_bytes, live_count) = live.at(sample.time_ns).unwrap_or_default();
+        KeptMoment {
+            time_ns: Some(sample.time_ns),
+            lines: lines(sample, live_bytes),
+            live_plus_minus: equal.half_of_bytes(live_bytes, live_count),
+            rss_bytes: sample.rss_bytes(),
+            ..KeptMoment::default()
+        }
     };
     let mut moments: Vec<KeptMoment> = samples.iter().map(of_sample).collect();
     for snapshot in trace.snapshots() {
@@ -41,7 +46,8 @@ fn of_recording(trace: &Trace) -> Result<Option<KeptMoments>, heapr_trace::Error
             time_ns: Some(snapshot.time_ns),
             name: format!("snapshot {} {}", snapshot.number, snapshot.name).trim().to_owned(),
             rss_bytes,
-            lines: lines(&sample, Some(own.block_bytes)),
+            lines: lines(&sample, own.block_bytes),
+            live_plus_minus: equal.half_of_bytes(own.block_bytes, own.block_count),
             ..KeptMoment::default()
         });
     }
@@ -60,10 +66,10 @@ fn of_recording(trace: &Trace) -> Result<Option<KeptMoments>, heapr_trace::Error
 }
 
 /// What is resident without a file is live first: blocks that were never written have no pages.
-fn lines(sample: &ResidentSample, live_bytes: Option<u64>) -> Vec<(String, u64)> {
-    let live_bytes = live_bytes.unwrap_or(0).min(sample.anonymous_bytes);
+fn lines(sample: &ResidentSample, live_bytes: u64) -> Vec<(String, u64)> {
+    let live_bytes = live_bytes.min(sample.anonymous_bytes);
     [
-        ("live_blocks", live_bytes),
+        (LIVE_BLOCKS, live_bytes),
         (UNKNOWN, sample.anonymous_bytes - live_bytes),
         ("files", sample.file_bytes),
         ("shared_memory", sample.shared_memory_bytes),
@@ -72,8 +78,8 @@ fn lines(sample: &ResidentSample, live_bytes: Option<u64>) -> Vec<(String, u64)>
     .to_vec()
 }
 
-/// Live bytes of a process by time.
-struct Live(Vec<(u64, u64)>);
+/// Live bytes of a process, and in how many blocks, by time.
+struct Live(Vec<(u64, (u64, u64))>);
 
 impl Live {
     fn of(trace: &Trace, course: Option<&Course>, process: ProcessIndex) -> Self {
@@ -81,19 +87,21 @@ impl Live {
         let moments = course.map_or(&[][..], |course| &course.moments);
         let of_process = |moment: &heapr_trace::CourseMoment| {
             if is_alone {
-                return moment.live_bytes;
+                return (moment.live_bytes, moment.live_count);
             }
             let is_own = |row: &&heapr_trace::CourseRow| {
                 trace.stacks().node(row.stack).is_some_and(|node| node.process == process)
             };
-            moment.rows.iter().filter(is_own).map(|row| row.live_bytes).fold(0, u64::saturating_add)
+            moment.rows.iter().filter(is_own).fold((0_u64, 0_u64), |(bytes, count), row| {
+                (bytes.saturating_add(row.live_bytes), count.saturating_add(row.live_count))
+            })
         };
         Self(moments.iter().map(|moment| (moment.time_ns, of_process(moment))).collect())
     }
 
     /// At the moment of the course that is nearest.
-    fn at(&self, time_ns: u64) -> Option<u64> {
+    fn at(&self, time_ns: u64) -> Option<(u64, u64)> {
         let nearest = self.0.iter().min_by_key(|(own_ns, _)| own_ns.abs_diff(time_ns));
-        nearest.map(|(_, live_bytes)| *live_bytes)
+        nearest.map(|(_, live)| *live)
     }
 }

@@ -25,6 +25,7 @@ use flate2::read::ZlibDecoder;
 use rustix::fs::{Mode, OFlags};
 
 use crate::Error;
+use crate::content_hash::content_hash;
 use crate::runtime_directory::check_parent;
 
 /// The agent's library.
@@ -38,7 +39,17 @@ pub(crate) static AGENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
 /// Bytes of the agent that is embedded.
 #[must_use]
 pub fn agent_bytes() -> usize {
-    AGENT.len()
+    number(env!("HEAPR_AGENT_BYTES")) as usize
+}
+
+/// [`content_hash`] of the agent: what is embedded is unpacked only where no file has it yet.
+fn agent_hash() -> u64 {
+    number(env!("HEAPR_AGENT_HASH"))
+}
+
+/// A number that the build has written.
+fn number(digits: &str) -> u64 {
+    digits.parse().expect("the build writes numbers")
 }
 
 const FILE_NAME_START: &str = "heapr-agent-";
@@ -176,18 +187,11 @@ fn place(directory: &Path, readers: Readers) -> Result<PathBuf, String> {
             .and_then(|opened| rustix::fs::fchmod(&opened, Mode::from_raw_mode(readers.directory_mode())))
             .map_err(|error| error.to_string())?;
     }
-    let path = directory.join(format!("{FILE_NAME_START}{:016x}.so", content_hash()));
+    let path = directory.join(format!("{FILE_NAME_START}{:016x}.so", agent_hash()));
     if !is_ours(&path, readers) {
         write(directory, &path, readers).map_err(|error| error.to_string())?;
     }
     Ok(path)
-}
-
-/// FNV-1a, 64 bits: names the version, guards nothing (the content is compared).
-fn content_hash() -> u64 {
-    AGENT
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn is_ours(path: &Path, readers: Readers) -> bool {
@@ -196,10 +200,11 @@ fn is_ours(path: &Path, readers: Readers) -> bool {
     let Ok(mut file) = options else { return false };
     let is_ours = file.metadata().is_ok_and(|metadata| {
         let is_readable = readers == Readers::Owner || metadata.mode() & 0o777 == readers.file_mode();
-        metadata.uid() == rustix::process::geteuid().as_raw() && is_readable
+        let is_whole = metadata.len() == agent_bytes() as u64;
+        metadata.uid() == rustix::process::geteuid().as_raw() && is_readable && is_whole
     });
-    let mut content = Vec::with_capacity(AGENT.len());
-    is_ours && file.read_to_end(&mut content).is_ok() && content == *AGENT
+    let mut content = Vec::with_capacity(agent_bytes() + 1);
+    is_ours && file.read_to_end(&mut content).is_ok() && content_hash(&content) == agent_hash()
 }
 
 fn write(directory: &Path, path: &Path, readers: Readers) -> std::io::Result<()> {
@@ -234,6 +239,23 @@ mod tests {
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
         place(&directory, Readers::Everybody).unwrap_err();
         assert_eq!(mode(&directory), 0o777);
+    }
+
+    #[test]
+    fn a_file_that_is_damaged_is_written_anew_and_a_whole_one_is_left() {
+        assert_eq!((AGENT.len(), content_hash(&AGENT)), (agent_bytes(), agent_hash()));
+        let base = tempfile::tempdir().unwrap();
+        let path = place(base.path(), Readers::Owner).unwrap();
+        let written = || fs::metadata(&path).unwrap().ino();
+        let first = written();
+        assert_eq!(place(base.path(), Readers::Owner).unwrap(), path);
+        assert_eq!(written(), first);
+        let mut content = fs::read(&path).unwrap();
+        assert_eq!(content, *AGENT);
+        content[4711] ^= 1;
+        fs::write(&path, &content).unwrap();
+        place(base.path(), Readers::Owner).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), *AGENT);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod agent_file;
 mod attach;
 mod bell;
 mod child_end;
+mod content_hash;
 mod control;
 mod core_snapshot;
 mod error;

@@ -330,6 +330,10 @@ impl Session {
         if !self.recorder.set_sample_rate(rate) {
             return Err(Error::NotSampled);
         }
+        // Of a time in which nothing is recorded no sample tells.
+        if (rate == SampleRate::Off) != (self.properties.sample == Some(SampleRate::Off)) {
+            self.mark(&format!("sampling: {}", rate.to_text()));
+        }
         self.properties.sample = Some(rate);
         Ok(())
     }

@@ -2,8 +2,6 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use heapr_trace::half_interval;
-
 use crate::status::PROCESSES_LISTED_MAX;
 use crate::{Session, SessionState, SessionStatus};
 
@@ -15,6 +13,7 @@ impl Session {
         let recorder = self.recorder();
         let statistics = recorder.statistics();
         let totals = recorder.sink.summary.totals();
+        let equal = recorder.estimates();
         let claimed = u64::from(recorder.pool().control().buffers_claimed.load(Relaxed));
         let buffer_count = properties.max_buffers as u64;
         SessionStatus {
@@ -42,11 +41,11 @@ impl Session {
             sample: recorder.sample_rate().map(|(rate, _)| rate.to_text()),
             sample_mean_bytes: recorder.sample_rate().map_or(0, |(_, mean_bytes)| mean_bytes),
             live_count: totals.outstanding_count,
-            live_count_plus_minus: half_interval(false, totals.variances.outstanding_count),
+            live_count_plus_minus: equal.half_of_count(totals.outstanding_count, totals.outstanding_bytes),
             live_bytes: totals.outstanding_bytes,
-            live_bytes_plus_minus: half_interval(true, totals.variances.outstanding_bytes),
+            live_bytes_plus_minus: equal.half_of_bytes(totals.outstanding_bytes, totals.outstanding_count),
             peak_bytes: totals.peak_bytes,
-            peak_bytes_plus_minus: half_interval(true, totals.variances.peak_bytes),
+            peak_bytes_plus_minus: equal.half_of_bytes(totals.peak_bytes, totals.peak_count),
             peak_time_ns: totals.peak_time_ns,
             marker_count: self.marker_count(),
             stacks: properties.stacks.to_text(),

@@ -2,7 +2,7 @@
 import type { Amounts } from './metrics';
 import type { TotalIntervals } from './metrics';
 
-export interface Bucket {
+export interface Bucket extends TotalIntervals {
   from: number;
   last: number;
   total_count: number;
@@ -17,6 +17,18 @@ export interface CellRun {
   cell: number;
   /** Its address, as hexadecimal text: no number of JavaScript holds all of them. */
   start_avma: string;
+}
+
+/** Half of the 95 % intervals of a change's amounts that are estimates. */
+export interface ChangeIntervals {
+  before_bytes_plus_minus?: number;
+  after_bytes_plus_minus?: number;
+  bytes_delta_plus_minus?: number;
+  count_delta_plus_minus?: number;
+  new_bytes_plus_minus?: number;
+  new_count_plus_minus?: number;
+  gone_bytes_plus_minus?: number;
+  gone_count_plus_minus?: number;
 }
 
 /** Which allocations of a recording a finding is about, in the words of the options of `heapr report`. */
@@ -151,6 +163,8 @@ export interface Finding {
   own_frame: OwnFrame | null;
   /** How much memory it is about. */
   bytes: number;
+  /** Half of the 95 % interval of that, where it is an estimate. */
+  bytes_plus_minus?: number;
   /** It is never freed, not even at the program's end. */
   left: boolean;
   /** What speaks for it, a sentence each. */
@@ -312,6 +326,8 @@ export interface KeptLine {
   label: string;
   /** What is resident. */
   bytes: number;
+  /** Half of the 95 % interval of that; 0: it was counted. */
+  bytes_plus_minus: number;
   /** What other processes have mapped, too. */
   shared_bytes: number;
   /** What stands beside the number in texts. */
@@ -360,6 +376,12 @@ export interface Listing<R> {
   is_cut: boolean;
 }
 
+/** Half of the 95 % intervals of amounts that are estimates. */
+export interface LiveIntervals {
+  block_bytes_plus_minus?: number;
+  block_count_plus_minus?: number;
+}
+
 /** What was lost. */
 export interface Loss {
   events_lost: number;
@@ -376,7 +398,7 @@ export interface Marker {
 }
 
 /** A change; what is new and gone is known within one recording. */
-export interface NativeChange {
+export interface NativeChange extends ChangeIntervals {
   before_bytes: number;
   after_bytes: number;
   bytes_delta: number;
@@ -413,17 +435,19 @@ export interface NativeDiffRow extends NativeChange {
   block_bytes: number[];
   /** By snapshot. */
   block_count: number[];
+  /** Half of the 95 % intervals of the bytes, where they are estimates. */
+  block_bytes_plus_minus?: number[];
 }
 
 /** A heap, a process or a thread. */
-export interface NativePart {
+export interface NativePart extends LiveIntervals {
   name: string;
   block_bytes: number;
   block_count: number;
 }
 
 /** A line of a snapshot. */
-export interface NativeRow {
+export interface NativeRow extends LiveIntervals {
   id: string | null;
   /** Which of the frames is the program's own. */
   own: number | null;
@@ -437,7 +461,7 @@ export interface NativeRow {
 }
 
 /** A snapshot without its blocks. */
-export interface NativeSnapshot {
+export interface NativeSnapshot extends LiveIntervals {
   number: number;
   time_ns: number;
   event_index: number;
@@ -458,6 +482,9 @@ export interface NativeStatistics {
   shown: number;
   total_bytes: number;
   total_count: number;
+  /** Half of their 95 % intervals; 0: they were counted. */
+  total_bytes_plus_minus?: number;
+  total_count_plus_minus?: number;
   heaps: NativePart[];
   processes: NativePart[];
   threads: NativePart[];
@@ -473,6 +500,9 @@ export interface NativeSummary {
   shown: number;
   total_bytes: number;
   total_count: number;
+  /** Half of their 95 % intervals; 0: they were counted. */
+  total_bytes_plus_minus?: number;
+  total_count_plus_minus?: number;
   oldest_ns: number;
   youngest_ns: number;
   mean_age_ns: number;
@@ -587,6 +617,8 @@ export interface ResidentBand {
   place: number;
   /** By moment. */
   values: number[];
+  /** Half of their 95 % intervals, where they are estimates. */
+  plus_minus?: number[];
 }
 
 /** What is known of it before anything is asked. */
@@ -639,11 +671,13 @@ export interface SnapshotMark {
   trigger: string;
   block_bytes: number;
   block_count: number;
+  /** Half of the 95 % interval of the bytes; 0: they were counted. */
+  block_bytes_plus_minus?: number;
   pids: number[];
 }
 
 /** A process in a snapshot. */
-export interface SnapshotProcess {
+export interface SnapshotProcess extends LiveIntervals {
   pid: number | null;
   name: string;
   rss_bytes: number | null;
@@ -669,7 +703,7 @@ export interface StackFrame extends Frame {
 }
 
 /** A snapshot of a series. */
-export interface TakenSnapshot {
+export interface TakenSnapshot extends LiveIntervals {
   file: number;
   number: number;
   name: string;
@@ -700,6 +734,11 @@ export interface TimelineAnswer {
   alloc_bytes: number[];
   alloc_count: number[];
   free_count: number[];
+  /** Half of the 95 % intervals of what is live, where that is estimated. */
+  live_bytes_plus_minus?: number[];
+  live_count_plus_minus?: number[];
+  alloc_bytes_plus_minus?: number[];
+  alloc_count_plus_minus?: number[];
   series: TimelineSeries[];
   /** All that is resident, of the value `resident`. */
   resident_bytes: number[];
@@ -715,6 +754,9 @@ export interface TimelinePeak {
   time_ns: number;
   bytes: number;
   count: number;
+  /** Half of their 95 % intervals; 0: they were counted. */
+  bytes_plus_minus?: number;
+  count_plus_minus?: number;
 }
 
 export interface TimelineSeries {
@@ -834,6 +876,9 @@ export interface TypeSum {
   command: string;
   count: number;
   bytes: number;
+  /** Half of their 95 % intervals; 0: they were counted. */
+  count_plus_minus?: number;
+  bytes_plus_minus?: number;
 }
 
 export interface UnionFrame {

@@ -2,6 +2,7 @@
 import type { Filter, NativeSnapshot, OpenFile } from '../api/types';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatSignedBytes, formatSignedCount } from '../format';
 import type { Column } from '../table/columns';
+import { amountText, exactAmount, withHalf } from '../trace/estimate';
 import { NamedStack } from '../trace/stack-name';
 
 export const GROUPS: [string, string][] = [['stacks', 'by stack'], ['frames', 'by frame'], ['images', 'by image']];
@@ -19,7 +20,7 @@ export function momentFilter(filter: Filter): Filter {
 
 /** How a snapshot is called in a list. */
 export function snapshotTitle(snapshot: NativeSnapshot): string {
-  return `${snapshot.number}${snapshot.name ? ` ${snapshot.name}` : ''}: ${formatDuration(snapshot.time_ns)}, ${formatBytes(snapshot.block_bytes)} (${snapshot.trigger})`;
+  return `${snapshot.number}${snapshot.name ? ` ${snapshot.name}` : ''}: ${formatDuration(snapshot.time_ns)}, ${amountText(snapshot, 'block_bytes')} (${snapshot.trigger})`;
 }
 
 /** Snapshots of a file, oldest first. */
@@ -40,8 +41,8 @@ export function bytesColumn<Row>(key: Numbers<Row>, title: string, help: string,
   const value = (row: Row) => row[key] as number | null;
   return {
     key, title, help, isNumber: true, width: 6.8, ...(sort === undefined ? {} : { sort }),
-    text: (row) => { const bytes = value(row); return bytes === null ? '' : formatBytes(bytes); },
-    exact: (row) => exactBytes(value(row) ?? 0), raw: (row) => value(row) ?? '',
+    text: (row) => (value(row) === null ? '' : amountText(row as object, key)),
+    exact: (row) => exactAmount(row as object, key), raw: (row) => value(row) ?? '',
   };
 }
 
@@ -49,8 +50,13 @@ export function countColumn<Row>(key: Numbers<Row>, title: string, help: string,
   const value = (row: Row) => row[key] as number | null;
   return {
     key, title, help, isNumber: true, width: 6, ...(sort === undefined ? {} : { sort }),
-    text: (row) => { const count = value(row); return count === null ? '' : formatCount(count); }, raw: (row) => value(row) ?? '',
+    text: (row) => (value(row) === null ? '' : amountText(row as object, key)), raw: (row) => value(row) ?? '',
   };
+}
+
+/** Of a recording of samples amounts need room for their intervals. */
+export function widened<Row>(columns: Column<Row>[], isSampled: boolean): Column<Row>[] {
+  return isSampled ? columns.map((column) => (/(bytes|count|delta|per_hour)$/.test(column.key) && column.isNumber ? { ...column, width: 12 } : column)) : columns;
 }
 
 export function ageColumn<Row>(key: Numbers<Row>, title: string, help: string, sort?: string): Column<Row> {
@@ -64,10 +70,10 @@ export function ageColumn<Row>(key: Numbers<Row>, title: string, help: string, s
 export function deltaColumn<Row>(key: Numbers<Row>, title: string, help: string, sort?: string): Column<Row> {
   const isBytes = key.startsWith('bytes') || key.endsWith('bytes');
   const value = (row: Row) => (row[key] as number | null) ?? 0;
-  const text = (row: Row) => (isBytes ? formatSignedBytes(value(row)) : formatSignedCount(value(row)));
+  const text = (row: Row) => withHalf(row as object, key, isBytes ? formatSignedBytes : formatSignedCount, isBytes ? formatBytes : formatCount);
   return {
     key, title, help, isNumber: true, width: 7, ...(sort === undefined ? {} : { sort }), text,
-    exact: (row) => (isBytes ? exactBytes(value(row)) : text(row)), raw: value,
+    exact: (row) => (isBytes ? withHalf(row as object, key, exactBytes, exactBytes) : text(row)), raw: value,
     cell: (row) => <span class={value(row) > 0 ? 'is-more' : value(row) < 0 ? 'is-less' : ''}>{text(row)}</span>,
   };
 }

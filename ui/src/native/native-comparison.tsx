@@ -2,12 +2,13 @@
 import { go, useAddress } from '../address/use-address';
 import type { NativeDiff, NativeDiffRow } from '../api/types';
 import { Curve } from '../canvas/curve';
-import { exactBytes, formatBytes, formatPercent, formatSignedBytes, formatSignedCount, plural } from '../format';
+import { exactBytes, formatBytes, formatCount, formatPercent, formatSignedBytes, formatSignedCount, plural } from '../format';
 import { Message } from '../frame/message';
 import { Search } from '../frame/search';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
-import { bytesColumn, countColumn, deltaColumn, momentFilter, snapshotTitle, snapshotsOf, stackColumn } from './native-columns';
+import { exactAmount, isEstimate, withHalf } from '../trace/estimate';
+import { bytesColumn, countColumn, deltaColumn, momentFilter, snapshotTitle, snapshotsOf, stackColumn, widened } from './native-columns';
 import { type Choices, GroupChoice, OrderChoice, Warnings, groupOf, orderOf, useNativeRows } from './native-rows';
 import type { NativeViewProps } from './snapshots-view';
 
@@ -90,14 +91,14 @@ function Rows({ of, by, sorts, filter, label, tools, onCommand }: RowsProps) {
     <>
       <Warnings of={whole?.warnings} />
       <Table
-        label={label} columns={columns} tree={tree} rowKey={(row) => row.frames.join('\n')} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="No difference."
+        label={label} columns={widened(columns, isEstimate(whole))} tree={tree} rowKey={(row) => row.frames.join('\n')} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="No difference."
         tools={(
           <>
             {tools}
             <GroupChoice by={by} />
             <OrderChoice sort={sort} sorts={sorts} />
             <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search the comparison" />
-            {whole && <span class="quiet" title={exactBytes(whole.bytes_delta)}>{formatSignedBytes(whole.bytes_delta)}, {formatSignedCount(whole.count_delta)} blocks</span>}
+            {whole && <span class="quiet" title={exactAmount(whole, 'bytes_delta')}>{withHalf(whole, 'bytes_delta', formatSignedBytes, formatBytes)}, {withHalf(whole, 'count_delta', formatSignedCount, formatCount)} blocks</span>}
           </>
         )}
       />

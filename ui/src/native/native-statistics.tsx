@@ -2,8 +2,9 @@
 import { useEffect } from 'preact/hooks';
 import type { Histogram, NativePart, NativeStatistics } from '../api/types';
 import { useAnswer } from '../api/use-answer';
-import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
+import { formatCount, formatPercent } from '../format';
 import { Message } from '../frame/message';
+import { amountText, exactAmount } from '../trace/estimate';
 import { HistogramBars } from '../trace/histogram-view';
 import { momentFilter } from './native-columns';
 import type { NativeViewProps } from './snapshots-view';
@@ -37,7 +38,7 @@ function Parts({ title, parts, whole }: { title: string; parts: NativePart[]; wh
         <thead><tr><th>Name</th><th /><th>Bytes</th><th>Share</th><th>Blocks</th></tr></thead>
         <tbody>
           {parts.slice(0, 100).map((part) => (
-            <tr key={part.name}><td>{part.name}</td><td /><td title={exactBytes(part.block_bytes)}>{formatBytes(part.block_bytes)}</td><td>{formatPercent(part.block_bytes, whole)}</td><td>{formatCount(part.block_count)}</td></tr>
+            <tr key={part.name}><td>{part.name}</td><td /><td title={exactAmount(part, 'block_bytes')}>{amountText(part, 'block_bytes')}</td><td>{formatPercent(part.block_bytes, whole)}</td><td>{amountText(part, 'block_count')}</td></tr>
           ))}
         </tbody>
       </table>

@@ -1,14 +1,15 @@
 /** What one native snapshot holds, by stack, frame or image, with ages. */
 import { go, useAddress } from '../address/use-address';
 import type { NativeRow, NativeSummary } from '../api/types';
-import { exactBytes, formatBytes, formatDuration, formatPercent, plural } from '../format';
+import { formatDuration, formatPercent } from '../format';
 import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
+import { amountText, exactAmount, isEstimate } from '../trace/estimate';
 import { FramePane } from '../trace/frame-pane';
 import { StackPane } from '../trace/stack-pane';
-import { ageColumn, bytesColumn, countColumn, momentFilter, stackColumn } from './native-columns';
+import { ageColumn, bytesColumn, countColumn, momentFilter, stackColumn, widened } from './native-columns';
 import { GroupChoice, Warnings, groupOf, useNativeRows } from './native-rows';
 import type { NativeViewProps } from './snapshots-view';
 
@@ -30,7 +31,7 @@ export function NativeSummaryView({ file, filter, shown, onCommand }: NativeView
       : by === 'frames' ? <FramePane file={file} filter={inSnapshot} frame={address.select} sort="so" /> : null;
   const table = (
     <Table
-      label={`${file.name} snapshot ${shown.number}`} columns={columns} tree={tree} rowKey={(row) => row.id ?? row.frames.join('\n')} selected={address.select}
+      label={`${file.name} snapshot ${shown.number}`} columns={widened(columns, isEstimate(whole))} tree={tree} rowKey={(row) => row.id ?? row.frames.join('\n')} selected={address.select}
       onSelect={(row) => row.id !== null && go({ select: row.id }, true)} sort={sort} descending={!address.ascending}
       onSort={(key, descending) => go({ sort: key === 'bytes' ? '' : key, ascending: !descending })} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
       isOld={isLoading} empty="Nothing was live."
@@ -38,7 +39,7 @@ export function NativeSummaryView({ file, filter, shown, onCommand }: NativeView
         <>
           <GroupChoice by={by} />
           <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search the snapshot" />
-          {whole && <span class="quiet" title={exactBytes(whole.total_bytes)}>{formatBytes(whole.total_bytes)} in {plural(whole.total_count, 'block')}, mean age {formatDuration(whole.mean_age_ns)}</span>}
+          {whole && <span class="quiet" title={exactAmount(whole, 'total_bytes')}>{amountText(whole, 'total_bytes')} in {amountText(whole, 'total_count')} blocks, mean age {formatDuration(whole.mean_age_ns)}</span>}
         </>
       )}
     />

@@ -8,8 +8,9 @@ import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
+import { isEstimate, withHalf } from '../trace/estimate';
 import { StackPane } from '../trace/stack-pane';
-import { ageColumn, deltaColumn, momentFilter, snapshotsOf, stackColumn } from './native-columns';
+import { ageColumn, deltaColumn, momentFilter, snapshotsOf, stackColumn, widened } from './native-columns';
 import { type Choices, GroupChoice, OrderChoice, Warnings, groupOf, orderOf, useNativeRows } from './native-rows';
 import type { NativeViewProps } from './snapshots-view';
 
@@ -30,10 +31,10 @@ function Suspects({ file, filter, shown, onCommand }: Pick<NativeViewProps, 'fil
   const body = { files: [file.file], filter: momentFilter(filter), by, sort, match: address.match };
   // While a session runs there are more and more snapshots.
   const version = String(file.trace?.snapshots?.length ?? 0);
-  const { tree, isLoading, page } = useNativeRows<NativeSuspect, RowsAnswer<NativeSuspect>>('suspects', body, onCommand, version);
+  const { tree, isLoading, page } = useNativeRows<NativeSuspect, RowsAnswer<NativeSuspect> & { snapshots?: object[] }>('suspects', body, onCommand, version);
   const columns: Column<NativeSuspect>[] = [
     { key: 'confidence', title: 'Confidence', help: 'How sure it is that this grows steadily', width: 6.2, text: (row) => row.confidence, cell: (row) => <span class={`verdict is-${row.confidence}`}>{row.confidence}</span> },
-    { key: 'bytes_per_hour', title: 'Per hour', help: 'Median of the slopes between all pairs of snapshots', isNumber: true, width: 6.8, text: (row) => formatBytes(Math.round(row.bytes_per_hour)), raw: (row) => row.bytes_per_hour },
+    { key: 'bytes_per_hour', title: 'Per hour', help: 'Median of the slopes between all pairs of snapshots', isNumber: true, width: 6.8, text: (row) => withHalf(row, 'bytes_per_hour', (rate) => formatBytes(Math.round(rate)), formatBytes), raw: (row) => row.bytes_per_hour },
     deltaColumn('growth_bytes', 'Growth', 'From the first to the last snapshot'),
     { key: 'rising_share', title: 'Rising', help: 'Share of the steps that go up', isNumber: true, width: 5.2, text: (row) => formatPercent(row.rising_share, 1), raw: (row) => row.rising_share },
     { key: 'kept_share', title: 'Kept', help: 'Share of the intervals of which blocks are still live: a leak keeps some of each', isNumber: true, width: 5.2, text: (row) => (row.kept_share === null ? '' : formatPercent(row.kept_share, 1)), raw: (row) => row.kept_share ?? '' },
@@ -44,7 +45,7 @@ function Suspects({ file, filter, shown, onCommand }: Pick<NativeViewProps, 'fil
   ];
   const table = (
     <Table
-      label={`${file.name} suspects`} columns={columns} tree={tree} rowKey={(row) => row.id ?? row.frames.join('\n')} selected={address.select}
+      label={`${file.name} suspects`} columns={widened(columns, (page?.snapshots ?? []).some(isEstimate))} tree={tree} rowKey={(row) => row.id ?? row.frames.join('\n')} selected={address.select}
       onSelect={(row) => row.id !== null && go({ select: row.id }, true)} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="No suspect: nothing grew steadily."
       tools={(
         <>

@@ -62,6 +62,14 @@ export function wholeOf(chart: ChartKind, answer: TimelineAnswer): number[] {
   return { bytes: answer.live_bytes, count: answer.live_count, alloc_bytes: answer.alloc_bytes, alloc_count: answer.alloc_count, resident: answer.resident_bytes }[chart];
 }
 
+/** ` ± 1.20 MiB`, of what is estimated. */
+export function halfOf(chart: ChartKind, answer: TimelineAnswer, bin: number, factor: number): string {
+  if (chart === 'resident') return '';
+  const halves = { bytes: answer.live_bytes_plus_minus, count: answer.live_count_plus_minus, alloc_bytes: answer.alloc_bytes_plus_minus, alloc_count: answer.alloc_count_plus_minus }[chart];
+  const half = halves?.[bin] ?? 0;
+  return half > 0 ? ` ± ${chartAmount(chart, half * factor)}` : '';
+}
+
 export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSize, painting: TimelinePainting): void {
   const { answer, chart, seen } = painting;
   const { widthPx, heightPx } = size;

@@ -7,14 +7,15 @@ import { useAnswer } from '../api/use-answer';
 import { Canvas, type CanvasSize } from '../canvas/canvas';
 import { restColour, seriesColours } from '../canvas/colours';
 import { Tooltip } from '../canvas/tooltip';
-import { exactBytes, formatBytes, formatDuration, formatSignedBytes, parseTimeNs, plural, timeArgument } from '../format';
+import { exactBytes, formatBytes, formatCount, formatDuration, formatSignedBytes, parseTimeNs, plural, timeArgument } from '../format';
 import { Message } from '../frame/message';
 import { isDrawnDark } from '../frame/theme';
 import { isRecorded } from '../filter/recorded-filter';
 import { linkedName } from '../image-links';
 import { folded } from '../symbol-text';
+import { withHalf } from '../trace/estimate';
 import { clampSeen } from './scale';
-import { type ChartKind, axisLeftPx, chartAmount, chartFactor, paintTimeline, timeToX, wholeOf, xToTime } from './timeline-paint';
+import { type ChartKind, axisLeftPx, chartAmount, chartFactor, halfOf, paintTimeline, timeToX, wholeOf, xToTime } from './timeline-paint';
 
 const CHARTS: [ChartKind, string][] = [
   ['bytes', 'Live bytes'], ['count', 'Live blocks'], ['alloc_bytes', 'Allocated bytes per second'], ['alloc_count', 'Allocations per second'],
@@ -147,10 +148,10 @@ export function Timeline({ file }: { file: OpenFile }) {
         {chart === 'bytes' && data?.peak && data.peak.bytes > 0 && (
           <button
             type="button" class={`button is-peak${address.at !== '' && address.at === peakAt ? ' is-on' : ''}`} aria-pressed={address.at === peakAt}
-            title={`${exactBytes(data.peak.bytes)} in ${plural(data.peak.count, 'block')} at ${formatDuration(data.peak.time_ns)}: show what was live then`}
+            title={`${withHalf(data.peak, 'bytes', exactBytes, exactBytes)} in ${withHalf(data.peak, 'count', (count) => plural(count, 'block'), formatCount)} at ${formatDuration(data.peak.time_ns)}: show what was live then`}
             onClick={() => go(address.at === peakAt ? { at: '' } : { at: peakAt, range: [], snapshot: '' })}
           >
-            {isWhole ? 'Peak' : 'Most here'} {formatBytes(data.peak.bytes)} at {formatDuration(data.peak.time_ns)}
+            {isWhole ? 'Peak' : 'Most here'} {withHalf(data.peak, 'bytes', formatBytes, formatBytes)} at {formatDuration(data.peak.time_ns)}
           </button>
         )}
         {range && (
@@ -247,7 +248,7 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
   return (
     <Tooltip x={hover.x} y={hover.y}>
       <strong>{formatDuration(hover.timeNs)}</strong>
-      <div>{chartAmount(chart, (wholeOf(chart, data)[bin] ?? 0) * factor)}{chart === 'bytes' ? ` (most ${formatBytes(data.most_bytes[bin] ?? 0)})` : ''}</div>
+      <div>{chartAmount(chart, (wholeOf(chart, data)[bin] ?? 0) * factor)}{halfOf(chart, data, bin, factor)}{chart === 'bytes' ? ` (most ${formatBytes(data.most_bytes[bin] ?? 0)})` : ''}</div>
       {layers.filter((layer) => layer.value > 0).reverse().map((layer) => (
         <div key={layer.place} class="tooltip-row">
           <span><i class="swatch" style={{ background: layer.colour }} />{address.by === 'image' ? linkedName(layer.name) : layer.name}</span>
@@ -258,7 +259,7 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
         const at = rss.time_ns.findLastIndex((timeNs) => timeNs <= hover.timeNs);
         return at < 0 ? null : <div key={rss.pid} class="tooltip-row"><span>RSS of {rss.pid}</span><span>{formatBytes(rss.rss_bytes[at] ?? 0)}</span></div>;
       })}
-      {snapshot && <div class="quiet">snapshot {snapshot.number} {snapshot.name}{snapshot.block_bytes === undefined ? '' : `: ${formatBytes(snapshot.block_bytes)}`} {snapshot.trigger ? `(${snapshot.trigger})` : ''}: a click shows it</div>}
+      {snapshot && <div class="quiet">snapshot {snapshot.number} {snapshot.name}{snapshot.block_bytes === undefined ? '' : `: ${withHalf(snapshot, 'block_bytes', formatBytes, formatBytes)}`} {snapshot.trigger ? `(${snapshot.trigger})` : ''}: a click shows it</div>}
       {marker && <div class="quiet">marker: {marker.text}</div>}
     </Tooltip>
   );

@@ -25,7 +25,12 @@ export function exactAmount(row: Of, name: string): string {
 }
 
 function withInterval(row: Of, name: string, text: (value: number) => string): string {
+  return withHalf(row, name, text, text);
+}
+
+/** A number, and half of its interval in words of its own: a difference has a sign. */
+export function withHalf(row: Of, name: string, text: (value: number) => string, halfText: (half: number) => string): string {
   const half = plusMinus(row, name);
   const value = (row as Record<string, unknown>)[name];
-  return `${text(typeof value === 'number' ? value : 0)}${half > 0 ? ` ± ${text(half)}` : ''}`;
+  return `${text(typeof value === 'number' ? value : 0)}${half > 0 ? ` ± ${halfText(half)}` : ''}`;
 }

@@ -3,8 +3,9 @@ import { useEffect, useState } from 'preact/hooks';
 import { go } from '../address/use-address';
 import type { Histogram, HistogramBucket } from '../api/types';
 import { useAnswer } from '../api/use-answer';
-import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent } from '../format';
+import { formatBytes, formatDuration, formatPercent } from '../format';
 import { Message } from '../frame/message';
+import { amountText, exactAmount, isEstimate } from './estimate';
 import type { TraceViewProps } from './trace-page';
 
 type Counted = 'total_count' | 'total_bytes' | 'outstanding_count' | 'outstanding_bytes';
@@ -44,18 +45,16 @@ export function HistogramBars({ histogram, counted, title }: { histogram: Histog
     if (isTime) go({ lifetime: [`${bucket.from}ns`, `${bucket.last + 1}ns`] });
     else go({ size: [String(bucket.from), String(bucket.last + 1)] });
   };
-  const amount = counted.endsWith('_bytes') ? formatBytes : formatCount;
-  const exact = counted.endsWith('_bytes') ? exactBytes : formatCount;
   return (
     <section class="card is-wide">
       <header><h2>{title ?? (isTime ? 'Lifetime' : histogram.of === 'size' ? 'Size' : histogram.of)}</h2></header>
-      <ol class="bars">
+      <ol class={`bars${histogram.buckets.some(isEstimate) ? ' is-estimate' : ''}`}>
         {histogram.buckets.map((bucket) => (
           <li key={bucket.from}>
-            <button type="button" title={`${exact(bucket[counted])}: click to count only these`} onClick={() => choose(bucket)}>
+            <button type="button" title={`${exactAmount(bucket, counted)}: click to count only these`} onClick={() => choose(bucket)}>
               <span class="bucket">{label(bucket)}</span>
               <span class="bar"><i class={bucket[counted] === 0 ? 'is-none' : ''} style={{ width: `${(bucket[counted] * 100) / most}%` }} /></span>
-              <span class="amount">{amount(bucket[counted])}</span>
+              <span class="amount">{amountText(bucket, counted)}</span>
               <span class="percent">{formatPercent(bucket[counted], whole)}</span>
             </button>
           </li>

@@ -3,9 +3,10 @@ import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { TypeSum } from '../api/types';
 import { useAnswer } from '../api/use-answer';
-import { exactBytes, formatBytes, plural } from '../format';
+import { exactBytes, formatBytes, formatCount, plural } from '../format';
 import { CommandLine } from '../filter/filter-bar';
 import { Message } from '../frame/message';
+import { withHalf } from './estimate';
 import type { TraceViewProps } from './trace-page';
 
 const MEANINGS: Record<string, { title: string; meaning: string; shape: [number, number] }> = {
@@ -40,7 +41,7 @@ export function TypesView({ file, filter, onCommand }: TraceViewProps) {
                 <rect class="type-range" x="30" y="0" width="40" height="14" />
                 <rect class="type-life" x={known?.shape[0] ?? 0} y="5" width={(known?.shape[1] ?? 0) - (known?.shape[0] ?? 0)} height="4" />
               </svg>
-              <p class="type-amount"><strong title={exactBytes(type.bytes)}>{formatBytes(type.bytes)}</strong> in {plural(type.count, 'allocation')}</p>
+              <p class="type-amount"><strong title={withHalf(type, 'bytes', exactBytes, exactBytes)}>{withHalf(type, 'bytes', formatBytes, formatBytes)}</strong> in {withHalf(type, 'count', (count) => plural(count, 'allocation'), formatCount)}</p>
               <span class="bar"><i style={{ width: `${(type.bytes * 100) / most}%` }} /></span>
               <p class="quiet">{known?.meaning}</p>
               <p>

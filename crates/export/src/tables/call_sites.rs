@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use heapr_query::{SourceFrame, SymbolSource, file_name};
-use heapr_trace::{LanguagePlace, ModuleIndex, ProcessIndex, StackIndex, Trace};
+use heapr_trace::{CalledFunction, LanguagePlace, ModuleIndex, ProcessIndex, StackIndex, Trace};
 
 use super::content_id::{ContentId, NOTHING, content_id};
 
@@ -46,7 +46,8 @@ pub(super) struct CallSites {
     stack_ids: Vec<ContentId>,
 }
 
-/// No frame: the node is in no stack that is asked for.
+/// No frame: the node is in no stack that is asked for, or stands for the function that was called
+/// for memory. (That one is no frame of the program's: who is asked for by itself is who called.)
 const NONE: u32 = u32::MAX;
 
 impl CallSites {
@@ -57,7 +58,7 @@ impl CallSites {
         let mut sites: HashMap<CallSite, u32> = HashMap::new();
         let mut listed: Vec<CallSite> = Vec::new();
         for &stack in wanted {
-            let mut node = stack;
+            let mut node = caller_of(trace, stack);
             while node != StackIndex::EMPTY && frame_of.get(node.0 as usize) == Some(&NONE) {
                 let Some(site) = call_site(trace, node) else { break };
                 let number = *sites.entry(site).or_insert_with(|| {
@@ -79,6 +80,12 @@ impl CallSites {
                 stack_ids[node] = content_id(&[&stack_ids[parent.0 as usize], &frame.id]);
             }
         }
+        for &stack in wanted {
+            let id = stack_ids.get(caller_of(trace, stack).0 as usize).copied();
+            if let (Some(id), Some(own)) = (id, stack_ids.get_mut(stack.0 as usize)) {
+                *own = id;
+            }
+        }
         Self { frames, frame_of, stack_ids }
     }
 
@@ -93,13 +100,24 @@ impl CallSites {
         trace: &'a Trace,
         stack: StackIndex,
     ) -> impl Iterator<Item = &'a FrameRow> {
-        let mut node = stack;
+        let mut node = caller_of(trace, stack);
         std::iter::from_fn(move || {
             let here = node;
             node = if here == StackIndex::EMPTY { here } else { trace.stacks().parent(here) };
             self.frames.get(*self.frame_of.get(here.0 as usize)? as usize)
         })
     }
+}
+
+/// Without the innermost frame where that is the function that was called for memory.
+fn caller_of(trace: &Trace, stack: StackIndex) -> StackIndex {
+    let called = trace.stacks().node(stack).is_some_and(|node| {
+        let avma = node.return_address_avma.saturating_sub(1);
+        let place = trace.locate(node.process, avma, node.first_seen_ns);
+        let module = place.and_then(|(module, _)| trace.modules().get(module.0 as usize));
+        module.is_some_and(|module| CalledFunction::name_in(&module.path).is_some())
+    });
+    if called { trace.stacks().parent(stack) } else { stack }
 }
 
 fn call_site(trace: &Trace, node: StackIndex) -> Option<CallSite> {

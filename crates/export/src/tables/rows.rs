@@ -1,10 +1,10 @@
 //! The rows of each table.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 
 use heapr_query::{Interval, Metric, RecordedSpan, SymbolSource, for_each_interval, whole_summary};
-use heapr_trace::{Process, ProcessIndex, StackIndex, Trace};
+use heapr_trace::{HeapId, Process, ProcessIndex, StackIndex, StackTotals, Trace};
 
 use super::call_sites::CallSites;
 use super::content_id::{ContentId, content_id};
@@ -227,7 +227,7 @@ impl Context<'_> {
         let is_last_file = !RecordedSpan::of(self.trace).has_next_file;
         let metrics: Vec<Metric> = Metric::all().collect();
         let mut write = |interval: Interval<'_>| -> Result<(), TablesError> {
-            for row in interval.rows {
+            for row in &one_a_stack(interval.rows, sites) {
                 let (service, id) = self.process(row.process);
                 let heap = heapr_query::json::heap_name(self.trace.heap_names(), row.process, row.heap);
                 let mut values = vec![
@@ -251,4 +251,19 @@ impl Context<'_> {
         table.finish()?;
         Ok(damage)
     }
+}
+
+/// Rows of stacks that are the same in the tables, added up: by different functions one caller may
+/// have called for memory.
+fn one_a_stack(rows: &[StackTotals], sites: &CallSites) -> Vec<StackTotals> {
+    let mut places: HashMap<(ContentId, HeapId, ProcessIndex), usize> = HashMap::with_capacity(rows.len());
+    let mut summed: Vec<StackTotals> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let place = *places.entry((sites.stack_id(row.stack), row.heap, row.process)).or_insert(summed.len());
+        match summed.get_mut(place) {
+            Some(sum) => sum.amounts += &row.amounts,
+            None => summed.push(*row),
+        }
+    }
+    summed
 }

@@ -30,6 +30,8 @@ pub(super) struct Subject {
     pub(super) verdict: String,
     /// The most that was live; of a recording.
     pub(super) peak_bytes: Option<u64>,
+    /// Half of the 95 % interval of that, where it is an estimate.
+    pub(super) peak_bytes_plus_minus: u64,
     /// Nothing of it could be read.
     pub(super) is_unread: bool,
 }

@@ -74,11 +74,11 @@ pub(super) fn of_trace(
         .iter()
         .try_fold(Suppressions::known(), |all, path| anyhow::Ok(all.and(&read_suppressions(path)?)))?;
     let judged = Judged { own: &own, left_out: &left_out, file: &name };
-    let Found { findings, verdict, peak_bytes, is_unread, .. } =
+    let Found { findings, verdict, peak_bytes, peak_bytes_plus_minus, is_unread, .. } =
         heapr_findings::of_recording(trace, judged, &mut names)?;
     let warnings = heapr_export::warnings(trace, &[], false);
     for warning in warnings {
         warn!("{name}: {warning}");
     }
-    Ok(Subject { name, findings, verdict, peak_bytes, is_unread })
+    Ok(Subject { name, findings, verdict, peak_bytes, peak_bytes_plus_minus, is_unread })
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::ensure;
 use heapr_findings::{Finding, Kind};
-use heapr_table::quantity::bytes;
+use heapr_table::quantity::{bytes, bytes_within};
 
 use super::answer::Subject;
 use super::findings::of_trace;
@@ -41,8 +41,8 @@ pub(super) fn passed_peaks<'a>(
 ) -> impl Iterator<Item = String> + 'a {
     thresholds.iter().filter(|threshold| passes_peak(subject, **threshold)).map(|threshold| {
         let most = threshold.peak_bytes().unwrap_or(0);
-        let peak = subject.peak_bytes.unwrap_or(0);
-        format!("{}: the peak is {}, and {} are allowed", subject.name, bytes(peak), bytes(most))
+        let peak = bytes_within(subject.peak_bytes.unwrap_or(0), subject.peak_bytes_plus_minus);
+        format!("{}: the peak is {peak}, and {} are allowed", subject.name, bytes(most))
     })
 }
 

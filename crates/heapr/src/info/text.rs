@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use heapr_query::LiveAmount;
 use heapr_trace::{Damage, Process, ProcessOrigin, SamplingPeriod, Trace};
 
 use super::{End, end_of, hexadecimal, kind_name};
@@ -289,13 +290,14 @@ impl Page<'_> {
         ];
         let mut table = Table::new(SCHEMA, &columns);
         for snapshot in snapshots.iter().take(LIST_LINES_MAX) {
+            let amount = LiveAmount::of_snapshot(trace, snapshot);
             table.row(row![
                 snapshot.number,
                 snapshot.time_ns,
                 why(snapshot.trigger),
                 snapshot.processes.len(),
-                snapshot.block_count,
-                snapshot.block_bytes,
+                amount.count_cell(),
+                amount.bytes_cell(),
                 snapshot.export_ns,
                 snapshot.name.as_str(),
             ]);

@@ -2,8 +2,8 @@
 //! interval.
 
 use heapr_query::Metric;
-use heapr_table::Cell;
 use heapr_table::quantity::{bytes_within, count_within, plural_within};
+use heapr_table::{Cell, Column};
 use heapr_trace::Amounts;
 
 /// Amounts that are told together.
@@ -93,6 +93,12 @@ pub(crate) fn amount(metric: Metric, amounts: &Amounts) -> String {
 /// The same with all its digits.
 pub(super) fn exact_amount(metric: Metric, amounts: &Amounts) -> String {
     count_within(metric.of(amounts), metric.plus_minus(amounts))
+}
+
+/// Its column in a table.
+pub(super) fn column(metric: Metric) -> Column {
+    let column = if metric.is_bytes() { Column::bytes } else { Column::count };
+    column(metric.name(), metric.heading())
 }
 
 /// The same in a table.

@@ -4,23 +4,24 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use heapr_query::json::FrameJson;
-use heapr_query::{FrameView, FreeSites, Freed, StackGroups};
-use heapr_trace::StackIndex;
+use heapr_query::json::{FrameJson, SamplingJson};
+use heapr_query::{FrameView, FreeSites, Freed, Metric, StackGroups};
+use heapr_trace::{Amounts, StackIndex};
 use serde_json::{Value, json};
 
+use super::amounts_text::{amount, things};
 use super::frame_text::{frame_line, frame_name};
 use heapr_export::Subject;
 use heapr_table::csv::quoted;
-use heapr_table::quantity::{bytes, count, percent, plural};
+use heapr_table::quantity::{count, percent, plural};
 
 /// Frees at places that look the same.
 #[derive(Debug, Clone)]
 struct Row {
     freed: Freed,
     stack: StackIndex,
-    count: u64,
-    bytes: u64,
+    /// Calls, and what they gave back.
+    amounts: Amounts,
 }
 
 /// What is printed.
@@ -28,8 +29,8 @@ pub(crate) struct FreeReport<'t> {
     groups: StackGroups<'t>,
     rows: Vec<Row>,
     left_out: usize,
-    all_count: u64,
-    without_stack: u64,
+    all: Amounts,
+    without_stack: Amounts,
 }
 
 /// Kinds, their names for programs, and titles.
@@ -72,16 +73,15 @@ impl<'t> FreeReport<'t> {
         let mut places = HashMap::new();
         for site in found.sites.iter().filter(|site| place(site.stack).is_some()) {
             let at = *places.entry(alike(site.freed, site.stack)).or_insert_with(|| {
-                rows.push(Row { freed: site.freed, stack: site.stack, count: 0, bytes: 0 });
+                rows.push(Row { freed: site.freed, stack: site.stack, amounts: Amounts::default() });
                 rows.len() - 1
             });
-            rows[at].count += site.count;
-            rows[at].bytes = rows[at].bytes.saturating_add(site.bytes);
+            rows[at].amounts += &site.amounts;
         }
         let without = rows.iter().filter(|row| row.stack == StackIndex::EMPTY);
-        let (all_count, without_stack) =
-            (rows.iter().map(|row| row.count).sum(), without.map(|row| row.count).sum());
-        rows.sort_by_key(|row| Reverse((row.bytes, row.count)));
+        let without_stack = without.map(|row| &row.amounts).sum();
+        let all = rows.iter().map(|row| &row.amounts).sum();
+        rows.sort_by_key(|row| Reverse((row.amounts.total_bytes, row.amounts.total_count)));
         let mut shown = BTreeMap::new();
         let before = rows.len();
         rows.retain(|row| {
@@ -90,7 +90,7 @@ impl<'t> FreeReport<'t> {
             *number <= top
         });
         let left_out = before - rows.len();
-        Self { groups, rows, left_out, all_count, without_stack }
+        Self { groups, rows, left_out, all, without_stack }
     }
 
     fn of_kind(&self, name: &str) -> impl Iterator<Item = &Row> {
@@ -108,9 +108,13 @@ impl<'t> FreeReport<'t> {
         subject: &Subject,
         (width, depth): (usize, usize),
     ) -> io::Result<()> {
-        writeln!(out, "{}: {}", subject.file, plural(self.all_count, "free"))?;
-        if self.without_stack > 0 {
-            let of_them = plural(self.without_stack, "free");
+        let frees = |amounts: &Amounts| things(Metric::TotalCount, amounts, "free");
+        writeln!(out, "{}: {}", subject.file, frees(&self.all))?;
+        if let Some(sampled) = &subject.sampled {
+            writeln!(out, "Counted: {sampled}; frees of what was not allocated are not known")?;
+        }
+        if self.without_stack.total_count > 0 {
+            let of_them = frees(&self.without_stack);
             writeln!(out, "{of_them} without a stack: record with --stacks alloc,realloc,free")?;
         }
         for (name, title) in KINDS {
@@ -119,9 +123,12 @@ impl<'t> FreeReport<'t> {
             }
             writeln!(out, "\n{title} by stack")?;
             for (number, row) in self.of_kind(name).enumerate() {
-                let size = if row.bytes > 0 { format!(", {}", bytes(row.bytes)) } else { String::new() };
-                let share = percent(row.count, self.all_count);
-                writeln!(out, "\n#{}  {}{size} ({share})", number + 1, plural(row.count, "free"))?;
+                let size = match row.amounts.total_bytes {
+                    0 => String::new(),
+                    _ => format!(", {}", amount(Metric::TotalBytes, &row.amounts)),
+                };
+                let share = percent(row.amounts.total_count, self.all.total_count);
+                writeln!(out, "\n#{}  {}{size} ({share})", number + 1, frees(&row.amounts))?;
                 self.write_stack(out, row.stack, (width, depth))?;
                 if let Freed::Twice { before, allocated } = row.freed {
                     writeln!(out, "    freed before by")?;
@@ -162,7 +169,19 @@ impl<'t> FreeReport<'t> {
             self.frames(stack).iter().map(FrameJson::from).collect()
         };
         let row = |row: &Row| {
-            let mut value = json!({ "count": row.count, "bytes": row.bytes, "frames": frames(row.stack) });
+            let amounts = &row.amounts;
+            let mut value = json!({
+                "count": amounts.total_count,
+                "bytes": amounts.total_bytes,
+                "frames": frames(row.stack),
+            });
+            for (key, metric) in
+                [("count_plus_minus", Metric::TotalCount), ("bytes_plus_minus", Metric::TotalBytes)]
+            {
+                if let plus_minus @ 1.. = metric.plus_minus(amounts) {
+                    value[key] = json!(plus_minus);
+                }
+            }
             if let Freed::Twice { before, allocated } = row.freed {
                 value["freed_before_frames"] = json!(frames(before));
                 value["allocated_frames"] = json!(frames(allocated));
@@ -173,8 +192,10 @@ impl<'t> FreeReport<'t> {
             "schema": "heapr.free-stacks/1",
             "file": subject.file,
             "warnings": subject.warnings,
-            "free_count": self.all_count,
-            "without_stack_count": self.without_stack,
+            "sampling": SamplingJson::of(&subject.sampling),
+            "free_count": self.all.total_count,
+            "free_count_plus_minus": Metric::TotalCount.plus_minus(&self.all),
+            "without_stack_count": self.without_stack.total_count,
         });
         for (name, _) in KINDS {
             value[name] = self.of_kind(name).map(row).collect();
@@ -184,7 +205,10 @@ impl<'t> FreeReport<'t> {
 
     /// As CSV.
     pub(crate) fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "kind,count,bytes,frames,freed_before_frames,allocated_frames")?;
+        writeln!(
+            out,
+            "kind,count,bytes,frames,freed_before_frames,allocated_frames,count_plus_minus,bytes_plus_minus"
+        )?;
         let stack = |stack: StackIndex| {
             let names: Vec<String> = self.frames(stack).iter().map(frame_name).collect();
             quoted(&names.join(" <- "))
@@ -197,10 +221,12 @@ impl<'t> FreeReport<'t> {
                 };
                 writeln!(
                     out,
-                    "{name},{},{},{},{before},{allocated}",
-                    row.count,
-                    row.bytes,
-                    stack(row.stack)
+                    "{name},{},{},{},{before},{allocated},{},{}",
+                    row.amounts.total_count,
+                    row.amounts.total_bytes,
+                    stack(row.stack),
+                    Metric::TotalCount.plus_minus(&row.amounts),
+                    Metric::TotalBytes.plus_minus(&row.amounts),
                 )?;
             }
         }

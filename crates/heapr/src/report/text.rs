@@ -7,7 +7,7 @@ use heapr_query::{
 };
 use heapr_trace::Amounts;
 
-use super::amounts_text::{TOGETHER, amount, cell, exact_amount, sort_amount, things};
+use super::amounts_text::{TOGETHER, amount, cell, column, exact_amount, sort_amount, things};
 use super::frame_text::frame_line;
 use super::histogram_text::histogram_lines;
 use crate::plain_text::page_columns;
@@ -345,15 +345,12 @@ fn write_ranking(
     let shown: Vec<Metric> =
         Metric::all().filter(|&metric| page >= metric.least_columns() || sort == metric).collect();
     let mut columns = vec![Column::percent("percent", "%")];
-    columns.extend(shown.iter().map(|metric| {
-        let column = if metric.is_bytes() { Column::bytes } else { Column::count };
-        column(metric.name(), metric.heading())
-    }));
+    columns.extend(shown.iter().map(|&metric| column(metric)));
     columns.push(Column::text("name", item_title(ranking.by)));
     let mut table = Table::new(SCHEMA, &columns);
     let mut add = |amounts: &Amounts, name: String| {
         let mut cells = row![share(sort.of(amounts), whole)];
-        cells.extend(shown.iter().map(|&metric| Cell::from(metric.of(amounts))));
+        cells.extend(shown.iter().map(|&metric| cell(metric, amounts)));
         cells.push(name.into());
         table.row(cells);
     };
@@ -385,16 +382,20 @@ fn write_functions(
         if shown < all { format!(" of {}", count(all)) } else { String::new() }
     )?;
     let whole = sort.of(&report.totals.amounts());
-    writeln!(out, "{:>7}  {:>10}  {:>10}    Function", "%", "Inclusive", "Own")?;
-    for function in &functions.functions {
+    let texts: Vec<[String; 2]> = functions
+        .functions
+        .iter()
+        .map(|function| [amount(sort, &function.inclusive), amount(sort, &function.own)])
+        .collect();
+    let [wide, own_wide] = [0, 1].map(|place| widest(texts.iter().map(|texts| &texts[place])));
+    writeln!(out, "{:>7}  {:>wide$}  {:>own_wide$}    Function", "%", "Inclusive", "Own")?;
+    for (function, [inclusive, own]) in functions.functions.iter().zip(&texts) {
         let frame = report.function_frame(function);
         let is_own = subject.own.owner(frame.module, frame.symbol, frame.file) == Owner::Program;
-        let line = frame_line(&frame, options.width.saturating_sub(33));
+        let line = frame_line(&frame, options.width.saturating_sub(13 + wide + own_wide));
         let lead = format!(
-            "{:>7}  {:>10}  {:>10}  {} ",
+            "{:>7}  {inclusive:>wide$}  {own:>own_wide$}  {} ",
             percent(sort.of(&function.inclusive), whole).trim_end_matches(" %"),
-            amount(sort, &function.inclusive),
-            amount(sort, &function.own),
             if is_own { ">" } else { " " },
         );
         writeln!(out, "{lead}{}", if is_own { options.style.bold(&line) } else { line })?;
@@ -422,9 +423,11 @@ fn write_tree(
             child_counts[parent] += 1;
         }
     }
+    let amounts: Vec<String> = tree.nodes.iter().map(|node| amount(sort, &node.amounts)).collect();
+    let wide = widest(amounts.iter().zip(&shown).filter(|(_, is_shown)| **is_shown).map(|(text, _)| text));
     // A chain of only children is not indented: deep stacks would run out of the line.
     let mut levels = vec![0_usize; tree.nodes.len()];
-    let widest = page_columns(options.width).saturating_sub(60) / 2 + 12;
+    let deepest = page_columns(options.width).saturating_sub(60) / 2 + 12;
     for (at, node) in tree.nodes.iter().enumerate() {
         if let Some(parent) = node.parent {
             levels[at] = levels[parent] + usize::from(child_counts[parent] > 1);
@@ -432,19 +435,24 @@ fn write_tree(
         if !shown[at] {
             continue;
         }
-        let amount = amount(sort, &node.amounts);
+        let amount = &amounts[at];
         let level = levels[at];
-        let indent = " ".repeat(level.min(widest));
+        let indent = " ".repeat(level.min(deepest));
         let mark = if child_counts.get(node.parent.unwrap_or(usize::MAX)).is_some_and(|&count| count == 1) {
             "└"
         } else {
             ""
         };
-        let lead = format!("{:>7}  {amount:>10}  {indent}{mark}", percent(sort.of(&node.amounts), whole));
-        let room = options.width.saturating_sub(23 + level.min(widest));
+        let lead = format!("{:>7}  {amount:>wide$}  {indent}{mark}", percent(sort.of(&node.amounts), whole));
+        let room = options.width.saturating_sub(13 + wide + level.min(deepest));
         writeln!(out, "{lead}{}", frame_line(&report.tree_frame(node), room))?;
     }
     Ok(())
+}
+
+/// Columns of amounts beside one another.
+fn widest<'a>(texts: impl Iterator<Item = &'a String>) -> usize {
+    texts.map(|text| text.chars().count()).max().unwrap_or(0).max(10)
 }
 
 fn write_lines(out: &mut dyn Write, lines: Vec<String>) -> io::Result<()> {

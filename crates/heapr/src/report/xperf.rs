@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use heapr_query::{Answer, GroupBy, Ranking, Report};
+use heapr_query::{Answer, GroupBy, Metric, Ranking, Report};
 use heapr_trace::Amounts;
 
 use super::frame_text::frame_name;
@@ -31,6 +31,9 @@ pub(crate) fn write_xperf(
             Answer::Functions(_) | Answer::Tree(_) => None,
         })
         .collect();
+    if let Some(sampled) = &subject.sampled {
+        writeln!(out, "{sampled}")?;
+    }
     if rankings.is_empty() {
         return write_block(out, "GLOBAL ALLOCATIONS:", &whole);
     }
@@ -72,7 +75,28 @@ fn write_amounts(out: &mut dyn Write, amounts: &Amounts) -> io::Result<()> {
     writeln!(out, "Alloc       : {:>12},{:>14} KB", amounts.total_count, kilobytes(amounts.total_bytes))?;
     writeln!(out, "Realloc     : {:>12}", amounts.realloc_count)?;
     let (outstanding, blocks) = (kilobytes(amounts.outstanding_bytes), amounts.outstanding_count);
-    writeln!(out, "Outstanding : {blocks:>12},{outstanding:>14} KB")
+    writeln!(out, "Outstanding : {blocks:>12},{outstanding:>14} KB")?;
+    // Of estimates half of the 95 % intervals, in lines of their own: the others are as ever.
+    let half = halves(amounts);
+    if half == Amounts::default() {
+        return Ok(());
+    }
+    writeln!(out, "Alloc +-    : {:>12},{:>14} KB", half.total_count, kilobytes(half.total_bytes))?;
+    writeln!(out, "Realloc +-  : {:>12}", half.realloc_count)?;
+    let (outstanding, blocks) = (kilobytes(half.outstanding_bytes), half.outstanding_count);
+    writeln!(out, "Outst. +-   : {blocks:>12},{outstanding:>14} KB")
+}
+
+/// Half of the 95 % interval of each amount.
+fn halves(amounts: &Amounts) -> Amounts {
+    Amounts {
+        total_count: Metric::TotalCount.plus_minus(amounts),
+        total_bytes: Metric::TotalBytes.plus_minus(amounts),
+        realloc_count: Metric::ReallocCount.plus_minus(amounts),
+        outstanding_count: Metric::OutstandingCount.plus_minus(amounts),
+        outstanding_bytes: Metric::OutstandingBytes.plus_minus(amounts),
+        ..Amounts::default()
+    }
 }
 
 fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
@@ -80,18 +104,26 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> i
         out,
         "   Alloc#,  Alloc KB,     Out#,    Out KB, Realloc#, Extents KB, Out Ext KB, Heap Handle"
     )?;
-    let mut line = |totals: &heapr_trace::Totals, handle: &str| {
+    let mut row = |amounts: &Amounts, handle: &str| {
         writeln!(
             out,
             "{:>9},{:>10},{:>9},{:>10},{:>9},{:>11},{:>11}, {handle}",
-            totals.alloc_count,
-            kilobytes(totals.alloc_bytes),
-            totals.outstanding_count,
-            kilobytes(totals.outstanding_bytes),
-            totals.realloc_count,
+            amounts.total_count,
+            kilobytes(amounts.total_bytes),
+            amounts.outstanding_count,
+            kilobytes(amounts.outstanding_bytes),
+            amounts.realloc_count,
             "0.0",
             "0.0",
         )
+    };
+    let mut line = |totals: &heapr_trace::Totals, handle: &str| {
+        let amounts = totals.amounts();
+        row(&amounts, handle)?;
+        match halves(&amounts) {
+            half if half == Amounts::default() => Ok(()),
+            half => row(&half, &format!("+- of {handle}")),
+        }
     };
     line(&report.totals, "TOTAL")?;
     let mut heaps = report.by_heap.clone();

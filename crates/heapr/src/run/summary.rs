@@ -9,7 +9,7 @@ use heapr_export::Subject;
 use heapr_findings::Judged;
 use heapr_query::{Action, Answer, FrameView, GroupBy, Metric, Query, Report, Suppressions};
 use heapr_session::SessionSummary;
-use heapr_trace::{Amounts, HeapId, ProcessIndex, Totals};
+use heapr_trace::{Amounts, EqualBlocks, HeapId, ProcessIndex, Totals};
 
 use crate::finding_text;
 use crate::own_arguments::OwnArguments;
@@ -58,17 +58,40 @@ impl Ending {
 /// The file cannot be read back.
 pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     let mut text = PlainText(Vec::new());
-    write_totals(&mut text, ending)?;
     let trace = open(output)?;
     let file = output.display().to_string();
     let mut names = TraceNames::new(&trace, &NameArguments::default());
-    let by_heap = trace.summary_totals().ok().flatten().map(|summary| summary.by_heap).unwrap_or_default();
     let mut subject = Subject::new(output, &trace, &[], String::new());
     // A list of the user's that can't be read is no reason to say nothing.
     if let Ok(own) = OwnArguments::default().code(&trace) {
         subject.own = own;
     }
     subject.own_memory = heapr_export::own_memory_by_name(&trace, &subject.own, &mut names);
+    let ranking = |sort| Action::Ranking { by: GroupBy::Stacks, sort };
+    let query = Query {
+        actions: vec![ranking(Metric::default()), ranking(Metric::PeakBytes)],
+        top: STACKS_SHOWN,
+        // To name the others took as long as all else that is done here.
+        only_held: true,
+        ..Query::default()
+    };
+    let report = heapr_query::run(&trace, &query, &mut names)?;
+    // Without its totals the file ends before the program did, and the totals of the session say
+    // more than it holds.
+    let summary = trace.summary_totals().ok().flatten();
+    let is_cut = summary.is_none();
+    let mut totals = ending.totals;
+    let mut by_heap = summary.map(|summary| summary.by_heap).unwrap_or_default();
+    // The session does not know how uncertain they are.
+    if trace.is_sampled() && is_cut {
+        let mut amounts = totals.amounts();
+        EqualBlocks::of(trace.sampling()).estimate(HeapId::MALLOC, &mut amounts);
+        totals.variances = amounts.variances;
+    } else if trace.is_sampled() {
+        totals.variances = report.totals.variances;
+        by_heap = report.by_heap.iter().map(|row| (row.process, row.heap, row.totals)).collect();
+    }
+    write_totals(&mut text, ending, &totals)?;
     if let Some(sampled) = &subject.sampled {
         writeln!(text, "  {sampled}")?;
     }
@@ -82,18 +105,6 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     if let Ok(found) = heapr_findings::of_recording(&trace, judged, &mut names) {
         finding_text::write(&mut text, &found.verdict, &found.findings, Style::of_stderr(), false)?;
     }
-    let ranking = |sort| Action::Ranking { by: GroupBy::Stacks, sort };
-    let query = Query {
-        actions: vec![ranking(Metric::default()), ranking(Metric::PeakBytes)],
-        top: STACKS_SHOWN,
-        // To name the others took as long as all else that is done here.
-        only_held: true,
-        ..Query::default()
-    };
-    let report = heapr_query::run(&trace, &query, &mut names)?;
-    // Without its totals the file ends before the program did, and the totals above say more than
-    // it holds.
-    let is_cut = trace.summary_totals().ok().flatten().is_none();
     write_stacks(&mut text, &subject, &report, is_cut)?;
     for warning in &subject.warnings {
         writeln!(text, "heapr: warning: {}: {warning}", subject.file)?;
@@ -114,8 +125,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write_totals(text: &mut impl Write, ending: &Ending) -> io::Result<()> {
-    let totals = &ending.totals;
+fn write_totals(text: &mut impl Write, ending: &Ending, totals: &Totals) -> io::Result<()> {
     let amounts = totals.amounts();
     let killed = ending.status.and_then(|status| status.signal());
     let killed = killed.map(|signal| format!(", killed by signal {signal}")).unwrap_or_default();

@@ -27,7 +27,7 @@ impl Suspect<'_> {
         let now = self.last.amount;
         row![
             self.confidence.name(),
-            self.trend.per_hour,
+            Cell::from(self.trend.per_hour).within(self.per_hour_plus_minus),
             Cell::from(self.trend.growth).within(self.growth_plus_minus),
             Cell::from(bytes).within(now.bytes_plus_minus()),
             Cell::from(counts).within(now.count_plus_minus()),

@@ -185,7 +185,9 @@ fn histograms_count_what_the_filters_leave() {
     let report = run(&trace, &query, &mut Names).unwrap();
     let counts = |number: usize| {
         let buckets = report.histograms[number].buckets.iter();
-        buckets.map(|bucket| (bucket.from, bucket.total_count, bucket.outstanding_bytes)).collect::<Vec<_>>()
+        buckets
+            .map(|bucket| (bucket.from, bucket.amounts.total_count, bucket.amounts.outstanding_bytes))
+            .collect::<Vec<_>>()
     };
     assert_eq!(counts(0), [(16, 1, 30), (32, 0, 0), (64, 1, 0)]);
     // Freed after 20 ns; not freed for the 30 ns to the end.

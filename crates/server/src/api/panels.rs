@@ -2,13 +2,14 @@
 
 use heapr_explore::Found;
 use heapr_filters::FilterArguments;
-use heapr_query::AllocationType;
+use heapr_query::{AllocationType, Metric};
+use heapr_trace::Amounts;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::command_line::report_command;
 use crate::error::Result;
-use crate::json::HistogramJson;
+use crate::json::{HistogramJson, is_counted};
 use crate::request::{Answer, Context, read};
 use crate::trace_file::TraceFile;
 
@@ -39,6 +40,11 @@ struct TypeSum {
     command: String,
     count: u64,
     bytes: u64,
+    /// Half of their 95 % intervals; 0: they were counted.
+    #[serde(skip_serializing_if = "is_counted")]
+    count_plus_minus: u64,
+    #[serde(skip_serializing_if = "is_counted")]
+    bytes_plus_minus: u64,
 }
 
 pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
@@ -61,19 +67,23 @@ pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             continue;
         }
         let words = FilterArguments { r#type: Some(name.to_owned()), ..words.clone() };
-        let (count, bytes) = match &known {
-            Some(known) => known[number],
+        let amounts = match &known {
+            Some(known) => {
+                let (total_count, total_bytes) = known[number];
+                Amounts { total_count, total_bytes, ..Amounts::default() }
+            }
             None => {
                 let filter = heapr_query::Filter { allocation_type: Some(kind), ..base.clone() };
-                let selection = file.select(&words, &filter, Found::default(), context.cancel)?;
-                (selection.totals.alloc_count, selection.totals.alloc_bytes)
+                file.select(&words, &filter, Found::default(), context.cancel)?.totals.amounts()
             }
         };
         types.push(TypeSum {
             r#type: name,
             command: report_command(&file, &["--totals"], &words),
-            count,
-            bytes,
+            count: amounts.total_count,
+            bytes: amounts.total_bytes,
+            count_plus_minus: Metric::TotalCount.plus_minus(&amounts),
+            bytes_plus_minus: Metric::TotalBytes.plus_minus(&amounts),
         });
     }
     crate::request::json(&json!({ "schema": "heapr.view.types/1", "types": types }))
@@ -88,7 +98,8 @@ fn sums(
     base: &heapr_query::Filter,
 ) -> Result<Option<[(u64, u64); 4]>> {
     file.wait_for_events(context.cancel)?;
-    if file.explorer.table().is_none() {
+    // The table does not know how sure estimates are.
+    if file.explorer.table().is_none() || file.trace().is_sampled() {
         return Ok(None);
     }
     let inside = file.select(words, base, Found::default(), context.cancel)?.totals;

@@ -30,6 +30,9 @@ struct ResidentBand {
     place: usize,
     /// By moment.
     values: Vec<u64>,
+    /// Half of their 95 % intervals, where they are estimates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    plus_minus: Vec<u64>,
 }
 
 /// What all of it was.
@@ -94,11 +97,17 @@ fn bands(kept: &KeptMoments, shown: usize) -> Vec<ResidentBand> {
         kept.moments.iter().flat_map(|moment| &moment.lines).map(|(class, _)| class.as_str()).collect();
     keys.sort_unstable();
     keys.dedup();
+    let is_estimate = |key: &str| kept.moments.iter().any(|moment| moment.plus_minus(key) > 0);
     let band = |key: &str| ResidentBand {
         class: key.to_owned(),
         label: class_label(key),
         place: Class::ALL.iter().position(|class| class.key() == key).unwrap_or(Class::ALL.len()),
         values: kept.moments.iter().map(|moment| moment.bytes(key)).collect(),
+        plus_minus: if is_estimate(key) {
+            kept.moments.iter().map(|moment| moment.plus_minus(key)).collect()
+        } else {
+            Vec::new()
+        },
     };
     let mut bands: Vec<ResidentBand> = keys.into_iter().map(band).collect();
     bands.retain(|band| band.values.iter().any(|bytes| *bytes > 0));

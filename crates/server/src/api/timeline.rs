@@ -3,7 +3,7 @@
 use heapr_explore::{SeriesKey, TimelineBy, TimelineOf, TimelineQuery};
 use heapr_filters::FilterArguments;
 use heapr_query::{FrameView, Span, file_name};
-use heapr_trace::Course;
+use heapr_trace::{Course, EqualBlocks};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ use super::trace_facts::Marker;
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::ids::{frame_id, stack_id};
+use crate::json::is_counted;
 use crate::request::{Answer, Context, read};
 use crate::trace_file::TraceFile;
 
@@ -55,6 +56,9 @@ struct SnapshotMark {
     trigger: String,
     block_bytes: u64,
     block_count: u64,
+    /// Half of the 95 % interval of the bytes; 0: they were counted.
+    #[serde(skip_serializing_if = "is_counted")]
+    block_bytes_plus_minus: u64,
     pids: Vec<u32>,
 }
 
@@ -72,6 +76,11 @@ struct TimelinePeak {
     time_ns: u64,
     bytes: u64,
     count: u64,
+    /// Half of their 95 % intervals; 0: they were counted.
+    #[serde(skip_serializing_if = "is_counted")]
+    bytes_plus_minus: u64,
+    #[serde(skip_serializing_if = "is_counted")]
+    count_plus_minus: u64,
 }
 
 #[derive(Serialize)]
@@ -96,6 +105,15 @@ struct TimelineAnswer {
     alloc_bytes: Vec<u64>,
     alloc_count: Vec<u64>,
     free_count: Vec<u64>,
+    /// Half of the 95 % intervals of what is live, where that is estimated.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    live_bytes_plus_minus: Vec<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    live_count_plus_minus: Vec<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    alloc_bytes_plus_minus: Vec<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    alloc_count_plus_minus: Vec<u64>,
     series: Vec<TimelineSeries>,
     /// All that is resident, of the value `resident`.
     resident_bytes: Vec<u64>,
@@ -185,6 +203,18 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         TimelineSeries { name, filter, id, values: series.values }
     }));
     let (time_ns, bytes, count) = course.peak;
+    let equal = EqualBlocks::of(file.trace().sampling());
+    let [live_bytes_plus_minus, live_count_plus_minus] =
+        halves(equal, &course.live_bytes, &course.live_count);
+    let [alloc_bytes_plus_minus, alloc_count_plus_minus] =
+        halves(equal, &course.alloc_bytes, &course.alloc_count);
+    let peak = TimelinePeak {
+        time_ns,
+        bytes,
+        count,
+        bytes_plus_minus: equal.half_of_bytes(bytes, count),
+        count_plus_minus: equal.half_of_count(count, bytes),
+    };
     crate::request::json(&TimelineAnswer {
         schema: "heapr.view.timeline/1",
         note: None,
@@ -199,12 +229,28 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         alloc_bytes: course.alloc_bytes,
         alloc_count: course.alloc_count,
         free_count: course.free_count,
+        live_bytes_plus_minus,
+        live_count_plus_minus,
+        alloc_bytes_plus_minus,
+        alloc_count_plus_minus,
         rest,
         rss: rss(&file, query.time, request.bins),
         markers: markers(&file, query.time),
         snapshots: snapshots(&*context.files.host, &file, query.time),
-        peak: Some(TimelinePeak { time_ns, bytes, count }),
+        peak: Some(peak),
     })
+}
+
+/// By bin half of the intervals of bytes, and of their blocks; nothing of what was counted.
+fn halves(equal: EqualBlocks, bytes: &[u64], counts: &[u64]) -> [Vec<u64>; 2] {
+    if equal == EqualBlocks::default() {
+        return [Vec::new(), Vec::new()];
+    }
+    let both = || bytes.iter().zip(counts);
+    [
+        both().map(|(&bytes, &count)| equal.half_of_bytes(bytes, count)).collect(),
+        both().map(|(&bytes, &count)| equal.half_of_count(count, bytes)).collect(),
+    ]
 }
 
 /// Of a trace without events: what is known beside them.
@@ -234,6 +280,10 @@ fn without_course(
         alloc_bytes: none(),
         alloc_count: none(),
         free_count: none(),
+        live_bytes_plus_minus: Vec::new(),
+        live_count_plus_minus: Vec::new(),
+        alloc_bytes_plus_minus: Vec::new(),
+        alloc_count_plus_minus: Vec::new(),
         rest: none(),
         rss: rss(file, query.time, query.bins),
         markers: markers(file, query.time),
@@ -288,6 +338,7 @@ fn markers(file: &TraceFile, time: Span) -> Vec<Marker> {
 /// The native snapshots of a time.
 fn snapshots(host: &dyn Host, file: &TraceFile, time: Span) -> Vec<SnapshotMark> {
     let trace = file.trace();
+    let equal = EqualBlocks::of(trace.sampling());
     let mark = |snapshot: &heapr_trace::Snapshot| {
         let processes = snapshot.processes.iter();
         let known = processes.filter_map(|process| trace.processes().get(process.process.0 as usize));
@@ -298,6 +349,7 @@ fn snapshots(host: &dyn Host, file: &TraceFile, time: Span) -> Vec<SnapshotMark>
             trigger: host.trigger(snapshot.trigger),
             block_bytes: snapshot.block_bytes,
             block_count: snapshot.block_count,
+            block_bytes_plus_minus: equal.half_of_bytes(snapshot.block_bytes, snapshot.block_count),
             pids: known.map(|process| process.pid).collect(),
         }
     };

@@ -1,12 +1,13 @@
 //! Two or more snapshots side by side.
 
 use heapr_filters::FilterArguments;
-use heapr_query::{Change, ChangeOrder, LineChange, SteadyGrowth, ordered};
+use heapr_query::{Change, ChangeOrder, Line, LineChange, SteadyGrowth, ordered};
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Page, TakenSnapshot, amounts, group_by, line_id, matches, own_place, taken};
 use super::series::{Chosen, Read, number};
 use crate::error::{Error, Result};
+use crate::json::is_counted;
 use crate::request::{Answer, Context, json, read};
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -82,6 +83,7 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             steadiness: SteadyGrowth::of(&block_bytes).steadiness,
             block_bytes,
             block_count,
+            block_bytes_plus_minus: halves_of_bytes(changed.line),
         }
     });
     json(&NativeDiff {
@@ -143,6 +145,45 @@ struct NativeChange {
     new_count: Option<u64>,
     gone_bytes: Option<u64>,
     gone_count: Option<u64>,
+    #[serde(flatten)]
+    intervals: ChangeIntervals,
+}
+
+/// Half of the 95 % intervals of a change's amounts that are estimates.
+#[derive(Debug, Serialize)]
+struct ChangeIntervals {
+    #[serde(skip_serializing_if = "is_counted")]
+    before_bytes_plus_minus: u64,
+    #[serde(skip_serializing_if = "is_counted")]
+    after_bytes_plus_minus: u64,
+    #[serde(skip_serializing_if = "is_counted")]
+    bytes_delta_plus_minus: u64,
+    #[serde(skip_serializing_if = "is_counted")]
+    count_delta_plus_minus: u64,
+    #[serde(skip_serializing_if = "is_counted")]
+    new_bytes_plus_minus: u64,
+    #[serde(skip_serializing_if = "is_counted")]
+    new_count_plus_minus: u64,
+    #[serde(skip_serializing_if = "is_counted")]
+    gone_bytes_plus_minus: u64,
+    #[serde(skip_serializing_if = "is_counted")]
+    gone_count_plus_minus: u64,
+}
+
+impl From<&Change> for ChangeIntervals {
+    fn from(change: &Change) -> Self {
+        let (new, gone) = change.turnover.unwrap_or_default();
+        Self {
+            before_bytes_plus_minus: change.before.bytes_plus_minus(),
+            after_bytes_plus_minus: change.after.bytes_plus_minus(),
+            bytes_delta_plus_minus: change.bytes_plus_minus(),
+            count_delta_plus_minus: change.blocks_plus_minus(),
+            new_bytes_plus_minus: new.bytes_plus_minus(),
+            new_count_plus_minus: new.count_plus_minus(),
+            gone_bytes_plus_minus: gone.bytes_plus_minus(),
+            gone_count_plus_minus: gone.count_plus_minus(),
+        }
+    }
 }
 
 impl From<&Change> for NativeChange {
@@ -157,6 +198,7 @@ impl From<&Change> for NativeChange {
             new_count: new.map(|new| new.block_count),
             gone_bytes: gone.map(|gone| gone.block_bytes),
             gone_count: gone.map(|gone| gone.block_count),
+            intervals: ChangeIntervals::from(change),
         }
     }
 }
@@ -178,6 +220,14 @@ struct NativeDiffRow {
     block_bytes: Vec<u64>,
     /// By snapshot.
     block_count: Vec<u64>,
+    /// Half of the 95 % intervals of the bytes, where they are estimates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    block_bytes_plus_minus: Vec<u64>,
+}
+
+fn halves_of_bytes(line: &Line) -> Vec<u64> {
+    let halves: Vec<u64> = line.rows.iter().map(|row| row.amount.bytes_plus_minus()).collect();
+    if halves.iter().all(|&half| half == 0) { Vec::new() } else { halves }
 }
 
 /// Two or more snapshots side by side.

@@ -1,8 +1,8 @@
 //! What the lists have in common: snapshots as JSON, texts that lines are searched by, pages of
 //! rows.
 
-use heapr_query::{FrameView, GroupBy, Line, Taken, process_names};
-use heapr_trace::{Snapshot, Trace};
+use heapr_query::{FrameView, GroupBy, Line, LiveAmount, Metric, Taken, process_names};
+use heapr_trace::{Amounts, EqualBlocks, Snapshot, Trace};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,6 +10,7 @@ use super::series::Read;
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::ids::{frame_id, stack_id};
+use crate::json::is_counted;
 
 /// Most rows of an answer.
 pub(super) const ROWS_MAX: usize = 10_000;
@@ -75,6 +76,40 @@ pub(super) fn amounts(line: &Line) -> (Vec<u64>, Vec<u64>) {
     line.rows.iter().map(|row| (row.amount.block_bytes, row.amount.block_count)).unzip()
 }
 
+/// Half of the 95 % intervals of amounts that are estimates.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct LiveIntervals {
+    #[serde(skip_serializing_if = "is_counted")]
+    pub(super) block_bytes_plus_minus: u64,
+    #[serde(skip_serializing_if = "is_counted")]
+    pub(super) block_count_plus_minus: u64,
+}
+
+impl LiveIntervals {
+    pub(super) fn of(amount: &LiveAmount) -> Self {
+        Self {
+            block_bytes_plus_minus: amount.bytes_plus_minus(),
+            block_count_plus_minus: amount.count_plus_minus(),
+        }
+    }
+
+    pub(super) fn of_amounts(amounts: &Amounts) -> Self {
+        Self {
+            block_bytes_plus_minus: Metric::OutstandingBytes.plus_minus(amounts),
+            block_count_plus_minus: Metric::OutstandingCount.plus_minus(amounts),
+        }
+    }
+
+    /// Where only the sums are known.
+    fn of_sums(trace: &Trace, bytes: u64, count: u64) -> Self {
+        let equal = EqualBlocks::of(trace.sampling());
+        Self {
+            block_bytes_plus_minus: equal.half_of_bytes(bytes, count),
+            block_count_plus_minus: equal.half_of_count(count, bytes),
+        }
+    }
+}
+
 /// A snapshot of a series.
 #[derive(Debug, Serialize)]
 pub(super) struct TakenSnapshot {
@@ -86,6 +121,8 @@ pub(super) struct TakenSnapshot {
     trigger: String,
     block_bytes: u64,
     block_count: u64,
+    #[serde(flatten)]
+    intervals: LiveIntervals,
     processes: Vec<String>,
 }
 
@@ -100,6 +137,7 @@ pub(super) fn taken(host: &dyn Host, read: &Read) -> Vec<TakenSnapshot> {
         trigger: host.trigger(taken.snapshot.trigger),
         block_bytes: taken.snapshot.block_bytes,
         block_count: taken.snapshot.block_count,
+        intervals: LiveIntervals::of(&taken.amount),
         processes: taken.processes.clone(),
     };
     read.series.taken.iter().map(one).collect()
@@ -113,6 +151,8 @@ struct SnapshotProcess {
     rss_bytes: Option<u64>,
     block_count: u64,
     block_bytes: u64,
+    #[serde(flatten)]
+    intervals: LiveIntervals,
 }
 
 /// A snapshot without its blocks.
@@ -126,6 +166,8 @@ pub(crate) struct NativeSnapshot {
     trigger: String,
     block_count: u64,
     block_bytes: u64,
+    #[serde(flatten)]
+    intervals: LiveIntervals,
     export_ns: u64,
     processes: Vec<SnapshotProcess>,
     notes: Vec<String>,
@@ -141,6 +183,7 @@ impl NativeSnapshot {
             rss_bytes: process.rss_bytes,
             block_count: process.block_count,
             block_bytes: process.block_bytes,
+            intervals: LiveIntervals::of_sums(trace, process.block_bytes, process.block_count),
         });
         Self {
             number: snapshot.number,
@@ -150,6 +193,7 @@ impl NativeSnapshot {
             trigger,
             block_count: snapshot.block_count,
             block_bytes: snapshot.block_bytes,
+            intervals: LiveIntervals::of(&LiveAmount::of_snapshot(trace, snapshot)),
             export_ns: snapshot.export_ns,
             processes: processes.collect(),
             notes: snapshot.notes.clone(),

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use heapr_explore::Found;
 use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, HistogramOf, Metric};
+use heapr_trace::Amounts;
 use serde::{Deserialize, Serialize};
 
+use super::rows::LiveIntervals;
 use super::series::number;
 use crate::command_line::report_command;
 use crate::error::{Error, Result};
-use crate::json::HistogramJson;
-use crate::json::heap_name;
+use crate::json::{HistogramJson, heap_name, is_counted};
 use crate::request::{Answer, Context, json, read};
 
 #[derive(Deserialize)]
@@ -38,8 +39,8 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let (_, threads) =
         file.rank(&words, &read, GroupBy::Threads, Metric::OutstandingBytes, context.cancel)?;
     let trace = file.trace();
-    let mut heaps: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    let mut processes: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let mut heaps: BTreeMap<String, Amounts> = BTreeMap::new();
+    let mut processes: BTreeMap<String, Amounts> = BTreeMap::new();
     for row in &selection.by_heap {
         let process = match trace.processes().get(row.process.0 as usize) {
             Some(process) => format!("{} ({})", process.name(), process.pid),
@@ -47,8 +48,7 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         };
         let heap = heap_name(trace.heap_names(), row.process, row.heap);
         for sums in [heaps.entry(heap).or_default(), processes.entry(process).or_default()] {
-            sums.0 += row.totals.outstanding_bytes;
-            sums.1 += row.totals.outstanding_count;
+            *sums += &row.totals.amounts();
         }
     }
     let threads = threads.groups.iter().map(|group| {
@@ -59,15 +59,12 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
                 format!("{} ({})", if thread.name.is_empty() { "thread" } else { &thread.name }, thread.tid)
             },
         );
-        NativePart {
-            name,
-            block_bytes: group.amounts.outstanding_bytes,
-            block_count: group.amounts.outstanding_count,
-        }
+        NativePart::of(name, &group.amounts)
     });
     let histogram = |of: HistogramOf| {
         selection.histograms.iter().find(|histogram| histogram.of == of).map(HistogramJson::from)
     };
+    let whole = LiveIntervals::of_amounts(&selection.totals.amounts());
     json(&NativeStatistics {
         schema: "heapr.view.native.statistics/1",
         command: report_command(
@@ -78,6 +75,8 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         shown,
         total_bytes: selection.totals.outstanding_bytes,
         total_count: selection.totals.outstanding_count,
+        total_bytes_plus_minus: whole.block_bytes_plus_minus,
+        total_count_plus_minus: whole.block_count_plus_minus,
         heaps: listed(heaps),
         processes: listed(processes),
         threads: threads.collect(),
@@ -92,6 +91,19 @@ struct NativePart {
     name: String,
     block_bytes: u64,
     block_count: u64,
+    #[serde(flatten)]
+    intervals: LiveIntervals,
+}
+
+impl NativePart {
+    fn of(name: String, amounts: &Amounts) -> Self {
+        Self {
+            name,
+            block_bytes: amounts.outstanding_bytes,
+            block_count: amounts.outstanding_count,
+            intervals: LiveIntervals::of_amounts(amounts),
+        }
+    }
 }
 
 /// What a snapshot consists of.
@@ -102,6 +114,11 @@ struct NativeStatistics {
     shown: u32,
     total_bytes: u64,
     total_count: u64,
+    /// Half of their 95 % intervals; 0: they were counted.
+    #[serde(skip_serializing_if = "is_counted")]
+    total_bytes_plus_minus: u64,
+    #[serde(skip_serializing_if = "is_counted")]
+    total_count_plus_minus: u64,
     heaps: Vec<NativePart>,
     processes: Vec<NativePart>,
     threads: Vec<NativePart>,
@@ -110,9 +127,8 @@ struct NativeStatistics {
 }
 
 /// The greatest first.
-fn listed(sums: BTreeMap<String, (u64, u64)>) -> Vec<NativePart> {
+fn listed(sums: BTreeMap<String, Amounts>) -> Vec<NativePart> {
     let mut sums: Vec<_> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, (bytes, _))| std::cmp::Reverse(*bytes));
-    let part = |(name, (block_bytes, block_count))| NativePart { name, block_bytes, block_count };
-    sums.into_iter().map(part).collect()
+    sums.sort_by_key(|(_, amounts)| std::cmp::Reverse(amounts.outstanding_bytes));
+    sums.into_iter().map(|(name, amounts)| NativePart::of(name, &amounts)).collect()
 }

@@ -4,9 +4,10 @@ use heapr_filters::FilterArguments;
 use heapr_query::{Line, LineOrder};
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Page, group_by, line_id, matches, own_place};
+use super::rows::{LiveIntervals, Page, group_by, line_id, matches, own_place};
 use super::series::{Read, number};
 use crate::error::{Error, Result};
+use crate::json::is_counted;
 use crate::request::{Answer, Context, json, read};
 
 #[derive(Deserialize)]
@@ -59,6 +60,7 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             frames: line.frames.clone(),
             block_bytes: row.amount.block_bytes,
             block_count: row.amount.block_count,
+            intervals: LiveIntervals::of(&row.amount),
             youngest_ns: row.youngest_age_ns,
             mean_age_ns: row.mean_age_ns(),
             oldest_ns: row.oldest_age_ns,
@@ -72,6 +74,8 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         shown,
         total_bytes: whole.amount.block_bytes,
         total_count: whole.amount.block_count,
+        total_bytes_plus_minus: whole.amount.bytes_plus_minus(),
+        total_count_plus_minus: whole.amount.count_plus_minus(),
         oldest_ns: whole.oldest_age_ns,
         youngest_ns: whole.youngest_age_ns,
         mean_age_ns: whole.mean_age_ns(),
@@ -92,6 +96,8 @@ struct NativeRow {
     frames: Vec<String>,
     block_bytes: u64,
     block_count: u64,
+    #[serde(flatten)]
+    intervals: LiveIntervals,
     youngest_ns: u64,
     mean_age_ns: u64,
     oldest_ns: u64,
@@ -106,6 +112,11 @@ struct NativeSummary {
     shown: u32,
     total_bytes: u64,
     total_count: u64,
+    /// Half of their 95 % intervals; 0: they were counted.
+    #[serde(skip_serializing_if = "is_counted")]
+    total_bytes_plus_minus: u64,
+    #[serde(skip_serializing_if = "is_counted")]
+    total_count_plus_minus: u64,
     oldest_ns: u64,
     youngest_ns: u64,
     mean_age_ns: u64,

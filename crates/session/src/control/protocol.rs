@@ -103,6 +103,12 @@ pub struct SnapshotTaken {
     pub block_count: u64,
     /// Bytes asked for in them.
     pub block_bytes: u64,
+    /// Half of the 95 % interval of their number, where it is an estimate; else 0.
+    #[serde(default)]
+    pub block_count_plus_minus: u64,
+    /// The same of the bytes.
+    #[serde(default)]
+    pub block_bytes_plus_minus: u64,
     /// How long taking it out took; the processes ran on meanwhile.
     pub export_ns: u64,
     /// What it does not show, and why.

@@ -411,7 +411,7 @@ impl Worker {
             let Some(waiting) = waiting else { continue };
             // Who is told of it can read it.
             self.session.flush_file();
-            let snapshot = report.snapshot;
+            let (snapshot, equal) = (report.snapshot, self.session.recorder().estimates());
             let answer = match (report.write_error, report.graph_failure) {
                 (Some(error), _) => Answer::Failed(Failure::new(FailureKind::Output, error)),
                 (None, Some(failure)) => Answer::Failed(failure),
@@ -422,6 +422,8 @@ impl Worker {
                     process_count: snapshot.processes.len() as u64,
                     block_count: snapshot.block_count,
                     block_bytes: snapshot.block_bytes,
+                    block_count_plus_minus: equal.half_of_count(snapshot.block_count, snapshot.block_bytes),
+                    block_bytes_plus_minus: equal.half_of_bytes(snapshot.block_bytes, snapshot.block_count),
                     export_ns: snapshot.export_ns,
                     notes: snapshot.notes,
                     pause_ns: report.pause_ns,

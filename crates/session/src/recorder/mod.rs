@@ -53,7 +53,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use heapr_ring::{Pool, reader, writer};
-use heapr_trace::{Amounts, Loss, ProcessIndex, Thread, half_interval};
+use heapr_trace::{Amounts, EqualBlocks, Loss, ProcessIndex, Thread};
 use heapr_wire::DisableReason;
 
 use self::attach_hold::HeldProcesses;
@@ -225,8 +225,14 @@ impl Recorder {
         !process.has_ended && !process.is_done && !is_disabled
     }
 
+    /// How sure what is live is: the ledger has its sums alone.
+    pub(crate) fn estimates(&self) -> EqualBlocks {
+        self.sink.summary.sampling().map_or_else(EqualBlocks::default, EqualBlocks::of)
+    }
+
     /// The newest images, those that live first.
     pub(crate) fn process_statuses(&self, most: usize) -> Vec<ProcessStatus> {
+        let equal = self.estimates();
         let mut live: HashMap<ProcessIndex, Amounts> = HashMap::new();
         for (process, _, totals) in self.sink.summary.by_heap() {
             *live.entry(process).or_default() += &totals.amounts();
@@ -249,9 +255,9 @@ impl Recorder {
                     .filter(|&reason| reason != DisableReason::None)
                     .map(|reason| disable_text(reason).to_owned()),
                 live_count: live.outstanding_count,
-                live_count_plus_minus: half_interval(false, live.variances.outstanding_count),
+                live_count_plus_minus: equal.half_of_count(live.outstanding_count, live.outstanding_bytes),
                 live_bytes: live.outstanding_bytes,
-                live_bytes_plus_minus: half_interval(true, live.variances.outstanding_bytes),
+                live_bytes_plus_minus: equal.half_of_bytes(live.outstanding_bytes, live.outstanding_count),
                 own_bytes: if process.has_ended { 0 } else { own_bytes(process.pid) },
             }
         };

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use heapr_resident::{KeptMoment, KeptMoments, class_label};
 use heapr_table::quantity::{bytes, duration, plural, share};
-use heapr_table::{Column, Table, row};
+use heapr_table::{Cell, Column, Table, row};
 use heapr_trace::Trace;
 use serde_json::{Value, json};
 
@@ -34,6 +34,9 @@ pub(in crate::explain) fn of_recording(trace: &Trace) -> anyhow::Result<Option<M
     Ok(KeptMoments::of_recording(trace)?.map(Moments::of))
 }
 
+/// Bytes, and half of their 95 % interval.
+type Estimate = (u64, u64);
+
 impl Moments {
     pub(super) fn of(kept: KeptMoments) -> Self {
         Self { kept, difference: None }
@@ -46,20 +49,21 @@ impl Moments {
         Ok(())
     }
 
-    /// By class: the first, the most, the last; the largest at the end first.
-    fn classes(&self) -> Vec<(&str, [u64; 3])> {
-        let mut classes: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
+    /// By class: the first, the most, the last; the largest at the end first. Each with half of its
+    /// interval.
+    fn classes(&self) -> Vec<(&str, [Estimate; 3])> {
+        let mut classes: BTreeMap<&str, [Estimate; 3]> = BTreeMap::new();
         for moment in &self.kept.moments {
             for (class, _) in &moment.lines {
                 classes.entry(class).or_default();
             }
         }
         for (class, amounts) in &mut classes {
-            let of = |moment: &KeptMoment| moment.bytes(class);
+            let of = |moment: &KeptMoment| (moment.bytes(class), moment.plus_minus(class));
             *amounts = [
-                self.kept.moments.first().map_or(0, of),
-                self.kept.moments.iter().map(of).max().unwrap_or(0),
-                self.kept.moments.last().map_or(0, of),
+                self.kept.moments.first().map(of).unwrap_or_default(),
+                self.kept.moments.iter().map(of).max().unwrap_or_default(),
+                self.kept.moments.last().map(of).unwrap_or_default(),
             ];
         }
         let mut classes: Vec<_> = classes.into_iter().collect();
@@ -89,8 +93,9 @@ impl Moments {
             Column::percent("percent", "%"),
         ]);
         let mut table = Table::new("heapr.explain/1", &columns);
-        for (class, [before, highest, now]) in self.classes() {
-            let (class, of_all) = (class_label(class), share(now, last.rss_bytes));
+        for (class, amounts) in self.classes() {
+            let (class, of_all) = (class_label(class), share(amounts[2].0, last.rss_bytes));
+            let [before, highest, now] = amounts.map(|(bytes, half)| Cell::from(bytes).within(half));
             if is_one {
                 table.row(row![class, now, of_all]);
             } else {

@@ -198,7 +198,9 @@ fn moment_json(taken: &Taken, files: &[Chosen]) -> Value {
         "file": files[taken.file].file.to_string_lossy(),
         "number": taken.snapshot.number,
         "unix_ns": taken.unix_ns,
-        "block_bytes": taken.snapshot.block_bytes,
-        "block_count": taken.snapshot.block_count,
+        "block_bytes": taken.amount.block_bytes,
+        "block_bytes_plus_minus": taken.amount.bytes_plus_minus(),
+        "block_count": taken.amount.block_count,
+        "block_count_plus_minus": taken.amount.count_plus_minus(),
     })
 }

@@ -16,7 +16,7 @@ use super::{cost, watchers};
 use crate::processes;
 use crate::sessions::advice;
 use crate::snapshot_take::{Format, TakeQuestion};
-use heapr_table::quantity::{bytes, duration, plural};
+use heapr_table::quantity::{bytes_within, duration, plural_within};
 
 /// What only snapshots of native heaps can be asked for.
 #[derive(Debug, clap::Args)]
@@ -211,8 +211,8 @@ fn print(snapshot: &SnapshotTaken, session: Option<&str>) {
     say!(
         "{file}: snapshot {}{session}: {} in {}, written in {}",
         snapshot.number,
-        bytes(snapshot.block_bytes),
-        plural(snapshot.block_count, "block"),
+        bytes_within(snapshot.block_bytes, snapshot.block_bytes_plus_minus),
+        plural_within(snapshot.block_count, snapshot.block_count_plus_minus, "block"),
         duration(snapshot.export_ns)
     );
     match snapshot.pause_ns {
@@ -234,6 +234,8 @@ fn value(snapshot: &SnapshotTaken, pids: &[u32], session: Option<String>) -> Val
         "time_ns": snapshot.time_ns,
         "block_count": snapshot.block_count,
         "block_bytes": snapshot.block_bytes,
+        "block_count_plus_minus": snapshot.block_count_plus_minus,
+        "block_bytes_plus_minus": snapshot.block_bytes_plus_minus,
         "export_ns": snapshot.export_ns,
         "pause_ns": snapshot.pause_ns,
         "notes": snapshot.notes,

@@ -1,0 +1,16 @@
+/// Names a build of the agent and tells a file of it that is damaged; who may change the file is
+/// asked elsewhere. Four words at a time: each start of a session reads the whole file. Also part
+/// of the build script.
+pub(crate) fn content_hash(content: &[u8]) -> u64 {
+    const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mixed = |hash: u64, word: u64| (hash ^ word).wrapping_mul(PRIME).rotate_left(31);
+    let mut lanes = [1_u64, 2, 3, 4];
+    let mut blocks = content.chunks_exact(32);
+    for block in &mut blocks {
+        for (lane, word) in lanes.iter_mut().zip(block.chunks_exact(8)) {
+            *lane = mixed(*lane, word.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+        }
+    }
+    let rest = blocks.remainder().iter().map(|&byte| u64::from(byte));
+    lanes.into_iter().chain(rest).fold(content.len() as u64, mixed)
+}

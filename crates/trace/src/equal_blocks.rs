@@ -1,0 +1,69 @@
+//! Intervals of estimates of which nothing but the sums is known: as if all blocks were of one size.
+
+use crate::{Amounts, HeapId, Sampling, Variances, half_interval};
+
+/// See the module. Of a recording in which all was counted there are none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EqualBlocks {
+    /// How far samples lie apart.
+    mean_bytes: Option<u64>,
+}
+
+impl EqualBlocks {
+    /// Of a recording.
+    #[must_use]
+    pub fn of(sampling: &Sampling) -> Self {
+        Self { mean_bytes: sampling.largest_mean_bytes().filter(|_| !sampling.is_exact()) }
+    }
+
+    /// Of samples that lie so far apart.
+    #[must_use]
+    pub const fn every(mean_bytes: u64) -> Self {
+        Self { mean_bytes: Some(mean_bytes) }
+    }
+
+    /// Says how uncertain the amounts of a heap are. (Mappings, and heaps of a program's own, are
+    /// always counted.)
+    pub fn estimate(self, heap: HeapId, amounts: &mut Amounts) {
+        if let Some(mean_bytes) = self.mean_bytes.filter(|_| heap == HeapId::MALLOC) {
+            amounts.variances = Variances::of_equal_blocks(amounts, mean_bytes);
+        }
+    }
+
+    /// Half of the 95 % interval of bytes in so many blocks; 0: they were counted.
+    #[must_use]
+    pub fn half_of_bytes(self, bytes: u64, count: u64) -> u64 {
+        half_interval(true, self.variances(bytes, count).outstanding_bytes)
+    }
+
+    /// The same of a number of blocks of so many bytes.
+    #[must_use]
+    pub fn half_of_count(self, count: u64, bytes: u64) -> u64 {
+        half_interval(false, self.variances(bytes, count).outstanding_count)
+    }
+
+    fn variances(self, outstanding_bytes: u64, outstanding_count: u64) -> Variances {
+        let mut amounts = Amounts { outstanding_bytes, outstanding_count, ..Amounts::default() };
+        self.estimate(HeapId::MALLOC, &mut amounts);
+        amounts.variances
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ProcessIndex, SamplingPeriod};
+
+    #[test]
+    fn what_was_counted_has_no_interval_and_samples_have_one() {
+        assert_eq!(EqualBlocks::of(&Sampling::default()).half_of_bytes(100 << 20, 1000), 0);
+        let period = SamplingPeriod { process: ProcessIndex(0), from_ns: 0, mean_bytes: 1 << 20 };
+        let sampled = EqualBlocks::of(&Sampling::new(vec![period]));
+        // 1.96 * sqrt(100 MiB * 1 MiB), less what is always seen of blocks of 100 KiB.
+        assert_eq!(sampled.half_of_bytes(100 << 20, 1000) >> 20, 19);
+        assert_eq!(sampled.half_of_count(1000, 100 << 20), 191);
+        let mut mapped = Amounts { outstanding_bytes: 100 << 20, ..Amounts::default() };
+        sampled.estimate(HeapId::MMAP, &mut mapped);
+        assert_eq!(mapped.variances, Variances::default());
+    }
+}
