@@ -1,4 +1,4 @@
-//! Intervals of estimates of which nothing but the sums is known: as if all blocks were of one size.
+//! Intervals of estimates of which only the sums are known: as if all blocks were of one size.
 
 use crate::{Amounts, HeapId, Sampling, Variances, half_interval};
 
