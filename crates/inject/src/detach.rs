@@ -29,7 +29,7 @@ use crate::remote::Borrowed;
 use crate::report::{DetachReport, PauseParts, Stopwatch};
 use crate::return_chain::ReturnChains;
 use crate::stop::{DETACH_STOP_LIMIT, Settled, Stopped};
-use crate::take_away::Remains;
+use crate::take_away::{Remains, restore};
 use crate::x86_64::{OPENING_BYTES, entry_of, island_of, record_of};
 use crate::{seccomp, take_away, target, thread_place};
 
@@ -270,20 +270,4 @@ fn leave_agent(
     report.pause = report.pause.max(stopped.resume());
     report.bytes_left = take_away::bytes_of(memory, record);
     Ok(report)
-}
-
-/// Puts the overwritten bytes back, where ours still stand.
-pub(crate) fn restore(pid: u32, memory: &ProcessMemory, record: &Record) -> Result<usize> {
-    let mut restored_count = 0;
-    for patch in &record.patches {
-        let mut now = [0; 5];
-        // The library may have been unloaded.
-        if memory.read(patch.address_avma, &mut now).is_ok() && now == patch.new {
-            memory
-                .write(patch.address_avma, &patch.original)
-                .map_err(|source| Error::Memory { pid, source })?;
-            restored_count += 1;
-        }
-    }
-    Ok(restored_count)
 }

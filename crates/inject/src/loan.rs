@@ -5,8 +5,7 @@
 //! built or taken away before.
 
 use crate::memory::{ProcessMemory, TargetMemory as _};
-use crate::stop::StoppedThread;
-use crate::x86_64::is_return_frame;
+use crate::x86_64::{Registers, is_return_frame};
 
 /// `syscall`, and how long it is.
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
@@ -14,10 +13,9 @@ const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 const CODE_BYTES: usize = 11;
 const WORDS: usize = 7;
 
-/// Whether a stopped thread is at a system call that it was made to do, or on its way back by a
-/// frame of ours.
-pub(crate) fn is_on_loan(memory: &ProcessMemory, thread: &StoppedThread) -> bool {
-    let registers = &thread.registers;
+/// Whether a stopped thread of these registers is at a system call that it was made to do, or on
+/// its way back by a frame of ours.
+pub(crate) fn is_on_loan(memory: &ProcessMemory, registers: &Registers) -> bool {
     // The frame's first word is taken by the last `ret`.
     let mut bytes = [0; WORDS * 8];
     let start_avma = registers.rsp.wrapping_sub(8);

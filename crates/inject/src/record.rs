@@ -26,6 +26,8 @@ use crate::memory::TargetMemory;
 
 /// Bytes of the record in the target, with the stub and what lies with it at its end.
 pub(crate) const RECORD_BYTES: u64 = 16384;
+/// Scratch memory of the code, behind record and agent.
+pub(crate) const SCRATCH_BYTES: u64 = 4096;
 /// Offset of the stub.
 pub(crate) const STUB_OFFSET: u64 = RECORD_BYTES - 512;
 /// Offset of what the agent calls where no C library can be asked.

@@ -98,7 +98,7 @@ impl Stopped {
         const LIMIT: Duration = Duration::from_millis(10);
         let pid = self.pid;
         let Ok(memory) = ProcessMemory::open(pid) else { return Ok(None) };
-        let is_on_loan = |thread: &StoppedThread| is_on_loan(&memory, thread);
+        let is_on_loan = |thread: &StoppedThread| is_on_loan(&memory, &thread.registers);
         if !self.threads.iter().any(is_on_loan) {
             return Ok(None);
         }

@@ -5,9 +5,9 @@
 //! Reading `/proc/PID/mem` does not. So what is read in bulk is read there, and of a copy all: as
 //! fast for large pieces, a gigabyte in 0.3 s and not in 1.1 of a copy. Single words and what lies
 //! within a page are read by `process_vm_readv`, in the pause of an attach: heads of arenas and of
-//! large blocks, thread descriptors, tables of modules. These are few pages, most of them written; but
-//! for the search for large blocks, which reads a word of each page of anonymous memory that is no
-//! heap: one by one it would take four times as long in the pause.
+//! large blocks, thread descriptors, tables of modules. These are few pages, most of them written;
+//! but for the search for large blocks, which reads a word of each page of anonymous memory that is
+//! no heap: one by one it would take four times as long in the pause.
 
 use std::io;
 use std::ops::Range;

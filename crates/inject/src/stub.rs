@@ -12,9 +12,9 @@
 //! `r13` is the scratch memory. A word is taken in one step: however often and whenever this runs,
 //! each descriptor is closed, or handed on, once.
 //!
-//! Taking away is one piece of code so that it is done once, and to its end: were it call after call
-//! of ours and we killed in between, whoever takes over would not know which ranges have become the
-//! program's again, nor whether the key has.
+//! Taking away is one piece of code so that it is done once, and to its end: were it call after
+//! call of ours and we killed in between, whoever takes over would not know which ranges have
+//! become the program's again, nor whether the key has.
 
 /// Where the parts begin.
 pub(crate) const RETURN: u64 = 7;

@@ -4,11 +4,9 @@
 
 use heapr_wire::{CONTROL_BLOCK_OFFSET, INJECTED_KEY_SET_TWICE};
 
-use crate::detach::restore;
 use crate::error::{Error, Result};
-use crate::install::SCRATCH_BYTES;
 use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
-use crate::record::{RECORD_MAGIC, Record};
+use crate::record::{RECORD_MAGIC, Record, SCRATCH_BYTES};
 use crate::remote::{Borrowed, SYS_MUNMAP};
 use crate::stop::StoppedThread;
 use crate::stub;
@@ -112,6 +110,22 @@ pub(crate) fn take_away(
         mark_left(memory, record).map_err(memory_error)?;
     }
     Ok(())
+}
+
+/// Puts the overwritten bytes back, where ours still stand.
+pub(crate) fn restore(pid: u32, memory: &ProcessMemory, record: &Record) -> Result<usize> {
+    let mut restored_count = 0;
+    for patch in &record.patches {
+        let mut now = [0; 5];
+        // The library may have been unloaded.
+        if memory.read(patch.address_avma, &mut now).is_ok() && now == patch.new {
+            memory
+                .write(patch.address_avma, &patch.original)
+                .map_err(|source| Error::Memory { pid, source })?;
+            restored_count += 1;
+        }
+    }
+    Ok(restored_count)
 }
 
 /// Undoes what an attach has done so far, while the target still stands still.

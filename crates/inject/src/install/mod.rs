@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::plan::Plan;
-use crate::record::{BASIC_OFFSET, RECORD_BYTES, Record, STUB_OFFSET};
+use crate::record::{BASIC_OFFSET, RECORD_BYTES, Record, SCRATCH_BYTES, STUB_OFFSET};
 use crate::remote::{Borrowed, SYS_MUNMAP};
 use crate::report::AttachReport;
 use crate::stop::{Stopped, StoppedThread};
@@ -26,7 +26,6 @@ use heapr_proc::Mapping;
 
 const PAGE: u64 = 4096;
 const STACK_BYTES: u64 = 64 << 10;
-pub(crate) const SCRATCH_BYTES: u64 = PAGE;
 
 const SYS_MMAP: u64 = 9;
 const SYS_MPROTECT: u64 = 10;

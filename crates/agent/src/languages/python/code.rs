@@ -13,8 +13,8 @@ use crate::modules::interpreters::PYTHON;
 use crate::record::events::{self, LanguageFunction};
 use crate::record::thread::Scope;
 
-/// Bytes of a code object that are read. (What is said of objects here lies so many bytes further on
-/// where they begin with more: `object_bytes` of the layout.)
+/// Bytes of a code object that are read. (What is said of objects here lies so many bytes further
+/// on where they begin with more: `object_bytes` of the layout.)
 const CODE_BYTES: usize = 208;
 const TYPE_AT: usize = 8;
 /// Texts: how many characters, and how they are kept.
