@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use heapr_export::frame_text::frame_name;
 use heapr_native::{ToldBy, made_type, told_type};
 use heapr_query::{CullList, GroupBy, StackGroups};
+use heapr_session::EARLIER_BLOCKS_MODULE;
 use heapr_symbols::type_name;
 use heapr_trace::{StackIndex, Trace};
 
@@ -26,7 +27,7 @@ impl BlockNames {
         let sites: Vec<String> = (0..groups.len() as u32)
             .map(|group| {
                 let frames = groups.frames(group);
-                frames.first().map_or_else(String::new, |frame| format!("block of {}", frame_name(frame)))
+                frames.first().map_or_else(String::new, |frame| block_of(&frame_name(frame)))
             })
             .collect();
         let stacks = file.blocks.iter().map(|block| block.stack).collect();
@@ -131,6 +132,13 @@ fn told_by_holders(file: &GraphFile, numbers: &[u32]) -> HashMap<u32, (u32, u32)
         held.remove(&root.target);
     }
     held.into_iter().filter_map(|(target, place)| Some((target, place?))).collect()
+}
+
+/// What a block is called of which no more is known than the function that allocated it.
+fn block_of(function: &str) -> String {
+    // (That is no function.)
+    let joint = if function == EARLIER_BLOCKS_MODULE { "" } else { "of " };
+    format!("block {joint}{function}")
 }
 
 /// What tells a block's type.
