@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use heapr_graph::{Dominators, Graph, retained_bytes};
 use heapr_native::{
-    BlockMap, KnownBlock, Leaks, Memory, ProcessFacts, Regions, Scanned, Verdicts, root_areas, scan,
+    BlockMap, KnownBlock, Leaks, Memory, ProcessFacts, Regions, Scanned, Texts, Verdicts, root_areas, scan,
 };
 use heapr_proc::Mapping;
 use heapr_trace::HeapGraph;
@@ -77,7 +77,7 @@ fn main() {
     let started = Lap::start();
     // (Types are for names.)
     let Scanned { first_edge, targets, slots, grades, roots, .. } =
-        scan(&memory, &map, &areas, &regions, &|| true).expect("it fits");
+        scan(&memory, &map, &areas, &regions, Texts::LeftOut, &|| true).expect("it fits");
     println!("scan        {}", started.end());
     drop((map, areas));
     let graph = HeapGraph { first_edge, targets, slots, grades, roots, ..HeapGraph::default() };

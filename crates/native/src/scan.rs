@@ -13,6 +13,7 @@ use crate::python_types::PythonTypes;
 use crate::scanned::Scanned;
 use crate::shape_nodes::Links;
 use crate::shapes::{Around, Chain, Seen, Shape};
+use crate::text::{TEXT_BYTES_MAX, text_of};
 use crate::type_names::{ToldBy, kept_name};
 
 /// Bytes that are read at once.
@@ -34,6 +35,16 @@ pub enum Cut {
     TooManyEdges,
 }
 
+/// What becomes of text that blocks begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Texts {
+    /// Nothing of a block's contents is kept.
+    #[default]
+    LeftOut,
+    /// The beginning of it is kept.
+    Kept,
+}
+
 /// Looks through all blocks and areas. `goes_on` is asked now and then.
 ///
 /// # Errors
@@ -43,6 +54,7 @@ pub fn scan(
     map: &BlockMap,
     areas: &[Area],
     regions: &Regions,
+    texts: Texts,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<Scanned, Cut> {
     let mut scan = Scan {
@@ -54,6 +66,7 @@ pub fn scan(
         inside: Vec::new(),
         told: Told { shapes: vec![Shape::None; map.len()], chains: Vec::new(), of_python: Vec::new() },
         python: PythonTypes::of(regions),
+        texts,
         names: Names::default(),
         found: Scanned::default(),
     };
@@ -84,6 +97,7 @@ struct Scan<'a, M> {
     inside: Vec<(Place, Inside)>,
     told: Told,
     python: Option<PythonTypes<'a>>,
+    texts: Texts,
     names: Names,
     found: Scanned,
 }
@@ -168,6 +182,13 @@ impl<M: Memory> Scan<'_, M> {
                 && let Some(first) = words.first()
             {
                 self.heads[block] = u64::from_le_bytes(*first);
+                if self.texts == Texts::Kept && reference(self.map, self.heads[block]).is_none() {
+                    let bytes = &words.as_flattened()[..(size_bytes as usize).min(words.len() * 8)];
+                    let start = &bytes[..bytes.len().min(TEXT_BYTES_MAX)];
+                    if let Some(text) = text_of(start, start.len() < size_bytes as usize) {
+                        self.found.texts.push(block as u32, text);
+                    }
+                }
                 let of_python = self.python.as_mut().and_then(|types| types.name_of(self.memory, words));
                 if let Some(name) = of_python {
                     let number = self.names.number(ToldBy::Python, name);
@@ -364,6 +385,9 @@ impl<M: Memory> Scan<'_, M> {
                 Place::Root(root) => self.found.roots[root].grade = grade,
             }
         }
+        // (What begins with the address of a table of virtual functions is no text.)
+        let texts = std::mem::take(&mut self.found.texts);
+        self.found.texts = texts.without(|block| regions.is_data_of_module(self.heads[block as usize]));
         self.tell_shapes(&mut types);
         self.found.types = types;
         self.found.type_names = std::mem::take(&mut self.names.texts);

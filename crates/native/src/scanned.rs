@@ -1,6 +1,6 @@
 //! What a scan gives.
 
-use heapr_trace::{EdgeGrade, RootEdge};
+use heapr_trace::{EdgeGrade, GraphTexts, RootEdge};
 
 /// The references that a scan has found; edges are numbered by source, as in
 /// [`heapr_trace::HeapGraph`].
@@ -20,6 +20,8 @@ pub struct Scanned {
     pub types: Vec<u32>,
     /// Names of types, as the compiler wrote them.
     pub type_names: Vec<String>,
+    /// What blocks begin with, where that is text; empty unless it is to be kept.
+    pub texts: GraphTexts,
     /// Bytes that could not be read.
     pub unread_bytes: u64,
     /// Bytes that were looked at.

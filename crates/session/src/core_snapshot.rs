@@ -17,6 +17,7 @@ use heapr_trace::{
 
 use crate::Error;
 use crate::recorder::system_facts;
+use crate::snapshots::graph_capture::GraphContents;
 use crate::snapshots::heap_look::{graph_of, mapped_code, thread_facts};
 
 /// What is read, and where it goes.
@@ -30,6 +31,8 @@ pub struct CoreRequest {
     pub sysroot: Option<PathBuf>,
     /// The trace.
     pub output: PathBuf,
+    /// What of the contents of blocks is written.
+    pub contents: GraphContents,
     /// It may exist.
     pub overwrites: bool,
 }
@@ -96,8 +99,8 @@ pub fn snapshot_of_core(request: &CoreRequest) -> Result<CoreTaken, Error> {
     let sizes: Vec<(u64, u64)> = blocks.iter().map(|block| (block.address_avma, block.size_bytes)).collect();
     let map = BlockMap::new(blocks);
     let areas = root_areas(&facts, &map, &core);
-    let found =
-        scan(&core, &map, &areas, &Regions::of(&facts.mappings), &|| true).map_err(|cut| match cut {
+    let found = scan(&core, &map, &areas, &Regions::of(&facts.mappings), request.contents.texts(), &|| true)
+        .map_err(|cut| match cut {
             Cut::Ended => refuse("the search was ended".to_owned()),
             Cut::TooManyEdges => refuse("it has more than 4 billion references".to_owned()),
         })?;

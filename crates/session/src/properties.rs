@@ -8,7 +8,7 @@ use heapr_allocators::Table;
 use heapr_wire::{BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, BUFFER_COUNT_LIMIT};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, FullOnGrowth, Rotation, SampleRate};
+use crate::{Error, FullOnGrowth, GraphContents, Rotation, SampleRate};
 
 /// What happens to an event when no buffer is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -189,6 +189,9 @@ pub struct SessionProperties {
     /// graph is taken.
     #[serde(default)]
     pub graph_at_exit: bool,
+    /// What of the contents of blocks that graph has.
+    #[serde(default)]
+    pub graph_contents: GraphContents,
     /// Allocations are sampled, now or later; `None`: all are recorded.
     #[serde(default)]
     pub sample: Option<SampleRate>,
@@ -225,6 +228,7 @@ impl SessionProperties {
             despite_seccomp: false,
             allocators: Vec::new(),
             graph_at_exit: false,
+            graph_contents: GraphContents::None,
             sample: None,
             full_on_growth: None,
             rotation: None,

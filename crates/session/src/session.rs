@@ -132,8 +132,10 @@ impl Session {
         let inside = shared.map(|pool| Watch::new(pool, table));
         open_pool(&pool, &clock, source, &properties, inside.is_some());
         let (tasks, wanted) = channel();
+        let mut recorder = Recorder::new(pool, PoolGrowth::new(descriptor), clock, sink);
+        recorder.set_exit_contents(properties.graph_contents);
         Ok(Self {
-            recorder: Recorder::new(pool, PoolGrowth::new(descriptor), clock, sink),
+            recorder,
             agent,
             next_flush_ns: 0,
             flush_timer_ns: u64::try_from(properties.flush_timer.as_nanos())

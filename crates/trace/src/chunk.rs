@@ -73,13 +73,14 @@ pub enum ChunkKind {
     Course = 27,
     MemoryAccounts = 28,
     Sampling = 29,
+    GraphTexts = 30,
 }
 
 impl ChunkKind {
     /// The kind of this number; later versions may have more.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        const KINDS: [ChunkKind; 29] = [
+        const KINDS: [ChunkKind; 30] = [
             ChunkKind::System,
             ChunkKind::Session,
             ChunkKind::Processes,
@@ -109,6 +110,7 @@ impl ChunkKind {
             ChunkKind::Course,
             ChunkKind::MemoryAccounts,
             ChunkKind::Sampling,
+            ChunkKind::GraphTexts,
         ];
         KINDS.get(usize::from(number).checked_sub(1)?).copied()
     }

@@ -5,6 +5,7 @@
 //!  chunk GraphRoots   snapshot 3, process 0, part 0   references of roots
 //!  chunk GraphEdges   snapshot 3, process 0, part 0   references of 65,536 blocks
 //!  chunk GraphEdges   …
+//!  chunk GraphTexts   snapshot 3, process 0, part 0   texts of 65,536 blocks, if they were asked for
 //!  chunk Graphs       snapshot 3, process 0: counts, areas with their names, notes
 //! ```
 //! Blocks are the nodes. They are not written again: node 0 is the malloc'ed block of the snapshot
@@ -13,6 +14,7 @@
 
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
+use crate::graph_texts::GraphTexts;
 use crate::tables::Entry;
 use crate::{ProcessIndex, Snapshot};
 
@@ -189,6 +191,8 @@ pub struct HeapGraph {
     pub types: Vec<u32>,
     /// Names of types as the compiler wrote them (`3Foo`), or behind a sign (`~`: told by a shape).
     pub type_names: Vec<String>,
+    /// What blocks begin with, where that is text; empty unless somebody has asked for it.
+    pub texts: GraphTexts,
     /// How long the process stood still for it.
     pub pause_ns: u64,
     /// What could not be looked at, and what follows: one sentence each.
@@ -305,7 +309,7 @@ impl Entry for GraphHead {
 }
 
 /// The place that begins each chunk of a graph.
-fn place_stream(snapshot: u32, process: ProcessIndex, first: u64) -> Vec<u8> {
+pub(crate) fn place_stream(snapshot: u32, process: ProcessIndex, first: u64) -> Vec<u8> {
     let mut place = Vec::new();
     place.put_varint(u64::from(snapshot));
     place.put_varint(u64::from(process.0));

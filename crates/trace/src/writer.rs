@@ -20,6 +20,7 @@ use crate::chunk::{
 use crate::course::course_columns;
 use crate::error::{Error, Result};
 use crate::events::{EVENTS_PER_CHUNK, EventColumns};
+use crate::graph_texts::for_each_text_chunk;
 use crate::heap_graph::{GraphHead, for_each_edge_chunk, for_each_root_chunk};
 use crate::payload::Packer;
 use crate::stacks::StackColumns;
@@ -235,6 +236,9 @@ impl<W: Write> TraceWriter<W> {
         })?;
         for_each_edge_chunk(number, graph, |count, streams| {
             self.chunk(ChunkKind::GraphEdges, &streams, count, time_ns, time_ns)
+        })?;
+        for_each_text_chunk(number, graph.process, &graph.texts, |count, streams| {
+            self.chunk(ChunkKind::GraphTexts, &streams, count, time_ns, time_ns)
         })?;
         let mut bytes = Vec::new();
         GraphHead::of(snapshot, graph).put(&mut bytes);

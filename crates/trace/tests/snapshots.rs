@@ -268,6 +268,9 @@ fn large_graph() -> heapr_trace::HeapGraph {
     }
     graph.types = (0..node_count).map(|node| node % 3).collect();
     graph.type_names = vec!["3Foo".to_owned(), "N1a1bE".to_owned()];
+    for node in (3..node_count).step_by(7) {
+        graph.texts.push(node, &format!("text of {node} …"));
+    }
     graph.notes = vec!["something was not seen".to_owned()];
     graph
 }

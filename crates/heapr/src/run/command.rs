@@ -82,6 +82,7 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
     arguments.record.apply(&mut properties)?;
     properties.overwrite = arguments.force;
     properties.graph_at_exit = arguments.snapshots.graph_at_exit;
+    properties.graph_contents = arguments.snapshots.graph_contents();
     properties.command_line =
         arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let is_output_named = arguments.output.is_some();

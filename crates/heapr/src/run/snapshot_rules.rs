@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use heapr_session::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
+use heapr_session::{GraphContents, SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
 
+use crate::snapshot::native::contents::{Contents, contents};
 use heapr_filters::quantity::{parse_bytes, parse_seconds};
 
 /// When snapshots are taken.
@@ -25,6 +26,9 @@ pub(crate) struct SnapshotRuleArguments {
     /// stand still meanwhile
     #[arg(long)]
     graph: bool,
+    /// What of the contents of blocks is written with the references; else nothing is
+    #[arg(long, value_enum, value_name = "WHAT")]
+    contents: Option<Contents>,
     /// Take one when the resident set of a process passes SIZE, and again after it has been a tenth
     /// below it
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -35,6 +39,11 @@ pub(crate) struct SnapshotRuleArguments {
 }
 
 impl SnapshotRuleArguments {
+    /// What of the contents of blocks graphs are to have.
+    pub(crate) fn graph_contents(&self) -> GraphContents {
+        contents(self.contents)
+    }
+
     /// The rules, for all processes.
     pub(crate) fn rules(&self) -> Vec<SnapshotRule> {
         let whens = [
@@ -45,7 +54,11 @@ impl SnapshotRuleArguments {
         ];
         // Of a process that has ended there is nothing to look through.
         let has_graph = |when: SnapshotWhen| self.graph && when != SnapshotWhen::AtExit;
-        let rule = |when| SnapshotRule { when, pids: Vec::new(), has_graph: has_graph(when) };
+        let rule = |when| SnapshotRule {
+            when,
+            pids: Vec::new(),
+            graph: has_graph(when).then(|| self.graph_contents()),
+        };
         whens.into_iter().flatten().map(rule).collect()
     }
 }

@@ -77,6 +77,7 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
     properties.name.clone_from(&arguments.name);
     properties.overwrite = arguments.force;
     properties.graph_at_exit = arguments.snapshots.graph_at_exit;
+    properties.graph_contents = arguments.snapshots.graph_contents();
     properties.despite_seccomp = arguments.despite_seccomp;
     properties.command_line =
         arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();

@@ -1,6 +1,7 @@
 //! Graphs of native heaps: programs whose blocks are held, or leaked, in every way there is, each
 //! with what must be said of them in its header (`victims/graph`).
 
+mod contents;
 mod copies;
 mod cores;
 mod growth;
@@ -352,6 +353,7 @@ fn ordinary_ways_to_hold_and_to_leak_are_told_apart() {
 fn each_program_has_a_test() {
     let own = [
         include_str!("main.rs"),
+        include_str!("contents.rs"),
         include_str!("copies.rs"),
         include_str!("growth.rs"),
         include_str!("hard_cases.rs"),

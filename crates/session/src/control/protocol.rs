@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::{GraphRequest, SampleRate, SessionStatus, StackEvents};
+use crate::{GraphContents, GraphRequest, SampleRate, SessionStatus, StackEvents};
 
 /// Version of the protocol: both sides must have the same.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -45,9 +45,9 @@ pub enum Request {
         interval_ms: Option<u64>,
         /// Of which processes; empty: all.
         pids: Vec<u32>,
-        /// With the graph of each.
+        /// With the graph of each, and so much of the contents of blocks.
         #[serde(default)]
-        has_graph: bool,
+        graph: Option<GraphContents>,
     },
     /// End the session and its file.
     Stop,

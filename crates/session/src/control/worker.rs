@@ -18,8 +18,8 @@ use crate::failure::{Failure, FailureKind};
 use crate::flags::flagged_programs::{Flagged, FlaggedTargets};
 use crate::recorder::process_tree::descendants;
 use crate::{
-    Error, FlagKind, InjectError, LoggingMode, SNAPSHOT_INTERVAL_MIN, Session, SessionStatus, SessionSummary,
-    SnapshotRequest, SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,
+    Error, FlagKind, GraphContents, InjectError, LoggingMode, SNAPSHOT_INTERVAL_MIN, Session, SessionStatus,
+    SessionSummary, SnapshotRequest, SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,
 };
 use remarks::{attach_remark, child_remark, children_remark, left_remark};
 use updates::PendingUpdate;
@@ -435,7 +435,12 @@ impl Worker {
 
     /// At an interval from now on, in place of an earlier one of the same processes; `None`: no
     /// more.
-    fn snapshot_every(&mut self, interval_ms: Option<u64>, pids: Vec<u32>, has_graph: bool) -> Answer {
+    fn snapshot_every(
+        &mut self,
+        interval_ms: Option<u64>,
+        pids: Vec<u32>,
+        graph: Option<GraphContents>,
+    ) -> Answer {
         let interval = interval_ms.map(Duration::from_millis);
         if interval.is_some_and(|interval| interval < SNAPSHOT_INTERVAL_MIN) {
             let least_ms = SNAPSHOT_INTERVAL_MIN.as_millis();
@@ -448,7 +453,7 @@ impl Worker {
         self.session.retain_snapshot_rules(|rule| !is_turned_off(rule));
         if let Some(interval) = interval {
             let when = SnapshotWhen::Every { interval };
-            self.session.add_snapshot_rule(SnapshotRule { when, pids, has_graph });
+            self.session.add_snapshot_rule(SnapshotRule { when, pids, graph });
         }
         Answer::Done
     }
@@ -472,8 +477,8 @@ impl Worker {
                 self.session.mark(&text);
                 Answer::Done
             }
-            Request::SnapshotEvery { interval_ms, pids, has_graph } => {
-                self.snapshot_every(interval_ms, pids, has_graph)
+            Request::SnapshotEvery { interval_ms, pids, graph } => {
+                self.snapshot_every(interval_ms, pids, graph)
             }
             Request::Update(_) | Request::Snapshot { .. } | Request::Stop | Request::Cancel => Answer::Done,
         }

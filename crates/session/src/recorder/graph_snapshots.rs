@@ -182,7 +182,8 @@ impl Recorder {
             if is_waiting {
                 self.processes[place].is_exit_seen = true;
                 let scope = SnapshotScope::Image(self.processes[place].index);
-                let graph = Some(GraphRequest { at_exit: true, ..GraphRequest::default() });
+                let contents = self.snapshots.exit_contents;
+                let graph = Some(GraphRequest { at_exit: true, contents, ..GraphRequest::default() });
                 let trigger = SnapshotTrigger::Exit;
                 self.queue_by_rule(SnapshotRequest { name: String::new(), trigger, scope, graph });
             }

@@ -9,6 +9,7 @@ use super::Recorder;
 use super::graph_snapshots::Capturing;
 use crate::Error;
 use crate::recorder::process_state::{BlocksBefore, ProcessState};
+use crate::snapshots::graph_capture::GraphContents;
 use crate::snapshots::native_snapshot::{
     ActiveSnapshot, SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket,
 };
@@ -47,6 +48,8 @@ pub(super) struct Snapshots {
     ended: Vec<ProcessIndex>,
     /// Out-of-memory kills that the kernel had counted at the last look.
     oom_kills: u64,
+    /// What of the contents of blocks the graphs of processes at their end have.
+    pub(super) exit_contents: GraphContents,
 }
 
 impl Recorder {
@@ -64,6 +67,10 @@ impl Recorder {
         let ticket = SnapshotTicket(self.snapshots.last_ticket);
         self.snapshots.waiting.push_back((Some(ticket), request));
         Ok(ticket)
+    }
+
+    pub(crate) fn set_exit_contents(&mut self, contents: GraphContents) {
+        self.snapshots.exit_contents = contents;
     }
 
     /// Adds a rule.

@@ -19,7 +19,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use heapr_inject::{HeldProcess, HoldRequest, Look, ReadFrom};
-use heapr_native::BlockMap;
+use heapr_native::{BlockMap, Texts};
 use heapr_trace::HeapGraph;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,26 @@ pub enum GraphPause {
     None,
 }
 
+/// What of the contents of blocks is written to the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum GraphContents {
+    /// Nothing: it may be secret.
+    #[default]
+    None,
+    /// Up to 64 bytes of text that a block begins with.
+    Strings,
+}
+
+impl GraphContents {
+    /// What a scan is to do with texts.
+    pub(crate) fn texts(self) -> Texts {
+        match self {
+            Self::None => Texts::LeftOut,
+            Self::Strings => Texts::Kept,
+        }
+    }
+}
+
 /// How a graph is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphRequest {
@@ -50,11 +70,19 @@ pub struct GraphRequest {
     /// The process waits at its end to be looked at.
     #[serde(default)]
     pub at_exit: bool,
+    /// What of the contents of blocks is written.
+    #[serde(default)]
+    pub contents: GraphContents,
 }
 
 impl Default for GraphRequest {
     fn default() -> Self {
-        Self { max_pause: Duration::from_secs(30), pause: GraphPause::Copy, at_exit: false }
+        Self {
+            max_pause: Duration::from_secs(30),
+            pause: GraphPause::Copy,
+            at_exit: false,
+            contents: GraphContents::None,
+        }
     }
 }
 
@@ -162,7 +190,7 @@ fn capture(
         pid,
         max_pause: request.max_pause,
         since: Instant::now(),
-        prepared: Prepared::of(pid),
+        prepared: Prepared::of(pid, request.contents.texts()),
         tell: tell.clone(),
         given,
         moment,
@@ -214,7 +242,7 @@ fn capture_running(
     let begin = Instant::now();
     let left = || request.max_pause.saturating_sub(begin.elapsed());
     let goes_on = || !left().is_zero() && !is_given_up.load(Relaxed);
-    let mut prepared = Prepared::of(pid);
+    let mut prepared = Prepared::of(pid, request.contents.texts());
     let look = |prepared: &mut Prepared, told: Told| -> Result<(HeapGraph, BlockMap, Births), Error> {
         let held =
             HeldProcess { agent: heapr_inject::agent_memory(pid)?, is_quiet: true, ..HeldProcess::default() };

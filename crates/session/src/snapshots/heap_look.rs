@@ -9,7 +9,7 @@ use std::sync::Arc;
 use heapr_glibc_heap::{Error as RundownError, HeapMemory, PAGE_BYTES, Plan, ReadStore, Rundown};
 use heapr_inject::{HeldProcess, ReadFrom, StoppedProcess};
 use heapr_native::{
-    Area, BlockMap, Cut, FrameFacts, KnownBlock, Memory, ProcessFacts, Regions, Scanned, ThreadFacts,
+    Area, BlockMap, Cut, FrameFacts, KnownBlock, Memory, ProcessFacts, Regions, Scanned, Texts, ThreadFacts,
     ThreadModule, root_areas, scan,
 };
 use heapr_proc::{Mapping, kernel_words, mappings, not_as_it_is_in_forks};
@@ -31,6 +31,7 @@ pub(crate) struct Prepared {
     kernel: Vec<(String, Vec<u64>)>,
     /// What was read out of a copy, and what was found in it.
     kept: Option<(KeptMemory, Vec<ThreadModule>)>,
+    texts: Texts,
 }
 
 /// Why there is no graph.
@@ -105,7 +106,7 @@ impl WrittenMemory for Still<'_> {
 impl Prepared {
     /// Finds the heap of a process that runs: where it is just being changed it does not look like
     /// one.
-    pub(crate) fn of(pid: u32) -> Self {
+    pub(crate) fn of(pid: u32, texts: Texts) -> Self {
         const TRIES: u32 = 4;
         let memory = Arc::new(StoppedProcess::of(pid));
         let mut plan = Plan::make(&*memory);
@@ -117,7 +118,16 @@ impl Prepared {
         }
         let room = plan.as_ref().map(|plan| plan.room(&*memory)).unwrap_or_default();
         let (mappings, kernel) = (Vec::new(), Vec::new());
-        Self { memory, plan, room, not_copied: not_as_it_is_in_forks(pid), mappings, kernel, kept: None }
+        Self {
+            memory,
+            plan,
+            room,
+            not_copied: not_as_it_is_in_forks(pid),
+            mappings,
+            kernel,
+            kept: None,
+            texts,
+        }
     }
 
     /// Takes down what only the process itself tells, while it stands still.
@@ -191,7 +201,7 @@ impl Prepared {
         goes_on: &dyn Fn() -> bool,
     ) -> Result<(HeapGraph, BlockMap), NoGraph> {
         let Place { heap, memory, local, modules } = at;
-        let Self { plan, room, mappings, kernel, .. } = self;
+        let Self { plan, room, mappings, kernel, texts, .. } = self;
         if mappings.is_empty() {
             return Err(NoGraph::Gone);
         }
@@ -224,7 +234,7 @@ impl Prepared {
         facts.threads = threads.collect();
         let areas = root_areas(&facts, &map, memory);
         let regions = Regions::of(&facts.mappings);
-        let found = scan(memory, &map, &areas, &regions, goes_on).map_err(|cut| match cut {
+        let found = scan(memory, &map, &areas, &regions, *texts, goes_on).map_err(|cut| match cut {
             Cut::Ended => NoGraph::TooLong,
             Cut::TooManyEdges => NoGraph::TooLarge,
         })?;
@@ -268,6 +278,7 @@ pub(crate) fn graph_of(found: Scanned, areas: Vec<Area>, notes: Vec<String>) -> 
         roots: found.roots,
         types: found.types,
         type_names: found.type_names,
+        texts: found.texts,
         notes,
         ..HeapGraph::default()
     };

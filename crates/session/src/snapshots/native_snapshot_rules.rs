@@ -7,7 +7,7 @@ use std::time::Duration;
 use heapr_trace::{ProcessIndex, SnapshotTrigger};
 use serde::{Deserialize, Serialize};
 
-use crate::snapshots::graph_capture::GraphRequest;
+use crate::snapshots::graph_capture::{GraphContents, GraphRequest};
 use crate::snapshots::native_snapshot::{SnapshotRequest, SnapshotScope};
 
 /// Shortest interval: one snapshot is written in that time even of ten million blocks.
@@ -50,7 +50,7 @@ pub struct SnapshotRule {
     pub pids: Vec<u32>,
     /// With the graph of each: one snapshot a process.
     #[serde(default)]
-    pub has_graph: bool,
+    pub graph: Option<GraphContents>,
 }
 
 /// A process, as rules look at it.
@@ -95,7 +95,7 @@ impl RuleState {
             name: String::new(),
             trigger,
             scope: SnapshotScope::of_pids(&self.rule.pids),
-            graph: self.rule.has_graph.then(GraphRequest::default),
+            graph: self.rule.graph.map(|contents| GraphRequest { contents, ..GraphRequest::default() }),
         }
     }
 
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     fn state(when: SnapshotWhen, pids: &[u32]) -> RuleState {
-        RuleState::new(SnapshotRule { when, pids: pids.to_vec(), has_graph: false }, 0)
+        RuleState::new(SnapshotRule { when, pids: pids.to_vec(), graph: None }, 0)
     }
 
     fn looked(pid: u32, rss_bytes: u64, live_bytes: u64) -> Looked {

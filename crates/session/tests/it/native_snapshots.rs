@@ -135,7 +135,7 @@ fn rules_take_snapshots_without_being_asked() {
     let pool = join(&session);
     let process = Producer::exec(&pool, None);
     let mut thread = process.thread(live_tid(1));
-    let rule = |when| SnapshotRule { when, pids: Vec::new(), has_graph: false };
+    let rule = |when| SnapshotRule { when, pids: Vec::new(), graph: None };
     session.add_snapshot_rule(rule(SnapshotWhen::Every { interval: Duration::from_millis(100) }));
     session.add_snapshot_rule(rule(SnapshotWhen::AtRss { threshold_bytes: 1 }));
     session.add_snapshot_rule(rule(SnapshotWhen::OnGrowth { percent: 50 }));
@@ -161,11 +161,7 @@ fn rules_take_snapshots_without_being_asked() {
 #[test]
 fn what_a_process_held_when_it_was_killed_is_in_its_last_snapshot() {
     let (mut session, directory) = start(|_| {});
-    session.add_snapshot_rule(SnapshotRule {
-        when: SnapshotWhen::AtExit,
-        pids: Vec::new(),
-        has_graph: false,
-    });
+    session.add_snapshot_rule(SnapshotRule { when: SnapshotWhen::AtExit, pids: Vec::new(), graph: None });
     let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep runs");
     let pool = join(&session);
     let process = Producer::exec(&pool, Some(child.id()));

@@ -194,6 +194,7 @@ impl Trace {
                         | ChunkKind::Graphs
                         | ChunkKind::GraphEdges
                         | ChunkKind::GraphRoots
+                        | ChunkKind::GraphTexts
                 )
             };
             if chunk.kind.is_none_or(is_streamed) {

@@ -4,7 +4,7 @@
 //! ```text
 //!  root ── thread 12 "worker" stack ── +0x40 ──> block ── +0x18 ──> block
 //!       ── libfoo.so data ── libfoo.so!g_cache ──> block
-//!       ── (leaked: nothing leads here) ──> block
+//!       ── (leaked: nothing leads here) ──> block ── text ──> "what it begins with"
 //! ```
 //! References that count for nobody (`LastingReferences`) are weak ones: dominators, sizes and ways
 //! pass them over, as `holders` does. A block's id is its address. What names it is its type, where
@@ -60,6 +60,7 @@ impl Strings {
 }
 
 /// Numbers of the kinds in the header.
+const STRING: u32 = 2;
 const NATIVE: u32 = 8;
 const SYNTHETIC: u32 = 9;
 const ELEMENT: u32 = 1;
@@ -106,11 +107,14 @@ impl NativeHeap {
         let area_count = self.graph.areas.len() as u64;
         // The root, the areas, the leaked, the blocks.
         let first_block = 2 + area_count;
-        let node_count = first_block + block_count;
+        let first_text = first_block + block_count;
+        let texts = std::mem::take(&mut self.graph.texts);
+        let node_count = first_text + texts.len() as u64;
         let edge_count = area_count
             + 1
             + self.graph.roots.len() as u64
             + self.leaked.len() as u64
+            + texts.len() as u64
             + self.graph.targets.len() as u64;
         write!(out, "{{\"snapshot\":{}", header(node_count, edge_count))?;
         let mut roots_of: Vec<Vec<u32>> = vec![Vec::new(); area_count as usize];
@@ -128,9 +132,16 @@ impl NativeHeap {
         let leaked_id = 3 + 2 * area_count;
         node(out, false, [NATIVE.into(), leaked_name.into(), leaked_id, 0, self.leaked.len() as u64])?;
         for (number, block) in self.blocks.iter().enumerate() {
-            let degree = self.graph.edges(number as u32).len() as u64;
+            let number_of_texts = u64::from(texts.of(number as u32).is_some());
+            let degree = self.graph.edges(number as u32).len() as u64 + number_of_texts;
             let name = u64::from(self.names[number]);
             node(out, false, [NATIVE.into(), name, block.address_avma, block.size_bytes, degree])?;
+        }
+        for (block, text) in texts.iter() {
+            let name = u64::from(self.strings.number(text));
+            // No block begins there. Its bytes are the block's.
+            let id = self.blocks[block as usize].address_avma | 1;
+            node(out, false, [STRING.into(), name, id, 0, 0])?;
         }
         write!(out, "],\n\"edges\":[")?;
         let mut is_first = true;
@@ -148,15 +159,23 @@ impl NativeHeap {
             edge(out, &mut is_first, [INTERNAL.into(), leaked_edge.into(), first_block + u64::from(target)])?;
         }
         let mut slots: HashMap<(u32, EdgeGrade), u32> = HashMap::new();
-        for number in 0..self.graph.targets.len() {
-            let key = (self.graph.slots[number], self.graph.grades[number]);
-            let strings = &mut self.strings;
-            let name = *slots.entry(key).or_insert_with(|| {
-                strings.number(&format!("+{:#x}{}", u64::from(key.0) * 8, grade_text(key.1)))
-            });
-            let target = first_block + u64::from(self.graph.targets[number]);
-            let kind = if self.lasting.counts_edge(&self.graph, number) { PROPERTY } else { WEAK };
-            edge(out, &mut is_first, [kind.into(), name.into(), target])?;
+        let text_edge = u64::from(self.strings.number("text"));
+        let mut next_text = first_text;
+        for block in 0..self.graph.node_count() {
+            for number in self.graph.edges(block) {
+                let key = (self.graph.slots[number], self.graph.grades[number]);
+                let strings = &mut self.strings;
+                let name = *slots.entry(key).or_insert_with(|| {
+                    strings.number(&format!("+{:#x}{}", u64::from(key.0) * 8, grade_text(key.1)))
+                });
+                let target = first_block + u64::from(self.graph.targets[number]);
+                let kind = if self.lasting.counts_edge(&self.graph, number) { PROPERTY } else { WEAK };
+                edge(out, &mut is_first, [kind.into(), name.into(), target])?;
+            }
+            if texts.of(block).is_some() {
+                edge(out, &mut is_first, [INTERNAL.into(), text_edge, next_text])?;
+                next_text += 1;
+            }
         }
         write!(
             out,

@@ -7,6 +7,7 @@ use heapr_session::{CoreRequest, snapshot_of_core};
 use heapr_table::quantity::{bytes, plural};
 use serde_json::json;
 
+use super::contents::{Contents, contents};
 use crate::output::already_exists;
 use crate::snapshot_take::Format;
 
@@ -26,6 +27,9 @@ pub(crate) struct GraphOfArguments {
     /// The trace to write [default: the core's name with .heapr]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// What of the contents of blocks is written; else nothing is
+    #[arg(long, value_enum, value_name = "WHAT")]
+    contents: Option<Contents>,
     /// Overwrite it
     #[arg(short, long)]
     force: bool,
@@ -39,7 +43,8 @@ pub(crate) struct GraphOfArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: GraphOfArguments) -> anyhow::Result<ExitCode> {
-    let GraphOfArguments { core, executable, sysroot, output, force, quiet, format } = arguments;
+    let GraphOfArguments { core, executable, sysroot, output, contents: asked, force, quiet, format } =
+        arguments;
     let output = output.unwrap_or_else(|| {
         let name = core.file_name().unwrap_or_default().to_string_lossy().into_owned();
         PathBuf::from(format!("{name}.heapr"))
@@ -47,7 +52,8 @@ pub(crate) fn run(arguments: GraphOfArguments) -> anyhow::Result<ExitCode> {
     if !force && output.symlink_metadata().is_ok() {
         return Err(already_exists(&output));
     }
-    let request = CoreRequest { core, executable, sysroot, output, overwrites: force };
+    let contents = contents(asked);
+    let request = CoreRequest { core, executable, sysroot, output, contents, overwrites: force };
     let taken = snapshot_of_core(&request)?;
     if format == Format::Json {
         crate::plain_text::say_json(&json!({

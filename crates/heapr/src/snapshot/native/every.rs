@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use heapr_session::Request;
 
+use super::contents::{Contents, contents};
 use super::watchers;
 use crate::processes;
 use crate::snapshot_take::EveryQuestion;
@@ -21,6 +22,9 @@ pub(crate) struct NativeEveryOptions {
     /// With the references between the blocks: the processes stand still meanwhile
     #[arg(long, conflicts_with = "off")]
     graph: bool,
+    /// With so much of the contents of blocks
+    #[arg(long, value_enum, value_name = "WHAT", requires = "graph")]
+    contents: Option<Contents>,
     /// Take no more
     #[arg(long)]
     off: bool,
@@ -50,7 +54,7 @@ pub(crate) fn every(
         let request = Request::SnapshotEvery {
             interval_ms: Some(interval_ms),
             pids: watcher.pids.clone(),
-            has_graph: options.graph,
+            graph: options.graph.then(|| contents(options.contents)),
         };
         watcher.client.ask(request)?;
         if !is_quiet {
@@ -64,6 +68,7 @@ pub(crate) fn every(
     let mut more = vec!["--snapshot-every".to_owned(), format!("{interval_ms}ms")];
     more.extend(asked.force.then(|| "--force".to_owned()));
     more.extend(options.graph.then(|| "--graph".to_owned()));
+    more.extend(options.contents.map(|Contents::Strings| "--contents=strings".to_owned()));
     let client = watchers::start(&unwatched, &output, &more)?;
     if is_quiet {
         return Ok(ExitCode::SUCCESS);
@@ -81,17 +86,13 @@ pub(crate) fn every(
 fn off(pids: &[u32]) -> anyhow::Result<ExitCode> {
     if pids.is_empty() {
         for client in watchers::all() {
-            client.ask(Request::SnapshotEvery { interval_ms: None, pids: Vec::new(), has_graph: false })?;
+            client.ask(Request::SnapshotEvery { interval_ms: None, pids: Vec::new(), graph: None })?;
         }
         return Ok(ExitCode::SUCCESS);
     }
     let (watched, unwatched) = watchers::find(pids);
     for watcher in watched {
-        watcher.client.ask(Request::SnapshotEvery {
-            interval_ms: None,
-            pids: watcher.pids,
-            has_graph: false,
-        })?;
+        watcher.client.ask(Request::SnapshotEvery { interval_ms: None, pids: watcher.pids, graph: None })?;
     }
     if !unwatched.is_empty() {
         bail!("no session records {}", words(&unwatched));

@@ -2,6 +2,7 @@
 
 mod as_heap;
 mod block_names;
+pub(crate) mod contents;
 mod core;
 mod cost;
 mod diff;

@@ -12,6 +12,7 @@ use heapr_session::{
 };
 use serde_json::{Value, json};
 
+use super::contents::{Contents, contents};
 use super::{cost, watchers};
 use crate::processes;
 use crate::sessions::advice;
@@ -44,6 +45,9 @@ pub(crate) struct NativeTakeOptions {
     /// milliseconds
     #[arg(long, value_name = "MS", default_value_t = 30_000, requires = "graph")]
     max_pause: u64,
+    /// What of the contents of blocks is written with their references; else nothing is
+    #[arg(long, value_enum, value_name = "WHAT", requires = "graph")]
+    contents: Option<Contents>,
     /// Go on recording for so long: a block that is freed meanwhile is no leak, and is struck
     #[arg(long, value_name = "SECONDS", requires = "graph", value_parser = heapr_filters::quantity::parse_seconds)]
     confirm: Option<Duration>,
@@ -79,6 +83,7 @@ impl NativeTakeOptions {
         self.graph.then(|| GraphRequest {
             max_pause: Duration::from_millis(self.max_pause),
             pause: self.graph_pause(),
+            contents: contents(self.contents),
             ..GraphRequest::default()
         })
     }

@@ -1,0 +1,15 @@
+//! What of the contents of blocks is written with their references.
+
+use heapr_session::GraphContents;
+
+/// What is written, where something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Contents {
+    /// Text that a block begins with, up to 64 bytes of it
+    Strings,
+}
+
+/// In the session's words.
+pub(crate) fn contents(asked: Option<Contents>) -> GraphContents {
+    asked.map_or(GraphContents::None, |Contents::Strings| GraphContents::Strings)
+}
