@@ -15,6 +15,7 @@ mod doctor;
 mod explain;
 mod export;
 mod finding_text;
+mod graph_contents;
 mod info;
 mod manual;
 mod mcp;

@@ -2,7 +2,7 @@
 
 use crate::chunk::{CHUNK_HEADER_BYTES, ChunkInfo, ChunkKind};
 use crate::error::{Error, Malformed, Result};
-use crate::graph_texts::{GRAPH_TEXT_STREAMS, take_text_chunk};
+use crate::graph_text_chunks::{GRAPH_TEXT_STREAMS, take_text_chunk};
 use crate::heap_graph::{
     GRAPH_EDGE_STREAMS, GRAPH_ROOT_STREAMS, GraphFacts, GraphHead, HeapGraph, place_of, take_edge_chunk,
     take_root_chunk,

@@ -19,6 +19,7 @@ mod equal_blocks;
 mod error;
 mod events;
 mod graph_reader;
+mod graph_text_chunks;
 mod graph_texts;
 mod heap_graph;
 mod language;

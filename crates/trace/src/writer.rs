@@ -20,7 +20,7 @@ use crate::chunk::{
 use crate::course::course_columns;
 use crate::error::{Error, Result};
 use crate::events::{EVENTS_PER_CHUNK, EventColumns};
-use crate::graph_texts::for_each_text_chunk;
+use crate::graph_text_chunks::for_each_text_chunk;
 use crate::heap_graph::{GraphHead, for_each_edge_chunk, for_each_root_chunk};
 use crate::payload::Packer;
 use crate::stacks::StackColumns;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use heapr_session::{GraphContents, SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
 
-use crate::snapshot::native::contents::{Contents, contents};
+use crate::graph_contents::{Contents, contents};
 use heapr_filters::quantity::{parse_bytes, parse_seconds};
 
 /// When snapshots are taken.

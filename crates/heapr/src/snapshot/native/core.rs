@@ -7,7 +7,7 @@ use heapr_session::{CoreRequest, snapshot_of_core};
 use heapr_table::quantity::{bytes, plural};
 use serde_json::json;
 
-use super::contents::{Contents, contents};
+use crate::graph_contents::{Contents, contents};
 use crate::output::already_exists;
 use crate::snapshot_take::Format;
 

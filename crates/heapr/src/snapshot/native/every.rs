@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::bail;
 use heapr_session::Request;
 
-use super::contents::{Contents, contents};
 use super::watchers;
+use crate::graph_contents::{Contents, contents};
 use crate::processes;
 use crate::snapshot_take::EveryQuestion;
 use heapr_table::quantity::duration;

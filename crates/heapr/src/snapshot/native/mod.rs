@@ -2,7 +2,6 @@
 
 mod as_heap;
 mod block_names;
-pub(crate) mod contents;
 mod core;
 mod cost;
 mod diff;

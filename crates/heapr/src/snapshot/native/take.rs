@@ -12,8 +12,8 @@ use heapr_session::{
 };
 use serde_json::{Value, json};
 
-use super::contents::{Contents, contents};
 use super::{cost, watchers};
+use crate::graph_contents::{Contents, contents};
 use crate::processes;
 use crate::sessions::advice;
 use crate::snapshot_take::{Format, TakeQuestion};
