@@ -101,6 +101,8 @@ pub struct Profile<'a> {
     pub tells_intervals: bool,
     /// The modules, for their build-ids.
     pub modules: &'a [Module],
+    /// Paths of the programs that the processes run.
+    pub programs: Vec<&'a str>,
     /// What else is known of the process: keys and values.
     pub labels: Vec<(String, String)>,
 }
@@ -120,6 +122,7 @@ impl<'a> Profile<'a> {
             sampled: None,
             tells_intervals: false,
             modules: &[],
+            programs: Vec::new(),
             labels: Vec::new(),
         }
     }
@@ -133,6 +136,7 @@ impl<'a> Profile<'a> {
             period_bytes: trace.sampling().largest_mean_bytes().unwrap_or(1).max(1),
             sampled: sampled_text(trace.sampling()),
             modules: trace.modules(),
+            programs: trace.processes().iter().map(|process| process.executable.as_str()).collect(),
             ..self
         }
     }
@@ -149,6 +153,22 @@ impl<'a> Profile<'a> {
     /// metric in other tools, and the number.
     pub(crate) fn whole_intervals(&self) -> Vec<(&'static str, u64)> {
         intervals(&self.metrics, &self.samples.iter().map(|sample| &sample.amounts).sum())
+    }
+
+    /// The path of the program whose stacks have most of what is shown; `None`: none is in them.
+    pub(crate) fn program(&self) -> Option<&'a str> {
+        let mut amounts: HashMap<&str, (&'a str, u64)> =
+            self.programs.iter().map(|&path| (path, (path, 0))).collect();
+        for sample in self.samples {
+            // Its outermost frame that is in a program at all.
+            let mut modules = sample.frames.iter().rev().map(|frame| frame.module.as_str());
+            let program = modules.find(|module| amounts.contains_key(module));
+            if let Some((_, amount)) = program.and_then(|program| amounts.get_mut(program)) {
+                *amount = amount.saturating_add(self.value.of(&sample.amounts).max(1));
+            }
+        }
+        let used = amounts.into_values().filter(|&(_, amount)| amount > 0);
+        used.max_by_key(|&(path, amount)| (amount, path)).map(|(path, _)| path)
     }
 
     /// Build-ids by path, hexadecimal; a path that had several in turn has none.

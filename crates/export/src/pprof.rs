@@ -31,6 +31,10 @@ pub(crate) fn unit(metric: Metric) -> &'static str {
 /// Writes it. `value` is what pprof shows unless told otherwise.
 pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()> {
     let mut tables = Tables { build_ids: profile.build_ids(), ..Tables::default() };
+    // Readers take the first mapping for the program.
+    if let Some(program) = profile.program() {
+        tables.mapping(program);
+    }
     let mut message = Message::default();
     for &metric in &profile.metrics {
         let value_type = tables.value_type(metric.pprof(), unit(metric));

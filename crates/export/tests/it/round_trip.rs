@@ -186,3 +186,33 @@ fn a_profile_tells_its_type_period_and_build_ids() {
         assert!(has(&[0x80, 0x80, 0x20]), "{}", format.name);
     }
 }
+
+/// Readers of pprof take the first mapping for the program.
+#[test]
+fn the_program_is_the_first_mapping() {
+    let frame = |module: &str| heapr_export::SampleFrame {
+        name: format!("of {module}"),
+        module: module.to_owned(),
+        file: String::new(),
+        line: 0,
+    };
+    let sample = |modules: [&str; 2], total_bytes: u64| Sample {
+        frames: modules.map(frame).to_vec(),
+        amounts: Amounts { total_bytes, ..Amounts::default() },
+    };
+    let samples = [
+        sample(["/lib/a.so", "/bin/sh"], 10),
+        sample(["/lib/b.so", "/bin/python"], 900),
+        sample(["/lib/a.so", "/lib/c.so"], 5000),
+    ];
+    let mut profile = Profile::new(&samples, Metric::TotalBytes, "");
+    profile.programs = vec!["/bin/sh", "/bin/python", "/bin/never"];
+    let format = FORMATS.iter().find(|known| known.name == "pprof").unwrap();
+    let (mut packed, mut plain) = (Vec::new(), Vec::new());
+    (format.write)(&mut packed, &profile).unwrap();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut plain).unwrap();
+    // Texts are numbered as they are met, and mappings with them.
+    let place = |text: &str| plain.windows(text.len()).position(|window| window == text.as_bytes()).unwrap();
+    assert!(place("/bin/python") < place("/lib/a.so"), "{}", String::from_utf8_lossy(&plain));
+    assert!(!plain.windows(10).any(|window| window == b"/bin/never"));
+}
