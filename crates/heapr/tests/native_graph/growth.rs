@@ -72,4 +72,9 @@ fn what_holds_ever_more_is_named_with_what_it_gathers_where() {
     let top = &summary["graph"]["holders"][0];
     assert_eq!((&top["holder"], &top["retained_bytes"]), (&"program!g_cache".into(), &at[2].into()));
     assert_eq!(summary["graph"]["definite_count"], 0, "{}", summary["graph"]);
+
+    // A graph of the process while it ran is not compared with those.
+    stage.ok(&["snapshot", "take", "--graph", "--pause", "none", &pid]);
+    let again = stage.json(&["snapshot", "suspects", "trace.heapr"]);
+    assert_eq!(again["holders"], suspects["holders"]);
 }

@@ -22,11 +22,15 @@ const DETAILED_MAX: usize = 50;
 const KINDS_MAX: usize = 5;
 
 /// A snapshot with a graph.
+#[derive(Clone)]
 pub(super) struct GraphPoint {
     path: PathBuf,
     arguments: GraphArguments,
+    number: u32,
     unix_ns: u64,
     time_ns: u64,
+    /// The process did not stand still for it.
+    is_running: bool,
 }
 
 impl GraphPoint {
@@ -95,23 +99,30 @@ pub(super) fn points(taken: &[Taken], files: &[Chosen], asked: &SeriesArguments)
     for taken in taken {
         let Chosen { file, trace, .. } = &files[taken.file];
         let pid_of = |process: &ProcessIndex| trace.processes().get(process.0 as usize).map(|it| it.pid);
-        let with_graph = trace.graph_processes(&taken.snapshot).into_iter().filter_map(|it| pid_of(&it));
-        let meant: Vec<u32> = with_graph.filter(|pid| pids.is_empty() || pids.contains(pid)).collect();
+        let with_graph = trace.graph_processes(&taken.snapshot).into_iter();
+        let with_graph = with_graph.filter_map(|it| Some((it, pid_of(&it)?)));
+        let meant: Vec<(ProcessIndex, u32)> =
+            with_graph.filter(|(_, pid)| pids.is_empty() || pids.contains(pid)).collect();
         let number = taken.snapshot.number;
         match meant.as_slice() {
             [] => {}
-            &[pid] => points.push(GraphPoint {
+            &[(process, pid)] => points.push(GraphPoint {
                 path: file.clone(),
                 arguments: GraphArguments {
                     snapshot: Some(number.to_string()),
                     pid: Some(pid),
                     names: asked.names.clone(),
                 },
+                number,
                 unix_ns: taken.unix_ns,
                 time_ns: taken.snapshot.time_ns,
+                is_running: matches!(
+                    trace.graph_facts(&taken.snapshot, process),
+                    Ok(Some(facts)) if facts.pause_ns == 0
+                ),
             }),
             several => {
-                let pids: Vec<String> = several.iter().map(u32::to_string).collect();
+                let pids: Vec<String> = several.iter().map(|(_, pid)| pid.to_string()).collect();
                 warn!(
                     "snapshot {number} has graphs of several processes, none of which is looked at: --pid {}",
                     pids.join(" or ")
@@ -119,7 +130,29 @@ pub(super) fn points(taken: &[Taken], files: &[Chosen], asked: &SeriesArguments)
             }
         }
     }
-    points
+    comparable(points)
+}
+
+/// Without the graphs of a process that ran, where there are two or more of it standing still: of
+/// one that runs nobody knows the registers and whose stack is whose, so that blocks are held by
+/// others, which would seem to grow or to shrink.
+fn comparable(points: Vec<GraphPoint>) -> Vec<GraphPoint> {
+    let (running, still): (Vec<GraphPoint>, Vec<GraphPoint>) =
+        points.into_iter().partition(|point| point.is_running);
+    if running.is_empty() || still.is_empty() {
+        return [running, still].concat();
+    }
+    let numbers = running.iter().map(|point| point.number.to_string()).collect::<Vec<_>>().join(", ");
+    if still.len() < 2 {
+        warn!(
+            "snapshot {numbers} was taken while the process ran: what holds a block may seem another there"
+        );
+        let mut points = [running, still].concat();
+        points.sort_by_key(|point| (point.unix_ns, point.time_ns));
+        return points;
+    }
+    warn!("snapshot {numbers} was taken while the process ran: its graph is not compared with the others'");
+    still
 }
 
 /// Blocks by their identity, in order of addresses, and how many others each refers to.
