@@ -35,7 +35,16 @@ pub enum CoreError {
     /// The operating system's.
     #[error("cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// Something else, or cut off.
+    /// It ends before what it says it holds: `ulimit -c`, a full disk, or a limit of what keeps cores.
+    #[error(
+        "it is cut: it ends before byte {end_off}, up to which its headers say it holds memory. What is missing may hold \
+         what would seem leaked; take a whole one (ulimit -c unlimited)"
+    )]
+    Cut {
+        /// Where the last piece of memory would end in the file.
+        end_off: u64,
+    },
+    /// Something else.
     #[error("it is no core file of a 64-bit x86 process: {0}")]
     NotCore(&'static str),
 }
@@ -125,6 +134,12 @@ impl CoreFile {
                 name: file.map_or_else(String::new, |file| file.path.clone()),
             };
             found.push((segment, mapping));
+        }
+        let ends = found.iter().map(|(segment, _)| segment.core_off.saturating_add(segment.core_bytes));
+        if let Some(end_off) = ends.max().filter(|&end_off| end_off > 0)
+            && source.read_at(end_off - 1, &mut [0]) == 0
+        {
+            return Err(CoreError::Cut { end_off });
         }
         found.sort_by_key(|(segment, _)| segment.start_avma);
         // What overlaps is no memory of a process.

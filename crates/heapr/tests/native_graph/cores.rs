@@ -45,4 +45,11 @@ fn a_core_file_tells_what_is_leaked_and_what_holds_the_rest() {
     assert_eq!(status, Some(2));
     assert!(stderr.contains("ELF file of another kind"), "{stderr}");
     assert!(!stage.path("none.heapr").exists());
+    // One that is cut.
+    let bytes = std::fs::metadata(core).unwrap().len();
+    std::fs::File::options().write(true).open(core).unwrap().set_len(bytes / 2).unwrap();
+    let (status, _, stderr) = stage.heapr(&["snapshot", "graph", "--core", core, "-o", "none.heapr"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("it is cut: it ends before byte"), "{stderr}");
+    assert!(!stage.path("none.heapr").exists());
 }

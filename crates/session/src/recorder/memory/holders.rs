@@ -6,7 +6,7 @@ use crate::recorder::inside::InsideModule;
 
 /// Programs and libraries that have a heap of their own by mapping memory: how the file's name
 /// begins, what it is, and what shows it.
-const RUNTIMES: [(&str, &str, &str); 26] = [
+const RUNTIMES: [(&str, &str, &str); 30] = [
     ("libjvm.so", "the Java virtual machine's heap", "jcmd PID GC.heap_info"),
     ("node", "V8's heap", "heapr snapshot take PID"),
     ("libnode", "V8's heap", "heapr snapshot take PID"),
@@ -18,6 +18,11 @@ const RUNTIMES: [(&str, &str, &str); 26] = [
     ("luajit", "LuaJIT's allocator", "--mmap"),
     ("php", "PHP's memory manager", "the variable USE_ZEND_ALLOC=0"),
     ("libphp", "PHP's memory manager", "the variable USE_ZEND_ALLOC=0"),
+    // (Builds without the interpreter's lock know no other.)
+    ("python3.13t", "Python's object allocator", "--mmap"),
+    ("python3.14t", "Python's object allocator", "--mmap"),
+    ("libpython3.13t", "Python's object allocator", "--mmap"),
+    ("libpython3.14t", "Python's object allocator", "--mmap"),
     ("python", "Python's object allocator", "the variable PYTHONMALLOC=malloc"),
     ("libpython", "Python's object allocator", "the variable PYTHONMALLOC=malloc"),
     ("beam", "Erlang's carriers", "erlang:memory()"),
