@@ -260,6 +260,18 @@ export interface FunctionsAnswer {
   functions: FunctionRow[];
 }
 
+/** Blocks of a native heap of which the same is known. */
+export interface GraphKind {
+  /** Its key in tables. */
+  kind: string;
+  /** In words. */
+  heading: string;
+  /** How many. */
+  count: number;
+  /** How large together. */
+  bytes: number;
+}
+
 /** A row of a table. */
 export interface Group extends Amounts {
   id: string | null;
