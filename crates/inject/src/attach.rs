@@ -278,7 +278,7 @@ impl Attaching<'_> {
             let pid = self.request.pid;
             // It may have ended.
             let _ = gate.lead_around(self.memory);
-            let _ = detach::remove(pid, self.memory, &record, &mut || ());
+            let _ = detach::remove(pid, self.memory, &record, detach::Whose::Own, &mut || ());
         }
     }
 }

@@ -88,15 +88,25 @@ fn detach_here(pid: u32, between_tries: &mut dyn FnMut()) -> Result<DetachReport
         _ => Error::NoSuchProcess { pid },
     })?;
     match find_record(pid, &memory)? {
-        Some(record) => remove(pid, &memory, &record, between_tries),
+        Some(record) => remove(pid, &memory, &record, Whose::Own, between_tries),
         None => loaded_agent::let_go(pid, &memory),
     }
+}
+
+/// Whose agent is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Ours.
+    Own,
+    /// Of somebody who was killed, perhaps while it was removed.
+    Orphan,
 }
 
 pub(crate) fn remove(
     pid: u32,
     memory: &ProcessMemory,
     record: &Record,
+    whose: Whose,
     between_tries: &mut dyn FnMut(),
 ) -> Result<DetachReport> {
     let mut report = DetachReport {
@@ -115,6 +125,7 @@ pub(crate) fn remove(
     let mut chains = ReturnChains::new(memory);
     let was_left = take_away::was_left(memory, record);
     let (mut has_looked, mut is_restored) = (false, false);
+    let mut is_hooked = true;
     let mut pause = PAUSE_BETWEEN.0;
     let begin = Instant::now();
     loop {
@@ -149,13 +160,21 @@ pub(crate) fn remove(
             report.thread_count = stopped.threads.len();
             let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
             chains.forget();
+            // Where the gate does not stop all calls any more, the allocator of a busy program is
+            // never quiet. So the rest goes, too, and who is in the agent comes out.
+            if whose == Whose::Orphan && is_hooked && !take_away::stands(memory, record) {
+                report.hooks_removed += restore(pid, memory, record)?;
+                is_hooked = false;
+            }
             if !is_restored {
                 gate.shut(memory).map_err(memory_error)?;
-                // Those in the allocator too: others may wait for a lock that they hold.
+                // Those in the allocator too: others may wait for a lock that they hold. (If no
+                // call comes into the agent any more, the lock is not theirs to wait for.)
                 let settled = stopped.settle(settle_limit, |thread| {
                     gate.may_be_inside(thread.registers.rip)
                         || thread_place::is_on_way_through(agent, thread)
-                        || thread_place::is_in_allocator(&record.code, &gate, memory, &mappings, thread)
+                        || is_hooked
+                            && thread_place::is_in_allocator(&record.code, &gate, memory, &mappings, thread)
                         || thread_place::may_return_to_agent(
                             agent,
                             &record.code,
@@ -170,7 +189,7 @@ pub(crate) fn remove(
                     continue;
                 }
                 if settled == Settled::Quiet {
-                    report.hooks_removed = restore(pid, memory, record)?;
+                    report.hooks_removed += restore(pid, memory, record)?;
                     is_restored = true;
                 } else {
                     stop_clock(memory, record).map_err(memory_error)?;

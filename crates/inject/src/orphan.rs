@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd as _;
 use heapr_proc::{Mapping, telling_thread};
 use heapr_wire::{SESSION_CLOSED, SESSION_RECORDING};
 
-use crate::detach::{find_record, remove};
+use crate::detach::{Whose, find_record, remove};
 use crate::error::{Error, Result};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::record::{RECORD_MAGIC, Record};
@@ -30,13 +30,13 @@ pub(crate) fn clear(pid: u32, memory: &ProcessMemory) -> Result<u64> {
         let _ = memory.write(state_avma, &SESSION_CLOSED.to_le_bytes());
     }
     if let Some(record) = find_record(pid, memory)? {
-        bytes_left += remove(pid, memory, &record, &mut || ())?.bytes_left;
+        bytes_left += remove(pid, memory, &record, Whose::Orphan, &mut || ())?.bytes_left;
     }
     for record in cut_short(pid, memory, &mappings) {
         // Another one may just be attaching.
         target::check(pid, false)?;
         check_orphan(pid, memory, &memory.mappings().map_err(|_| Error::Ended { pid })?)?;
-        bytes_left += remove(pid, memory, &record, &mut || ())?.bytes_left;
+        bytes_left += remove(pid, memory, &record, Whose::Orphan, &mut || ())?.bytes_left;
     }
     // What stays shall at least take no memory: nobody reads it.
     for pool in pools.iter().filter(|_| bytes_left > 0) {

@@ -112,6 +112,14 @@ pub(crate) fn take_away(
     Ok(())
 }
 
+/// Whether all bytes that were overwritten are ours still.
+pub(crate) fn stands(memory: &ProcessMemory, record: &Record) -> bool {
+    record.patches.iter().all(|patch| {
+        let mut now = [0; 5];
+        memory.read(patch.address_avma, &mut now).is_ok() && now == patch.new
+    })
+}
+
 /// Puts the overwritten bytes back, where ours still stand.
 pub(crate) fn restore(pid: u32, memory: &ProcessMemory, record: &Record) -> Result<usize> {
     let mut restored_count = 0;

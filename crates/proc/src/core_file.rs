@@ -35,7 +35,8 @@ pub enum CoreError {
     /// The operating system's.
     #[error("cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// It ends before what it says it holds: `ulimit -c`, a full disk, or a limit of what keeps cores.
+    /// It ends before what it says it holds: `ulimit -c`, a full disk, or a limit of what keeps
+    /// cores.
     #[error(
         "it is cut: it ends before byte {end_off}, up to which its headers say it holds memory. What is missing may hold \
          what would seem leaked; take a whole one (ulimit -c unlimited)"
