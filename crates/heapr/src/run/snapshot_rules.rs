@@ -10,7 +10,10 @@ use heapr_filters::quantity::{parse_bytes, parse_seconds};
 
 /// When snapshots are taken.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Snapshots of the live heap")]
+#[command(
+    next_help_heading = "Snapshots of the live heap",
+    group = clap::ArgGroup::new("graphs").multiple(true).args(["graph", "graph_at_exit"])
+)]
 pub(crate) struct SnapshotRuleArguments {
     /// Take one every so many seconds (or `5m`, `1h`)
     #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
@@ -27,7 +30,7 @@ pub(crate) struct SnapshotRuleArguments {
     #[arg(long)]
     graph: bool,
     /// What of the contents of blocks is written with the references; else nothing is
-    #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(long, value_enum, value_name = "WHAT", requires = "graphs")]
     contents: Option<Contents>,
     /// Take one when the resident set of a process passes SIZE, and again after it has been a tenth
     /// below it
