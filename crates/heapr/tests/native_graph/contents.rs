@@ -33,3 +33,13 @@ fn text_is_written_where_it_is_asked_for_and_stands_below_its_block() {
     let leaks = stage.json(&["snapshot", "leaks", "trace.heapr"]);
     check(&leaks, &text);
 }
+
+#[test]
+fn contents_are_asked_for_with_a_graph_only() {
+    let stage = Stage::new();
+    for command in ["run", "start"] {
+        let (status, _, stderr) = stage.heapr(&[command, "--contents", "strings", "--", "true"]);
+        assert_eq!(status, Some(2), "{stderr}");
+        assert!(stderr.contains("--graph|--graph-at-exit"), "{stderr}");
+    }
+}
