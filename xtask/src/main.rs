@@ -50,7 +50,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          graphs of eight real programs: no block that was called leaked is freed afterwards
   soak kills [ROUNDS [SEED]]
                          recorder, command or program killed at random moments: nobody else is harmed
-  soak languages [STACKS [py|js|rb|php|pl]]
+  soak languages [STACKS [py|js|java|rb|php|pl|lua]]
                          kept frames of languages compared with whole readings, 500,000 of each
   soak snapshot [MINUTES]  a session in snapshot mode on a server at work: the recorder's memory
   bench overhead [--rounds N] [--only PROGRAM,…]

@@ -42,6 +42,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("php-cli", "php"),
     ("openssl", "openssl"),
     ("python3", "python3"),
+    ("python3-gevent", "/usr/lib/python3/dist-packages/gevent"),
     ("python3-venv", "/usr/share/doc/python3-venv"),
     ("redis-server", "redis-server"),
     ("redis-tools", "redis-benchmark"),

@@ -15,9 +15,10 @@ type Environment = &'static [(&'static str, &'static str)];
 
 /// A language: what its frames' module is called, the variable that names its interpreters, the one
 /// that is usual, the victim, and what it needs in its environment.
-const LANGUAGES: [(&str, &str, &str, &str, Environment); 6] = [
+const LANGUAGES: [(&str, &str, &str, &str, Environment); 7] = [
     ("py", "HEAPR_PYTHONS", "/usr/bin/python3", "python/lines.py", &[]),
     ("js", "HEAPR_NODES", "/usr/bin/node", "javascript/lines.js", &[]),
+    ("java", "HEAPR_JAVAS", "/usr/bin/java", "java/Lines.java", &[("VICTIM_ROUNDS", "200")]),
     ("rb", "HEAPR_RUBIES", "/usr/bin/ruby", "ruby/lines.rb", &[]),
     ("php", "HEAPR_PHPS", "/usr/bin/php", "php/lines.php", &[("USE_ZEND_ALLOC", "0")]),
     ("pl", "HEAPR_PERLS", "/usr/bin/perl", "perl/lines.pl", &[]),

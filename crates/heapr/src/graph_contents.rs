@@ -5,7 +5,7 @@ use heapr_session::GraphContents;
 /// What is written, where something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Contents {
-    /// Text that a block begins with, up to 64 bytes of it
+    /// Text at the start of a block or behind a header, up to 64 bytes of it
     Strings,
 }
 

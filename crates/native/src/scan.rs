@@ -13,7 +13,7 @@ use crate::python_types::PythonTypes;
 use crate::scanned::Scanned;
 use crate::shape_nodes::Links;
 use crate::shapes::{Around, Chain, Seen, Shape};
-use crate::text::{TEXT_BYTES_MAX, text_of};
+use crate::text::{LOOKED_AT_BYTES, text_of};
 use crate::type_names::{ToldBy, kept_name};
 
 /// Bytes that are read at once.
@@ -182,10 +182,12 @@ impl<M: Memory> Scan<'_, M> {
                 && let Some(first) = words.first()
             {
                 self.heads[block] = u64::from_le_bytes(*first);
-                if self.texts == Texts::Kept && reference(self.map, self.heads[block]).is_none() {
+                if self.texts == Texts::Kept {
                     let bytes = &words.as_flattened()[..(size_bytes as usize).min(words.len() * 8)];
-                    let start = &bytes[..bytes.len().min(TEXT_BYTES_MAX)];
-                    if let Some(text) = text_of(start, start.len() < size_bytes as usize) {
+                    let start = &bytes[..bytes.len().min(LOOKED_AT_BYTES)];
+                    let is_cut = start.len() < size_bytes as usize;
+                    let is_address = reference(self.map, self.heads[block]).is_some();
+                    if let Some(text) = text_of(start, is_cut, is_address) {
                         self.found.texts.push(block as u32, text);
                     }
                 }
@@ -387,7 +389,10 @@ impl<M: Memory> Scan<'_, M> {
         }
         // (What begins with the address of a table of virtual functions is no text.)
         let texts = std::mem::take(&mut self.found.texts);
-        self.found.texts = texts.without(|block| regions.is_data_of_module(self.heads[block as usize]));
+        self.found.texts = texts.without(|block, text| {
+            let head = self.heads[block as usize];
+            text.as_bytes().first() == head.to_le_bytes().first() && regions.is_data_of_module(head)
+        });
         self.tell_shapes(&mut types);
         self.found.types = types;
         self.found.type_names = std::mem::take(&mut self.names.texts);

@@ -1,15 +1,40 @@
-//! Whether a block begins with text.
+//! Whether a block holds text, at its start or behind a header.
 
+/// So much of a text is kept.
+const TEXT_BYTES_MAX: usize = 64;
+/// Headers of strings are no longer: redis' have up to 17 bytes, and 16 of an object before them,
+/// CPython's 40 to 72.
+const HEADER_BYTES_MAX: usize = 80;
 /// So much of a block is looked at.
-pub(crate) const TEXT_BYTES_MAX: usize = 64;
-/// Shorter texts are too often something else.
+pub(crate) const LOOKED_AT_BYTES: usize = HEADER_BYTES_MAX + TEXT_BYTES_MAX;
+/// Shorter texts at the start of a block are too often something else.
 const TEXT_BYTES_MIN: usize = 4;
+/// Behind a header stand addresses and numbers, too: four to six bytes in a row are often text by
+/// chance.
+const TEXT_BYTES_MIN_BEHIND: usize = 7;
 
-/// The text that a block's first bytes are, up to a zero or the end of the block. `is_cut`: the
-/// block has more.
-pub(crate) fn text_of(bytes: &[u8], is_cut: bool) -> Option<&str> {
-    let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-    let bytes = &bytes[..length];
+/// The text that a block begins with, or the first one behind a header: up to a zero or the end of
+/// the block. `bytes`: the block's first ones; `is_cut`: it has more; `has_header`: it is known to
+/// begin with something else.
+pub(crate) fn text_of(bytes: &[u8], is_cut: bool, has_header: bool) -> Option<&str> {
+    let at_start = if has_header { None } else { text_at(bytes, is_cut, TEXT_BYTES_MIN) };
+    at_start.or_else(|| {
+        let mut starts = (1..bytes.len().min(HEADER_BYTES_MAX))
+            .filter(|&start| is_text(bytes[start]) && !is_text(bytes[start - 1]));
+        starts.find_map(|start| {
+            let text = text_at(&bytes[start..], is_cut, TEXT_BYTES_MIN_BEHIND)?;
+            (!ends_as_address(bytes, start + text.len())).then_some(text)
+        })
+    })
+}
+
+/// The text at the start of `bytes`.
+fn text_at(bytes: &[u8], is_cut: bool, least_bytes: usize) -> Option<&str> {
+    let shown = &bytes[..bytes.len().min(TEXT_BYTES_MAX)];
+    let is_cut = is_cut || shown.len() < bytes.len();
+    let length = shown.iter().position(|&byte| byte == 0).unwrap_or(shown.len());
+    let is_cut = is_cut && length == shown.len();
+    let bytes = &shown[..length];
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         // The last character may be cut.
@@ -18,8 +43,20 @@ pub(crate) fn text_of(bytes: &[u8], is_cut: bool) -> Option<&str> {
         }
         Err(_) => return None,
     };
-    let is_text = |one: char| !one.is_control() || matches!(one, '\t' | '\n' | '\r');
-    (text.len() >= TEXT_BYTES_MIN && text.chars().all(is_text)).then_some(text)
+    let is_shown = |one: char| !one.is_control() || matches!(one, '\t' | '\n' | '\r');
+    (text.len() >= least_bytes && text.chars().all(is_shown)).then_some(text)
+}
+
+/// Whether a byte may be one of a text.
+fn is_text(byte: u8) -> bool {
+    byte >= 0x20 && byte != 0x7f || matches!(byte, b'\t' | b'\n' | b'\r')
+}
+
+/// Whether what ends here is the address of something in a program that may lie anywhere
+/// (0x55... to 0x56...), whose last letter is always a U or a V.
+fn ends_as_address(bytes: &[u8], end: usize) -> bool {
+    let top = end.checked_sub(1).and_then(|last| bytes.get(last));
+    end % 8 == 6 && matches!(top, Some(b'U' | b'V')) && bytes.get(end..end + 2) == Some(&[0, 0])
 }
 
 #[cfg(test)]
@@ -28,20 +65,41 @@ mod tests {
 
     #[test]
     fn text_ends_at_a_zero_or_with_the_block_and_a_cut_character_is_left_out() {
-        assert_eq!(text_of(b"GET /index\0\x01\x02", false), Some("GET /index"));
-        assert_eq!(text_of(b"GET /index", false), Some("GET /index"));
-        assert_eq!(text_of("größe".as_bytes(), false), Some("größe"));
+        assert_eq!(text_of(b"GET /index\0\x01\x02", false, false), Some("GET /index"));
+        assert_eq!(text_of(b"GET /index", false, false), Some("GET /index"));
+        assert_eq!(text_of("größe".as_bytes(), false, false), Some("größe"));
         let cut = &"größe".as_bytes()[..5];
-        assert_eq!((text_of(cut, true), text_of(cut, false)), (Some("grö"), None));
+        assert_eq!((text_of(cut, true, false), text_of(cut, false, false)), (Some("grö"), None));
         let within = &"abcdé".as_bytes()[..5];
-        assert_eq!((text_of(within, true), text_of(within, false)), (Some("abcd"), None));
+        assert_eq!((text_of(within, true, false), text_of(within, false, false)), (Some("abcd"), None));
     }
 
     #[test]
     fn numbers_and_addresses_are_no_text() {
-        assert_eq!(text_of(&0x5555_5577_1230_u64.to_le_bytes(), false), None);
-        assert_eq!(text_of(&[7, 0, 0, 0, 0, 0, 0, 0], false), None);
-        assert_eq!(text_of(b"ab\0", false), None);
-        assert_eq!(text_of(b"", true), None);
+        assert_eq!(text_of(&0x5555_5577_1230_u64.to_le_bytes(), false, false), None);
+        assert_eq!(text_of(&[7, 0, 0, 0, 0, 0, 0, 0], false, false), None);
+        assert_eq!(text_of(b"ab\0", false, false), None);
+        assert_eq!(text_of(b"", true, false), None);
+    }
+
+    #[test]
+    fn text_behind_a_header_is_found() {
+        // redis: length, room, kind; CPython: count, type, length, hash, state.
+        assert_eq!(text_of(b"\x07\x07\x01user 42\0", false, false), Some("user 42"));
+        let python =
+            [&1_u64.to_le_bytes()[..], &0x7f12_3456_7890_u64.to_le_bytes(), &[7, 0, 0, 0, 0, 0, 0, 0]];
+        let python =
+            [&python.concat()[..], &u64::MAX.to_le_bytes(), &[0xe4, 0, 0, 0, 0, 0, 0, 0], b"user 42\0"];
+        assert_eq!(text_of(&python.concat(), false, false), Some("user 42"));
+        let long = [&[1_u8; 40][..], &[b'x'; 100]].concat();
+        assert_eq!(text_of(&long, true, false), Some(&*"x".repeat(64)));
+        let far = [&[1_u8; 90][..], b"too far away"].concat();
+        assert_eq!(text_of(&far, false, false), None);
+    }
+
+    #[test]
+    fn a_number_before_an_address_is_no_text() {
+        let words = [0x4142_0000_0000_0001_u64.to_le_bytes(), 0x5555_4443_4241_u64.to_le_bytes()].concat();
+        assert_eq!(text_of(&words, true, false), None);
     }
 }

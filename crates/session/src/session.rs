@@ -254,6 +254,11 @@ impl Session {
         self.recorder.take_snapshot_report()
     }
 
+    /// The report of a snapshot that was asked for, once it is taken.
+    pub(crate) fn take_report_of(&mut self, ticket: SnapshotTicket) -> Option<SnapshotReport> {
+        self.recorder.take_report_of(ticket)
+    }
+
     /// Takes snapshots by this rule from now on.
     pub fn add_snapshot_rule(&mut self, rule: SnapshotRule) {
         self.recorder.add_snapshot_rule(rule);

@@ -1,4 +1,4 @@
-//! What blocks of a graph begin with, where that is text and somebody has asked for it.
+//! Text that stands at or near the start of blocks of a graph, where somebody has asked for it.
 
 /// Texts of blocks, by block.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -48,9 +48,11 @@ impl GraphTexts {
 
     /// Leaves out what does not belong.
     #[must_use]
-    pub fn without(self, is_out: impl Fn(u32) -> bool) -> Self {
+    pub fn without(self, is_out: impl Fn(u32, &str) -> bool) -> Self {
         let mut kept = Self::default();
-        self.iter().filter(|&(node, _)| !is_out(node)).for_each(|(node, text)| kept.push(node, text));
+        self.iter()
+            .filter(|&(node, text)| !is_out(node, text))
+            .for_each(|(node, text)| kept.push(node, text));
         kept
     }
 

@@ -55,17 +55,20 @@ pub(crate) fn cancel(arguments: &CancelArguments) -> anyhow::Result<ExitCode> {
     stop::cancel(arguments)
 }
 
-/// The session that is meant: the one of that name, or the only one.
+/// The session that is meant: the one of that name, or the only one. What a `heapr run` records is
+/// meant by its name, or where there is nothing else.
 fn find(name: Option<&str>) -> anyhow::Result<SessionClient> {
     if let Some(name) = name {
         return Ok(SessionClient::find(&SessionName::new(name)?)?);
     }
-    let running = sessions();
-    match running.as_slice() {
-        [only] => Ok(SessionClient::find(&SessionName::new(&only.name)?)?),
-        [] => bail!("no session is running; start one with `heapr start`"),
-        several => {
-            let names: Vec<&str> = several.iter().map(|entry| entry.name.as_str()).collect();
+    let names: Vec<SessionName> =
+        sessions().into_iter().filter_map(|entry| SessionName::new(&entry.name).ok()).collect();
+    let (runs, started): (Vec<_>, Vec<_>) = names.iter().partition(|name| name.is_of_run());
+    match (started.as_slice(), runs.as_slice()) {
+        ([only], _) | ([], [only]) => Ok(SessionClient::find(only)?),
+        ([], []) => bail!("no session is running; start one with `heapr start`"),
+        _ => {
+            let names: Vec<&str> = names.iter().map(SessionName::as_str).collect();
             bail!("which session? running: {}", names.join(", "))
         }
     }

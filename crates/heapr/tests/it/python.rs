@@ -2,6 +2,10 @@
 //! for. `HEAPR_PYTHONS` names the interpreters, separated by colons; without it the installed
 //! `python3` is taken.
 
+use std::process::Command;
+
+use heapr_testkit::not_run;
+
 use crate::recording::Recording;
 use crate::telling_programs::Telling;
 
@@ -70,5 +74,20 @@ const INTERPRETERS: Telling =
 fn each_block_of_an_inner_interpreter_has_its_function_and_line() {
     for python in INTERPRETERS.interpreters() {
         INTERPRETERS.check_from_start(&python, 1_000);
+    }
+}
+
+/// Stacks that are switched in the middle of functions.
+const GREENLETS: Telling = Telling { program: "python/greenlets.py", verify_every: 1, sizes: 19, ..PYTHON };
+
+#[test]
+fn each_block_of_a_greenlet_has_its_function_and_line() {
+    for python in GREENLETS.interpreters() {
+        let tried = Command::new(&python).args(["-c", "import greenlet"]).output().unwrap();
+        if !tried.status.success() {
+            not_run(format!("{} has no greenlet", python.display()));
+            continue;
+        }
+        GREENLETS.check_from_start(&python, 5_000);
     }
 }

@@ -24,6 +24,7 @@ fn text_is_written_where_it_is_asked_for_and_stands_below_its_block() {
     assert!(held.iter().any(|text| text == "held text 17 of many"), "{held:?}");
     let lost = texts_of(&stage, "secret|größer");
     assert_eq!(lost.len(), 2, "{lost:?}");
+    assert_eq!(texts_of(&stage, "^behind (redis|python|a table)$").len(), 3);
     // What leads to the text leads to its block.
     let found = stage.json(&["snapshot", "query", "trace.heapr", "--text", "held text 17 "]);
     let id = found["rows"][0]["id"].as_u64().unwrap();

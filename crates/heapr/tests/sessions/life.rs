@@ -330,3 +330,41 @@ fn flagged_programs_are_traced_when_they_start_while_a_session_wants_them() {
     }
     stage.heapr(&["stop", "both", "-q"]).ok();
 }
+
+#[test]
+fn what_a_run_records_can_be_asked_from_outside_while_it_runs() {
+    let stage = Stage::new();
+    let program = stage.steady(200);
+    let mut words = vec!["run", "-q", "-o", "run.heapr", "--"];
+    words.extend(program.iter().map(String::as_str));
+    let mut run = stage.command(&words).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let name = format!("run-{}", run.id());
+    stage.wait_for_answer(&name);
+    let status = stage.wait_for(&name, "events", |status| status["event_count"].as_u64() > Some(5000));
+    assert_eq!(status["name"], name);
+    let pid = status["processes"][0]["pid"].to_string();
+
+    let told = stage.heapr(&["snapshot", "take", "--graph", &pid]).ok().stdout;
+    assert!(told.contains(&name), "{told}");
+    stage.heapr(&["snapshot", "take", "--native", "--name", "second", &name]).ok();
+    stage.heapr(&["mark", "half way"]).ok();
+    stage.heapr(&["update", &name, "--stacks", "alloc,free"]).ok();
+    assert_eq!(stage.status(&name)["stacks"], "alloc,free");
+    // It ends with its program, and has no other.
+    stage.heapr(&["stop", &name]).fails_with(&["ends with its program"]);
+    stage.heapr(&["update", &name, "--add-pid", "1"]).fails_with(&["heapr start --pid"]);
+    // Beside a session it is not the one that is meant.
+    stage.start_steady("web", &[]).ok();
+    stage.heapr(&["mark", "in web"]).ok();
+    assert_eq!(stage.status("web")["marker_count"], 1);
+
+    stage.release();
+    assert_eq!(run.wait().unwrap().code(), Some(7));
+    stage.heapr(&["stop", "web", "-q"]).ok();
+    let info = stage.json(&["info", "run.heapr"]);
+    assert_eq!((&info["is_complete"], &info["markers"][0]["text"]), (&true.into(), &"half way".into()));
+    assert_eq!(info["markers"].as_array().map(Vec::len), Some(1), "{info}");
+    let leaks = stage.json(&["snapshot", "leaks", "run.heapr"]);
+    assert_eq!(leaks["schema"], "heapr.leaks/1");
+    assert_eq!(stage.runtime_files(), Vec::<String>::new());
+}

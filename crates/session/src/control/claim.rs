@@ -58,7 +58,10 @@ impl NameClaim {
     }
 
     /// Takes a name if nobody holds it.
-    fn take(name: &SessionName) -> Result<Option<Self>, Error> {
+    ///
+    /// # Errors
+    /// Its directory cannot be used.
+    pub(super) fn take(name: &SessionName) -> Result<Option<Self>, Error> {
         let directory = RuntimeDirectory::first()?;
         let existing = RuntimeDirectory::existing();
         let mut others = existing.iter().filter(|other| other.path() != directory.path());

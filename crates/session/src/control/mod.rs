@@ -19,7 +19,9 @@ pub(crate) mod session_name;
 pub(crate) mod worker;
 
 pub(crate) mod claim;
+mod clerk;
 mod client;
+pub(crate) mod counter;
 mod listener;
 mod name_lock;
 mod protocol;

@@ -8,6 +8,9 @@ use crate::Error;
 /// Characters of a name, at most: with its ending it must fit a socket's path.
 const NAME_CHARACTERS_MAX: usize = 64;
 
+/// What names of runs begin with.
+const RUN: &str = "run-";
+
 /// A checked name: 1 to 64 of `A-Z a-z 0-9 . _ - + @`, not beginning with a dot or a dash.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionName(String);
@@ -38,6 +41,18 @@ impl SessionName {
         Ok(Self(name.to_owned()))
     }
 
+    /// The name of what the `heapr run` with this number records.
+    #[must_use]
+    pub fn of_run(heapr_pid: u32) -> Self {
+        Self(format!("{RUN}{heapr_pid}"))
+    }
+
+    /// Whether it is a `heapr run` that has this name.
+    #[must_use]
+    pub fn is_of_run(&self) -> bool {
+        self.0.strip_prefix(RUN).is_some_and(|number| number.parse::<u32>().is_ok())
+    }
+
     /// As text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -63,6 +78,13 @@ mod tests {
         {
             assert!(matches!(SessionName::new(name), Err(Error::BadName { .. })), "{name:?} was accepted");
         }
+    }
+
+    #[test]
+    fn names_of_runs_are_known() {
+        assert!(SessionName::of_run(42).is_of_run());
+        assert!(!SessionName::new("run-once").unwrap().is_of_run());
+        assert_eq!(SessionName::new("run-42").unwrap(), SessionName::of_run(42));
     }
 
     #[test]

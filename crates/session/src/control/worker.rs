@@ -8,19 +8,17 @@ use std::collections::{HashMap, VecDeque};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use crate::child_end::ended;
+use crate::control::clerk::Clerk;
 use crate::control::target_thread::{Done, Job, TargetThread};
-use crate::control::{Answer, Order, Request, SnapshotTaken, StopReport};
-use crate::failure::{Failure, FailureKind};
+use crate::control::{Order, Request, StopReport};
+use crate::failure::Failure;
 use crate::flags::flagged_programs::{Flagged, FlaggedTargets};
 use crate::recorder::process_tree::descendants;
-use crate::{
-    Error, FlagKind, GraphContents, InjectError, LoggingMode, SNAPSHOT_INTERVAL_MIN, Session, SessionStatus,
-    SessionSummary, SnapshotRequest, SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,
-};
+use crate::{Error, FlagKind, InjectError, LoggingMode, Session, SessionStatus, SessionSummary};
 use remarks::{attach_remark, child_remark, children_remark, left_remark};
 use updates::PendingUpdate;
 
@@ -38,14 +36,12 @@ const PROGRAM_LIMIT: Duration = Duration::from_secs(2);
 const REMARKS_MAX: usize = 20;
 /// Orders taken between two rounds.
 const ORDERS_PER_ROUND: u32 = 16;
-/// Bytes of a marker's text, at most.
-const MARKER_BYTES_MAX: usize = 16 << 10;
 
 /// A session, the program that it started, and where its orders come from.
 #[derive(Debug)]
 pub(crate) struct Worker {
     session: Session,
-    orders: Receiver<Order>,
+    clerk: Clerk,
     child: Option<Child>,
     wait_status: Option<i32>,
     attached: Vec<u32>,
@@ -54,8 +50,6 @@ pub(crate) struct Worker {
     /// Updates that wait for some of them.
     updates: HashMap<u64, PendingUpdate>,
     update_count: u64,
-    /// Who waits for which snapshot.
-    snapshots: HashMap<SnapshotTicket, Sender<Answer>>,
     next_look: Instant,
     flagged: Option<Flagged>,
     /// What happened to flagged processes, newest last.
@@ -87,14 +81,13 @@ impl Worker {
     pub(crate) fn new(session: Session, orders: Receiver<Order>, child: Option<Child>) -> Self {
         Self {
             session,
-            orders,
+            clerk: Clerk::new(orders),
             child,
             wait_status: None,
             attached: Vec::new(),
             targets: None,
             updates: HashMap::new(),
             update_count: 0,
-            snapshots: HashMap::new(),
             next_look: Instant::now(),
             flagged: None,
             remarks: VecDeque::new(),
@@ -345,7 +338,7 @@ impl Worker {
             self.take_done();
             // Clients that ask without end must not keep the rounds waiting.
             for _ in 0..ORDERS_PER_ROUND {
-                match self.orders.try_recv() {
+                match self.clerk.next_order() {
                     Ok(order) if order.is_last() => return self.end(Some(order)),
                     Ok(order) => {
                         wanted_at = Instant::now();
@@ -379,109 +372,23 @@ impl Worker {
     }
 
     fn take(&mut self, order: Order) {
-        let Order { request, answer } = order;
-        let reply = match request {
-            Request::Snapshot { name, pids, graph } => {
-                let scope = SnapshotScope::of_pids(&pids);
-                match self.session.request_snapshot(SnapshotRequest {
-                    name,
-                    scope,
-                    graph,
-                    ..SnapshotRequest::default()
-                }) {
-                    // It is taken between the next rounds, and answered then.
-                    Ok(ticket) => {
-                        self.snapshots.insert(ticket, answer);
-                        return;
-                    }
-                    Err(error) => Answer::Failed(Failure::from(&error)),
-                }
-            }
-            // It is answered when all its processes are seen to.
-            Request::Update(update) => return self.update(&update, answer),
-            request => self.obey(request),
+        let (remarks, flagged) = (&self.remarks, &self.flagged);
+        let complete = |status| SessionStatus {
+            remarks: remarks.iter().cloned().collect(),
+            flag_watch: flagged.as_ref().map(|flagged| flagged.method().to_owned()),
+            ..status
         };
-        // Who asked may have gone.
-        let _ = answer.send(reply);
+        let left = self.clerk.take(&mut self.session, order, complete);
+        // It is answered when all its processes are seen to.
+        if let Some(Order { request: Request::Update(update), answer }) = left {
+            self.update(&update, answer);
+        }
     }
 
     fn report_snapshots(&mut self) {
-        while let Some(report) = self.session.take_snapshot_report() {
-            let waiting = report.ticket.and_then(|ticket| self.snapshots.remove(&ticket));
-            let Some(waiting) = waiting else { continue };
-            // Who is told of it can read it.
-            self.session.flush_file();
-            let (snapshot, equal) = (report.snapshot, self.session.recorder().estimates());
-            let answer = match (report.write_error, report.graph_failure) {
-                (Some(error), _) => Answer::Failed(Failure::new(FailureKind::Output, error)),
-                (None, Some(failure)) => Answer::Failed(failure),
-                (None, None) => Answer::Snapshot(SnapshotTaken {
-                    number: snapshot.number,
-                    output: self.session.properties().output.clone().into_os_string(),
-                    time_ns: snapshot.time_ns,
-                    process_count: snapshot.processes.len() as u64,
-                    block_count: snapshot.block_count,
-                    block_bytes: snapshot.block_bytes,
-                    block_count_plus_minus: equal.half_of_count(snapshot.block_count, snapshot.block_bytes),
-                    block_bytes_plus_minus: equal.half_of_bytes(snapshot.block_bytes, snapshot.block_count),
-                    export_ns: snapshot.export_ns,
-                    notes: snapshot.notes,
-                    pause_ns: report.pause_ns,
-                }),
-            };
-            let _ = waiting.send(answer);
-        }
-    }
-
-    /// At an interval from now on, in place of an earlier one of the same processes; `None`: no
-    /// more.
-    fn snapshot_every(
-        &mut self,
-        interval_ms: Option<u64>,
-        pids: Vec<u32>,
-        graph: Option<GraphContents>,
-    ) -> Answer {
-        let interval = interval_ms.map(Duration::from_millis);
-        if interval.is_some_and(|interval| interval < SNAPSHOT_INTERVAL_MIN) {
-            let least_ms = SNAPSHOT_INTERVAL_MIN.as_millis();
-            let message = format!("snapshots at an interval below {least_ms} ms are not possible");
-            return Answer::Failed(Failure::new(FailureKind::Invalid, message));
-        }
-        let is_turned_off = |rule: &SnapshotRule| {
-            matches!(rule.when, SnapshotWhen::Every { .. }) && (rule.pids == pids || pids.is_empty())
-        };
-        self.session.retain_snapshot_rules(|rule| !is_turned_off(rule));
-        if let Some(interval) = interval {
-            let when = SnapshotWhen::Every { interval };
-            self.session.add_snapshot_rule(SnapshotRule { when, pids, graph });
-        }
-        Answer::Done
-    }
-
-    fn obey(&mut self, request: Request) -> Answer {
-        match request {
-            Request::Status => {
-                self.session.step_now();
-                let remarks = self.remarks.iter().cloned().collect();
-                let flag_watch = self.flagged.as_ref().map(|flagged| flagged.method().to_owned());
-                Answer::Status(Box::new(SessionStatus { remarks, flag_watch, ..self.session.status() }))
-            }
-            Request::Mark(text) if text.len() > MARKER_BYTES_MAX => {
-                let message =
-                    format!("a marker of {} bytes: at most {MARKER_BYTES_MAX} are possible", text.len());
-                Answer::Failed(Failure::new(FailureKind::Invalid, message))
-            }
-            Request::Mark(text) => {
-                // What happened before the mark stands before it.
-                self.session.step_now();
-                self.session.mark(&text);
-                Answer::Done
-            }
-            Request::SnapshotEvery { interval_ms, pids, graph } => {
-                self.snapshot_every(interval_ms, pids, graph)
-            }
-            Request::Update(_) | Request::Snapshot { .. } | Request::Stop | Request::Cancel => Answer::Done,
-        }
+        self.clerk.report_snapshots(&mut self.session);
+        // Nobody asks for those of rules.
+        while self.session.take_snapshot_report().is_some() {}
     }
 
     /// Attaches; gives what there is to say about it.

@@ -45,7 +45,7 @@ pub enum GraphContents {
     /// Nothing: it may be secret.
     #[default]
     None,
-    /// Up to 64 bytes of text that a block begins with.
+    /// Up to 64 bytes of text at the start of a block, or behind a header.
     Strings,
 }
 

@@ -5,6 +5,7 @@ use std::sync::mpsc::Sender;
 
 use super::remarks::children_remark;
 use super::{Purpose, Worker};
+use crate::control::clerk::change;
 use crate::control::target_thread::Job;
 use crate::control::{Answer, Update, UpdateReport};
 use crate::failure::Failure;
@@ -23,13 +24,8 @@ pub(super) struct PendingUpdate {
 
 impl Worker {
     pub(super) fn update(&mut self, update: &Update, answer: Sender<Answer>) {
-        if let Some(stacks) = update.stacks {
-            self.session.set_stacks(stacks);
-        }
-        let mut report = UpdateReport::default();
-        if let Some(Err(error)) = update.sample.map(|rate| self.session.set_sample_rate(rate)) {
-            report.not_sampled = Some(Failure::from(&error));
-        }
+        let not_sampled = change(&mut self.session, update);
+        let mut report = UpdateReport { not_sampled, ..UpdateReport::default() };
         let mut jobs = Vec::new();
         for &pid in &update.remove_pids {
             self.attached.retain(|&attached| attached != pid);
