@@ -177,14 +177,14 @@ impl<M: Memory> Scan<'_, M> {
             }
             let until_avma = read_avma.min(end_avma);
             let from = (at_avma - self.window.start_avma) as usize;
-            let words = self.window.bytes[from..from + (until_avma - at_avma) as usize].as_chunks::<8>().0;
+            let bytes = &self.window.bytes[from..from + (until_avma - at_avma) as usize];
+            let words = bytes.as_chunks::<8>().0;
             if at_avma == start_avma
                 && let Some(first) = words.first()
             {
                 self.heads[block] = u64::from_le_bytes(*first);
                 if self.texts == Texts::Kept {
-                    let bytes = &words.as_flattened()[..(size_bytes as usize).min(words.len() * 8)];
-                    let start = &bytes[..bytes.len().min(LOOKED_AT_BYTES)];
+                    let start = &bytes[..bytes.len().min(size_bytes as usize).min(LOOKED_AT_BYTES)];
                     let is_cut = start.len() < size_bytes as usize;
                     let is_address = reference(self.map, self.heads[block]).is_some();
                     if let Some(text) = text_of(start, is_cut, is_address) {

@@ -19,8 +19,12 @@ const TEXT_BYTES_MIN_BEHIND: usize = 7;
 pub(crate) fn text_of(bytes: &[u8], is_cut: bool, has_header: bool) -> Option<&str> {
     let at_start = if has_header { None } else { text_at(bytes, is_cut, TEXT_BYTES_MIN) };
     at_start.or_else(|| {
-        let mut starts = (1..bytes.len().min(HEADER_BYTES_MAX))
-            .filter(|&start| is_text(bytes[start]) && !is_text(bytes[start - 1]));
+        // (Before a letter of ASCII any other byte may be one of a number: a hash, minus one.)
+        let begins = |start: usize| match (bytes[start - 1], bytes[start]) {
+            (before, first) if first.is_ascii() => is_text(first) && !(before.is_ascii() && is_text(before)),
+            (before, _) => !is_text(before),
+        };
+        let mut starts = (1..bytes.len().min(HEADER_BYTES_MAX)).filter(|&start| begins(start));
         starts.find_map(|start| {
             let text = text_at(&bytes[start..], is_cut, TEXT_BYTES_MIN_BEHIND)?;
             (!ends_as_address(bytes, start + text.len())).then_some(text)
@@ -91,6 +95,8 @@ mod tests {
         let python =
             [&python.concat()[..], &u64::MAX.to_le_bytes(), &[0xe4, 0, 0, 0, 0, 0, 0, 0], b"user 42\0"];
         assert_eq!(text_of(&python.concat(), false, false), Some("user 42"));
+        let minus_one = [&[0_u8; 8][..], &u64::MAX.to_le_bytes(), b"payload\0"].concat();
+        assert_eq!(text_of(&minus_one, false, false), Some("payload"));
         let long = [&[1_u8; 40][..], &[b'x'; 100]].concat();
         assert_eq!(text_of(&long, true, false), Some(&*"x".repeat(64)));
         let far = [&[1_u8; 90][..], b"too far away"].concat();
