@@ -178,7 +178,7 @@ impl Ledger {
             let known = birth().or_else(|| self.blocks.remove(process, event.heap, address_avma, hint));
             match known {
                 Some(block) => self.died(event, &block, stack, cause, observer),
-                None => self.unmatched(event, process, observer),
+                None => self.unmatched(event, process, address_avma, (stack, cause), observer),
             }
         } else if let Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc } = event.action {
             let block = block_of(event, process, address_avma, size_bytes, stack, is_moved_realloc);
@@ -208,7 +208,9 @@ impl Ledger {
             Action::Realloc { old_address_avma, address_avma, size_bytes, stack } => {
                 match self.blocks.remove(process, event.heap, old_address_avma, hint) {
                     Some(old) => self.died(event, &old, stack, Cause::Realloc, observer),
-                    None => self.unmatched(event, process, observer),
+                    None => {
+                        self.unmatched(event, process, old_address_avma, (stack, Cause::Realloc), observer);
+                    }
                 }
                 // The hint is the old block's.
                 let hint = if address_avma == old_address_avma { hint } else { Hint::NONE };
@@ -247,11 +249,27 @@ impl Ledger {
         observer.born(block);
     }
 
-    /// Something was freed that was never seen allocated.
+    /// Something was freed that was never seen allocated in this heap. A heap of the program's own
+    /// gets its large blocks from malloc: what it had before its functions were hooked is known as
+    /// malloc's, and its end is seen here alone, as calls within such a function are not recorded.
     #[cold]
     #[inline(never)]
-    fn unmatched(&mut self, event: &Event, process: ProcessIndex, observer: &mut impl Observer) {
-        observer.unmatched_free(event, process, self.forked.contains(&process));
+    fn unmatched(
+        &mut self,
+        event: &Event,
+        process: ProcessIndex,
+        address_avma: u64,
+        (stack, cause): (StackIndex, Cause),
+        observer: &mut impl Observer,
+    ) {
+        let is_own_heap = !matches!(event.heap, HeapId::MALLOC | HeapId::MMAP | HeapId::RUNTIME);
+        let below = is_own_heap
+            .then(|| self.blocks.remove(process, HeapId::MALLOC, address_avma, Hint::NONE))
+            .flatten();
+        match below {
+            Some(block) => self.died(event, &block, stack, cause, observer),
+            None => observer.unmatched_free(event, process, self.forked.contains(&process)),
+        }
     }
 
     /// What is to be noted of a block that is no longer live.

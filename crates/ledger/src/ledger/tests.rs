@@ -26,7 +26,7 @@ impl Observer for Diary {
 }
 
 /// Few places, so that most blocks live shortly; frees that were lost, frees of what is not there,
-/// blocks that move, two heaps, two processes.
+/// blocks that move, three heaps, two processes.
 fn event() -> impl Strategy<Value = (Event, ProcessIndex)> {
     (0..100_u32, 0..12_u64, 0..12_u64, 0..20_u32).prop_map(|(chance, one, other, whose)| {
         let address = |place: u64| 0x7f00_0000_0000 + place * 48;
@@ -51,7 +51,11 @@ fn event() -> impl Strategy<Value = (Event, ProcessIndex)> {
             },
             _ => Action::Failed { size_bytes: one, stack },
         };
-        let heap = if whose % 10 == 3 { HeapId::MMAP } else { HeapId::MALLOC };
+        let heap = match whose % 10 {
+            3 => HeapId::MMAP,
+            6 => HeapId(5),
+            _ => HeapId::MALLOC,
+        };
         let process = ProcessIndex(u32::from(whose % 7 == 5));
         (Event { time_ns: 0, thread: ThreadIndex(whose % 3), heap, action }, process)
     })
@@ -112,4 +116,35 @@ proptest! {
         // What the last allocations were decides over what comes.
         prop_assert_eq!(ledger.last_alloc, other_ledger.last_alloc);
     }
+}
+
+#[test]
+fn a_heap_frees_what_it_had_from_malloc_before_it_was_known() {
+    let event = |heap, action| Event { time_ns: 7, thread: ThreadIndex(0), heap, action };
+    let alloc = |address_avma| Action::Alloc {
+        address_avma,
+        size_bytes: 744,
+        stack: StackIndex(3),
+        is_moved_realloc: false,
+    };
+    let free =
+        |address_avma| Action::Free { address_avma, stack: StackIndex::EMPTY, is_moved_realloc: false };
+    let own = HeapId(5);
+    let told = |events: &[Event]| {
+        let (mut ledger, mut diary) = (Ledger::new(), Diary::default());
+        events.iter().for_each(|event| ledger.apply(event, ProcessIndex(0), &mut diary));
+        (diary.0, ledger.live_count())
+    };
+    let (diary, live) = told(&[event(HeapId::MALLOC, alloc(64)), event(own, free(64)), event(own, free(64))]);
+    assert!(diary[1].starts_with("died") && diary[2].starts_with("unmatched"), "{diary:?}");
+    assert_eq!(live, 0);
+    let grown =
+        Action::Realloc { old_address_avma: 64, address_avma: 64, size_bytes: 800, stack: StackIndex(4) };
+    let (diary, live) = told(&[event(HeapId::MALLOC, alloc(64)), event(own, grown), event(own, free(64))]);
+    assert!(diary[1].starts_with("died") && diary[1].contains("Realloc"), "{diary:?}");
+    assert_eq!((diary.len(), live), (4, 0));
+    // Its own block is what it frees, and a mapping is none of malloc's.
+    let both = [event(HeapId::MALLOC, alloc(64)), event(own, alloc(64)), event(own, free(64))];
+    assert_eq!(told(&both).1, 1);
+    assert_eq!(told(&[event(HeapId::MALLOC, alloc(64)), event(HeapId::MMAP, free(64))]).1, 1);
 }
