@@ -151,7 +151,7 @@ pub fn warnings(trace: &Trace, damage: &[Damage], is_running: bool) -> Vec<Strin
     }
     if !trace.is_complete() && !is_running {
         warnings
-            .push("the recording did not end in order: the file is complete up to its last flush".to_owned());
+            .push("the recording goes on, or did not end in order: the file is complete up to its last flush".to_owned());
     }
     warnings
 }

@@ -111,7 +111,7 @@ impl Page<'_> {
             writeln!(self.out, "{:.2} bytes per event", file_bytes as f64 / event_count as f64)?;
         }
         if !trace.is_complete() {
-            warn!("{file}: the recording did not end in order: complete up to its last flush");
+            warn!("{file}: the recording goes on, or did not end in order: complete up to its last flush");
         }
         Ok(())
     }
