@@ -150,8 +150,10 @@ pub fn warnings(trace: &Trace, damage: &[Damage], is_running: bool) -> Vec<Strin
             .push(format!("damaged file: {} at offset {offset}: {what}", quantity::plural(*bytes, "byte")));
     }
     if !trace.is_complete() && !is_running {
-        warnings
-            .push("the recording goes on, or did not end in order: the file is complete up to its last flush".to_owned());
+        warnings.push(
+            "the recording goes on, or did not end in order: the file is complete up to its last flush"
+                .to_owned(),
+        );
     }
     warnings
 }

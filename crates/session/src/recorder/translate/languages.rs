@@ -1,7 +1,9 @@
 //! What agents tell of the languages that programs are written in.
 
 use heapr_trace::{Language, LanguageFunction, LanguagePlace, Notice};
-use heapr_wire::{FunctionRecord, LANGUAGE_PYTHON, VERSION_WITHOUT_LOCK, language_place};
+use heapr_wire::{
+    FunctionRecord, LANGUAGE_JAVASCRIPT, LANGUAGE_PYTHON, VERSION_WITHOUT_LOCK, language_place,
+};
 
 use super::{Outcome, Record};
 use crate::recorder::process_state::ProcessState;
@@ -59,7 +61,20 @@ fn unknown_text(what: u64) -> String {
         0 => "of an unknown version".to_owned(),
         major => format!("{major}.{}", version & 0xff),
     };
-    format!("stacks have no frames of {} {version}{kind}: this build's are not known", language.name())
+    let name = language.name();
+    format!("stacks have no frames of {name} {version}{kind}: this build's are not known{}", advice(language))
+}
+
+/// How functions of a build that is not known have names: the interpreter writes a map of its code.
+fn advice(language: Language) -> &'static str {
+    match language.0 {
+        LANGUAGE_JAVASCRIPT => {
+            "; functions have names where V8 is given --perf-basic-prof and --interpreted-frames-native-stack \
+             (Deno: DENO_V8_FLAGS=--perf-basic-prof,--interpreted-frames-native-stack)"
+        }
+        LANGUAGE_PYTHON => "; functions have names where it is given -X perf (from 3.12 on)",
+        _ => "",
+    }
 }
 
 #[cfg(test)]
@@ -69,12 +84,11 @@ mod tests {
     #[test]
     fn a_free_threaded_build_is_called_so() {
         let text = |version: u32| unknown_text(u64::from(LANGUAGE_PYTHON) << 32 | u64::from(version));
-        assert_eq!(text(0x0310), "stacks have no frames of Python 3.16: this build's are not known");
-        let unlocked = text(0x030e | VERSION_WITHOUT_LOCK);
-        assert_eq!(
-            unlocked,
-            "stacks have no frames of Python 3.14, free-threaded: this build's are not known"
-        );
-        assert!(text(1).contains("of an unknown version"));
+        let known = |text: &str| text.split(';').next().map(str::to_owned);
+        let said = "stacks have no frames of Python 3.16: this build's are not known";
+        assert_eq!(known(&text(0x0310)).as_deref(), Some(said));
+        let unlocked = "stacks have no frames of Python 3.14, free-threaded: this build's are not known";
+        assert_eq!(known(&text(0x030e | VERSION_WITHOUT_LOCK)).as_deref(), Some(unlocked));
+        assert!(text(1).contains("of an unknown version") && text(1).contains("-X perf"));
     }
 }
