@@ -77,4 +77,5 @@ fn what_holds_ever_more_is_named_with_what_it_gathers_where() {
     stage.ok(&["snapshot", "take", "--graph", "--pause", "none", &pid]);
     let again = stage.json(&["snapshot", "suspects", "trace.heapr"]);
     assert_eq!(again["holders"], suspects["holders"]);
+    assert!(again["warnings"].to_string().contains("its graph is not compared"), "{}", again["warnings"]);
 }

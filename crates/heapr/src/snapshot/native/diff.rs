@@ -53,7 +53,7 @@ pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result
         bail!("--fail-if-growth {}=…: native heaps have no classes: give an amount alone", limit.class);
     }
     let files = chosen(&asked.files, options.snapshots.as_deref(), &options.series.filters)?;
-    let (series, warnings) = read(&files, &options.series)?;
+    let (series, mut warnings) = read(&files, &options.series)?;
     let [before, after] = series.taken.as_slice() else {
         bail!("the two snapshots are one: name another with --snapshots A B")
     };
@@ -89,10 +89,10 @@ pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result
     let halves = [whole.bytes_plus_minus(), whole.blocks_plus_minus()];
     let halves = ["bytes_delta_plus_minus", "count_delta_plus_minus"].into_iter().zip(halves);
     sheet.facts(halves.filter(|(_, half)| *half > 0));
+    let graphs = held_growth::points(&series.taken, &files, &options.series, &mut warnings);
     sheet.fact("warnings", warnings);
     let mut title = vec![name(before, &files), name(after, &files), String::new()];
     title.extend(whole_lines(&whole, (before, after)));
-    let graphs = held_growth::points(&series.taken, &files, &options.series);
     let graphs = Some(graphs).filter(|graphs| graphs.len() == 2);
     let held = graphs.map(|graphs| HeldGrowth::read(graphs, series.is_one_recording()));
     if let Some(held) = held.transpose()?.flatten() {

@@ -92,8 +92,15 @@ pub(super) struct HeldGrowth {
     pub(super) block_bytes: u64,
 }
 
-/// Those of the snapshots that have a graph, of the one process that is meant.
-pub(super) fn points(taken: &[Taken], files: &[Chosen], asked: &SeriesArguments) -> Vec<GraphPoint> {
+/// Those of the snapshots that have a graph, of the one process that is meant. Adds to `warnings`
+/// what is left out, and says it.
+pub(super) fn points(
+    taken: &[Taken],
+    files: &[Chosen],
+    asked: &SeriesArguments,
+    warnings: &mut Vec<String>,
+) -> Vec<GraphPoint> {
+    let told = warnings.len();
     let pids: Vec<u32> = asked.filters.pid.iter().filter_map(|pid| pid.parse().ok()).collect();
     let mut points = Vec::new();
     for taken in taken {
@@ -123,20 +130,22 @@ pub(super) fn points(taken: &[Taken], files: &[Chosen], asked: &SeriesArguments)
             }),
             several => {
                 let pids: Vec<String> = several.iter().map(|(_, pid)| pid.to_string()).collect();
-                warn!(
+                warnings.push(format!(
                     "snapshot {number} has graphs of several processes, none of which is looked at: --pid {}",
                     pids.join(" or ")
-                );
+                ));
             }
         }
     }
-    comparable(points)
+    let points = comparable(points, warnings);
+    warnings[told..].iter().for_each(|warning| warn!("{warning}"));
+    points
 }
 
 /// Without the graphs of a process that ran, where there are two or more of it standing still: of
 /// one that runs nobody knows the registers and whose stack is whose, so that blocks are held by
 /// others, which would seem to grow or to shrink.
-fn comparable(points: Vec<GraphPoint>) -> Vec<GraphPoint> {
+fn comparable(points: Vec<GraphPoint>, warnings: &mut Vec<String>) -> Vec<GraphPoint> {
     let (running, still): (Vec<GraphPoint>, Vec<GraphPoint>) =
         points.into_iter().partition(|point| point.is_running);
     if running.is_empty() || still.is_empty() {
@@ -144,14 +153,16 @@ fn comparable(points: Vec<GraphPoint>) -> Vec<GraphPoint> {
     }
     let numbers = running.iter().map(|point| point.number.to_string()).collect::<Vec<_>>().join(", ");
     if still.len() < 2 {
-        warn!(
+        warnings.push(format!(
             "snapshot {numbers} was taken while the process ran: what holds a block may seem another there"
-        );
+        ));
         let mut points = [running, still].concat();
         points.sort_by_key(|point| (point.unix_ns, point.time_ns));
         return points;
     }
-    warn!("snapshot {numbers} was taken while the process ran: its graph is not compared with the others'");
+    warnings.push(format!(
+        "snapshot {numbers} was taken while the process ran: its graph is not compared with the others'"
+    ));
     still
 }
 

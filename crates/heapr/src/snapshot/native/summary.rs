@@ -34,7 +34,7 @@ pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow:
         Ok(vec![find_snapshot(trace, text)?.number])
     })?;
     let files = [chosen];
-    let (series, warnings) = read(&files, options)?;
+    let (series, mut warnings) = read(&files, options)?;
     let [Chosen { trace, .. }] = &files;
     let sorted = series.sorted(order);
     let Some(taken) = series.taken.first() else { anyhow::bail!("the snapshot is not there any more") };
@@ -69,6 +69,7 @@ pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow:
     sheet.fact("total_bytes", whole.amount.block_bytes);
     sheet.fact("total_count", whole.amount.block_count);
     sheet.facts(interval_facts(&whole.amount, ["total_bytes_plus_minus", "total_count_plus_minus"]));
+    let graphs = held_growth::points(&series.taken, &files, options, &mut warnings);
     sheet.fact("warnings", warnings);
     let mut title = list(&asked.file.display().to_string(), trace);
     title.extend([
@@ -84,7 +85,6 @@ pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow:
         ),
         String::new(),
     ]);
-    let graphs = held_growth::points(&series.taken, &files, options);
     let mut answers = None;
     if let Some(point) = graphs.first() {
         let (lines, fact, of_graph) = graph_in_words(point)?;

@@ -68,7 +68,7 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
     };
     let files = asked.files.iter().map(numbers).collect::<anyhow::Result<Vec<_>>>()?;
     let (series, mut warnings) = read(&files, &options.series)?;
-    let graphs = held_growth::points(&series.taken, &files, &options.series);
+    let graphs = held_growth::points(&series.taken, &files, &options.series, &mut warnings);
     let graph_count = graphs.len();
     // Of a single one the largest holders are listed.
     ensure!(series.taken.len() >= 3 || graph_count == 1, too_few(series.taken.len()));
@@ -85,7 +85,7 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
         held.holders.iter().filter(is_suspect).collect()
     });
     let [first, .., last] = series.taken.as_slice() else {
-        return print_largest(asked, options, held.as_ref(), &held_suspects);
+        return print_largest(asked, options, held.as_ref(), &held_suspects, warnings);
     };
     if series.taken.windows(2).any(|pair| pair[0].processes != pair[1].processes) {
         let others = "the snapshots are not all of the same processes: --pid chooses one";
@@ -159,6 +159,7 @@ fn print_largest(
     options: &SuspectsOptions,
     held: Option<&HeldGrowth>,
     largest: &[&HolderGrowth],
+    warnings: Vec<String>,
 ) -> anyhow::Result<ExitCode> {
     let Some(held) = held else { return Err(too_few(1)) };
     let mut title = vec![
@@ -181,6 +182,7 @@ fn print_largest(
     table.call_rows("suspects");
     table.fact("heap", "native");
     table.fact("files", asked.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>());
+    table.fact("warnings", warnings);
     table.fact("holders", largest.iter().copied().map(holder_json).collect::<Vec<_>>());
     print_table(&table, asked.output.format, &[])?;
     Ok(ExitCode::SUCCESS)
