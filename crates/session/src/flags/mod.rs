@@ -75,7 +75,9 @@ pub enum FlagError {
         reason: &'static str,
     },
     /// There is no place for the file.
-    #[error("there is no place for the flags: neither XDG_CONFIG_HOME nor HOME is an absolute path; --system takes the machine's")]
+    #[error(
+        "there is no place for the flags: neither XDG_CONFIG_HOME nor HOME is an absolute path; --system takes the machine's"
+    )]
     NoConfigDirectory,
     /// The file or its directory cannot be used.
     #[error("failed to {what} {}: {source}", path.display())]
