@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use heapr_query::Metric;
-use heapr_table::quantity::{bytes, count, percent};
+use heapr_table::quantity::{bytes_within, count_within, percent};
 
 use crate::Profile;
 
@@ -21,13 +21,23 @@ const DEPTH_MAX: usize = 2000;
 #[derive(Debug, Default)]
 struct Node {
     amount: u64,
+    /// How uncertain it is, where it is an estimate.
+    variance: u64,
     children: BTreeMap<String, Node>,
+}
+
+impl Node {
+    fn add(&mut self, amount: u64, variance: u64) {
+        self.amount += amount;
+        self.variance = self.variance.saturating_add(variance);
+    }
 }
 
 /// A box to draw.
 struct Drawn<'a> {
     name: &'a str,
     amount: u64,
+    variance: u64,
     x: f64,
     width: f64,
     depth: usize,
@@ -38,15 +48,15 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     let (&Profile { samples, value, .. }, title) = (profile, profile.heading());
     let mut root = Node::default();
     for sample in samples {
-        let amount = value.of(&sample.amounts);
+        let (amount, variance) = (value.of(&sample.amounts), value.variance(&sample.amounts));
         if amount == 0 {
             continue;
         }
-        root.amount += amount;
+        root.add(amount, variance);
         let mut at = &mut root;
         for frame in sample.frames.iter().rev().take(DEPTH_MAX) {
             at = at.children.entry(frame.name.clone()).or_default();
-            at.amount += amount;
+            at.add(amount, variance);
         }
     }
     let boxes = lay_out(&root);
@@ -63,7 +73,7 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     writeln!(
         out,
         r#"<text id="say" x="8" y="36">{} — hover for amounts, click to zoom, Ctrl-F to search, Escape for all</text>"#,
-        shown(value, whole)
+        shown(value, whole, root.variance)
     )?;
     for drawn in &boxes {
         let y = height - (drawn.depth + 1) * ROW - 10;
@@ -72,7 +82,7 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
             out,
             r#"<g class="f"><title>{} — {} ({})</title><rect x="{:.2}" y="{y}" width="{:.2}" height="{}" fill="{}"/><text x="{:.2}" y="{}">{}</text></g>"#,
             escaped(drawn.name),
-            shown(value, drawn.amount),
+            shown(value, drawn.amount, drawn.variance),
             percent(drawn.amount, whole),
             drawn.x,
             drawn.width,
@@ -87,8 +97,9 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     writeln!(out, "</svg>")
 }
 
-fn shown(value: Metric, amount: u64) -> String {
-    if value.is_bytes() { bytes(amount) } else { count(amount) }
+fn shown(value: Metric, amount: u64, variance: u64) -> String {
+    let half = value.half_interval(variance);
+    if value.is_bytes() { bytes_within(amount, half) } else { count_within(amount, half) }
 }
 
 /// Places of all boxes that are wide enough; without recursion, as stacks may be deep.
@@ -101,7 +112,7 @@ fn lay_out(root: &Node) -> Vec<Drawn<'_>> {
         if width < LEAST_WIDTH {
             continue;
         }
-        boxes.push(Drawn { name, amount: node.amount, x, width, depth });
+        boxes.push(Drawn { name, amount: node.amount, variance: node.variance, x, width, depth });
         let mut left = x;
         for (name, child) in &node.children {
             open.push((name, child, left, depth + 1));
@@ -190,5 +201,26 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("&lt;script&gt;&amp;&quot; "));
         assert_eq!(text.matches("<script>").count(), 1, "our own");
+    }
+
+    #[test]
+    fn boxes_of_estimates_have_their_intervals() {
+        let frame = |name: &str| SampleFrame {
+            name: name.to_owned(),
+            module: String::new(),
+            file: String::new(),
+            line: 0,
+        };
+        let mut amounts = Amounts { outstanding_count: 100, ..Amounts::default() };
+        amounts.variances.outstanding_count = 50;
+        let samples = ["f", "g"].map(|name| Sample { frames: vec![frame(name), frame("main")], amounts });
+        let mut out = Vec::new();
+        write(&mut out, &Profile::new(&samples, Metric::OutstandingCount, "a")).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        // 1.96 * sqrt(50), and of both together 1.96 * sqrt(100).
+        for title in ["f — 100 ± 14 (50.0 %)", "g — 100 ± 14 (50.0 %)", "main — 200 ± 20 (100.0 %)"]
+        {
+            assert!(text.contains(title), "{title}: {text}");
+        }
     }
 }

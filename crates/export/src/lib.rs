@@ -22,7 +22,7 @@ mod speedscope;
 mod subject;
 pub mod tables;
 
-pub use own_memory::{own_memory, own_memory_by_name, own_memory_of_tree};
+pub use own_memory::{OwnMemoryIntervals, own_memory, own_memory_by_name, own_memory_of_tree};
 pub use pprof::is_too_large as is_too_large_for_pprof;
 pub use process_name::ProcessName;
 pub use subject::{Subject, ThreadName, group_name, sampled_text, warnings};

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use heapr_query::engine::{CodeTable, StackSource as _, SymbolTree};
 use heapr_query::{FrameView, OwnCode, SymbolSource, file_name, plain_symbol};
-use heapr_table::quantity::bytes;
-use heapr_trace::{MemoryAccount, MemoryPart, StackIndex, Trace};
+use heapr_table::quantity::{bytes, within};
+use heapr_trace::{EqualBlocks, HeapId, MemoryAccount, MemoryPart, ProcessIndex, StackIndex, Trace};
 
 use crate::process_name::ProcessName;
 
@@ -14,6 +14,40 @@ type Mappers = HashMap<StackIndex, String>;
 
 /// Parts that are named, of those that are more than a fiftieth.
 const PARTS_SHOWN: usize = 3;
+
+/// How sure the parts of accounts are that recorded blocks tell: where those are samples, what they
+/// take and what they leave are estimates.
+#[derive(Debug, Default)]
+pub struct OwnMemoryIntervals {
+    half_of_blocks: HashMap<ProcessIndex, u64>,
+}
+
+impl OwnMemoryIntervals {
+    /// Of a recording: an account has the blocks of a process's heap when they were most.
+    #[must_use]
+    pub fn of(trace: &Trace) -> Self {
+        let equal = EqualBlocks::of(trace.sampling());
+        if equal == EqualBlocks::default() {
+            return Self::default();
+        }
+        let by_heap = trace.summary_totals().ok().flatten().map_or_else(Vec::new, |summary| summary.by_heap);
+        let of_malloc = by_heap.into_iter().filter(|(_, heap, _)| *heap == HeapId::MALLOC);
+        let half = |(process, _, totals): (ProcessIndex, HeapId, heapr_trace::Totals)| {
+            let of_count = equal.half_of_count(totals.peak_count, totals.peak_bytes);
+            let beside = of_count.saturating_mul(MemoryPart::BESIDE_BLOCK_BYTES);
+            (process, equal.half_of_bytes(totals.peak_bytes, totals.peak_count).saturating_add(beside))
+        };
+        Self { half_of_blocks: of_malloc.map(half).collect() }
+    }
+
+    /// Half of the 95 % interval of a part of an account; 0: it is no estimate.
+    #[must_use]
+    pub fn plus_minus(&self, account: &MemoryAccount, part: &MemoryPart) -> u64 {
+        let is_told_by_blocks = [MemoryPart::BLOCKS, MemoryPart::FREE].contains(&part.what.as_str());
+        let half = self.half_of_blocks.get(&account.process).copied();
+        half.filter(|_| is_told_by_blocks).unwrap_or(0)
+    }
+}
 
 /// How much it was, and what it was: of the process that held most, by its name if there are
 /// several.
@@ -76,13 +110,14 @@ fn lines(trace: &Trace, mappers: &Mappers) -> Vec<String> {
         let known = processes.get(account.process.0 as usize).filter(|_| processes.len() > 1)?;
         Some(ProcessName::from(known).to_string())
     };
-    own_memory_lines(trace.memory_accounts(), name, mappers)
+    own_memory_lines(trace.memory_accounts(), name, mappers, &OwnMemoryIntervals::of(trace))
 }
 
 fn own_memory_lines(
     accounts: &[MemoryAccount],
     name: impl Fn(&MemoryAccount) -> Option<String>,
     mappers: &Mappers,
+    intervals: &OwnMemoryIntervals,
 ) -> Vec<String> {
     let Some(largest) = accounts.iter().max_by_key(|account| account.anonymous_bytes) else {
         return Vec::new();
@@ -95,7 +130,11 @@ fn own_memory_lines(
     let shown = parts.iter().filter(|part| part.bytes >= all / 50).take(PARTS_SHOWN);
     let told = |part: &&MemoryPart| {
         let by = mappers.get(&part.stack).map(|name| format!(" in {name}")).unwrap_or_default();
-        format!("{} {}{by}", percent(part.bytes, all), part.what)
+        let share = match intervals.plus_minus(largest, part) {
+            0 => percent(part.bytes, all),
+            half => within(&percent(part.bytes, all), &percent_at_most(half, all)),
+        };
+        format!("{share} {}{by}", part.what)
     };
     let shown: Vec<String> = shown.map(told).collect();
     let mut lines = vec![format!("{} seen at most{whose}, {explained} of it explained", bytes(all))];
@@ -108,6 +147,11 @@ fn percent(part: u64, all: u64) -> String {
     format!("{} %", u128::from(part) * 100 / u128::from(all.max(1)))
 }
 
+/// The same rounded up: half of an interval is no narrower than it is.
+fn percent_at_most(part: u64, all: u64) -> String {
+    format!("{} %", (u128::from(part) * 100).div_ceil(u128::from(all.max(1))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,15 +162,20 @@ mod tests {
         let small = MemoryAccount { anonymous_bytes: 1 << 20, ..MemoryAccount::default() };
         let parts = vec![part("stacks", 1 << 10), part("recorded blocks", 1 << 20), part("free", 6 << 20)];
         let large = MemoryAccount { anonymous_bytes: 8 << 20, parts, ..small.clone() };
-        let lines = own_memory_lines(&[small.clone(), large.clone()], |_| None, &Mappers::new());
+        let counted = OwnMemoryIntervals::default();
+        let lines = own_memory_lines(&[small.clone(), large.clone()], |_| None, &Mappers::new(), &counted);
         assert_eq!(lines, ["8.00 MiB seen at most, 87 % of it explained", "75 % free, 12 % recorded blocks"]);
-        assert!(own_memory_lines(&[], |_| None, &Mappers::new()).is_empty());
+        assert!(own_memory_lines(&[], |_| None, &Mappers::new(), &counted).is_empty());
         let mut mapped = large;
         mapped.parts[2] =
             MemoryPart { what: "mapped by a".to_owned(), stack: StackIndex(7), ..mapped.parts[2].clone() };
         let mappers = Mappers::from([(StackIndex(7), "grow (a.c:3)".to_owned())]);
-        let lines = own_memory_lines(&[mapped], |_| None, &mappers);
+        let lines = own_memory_lines(&[mapped.clone()], |_| None, &mappers, &counted);
         assert_eq!(lines[1], "75 % mapped by a in grow (a.c:3), 12 % recorded blocks");
+        let sampled =
+            OwnMemoryIntervals { half_of_blocks: HashMap::from([(ProcessIndex::default(), 100 << 10)]) };
+        let lines = own_memory_lines(&[mapped], |_| None, &mappers, &sampled);
+        assert_eq!(lines[1], "75 % mapped by a in grow (a.c:3), 12 % ± 2 % recorded blocks");
         assert_eq!(percent(999, 1000), "99 %");
         assert_eq!(percent(0, 0), "0 %");
     }

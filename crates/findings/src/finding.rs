@@ -131,6 +131,9 @@ pub struct Finding {
     /// What the own frame held over time: moments in ns, and bytes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(u64, u64)>,
+    /// Half of the 95 % interval of each of its amounts, where they are estimates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub curve_plus_minus: Vec<u64>,
 }
 
 impl Finding {
@@ -158,6 +161,7 @@ impl Default for Finding {
             command: String::new(),
             chosen: None,
             curve: Vec::new(),
+            curve_plus_minus: Vec::new(),
         }
     }
 }

@@ -78,8 +78,11 @@ fn found(recording: &Recording<'_>) -> Found {
     findings.extend(told_once(peak, idle));
     findings.extend(held::small_blocks(recording));
     findings.iter_mut().for_each(tell_what_would_name);
-    for finding in findings.iter_mut().filter(|finding| finding.bytes_plus_minus == 0) {
-        finding.bytes_plus_minus = recording.half_of_bytes(finding.bytes);
+    for finding in &mut findings {
+        if finding.bytes_plus_minus == 0 {
+            finding.bytes_plus_minus = recording.half_of_bytes(finding.bytes);
+        }
+        finding.curve_plus_minus = recording.halves_of_curve(&finding.curve);
     }
     let verdict = verdict(&findings, Sight::of(recording), || peak::largest(recording));
     Found {

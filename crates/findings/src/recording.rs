@@ -272,6 +272,14 @@ impl<'a> Recording<'a> {
         site.owner != Owner::Runtime || is_interpreter() && !tells_functions()
     }
 
+    /// Half of the intervals of a curve's amounts; nothing of what was counted.
+    pub(crate) fn halves_of_curve(&self, curve: &[(u64, u64)]) -> Vec<u64> {
+        if self.trace.sampling().is_exact() {
+            return Vec::new();
+        }
+        curve.iter().map(|&(_, bytes)| self.half_of_bytes(bytes)).collect()
+    }
+
     /// What a site held over time.
     pub(crate) fn curve(&self, site: &Site) -> Vec<(u64, u64)> {
         self.times_ns.iter().zip(&site.held).map(|(&time_ns, held)| (time_ns, held.bytes)).collect()

@@ -9,7 +9,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use heapr_trace::{Amounts, Block, Event, HeapId, ProcessIndex, Sampling, StackTotals, Totals, Weight};
+use heapr_trace::{
+    Amounts, Block, EqualBlocks, Event, HeapId, ProcessIndex, Sampling, StackTotals, Totals, Weight,
+};
 
 use crate::choice::Choice;
 use crate::filter::{AllocationType, Filter, Span};
@@ -364,6 +366,15 @@ impl<'a> Collector<'a> {
             for (process, heap, totals) in &mut collected.by_heap {
                 if let Some(&place) = self.heap_places.get(&(*process, *heap)) {
                     let level = &self.heap_levels[place].2;
+                    if let Some(sampling) = self.sampling.filter(|_| level.peak_bytes != totals.peak_bytes) {
+                        // Which blocks were live at that peak is not kept.
+                        let equal = EqualBlocks::of(sampling);
+                        equal.estimate_peak(
+                            *heap,
+                            (level.peak_bytes, level.peak_count),
+                            &mut totals.variances,
+                        );
+                    }
                     totals.peak_bytes = level.peak_bytes;
                     totals.peak_count = level.peak_count;
                     totals.peak_time_ns = level.peak_time_ns;

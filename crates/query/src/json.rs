@@ -111,12 +111,19 @@ impl From<&FrameView<'_>> for FrameJson {
     }
 }
 
+fn is_counted(plus_minus: &u64) -> bool {
+    *plus_minus == 0
+}
+
 /// Totals of the whole or of a heap.
 #[derive(Debug, Serialize)]
 pub struct TotalsJson {
     alloc_count: u64,
     alloc_bytes: u64,
     free_count: u64,
+    /// Half of its 95 % interval; 0: it was counted.
+    #[serde(skip_serializing_if = "is_counted")]
+    free_count_plus_minus: u64,
     realloc_count: u64,
     failed_count: u64,
     outstanding_count: u64,
@@ -138,6 +145,7 @@ impl From<&Totals> for TotalsJson {
             alloc_count: totals.alloc_count,
             alloc_bytes: totals.alloc_bytes,
             free_count: totals.free_count,
+            free_count_plus_minus: Metric::free_plus_minus(&totals.variances),
             realloc_count: totals.realloc_count,
             failed_count: totals.failed_count,
             outstanding_count: totals.outstanding_count,

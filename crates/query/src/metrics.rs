@@ -225,14 +225,33 @@ impl Metric {
     /// Half of the 95 % interval of an amount that is an estimate; 0 of one that was counted.
     #[must_use]
     pub fn plus_minus(self, amounts: &Amounts) -> u64 {
-        half_interval(self.is_bytes(), (self.row().variance)(&amounts.variances))
+        self.half_interval(self.variance(amounts))
+    }
+
+    /// How uncertain an estimate is: of a sum of estimates it is the sum.
+    #[must_use]
+    pub fn variance(self, amounts: &Amounts) -> u64 {
+        (self.row().variance)(&amounts.variances)
+    }
+
+    /// Half of the 95 % interval of an estimate that is so uncertain.
+    #[must_use]
+    pub fn half_interval(self, variance: u64) -> u64 {
+        half_interval(self.is_bytes(), variance)
+    }
+
+    /// The same of the number of frees, which no group has: those of all allocations that are not
+    /// outstanding.
+    #[must_use]
+    pub fn free_plus_minus(variances: &Variances) -> u64 {
+        let freed = variances.total_count.saturating_sub(variances.outstanding_count);
+        Self::TotalCount.half_interval(freed)
     }
 
     /// The same of the difference of two amounts that were estimated each on its own.
     #[must_use]
     pub fn plus_minus_of_difference(self, before: &Amounts, after: &Amounts) -> u64 {
-        let of = |amounts: &Amounts| (self.row().variance)(&amounts.variances);
-        half_interval(self.is_bytes(), of(before).saturating_add(of(after)))
+        self.half_interval(self.variance(before).saturating_add(self.variance(after)))
     }
 
     /// By how much it has grown.

@@ -79,4 +79,4 @@ pub use session::{Session, SessionSummary};
 pub use snapshots::graph_capture::{GraphContents, GraphPause, GraphRequest};
 pub use snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 pub use snapshots::native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
-pub use status::{ProcessStatus, SessionState, SessionStatus};
+pub use status::{ProcessStatus, Progress, SessionState, SessionStatus};

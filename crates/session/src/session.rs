@@ -30,7 +30,7 @@ use crate::recorder::statistics::Statistics;
 use crate::recorder::{process_facts, system_facts};
 use crate::snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotTicket};
 use crate::snapshots::native_snapshot_rules::SnapshotRule;
-use crate::{Error, OnFull, SampleRate, SessionProperties, StackEvents};
+use crate::{Error, OnFull, Progress, SampleRate, SessionProperties, StackEvents};
 
 /// Longest sleep between two rounds while events come. At 20 million events a second 20 ms are some
 /// 150 buffers of 64 KiB, and half of the pool being claimed wakes the recorder anyway. (5 ms took
@@ -392,9 +392,9 @@ impl Session {
         self.recorder.live_process_count()
     }
 
-    /// Events taken, bytes that are live, and the most that were.
+    /// How far it is.
     #[must_use]
-    pub fn progress(&self) -> (u64, u64, u64) {
+    pub fn progress(&self) -> Progress {
         self.recorder.progress()
     }
 

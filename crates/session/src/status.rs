@@ -18,6 +18,21 @@ pub enum SessionState {
     Full,
 }
 
+/// How far a session is, in few words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Events taken.
+    pub event_count: u64,
+    /// Bytes that are live.
+    pub live_bytes: u64,
+    /// Half of the 95 % interval of an estimate; 0: it was counted.
+    pub live_bytes_plus_minus: u64,
+    /// The most that were.
+    pub peak_bytes: u64,
+    /// As of what is live.
+    pub peak_bytes_plus_minus: u64,
+}
+
 /// How a session stands: its properties, its buffers, what it has seen, what it has lost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionStatus {

@@ -30,6 +30,19 @@ impl EqualBlocks {
         }
     }
 
+    /// The same of the bytes and blocks of a heap at its peak alone.
+    pub fn estimate_peak(
+        self,
+        heap: HeapId,
+        (peak_bytes, peak_count): (u64, u64),
+        variances: &mut Variances,
+    ) {
+        let mut amounts = Amounts { peak_bytes, peak_count, variances: *variances, ..Amounts::default() };
+        self.estimate(heap, &mut amounts);
+        variances.peak_bytes = amounts.variances.peak_bytes;
+        variances.peak_count = amounts.variances.peak_count;
+    }
+
     /// Half of the 95 % interval of bytes in so many blocks; 0: they were counted.
     #[must_use]
     pub fn half_of_bytes(self, bytes: u64, count: u64) -> u64 {

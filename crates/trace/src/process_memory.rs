@@ -73,6 +73,15 @@ impl MemoryAccount {
     }
 }
 
+impl MemoryPart {
+    /// What blocks are called that were recorded, with what the allocator takes beside each.
+    pub const BLOCKS: &'static str = "recorded blocks";
+    /// What is called so that is in no block that was recorded, of the memory that blocks are in.
+    pub const FREE: &'static str = "free in the allocator";
+    /// What the C library takes for a block beside it, about: recorded blocks have it.
+    pub const BESIDE_BLOCK_BYTES: u64 = 16;
+}
+
 /// A part of a [`MemoryAccount`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryPart {

@@ -1,5 +1,6 @@
 //! `heapr info --format json`: everything, with the schema `heapr.info/1`.
 
+use heapr_export::OwnMemoryIntervals;
 use heapr_trace::{Damage, Loss, Process, ProcessOrigin, SamplingPeriod, Trace};
 use serde_json::{Map, Value, json};
 
@@ -167,8 +168,20 @@ fn resident(trace: &Trace) -> Vec<Value> {
 }
 
 fn own_memory(trace: &Trace) -> Vec<Value> {
+    let intervals = OwnMemoryIntervals::of(trace);
     let account = |account: &heapr_trace::MemoryAccount| {
-        let part = |part: &heapr_trace::MemoryPart| json!({"what": part.what, "bytes": part.bytes, "stack": part.stack.0, "is_unseen": part.is_unseen});
+        let part = |part: &heapr_trace::MemoryPart| {
+            let mut value = json!({
+                "what": part.what,
+                "bytes": part.bytes,
+                "stack": part.stack.0,
+                "is_unseen": part.is_unseen,
+            });
+            if let plus_minus @ 1.. = intervals.plus_minus(account, part) {
+                value["bytes_plus_minus"] = plus_minus.into();
+            }
+            value
+        };
         json!({
             "time_ns": account.time_ns,
             "process": account.process.0,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use heapr_export::OwnMemoryIntervals;
 use heapr_query::LiveAmount;
 use heapr_trace::{Damage, Process, ProcessOrigin, SamplingPeriod, Trace};
 
@@ -10,7 +11,7 @@ use super::{End, end_of, hexadecimal, kind_name};
 use crate::snapshot::native::why;
 use heapr_table::plain::cut_middle;
 use heapr_table::quantity::{bytes, count, duration, plural};
-use heapr_table::{Column, Table, row};
+use heapr_table::{Cell, Column, Table, row};
 
 /// Lines of a list before it is cut: a shell that starts thousands of programs must not hide the
 /// rest.
@@ -242,6 +243,7 @@ impl Page<'_> {
             return Ok(());
         }
         accounts.sort_by_key(|account| std::cmp::Reverse(account.anonymous_bytes));
+        let intervals = OwnMemoryIntervals::of(trace);
         self.title("Own memory, when it was most")?;
         let columns = [
             Column::text("process", "Process"),
@@ -262,7 +264,8 @@ impl Page<'_> {
             parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
             for part in parts {
                 let seen = if part.is_unseen { "no" } else { "yes" };
-                table.row(row!["", part.bytes, share(part.bytes), seen, part.what.as_str()]);
+                let bytes = Cell::from(part.bytes).within(intervals.plus_minus(account, part));
+                table.row(row!["", bytes, share(part.bytes), seen, part.what.as_str()]);
             }
             let rest = all.saturating_sub(account.explained_bytes());
             if rest > 0 {

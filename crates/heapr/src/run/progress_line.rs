@@ -3,8 +3,8 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-use heapr_session::Session;
-use heapr_table::quantity::{bytes, count, duration};
+use heapr_session::{Progress, Session};
+use heapr_table::quantity::{bytes_within, count, duration};
 
 /// Time between two lines.
 const EVERY: Duration = Duration::from_millis(500);
@@ -33,17 +33,20 @@ impl ProgressLine {
         }
         self.next = Instant::now() + EVERY;
         self.has_shown = true;
-        let (event_count, live_bytes, peak_bytes) = session.progress();
         let elapsed_ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        eprint!(
-            "\r\x1b[Kheapr: {}  {} events  live {}  peak {}",
-            duration(elapsed_ns / 100_000_000 * 100_000_000),
-            count(event_count),
-            bytes(live_bytes),
-            bytes(peak_bytes)
-        );
+        eprint!("\r\x1b[K{}", line(elapsed_ns, session.progress()));
         let _ = std::io::stderr().flush();
     }
+}
+
+fn line(elapsed_ns: u64, progress: Progress) -> String {
+    format!(
+        "heapr: {}  {} events  live {}  peak {}",
+        duration(elapsed_ns / 100_000_000 * 100_000_000),
+        count(progress.event_count),
+        bytes_within(progress.live_bytes, progress.live_bytes_plus_minus),
+        bytes_within(progress.peak_bytes, progress.peak_bytes_plus_minus)
+    )
 }
 
 impl Drop for ProgressLine {
@@ -51,5 +54,25 @@ impl Drop for ProgressLine {
         if self.has_shown {
             eprint!("\r\x1b[K");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_estimated_has_its_interval() {
+        let counted =
+            Progress { event_count: 1234, live_bytes: 3 << 20, peak_bytes: 5 << 20, ..Progress::default() };
+        assert_eq!(
+            line(1_550_000_000, counted),
+            "heapr: 1.500 s  1,234 events  live 3.00 MiB  peak 5.00 MiB"
+        );
+        let sampled = Progress { live_bytes_plus_minus: 1 << 20, peak_bytes_plus_minus: 1 << 19, ..counted };
+        assert_eq!(
+            line(1_550_000_000, sampled),
+            "heapr: 1.500 s  1,234 events  live 3.00 MiB ± 1.00 MiB  peak 5.00 MiB ± 512.0 KiB"
+        );
     }
 }

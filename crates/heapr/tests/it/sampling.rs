@@ -88,6 +88,43 @@ fn what_a_program_counts_lies_in_the_intervals_and_what_is_freed_is_gone() {
     assert_eq!(info["sampling"][0]["mean_bytes"], 8192, "{}", info["sampling"]);
 }
 
+fn half(value: &Value, key: &str) -> u64 {
+    value[format!("{key}_plus_minus")].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn frees_peaks_of_heaps_and_recorded_blocks_have_intervals_and_what_was_counted_has_none() {
+    let recording = sampled("sampled/totals.c", "8K");
+    let report = recording.json(&["report"]);
+    assert!(half(&report["totals"], "free_count") > 0, "{}", report["totals"]);
+    let heaps = report["heaps"].as_array().unwrap();
+    // Children that had their peaks at other times than the whole, too.
+    assert!(heaps.len() > 1, "{heaps:?}");
+    for heap in heaps.iter().filter(|heap| heap["peak_bytes"].as_u64() > Some(0)) {
+        assert!(half(heap, "peak_bytes") > 0 && half(heap, "peak_count") > 0, "{heap}");
+    }
+    let info = recording.json(&["info"]);
+    let parts = info["own_memory"][0]["parts"].as_array().unwrap();
+    for part in parts {
+        let is_estimate =
+            ["recorded blocks", "free in the allocator"].contains(&part["what"].as_str().unwrap());
+        assert_eq!(half(part, "bytes") > 0, is_estimate, "{part}");
+    }
+    assert!(parts.iter().any(|part| part["what"] == "recorded blocks"), "{parts:?}");
+    let line_of = |command: &[&str]| {
+        let text = recording.text(command);
+        let line = text.lines().find(|line| line.contains("recorded blocks")).map(str::to_owned);
+        line.unwrap_or_else(|| panic!("{text}"))
+    };
+    assert!(line_of(&["info"]).contains("iB ± "), "{}", line_of(&["info"]));
+    assert!(line_of(&["report", "--totals"]).contains(" % ± "), "{}", line_of(&["report", "--totals"]));
+    let exact = record(&[victim("sampled/totals.c")], &Settings::default());
+    for command in ["report", "info"] {
+        assert!(!exact.json(&[command]).to_string().contains("plus_minus"), "{command}");
+        assert!(!exact.text(&[command]).contains('±'), "{command}");
+    }
+}
+
 /// Valgrind and its like count the same, but a traced child can be counted anywhere.
 #[test]
 fn a_pair_that_is_no_sample_takes_thirteen_instructions_more() {

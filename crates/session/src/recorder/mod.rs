@@ -58,7 +58,6 @@ use heapr_wire::DisableReason;
 
 use self::attach_hold::HeldProcesses;
 use self::snapshots::Snapshots;
-use crate::ProcessStatus;
 use crate::recorder::clock::Clock;
 use crate::recorder::inside::Looked;
 use crate::recorder::merge::Stream;
@@ -66,6 +65,7 @@ use crate::recorder::pool_growth::PoolGrowth;
 use crate::recorder::process_state::ProcessState;
 use crate::recorder::sink::Sink;
 use crate::recorder::statistics::{Statistics, ThreadCounters};
+use crate::{ProcessStatus, Progress};
 
 /// An event with an earlier time is published, or its thread was seen to be busy: stores reach
 /// other processors in far less (store buffers drain within a microsecond; 50 is a wide margin).
@@ -189,10 +189,17 @@ impl Recorder {
         self.processes.iter().filter(|process| !process.has_ended).count()
     }
 
-    /// Events taken, bytes that are live, and the most that were.
-    pub(crate) fn progress(&self) -> (u64, u64, u64) {
+    /// How far it is.
+    pub(crate) fn progress(&self) -> Progress {
         let totals = self.sink.summary.totals();
-        (self.sink.event_count, totals.outstanding_bytes, totals.peak_bytes)
+        let equal = self.estimates();
+        Progress {
+            event_count: self.sink.event_count,
+            live_bytes: totals.outstanding_bytes,
+            live_bytes_plus_minus: equal.half_of_bytes(totals.outstanding_bytes, totals.outstanding_count),
+            peak_bytes: totals.peak_bytes,
+            peak_bytes_plus_minus: equal.half_of_bytes(totals.peak_bytes, totals.peak_count),
+        }
     }
 
     /// Images seen so far.

@@ -7,8 +7,6 @@ use heapr_trace::{MemoryAccount, MemoryPart, StackIndex};
 use crate::recorder::memory_look::MemoryLook;
 use crate::recorder::process_state::Region;
 
-/// What the C library takes for a block beside it, about.
-const BLOCK_OVERHEAD_BYTES: u64 = 16;
 /// What an allocator may need for itself with few blocks.
 pub(super) const ALLOCATOR_BYTES: u64 = 8 << 20;
 
@@ -21,7 +19,7 @@ pub(super) struct Blocks {
 
 impl Blocks {
     fn with_overhead(&self) -> u64 {
-        self.bytes.saturating_add(self.count.saturating_mul(BLOCK_OVERHEAD_BYTES))
+        self.bytes.saturating_add(self.count.saturating_mul(MemoryPart::BESIDE_BLOCK_BYTES))
     }
 }
 
@@ -123,14 +121,14 @@ pub(super) fn account(
     let block_bytes = blocks.with_overhead();
     let all_bytes = heap_bytes.saturating_add(of_allocators).saturating_add(unclaimed_bytes);
     let in_blocks = block_bytes.min(all_bytes);
-    take("recorded blocks".to_owned(), in_blocks, NOBODY, false);
+    take(MemoryPart::BLOCKS.to_owned(), in_blocks, NOBODY, false);
     let in_heap = in_blocks.min(heap_bytes);
     let mut free_bytes = heap_bytes - in_heap;
     if let Some(spare_bytes) = spare_bytes {
         let mapped_bytes = of_allocators.saturating_add(unclaimed_bytes) - (in_blocks - in_heap);
         free_bytes = free_bytes.saturating_add(mapped_bytes.min(block_bytes.max(spare_bytes)));
     }
-    take("free in the allocator".to_owned(), free_bytes, NOBODY, false);
+    take(MemoryPart::FREE.to_owned(), free_bytes, NOBODY, false);
     let mut named: Vec<_> = named.into_iter().collect();
     named.sort_by_key(|(_, (bytes, ..))| std::cmp::Reverse(*bytes));
     for (name, (bytes, _, stack)) in named {
