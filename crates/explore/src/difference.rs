@@ -14,8 +14,9 @@ use heapr_query::{
 };
 use heapr_trace::Amounts;
 
+use crate::estimate::Estimate;
 use crate::explorer::Explorer;
-use crate::flame::{FlameQuery, FrameTree, OUTSIDE};
+use crate::flame::{FlameQuery, FrameTree, OUTSIDE, Sides};
 use crate::inverted_flame::{Place, inverted};
 use crate::selection::Selection;
 
@@ -71,9 +72,9 @@ pub struct DifferenceNode {
     /// Its frame, for [`FrameUnion::name`].
     pub frame: Option<u32>,
     /// Amount on the first side.
-    pub before: u64,
+    pub before: Estimate,
     /// Amount on the second side.
-    pub after: u64,
+    pub after: Estimate,
 }
 
 /// Nodes, each after the one above it, siblings by the greater of their amounts.
@@ -291,7 +292,7 @@ impl FrameUnion {
         // From the focus up: its innermost occurrence, looked for before culling.
         let nearest = focus.filter(|_| query.is_bottom_up).map(|focus| tree.nearest(focus));
         let uncut = CullList::empty();
-        let mut own = vec![[0_u64; 2]; tree.parents.len()];
+        let mut own = vec![Sides::default(); tree.parents.len()];
         for (number, side) in sides.into_iter().enumerate() {
             let node_of = &self.node_of[number];
             let cull = if nearest.is_some() { &uncut } else { side.cull };
@@ -301,14 +302,13 @@ impl FrameUnion {
                 if node == OUTSIDE {
                     return;
                 }
-                let amount = &mut own[node as usize][number];
-                *amount = amount.saturating_add(query.value.of(&row.amounts));
+                own[node as usize][number] += Estimate::of(query.value, &row.amounts);
             })?;
         }
         let (found, sides) = if query.is_bottom_up {
             let places = (0_u32..)
                 .zip(&own)
-                .filter(|(_, amounts)| **amounts != [0, 0])
+                .filter(|(_, amounts)| **amounts != Sides::default())
                 .map(|(node, &amounts)| Place { node, start: node, amounts });
             inverted(&tree, places.collect(), query)
         } else {

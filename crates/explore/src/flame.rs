@@ -10,6 +10,7 @@ use hashbrown::HashMap;
 use heapr_query::engine::{SymbolTree, depth_first, greatest};
 use heapr_query::{CullList, GroupBy, Metric, Result};
 
+use crate::estimate::Estimate;
 use crate::explorer::{Explorer, Node};
 use crate::frame_number::FrameNumber;
 use crate::selection::Selection;
@@ -44,11 +45,11 @@ pub struct FlameNode {
     /// Its frame; `None` for the whole.
     pub frame: Option<FrameNumber>,
     /// What was allocated below it.
-    pub value: u64,
+    pub value: Estimate,
     /// What ends in it.
-    pub self_value: u64,
+    pub self_value: Estimate,
     /// What belongs to nodes below it that were left out.
-    pub left_out: u64,
+    pub left_out: Estimate,
 }
 
 /// Nodes, each after the one above it, siblings by value, the greatest first. Node 0 is the whole,
@@ -129,12 +130,11 @@ impl Explorer {
             return self.inverted_flame(selection, cull, query);
         }
         let tree = FrameTree::new(self.tree(), query.collapses_recursion, query.focus);
-        let mut own = vec![[0_u64; 2]; tree.parents.len()];
+        let mut own = vec![Sides::default(); tree.parents.len()];
         self.culled(selection, cull, GroupBy::Stacks)?.for_each(|row, stack| {
             let node = tree.node_of[stack as usize];
             if node != OUTSIDE {
-                let [amount, _] = &mut own[node as usize];
-                *amount = amount.saturating_add(query.value.of(&row.amounts));
+                own[node as usize][0] += Estimate::of(query.value, &row.amounts);
             }
         })?;
         Ok(tree.top_down(&own, query).0)
@@ -154,7 +154,7 @@ impl FrameTree {
         if root as usize >= whole.len() {
             return (FlameTree::default(), Vec::new());
         }
-        let width = |node: u32| wider(whole[node as usize]);
+        let width = |node: u32| wider(whole[node as usize]).amount;
         // Only what lies below the root.
         let mut is_inside = vec![false; whole.len()];
         is_inside[root as usize] = true;
@@ -174,10 +174,10 @@ impl FrameTree {
         let placed = depth_first(root, &order, |node| self.parents[node as usize]);
         let mut nodes: Vec<FlameNode> = Vec::with_capacity(placed.len());
         for place in &placed {
-            let (value, self_value) = (width(place.node), wider(own[place.node as usize]));
+            let [value, self_value] = [&whole[..], own].map(|sides| wider(sides[place.node as usize]));
             if let Some(parent) = place.parent {
                 let above: &mut FlameNode = &mut nodes[parent];
-                above.left_out = above.left_out.saturating_sub(value);
+                above.left_out = above.left_out.without(value);
             }
             let frame = self.frames[place.node as usize];
             nodes.push(FlameNode {
@@ -186,7 +186,7 @@ impl FrameTree {
                 frame: (frame != OUTSIDE).then_some(FrameNumber(frame)),
                 value,
                 self_value,
-                left_out: value.saturating_sub(self_value),
+                left_out: value.without(self_value),
             });
         }
         let sides = placed.iter().map(|place| whole[place.node as usize]).collect();
@@ -195,14 +195,14 @@ impl FrameTree {
 }
 
 /// An amount of the selection and nothing; of the two sides of a comparison.
-pub(crate) type Sides = [u64; 2];
+pub(crate) type Sides = [Estimate; 2];
 
 /// Adds the amounts of both sides.
 pub(crate) fn add(sum: &mut Sides, more: Sides) {
-    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(more));
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
 /// The greater side.
-pub(crate) fn wider([one, other]: Sides) -> u64 {
-    one.max(other)
+pub(crate) fn wider([one, other]: Sides) -> Estimate {
+    if other.amount > one.amount { other } else { one }
 }

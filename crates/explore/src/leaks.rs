@@ -20,6 +20,15 @@ pub struct Age {
     pub count: u64,
 }
 
+/// What of a stack is live at some moments.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Growth {
+    /// Bytes.
+    pub live_bytes: Vec<u64>,
+    /// Allocations.
+    pub live_count: Vec<u64>,
+}
+
 /// No stack that is asked for.
 const NONE: u32 = u32::MAX;
 /// Allocations between two questions whether it was given up.
@@ -66,8 +75,8 @@ impl Explorer {
         Ok(ages)
     }
 
-    /// Live bytes of stacks after culling at moments evenly spread over a time, the last at its
-    /// end.
+    /// What is live of stacks after culling at moments evenly spread over a time, the last at its
+    /// end; nothing if there is no table of events.
     ///
     /// # Errors
     /// It was given up, or as [`Explorer::select`].
@@ -78,8 +87,8 @@ impl Explorer {
         stacks: &[u32],
         (time, moments): (Span, usize),
         is_cancelled: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Vec<Vec<u64>>> {
-        let Some(table) = self.table() else { return Ok(vec![Vec::new(); stacks.len()]) };
+    ) -> Result<Vec<Growth>> {
+        let Some(table) = self.table() else { return Ok(vec![Growth::default(); stacks.len()]) };
         let choice = Choice::new(filter, self.trace().processes(), self.trace().threads())?;
         let tree = self.tree();
         let left = self.left(cull);
@@ -98,7 +107,7 @@ impl Explorer {
             .collect();
         let moment_of = |sequence: u32| borders.partition_point(|&border| border <= sequence);
         let parts = self.parallelism.map(0..table.allocation_count(), |part| {
-            let mut changes = vec![vec![0_i128; moments]; stacks.len()];
+            let mut changes = vec![vec![[0_i128; 2]; moments]; stacks.len()];
             for number in part {
                 if number.is_multiple_of(CANCEL_INTERVAL) && is_cancelled() {
                     return Err(Error::GivenUp);
@@ -109,30 +118,33 @@ impl Explorer {
                 if filter.size.is_some_and(|size| !size.contains(size_bytes)) {
                     continue;
                 }
-                if let Some(change) = changes.get_mut(moment_of(table.births[number])) {
-                    *change += i128::from(size_bytes);
-                }
-                if let Some(change) = changes.get_mut(moment_of(table.ends[number].sequence())) {
-                    *change -= i128::from(size_bytes);
+                let amounts = [size_bytes, table.count(number)].map(i128::from);
+                let (birth, end) = (table.births[number], table.ends[number].sequence());
+                for (sequence, sign) in [(birth, 1), (end, -1)] {
+                    if let Some(change) = changes.get_mut(moment_of(sequence)) {
+                        change.iter_mut().zip(amounts).for_each(|(change, amount)| *change += sign * amount);
+                    }
                 }
             }
             Ok(changes)
         })?;
-        let mut changes = vec![vec![0_i128; moments]; stacks.len()];
+        let mut changes = vec![vec![[0_i128; 2]; moments]; stacks.len()];
         for part in parts {
             for (change, more) in changes.iter_mut().flatten().zip(part.into_iter().flatten()) {
-                *change += more;
+                change.iter_mut().zip(more).for_each(|(change, more)| *change += more);
             }
         }
-        let levels = |changes: Vec<i128>| {
-            let mut level = 0;
-            changes
+        let levels = |changes: Vec<[i128; 2]>| {
+            let mut level = [0; 2];
+            let (live_bytes, live_count) = changes
                 .into_iter()
                 .map(|change| {
-                    level += change;
-                    u64::try_from(level).unwrap_or(0)
+                    level.iter_mut().zip(change).for_each(|(level, change)| *level += change);
+                    let [bytes, count] = level.map(|level| u64::try_from(level).unwrap_or(0));
+                    (bytes, count)
                 })
-                .collect()
+                .unzip();
+            Growth { live_bytes, live_count }
         };
         Ok(changes.into_iter().map(levels).collect())
     }

@@ -35,6 +35,18 @@ pub enum TimelineOf {
     AllocCount,
 }
 
+impl TimelineOf {
+    /// The blocks of what is bytes, and the other way round.
+    pub(crate) fn beside(self) -> Self {
+        match self {
+            Self::LiveBytes => Self::LiveCount,
+            Self::LiveCount => Self::LiveBytes,
+            Self::AllocBytes => Self::AllocCount,
+            Self::AllocCount => Self::AllocBytes,
+        }
+    }
+}
+
 /// What is drawn.
 #[derive(Debug, Clone)]
 pub struct TimelineQuery {
@@ -76,6 +88,9 @@ pub struct Series {
     pub key: SeriesKey,
     /// By bin.
     pub values: Vec<u64>,
+    /// Of samples, by which the interval of a value is told: the blocks of bytes, or the bytes of
+    /// blocks. Empty where all is counted.
+    pub beside: Vec<u64>,
 }
 
 /// See the module.
@@ -87,18 +102,36 @@ pub struct Timeline {
     pub live_count: Vec<u64>,
     /// The most live bytes at any moment of each bin.
     pub most_bytes: Vec<u64>,
+    /// Live allocations at that moment.
+    pub most_count: Vec<u64>,
     /// In each bin.
     pub alloc_bytes: Vec<u64>,
     /// In each bin.
     pub alloc_count: Vec<u64>,
+    /// In each bin.
+    pub free_bytes: Vec<u64>,
     /// In each bin.
     pub free_count: Vec<u64>,
     /// The greatest, by their largest values.
     pub series: Vec<Series>,
     /// All others together.
     pub rest: Vec<u64>,
+    /// As that of a series.
+    pub rest_beside: Vec<u64>,
     /// The most live bytes in the time that is drawn: when first, bytes, count.
     pub peak: (u64, u64, u64),
+}
+
+impl Timeline {
+    /// The curve of all together.
+    pub(crate) fn whole(&self, of: TimelineOf) -> &[u64] {
+        match of {
+            TimelineOf::LiveBytes => &self.live_bytes,
+            TimelineOf::LiveCount => &self.live_count,
+            TimelineOf::AllocBytes => &self.alloc_bytes,
+            TimelineOf::AllocCount => &self.alloc_count,
+        }
+    }
 }
 
 /// What the sites of a table are in a timeline.

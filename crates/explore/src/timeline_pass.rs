@@ -53,10 +53,11 @@ impl Level {
 struct Part {
     /// At the end of each bin.
     levels: Vec<Level>,
-    /// The most in each bin.
-    most_bytes: Vec<i128>,
+    /// When the bytes were most in each bin.
+    most: Vec<Level>,
     alloc_bytes: Vec<u64>,
     alloc_count: Vec<u64>,
+    free_bytes: Vec<u64>,
     free_count: Vec<u64>,
     /// By wanted group and bin.
     values: Vec<Vec<i128>>,
@@ -65,7 +66,7 @@ struct Part {
     /// By group: at the end.
     amounts: Vec<i128>,
     /// By group: the most at the end of a bin; `None`: it did not grow.
-    most: Vec<Option<i128>>,
+    most_of: Vec<Option<i128>>,
 }
 
 impl TimelinePass<'_> {
@@ -106,14 +107,16 @@ impl TimelinePass<'_> {
         let mut most: Vec<u64> =
             if wants_most { base.iter().map(|&amount| unsigned(amount)).collect() } else { Vec::new() };
         for part in parts {
-            for (at, most_bytes) in part.levels.iter().zip(&part.most_bytes) {
-                let end = level.plus(*at);
+            for (at, most) in part.levels.iter().zip(&part.most) {
+                let (end, most) = (level.plus(*at), level.plus(*most));
                 timeline.live_bytes.push(unsigned(end.bytes));
                 timeline.live_count.push(counted(end.count));
-                timeline.most_bytes.push(unsigned(level.bytes + most_bytes));
+                timeline.most_bytes.push(unsigned(most.bytes));
+                timeline.most_count.push(counted(most.count));
             }
             timeline.alloc_bytes.extend(part.alloc_bytes);
             timeline.alloc_count.extend(part.alloc_count);
+            timeline.free_bytes.extend(part.free_bytes);
             timeline.free_count.extend(part.free_count);
             if let Some((high, sequence)) = part.highest
                 && level.bytes + high.bytes > highest
@@ -126,7 +129,7 @@ impl TimelinePass<'_> {
                 let base = base[group as usize];
                 all.extend(part.into_iter().map(|value| unsigned(base + value)));
             }
-            for ((most, grown), base) in most.iter_mut().zip(part.most).zip(&base) {
+            for ((most, grown), base) in most.iter_mut().zip(part.most_of).zip(&base) {
                 *most = (*most).max(grown.map_or(0, |grown| unsigned(base + grown)));
             }
             level = level.plus(part.levels.last().copied().unwrap_or_default());
@@ -197,7 +200,7 @@ impl TimelinePass<'_> {
         let mut part = Part {
             values: vec![Vec::with_capacity(bins.len()); wanted.len()],
             amounts: vec![0; group_count],
-            most: vec![None; if wants_most { group_count } else { 0 }],
+            most_of: vec![None; if wants_most { group_count } else { 0 }],
             ..Part::default()
         };
         let mut level = Level::default();
@@ -209,8 +212,9 @@ impl TimelinePass<'_> {
             if (self.is_cancelled)() {
                 return Err(Error::GivenUp);
             }
-            let (mut alloc_bytes, mut alloc_count, mut free_count) = (0_u64, 0, 0);
-            let mut most_bytes = level.bytes;
+            let (mut alloc_bytes, mut alloc_count) = (0_u64, 0);
+            let (mut free_bytes, mut free_count) = (0_u64, 0);
+            let mut most = level;
             if !is_level {
                 touched.drain(..).for_each(|group| part.amounts[group as usize] = 0);
             }
@@ -227,6 +231,7 @@ impl TimelinePass<'_> {
                     if moves[place].is_end() {
                         level.bytes -= i128::from(size_bytes);
                         level.count -= count as i64;
+                        free_bytes = free_bytes.saturating_add(size_bytes);
                         free_count += count;
                         if is_level && has_groups {
                             part.amounts[group as usize] -= self.unit(size_bytes, count);
@@ -237,7 +242,9 @@ impl TimelinePass<'_> {
                     level.count += count as i64;
                     alloc_bytes = alloc_bytes.saturating_add(size_bytes);
                     alloc_count += count;
-                    most_bytes = most_bytes.max(level.bytes);
+                    if level.bytes > most.bytes {
+                        most = level;
+                    }
                     if level.bytes > highest_bytes {
                         highest_bytes = level.bytes;
                         part.highest = Some((level, first + place as u32));
@@ -255,7 +262,7 @@ impl TimelinePass<'_> {
                 // Only what grew in the bin can have grown beyond its greatest.
                 for &group in &touched {
                     let amount = part.amounts[group as usize];
-                    let known = &mut part.most[group as usize];
+                    let known = &mut part.most_of[group as usize];
                     *known = Some(known.map_or(amount, |known| known.max(amount)));
                 }
             }
@@ -266,9 +273,10 @@ impl TimelinePass<'_> {
                 series.push(part.amounts[group as usize]);
             }
             part.levels.push(level);
-            part.most_bytes.push(most_bytes);
+            part.most.push(most);
             part.alloc_bytes.push(alloc_bytes);
             part.alloc_count.push(alloc_count);
+            part.free_bytes.push(free_bytes);
             part.free_count.push(free_count);
         }
         Ok(part)

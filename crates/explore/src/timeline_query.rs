@@ -47,18 +47,20 @@ impl Explorer {
             (0..=bins).map(|bin| table.times.count_before(bin_start(query.time, bins, bin))).collect();
         let duration_ns = self.trace().duration_ns();
         let kept = self.kept(table, is_cancelled);
-        let pass = TimelinePass {
+        let last_ends = kept.last_ends()?;
+        let pass_of = |of: TimelineOf| TimelinePass {
             table,
             passing: &passing,
-            last_ends: kept.last_ends()?,
+            last_ends,
             columns: kept.columns(),
             group_of: &groups.group_of,
             borders: &borders,
-            of: query.of,
+            of,
             group_count: keys.len(),
             parallelism: self.parallelism,
             is_cancelled,
         };
+        let pass = pass_of(query.of);
         let has_series = query.by != TimelineBy::Nothing && query.series_max > 0;
         let mut candidates: Vec<u32> = (0..keys.len() as u32).collect();
         if has_series && candidates.len() > GROUPS_DRAWN_AT_ONCE {
@@ -72,25 +74,22 @@ impl Explorer {
         if !has_series {
             return Ok(Some(timeline));
         }
-        let mut series: Vec<Series> = candidates
-            .iter()
-            .zip(values)
-            .map(|(&group, values)| Series { key: keys[group as usize], values })
-            .filter(|series| series.values.iter().any(|&value| value > 0))
-            .collect();
-        series.sort_by_key(|series| std::cmp::Reverse(series.values.iter().max().copied()));
-        series.truncate(query.series_max);
-        let whole = match query.of {
-            TimelineOf::LiveBytes => &timeline.live_bytes,
-            TimelineOf::LiveCount => &timeline.live_count,
-            TimelineOf::AllocBytes => &timeline.alloc_bytes,
-            TimelineOf::AllocCount => &timeline.alloc_count,
-        };
-        let rest = |(bin, &whole): (usize, &u64)| {
-            series.iter().fold(whole, |rest, series| rest.saturating_sub(series.values[bin]))
-        };
-        timeline.rest = whole.iter().enumerate().map(rest).collect();
-        timeline.series = series;
+        let mut found: Vec<(u32, Vec<u64>)> = candidates.into_iter().zip(values).collect();
+        found.retain(|(_, values)| values.iter().any(|&value| value > 0));
+        found.sort_by_key(|(_, values)| std::cmp::Reverse(values.iter().max().copied()));
+        found.truncate(query.series_max);
+        let (groups, values): (Vec<u32>, Vec<Vec<u64>>) = found.into_iter().unzip();
+        let mut beside = vec![Vec::new(); groups.len()];
+        timeline.rest = rest(timeline.whole(query.of), &values);
+        if self.trace().is_sampled() {
+            let of = query.of.beside();
+            beside = pass_of(of).draw(&groups)?.1;
+            timeline.rest_beside = rest(timeline.whole(of), &beside);
+        }
+        let series = groups.iter().zip(values).zip(beside);
+        let series =
+            series.map(|((&group, values), beside)| Series { key: keys[group as usize], values, beside });
+        timeline.series = series.collect();
         Ok(Some(timeline))
     }
 
@@ -131,6 +130,14 @@ impl Explorer {
         let group_of = table.sites.iter().map(&mut group).collect();
         SiteGroups { group_of, keys }
     }
+}
+
+/// By bin what the series leave of the whole.
+fn rest(whole: &[u64], series: &[Vec<u64>]) -> Vec<u64> {
+    let left = |(bin, &whole): (usize, &u64)| {
+        series.iter().fold(whole, |rest, values| rest.saturating_sub(values[bin]))
+    };
+    whole.iter().enumerate().map(left).collect()
 }
 
 /// What two sites of the same group have in common.

@@ -66,7 +66,8 @@ impl LiveAmount {
     }
 
     /// What is left without a part of it.
-    pub(crate) fn without(self, part: Self) -> Self {
+    #[must_use]
+    pub fn without(self, part: Self) -> Self {
         Self {
             block_count: self.block_count.saturating_sub(part.block_count),
             block_bytes: self.block_bytes.saturating_sub(part.block_bytes),

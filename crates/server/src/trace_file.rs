@@ -418,9 +418,7 @@ impl TraceFile {
     /// What is wrong with the recording, one line each, as `heapr report` says it.
     pub(crate) fn warnings(&self, is_running: bool) -> Vec<String> {
         let mut warnings = heapr_export::warnings(self.trace(), self.explorer.event_damage(), is_running);
-        if let Some(sampled) = heapr_export::sampled_text(self.trace().sampling()) {
-            warnings.push(format!("{sampled}; numbers of blocks over time are those of samples"));
-        }
+        warnings.extend(heapr_export::sampled_text(self.trace().sampling()));
         warnings
     }
 

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use crate::json::{NodeIntervals, is_counted};
+
 /// Most nodes of an answer.
 pub(crate) const NODES_MAX: usize = 20_000;
 
@@ -16,6 +18,8 @@ struct TreemapNodes<I> {
     #[serde(rename = "self")]
     own: Vec<u64>,
     left_out: Vec<u64>,
+    #[serde(flatten)]
+    intervals: NodeIntervals,
 }
 
 /// See the module. `I`: ids of nodes.
@@ -33,6 +37,9 @@ pub(crate) struct TreemapJson<I> {
     schema: &'static str,
     command: String,
     total: u64,
+    /// Half of its 95 % interval; 0: it was counted.
+    #[serde(skip_serializing_if = "is_counted")]
+    total_plus_minus: u64,
     names: Vec<String>,
     nodes: TreemapNodes<I>,
 }
@@ -47,6 +54,7 @@ impl<I> TreemapColumns<I> {
             value: Vec::new(),
             own: Vec::new(),
             left_out: Vec::new(),
+            intervals: NodeIntervals::default(),
         };
         Self { names: Vec::new(), numbers: HashMap::new(), nodes, most }
     }
@@ -85,13 +93,25 @@ impl<I> TreemapColumns<I> {
         Some(number)
     }
 
+    /// What nodes have by themselves.
+    pub(crate) fn own(&self) -> &[u64] {
+        &self.nodes.own
+    }
+
+    /// Says how sure the amounts of all nodes are.
+    pub(crate) fn set_intervals(&mut self, intervals: NodeIntervals) {
+        self.nodes.intervals = intervals;
+    }
+
     /// Number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.nodes.id.len()
     }
 
     pub(crate) fn finish(self, schema: &'static str, command: String) -> TreemapJson<I> {
-        let total = self.nodes.value.first().copied().unwrap_or(0);
-        TreemapJson { schema, command, total, names: self.names, nodes: self.nodes }
+        let first = |column: &[u64]| column.first().copied().unwrap_or(0);
+        let total_plus_minus = first(&self.nodes.intervals.value_plus_minus);
+        let total = first(&self.nodes.value);
+        TreemapJson { schema, command, total, total_plus_minus, names: self.names, nodes: self.nodes }
     }
 }

@@ -96,6 +96,8 @@ export interface DiffAnswer {
   command: string | null;
   before: Amounts;
   after: Amounts;
+  /** Half of the 95 % interval of their difference in what is sorted by; 0: it was counted. */
+  delta_plus_minus?: number;
   group_count: number;
   match_count: number;
   offset: number;
@@ -120,6 +122,10 @@ export interface DiffFlameNodes {
   frame: number[];
   before: number[];
   after: number[];
+  /** Half of the 95 % intervals of both and of their difference, where they are estimates. */
+  before_plus_minus?: number[];
+  after_plus_minus?: number[];
+  delta_plus_minus?: number[];
 }
 
 export interface DiffGroup {
@@ -129,6 +135,8 @@ export interface DiffGroup {
   before: Amounts;
   after: Amounts;
   delta: number;
+  /** Half of its 95 % interval; 0: it was counted. */
+  delta_plus_minus?: number;
 }
 
 /** An object and the edge that leads to it, or from it. */
@@ -175,6 +183,8 @@ export interface Finding {
   chosen?: Chosen;
   /** What the own frame held over time: moments in ns, and bytes. */
   curve?: ([number, number])[];
+  /** Half of the 95 % interval of each of its amounts, where they are estimates. */
+  curve_plus_minus?: number[];
 }
 
 export interface FlameAnswer {
@@ -182,6 +192,8 @@ export interface FlameAnswer {
   command: string;
   value: string;
   total: number;
+  /** Half of its 95 % interval; 0: it was counted. */
+  total_plus_minus?: number;
   node_count: number;
   names: string[];
   frames: FlameFrame[];
@@ -198,7 +210,7 @@ export interface FlameFrame {
   line?: number;
 }
 
-export interface FlameNodes {
+export interface FlameNodes extends NodeIntervals {
   id: string[];
   parent: number[];
   frame: number[];
@@ -317,6 +329,9 @@ export interface History {
   time_ns: number[];
   live_bytes: number[];
   live_count: number[];
+  /** Half of the 95 % intervals of both, where they are estimates. */
+  live_bytes_plus_minus?: number[];
+  live_count_plus_minus?: number[];
   event_count: number[];
 }
 
@@ -364,6 +379,8 @@ export interface Leak extends Group {
   newest_ns: number | null;
   mean_age_ns: number | null;
   growth: number[];
+  /** Half of the 95 % interval of each, where they are estimates. */
+  growth_plus_minus?: number[];
 }
 
 export interface LeaksAnswer {
@@ -522,6 +539,13 @@ export interface NativeSummary {
   row_count: number;
   offset: number;
   rows: NativeRow[];
+}
+
+/** Beside the amounts of a tree's nodes: half of the 95 % interval of each, where they are estimates. */
+export interface NodeIntervals {
+  value_plus_minus?: number[];
+  self_plus_minus?: number[];
+  left_out_plus_minus?: number[];
 }
 
 /** All that is known of an object. */
@@ -733,7 +757,7 @@ export interface Thread {
   pid: number | null;
 }
 
-export interface TimelineAnswer {
+export interface TimelineAnswer extends TimelineIntervals {
   schema: string;
   /** Why there is no course. */
   note: string | null;
@@ -746,19 +770,25 @@ export interface TimelineAnswer {
   alloc_bytes: number[];
   alloc_count: number[];
   free_count: number[];
-  /** Half of the 95 % intervals of what is live, where that is estimated. */
-  live_bytes_plus_minus?: number[];
-  live_count_plus_minus?: number[];
-  alloc_bytes_plus_minus?: number[];
-  alloc_count_plus_minus?: number[];
   series: TimelineSeries[];
   /** All that is resident, of the value `resident`. */
   resident_bytes: number[];
   rest: number[];
+  rest_plus_minus?: number[];
   rss: RssSeries[];
   markers: Marker[];
   snapshots: SnapshotMark[];
   peak: TimelinePeak | null;
+}
+
+/** By bin half of the 95 % intervals of the curves, where those are estimated. */
+export interface TimelineIntervals {
+  live_bytes_plus_minus?: number[];
+  live_count_plus_minus?: number[];
+  most_bytes_plus_minus?: number[];
+  alloc_bytes_plus_minus?: number[];
+  alloc_count_plus_minus?: number[];
+  free_count_plus_minus?: number[];
 }
 
 /** The most that was live. */
@@ -776,6 +806,8 @@ export interface TimelineSeries {
   filter: unknown;
   id: string | null;
   values: number[];
+  /** Half of the 95 % interval of each, where they are estimates. */
+  values_plus_minus?: number[];
 }
 
 /** Totals of the whole or of a heap. */
@@ -783,6 +815,8 @@ export interface Totals extends TotalIntervals {
   alloc_count: number;
   alloc_bytes: number;
   free_count: number;
+  /** Half of its 95 % interval; 0: it was counted. */
+  free_count_plus_minus?: number;
   realloc_count: number;
   failed_count: number;
   outstanding_count: number;
@@ -870,11 +904,13 @@ export interface Treemap<I> {
   schema: string;
   command: string;
   total: number;
+  /** Half of its 95 % interval; 0: it was counted. */
+  total_plus_minus?: number;
   names: string[];
   nodes: TreemapNodes<I>;
 }
 
-export interface TreemapNodes<I> {
+export interface TreemapNodes<I> extends NodeIntervals {
   id: (I | null)[];
   parent: number[];
   name: number[];

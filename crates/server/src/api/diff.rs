@@ -11,7 +11,7 @@ use super::report::{ROWS_MAX, group_by};
 use crate::command_line::command;
 use crate::error::{Error, Result};
 use crate::ids::sort_key;
-use crate::json::AmountsJson;
+use crate::json::{AmountsJson, is_counted};
 use crate::request::{Answer, Context, read};
 use crate::trace_file::{ReadFilter, TraceFile};
 
@@ -84,6 +84,9 @@ struct DiffGroupJson {
     before: AmountsJson,
     after: AmountsJson,
     delta: i128,
+    /// Half of its 95 % interval; 0: it was counted.
+    #[serde(skip_serializing_if = "is_counted")]
+    delta_plus_minus: u64,
 }
 
 #[derive(Serialize)]
@@ -92,6 +95,9 @@ struct DiffAnswer {
     command: Option<String>,
     before: AmountsJson,
     after: AmountsJson,
+    /// Half of the 95 % interval of their difference in what is sorted by; 0: it was counted.
+    #[serde(skip_serializing_if = "is_counted")]
+    delta_plus_minus: u64,
     group_count: usize,
     match_count: usize,
     offset: usize,
@@ -168,12 +174,14 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         before: (&group.before).into(),
         after: (&group.after).into(),
         delta: sort.difference(&group.before, &group.after),
+        delta_plus_minus: sort.plus_minus_of_difference(&group.before, &group.after),
     });
     crate::request::json(&DiffAnswer {
         schema: "heapr.view.diff/1",
         command: diff_command([&request.before, &request.after], &sides, by, sort),
         before: (&before).into(),
         after: (&after).into(),
+        delta_plus_minus: sort.plus_minus_of_difference(&before, &after),
         group_count,
         match_count: matching.len(),
         offset: request.offset,

@@ -1,7 +1,7 @@
 //! A flame graph of two sides.
 
-use heapr_explore::{FlameQuery, FrameNumber, FrameUnion};
-use heapr_query::FramePattern;
+use heapr_explore::{DifferenceNode, FlameQuery, FrameNumber, FrameUnion};
+use heapr_query::{FramePattern, Metric};
 use serde::{Deserialize, Serialize};
 
 use super::diff::{OpenSide, SideRequest, diff_command, union};
@@ -9,6 +9,7 @@ use super::flame::{bounded, is_bottom_up};
 use super::flame_json::FrameColumns;
 use crate::error::{Error, Result};
 use crate::ids::{flame_value, node_id, node_key};
+use crate::json::are_counted;
 use crate::request::{Answer, Context, read};
 
 #[derive(Deserialize)]
@@ -51,6 +52,24 @@ struct DiffFlameNodes {
     frame: Vec<i64>,
     before: Vec<u64>,
     after: Vec<u64>,
+    /// Half of the 95 % intervals of both and of their difference, where they are estimates.
+    #[serde(skip_serializing_if = "are_counted")]
+    before_plus_minus: Vec<u64>,
+    #[serde(skip_serializing_if = "are_counted")]
+    after_plus_minus: Vec<u64>,
+    #[serde(skip_serializing_if = "are_counted")]
+    delta_plus_minus: Vec<u64>,
+}
+
+impl DiffFlameNodes {
+    fn push_amounts(&mut self, node: &DifferenceNode, metric: Metric) {
+        let DifferenceNode { before, after, .. } = node;
+        self.before.push(before.amount);
+        self.after.push(after.amount);
+        self.before_plus_minus.push(before.plus_minus(metric));
+        self.after_plus_minus.push(after.plus_minus(metric));
+        self.delta_plus_minus.push(after.plus_minus_of_difference(*before, metric));
+    }
 }
 
 #[derive(Serialize)]
@@ -127,15 +146,14 @@ pub(super) fn diff_flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         nodes.id.push(node_id(node.key));
         nodes.parent.push(node.parent.map_or(-1, |parent| parent as i64));
         nodes.frame.push(number);
-        nodes.before.push(node.before);
-        nodes.after.push(node.after);
+        nodes.push_amounts(node, value);
     }
     crate::request::json(&DiffFlameAnswer {
         schema: "heapr.view.diff-flame/1",
         command: diff_command([&request.before, &request.after], &sides, heapr_query::GroupBy::Stacks, value),
         value: &request.value,
-        before: first.before,
-        after: first.after,
+        before: first.before.amount,
+        after: first.after.amount,
         node_count: tree.node_count,
         names: names.names,
         frames,

@@ -9,6 +9,7 @@ use super::flame_json::{FlameFrame, FlameNodes, FrameColumns, node_columns};
 use crate::command_line::report_command;
 use crate::error::{Error, Result};
 use crate::ids::{flame_value, frame, node_key};
+use crate::json::is_counted;
 use crate::request::{Answer, Context, read};
 
 /// Most nodes of an answer.
@@ -68,6 +69,9 @@ struct FlameAnswer<'a> {
     command: String,
     value: &'a str,
     total: u64,
+    /// Half of its 95 % interval; 0: it was counted.
+    #[serde(skip_serializing_if = "is_counted")]
+    total_plus_minus: u64,
     node_count: usize,
     names: Vec<String>,
     frames: Vec<FlameFrame>,
@@ -101,7 +105,7 @@ pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         return Err(Error::NotFound { what: "node", name: request.root.unwrap_or_default() });
     };
     let mut frames = FrameColumns::new();
-    let nodes = node_columns(explorer, &tree, &mut frames);
+    let nodes = node_columns(explorer, &tree, value, &mut frames);
     let focus_name =
         focus.and_then(|focus| explorer.frame(focus)).and_then(|view| view.symbol.map(str::to_owned));
     // Blocks at the peak are no sort key: their bytes are.
@@ -115,7 +119,8 @@ pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         schema: "heapr.view.flame/1",
         command: report_command(&file, &action, &filter),
         value: &request.value,
-        total: first.value,
+        total: first.value.amount,
+        total_plus_minus: first.value.plus_minus(value),
         node_count: tree.node_count,
         names: frames.names,
         frames: frames.frames,

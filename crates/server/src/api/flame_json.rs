@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use heapr_explore::{Explorer, FlameTree, FrameNumber};
+use heapr_query::Metric;
 use serde::Serialize;
 
 use crate::ids::{frame_id, node_id};
+use crate::json::NodeIntervals;
 
 #[derive(Debug, Serialize)]
 pub(super) struct FlameFrame {
@@ -82,18 +84,31 @@ pub(super) struct FlameNodes {
     #[serde(rename = "self")]
     own: Vec<u64>,
     left_out: Vec<u64>,
+    #[serde(flatten)]
+    intervals: NodeIntervals,
 }
 
-/// The nodes of a tree.
-pub(super) fn node_columns(explorer: &Explorer, tree: &FlameTree, frames: &mut FrameColumns) -> FlameNodes {
+/// The nodes of a tree of amounts of a metric.
+pub(super) fn node_columns(
+    explorer: &Explorer,
+    tree: &FlameTree,
+    metric: Metric,
+    frames: &mut FrameColumns,
+) -> FlameNodes {
     let mut columns = FlameNodes::default();
     for node in &tree.nodes {
         columns.id.push(node_id(node.key));
         columns.parent.push(node.parent.map_or(-1, |parent| parent as i64));
         columns.frame.push(frames.frame(explorer, node.frame));
-        columns.value.push(node.value);
-        columns.own.push(node.self_value);
-        columns.left_out.push(node.left_out);
+        let NodeIntervals { value_plus_minus, own_plus_minus, left_out_plus_minus } = &mut columns.intervals;
+        for (values, halves, estimate) in [
+            (&mut columns.value, value_plus_minus, node.value),
+            (&mut columns.own, own_plus_minus, node.self_value),
+            (&mut columns.left_out, left_out_plus_minus, node.left_out),
+        ] {
+            values.push(estimate.amount);
+            halves.push(estimate.plus_minus(metric));
+        }
     }
     columns
 }

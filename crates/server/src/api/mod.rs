@@ -20,6 +20,7 @@ mod session;
 mod source_lines;
 mod stack;
 mod timeline;
+mod timeline_intervals;
 mod trace_facts;
 
 use crate::request::{Answer, Context};

@@ -6,12 +6,22 @@ use heapr_trace::{ProcessIndex, ResidentSample, Trace};
 /// Bands from below, each with a value a bin.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ResidentBands {
-    pub(super) bands: Vec<(&'static str, Vec<u64>)>,
+    pub(super) bands: Vec<Band>,
     /// Their sum.
     pub(super) all_bytes: Vec<u64>,
 }
 
-const NAMES: [&str; 4] = ["live blocks", "without a file, not live", "files", "shared memory"];
+/// One of them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Band {
+    pub(super) name: &'static str,
+    pub(super) values: Vec<u64>,
+    /// It is told by what is live: as sure as that is.
+    pub(super) is_by_live: bool,
+}
+
+const NAMES: [(&str, bool); 4] =
+    [("live blocks", true), ("without a file, not live", true), ("files", false), ("shared memory", false)];
 
 impl ResidentBands {
     /// Of the processes `pids` (none: of all), and what was live in them.
@@ -32,16 +42,17 @@ impl ResidentBands {
             let end_ns = trace.processes().get(process.0 as usize).and_then(|process| process.end_ns);
             add(&own, end_ns.unwrap_or(u64::MAX), time, &mut sums);
         }
-        let mut bands = NAMES.map(|name| (name, Vec::with_capacity(sums.len())));
+        let mut bands =
+            NAMES.map(|(name, is_by_live)| Band { name, values: Vec::with_capacity(sums.len()), is_by_live });
         for ([anonymous, files, shared], live) in sums.iter().zip(live_bytes) {
             // Blocks that were never written are live and not resident.
             let live = *live.min(anonymous);
-            for ((_, values), value) in bands.iter_mut().zip([live, anonymous - live, *files, *shared]) {
-                values.push(value);
+            for (band, value) in bands.iter_mut().zip([live, anonymous - live, *files, *shared]) {
+                band.values.push(value);
             }
         }
         let all = |sums: &[u64; 3]| sums.iter().copied().fold(0, u64::saturating_add);
-        Self { all_bytes: sums.iter().map(all).collect(), bands: bands.to_vec() }
+        Self { all_bytes: sums.iter().map(all).collect(), bands: bands.into() }
     }
 }
 

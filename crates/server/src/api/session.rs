@@ -38,7 +38,9 @@ pub(super) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<A
             match ask(session, Request::Snapshot { name: request.name, pids: request.pids, graph: None })? {
                 SessionAnswer::Snapshot(taken) => json!({
                     "schema": "heapr.view.session.snapshot/1", "number": taken.number, "time_ns": taken.time_ns,
-                    "block_bytes": taken.block_bytes, "block_count": taken.block_count, "notes": taken.notes,
+                    "block_bytes": taken.block_bytes, "block_bytes_plus_minus": taken.block_bytes_plus_minus,
+                    "block_count": taken.block_count, "block_count_plus_minus": taken.block_count_plus_minus,
+                    "notes": taken.notes,
                 }),
                 _ => return Err(no_sense()),
             }

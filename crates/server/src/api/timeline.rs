@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::resident_bands::ResidentBands;
+use super::timeline_intervals::{TimelineIntervals, halves_of_bytes, halves_of_counts};
 use super::trace_facts::Marker;
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -89,6 +90,9 @@ struct TimelineSeries {
     filter: Value,
     id: Option<String>,
     values: Vec<u64>,
+    /// Half of the 95 % interval of each, where they are estimates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    values_plus_minus: Vec<u64>,
 }
 
 #[derive(Serialize)]
@@ -105,19 +109,14 @@ struct TimelineAnswer {
     alloc_bytes: Vec<u64>,
     alloc_count: Vec<u64>,
     free_count: Vec<u64>,
-    /// Half of the 95 % intervals of what is live, where that is estimated.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    live_bytes_plus_minus: Vec<u64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    live_count_plus_minus: Vec<u64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    alloc_bytes_plus_minus: Vec<u64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    alloc_count_plus_minus: Vec<u64>,
+    #[serde(flatten)]
+    intervals: TimelineIntervals,
     series: Vec<TimelineSeries>,
     /// All that is resident, of the value `resident`.
     resident_bytes: Vec<u64>,
     rest: Vec<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rest_plus_minus: Vec<u64>,
     rss: Vec<RssSeries>,
     markers: Vec<Marker>,
     snapshots: Vec<SnapshotMark>,
@@ -184,7 +183,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         of,
     };
     if file.explorer.is_without_events() {
-        let bands = is_resident.then(|| bands_of(&file, &pids, query.time, &vec![0; query.bins]));
+        let bands = is_resident.then(|| bands_of(&file, &pids, query.time, &vec![0; query.bins], &[]));
         return without_course(context, &file, &query, bands.unwrap_or_default());
     }
     let course =
@@ -195,19 +194,23 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
                     .to_owned(),
             offset: None,
         })?;
+    let equal = EqualBlocks::of(file.trace().sampling());
+    let intervals = TimelineIntervals::of(equal, &course);
+    let of_values = match of {
+        TimelineOf::LiveBytes | TimelineOf::AllocBytes => halves_of_bytes,
+        TimelineOf::LiveCount | TimelineOf::AllocCount => halves_of_counts,
+    };
+    let rest_plus_minus = of_values(equal, &course.rest, &course.rest_beside);
     let rest = if is_resident { vec![0; query.bins] } else { course.rest };
-    let bands = is_resident.then(|| bands_of(&file, &pids, query.time, &course.live_bytes));
+    let bands = is_resident
+        .then(|| bands_of(&file, &pids, query.time, &course.live_bytes, &intervals.live_bytes_plus_minus));
     let (mut series, resident_bytes) = bands.unwrap_or_default();
     series.extend(course.series.into_iter().map(|series| {
         let (name, filter, id) = described(&file, series.key);
-        TimelineSeries { name, filter, id, values: series.values }
+        let values_plus_minus = of_values(equal, &series.values, &series.beside);
+        TimelineSeries { name, filter, id, values: series.values, values_plus_minus }
     }));
     let (time_ns, bytes, count) = course.peak;
-    let equal = EqualBlocks::of(file.trace().sampling());
-    let [live_bytes_plus_minus, live_count_plus_minus] =
-        halves(equal, &course.live_bytes, &course.live_count);
-    let [alloc_bytes_plus_minus, alloc_count_plus_minus] =
-        halves(equal, &course.alloc_bytes, &course.alloc_count);
     let peak = TimelinePeak {
         time_ns,
         bytes,
@@ -229,28 +232,14 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         alloc_bytes: course.alloc_bytes,
         alloc_count: course.alloc_count,
         free_count: course.free_count,
-        live_bytes_plus_minus,
-        live_count_plus_minus,
-        alloc_bytes_plus_minus,
-        alloc_count_plus_minus,
+        intervals,
         rest,
+        rest_plus_minus,
         rss: rss(&file, query.time, request.bins),
         markers: markers(&file, query.time),
         snapshots: snapshots(&*context.files.host, &file, query.time),
         peak: Some(peak),
     })
-}
-
-/// By bin half of the intervals of bytes, and of their blocks; nothing of what was counted.
-fn halves(equal: EqualBlocks, bytes: &[u64], counts: &[u64]) -> [Vec<u64>; 2] {
-    if equal == EqualBlocks::default() {
-        return [Vec::new(), Vec::new()];
-    }
-    let both = || bytes.iter().zip(counts);
-    [
-        both().map(|(&bytes, &count)| equal.half_of_bytes(bytes, count)).collect(),
-        both().map(|(&bytes, &count)| equal.half_of_count(count, bytes)).collect(),
-    ]
 }
 
 /// Of a trace without events: what is known beside them.
@@ -263,7 +252,12 @@ fn without_course(
     let Span { from: from_ns, to: to_ns } = query.time;
     let none = || vec![0; query.bins];
     let course = file.trace().course().ok().flatten().filter(|course| !course.moments.is_empty());
-    let live_bytes = course.as_ref().map(|course| live_of(course, query.time, query.bins));
+    let live = course.as_ref().map(|course| live_of(course, query.time, query.bins));
+    let equal = EqualBlocks::of(file.trace().sampling());
+    let (live_bytes, intervals) = live.map_or_else(Default::default, |(bytes, counts)| {
+        let intervals = TimelineIntervals::of_live(equal, &bytes, &counts);
+        (Some(bytes), intervals)
+    });
     crate::request::json(&TimelineAnswer {
         schema: "heapr.view.timeline/1",
         note: live_bytes
@@ -280,11 +274,9 @@ fn without_course(
         alloc_bytes: none(),
         alloc_count: none(),
         free_count: none(),
-        live_bytes_plus_minus: Vec::new(),
-        live_count_plus_minus: Vec::new(),
-        alloc_bytes_plus_minus: Vec::new(),
-        alloc_count_plus_minus: Vec::new(),
+        intervals,
         rest: none(),
+        rest_plus_minus: Vec::new(),
         rss: rss(file, query.time, query.bins),
         markers: markers(file, query.time),
         snapshots: snapshots(&*context.files.host, file, query.time),
@@ -292,25 +284,25 @@ fn without_course(
     })
 }
 
-/// What was live in each bin: at the last moment before its end that is known, or the most that is
-/// known in it.
-fn live_of(course: &Course, time: Span, bins: usize) -> Vec<u64> {
+/// What was live in each bin, bytes and blocks: at the last moment before its end that is known, or
+/// the most that is known in it.
+fn live_of(course: &Course, time: Span, bins: usize) -> (Vec<u64>, Vec<u64>) {
     let length = u128::from(time.to - time.from);
     let start_ns = |bin: usize| time.from + (length * bin as u128 / bins as u128) as u64;
     let mut moments = course.moments.iter().peekable();
-    let mut last_bytes = 0;
+    let mut last = (0, 0);
     let live_in = |bin: usize| {
         let end_ns = start_ns(bin + 1);
-        let mut most_bytes = None;
+        let mut most = None;
         while let Some(moment) = moments.next_if(|moment| moment.time_ns < end_ns) {
-            last_bytes = moment.live_bytes;
+            last = (moment.live_bytes, moment.live_count);
             if moment.time_ns >= start_ns(bin) {
-                most_bytes = Some(most_bytes.unwrap_or(0).max(last_bytes));
+                most = most.max(Some(last));
             }
         }
-        most_bytes.unwrap_or(last_bytes)
+        most.unwrap_or(last)
     };
-    (0..bins).map(live_in).collect()
+    (0..bins).map(live_in).unzip()
 }
 
 /// What is resident by class, as series, and their sum.
@@ -319,13 +311,15 @@ fn bands_of(
     pids: &[u32],
     time: Span,
     live_bytes: &[u64],
+    live_plus_minus: &[u64],
 ) -> (Vec<TimelineSeries>, Vec<u64>) {
     let ResidentBands { bands, all_bytes } = ResidentBands::of(file.trace(), pids, time, live_bytes);
-    let series = bands.into_iter().map(|(name, values)| TimelineSeries {
-        name: name.to_owned(),
+    let series = bands.into_iter().map(|band| TimelineSeries {
+        name: band.name.to_owned(),
         filter: Value::Null,
         id: None,
-        values,
+        values: band.values,
+        values_plus_minus: if band.is_by_live { live_plus_minus.to_vec() } else { Vec::new() },
     });
     (series.collect(), all_bytes)
 }
@@ -451,9 +445,16 @@ mod tests {
 
     #[test]
     fn a_course_without_events_is_drawn_from_moment_to_moment() {
-        let moment = |time_ns, live_bytes| CourseMoment { time_ns, live_bytes, ..CourseMoment::default() };
+        let moment = |time_ns, live_bytes| CourseMoment {
+            time_ns,
+            live_bytes,
+            live_count: 10 * live_bytes,
+            ..CourseMoment::default()
+        };
         let course = Course { moments: vec![moment(0, 1), moment(25, 9), moment(29, 4), moment(70, 6)] };
-        assert_eq!(live_of(&course, Span { from: 0, to: 100 }, 10), [1, 1, 9, 4, 4, 4, 4, 6, 6, 6]);
-        assert_eq!(live_of(&course, Span { from: 30, to: 80 }, 5), [4, 4, 4, 4, 6]);
+        let (bytes, counts) = live_of(&course, Span { from: 0, to: 100 }, 10);
+        assert_eq!(bytes, [1, 1, 9, 4, 4, 4, 4, 6, 6, 6]);
+        assert_eq!(counts, bytes.iter().map(|bytes| 10 * bytes).collect::<Vec<_>>());
+        assert_eq!(live_of(&course, Span { from: 30, to: 80 }, 5).0, [4, 4, 4, 4, 6]);
     }
 }

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use heapr_filters::FilterArguments;
-use heapr_query::{GroupBy, Line, module_of_name};
+use heapr_query::{GroupBy, Line, LiveAmount, module_of_name};
 use serde::Deserialize;
 
 use super::rows::{line_id, own_place};
 use super::series::{Read, number};
 use crate::error::{Error, Result};
+use crate::json::NodeIntervals;
 use crate::request::{Answer, Context, json, read};
 use crate::treemap_columns::{NODES_MAX, TreemapColumns};
 
@@ -37,69 +38,129 @@ impl Default for TreemapRequest {
     }
 }
 
-/// Names whose lines take so much.
-type Parts<'a, T> = BTreeMap<&'a str, (u64, T)>;
+/// Bytes or blocks.
+#[derive(Debug, Clone, Copy)]
+struct Unit {
+    is_bytes: bool,
+}
 
-/// Stacks of a function: the value, the place of the own frame, the stack.
-type Stacks<'a> = Vec<(u64, usize, &'a Line)>;
+impl Unit {
+    fn of(self, amount: &LiveAmount) -> u64 {
+        if self.is_bytes { amount.block_bytes } else { amount.block_count }
+    }
+
+    fn plus_minus(self, amount: &LiveAmount) -> u64 {
+        if self.is_bytes { amount.bytes_plus_minus() } else { amount.count_plus_minus() }
+    }
+}
+
+/// Areas within areas, and what of each no area within it has.
+struct Areas {
+    unit: Unit,
+    columns: TreemapColumns<String>,
+    amounts: Vec<LiveAmount>,
+    left_out: Vec<LiveAmount>,
+}
+
+impl Areas {
+    /// Gives its number, or nothing if there are enough.
+    fn push(&mut self, parent: Option<usize>, name: &str, amount: LiveAmount) -> Option<usize> {
+        self.push_area(None, parent, name, amount, 0)
+    }
+
+    /// One that has no areas in it.
+    fn push_stack(&mut self, id: Option<String>, parent: usize, name: &str, amount: LiveAmount) {
+        self.push_area(id, Some(parent), name, amount, self.unit.of(&amount));
+    }
+
+    fn push_area(
+        &mut self,
+        id: Option<String>,
+        parent: Option<usize>,
+        name: &str,
+        amount: LiveAmount,
+        own: u64,
+    ) -> Option<usize> {
+        let number = self.columns.push(id, parent, name.to_owned(), self.unit.of(&amount), own)?;
+        self.amounts.push(amount);
+        self.left_out.push(if own > 0 { LiveAmount::default() } else { amount });
+        if let Some(left_out) = parent.and_then(|parent| self.left_out.get_mut(parent)) {
+            *left_out = left_out.without(amount);
+        }
+        Some(number)
+    }
+
+    fn finish(self) -> TreemapColumns<String> {
+        let Self { unit, mut columns, amounts, left_out } = self;
+        let halves = |amounts: &[LiveAmount]| amounts.iter().map(|amount| unit.plus_minus(amount)).collect();
+        let (value_plus_minus, left_out_plus_minus): (Vec<u64>, Vec<u64>) =
+            (halves(&amounts), halves(&left_out));
+        let own_plus_minus = columns.own().iter().zip(&value_plus_minus);
+        let own_plus_minus = own_plus_minus.map(|(&own, &half)| if own > 0 { half } else { 0 }).collect();
+        columns.set_intervals(NodeIntervals { value_plus_minus, own_plus_minus, left_out_plus_minus });
+        columns
+    }
+}
+
+/// Names whose lines take so much.
+type Parts<'a, T> = BTreeMap<&'a str, (LiveAmount, T)>;
+
+/// Stacks of a function: the amount, the place of the own frame, the stack.
+type Stacks<'a> = Vec<(LiveAmount, usize, &'a Line)>;
 
 pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: TreemapRequest = read(body)?;
-    let is_bytes = match request.value.as_str() {
-        "bytes" => true,
-        "blocks" => false,
+    let unit = match request.value.as_str() {
+        "bytes" => Unit { is_bytes: true },
+        "blocks" => Unit { is_bytes: false },
         value => return Err(Error::bad("value", format!("{value:?} is neither bytes nor blocks"))),
     };
     let shown = number(context, request.file, request.number)?;
     let read = Read::new(context, &[(request.file, vec![shown])], &request.filter, GroupBy::Stacks)?;
-    let value_of = |line: &Line| {
-        let amount = line.rows[0].amount;
-        if is_bytes { amount.block_bytes } else { amount.block_count }
-    };
     let mut images: Parts<'_, Parts<'_, Stacks<'_>>> = BTreeMap::new();
     for line in &read.series.lines {
         let own = own_place(&read, line).unwrap_or(0);
         let frame = line.frames.get(own).map_or("(no stack)", String::as_str);
         let image = module_of_name(frame);
-        let value = value_of(line);
-        let (image_value, frames) = images.entry(image).or_default();
-        *image_value = image_value.saturating_add(value);
-        let (frame_value, lines) = frames.entry(frame).or_default();
-        *frame_value = frame_value.saturating_add(value);
-        lines.push((value, own, line));
+        let amount = line.rows[0].amount;
+        let (image_amount, frames) = images.entry(image).or_default();
+        image_amount.add(amount);
+        let (frame_amount, lines) = frames.entry(frame).or_default();
+        frame_amount.add(amount);
+        lines.push((amount, own, line));
     }
     let whole = read.series.wholes[0].amount;
-    let total = if is_bytes { whole.block_bytes } else { whole.block_count };
     let share = if request.least_share.is_finite() { request.least_share.clamp(0.0, 1.0) } else { 0.0 };
-    let least = ((total as f64 * share) as u64).max(1);
-    let mut columns: TreemapColumns<String> = TreemapColumns::new(request.nodes_max.clamp(1, NODES_MAX));
-    columns.push(None, None, format!("snapshot {shown}"), total, 0);
-    for (image, (image_value, frames)) in greatest(images, least, |part| part.0) {
-        let Some(image) = columns.push(None, Some(0), image.to_owned(), image_value, 0) else { break };
-        for (frame, (frame_value, lines)) in greatest(frames, least, |part| part.0) {
-            let Some(frame) = columns.push(None, Some(image), frame.to_owned(), frame_value, 0) else {
-                break;
-            };
-            let mut lines: Vec<_> = lines.into_iter().filter(|(value, ..)| *value >= least).collect();
+    let least = ((unit.of(&whole) as f64 * share) as u64).max(1);
+    let columns = TreemapColumns::new(request.nodes_max.clamp(1, NODES_MAX));
+    let mut areas = Areas { unit, columns, amounts: Vec::new(), left_out: Vec::new() };
+    areas.push(None, &format!("snapshot {shown}"), whole);
+    for (image, (image_amount, frames)) in greatest(images, unit, least) {
+        let Some(image) = areas.push(Some(0), image, image_amount) else { break };
+        for (frame, (frame_amount, mut lines)) in greatest(frames, unit, least) {
+            let Some(frame) = areas.push(Some(image), frame, frame_amount) else { break };
+            lines.retain(|(amount, ..)| unit.of(amount) >= least);
             lines.sort_by(|(one, _, one_line), (other, _, other_line)| {
-                other.cmp(one).then_with(|| one_line.frames.cmp(&other_line.frames))
+                let by_amount = unit.of(other).cmp(&unit.of(one));
+                by_amount.then_with(|| one_line.frames.cmp(&other_line.frames))
             });
-            for (value, own, line) in lines {
+            for (amount, own, line) in lines {
                 // What tells the stacks of a function apart is what it allocates through, or else
                 // who called it.
                 let told = if own > 0 { 0 } else { 1 };
                 let name = line.frames.get(told).or(line.frames.first()).map_or("(no stack)", String::as_str);
-                columns.push(line_id(&read, line), Some(frame), name.to_owned(), value, value);
+                areas.push_stack(line_id(&read, line), frame, name, amount);
             }
         }
     }
     let options = ["--snapshot".to_owned(), shown.to_string()];
+    let columns = areas.finish();
     json(&columns.finish("heapr.view.native.treemap/1", read.command("summary", &options)))
 }
 
 /// The parts of at least `least`, the greatest first.
-fn greatest<T>(parts: BTreeMap<&str, T>, least: u64, value: impl Fn(&T) -> u64) -> Vec<(&str, T)> {
-    let mut parts: Vec<(&str, T)> = parts.into_iter().filter(|(_, part)| value(part) >= least).collect();
-    parts.sort_by_key(|(_, part)| std::cmp::Reverse(value(part)));
+fn greatest<T>(parts: Parts<'_, T>, unit: Unit, least: u64) -> Vec<(&str, (LiveAmount, T))> {
+    let mut parts: Vec<_> = parts.into_iter().filter(|(_, part)| unit.of(&part.0) >= least).collect();
+    parts.sort_by_key(|(_, part)| std::cmp::Reverse(unit.of(&part.0)));
     parts
 }

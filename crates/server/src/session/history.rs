@@ -3,8 +3,11 @@
 use heapr_session::SessionStatus;
 use serde::Serialize;
 
+use crate::json::are_counted;
+
 /// Most moments that are kept; when there are twice as many, every second one goes.
 const MOMENTS_MAX: usize = 2_000;
+const COLUMNS: usize = 6;
 
 /// See the module.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -12,16 +15,28 @@ pub(crate) struct History {
     time_ns: Vec<u64>,
     live_bytes: Vec<u64>,
     live_count: Vec<u64>,
+    /// Half of the 95 % intervals of both, where they are estimates.
+    #[serde(skip_serializing_if = "are_counted")]
+    live_bytes_plus_minus: Vec<u64>,
+    #[serde(skip_serializing_if = "are_counted")]
+    live_count_plus_minus: Vec<u64>,
     event_count: Vec<u64>,
 }
 
 impl History {
     /// Notes how it stands.
     pub(crate) fn add(&mut self, status: &SessionStatus) {
-        self.push([status.duration_ns, status.live_bytes, status.live_count, status.event_count]);
+        self.push([
+            status.duration_ns,
+            status.live_bytes,
+            status.live_count,
+            status.live_bytes_plus_minus,
+            status.live_count_plus_minus,
+            status.event_count,
+        ]);
     }
 
-    fn push(&mut self, moment: [u64; 4]) {
+    fn push(&mut self, moment: [u64; COLUMNS]) {
         let mut columns = self.columns();
         columns.iter_mut().zip(moment).for_each(|(column, value)| column.push(value));
         if columns[0].len() > 2 * MOMENTS_MAX {
@@ -47,8 +62,15 @@ impl History {
         thinned
     }
 
-    fn columns(&mut self) -> [&mut Vec<u64>; 4] {
-        [&mut self.time_ns, &mut self.live_bytes, &mut self.live_count, &mut self.event_count]
+    fn columns(&mut self) -> [&mut Vec<u64>; COLUMNS] {
+        [
+            &mut self.time_ns,
+            &mut self.live_bytes,
+            &mut self.live_count,
+            &mut self.live_bytes_plus_minus,
+            &mut self.live_count_plus_minus,
+            &mut self.event_count,
+        ]
     }
 }
 
@@ -60,7 +82,7 @@ mod tests {
     fn a_long_history_stays_small_and_ends_with_the_last_moment() {
         let mut history = History::default();
         for number in 0..100_000 {
-            history.push([number, number * 2, 0, 0]);
+            history.push([number, number * 2, 0, 0, 0, 0]);
             assert!(history.time_ns.len() <= 2 * MOMENTS_MAX);
         }
         let thinned = history.thinned();

@@ -10,8 +10,8 @@ use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_query::{FrameSink, SourceFrame, SymbolSource};
 use heapr_server::{Files, Host, Limits, Server, ServerOptions};
 use heapr_trace::{
-    Action, Event, HeapId, Mapping, Module, ModuleIndex, Process, ProcessOrigin, StackIndex, StackNode,
-    Thread, Trace, TraceWriter,
+    Action, Event, HeapId, Mapping, Module, ModuleIndex, Process, ProcessOrigin, SamplingPeriod, Snapshot,
+    SnapshotColumns, SnapshotTrigger, StackIndex, StackNode, Thread, Trace, TraceWriter,
 };
 use heapr_v8::IndexStore;
 use serde_json::{Value, json};
@@ -55,17 +55,34 @@ impl SymbolSource for Numbered {
 /// Writes a trace of `count` allocations of 100 bytes, one each 10 ns, every second one freed 5 ns
 /// later; stacks are `f0 > f1` and `f0 > MARKUP` in turn.
 pub(crate) fn write_trace(path: &Path, count: u64) {
-    write(path, count, true);
+    write(path, count, Written::default());
+}
+
+/// The same, and what is live at its end as a snapshot; `mean_bytes`: of samples so far apart.
+pub(crate) fn write_live(path: &Path, count: u64, mean_bytes: Option<u64>) {
+    write(path, count, Written { mean_bytes, has_snapshot: true, ..Written::default() });
 }
 
 /// The same, recorded without events.
 pub(crate) fn write_totals(path: &Path, count: u64) {
-    write(path, count, false);
+    write(path, count, Written { is_without_events: true, ..Written::default() });
 }
 
-fn write(path: &Path, count: u64, has_events: bool) {
+#[derive(Default)]
+struct Written {
+    is_without_events: bool,
+    mean_bytes: Option<u64>,
+    has_snapshot: bool,
+}
+
+fn write(path: &Path, count: u64, written: Written) {
+    let has_events = !written.is_without_events;
     let file = std::fs::File::create(path).unwrap();
-    let mut writer = TraceWriter::new(file).unwrap();
+    let mut writer = match written.mean_bytes {
+        Some(_) => TraceWriter::new_sampled(file),
+        None => TraceWriter::new(file),
+    }
+    .unwrap();
     let process = writer
         .add_process(Process {
             pid: 7,
@@ -99,6 +116,11 @@ fn write(path: &Path, count: u64, has_events: bool) {
     let stacks = [node(root, 1), node(root, 2)];
     let event = |time_ns, action| Event { time_ns, thread, heap: HeapId::MALLOC, action };
     let (mut ledger, mut summary) = (Ledger::new(), SummaryBuilder::new());
+    if let Some(mean_bytes) = written.mean_bytes {
+        let period = SamplingPeriod { process: SamplingPeriod::EVERY_PROCESS, from_ns: 0, mean_bytes };
+        writer.sampling(period).unwrap();
+        summary.add_sampling(period);
+    }
     let mut write = |event: Event| {
         if has_events {
             writer.event(&event).unwrap();
@@ -114,6 +136,28 @@ fn write(path: &Path, count: u64, has_events: bool) {
             let free = Action::Free { address_avma, stack: StackIndex::EMPTY, is_moved_realloc: false };
             write(event(time_ns + 5, free));
         }
+    }
+    if written.has_snapshot {
+        let live: Vec<_> = ledger.live_blocks().collect();
+        let sampling = summary.sampling().cloned().unwrap_or_default();
+        let weights: Vec<_> = live.iter().map(|block| sampling.weight(block)).collect();
+        let mut columns = SnapshotColumns::new();
+        live.iter().for_each(|block| columns.push(block));
+        let snapshot = Snapshot {
+            number: 1,
+            time_ns: 10 * count + 9,
+            event_index: count + count / 2,
+            name: "end".to_owned(),
+            trigger: SnapshotTrigger::Request,
+            block_count: weights.iter().map(|weight| weight.count).sum(),
+            block_bytes: weights.iter().map(|weight| weight.bytes).sum(),
+            part_count: 1,
+            export_ns: 0,
+            processes: Vec::new(),
+            notes: Vec::new(),
+        };
+        writer.snapshot_part(1, 0, snapshot.time_ns, &mut columns).unwrap();
+        writer.snapshot(&snapshot).unwrap();
     }
     let mut summary = summary.finish();
     summary.event_count = if has_events { count + count / 2 } else { 0 };

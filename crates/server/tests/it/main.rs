@@ -3,6 +3,7 @@
 mod access;
 mod answer_types;
 mod changing_files;
+mod estimates;
 mod made;
 mod queries;
 mod snapshot_filters;
