@@ -13,7 +13,7 @@ export type SessionState = 'recording' | 'full' | 'ended' | 'cancelled' | 'lost'
 export interface SessionFacts extends Omit<answers.SessionFacts, 'state' | 'status'> {
   state: SessionState;
   status: {
-    mode: string; duration_ns: number; event_count: number; events_lost: number; live_bytes: number; live_count: number; peak_bytes: number;
+    mode: string; duration_ns: number; event_count: number; events_lost: number; live_bytes: number; live_count: number; peak_bytes: number; live_bytes_plus_minus?: number; live_count_plus_minus?: number; peak_bytes_plus_minus?: number;
     file_bytes: number; process_count: number; live_process_count: number; write_error: string | null; remarks: string[];
   } | null;
 }

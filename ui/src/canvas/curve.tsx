@@ -1,11 +1,15 @@
 /** A curve in a cell: an amount over the time. */
 import { formatBytes } from '../format';
+import { within } from '../trace/estimate';
 
-export function Curve({ values }: { values: number[] }) {
+/** `halves`: of estimates, half of the interval of each. */
+export function Curve({ values, halves }: { values: number[]; halves?: number[] | undefined }) {
   const most = Math.max(1, ...values);
   const points = values.map((value, at) => `${(at * 100) / Math.max(1, values.length - 1)},${20 - (value * 19) / most}`).join(' ');
+  const last = values.length - 1;
+  const told = (at: number) => within(values[at] ?? 0, halves?.[at], formatBytes);
   return (
-    <svg class="growth" viewBox="0 0 100 20" preserveAspectRatio="none" role="img" aria-label={`from ${formatBytes(values[0] ?? 0)} to ${formatBytes(values.at(-1) ?? 0)}`}>
+    <svg class="growth" viewBox="0 0 100 20" preserveAspectRatio="none" role="img" aria-label={`from ${told(0)} to ${told(last)}`}>
       <polygon points={`0,20 ${points} 100,20`} />
       <polyline points={points} />
     </svg>

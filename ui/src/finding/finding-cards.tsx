@@ -5,6 +5,7 @@ import { go } from '../address/use-address';
 import type { Finding, FindingsAnswer, OpenFile } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { formatBytes, formatDuration } from '../format';
+import { withHalf } from '../trace/estimate';
 import { SourcePlace } from '../frame/editor';
 import { copyText, saveBlob } from '../frame/clipboard';
 import { FindingCurve } from './finding-curve';
@@ -50,7 +51,7 @@ function FindingCard({ finding, file, isFirst }: { finding: Finding; file: OpenF
       </header>
       <p class="sentence"><Sentence finding={finding} /></p>
       <div class="finding-body">
-        {finding.curve && finding.curve.length > 1 && finding.curve.some(([, bytes]) => bytes > 0) && <FindingCurve curve={finding.curve} label={`${formatBytes(finding.bytes)} over ${formatDuration(file.trace?.duration_ns ?? 0)}`} />}
+        {finding.curve && finding.curve.length > 1 && finding.curve.some(([, bytes]) => bytes > 0) && <FindingCurve curve={finding.curve} halves={finding.curve_plus_minus} label={`${withHalf(finding, 'bytes', formatBytes, formatBytes)} over ${formatDuration(file.trace?.duration_ns ?? 0)}`} />}
         {isFirst && finding.source && (
           <pre class="source" tabIndex={0} aria-label={`Source ${finding.own_frame?.file ?? ''}`}>
             {finding.source.lines.map((text, at) => {

@@ -1,5 +1,6 @@
 /** What a function held over time, with its axes. */
 import { formatBytes, formatDuration } from '../format';
+import { within } from '../trace/estimate';
 
 const WIDTH = 320;
 const HEIGHT = 90;
@@ -11,16 +12,18 @@ export function curvePoints(curve: [number, number][], width: number, height: nu
   return curve.map(([time, bytes]) => `${((time * width) / last).toFixed(1)},${(height - (bytes * (height - 2)) / most).toFixed(1)}`).join(' ');
 }
 
-export function FindingCurve({ curve, label }: { curve: [number, number][]; label: string }) {
+/** `halves`: of estimates, half of the interval of each. */
+export function FindingCurve({ curve, halves, label }: { curve: [number, number][]; halves?: number[] | undefined; label: string }) {
   const points = curvePoints(curve, WIDTH, HEIGHT);
   const most = Math.max(...curve.map(([, bytes]) => bytes));
+  const highest = curve.findIndex(([, bytes]) => bytes === most);
   return (
     <figure class="finding-curve">
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={label}>
         <polygon points={`${points.split(' ')[0]?.split(',')[0] ?? 0},${HEIGHT} ${points} ${WIDTH},${HEIGHT}`} />
         <polyline points={points} />
       </svg>
-      <figcaption class="quiet"><span>{formatBytes(most)} at most</span><span>{formatDuration(curve.at(-1)?.[0] ?? 0)}</span></figcaption>
+      <figcaption class="quiet"><span>{within(most, halves?.[highest], formatBytes)} at most</span><span>{formatDuration(curve.at(-1)?.[0] ?? 0)}</span></figcaption>
     </figure>
   );
 }

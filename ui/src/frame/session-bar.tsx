@@ -4,7 +4,8 @@ import { request } from '../api/client';
 import type { OpenFile, SessionHistory, SessionState } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { Curve } from '../canvas/curve';
-import { exactBytes, formatBytes, formatCount, formatDuration, plural } from '../format';
+import { formatBytes, formatCount, formatDuration, plural } from '../format';
+import { amountText, exactAmount, withHalf } from '../trace/estimate';
 import { Message } from './message';
 
 const SAYS: Record<SessionState, string> = {
@@ -17,6 +18,11 @@ export function useHeld(newest: OpenFile | undefined): { file: OpenFile | undefi
   const [held, setHeld] = useState<OpenFile | null>(null);
   const isHeld = held !== null && held.file === newest?.file && newest.session != null;
   return { file: isHeld ? held : newest, isHeld, setHeld: (wanted) => setHeld(wanted && newest ? newest : null) };
+}
+
+/** `1,234 blocks ± 99`. */
+function blocksOf(row: object, name: string): string {
+  return withHalf(row, name, (count) => plural(count, 'block'), formatCount);
 }
 
 interface SessionBarProps {
@@ -61,8 +67,8 @@ export function SessionBar({ file, isHeld, setHeld, askAgain }: SessionBarProps)
         <span title={`Shown up to ${formatDuration(isHeld ? (file.trace?.duration_ns ?? 0) : session.shown_until_ns)}`}><i class={`dot is-${session.state === 'recording' && !hasEnded ? 'recording' : 'ready'}`} aria-hidden="true" /> <strong>{session.name}</strong> {hasEnded ? 'all its processes have ended; Stop completes the file' : SAYS[session.state]}</span>
         {status && (
           <>
-            <span title={`${exactBytes(status.live_bytes)}; most so far ${exactBytes(status.peak_bytes)}`}>{formatBytes(status.live_bytes)} live in {plural(status.live_count, 'block')}</span>
-            {history.data && history.data.history.live_bytes.length > 1 && <Curve values={history.data.history.live_bytes.slice(-120)} />}
+            <span title={`${exactAmount(status, 'live_bytes')}; most so far ${exactAmount(status, 'peak_bytes')}`}>{amountText(status, 'live_bytes')} live in {blocksOf(status, 'live_count')}</span>
+            {history.data && history.data.history.live_bytes.length > 1 && <Curve values={history.data.history.live_bytes.slice(-120)} halves={history.data.history.live_bytes_plus_minus?.slice(-120)} />}
             <span class="quiet" title={`${formatBytes(status.file_bytes)} written`}>{formatDuration(status.duration_ns)}, {plural(status.event_count, 'event')}, {status.process_count === 1 ? '1 process' : `${formatCount(status.live_process_count)} of ${formatCount(status.process_count)} processes live`}</span>
           </>
         )}
@@ -71,7 +77,7 @@ export function SessionBar({ file, isHeld, setHeld, askAgain }: SessionBarProps)
           <>
             <button type="button" class="button" aria-pressed={isHeld} title="What is shown stands still; the recording goes on (H)" id="hold" onClick={() => setHeld(!isHeld)}>{isHeld ? 'Follow again' : 'Hold'}</button>
             <form onSubmit={mark}><input ref={marker} type="text" class="short" aria-label="Text of a marker" placeholder="marker" /><button type="submit" class="button">Mark</button></form>
-            <button type="button" class="button" title="Write the live blocks as a snapshot, as heapr snapshot take" onClick={() => void ask('snapshot', { name: '', pids: [] }, (taken) => `snapshot ${String(taken['number'])}: ${formatBytes(Number(taken['bytes']))} in ${plural(Number(taken['blocks']), 'block')}`)}>Snapshot</button>
+            <button type="button" class="button" title="Write the live blocks as a snapshot, as heapr snapshot take" onClick={() => void ask('snapshot', { name: '', pids: [] }, (taken) => `snapshot ${String(taken['number'])}: ${amountText(taken, 'block_bytes')} in ${blocksOf(taken, 'block_count')}`)}>Snapshot</button>
             {isStopping
               ? <button type="button" class="button is-peak" onClick={() => void ask('stop', {}, () => 'stopped')}>End the recording?</button>
               : <button type="button" class="button" title="End the recording; the file is shown then" onClick={() => setStopping(true)}>Stop</button>}

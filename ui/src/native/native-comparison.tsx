@@ -7,7 +7,7 @@ import { Message } from '../frame/message';
 import { Search } from '../frame/search';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
-import { exactAmount, isEstimate, withHalf } from '../trace/estimate';
+import { exactAmount, isEstimate, withHalf, within } from '../trace/estimate';
 import { bytesColumn, countColumn, deltaColumn, momentFilter, snapshotTitle, snapshotsOf, stackColumn, widened } from './native-columns';
 import { type Choices, GroupChoice, OrderChoice, Warnings, groupOf, orderOf, useNativeRows } from './native-rows';
 import type { NativeViewProps } from './snapshots-view';
@@ -48,14 +48,18 @@ export function NativeComparisonView({ file, files, filter, shown, onCommand }: 
   );
 }
 
+function bytesIn(row: NativeDiffRow, at: number, text: (bytes: number) => string): string {
+  return within(row.block_bytes[at] ?? 0, row.block_bytes_plus_minus?.[at], text);
+}
+
 /** How it went from the first to the last: a curve, and by choice the bytes and blocks in each. */
 function betweenColumns(of: { number: number }[]): Column<NativeDiffRow>[] {
   const between = of.slice(1, -1).map((snapshot, place): Column<NativeDiffRow> => ({
     key: `bytes_in_${snapshot.number}`, title: `In ${snapshot.number}`, help: `Bytes in snapshot ${snapshot.number}`, isNumber: true, width: 6.8, isExtra: true,
-    text: (row) => formatBytes(row.block_bytes[place + 1] ?? 0), exact: (row) => `${exactBytes(row.block_bytes[place + 1] ?? 0)} in ${plural(row.block_count[place + 1] ?? 0, 'block')}`, raw: (row) => row.block_bytes[place + 1] ?? 0,
+    text: (row) => bytesIn(row, place + 1, formatBytes), exact: (row) => `${bytesIn(row, place + 1, exactBytes)} in ${plural(row.block_count[place + 1] ?? 0, 'block')}`, raw: (row) => row.block_bytes[place + 1] ?? 0,
   }));
   return [
-    { key: 'block_bytes', title: 'Between', width: 7, text: (row) => row.block_bytes.map(formatBytes).join(' '), exact: (row) => row.block_bytes.map(formatBytes).join(' → '), cell: (row) => <Curve values={row.block_bytes} /> },
+    { key: 'block_bytes', title: 'Between', width: 7, text: (row) => row.block_bytes.map((_, at) => bytesIn(row, at, formatBytes)).join(' '), exact: (row) => row.block_bytes.map((_, at) => bytesIn(row, at, formatBytes)).join(' → '), cell: (row) => <Curve values={row.block_bytes} halves={row.block_bytes_plus_minus} /> },
     {
       key: 'steadiness', title: 'Steady', help: '100 %: it grew from each snapshot to the next; less where it stood still, shrank in between or grew in one leap', isNumber: true, width: 5.2,
       text: (row) => (row.steadiness ? formatPercent(row.steadiness, 1) : ''), raw: (row) => row.steadiness,

@@ -7,6 +7,7 @@ import { placeColour, placeSeriesColour } from '../canvas/colours';
 import { exactBytes, formatBytes, formatDuration, formatPercent } from '../format';
 import { Message } from '../frame/message';
 import { isDrawnDark } from '../frame/theme';
+import { withHalf } from '../trace/estimate';
 import { TreemapCanvas } from '../treemap/treemap-canvas';
 import { PageStrip } from './page-strip';
 import { ResidentBands } from './resident-bands';
@@ -71,7 +72,7 @@ export function ResidentView({ file, onCommand }: ResidentViewProps) {
               {data.lines.map((line) => (
                 <tr key={line.class} class={line.class === chosenClass ? 'is-on' : ''}>
                   <td><i class="swatch" style={{ background: placeSeriesColour(placeOf(line.class), isDark) }} />{line.label}</td><td class="quiet">{line.note}</td>
-                  <td title={exactBytes(line.bytes)}>{formatBytes(line.bytes)}</td><td>{formatPercent(line.bytes, all)}</td><td title={exactBytes(line.shared_bytes)}>{line.shared_bytes > 0 ? formatBytes(line.shared_bytes) : ''}</td>
+                  <td title={withHalf(line, 'bytes', exactBytes, exactBytes)}>{withHalf(line, 'bytes', formatBytes, formatBytes)}</td><td>{formatPercent(line.bytes, all)}</td><td title={exactBytes(line.shared_bytes)}>{line.shared_bytes > 0 ? formatBytes(line.shared_bytes) : ''}</td>
                 </tr>
               ))}
               <tr><td>all</td><td /><td title={exactBytes(all)}>{formatBytes(all)}</td><td>{formatPercent(all, all)}</td><td /></tr>

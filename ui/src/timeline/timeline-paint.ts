@@ -3,12 +3,11 @@ import type { TimelineAnswer } from '../api/types';
 import type { CanvasSize } from '../canvas/canvas';
 import { restColour, seriesColours } from '../canvas/colours';
 import { fittedText } from '../canvas/fitted-text';
-import { formatAxisTime, formatBytes, formatCount } from '../format';
+import { formatAxisTime } from '../format';
 import { isDrawnDark, themeColour } from '../frame/theme';
 import { linkedName } from '../image-links';
+import { type ChartKind, chartAmount, chartFactor, halvesOf, wholeOf } from './chart-values';
 import { amountStep, timeStep, timeTicks } from './scale';
-
-export type ChartKind = 'bytes' | 'count' | 'alloc_bytes' | 'alloc_count' | 'resident';
 
 export interface TimelinePainting {
   answer: TimelineAnswer | null;
@@ -41,33 +40,6 @@ export function timeToX(timeNs: number, seen: [number, number], widthPx: number)
 export function xToTime(xPx: number, seen: [number, number], widthPx: number): number {
   const left = axisLeftPx();
   return seen[0] + ((xPx - left) / Math.max(1, widthPx - left)) * (seen[1] - seen[0]);
-}
-
-/** An amount of the chart in words; rates are per second. */
-export function chartAmount(chart: ChartKind, value: number): string {
-  if (chart === 'bytes' || chart === 'resident') return formatBytes(value);
-  if (chart === 'count') return formatCount(value);
-  return chart === 'alloc_bytes' ? `${formatBytes(value)}/s` : `${formatCount(value)}/s`;
-}
-
-/** What one unit of the answer's values stands for: rates come as amounts per bin. */
-export function chartFactor(chart: ChartKind, answer: TimelineAnswer): number {
-  if (chart === 'bytes' || chart === 'count' || chart === 'resident') return 1;
-  const binNs = (answer.to_ns - answer.from_ns) / answer.bins;
-  return binNs > 0 ? 1e9 / binNs : 0;
-}
-
-/** The curve of the whole: the stacked series never rise above it. */
-export function wholeOf(chart: ChartKind, answer: TimelineAnswer): number[] {
-  return { bytes: answer.live_bytes, count: answer.live_count, alloc_bytes: answer.alloc_bytes, alloc_count: answer.alloc_count, resident: answer.resident_bytes }[chart];
-}
-
-/** ` ± 1.20 MiB`, of what is estimated. */
-export function halfOf(chart: ChartKind, answer: TimelineAnswer, bin: number, factor: number): string {
-  if (chart === 'resident') return '';
-  const halves = { bytes: answer.live_bytes_plus_minus, count: answer.live_count_plus_minus, alloc_bytes: answer.alloc_bytes_plus_minus, alloc_count: answer.alloc_count_plus_minus }[chart];
-  const half = halves?.[bin] ?? 0;
-  return half > 0 ? ` ± ${chartAmount(chart, half * factor)}` : '';
 }
 
 export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSize, painting: TimelinePainting): void {
@@ -136,7 +108,8 @@ export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSiz
 
 function highest(painting: TimelinePainting, answer: TimelineAnswer): number {
   let most = 0;
-  for (const value of wholeOf(painting.chart, answer)) most = Math.max(most, value);
+  const halves = halvesOf(painting.chart, answer);
+  wholeOf(painting.chart, answer).forEach((value, bin) => { most = Math.max(most, value + (halves?.[bin] ?? 0)); });
   if (painting.chart === 'bytes') {
     for (const value of answer.most_bytes) most = Math.max(most, value);
     if (painting.showsRss) for (const { rss_bytes } of answer.rss) for (const value of rss_bytes) most = Math.max(most, value);
@@ -175,6 +148,24 @@ function paintAreas(
     context.fillStyle = colour;
     context.fill();
     for (let bin = first; bin < end; bin += 1) below[bin] = (below[bin] ?? 0) + (values[bin] ?? 0);
+  }
+  const halves = halvesOf(painting.chart, answer);
+  if (halves) {
+    // The interval of the whole lies around its upper edge.
+    const border = (bin: number, sign: number) => y(Math.max(0, (whole[bin] ?? 0) + sign * (halves[bin] ?? 0)));
+    context.beginPath();
+    for (let bin = first; bin < end; bin += 1) {
+      context.lineTo(edge(bin), border(bin, 1));
+      context.lineTo(edge(bin + 1), border(bin, 1));
+    }
+    for (let bin = end - 1; bin >= first; bin -= 1) {
+      context.lineTo(edge(bin + 1), border(bin, -1));
+      context.lineTo(edge(bin), border(bin, -1));
+    }
+    context.globalAlpha = 0.25;
+    context.fillStyle = themeColour('text-quiet');
+    context.fill();
+    context.globalAlpha = 1;
   }
   if (painting.chart === 'bytes') {
     context.beginPath();

@@ -7,15 +7,16 @@ import { useAnswer } from '../api/use-answer';
 import { Canvas, type CanvasSize } from '../canvas/canvas';
 import { restColour, seriesColours } from '../canvas/colours';
 import { Tooltip } from '../canvas/tooltip';
-import { exactBytes, formatBytes, formatCount, formatDuration, formatSignedBytes, parseTimeNs, plural, timeArgument } from '../format';
+import { exactBytes, formatBytes, formatCount, formatDuration, parseTimeNs, plural, timeArgument } from '../format';
 import { Message } from '../frame/message';
 import { isDrawnDark } from '../frame/theme';
 import { isRecorded } from '../filter/recorded-filter';
 import { linkedName } from '../image-links';
 import { folded } from '../symbol-text';
-import { withHalf } from '../trace/estimate';
+import { withHalf, within } from '../trace/estimate';
+import { type ChartKind, chartAmount, chartFactor, halvesOf, rateText, wholeOf } from './chart-values';
 import { clampSeen } from './scale';
-import { type ChartKind, axisLeftPx, chartAmount, chartFactor, halfOf, paintTimeline, timeToX, wholeOf, xToTime } from './timeline-paint';
+import { axisLeftPx, paintTimeline, timeToX, xToTime } from './timeline-paint';
 
 const CHARTS: [ChartKind, string][] = [
   ['bytes', 'Live bytes'], ['count', 'Live blocks'], ['alloc_bytes', 'Allocated bytes per second'], ['alloc_count', 'Allocations per second'],
@@ -173,7 +174,7 @@ export function Timeline({ file }: { file: OpenFile }) {
         <Canvas
           draw={draw} onSize={setSize} onPointerDown={onPointerDown} onPointerMove={onPointerMove} onPointerUp={onPointerUp} onWheel={onWheel}
           onKeyDown={onKeyDown} onPointerLeave={() => setHover(null)} onDblClick={() => see(0, durationNs)}
-          label={`${CHARTS.find(([key]) => key === chart)?.[1] ?? ''} over ${formatDuration(durationNs)}${data?.peak ? `, peak ${formatBytes(data.peak.bytes)} at ${formatDuration(data.peak.time_ns)}` : ''}. Arrow keys move, plus and minus zoom, Enter brushes what is seen.`}
+          label={`${CHARTS.find(([key]) => key === chart)?.[1] ?? ''} over ${formatDuration(durationNs)}${data?.peak ? `, peak ${withHalf(data.peak, 'bytes', formatBytes, formatBytes)} at ${formatDuration(data.peak.time_ns)}` : ''}. Arrow keys move, plus and minus zoom, Enter brushes what is seen.`}
         >
           {hover && data && <HoverBox hover={hover} data={data} chart={chart} showsRss={address.rss} />}
         </Canvas>
@@ -194,10 +195,9 @@ function RangeRate({ data, range }: { data: TimelineAnswer; range: [number, numb
   const binNs = (data.to_ns - data.from_ns) / data.bins;
   const bin = (timeNs: number) => Math.max(0, Math.min(data.bins - 1, Math.floor((timeNs - data.from_ns) / binNs)));
   const [first, last] = [bin(range[0]), bin(range[1] - 1)];
-  const change = (data.live_bytes[last] ?? 0) - (data.live_bytes[first] ?? 0);
   const seconds = (range[1] - range[0]) / 1e9;
   if (seconds <= 0 || last <= first) return null;
-  return <span class="range-rate" title="Live bytes at the end of the range less those at its beginning, and how much that is a second">{formatSignedBytes(change)}, {formatSignedBytes(Math.round(change / seconds))}/s</span>;
+  return <span class="range-rate" title="Live bytes at the end of the range less those at its beginning, and how much that is a second">{rateText(data, first, last, seconds)}</span>;
 }
 
 function localX(event: MouseEvent): number {
@@ -237,22 +237,23 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
   const bin = Math.floor(((hover.timeNs - data.from_ns) / (data.to_ns - data.from_ns)) * data.bins);
   if (bin < 0 || bin >= data.bins) return null;
   const factor = chartFactor(chart, data);
+  const told = (value: number, half: number | undefined) => within(value, half, (amount) => chartAmount(chart, amount * factor));
   const marker = data.markers.find((candidate) => Math.abs(candidate.time_ns - hover.timeNs) < ((data.to_ns - data.from_ns) / data.bins) * 4);
   const near = ((data.to_ns - data.from_ns) / data.bins) * 6;
   const snapshot = data.snapshots.find((candidate) => Math.abs(candidate.time_ns - hover.timeNs) < near);
   const colours = seriesColours(data.series.map((series) => series.name), isDrawnDark());
   const layers = [
-    ...data.series.map((series, place) => ({ name: series.name, place, colour: colours[place] ?? '', value: series.values[bin] ?? 0 })),
-    ...(data.series.length > 0 ? [{ name: 'rest', place: -1, colour: restColour(isDrawnDark()), value: data.rest[bin] ?? 0 }] : []),
+    ...data.series.map((series, place) => ({ name: series.name, place, colour: colours[place] ?? '', value: series.values[bin] ?? 0, half: series.values_plus_minus?.[bin] })),
+    ...(data.series.length > 0 ? [{ name: 'rest', place: -1, colour: restColour(isDrawnDark()), value: data.rest[bin] ?? 0, half: data.rest_plus_minus?.[bin] }] : []),
   ];
   return (
     <Tooltip x={hover.x} y={hover.y}>
       <strong>{formatDuration(hover.timeNs)}</strong>
-      <div>{chartAmount(chart, (wholeOf(chart, data)[bin] ?? 0) * factor)}{halfOf(chart, data, bin, factor)}{chart === 'bytes' ? ` (most ${formatBytes(data.most_bytes[bin] ?? 0)})` : ''}</div>
+      <div>{told(wholeOf(chart, data)[bin] ?? 0, halvesOf(chart, data)?.[bin])}{chart === 'bytes' ? ` (most ${within(data.most_bytes[bin] ?? 0, data.most_bytes_plus_minus?.[bin], formatBytes)})` : ''}</div>
       {layers.filter((layer) => layer.value > 0).reverse().map((layer) => (
         <div key={layer.place} class="tooltip-row">
           <span><i class="swatch" style={{ background: layer.colour }} />{address.by === 'image' ? linkedName(layer.name) : layer.name}</span>
-          <span>{chartAmount(chart, layer.value * factor)}</span>
+          <span>{told(layer.value, layer.half)}</span>
         </div>
       ))}
       {showsRss && chart === 'bytes' && data.rss.map((rss) => {

@@ -17,6 +17,7 @@ import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
 import { ComparedPane } from './compared-pane';
+import { amountText, exactAmount, isEstimate, within } from './estimate';
 import { FLAME_VALUES, FlameSwitches, MatchSteps, SelectionActions, Trail } from './flame-view';
 import { NamedStack } from './stack-name';
 import { linkedName } from '../image-links';
@@ -103,12 +104,12 @@ function DiffTable({ file, files, sides, onCommand }: TraceViewProps & { sides: 
   const metric = metricOf(sort);
   const isBytes = metric.endsWith('_bytes');
   const by = address.group === 'frames' || address.group === 'images' ? address.group : 'stacks';
-  const [sums, setSums] = useTold<{ before: Amounts; after: Amounts } | null>(null);
+  const [sums, setSums] = useTold<{ before: Amounts; after: Amounts; half: number } | null>(null);
   const body = { ...sides, by, sort, match: address.match, same: address.same };
   const { tree, isLoading } = useTree<DiffGroup>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {
       const diff = await answer<DiffAnswer>('/api/diff', { ...body, offset, limit }, signal);
-      setSums({ before: diff.before, after: diff.after });
+      setSums({ before: diff.before, after: diff.after, half: diff.delta_plus_minus ?? 0 });
       onCommand(diff.command, null);
       return { rows: diff.groups, count: diff.match_count };
     } catch (error) {
@@ -119,12 +120,14 @@ function DiffTable({ file, files, sides, onCommand }: TraceViewProps & { sides: 
   useEffect(() => () => onCommand(null, null), []);
   const amount = isBytes ? formatBytes : formatCount;
   const signed = isBytes ? formatSignedBytes : formatSignedCount;
-  const exact = (value: number) => (isBytes ? exactBytes(value) : formatCount(value));
+  const exact = isBytes ? exactBytes : formatCount;
+  const isSampled = sums !== null && (isEstimate(sums.before) || isEstimate(sums.after));
   const side = (key: 'before' | 'after', title: string): Column<DiffGroup> => ({
-    key, title, isNumber: true, width: 7, text: (group) => amount(group[key][metric]), exact: (group) => exact(group[key][metric]), raw: (group) => group[key][metric],
+    key, title, isNumber: true, width: isSampled ? 12 : 7, text: (group) => amountText(group[key], metric), exact: (group) => exactAmount(group[key], metric), raw: (group) => group[key][metric],
   });
+  const changeText = (group: DiffGroup, text: (value: number) => string, halfText = amount) => within(group.after[metric] - group.before[metric], group.delta_plus_minus, text, halfText);
   const columns: Column<DiffGroup>[] = [
-    { key: 'delta', title: 'Difference', isNumber: true, width: 7.5, text: (group) => signed(group.after[metric] - group.before[metric]), exact: (group) => exact(group.after[metric] - group.before[metric]), raw: (group) => group.after[metric] - group.before[metric], cell: (group) => { const change = group.after[metric] - group.before[metric]; return <span class={change > 0 ? 'is-more' : change < 0 ? 'is-less' : ''}>{signed(change)}</span>; } },
+    { key: 'delta', title: 'Difference', isNumber: true, width: isSampled ? 13.5 : 7.5, text: (group) => changeText(group, signed), exact: (group) => changeText(group, exact, exact), raw: (group) => group.after[metric] - group.before[metric], cell: (group) => { const change = group.after[metric] - group.before[metric]; return <span class={change > 0 ? 'is-more' : change < 0 ? 'is-less' : ''}>{changeText(group, signed)}</span>; } },
     side('before', 'Before'), side('after', 'After'),
     { key: 'names', title: by === 'stacks' ? 'Stack' : by === 'frames' ? 'Frame' : 'Image', width: 0, text: (group) => group.names.join(' ← '), exact: (group) => group.names.join('\n'), cell: (group) => <NamedStack names={group.names} own={group.own} /> },
   ];
@@ -142,7 +145,7 @@ function DiffTable({ file, files, sides, onCommand }: TraceViewProps & { sides: 
           </select>
           <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search the comparison" />
           <SameSwitch title="Also those that differ only in another amount" />
-          {sums && <span class="quiet">{amount(sums.before[metric])} → {amount(sums.after[metric])} ({signed(sums.after[metric] - sums.before[metric])})</span>}
+          {sums && <span class="quiet">{amountText(sums.before, metric)} → {amountText(sums.after, metric)} ({within(sums.after[metric] - sums.before[metric], sums.half, signed, amount)})</span>}
         </>
       )}
     />
@@ -168,8 +171,9 @@ function DiffFlame({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
   const amount = value.endsWith('_bytes') ? formatBytes : formatCount;
   const signed = value.endsWith('_bytes') ? formatSignedBytes : formatSignedCount;
   const changeOf = (node: number) => {
-    const [was, is] = [layout?.answer.nodes.before?.[node] ?? 0, layout?.answer.nodes.after?.[node] ?? 0];
-    return [`${amount(was)} → ${amount(is)}`, `${signed(is - was)}${was > 0 ? ` (${formatPercent(is - was, was)})` : ''}`];
+    const nodes = layout?.answer.nodes;
+    const [was, is] = [nodes?.before?.[node] ?? 0, nodes?.after?.[node] ?? 0];
+    return [`${within(was, nodes?.before_plus_minus?.[node], amount)} → ${within(is, nodes?.after_plus_minus?.[node], amount)}`, `${within(is - was, nodes?.delta_plus_minus?.[node], signed, amount)}${was > 0 ? ` (${formatPercent(is - was, was)})` : ''}`];
   };
   const selected = layout?.byId.get(address.select) ?? -1;
   return (

@@ -6,8 +6,9 @@ import type { DiffGroup, Filter, Group, OpenFile, ReportAnswer, TimelineAnswer }
 import { useAnswer } from '../api/use-answer';
 import { go } from '../address/use-address';
 import { Curve } from '../canvas/curve';
-import { fileName, formatSignedBytes } from '../format';
+import { fileName, formatBytes, formatSignedBytes } from '../format';
 import { Message } from '../frame/message';
+import { halfOfBoth, plusMinus, within } from './estimate';
 import { splitName } from './stack-name';
 import { StackPane } from './stack-pane';
 
@@ -39,15 +40,16 @@ export function ComparedPane({ group, before, after }: ComparedPaneProps) {
   if (error) return <Message kind="error">{error.message}</Message>;
   if (!data) return <p class="empty" role="status">Loading…</p>;
   const symbols = (names: string[]) => names.map((name) => splitName(name).symbol || '?').join('\n');
+  const half = halfOfBoth(plusMinus(group.before, 'outstanding_bytes'), plusMinus(group.after, 'outstanding_bytes'));
   const wanted = symbols(group.names);
   const found = data.groups.find((candidate) => symbols(namesOf(candidate)) === wanted) ?? data.groups[0];
   return (
     <div class="stack-pane">
       <p class="pane-head">
-        <span>{formatSignedBytes(group.after.outstanding_bytes - group.before.outstanding_bytes)} outstanding, in <strong>{side.file.name}</strong></span>
+        <span>{within(group.after.outstanding_bytes - group.before.outstanding_bytes, half, formatSignedBytes, formatBytes)} outstanding, in <strong>{side.file.name}</strong></span>
         {named && <button type="button" class="button" onClick={() => go({ file: side.file.file, view: 'stacks', require_frames: [named.symbol], select: found?.id ?? '', sort: '' })}>Stacks</button>}
       </p>
-      {curve.data && curve.data.live_bytes.length > 1 && <div class="compared-curve" title={`Live bytes of all stacks with ${named?.symbol ?? 'it'} over the time`}><Curve values={curve.data.live_bytes} /></div>}
+      {curve.data && curve.data.live_bytes.length > 1 && <div class="compared-curve" title={`Live bytes of all stacks with ${named?.symbol ?? 'it'} over the time`}><Curve values={curve.data.live_bytes} halves={curve.data.live_bytes_plus_minus} /></div>}
       {found?.id ? <StackPane file={side.file} filter={filter} id={found.id} /> : <p class="empty">No stack of it is left by the filters.</p>}
     </div>
   );

@@ -30,7 +30,16 @@ function withInterval(row: Of, name: string, text: (value: number) => string): s
 
 /** A number, and half of its interval in words of its own: a difference has a sign. */
 export function withHalf(row: Of, name: string, text: (value: number) => string, halfText: (half: number) => string): string {
-  const half = plusMinus(row, name);
   const value = (row as Record<string, unknown>)[name];
-  return `${text(typeof value === 'number' ? value : 0)}${half > 0 ? ` ± ${halfText(half)}` : ''}`;
+  return within(typeof value === 'number' ? value : 0, plusMinus(row, name), text, halfText);
+}
+
+/** The same of a number by itself, as columns of nodes have them; without half an interval it was counted. */
+export function within(value: number, half: number | undefined, text: (value: number) => string, halfText: (half: number) => string = text): string {
+  return `${text(value)}${half !== undefined && half > 0 ? ` ± ${halfText(half)}` : ''}`;
+}
+
+/** Half of the interval of a sum or a difference of two, each estimated on its own: what is in both makes that of a difference smaller. */
+export function halfOfBoth(one: number | undefined, other: number | undefined): number {
+  return Math.round(Math.hypot(one ?? 0, other ?? 0));
 }

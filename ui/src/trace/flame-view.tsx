@@ -13,6 +13,7 @@ import { linkedName } from '../image-links';
 import { folded } from '../symbol-text';
 import type { TraceViewProps } from './trace-page';
 import { defaultValue } from './default-metric';
+import { within } from './estimate';
 import { LineSwitch } from './line-switch';
 import { metricTitle } from './metric-columns';
 
@@ -52,7 +53,9 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
   useEffect(() => onCommand(whole?.answer.command ?? null, error?.message ?? null), [whole, error]);
   useEffect(() => () => onCommand(null, null), []);
 
-  const amount = (number: number) => (value.endsWith('_bytes') ? formatBytes(number) : formatCount(number));
+  const isBytes = value.endsWith('_bytes');
+  const amount = (number: number, half: number | undefined) => within(number, half, isBytes ? formatBytes : formatCount);
+  const amountOf = (node: number) => amount(layout?.widths[node] ?? 0, layout?.answer.nodes.value_plus_minus?.[node]);
   const trail = whole && address.root !== '' ? zoomTrail(whole, address.root) : [];
   const selected = layout?.byId.get(address.select) ?? -1;
   return (
@@ -63,7 +66,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
         <Search value={address.search} onChange={(search) => go({ search }, true)} label="Search symbol or image" waitMs={60} />
         {match && layout && <MatchSteps layout={layout} match={match} total={layout.total} />}
         <span class="grow" />
-        {layout && <span class="quiet" title={value.endsWith('_bytes') ? exactBytes(total) : ''}>{amount(total)} in all</span>}
+        {layout && <span class="quiet" title={isBytes ? within(total, whole?.answer.total_plus_minus, exactBytes) : ''}>{amount(total, whole?.answer.total_plus_minus)} in all</span>}
         {isLoading && <span class="quiet" role="status">loading…</span>}
       </div>
       <Trail steps={trail} focus={whole ? nameOfFrame(whole, address.focus) : ''} />
@@ -72,12 +75,12 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
         <FlameGraph
           layout={layout} question={question} isUpward={address.shape !== 'icicle'} isMatch={match?.isMatch ?? null} zoom={isPart ? '' : address.root}
           onZoom={(id) => go({ root: id === address.root ? '' : id })} selected={address.select} onSelect={(select) => go({ select }, true)}
-          amount={(node) => amount(layout.widths[node] ?? 0)}
+          amount={amountOf}
           label={`Flame graph of ${FLAME_VALUES.find(([key]) => key === value)?.[1] ?? value}`}
           describe={(node) => {
             const nodeValue = layout.widths[node] ?? 0;
             const self = layout.answer.nodes.self?.[node] ?? 0;
-            return [`${amount(nodeValue)}, ${formatPercent(nodeValue, total)} of all`, ...(self > 0 ? [`itself ${amount(self)}`] : [])];
+            return [`${amountOf(node)}, ${formatPercent(nodeValue, total)} of all`, ...(self > 0 ? [`itself ${amount(self, layout.answer.nodes.self_plus_minus?.[node])}`] : [])];
           }}
         />
       )}
@@ -87,7 +90,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
         <div class="selection">
           <strong>{nodeName(layout, selected)}</strong>
           <span class="quiet">{linkedName(nodeImage(layout, selected))}</span>
-          <span>{amount(layout.widths[selected] ?? 0)} ({formatPercent(layout.widths[selected] ?? 0, total)})</span>
+          <span>{amountOf(selected)} ({formatPercent(layout.widths[selected] ?? 0, total)})</span>
           <span class="grow" />
           <SelectionActions layout={layout} node={selected} />
         </div>

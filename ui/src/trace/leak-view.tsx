@@ -4,14 +4,14 @@ import { go, useAddress } from '../address/use-address';
 import type { Amounts, Filter, FindingsAnswer, Leak, LeaksAnswer } from '../api/types';
 import { answer, useAnswer } from '../api/use-answer';
 import { Curve } from '../canvas/curve';
-import { formatBytes, formatDuration, formatPercent, plural } from '../format';
+import { formatBytes, formatCount, formatDuration, formatPercent, plural } from '../format';
 import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
-import { amountText, exactAmount, isEstimate } from './estimate';
+import { amountText, exactAmount, isEstimate, withHalf, within } from './estimate';
 import { frameName } from './metric-columns';
 import { StackName } from './stack-name';
 import { StackPane } from './stack-pane';
@@ -53,14 +53,14 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   const columns: Column<Leak>[] = [
     { key: 'percent', title: '%', isNumber: true, width: 3.8, text: (group) => (whole ? formatPercent(group.outstanding_bytes, whole.outstanding_bytes).replace(' %', '') : '') },
     { key: 'outstanding_bytes', title: 'Live bytes', isNumber: true, width: isEstimate(whole) ? 12 : 7.2, sort: 'bytes', text: (group) => amountText(group, 'outstanding_bytes'), exact: (group) => exactAmount(group, 'outstanding_bytes'), raw: (group) => group.outstanding_bytes },
-    { key: 'outstanding_count', title: 'Live', isNumber: true, width: isEstimate(whole) ? 9 : 5.6, sort: 'count', text: (group) => amountText(group, 'outstanding_count'), raw: (group) => group.outstanding_count },
+    { key: 'outstanding_count', title: 'Live', isNumber: true, width: isEstimate(whole) ? 10 : 5.6, sort: 'count', text: (group) => amountText(group, 'outstanding_count'), raw: (group) => group.outstanding_count },
     { key: 'freed_share', title: 'Unfreed', help: 'Share of the allocations of this stack that were never freed: 100 % is typical of a leak', isNumber: true, width: 5.4, sort: 'unfreed', text: (group) => formatPercent(group.outstanding_count, group.total_count) },
     age('mean_age_ns', 'Mean age', 'From allocation to the end, on average'),
     age('oldest_ns', 'First made', 'When the oldest block was allocated, since the start'),
     age('newest_ns', 'Last made', 'When the newest block was allocated, since the start: near the end, it still grows'),
     {
-      key: 'growth', title: 'Over time', help: `Live bytes of the stack over ${formatDuration(durationNs)}`, width: 7, text: (group) => (group.growth ?? []).map(formatBytes).join(' '),
-      exact: (group) => (group.growth?.length ? `${formatBytes(group.growth[0] ?? 0)} → ${formatBytes(group.growth.at(-1) ?? 0)}` : ''), cell: (group) => (group.growth?.length ? <Curve values={group.growth} /> : ''),
+      key: 'growth', title: 'Over time', help: `Live bytes of the stack over ${formatDuration(durationNs)}`, width: 7, text: (group) => (group.growth ?? []).map((_, at) => grownTo(group, at)).join(' '),
+      exact: (group) => (group.growth?.length ? `${grownTo(group, 0)} → ${grownTo(group, group.growth.length - 1)}` : ''), cell: (group) => (group.growth?.length ? <Curve values={group.growth} halves={group.growth_plus_minus} /> : ''),
     },
     {
       key: 'stack', title: 'Stack', width: 0, text: (group) => group.frames.map(frameName).join(' ← '), exact: (group) => group.frames.map(frameName).join('\n'),
@@ -80,7 +80,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
               <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search leaks" />
               <label class="check" title="What libraries keep until the end, by design: libstdc++'s pool for exceptions, locales, the dynamic linker's lists"><input type="checkbox" checked={address.known} onChange={() => go({ known: !address.known })} /> known harmless ones too</label>
               {workEndNs > 0 && <label class="check" title="What the program frees as it ends counts as freed"><input type="checkbox" checked={address.to_end} onChange={() => go({ to_end: !address.to_end, select: '' })} /> at the very end</label>}
-              {whole && <span class="quiet" title="The command gives the same stacks and bytes; ages and curves are the page's">{formatBytes(whole.outstanding_bytes)} in {plural(whole.outstanding_count, 'block')} live {isCut ? `after ${formatDuration(workEndNs)}, before the program frees all as it ends` : address.range.length === 2 ? 'in the range' : file.session?.state === 'recording' ? 'so far' : 'at the end'}</span>}
+              {whole && <span class="quiet" title="The command gives the same stacks and bytes; ages and curves are the page's">{amountText(whole, 'outstanding_bytes')} in {withHalf(whole, 'outstanding_count', (count) => plural(count, 'block'), formatCount)} live {isCut ? `after ${formatDuration(workEndNs)}, before the program frees all as it ends` : address.range.length === 2 ? 'in the range' : file.session?.state === 'recording' ? 'so far' : 'at the end'}</span>}
             </>
           )}
         />
@@ -88,4 +88,9 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
       second={address.select ? <StackPane file={file} filter={shown} id={address.select} /> : null}
     />
   );
+}
+
+/** Live bytes of a stack at one of the moments. */
+function grownTo(group: Leak, at: number): string {
+  return within(group.growth[at] ?? 0, group.growth_plus_minus?.[at], formatBytes);
 }

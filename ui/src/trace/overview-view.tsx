@@ -4,10 +4,10 @@ import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
 import type { Amounts, Filter, Frame, Group, HeapTotals, ReportAnswer, Totals } from '../api/types';
 import { useAnswer } from '../api/use-answer';
-import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural, shellWords } from '../format';
+import { formatBytes, formatCount, formatDuration, formatPercent, plural, shellWords } from '../format';
 import { FindingCards } from '../finding/finding-cards';
 import { Message } from '../frame/message';
-import { amountText, exactAmount, isEstimate } from './estimate';
+import { amountText, exactAmount, halfOfBoth, isEstimate, plusMinus, withHalf } from './estimate';
 import { FrameName, ImageName } from './frame-name';
 import { frameName, framePattern, framePlace, isNameless } from './metric-columns';
 import { StackName } from './stack-name';
@@ -52,19 +52,26 @@ function isPart(filter: Filter): boolean {
   return Boolean(filter.temporary || filter.lifetime || filter.size || filter.require_frames || filter.innermost_frames);
 }
 
+/** `1,234 blocks ± 99`. */
+function things(row: object, name: string, what: string): string {
+  return withHalf(row, name, (count) => plural(count, what), formatCount);
+}
+
 function TotalsCards({ totals, isPart, isMoment }: { totals: Totals; isPart: boolean; isMoment: boolean }) {
   const cards: [string, string, string, (() => void) | null][] = [
-    [isPart ? 'Of the peak' : 'Peak', amountText(totals, 'peak_bytes'), `${exactBytes(totals.peak_bytes)} in ${plural(totals.peak_count, 'block')} at ${formatDuration(totals.peak_time_ns)}`, () => go({ at: 'peak', range: [] })],
-    [isMoment ? 'Live then' : 'Live at the end', amountText(totals, 'outstanding_bytes'), `${exactBytes(totals.outstanding_bytes)} in ${plural(totals.outstanding_count, 'block')}`, () => go({ view: 'leaks' })],
-    ['Allocated in all', amountText(totals, 'alloc_bytes'), `${exactBytes(totals.alloc_bytes)} in ${plural(totals.alloc_count, 'allocation')}`, null],
-    ['Allocations', amountText(totals, 'alloc_count'), `${plural(totals.free_count, 'free')}, ${formatCount(totals.realloc_count)} by realloc`, null],
-    ['Temporary', formatPercent(totals.temporary_count, totals.alloc_count), `${formatCount(totals.temporary_count)} freed before the thread's next one`, () => go({ temporary: true, view: 'stacks', sort: 'stc' })],
+    [isPart ? 'Of the peak' : 'Peak', amountText(totals, 'peak_bytes'), `${exactAmount(totals, 'peak_bytes')} in ${things(totals, 'peak_count', 'block')} at ${formatDuration(totals.peak_time_ns)}`, () => go({ at: 'peak', range: [] })],
+    [isMoment ? 'Live then' : 'Live at the end', amountText(totals, 'outstanding_bytes'), `${exactAmount(totals, 'outstanding_bytes')} in ${things(totals, 'outstanding_count', 'block')}`, () => go({ view: 'leaks' })],
+    ['Allocated in all', amountText(totals, 'alloc_bytes'), `${exactAmount(totals, 'alloc_bytes')} in ${things(totals, 'alloc_count', 'allocation')}`, null],
+    ['Allocations', amountText(totals, 'alloc_count'), `${things(totals, 'free_count', 'free')}, ${amountText(totals, 'realloc_count')} by realloc`, null],
+    isEstimate(totals)
+      ? ['Temporary', 'not known', 'what a thread does between two samples is not seen', null]
+      : ['Temporary', formatPercent(totals.temporary_count, totals.alloc_count), `${formatCount(totals.temporary_count)} freed before the thread's next one`, () => go({ temporary: true, view: 'stacks', sort: 'stc' })],
   ];
   return (
     <div class="totals">
       {(isMoment ? cards.slice(1, 2) : cards).map(([title, value, exact, onClick]) => (
         <button key={title} type="button" class="total" title={exact} disabled={!onClick} onClick={() => onClick?.()}>
-          <span>{title}</span><strong>{value}</strong><span class="quiet">{exact.replace(/^[\d,]+ bytes? in /, '')}</span>
+          <span>{title}</span><strong>{value}</strong><span class="quiet">{exact.replace(/^[\d,]+ bytes?( ± [\d,]+ bytes?)? in /, '')}</span>
         </button>
       ))}
     </div>
@@ -111,6 +118,14 @@ function Ranking({ title, answer, metric, onMore, isOfImages }: RankingProps) {
 /** Stacks whose own functions are added up. */
 const OWN_STACKS = 1000;
 
+interface OwnSum {
+  frame: Frame;
+  peak_bytes: number;
+  peak_count: number;
+  peak_bytes_plus_minus: number;
+  peak_count_plus_minus: number;
+}
+
 /**
  * The program's own functions by what was live at the peak: where stacks are splintered, they are
  * not.
@@ -119,15 +134,19 @@ function FunctionRanking({ file, filter }: Pick<TraceViewProps, 'file' | 'filter
   const address = useAddress();
   const { data } = useAnswer<ReportAnswer>('/api/report', { file: file.file, filter, by: 'stacks', sort: 'peak', descending: true, offset: 0, limit: OWN_STACKS, match: '', frames_max: 4 }, file.generation);
   const rows = useMemo(() => {
-    const sums = new Map<string, { frame: Frame; bytes: number; blocks: number }>();
-    for (const { own, peak_bytes: bytes, peak_count: blocks } of data?.groups ?? []) {
-      if (!own || bytes === 0) continue;
+    const sums = new Map<string, OwnSum>();
+    for (const group of data?.groups ?? []) {
+      const { own } = group;
+      if (!own || group.peak_bytes === 0) continue;
       // Its lines are one function; of functions without names only lines tell which.
       const key = isNameless(own) ? `${frameName(own)} ${framePlace(own)}` : frameName(own);
-      const sum = sums.get(key) ?? { frame: own, bytes: 0, blocks: 0 };
-      sums.set(key, { frame: sum.frame, bytes: sum.bytes + bytes, blocks: sum.blocks + blocks });
+      const sum = sums.get(key) ?? { frame: own, peak_bytes: 0, peak_count: 0, peak_bytes_plus_minus: 0, peak_count_plus_minus: 0 };
+      sums.set(key, {
+        frame: sum.frame, peak_bytes: sum.peak_bytes + group.peak_bytes, peak_count: sum.peak_count + group.peak_count,
+        peak_bytes_plus_minus: halfOfBoth(sum.peak_bytes_plus_minus, plusMinus(group, 'peak_bytes')), peak_count_plus_minus: halfOfBoth(sum.peak_count_plus_minus, plusMinus(group, 'peak_count')),
+      });
     }
-    return [...sums].sort(([, one], [, other]) => other.bytes - one.bytes).slice(0, 8);
+    return [...sums].sort(([, one], [, other]) => other.peak_bytes - one.peak_bytes).slice(0, 8);
   }, [data]);
   const whole = data?.all.peak_bytes ?? 0;
   if (data && rows.length === 0) return null;
@@ -137,14 +156,14 @@ function FunctionRanking({ file, filter }: Pick<TraceViewProps, 'file' | 'filter
         <h2 title={data && data.match_count > OWN_STACKS ? `of the ${formatCount(OWN_STACKS)} largest stacks` : 'each stack counts for the innermost function that is the program’s own'}>The program's own functions at the peak</h2>
         <button type="button" class="button" onClick={() => go({ view: 'functions', sort: 'peak' })}>Show all</button>
       </header>
-      <ol class="ranking">
-        {rows.map(([key, { frame, bytes, blocks }]) => (
+      <ol class={`ranking${isEstimate(data?.all ?? null) ? ' is-estimate' : ''}`}>
+        {rows.map(([key, sum]) => (
           <li key={key}>
-            <button type="button" onClick={() => go({ ...addedFilter(address, { require_frames: [framePattern(frame)] }), view: 'stacks', sort: 'peak' })} title={`${key}\n${exactBytes(bytes)} in ${plural(blocks, 'block')}; a click shows all stacks that pass through it`}>
-              <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (bytes * 100) / whole}%` }} /></span>
-              <span class="amount">{formatBytes(bytes)}</span>
-              <span class="percent">{formatPercent(bytes, whole)}</span>
-              <FrameName frame={frame} showsPlace={isNameless(frame)} isOwn />
+            <button type="button" onClick={() => go({ ...addedFilter(address, { require_frames: [framePattern(sum.frame)] }), view: 'stacks', sort: 'peak' })} title={`${key}\n${exactAmount(sum, 'peak_bytes')} in ${things(sum, 'peak_count', 'block')}; a click shows all stacks that pass through it`}>
+              <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (sum.peak_bytes * 100) / whole}%` }} /></span>
+              <span class="amount">{amountText(sum, 'peak_bytes')}</span>
+              <span class="percent">{formatPercent(sum.peak_bytes, whole)}</span>
+              <FrameName frame={sum.frame} showsPlace={isNameless(sum.frame)} isOwn />
             </button>
           </li>
         ))}
@@ -170,12 +189,12 @@ function Heaps({ heaps: given }: { heaps: HeapTotals[] }) {
             <tr key={`${heap.pid} ${heap.heap}`}>
               <td><button type="button" class="link" title={`--pid ${heap.pid}`} onClick={() => go(addedFilter(address, { pid: [String(heap.pid)] }))}>{heap.process} ({heap.pid})</button></td>
               <td>{heap.heap}</td>
-              <td>{formatCount(heap.alloc_count)}</td>
-              <td title={exactBytes(heap.alloc_bytes)}>{formatBytes(heap.alloc_bytes)}</td>
-              <td>{formatCount(heap.realloc_count)}</td>
-              <td>{formatCount(heap.outstanding_count)}</td>
-              <td title={exactBytes(heap.outstanding_bytes)}>{formatBytes(heap.outstanding_bytes)}</td>
-              <td title={`${exactBytes(heap.peak_bytes)} at ${formatDuration(heap.peak_time_ns)}`}>{formatBytes(heap.peak_bytes)}</td>
+              <td>{amountText(heap, 'alloc_count')}</td>
+              <td title={exactAmount(heap, 'alloc_bytes')}>{amountText(heap, 'alloc_bytes')}</td>
+              <td>{amountText(heap, 'realloc_count')}</td>
+              <td>{amountText(heap, 'outstanding_count')}</td>
+              <td title={exactAmount(heap, 'outstanding_bytes')}>{amountText(heap, 'outstanding_bytes')}</td>
+              <td title={`${exactAmount(heap, 'peak_bytes')} at ${formatDuration(heap.peak_time_ns)}`}>{amountText(heap, 'peak_bytes')}</td>
             </tr>
           ))}
         </tbody>

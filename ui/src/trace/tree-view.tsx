@@ -13,6 +13,7 @@ import type { Column } from '../table/columns';
 import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
 import { defaultValue } from './default-metric';
+import { within } from './estimate';
 import { FLAME_VALUES } from './flame-view';
 import { ImageSwatch, SymbolText } from './frame-name';
 import { LineSwitch } from './line-switch';
@@ -23,6 +24,9 @@ interface CallRow {
   id: string;
   value: number;
   self: number;
+  /** Half of their intervals, where they are estimates. */
+  valueHalf: number;
+  selfHalf: number;
   hasChildren: boolean;
   /** Parts that are too small to be sent, taken together. */
   isRest?: boolean;
@@ -47,10 +51,11 @@ export function TreeView({ file, filter, onCommand }: TraceViewProps) {
     const of = parent ? parent.node : 0;
     const rows: CallRow[] = (layout ? (children[of] ?? []) : []).map((node) => ({
       node, id: layout?.answer.nodes.id[node] ?? '', value: layout?.widths[node] ?? 0, self: layout?.answer.nodes.self?.[node] ?? 0,
+      valueHalf: layout?.answer.nodes.value_plus_minus?.[node] ?? 0, selfHalf: layout?.answer.nodes.self_plus_minus?.[node] ?? 0,
       hasChildren: (children[node]?.length ?? 0) > 0 || (layout?.answer.nodes.left_out?.[node] ?? 0) > 0,
     }));
     const rest = layout?.answer.nodes.left_out?.[of] ?? 0;
-    if (rest > 0) rows.push({ node: -1, id: `rest ${of}`, value: rest, self: 0, hasChildren: false, isRest: true });
+    if (rest > 0) rows.push({ node: -1, id: `rest ${of}`, value: rest, self: 0, valueHalf: layout?.answer.nodes.left_out_plus_minus?.[of] ?? 0, selfHalf: 0, hasChildren: false, isRest: true });
     return Promise.resolve({ rows: rows.slice(offset, offset + limit), count: rows.length });
   }, file.generation);
   // The way that holds most is open from the start, as far as one function has nearly all of what
@@ -74,7 +79,8 @@ export function TreeView({ file, filter, onCommand }: TraceViewProps) {
   }, [tree, layout]);
   const isBytes = value.endsWith('_bytes');
   const amount = isBytes ? formatBytes : formatCount;
-  const exact = (number: number) => (isBytes ? exactBytes(number) : formatCount(number));
+  const exact = isBytes ? exactBytes : formatCount;
+  const isSampled = layout?.answer.nodes.value_plus_minus !== undefined;
   const nameOf = (row: CallRow) => (row.isRest || !layout ? 'smaller parts' : nodeName(layout, row.node));
   const columns: Column<CallRow>[] = [
     {
@@ -83,8 +89,8 @@ export function TreeView({ file, filter, onCommand }: TraceViewProps) {
       cell: (row) => (row.isRest || !layout ? <span class="quiet">smaller parts</span> : <span class="frame-name"><ImageSwatch name={nodeImage(layout, row.node)} /><SymbolText name={nameOf(row)} /><span class="quiet">{linkedName(nodeImage(layout, row.node))}</span></span>),
     },
     { key: 'percent', title: '%', isNumber: true, width: 4.4, text: (row) => (layout ? formatPercent(row.value, layout.total).replace(' %', '') : '') },
-    { key: 'with', title: direction === 'top-down' ? 'With callees' : 'Through it', isNumber: true, width: 8, text: (row) => amount(row.value), exact: (row) => exact(row.value), raw: (row) => row.value },
-    { key: 'own', title: 'Itself', isNumber: true, width: 7, text: (row) => amount(row.self), exact: (row) => exact(row.self), raw: (row) => row.self },
+    { key: 'with', title: direction === 'top-down' ? 'With callees' : 'Through it', isNumber: true, width: isSampled ? 12 : 8, text: (row) => within(row.value, row.valueHalf, amount), exact: (row) => within(row.value, row.valueHalf, exact), raw: (row) => row.value },
+    { key: 'own', title: 'Itself', isNumber: true, width: isSampled ? 12 : 7, text: (row) => within(row.self, row.selfHalf, amount), exact: (row) => within(row.self, row.selfHalf, exact), raw: (row) => row.self },
   ];
   return (
     <Table
@@ -102,7 +108,7 @@ export function TreeView({ file, filter, onCommand }: TraceViewProps) {
           </div>
           <label class="check" title="Functions that call themselves are one row"><input type="checkbox" checked={address.recursion} onChange={() => go({ recursion: !address.recursion, root: '', select: '' })} /> collapse recursion</label>
           <LineSwitch />
-          {layout && <span class="quiet" title={exact(layout.total)}>{amount(layout.total)} in all; a double click shows a row as a flame graph</span>}
+          {layout && <span class="quiet" title={within(layout.total, data?.total_plus_minus, exact)}>{within(layout.total, data?.total_plus_minus, amount)} in all; a double click shows a row as a flame graph</span>}
         </>
       )}
     />

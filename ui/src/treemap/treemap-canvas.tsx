@@ -7,6 +7,7 @@ import { fittedName, fittedText } from '../canvas/fitted-text';
 import { Tooltip } from '../canvas/tooltip';
 import { exactBytes, formatPercent } from '../format';
 import { isDrawnDark, themeColour } from '../frame/theme';
+import { within } from '../trace/estimate';
 import { place } from './treemap-place';
 
 interface TreemapProps {
@@ -38,17 +39,19 @@ export function TreemapCanvas({ answer, nameOf, colourName = nameOf, colourOf, a
     return id === null || id === undefined ? null : String(id);
   };
 
+  const amountOf = (node: number, text = amount) => within(answer?.nodes.value[node] ?? 0, answer?.nodes.value_plus_minus?.[node], text);
+
   const draw = useCallback((context: CanvasRenderingContext2D) => {
     const isDark = isDrawnDark();
     const [text, surface, accent] = ['text', 'surface', 'accent'].map(themeColour);
     context.font = `${Math.round(headPx * 0.66)}px ${themeColour('font-ui')}`;
     context.textBaseline = 'middle';
-    placed.forEach(({ node, depth, box, rest }, at) => {
+    placed.forEach(({ node, depth, box, rest, restHalf }, at) => {
       if (rest !== undefined) {
         context.fillStyle = themeColour('raised');
         context.fillRect(box.x, box.y, box.width - 1, box.height - 1);
         context.fillStyle = themeColour('text-quiet');
-        context.fillText(fittedText(context, `the rest  ${amount(rest)}`, box.width - 8), box.x + 4, box.y + headPx / 2);
+        context.fillText(fittedText(context, `the rest  ${within(rest, restHalf, amount)}`, box.width - 8), box.x + 4, box.y + headPx / 2);
         return;
       }
       const name = nameOf(node);
@@ -64,7 +67,7 @@ export function TreemapCanvas({ answer, nameOf, colourName = nameOf, colourOf, a
       }
       if (box.width > 26 && box.height > headPx - 3) {
         context.fillStyle = text ?? '';
-        context.fillText(fittedName(context, name, box.width - 8, `  ${amount(answer?.nodes.value[node] ?? 0)}`), box.x + 4, box.y + headPx / 2);
+        context.fillText(fittedName(context, name, box.width - 8, `  ${amountOf(node)}`), box.x + 4, box.y + headPx / 2);
       }
     });
   }, [placed, chosen]);
@@ -108,8 +111,8 @@ export function TreemapCanvas({ answer, nameOf, colourName = nameOf, colourOf, a
       {hover && hovered && (
         <Tooltip x={hover.x} y={hover.y}>
           <strong>{nameOf(hovered.node)}</strong>
-          <div>{amount(value)} {word}, {formatPercent(value, answer?.nodes.value[0] ?? 0)}</div>
-          <div class="quiet">{isBytes ? exactBytes(value) : ''}{own > 0 && own !== value ? `; itself ${amount(own)}` : ''}</div>
+          <div>{amountOf(hovered.node)} {word}, {formatPercent(value, answer?.nodes.value[0] ?? 0)}</div>
+          <div class="quiet">{isBytes ? amountOf(hovered.node, exactBytes) : ''}{own > 0 && own !== value ? `; itself ${within(own, answer?.nodes.self_plus_minus?.[hovered.node], amount)}` : ''}</div>
         </Tooltip>
       )}
     </Canvas>

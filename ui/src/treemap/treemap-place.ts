@@ -7,8 +7,9 @@ export interface PlacedNode {
   node: number;
   depth: number;
   box: Box;
-  /** Bytes of what is too small to be an area of its own. */
+  /** Bytes of what is too small to be an area of its own, and half of their interval where they are an estimate. */
   rest?: number;
+  restHalf?: number;
 }
 
 /** Rectangles that are drawn: parents before children; none smaller than can be seen. */
@@ -37,7 +38,7 @@ export function place(answer: TreemapAnswer, size: CanvasSize, headPx: number): 
       if (childBox && childBox.width >= 2 && childBox.height >= 2) placed.push({ node: child, depth: depth + 1, box: childBox });
     });
     const restBox = boxes[below.length];
-    if (restBox && restBox.width > 40 && restBox.height > headPx) placed.push({ node: -1, depth: depth + 1, box: restBox, rest });
+    if (restBox && restBox.width > 40 && restBox.height > headPx) placed.push({ node: -1, depth: depth + 1, box: restBox, rest, restHalf: nodes.left_out_plus_minus?.[node] ?? 0 });
   }
   return placed;
 }

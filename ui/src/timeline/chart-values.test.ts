@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { TimelineAnswer } from '../api/types';
+import { halvesOf, rateText } from './chart-values';
+
+const answer = (halves: number[] | undefined): TimelineAnswer => ({
+  schema: '', note: null, from_ns: 0, to_ns: 2e9, bins: 2, live_bytes: [1 << 20, 3 << 20], live_count: [1, 3], most_bytes: [1 << 20, 3 << 20],
+  alloc_bytes: [0, 0], alloc_count: [0, 0], free_count: [0, 0], series: [], resident_bytes: [], rest: [], rss: [], markers: [], snapshots: [], peak: null,
+  ...(halves ? { live_bytes_plus_minus: halves } : {}),
+});
+
+describe('a timeline of samples', () => {
+  it('tells a rise with the interval of both ends, and of what was counted none', () => {
+    assert.equal(rateText(answer(undefined), 0, 1, 2), '+2.00 MiB, +1.00 MiB/s');
+    assert.equal(rateText(answer([3 << 10, 4 << 10]), 0, 1, 2), '+2.00 MiB ± 5.00 KiB, +1.00 MiB ± 2.50 KiB/s');
+  });
+
+  it('has the intervals of the curve that is shown', () => {
+    assert.deepEqual(halvesOf('bytes', answer([7, 8])), [7, 8]);
+    assert.equal(halvesOf('count', answer([7, 8])), undefined);
+    assert.equal(halvesOf('bytes', answer(undefined)), undefined);
+  });
+});
