@@ -286,6 +286,10 @@ proptest! {
             };
             prop_assert_eq!((timeline.alloc_bytes[bin], timeline.alloc_count[bin]), born);
             prop_assert!(timeline.most_bytes[bin] >= timeline.live_bytes[bin]);
+            if let Some(before) = bin.checked_sub(1) {
+                prop_assert_eq!(timeline.live_bytes[bin] + timeline.free_bytes[bin], timeline.live_bytes[before] + timeline.alloc_bytes[bin]);
+                prop_assert_eq!(timeline.live_count[bin] + timeline.free_count[bin], timeline.live_count[before] + timeline.alloc_count[bin]);
+            }
             if by != TimelineBy::Nothing {
                 let sum: u64 = timeline.series.iter().map(|series| series.values[bin]).sum();
                 prop_assert_eq!(sum + timeline.rest[bin], timeline.live_bytes[bin]);
@@ -293,6 +297,8 @@ proptest! {
         }
         let most = timeline.most_bytes.iter().max().copied().unwrap_or(0);
         prop_assert_eq!(timeline.peak.1, most);
+        let at_peak = timeline.most_bytes.iter().zip(&timeline.most_count).find(|(bytes, _)| **bytes == most);
+        prop_assert_eq!(at_peak.map(|(_, count)| *count), Some(timeline.peak.2));
     }
 
     #[test]
