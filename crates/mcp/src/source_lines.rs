@@ -16,7 +16,8 @@ const FILE_BYTES_MAX: u64 = 8 << 20;
 /// The lines of the program's own that stacks of a report lead to, each with the text around it.
 pub(crate) fn text(report: &Value, sort: &str, top: usize) -> String {
     let key = Metric::of_key(sort).map_or("outstanding_bytes", Metric::name);
-    let mut lines: BTreeMap<(&str, u64, &str), u64> = BTreeMap::new();
+    let half_key = format!("{key}_plus_minus");
+    let mut lines: BTreeMap<(&str, u64, &str), Sum> = BTreeMap::new();
     for group in report["groups"].as_array().into_iter().flatten() {
         // A stack without code of the program's own: the innermost frame stands for it.
         let own = group["own_frame"].as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or(0);
@@ -24,18 +25,42 @@ pub(crate) fn text(report: &Value, sort: &str, top: usize) -> String {
         let word = |name: &str| frame[name].as_str().unwrap_or_default();
         let place = if word("file").is_empty() { word("module") } else { word("file") };
         let line = (place, frame["line"].as_u64().unwrap_or(0), word("symbol"));
-        *lines.entry(line).or_default() += group[key].as_u64().unwrap_or(0);
+        lines.entry(line).or_default().add(&group[key], &group[&half_key]);
     }
-    let mut lines: Vec<_> = lines.into_iter().filter(|(_, amount)| *amount > 0).collect();
-    lines.sort_by_key(|(_, amount)| std::cmp::Reverse(*amount));
+    let mut lines: Vec<_> = lines.into_iter().filter(|(_, sum)| sum.amount > 0).collect();
+    lines.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.amount));
     let mut text = String::new();
-    for ((place, line, symbol), amount) in lines.into_iter().take(top) {
-        let _ = writeln!(text, "{amount} {key}  {symbol}  {place}:{line}");
+    for ((place, line, symbol), sum) in lines.into_iter().take(top) {
+        let _ = writeln!(text, "{sum} {key}  {symbol}  {place}:{line}");
         if let Some(code) = around(Path::new(place), line) {
             text.push_str(&code);
         }
     }
     if text.is_empty() { "nothing is counted\n".to_owned() } else { text }
+}
+
+/// What stacks have together: each is estimated on its own, so that squares of their intervals add
+/// up.
+#[derive(Default)]
+struct Sum {
+    amount: u64,
+    half_square: f64,
+}
+
+impl Sum {
+    fn add(&mut self, amount: &Value, half: &Value) {
+        self.amount += amount.as_u64().unwrap_or(0);
+        self.half_square += half.as_f64().unwrap_or(0.0).powi(2);
+    }
+}
+
+impl std::fmt::Display for Sum {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.half_square.sqrt().round() as u64 {
+            0 => write!(formatter, "{}", self.amount),
+            half => write!(formatter, "{} ± {half}", self.amount),
+        }
+    }
 }
 
 /// The line and those around it, numbered.
@@ -71,6 +96,13 @@ fn a_line_is_shown_with_its_neighbours_and_a_device_is_not_read() {
     let shown = text(&serde_json::json!({"groups": [group(3), group(4)]}), "so", 5);
     assert!(shown.contains("7 outstanding_bytes  keep") && shown.contains(">     4  four"), "{shown}");
     assert!(!shown.contains("one"), "{shown}");
+    let estimate = |bytes: u64| {
+        let mut group = group(bytes);
+        group["outstanding_bytes_plus_minus"] = bytes.into();
+        group
+    };
+    let shown = text(&serde_json::json!({"groups": [estimate(3), estimate(4)]}), "so", 5);
+    assert!(shown.contains("7 ± 5 outstanding_bytes  keep"), "{shown}");
     assert_eq!(around(Path::new("/dev/zero"), 1), None);
     assert_eq!(around(&file, 0), None);
 }

@@ -264,4 +264,9 @@ fn a_heap_that_grows_is_recorded_in_full_for_a_while_and_snapshots_tell_estimate
     assert!(suspects.stdout.contains("grow_forever"), "{}{}", suspects.stdout, suspects.stderr);
     let findings = stage.heapr(&["explain", "grown.heapr"]).ok().stdout;
     assert!(findings.contains("Memory grows: grow_forever"), "{findings}");
+    let finding = &stage.json(&["explain", "grown.heapr"])["findings"][0];
+    let column = |name: &str| finding[name].as_array().unwrap_or_else(|| panic!("{finding}")).clone();
+    let (curve, halves) = (column("curve"), column("curve_plus_minus"));
+    assert_eq!(curve.len(), halves.len(), "{finding}");
+    assert!(halves.last().and_then(Value::as_u64) > Some(0), "{finding}");
 }
