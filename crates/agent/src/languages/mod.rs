@@ -15,6 +15,7 @@
 
 mod answers;
 pub(crate) mod code_table;
+mod copied_memory;
 mod java;
 mod joined;
 mod pairs;

@@ -6,6 +6,7 @@ use heapr_wire::{LANGUAGE_PYTHON, LINE_MAX, language_place};
 
 use crate::languages::answers::{self, Answers};
 use crate::languages::code_table::{self, Numbered};
+use crate::languages::copied_memory::CopiedMemory;
 use crate::languages::python::layout::{Layout, Lines, Style};
 use crate::languages::python::line_table;
 use crate::languages::readable::{Readable, half, word};
@@ -15,7 +16,7 @@ use crate::record::thread::Scope;
 
 /// Bytes of a code object that are read. (What is said of objects here lies so many bytes further
 /// on where they begin with more: `object_bytes` of the layout.)
-const CODE_BYTES: usize = 208;
+const CODE_BYTES: usize = 216;
 const TYPE_AT: usize = 8;
 /// Texts: how many characters, and how they are kept.
 const LENGTH_AT: usize = 16;
@@ -26,6 +27,9 @@ const BYTES_AT: usize = 32;
 /// Longest texts that are kept, in bytes.
 const NAME_BYTES_MAX: usize = 512;
 const FILE_BYTES_MAX: usize = 1024;
+/// Copies of a code object's instructions that are looked through, and how many at a time.
+const COPIES_MAX: usize = 1 << 16;
+const COPIES_TOGETHER: usize = 32;
 /// Largest line table that is searched.
 const LINE_TABLE_BYTES_MAX: usize = 1 << 22;
 
@@ -107,18 +111,26 @@ unsafe fn find(
         // What the interpreter puts between functions.
         return 0;
     }
-    let offset = match layout.style {
+    let line_at = |offset: usize| line_table::line(layout.lines, table, first_line, offset);
+    // Before the first instruction the function has been called, and nothing done.
+    let line_from =
+        |offset: Option<usize>| offset.filter(|&it| it < LINE_TABLE_BYTES_MAX).map_or(first_line, line_at);
+    let line = match layout.style {
         Style::Objects => {
             let units = instruction as u32 as i32;
             let bytes = if layout.lines == Lines::Ranges { units.wrapping_mul(2) } else { units };
-            usize::try_from(bytes).ok()
+            usize::try_from(bytes).map_or(first_line, line_at)
         }
-        Style::Marked | Style::Shim | Style::Unlocked => instruction
-            .checked_sub(code.wrapping_add(layout.instructions))
-            .filter(|&offset| offset < LINE_TABLE_BYTES_MAX),
+        Style::Unlocked if layout.copies != 0 => {
+            let size_at = SIZE_AT.wrapping_add(layout.object_bytes);
+            // An instruction has two bytes.
+            let code_bytes = field(size_at).min(LINE_TABLE_BYTES_MAX).wrapping_mul(2);
+            offset_in_copy(field(layout.copies), code_bytes, instruction).map_or(0, line_at)
+        }
+        Style::Marked | Style::Shim | Style::Unlocked => {
+            line_from(instruction.checked_sub(code.wrapping_add(layout.instructions)))
+        }
     };
-    // Before the first instruction the function has been called, and nothing done.
-    let line = offset.map_or(first_line, |offset| line_table::line(layout.lines, table, first_line, offset));
     let name_bytes = text(layout, readable, field(layout.name), &mut known.name, false);
     let file_bytes = text(layout, readable, field(layout.file), &mut known.file, true);
     let name = known.name.get(..name_bytes).unwrap_or_default();
@@ -140,12 +152,39 @@ unsafe fn find(
     language_place(LANGUAGE_PYTHON, number, line.min(LINE_MAX))
 }
 
+/// How far an instruction stands from the start of the copy of its code that a thread runs: the one
+/// that holds it. Another thread may put a longer list in this one's place, and give it back.
+fn offset_in_copy(list: usize, code_bytes: usize, instruction: usize) -> Option<usize> {
+    let memory = CopiedMemory::open()?;
+    let count = memory.word(list)?.min(COPIES_MAX);
+    let mut starts = [0_u8; COPIES_TOGETHER * 8];
+    let mut at = list.checked_add(8)?;
+    let mut left = count;
+    while left > 0 {
+        let together = left.min(COPIES_TOGETHER);
+        let bytes = starts.get_mut(..together.wrapping_mul(8))?;
+        memory.copy(at, bytes)?;
+        let offsets = bytes
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .filter_map(|&start| instruction.checked_sub(usize::from_ne_bytes(start)));
+        if let Some(offset) = offsets.into_iter().find(|&offset| offset < code_bytes) {
+            return Some(offset);
+        }
+        at = at.checked_add(together.wrapping_mul(8))?;
+        left = left.wrapping_sub(together);
+    }
+    None
+}
+
 /// The text of an object, as UTF-8, from its beginning or (`is_end`) its end; the bytes written.
 fn text(layout: &Layout, readable: &mut Readable, object: usize, out: &mut [u8], is_end: bool) -> usize {
     let at = object.wrapping_add(layout.object_bytes);
     // SAFETY: an object of text: see `is_code`.
     let (length, state) = unsafe { (word(at.wrapping_add(LENGTH_AT)), half(at.wrapping_add(STATE_AT))) };
-    let (kind, is_compact, is_ascii) = ((state >> 2 & 7) as usize, state >> 5 & 1 != 0, state >> 6 & 1 != 0);
+    let state = state >> layout.kind_bit;
+    let (kind, is_compact, is_ascii) = ((state & 7) as usize, state >> 3 & 1 != 0, state >> 4 & 1 != 0);
     if !is_compact || !matches!(kind, 1 | 2 | 4) || length > 1 << 24 {
         return 0;
     }

@@ -13,7 +13,14 @@ const INTERPRETER_ID_AT: usize = 56;
 /// No field of an interpreter that is read lies further on.
 const INTERPRETER_BYTES_MAX: usize = 1 << 17;
 /// Bytes that are read of it.
-pub(super) const BYTES: usize = 584;
+pub(super) const BYTES: usize = 648;
+
+/// Where 3.13 says what of [`told`].
+const AT_3_13: [usize; 17] =
+    [184, 192, 232, 240, 248, 264, 280, 296, 304, 312, 344, 360, 520, 528, 544, 552, 560];
+/// And 3.14, with where code has its copies.
+const AT_3_14: [usize; 18] =
+    [208, 216, 256, 264, 272, 288, 320, 336, 344, 352, 384, 408, 600, 608, 624, 632, 640, 392];
 
 /// Whether a build is made for threads without the interpreter's lock: its objects begin otherwise.
 ///
@@ -42,34 +49,39 @@ pub(super) unsafe fn interpreter_id(runtime: usize, bytes: usize) -> Option<usiz
     (cookie == COOKIE && offset < INTERPRETER_BYTES_MAX).then_some(offset)
 }
 
-/// Whether 3.13 says of itself what a layout says.
+/// What a build without the lock says of its structures, if it is as in a layout.
+fn told(layout: &Layout) -> [usize; 18] {
+    let begins = layout.object_bytes;
+    [
+        layout.frame,
+        layout.thread_id,
+        layout.previous,
+        0,
+        layout.instruction,
+        layout.owner,
+        layout.file,
+        layout.name,
+        layout.line_table,
+        layout.first_line,
+        layout.instructions,
+        begins.wrapping_add(8),
+        begins.wrapping_add(16),
+        begins.wrapping_add(32),
+        begins.wrapping_add(32),
+        begins.wrapping_add(16),
+        layout.ascii_bytes,
+        layout.copies,
+    ]
+}
+
+/// Whether a version without the lock says of itself what a layout says.
 ///
 /// # Safety
 /// 1. [`BYTES`] bytes are readable at `runtime`.
 pub(super) unsafe fn agrees(layout: &Layout, runtime: usize) -> bool {
-    let begins = layout.object_bytes;
-    // Where it says it, and what.
-    let told = [
-        (184, layout.frame),
-        (192, layout.thread_id),
-        (232, layout.previous),
-        (240, 0),
-        (248, layout.instruction),
-        (264, layout.owner),
-        (280, layout.file),
-        (296, layout.name),
-        (304, layout.line_table),
-        (312, layout.first_line),
-        (344, layout.instructions),
-        (360, begins.wrapping_add(8)),
-        (520, begins.wrapping_add(16)),
-        (528, begins.wrapping_add(32)),
-        (544, begins.wrapping_add(32)),
-        (552, begins.wrapping_add(16)),
-        (560, layout.ascii_bytes),
-    ];
+    let places: &[usize] = if layout.copies == 0 { &AT_3_13 } else { &AT_3_14 };
     // SAFETY: (1).
-    told.into_iter().all(|(at, told)| unsafe { word(runtime.wrapping_add(at)) } == told)
+    places.iter().zip(told(layout)).all(|(at, told)| unsafe { word(runtime.wrapping_add(*at)) } == told)
 }
 
 #[cfg(test)]
@@ -89,12 +101,10 @@ mod tests {
         assert!(!is_told(runtime(b"\0\0\0\0\0\0\0\0", 1)));
     }
 
-    /// As 3.13.15 says it, and with each of it changed.
+    /// As 3.13.15 and 3.14.10 say it, and with each of it changed.
     #[test]
     fn a_layout_that_the_interpreter_contradicts_is_not_believed() {
-        let layout = find_unlocked(0x030d).unwrap();
-        let mut told = [0_u64; BYTES / 8];
-        let values = [
+        let of_3_13 = [
             (184, 72),
             (192, 152),
             (232, 8),
@@ -112,16 +122,39 @@ mod tests {
             (552, 32),
             (560, 56),
         ];
-        for (at, value) in values {
-            told[at / 8] = value;
-        }
-        // SAFETY: of so many bytes.
-        let agrees = |told: &[u64]| unsafe { agrees(layout, told.as_ptr().addr()) };
-        assert!(agrees(&told));
-        for (at, _) in values {
-            let mut changed = told;
-            changed[at / 8] += 8;
-            assert!(!agrees(&changed), "{at}");
+        let of_3_14 = [
+            (208, 72),
+            (216, 152),
+            (256, 8),
+            (272, 56),
+            (288, 78),
+            (320, 128),
+            (336, 144),
+            (344, 152),
+            (352, 84),
+            (384, 232),
+            (392, 224),
+            (408, 24),
+            (600, 32),
+            (608, 48),
+            (624, 48),
+            (632, 32),
+            (640, 56),
+        ];
+        for (version, values) in [(0x030d, &of_3_13[..]), (0x030e, &of_3_14)] {
+            let layout = find_unlocked(version).unwrap();
+            let mut told = [0_u64; BYTES / 8];
+            for &(at, value) in values {
+                told[at / 8] = value;
+            }
+            // SAFETY: of so many bytes.
+            let agrees = |told: &[u64]| unsafe { agrees(layout, told.as_ptr().addr()) };
+            assert!(agrees(&told), "{version:x}");
+            for &(at, _) in values {
+                let mut changed = told;
+                changed[at / 8] += 8;
+                assert!(!agrees(&changed), "{version:x}, {at}");
+            }
         }
     }
 }

@@ -13,7 +13,8 @@ pub(crate) enum Style {
     Marked,
     /// The same, and outwards of it lies a frame on the evaluating function's own stack (3.12 on).
     Shim,
-    /// The same in a build without the interpreter's lock, whose objects begin with more (3.13t).
+    /// The same in a build without the interpreter's lock, whose objects begin with more (3.13t,
+    /// 3.14t).
     Unlocked,
 }
 
@@ -76,6 +77,10 @@ pub(crate) struct Layout {
     pub(crate) compact_bytes: usize,
     /// Bytes that objects begin with before what the other builds' begin with.
     pub(crate) object_bytes: usize,
+    /// Code: the list of its copies, of which each thread runs one; 0: there is one for all.
+    pub(crate) copies: usize,
+    /// Texts: bits of the state before the kind of characters.
+    pub(crate) kind_bit: u32,
 }
 
 /// [`Layout::owner`] of a frame on the evaluating function's stack, at least.
@@ -107,6 +112,8 @@ const OLDEST: Layout = Layout {
     ascii_bytes: 48,
     compact_bytes: 72,
     object_bytes: 0,
+    copies: 0,
+    kind_bit: 2,
 };
 
 const SHIMS: Layout = Layout {
@@ -133,14 +140,15 @@ const SHIMS: Layout = Layout {
     ascii_bytes: 40,
     compact_bytes: 56,
     object_bytes: 0,
+    copies: 0,
+    kind_bit: 2,
 };
 
 /// What objects of a build without the lock begin with: whose thread made them, and counts of two
 /// kinds.
 pub(crate) const UNLOCKED_BYTES: usize = 16;
 
-/// Builds without the interpreter's lock.
-static UNLOCKED: [Layout; 1] = [Layout {
+const UNLOCKED_3_13: Layout = Layout {
     version: 0x030d,
     style: Style::Unlocked,
     thread_key: 2160,
@@ -156,7 +164,21 @@ static UNLOCKED: [Layout; 1] = [Layout {
     compact_bytes: 72,
     object_bytes: UNLOCKED_BYTES,
     ..SHIMS
-}];
+};
+
+/// Builds without the interpreter's lock.
+static UNLOCKED: [Layout; 2] = [
+    UNLOCKED_3_13,
+    Layout {
+        version: 0x030e,
+        thread_key: 2336,
+        owner: 78,
+        instructions: 232,
+        copies: 224,
+        kind_bit: 8,
+        ..UNLOCKED_3_13
+    },
+];
 
 static LAYOUTS: [Layout; 8] = [
     OLDEST,

@@ -4,8 +4,7 @@
 //! are kept by the native stack's node; what lies there is looked at each time. Two places are kept
 //! of each thread and have to agree, as a word of a stack may be one that is left of another call.
 
-use heapr_ring::sys;
-
+use crate::languages::copied_memory::CopiedMemory;
 use crate::languages::readable::Readable;
 use crate::languages::walked::Walk;
 
@@ -130,26 +129,6 @@ impl Slots {
 /// Bytes of the largest thread.
 const THREAD_BYTES_MAX: usize = 256;
 
-/// Memory that may be gone, and that another thread may give back at any moment: it is copied by
-/// the kernel, for which that is no fault.
-struct Memory(sys::Descriptor);
-
-impl Memory {
-    fn open() -> Option<Self> {
-        sys::open(b"/proc/self/mem\0", false).ok().map(Self)
-    }
-
-    fn copy(&self, address: usize, into: &mut [u8]) -> Option<()> {
-        (sys::read_at(&self.0, into, address) == Ok(into.len())).then_some(())
-    }
-
-    fn word(&self, address: usize) -> Option<usize> {
-        let mut word = [0; 8];
-        self.copy(address, &mut word)?;
-        Some(usize::from_ne_bytes(word))
-    }
-}
-
 /// A thread as it was copied.
 struct Copied<'c> {
     bytes: &'c [u8],
@@ -159,7 +138,7 @@ struct Copied<'c> {
 impl<'c> Copied<'c> {
     /// `None`: what lies there is none.
     fn of(
-        memory: &Memory,
+        memory: &CopiedMemory,
         shape: &'c Shape,
         thread: usize,
         into: &'c mut [u8; THREAD_BYTES_MAX],
@@ -186,7 +165,7 @@ impl<'c> Copied<'c> {
 
 /// Where a thread runs on the native stack (0: nowhere), and the state that it shares, if there is
 /// one at an address.
-fn anchor_of(memory: &Memory, shape: &Shape, thread: usize) -> Option<(usize, usize)> {
+fn anchor_of(memory: &CopiedMemory, shape: &Shape, thread: usize) -> Option<(usize, usize)> {
     let mut room = [0; THREAD_BYTES_MAX];
     let copied = Copied::of(memory, shape, thread, &mut room)?;
     let (global, anchor) = (copied.global()?, copied.anchor()?);
@@ -209,7 +188,7 @@ fn anchor_of(memory: &Memory, shape: &Shape, thread: usize) -> Option<(usize, us
 /// The same of a thread that was found to share `global` before: each copy is a system call, so
 /// that one has to do.
 fn anchor_again(
-    memory: &Memory,
+    memory: &CopiedMemory,
     readable: &mut Readable,
     shape: &Shape,
     (thread, global, low): (usize, usize, usize),
@@ -253,7 +232,7 @@ pub(super) fn running(walk: &mut Walk<'_>, shape: &Shape) -> Threads {
                     anchor_of_main(walk.readable, shape, thread)
                 }
                 _ => {
-                    memory = memory.or_else(Memory::open);
+                    memory = memory.or_else(CopiedMemory::open);
                     let known = (thread, entry.global, low);
                     memory.as_ref().and_then(|memory| anchor_again(memory, walk.readable, shape, known))
                 }
@@ -267,7 +246,7 @@ pub(super) fn running(walk: &mut Walk<'_>, shape: &Shape) -> Threads {
         }
     }
     walk.readable.forget();
-    match memory.or_else(Memory::open) {
+    match memory.or_else(CopiedMemory::open) {
         Some(memory) => find(walk, shape, &memory),
         None => Threads::default(),
     }
@@ -276,7 +255,7 @@ pub(super) fn running(walk: &mut Walk<'_>, shape: &Shape) -> Threads {
 /// The same by all words of the stack.
 #[cold]
 #[inline(never)]
-fn find(walk: &mut Walk<'_>, shape: &Shape, memory: &Memory) -> Threads {
+fn find(walk: &mut Walk<'_>, shape: &Shape, memory: &CopiedMemory) -> Threads {
     let low = walk.start.sp;
     let high = walk.readable.end_of(low);
     let mut found = [(Running::default(), (0_u16, 0_u16)); THREADS_MAX];
