@@ -44,7 +44,7 @@ mod status;
 pub use agent_file::agent_bytes;
 pub use child_end::ended;
 pub use control::background::{BackgroundSession, ProgramCommand, StartRequest};
-pub use control::counter::Counter;
+pub use control::order_desk::OrderDesk;
 pub use control::session_name::SessionName;
 pub use control::{
     Answer, ClientError, PROTOCOL_VERSION, Request, SessionClient, SessionEntry, SnapshotTaken, StopReport,

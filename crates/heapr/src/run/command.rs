@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::Context;
-use heapr_session::{Counter, Session, SessionName, SessionProperties, SnapshotRequest};
+use heapr_session::{OrderDesk, Session, SessionName, SessionProperties, SnapshotRequest};
 use heapr_trace::SnapshotTrigger;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -129,9 +129,9 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
         }
     };
     // Nobody can ask where there is no place for a socket: the program is recorded all the same.
-    let counter = Counter::open(&session, SessionName::of_run(std::process::id())).ok();
+    let desk = OrderDesk::open(&session, SessionName::of_run(std::process::id())).ok();
     let mut has_told_incomplete = false;
-    let status = record(&mut session, child, &mut signals, &arguments, counter, &mut has_told_incomplete)?;
+    let status = record(&mut session, child, &mut signals, &arguments, desk, &mut has_told_incomplete)?;
     let ended = session.stop();
     if let Some(error) = ended.write_error.as_ref().filter(|_| !has_told_incomplete) {
         warn!("{} is incomplete: {error}", output.display());
@@ -189,7 +189,7 @@ fn record(
     mut child: Child,
     signals: &mut PassedSignals,
     arguments: &RunArguments,
-    mut counter: Option<Counter>,
+    mut desk: Option<OrderDesk>,
     has_told_incomplete: &mut bool,
 ) -> anyhow::Result<ExitStatus> {
     let pid = child.id();
@@ -202,8 +202,8 @@ fn record(
     loop {
         session.step();
         line.show(session);
-        if let Some(counter) = &mut counter {
-            counter.attend(session);
+        if let Some(desk) = &mut desk {
+            desk.attend(session);
         }
         if let Some(error) = session.take_write_error() {
             *has_told_incomplete = true;

@@ -21,9 +21,9 @@ pub(crate) mod worker;
 pub(crate) mod claim;
 mod clerk;
 mod client;
-pub(crate) mod counter;
 mod listener;
 mod name_lock;
+pub(crate) mod order_desk;
 mod protocol;
 mod target_thread;
 

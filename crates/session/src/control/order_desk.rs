@@ -17,7 +17,7 @@ const ORDERS_PER_ROUND: u32 = 16;
 /// Where other processes can ask a session that this one steps itself. When it is dropped the name
 /// is free again.
 #[derive(Debug)]
-pub struct Counter {
+pub struct OrderDesk {
     clerk: Clerk,
     name: SessionName,
     // (The name first: who is told that there is no such session can take it.)
@@ -25,7 +25,7 @@ pub struct Counter {
     _listener: Listener,
 }
 
-impl Counter {
+impl OrderDesk {
     /// Takes a name, and answers to it from now on. Waits for nobody who has it.
     ///
     /// # Errors
