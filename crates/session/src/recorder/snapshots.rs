@@ -82,6 +82,11 @@ impl Recorder {
         self.snapshots.rules.push(RuleState::new(rule, now_ns));
     }
 
+    /// Whether snapshots are taken without being asked for.
+    pub(crate) fn has_snapshot_rules(&self) -> bool {
+        !self.snapshots.rules.is_empty()
+    }
+
     /// Keeps the rules for which `is_kept`.
     pub(crate) fn retain_snapshot_rules(&mut self, mut is_kept: impl FnMut(&SnapshotRule) -> bool) {
         self.snapshots.rules.retain(|state| is_kept(state.rule()));
