@@ -8,6 +8,7 @@ use heapr_trace::{HeapId, ProcessIndex, ProcessOrigin};
 use crate::finding::{Chosen, Finding, Kind, quoted};
 use crate::peak::ALONE_SHARE;
 use crate::recording::Recording;
+use crate::site::Held;
 use crate::together;
 
 /// Resident memory that no block explains: bytes, and share of what is resident without a file.
@@ -76,7 +77,8 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
         });
     }
     let survivors = survivors(recording, process, sample.time_ns);
-    let is_pinned = survivors.saturating_mul(PAGE_BYTES) as f64 >= unexplained as f64 * PINNED_MIN_SHARE;
+    let is_pinned =
+        survivors.count.saturating_mul(PAGE_BYTES) as f64 >= unexplained as f64 * PINNED_MIN_SHARE;
     let site = recording.sites.iter().filter(|site| site.process == process).max_by_key(|site| {
         site.amounts.peak_bytes.max(site.held.iter().map(|held| held.bytes).max().unwrap_or(0))
     })?;
@@ -98,7 +100,6 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
         require_frames: recording.required(&own_frame),
         ..Chosen::default()
     };
-    let mean = site.amounts.peak_bytes / site.amounts.peak_count.max(1);
     let finding = Finding {
         kind: Kind::Resident,
         sentence: format!(
@@ -117,7 +118,7 @@ pub(crate) fn resident(recording: &Recording<'_>) -> Option<Finding> {
                 format!(
                     "{} made meanwhile live on and keep pages from being given back: one place for what lives long, \
                      or fewer arenas, help",
-                    recording.said.blocks(survivors, survivors.saturating_mul(mean))
+                    recording.said.blocks(survivors.count, survivors.bytes)
                 )
             } else {
                 "nearly all of it is free: the allocator keeps it for later, malloc_trim gives it back"
@@ -141,14 +142,14 @@ fn agent_bytes(recording: &Recording<'_>, process: ProcessIndex) -> u64 {
 }
 
 /// Blocks that were made on the way to a process's peak, or since, and are live at a time.
-fn survivors(recording: &Recording<'_>, process: ProcessIndex, at_ns: u64) -> u64 {
-    let Some(work) = recording.processes.get(process.0 as usize) else { return 0 };
+fn survivors(recording: &Recording<'_>, process: ProcessIndex, at_ns: u64) -> Held {
+    let Some(work) = recording.processes.get(process.0 as usize) else { return Held::default() };
     let place_at = |time_ns: u64| {
         let place = recording.times_ns.partition_point(|&moment_ns| moment_ns <= time_ns);
         place.saturating_sub(work.first + 1).min(work.live_bytes.len().saturating_sub(1))
     };
     let at = place_at(at_ns);
-    let Some(lives) = work.live_bytes.get(..=at) else { return 0 };
+    let Some(lives) = work.live_bytes.get(..=at) else { return Held::default() };
     let most = (0..=at).max_by_key(|&place| lives[place]).unwrap_or(0);
     let (mut peak_bytes, mut peak) = (lives[most], most);
     for (owner, heap, totals) in &recording.summary.by_heap {
@@ -160,11 +161,20 @@ fn survivors(recording: &Recording<'_>, process: ProcessIndex, at_ns: u64) -> u6
     // What of the peak was there already is freed with it: it must be little.
     let is_base = |&place: &usize| lives[place].saturating_mul(8) <= peak_bytes;
     let before = (0..=peak).rev().find(is_base).or_else(|| (0..=peak).min_by_key(|&place| lives[place]));
-    let live_at = |place: usize| -> u64 {
+    let live_at = |place: usize| {
         let sites = recording.sites.iter().filter(|site| site.process == process);
-        sites.map(|site| site.held[work.first + place].count).fold(0, u64::saturating_add)
+        sites.map(|site| site.held[work.first + place]).fold(Held::default(), |all, held| Held {
+            bytes: all.bytes.saturating_add(held.bytes),
+            count: all.count.saturating_add(held.count),
+            ..all
+        })
     };
-    live_at(at).saturating_sub(before.map_or(0, live_at))
+    let (now, before) = (live_at(at), before.map_or_else(Held::default, live_at));
+    Held {
+        bytes: now.bytes.saturating_sub(before.bytes),
+        count: now.count.saturating_sub(before.count),
+        ..Held::default()
+    }
 }
 
 /// The exact peak of a process, if it was before a time.
