@@ -9,12 +9,14 @@
 
 use std::time::{Duration, Instant};
 
+use crate::broken_call::{BrokenCall, Sleepers};
 use crate::error::{Error, Result};
 use crate::exec_stop::HeldExec;
 use crate::loan::is_on_loan;
 use crate::memory::ProcessMemory;
 use crate::ptrace::{self, Event};
 use crate::restless::{LONGER_FOR_PROCESSOR, Restless};
+use crate::seizing::{Seizing, seize};
 use crate::target;
 use crate::urgency::Urgency;
 use crate::x86_64::Registers;
@@ -33,6 +35,9 @@ pub(crate) struct Stopped {
     pub(crate) threads: Vec<StoppedThread>,
     seized: Vec<Seized>,
     pause: Duration,
+    /// To mend the calls that the stop breaks off; `None`: it may not be opened.
+    memory: Option<ProcessMemory>,
+    sleepers: Sleepers,
     _urgency: Urgency,
 }
 
@@ -52,6 +57,8 @@ struct Seized {
     tid: u32,
     since: Instant,
     is_stopped: bool,
+    /// What is made again when it goes on.
+    broken: Option<BrokenCall>,
 }
 
 /// How long the threads may take to stop for a detach.
@@ -67,11 +74,14 @@ impl Stopped {
         held: Option<HeldExec>,
         limit: Duration,
     ) -> Result<std::result::Result<Self, Restless>> {
+        // Before it stands still.
+        let (memory, sleepers) = (ProcessMemory::open(pid).ok(), Sleepers::of(pid));
         let deadline = Instant::now() + limit;
         let (threads, seized) = (Vec::new(), Vec::new());
-        let mut stopped = Self { pid, threads, seized, pause: Duration::ZERO, _urgency: Urgency::begin() };
+        let pause = Duration::ZERO;
+        let mut stopped = Self { pid, threads, seized, pause, memory, sleepers, _urgency: Urgency::begin() };
         if let Some(tid) = held.map(HeldExec::into_stopped) {
-            stopped.seized.push(Seized { tid, since: Instant::now(), is_stopped: true });
+            stopped.seized.push(Seized { tid, since: Instant::now(), is_stopped: true, broken: None });
         }
         loop {
             let is_any_new = stopped.seize_new(deadline)?;
@@ -115,12 +125,18 @@ impl Stopped {
     fn read_registers(&mut self) -> Result<()> {
         let pid = self.pid;
         self.threads.clear();
-        for seized in &self.seized {
+        for seized in &mut self.seized {
             let tid = seized.tid;
             match ptrace::registers(tid) {
                 // In nobody's way, and of no use.
                 Ok(registers) if registers.is_of_kernel() => {}
-                Ok(registers) => self.threads.push(StoppedThread { tid, registers }),
+                Ok(mut registers) => {
+                    if let Some(memory) = &self.memory {
+                        let broken = BrokenCall::mend(pid, tid, &mut registers, memory, &self.sleepers);
+                        seized.broken = broken.or(seized.broken);
+                    }
+                    self.threads.push(StoppedThread { tid, registers });
+                }
                 // Killed while it stood still.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(source) => return Err(Error::Trace { pid, call: "PTRACE_GETREGS", source }),
@@ -150,7 +166,7 @@ impl Stopped {
                 }
             }
             let since = Instant::now();
-            self.seized.push(Seized { tid, since, is_stopped: false });
+            self.seized.push(Seized { tid, since, is_stopped: false, broken: None });
             is_any_new = true;
             match ptrace::interrupt(tid) {
                 Err(error) if error.raw_os_error() != Some(libc::ESRCH) => {
@@ -240,6 +256,7 @@ impl Stopped {
         for seized in self.seized.iter_mut().filter(is_of_group) {
             self.pause = self.pause.max(seized.since.elapsed());
             seized.is_stopped = false;
+            seized.broken = None;
             drop(ptrace::go_on(seized.tid, 0));
         }
         std::thread::sleep(moment);
@@ -276,7 +293,8 @@ impl Stopped {
         self.pause
     }
 
-    fn release(&mut self) {
+    /// Lets all go on; who has it finds nothing stopped any more.
+    pub(crate) fn release(&mut self) {
         // Those that still run must stop before they can be let go: what they report is awaited for
         // a short time. Should one not come it stays traced until this thread ends
         // ([`crate::own_thread`]), and runs on, or stands still when it comes.
@@ -284,8 +302,7 @@ impl Stopped {
         while !self.seized.iter().all(|seized| seized.is_stopped) && Instant::now() < deadline {
             // Those that stand still are let go at once.
             for seized in self.seized.extract_if_stopped() {
-                drop(ptrace::detach(seized.tid));
-                self.pause = self.pause.max(seized.since.elapsed());
+                self.let_go(&seized);
             }
             if !matches!(self.wait_once(), Ok(false)) {
                 break;
@@ -293,41 +310,24 @@ impl Stopped {
             std::thread::sleep(POLL);
         }
         for seized in std::mem::take(&mut self.seized) {
-            drop(ptrace::detach(seized.tid));
-            self.pause = self.pause.max(seized.since.elapsed());
+            self.let_go(&seized);
         }
     }
-}
 
-/// What came of an attempt to seize a thread.
-enum Seizing {
-    Done,
-    Ended,
-    /// A thread of ours that is about to end holds it still.
-    Later,
-}
-
-fn seize(pid: u32, tid: u32, deadline: Instant) -> Result<Seizing> {
-    let mut is_second = false;
-    loop {
-        let Err(source) = ptrace::seize(tid) else { return Ok(Seizing::Done) };
-        let has_ended = target::has_ended(pid, tid);
-        match source.raw_os_error() {
-            _ if has_ended => return Ok(Seizing::Ended),
-            Some(libc::ESRCH) => return Ok(Seizing::Ended),
-            Some(libc::EPERM) => {}
-            _ => return Err(Error::Trace { pid, call: "PTRACE_SEIZE", source }),
-        }
-        match target::tracer(pid, tid) {
-            // It did not stop at the last try, so that it could not be let go.
-            Some(tracer) if tracer == ptrace::own_tid() => return Ok(Seizing::Done),
-            Some(tracer) if target::is_own_thread(tracer) && Instant::now() < deadline => {
-                return Ok(Seizing::Later);
+    fn let_go(&mut self, seized: &Seized) {
+        let tid = seized.tid;
+        if let Some(memory) = &self.memory {
+            match (seized.broken, ptrace::registers(tid)) {
+                (Some(broken), _) => broken.renew(tid, memory),
+                // One that has stopped since the others' registers were read.
+                (None, Ok(mut registers)) => {
+                    let _ = BrokenCall::mend(self.pid, tid, &mut registers, memory, &self.sleepers);
+                }
+                (None, Err(_)) => {}
             }
-            // It may have been let go since.
-            Some(0) if !is_second => is_second = true,
-            _ => return Err(target::not_permitted(pid)),
         }
+        drop(ptrace::detach(tid));
+        self.pause = self.pause.max(seized.since.elapsed());
     }
 }
 

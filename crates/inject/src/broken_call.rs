@@ -1,0 +1,270 @@
+//! System calls that end with EINTR when a tracer stops their thread, though no signal came: they
+//! are made again when the thread goes on, with what is left of their time.
+//!
+//! ```text
+//! before the stop    since when does the thread sleep in the call?
+//! it stands still    EINTR --> ERESTARTNOHAND: the kernel makes the call again when the thread goes on,
+//!                    unless a handler runs before that: then it is EINTR, as it would have been
+//! it goes on         what is left of the time goes into the call's arguments
+//! ```
+//! Other calls the kernel makes again by itself.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use heapr_proc::{LastRun, SleepingCall};
+
+use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::processor_clock::processor_clock_ms;
+use crate::ptrace;
+use crate::x86_64::Registers;
+
+/// How a call is told how long it may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    /// Not at all, or by what a socket was told before.
+    None,
+    /// Milliseconds in this argument; less than 0: for ever.
+    Milliseconds(usize),
+    /// A `struct timespec` that this argument points to; null: for ever.
+    TimeSpec(usize),
+    /// Behind the last argument of `io_uring_enter`.
+    RingArgument,
+}
+
+/// Calls that come back with EINTR where nobody has a handler (signal(7), and the kernel's source).
+const CALLS: [(libc::c_long, Limit); 18] = [
+    (libc::SYS_epoll_wait, Limit::Milliseconds(3)),
+    (libc::SYS_epoll_pwait, Limit::Milliseconds(3)),
+    (SYS_EPOLL_PWAIT2, Limit::TimeSpec(3)),
+    (libc::SYS_semop, Limit::None),
+    (libc::SYS_semtimedop, Limit::TimeSpec(3)),
+    (libc::SYS_rt_sigtimedwait, Limit::TimeSpec(2)),
+    (libc::SYS_io_getevents, Limit::TimeSpec(4)),
+    (SYS_IO_PGETEVENTS, Limit::TimeSpec(4)),
+    (libc::SYS_io_uring_enter, Limit::RingArgument),
+    (libc::SYS_accept, Limit::None),
+    (libc::SYS_accept4, Limit::None),
+    (libc::SYS_connect, Limit::None),
+    (libc::SYS_recvfrom, Limit::None),
+    (libc::SYS_recvmsg, Limit::None),
+    (libc::SYS_recvmmsg, Limit::None),
+    (libc::SYS_sendto, Limit::None),
+    (libc::SYS_sendmsg, Limit::None),
+    (libc::SYS_sendmmsg, Limit::None),
+];
+/// The same of a socket; what a driver means by EINTR is not known.
+const STREAM_CALLS: [libc::c_long; 4] = [libc::SYS_read, libc::SYS_readv, libc::SYS_write, libc::SYS_writev];
+const SYS_EPOLL_PWAIT2: libc::c_long = 441;
+const SYS_IO_PGETEVENTS: libc::c_long = 333;
+
+const EINTR: i64 = -(libc::EINTR as i64);
+const ERESTARTNOHAND: i64 = -514;
+/// Below the stack pointer lies the data of leaf functions, and below that nothing.
+const RED_ZONE_BYTES: u64 = 128;
+const TIME_BYTES: u64 = 16;
+/// Room for the arguments of `io_uring_enter`.
+const RING_ARGUMENT_BYTES: u64 = 64;
+
+fn limit_of(number: u64) -> Option<Limit> {
+    CALLS.iter().find(|(call, _)| call.cast_unsigned() == number).map(|&(_, limit)| limit)
+}
+
+/// Threads that sleep in calls with a limit, before they are stopped.
+#[derive(Debug)]
+pub(crate) struct Sleepers {
+    by_tid: HashMap<u32, Sleeper>,
+}
+
+#[derive(Debug)]
+struct Sleeper {
+    call: SleepingCall,
+    /// Since it last ran.
+    since: Instant,
+    sleep_count: u64,
+}
+
+impl Sleepers {
+    /// Of a process that runs. (A file for each thread, and more of those with a limit.)
+    pub(crate) fn of(pid: u32) -> Self {
+        let (mut by_tid, mut clocks) = (HashMap::new(), HashMap::new());
+        for tid in heapr_proc::threads(pid).into_iter().flatten() {
+            let has_limit = |call: &SleepingCall| match limit_of(call.number) {
+                None | Some(Limit::None) => false,
+                Some(Limit::Milliseconds(place)) => call.arguments[place] as i32 > 0,
+                Some(Limit::TimeSpec(place)) => call.arguments[place] != 0,
+                Some(Limit::RingArgument) => call.arguments[4] != 0,
+            };
+            let Some(call) = SleepingCall::of(pid, tid).filter(has_limit) else { continue };
+            let Some(run) = LastRun::of(pid, tid) else { continue };
+            // (The later of two moments: rather a little too long than woken too early.)
+            let (clock_ms, read) = *clocks
+                .entry(run.processor)
+                .or_insert_with(|| (processor_clock_ms(run.processor), Instant::now()));
+            let asleep_ms = clock_ms.map_or(0.0, |clock_ms: f64| (clock_ms - run.clock_ms).max(0.0));
+            let asleep = Duration::try_from_secs_f64(asleep_ms / 1000.0).unwrap_or_default();
+            let since = read.checked_sub(asleep).unwrap_or(read);
+            by_tid.insert(tid, Sleeper { call, since, sleep_count: run.sleep_count });
+        }
+        Self { by_tid }
+    }
+
+    /// How long a stopped thread has been in its call, as far as that is known.
+    fn time_in(&self, pid: u32, tid: u32, registers: &Registers) -> Duration {
+        let is_of = |sleeper: &&Sleeper| {
+            sleeper.call.number == registers.orig_rax && sleeper.call.arguments == arguments(registers)
+        };
+        let Some(sleeper) = self.by_tid.get(&tid).filter(is_of) else { return Duration::ZERO };
+        // It went to sleep once more, to stand still.
+        let count = LastRun::of(pid, tid).map_or(0, |run| run.sleep_count);
+        let is_the_same = count == sleeper.sleep_count + 1;
+        if is_the_same { sleeper.since.elapsed() } else { Duration::ZERO }
+    }
+}
+
+fn arguments(registers: &Registers) -> [u64; 6] {
+    [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9]
+}
+
+fn set_argument(registers: &mut Registers, place: usize, value: u64) {
+    let places = [
+        &mut registers.rdi,
+        &mut registers.rsi,
+        &mut registers.rdx,
+        &mut registers.r10,
+        &mut registers.r8,
+        &mut registers.r9,
+    ];
+    if let Some(argument) = places.into_iter().nth(place) {
+        *argument = value;
+    }
+}
+
+/// A call that a stop has broken off, and that is made again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BrokenCall {
+    limit: Limit,
+    /// As it was given.
+    original: Registers,
+    until: Option<Instant>,
+}
+
+impl BrokenCall {
+    /// That of a stopped thread: its registers are set so that it is made again. `None`: there is
+    /// none, or the kernel does it.
+    pub(crate) fn mend(
+        pid: u32,
+        tid: u32,
+        registers: &mut Registers,
+        memory: &ProcessMemory,
+        sleepers: &Sleepers,
+    ) -> Option<Self> {
+        if registers.rax.cast_signed() != EINTR || !registers.is_64_bit() {
+            return None;
+        }
+        let number = registers.system_call()?;
+        let is_stream_call = STREAM_CALLS.iter().any(|call| call.cast_unsigned() == number);
+        let limit = limit_of(number)
+            .or_else(|| (is_stream_call && is_socket(tid, registers.rdi)).then_some(Limit::None))?;
+        registers.rax = ERESTARTNOHAND.cast_unsigned();
+        let original = *registers;
+        let whole = whole_time(limit, registers, memory);
+        let until = whole.map(|whole| {
+            let left = whole.saturating_sub(sleepers.time_in(pid, tid, registers));
+            Instant::now() + left
+        });
+        let call = Self { limit, original, until };
+        call.set_time(registers, memory);
+        ptrace::set_registers(tid, registers).ok()?;
+        Some(call)
+    }
+
+    /// The thread is about to go on: what is left of the time is less by now.
+    pub(crate) fn renew(&self, tid: u32, memory: &ProcessMemory) {
+        let Ok(mut registers) = ptrace::registers(tid) else { return };
+        let is_same = self.until.is_some()
+            && registers.rax == self.original.rax
+            && registers.orig_rax == self.original.orig_rax
+            && (registers.rip, registers.rsp) == (self.original.rip, self.original.rsp);
+        if is_same {
+            self.set_time(&mut registers, memory);
+            // (Else it sleeps for as much longer as it stood still.)
+            let _ = ptrace::set_registers(tid, &registers);
+        }
+    }
+
+    /// Sets what is left; where it cannot be set the time begins again.
+    fn set_time(&self, registers: &mut Registers, memory: &ProcessMemory) {
+        let Some(until) = self.until else { return };
+        let left = until.saturating_duration_since(Instant::now());
+        let time = [left.as_secs(), u64::from(left.subsec_nanos())].map(u64::to_le_bytes).concat();
+        let time_avma = registers.rsp.wrapping_sub(RED_ZONE_BYTES + TIME_BYTES) & !15;
+        match self.limit {
+            Limit::None => {}
+            Limit::Milliseconds(place) => {
+                let milliseconds = left.as_nanos().div_ceil(1_000_000);
+                let milliseconds = i32::try_from(milliseconds).unwrap_or(i32::MAX);
+                set_argument(registers, place, milliseconds as u64);
+            }
+            Limit::TimeSpec(place) => {
+                if memory.write(time_avma, &time).is_ok() {
+                    set_argument(registers, place, time_avma);
+                }
+            }
+            Limit::RingArgument => {
+                let argument_avma = time_avma - RING_ARGUMENT_BYTES;
+                let argument = ring_argument(&self.original, memory).and_then(|mut argument| {
+                    argument[RING_TIME_AT..RING_TIME_AT + 8].copy_from_slice(&time_avma.to_le_bytes());
+                    memory.write(time_avma, &time).ok()?;
+                    memory.write(argument_avma, &argument).ok()
+                });
+                if argument.is_some() {
+                    set_argument(registers, 4, argument_avma);
+                }
+            }
+        }
+    }
+}
+
+/// Where the argument of `io_uring_enter` has the address of its time.
+const RING_TIME_AT: usize = 16;
+
+/// That argument, where it has a time that begins with the call.
+fn ring_argument(registers: &Registers, memory: &ProcessMemory) -> Option<Vec<u8>> {
+    const HAS_ARGUMENT: u64 = 1 << 3;
+    const IS_ABSOLUTE: u64 = 1 << 5;
+    const IS_REGISTERED: u64 = 1 << 6;
+    let flags = registers.r10;
+    let is_known = flags & (HAS_ARGUMENT | IS_ABSOLUTE | IS_REGISTERED) == HAS_ARGUMENT;
+    let bytes = registers.r9 as usize;
+    let has_room = (RING_TIME_AT + 8..=RING_ARGUMENT_BYTES as usize).contains(&bytes);
+    (is_known && has_room).then(|| memory.read_vec(registers.r8, bytes).ok()).flatten()
+}
+
+/// How long a call was to take at most.
+fn whole_time(limit: Limit, registers: &Registers, memory: &ProcessMemory) -> Option<Duration> {
+    let given = arguments(registers);
+    let time_at = |time_avma: u64| {
+        let bytes = memory.read_vec(time_avma, TIME_BYTES as usize).ok()?;
+        let word = |at: usize| bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
+        Some(Duration::new(word(0)?, u32::try_from(word(8)?).ok().filter(|&nanos| nanos < 1_000_000_000)?))
+    };
+    match limit {
+        Limit::None => None,
+        Limit::Milliseconds(place) => u64::try_from(given[place] as i32).ok().map(Duration::from_millis),
+        Limit::TimeSpec(place) => Some(given[place]).filter(|&avma| avma != 0).and_then(time_at),
+        Limit::RingArgument => {
+            let argument = ring_argument(registers, memory)?;
+            let word = argument.get(RING_TIME_AT..RING_TIME_AT + 8)?.try_into().ok();
+            word.map(u64::from_le_bytes).filter(|&avma| avma != 0).and_then(time_at)
+        }
+    }
+    // (What the clock cannot count to is for ever.)
+    .filter(|whole| Instant::now().checked_add(*whole).is_some())
+}
+
+fn is_socket(tid: u32, descriptor: u64) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    let place = format!("/proc/{tid}/fd/{}", descriptor as u32);
+    std::fs::metadata(place).is_ok_and(|file| file.file_type().is_socket())
+}

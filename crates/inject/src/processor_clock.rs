@@ -1,0 +1,50 @@
+//! The scheduler's clock of one processor: by it the kernel says when a thread last ran.
+
+use std::mem::{size_of, zeroed};
+
+use heapr_proc::LastRun;
+
+use crate::ptrace::own_tid;
+
+/// Now, in milliseconds; `None`: this thread may not run there, or the kernel does not tell.
+///
+/// The processors' clocks may differ by what a hypervisor has taken from each of them. So the
+/// calling thread goes there for a moment.
+pub(crate) fn processor_clock_ms(processor: usize) -> Option<f64> {
+    // SAFETY: a set of processors is plain bits; zeros are the empty set.
+    let (mut before, mut wanted): (libc::cpu_set_t, libc::cpu_set_t) = unsafe { (zeroed(), zeroed()) };
+    let bytes = size_of::<libc::cpu_set_t>();
+    if processor >= bytes * 8 {
+        return None;
+    }
+    // SAFETY: 0: the calling thread; both are whole sets of ours, and the number fits into them.
+    let is_there = unsafe {
+        libc::CPU_SET(processor, &mut wanted);
+        libc::sched_getaffinity(0, bytes, &raw mut before) == 0
+            && libc::sched_setaffinity(0, bytes, &raw const wanted) == 0
+    };
+    if !is_there {
+        return None;
+    }
+    // It has just begun to run there.
+    let clock_ms = LastRun::of(std::process::id(), own_tid()).map(|run| run.clock_ms);
+    // SAFETY: as above.
+    let _ = unsafe { libc::sched_setaffinity(0, bytes, &raw const before) };
+    clock_ms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_goes_on_and_the_thread_may_run_where_it_might() {
+        // SAFETY: it takes nothing.
+        let here = unsafe { libc::sched_getcpu() }.cast_unsigned() as usize;
+        let allowed = std::thread::available_parallelism().unwrap();
+        let (first, second) = (processor_clock_ms(here), processor_clock_ms(here));
+        assert!(first.zip(second).is_none_or(|(first, second)| second >= first));
+        assert!(processor_clock_ms(usize::MAX).is_none());
+        assert_eq!(std::thread::available_parallelism().unwrap(), allowed);
+    }
+}
