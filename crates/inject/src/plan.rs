@@ -49,7 +49,10 @@ pub(crate) struct Plan {
     /// Functions that are seen by what they call.
     seen_through: Vec<u64>,
     /// An allocator has an interface of its own, besides the C library's names.
-    pub(crate) has_other_interface: bool,
+    has_other_interface: bool,
+    /// Some of the allocator's functions are the C library's, and some are not.
+    has_libc_functions: bool,
+    has_other_functions: bool,
     /// Code of the functions whose calls can be counted.
     pub(crate) counted_family: Option<(u64, u64)>,
     pub(crate) code: AllocatorCode,
@@ -149,6 +152,8 @@ impl Plan {
             not_hooked: Vec::new(),
             seen_through: Vec::new(),
             has_other_interface: false,
+            has_libc_functions: false,
+            has_other_functions: false,
             counted_family: None,
             code: AllocatorCode {
                 allocator_ranges: Vec::new(),
@@ -184,6 +189,12 @@ impl Plan {
         plan.choose_after_load(memory, &modules)?;
         plan.modules = modules;
         Ok(plan)
+    }
+
+    /// Whether a hooked function may be called by another one: an allocator has an interface of its
+    /// own besides the C library's names, or the program's malloc calls the C library's functions.
+    pub(crate) fn calls_nest(&self) -> bool {
+        self.has_other_interface || self.has_other_functions && self.has_libc_functions
     }
 
     /// Whether it is linked statically with musl.
@@ -411,6 +422,8 @@ impl Plan {
             self.counted_family = family;
         }
         self.code.has_other |= is_allocators && !is_of_libc;
+        self.has_libc_functions |= is_allocators && is_of_libc;
+        self.has_other_functions |= is_allocators && !is_of_libc;
         self.plain.push((entry.real, address_avma));
         if symbol.is_indirect {
             self.not_hooked.push((entry.name, "it is chosen by the loader (ifunc)".to_owned()));

@@ -160,6 +160,8 @@ pub struct AttachParameters {
     pub process_generation: u32,
     /// Answer: the process's id as it sees itself.
     pub inner_pid: u32,
+    /// 1: hooked allocators may call each other, or themselves.
+    pub nests: u32,
 }
 
 /// [`AttachParameters::outcome`]: recording.

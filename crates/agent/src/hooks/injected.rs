@@ -169,7 +169,7 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
     let records_mappings = flags & FLAG_HOOK_MMAP != 0;
     mapping_hooks::arm(records_mappings, true);
     thread::end_of_thread_by(parameters.end_key, parameters.set_specific_avma as usize);
-    if foreign::is_any_known() {
+    if foreign::is_any_known() || parameters.nests != 0 {
         hooks::watch_inner_calls();
     }
     look_inside::note_found();

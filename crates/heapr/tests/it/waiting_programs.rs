@@ -131,6 +131,53 @@ fn blocks_in_a_pool_of_talloc_go_with_the_block_that_they_hang_on() {
     }
 }
 
+const FILLED: &str = r"
+#include <stdlib.h>
+#include <string.h>
+void *malloc(size_t bytes) {
+    void *block = calloc(1, bytes);
+    if (block) memset(block, 0xff, bytes);
+    return block;
+}
+void *aligned_alloc(size_t alignment, size_t bytes) {
+    void *block = NULL;
+    return posix_memalign(&block, alignment, bytes) ? NULL : memset(block, 0xff, bytes);
+}
+";
+
+const FILLS: &str = r"
+APART unsigned char *mine(size_t bytes) { return malloc(bytes); }
+APART unsigned char *aligned(size_t bytes) { return aligned_alloc(64, bytes); }
+APART unsigned char *zeroed(size_t bytes) { return calloc(1, bytes); }
+int main(void) {
+    wait_for_work();
+    for (int number = 0; number < 300; number++) {
+        unsigned char *blocks[] = {mine(100), aligned(128), zeroed(100)};
+        if (blocks[0][50] != 0xff || blocks[1][50] != 0xff || blocks[2][50]) return 1;
+        for (int place = 0; place < 3; place++) free(blocks[place]);
+    }
+    return 0;
+}
+";
+
+#[test]
+fn a_librarys_malloc_that_calls_the_c_librarys_functions_is_one_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, library) = (folder.path().join("filled.c"), folder.path().join("libfilled.so"));
+    std::fs::write(&source, FILLED).unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-fno-builtin", "-fPIC", "-shared", "-o"]).arg(&library).arg(&source);
+    assert!(gcc.status().unwrap().success());
+    let program = built(folder.path(), FILLS, &[library.to_str().unwrap()]).unwrap();
+    for recording in both(&program) {
+        for function in ["mine", "aligned", "zeroed"] {
+            let report = recording.json(&["report", "--totals", "--require-frames", function]);
+            assert_eq!(report["totals"]["alloc_count"], 300, "{function}: {report}");
+            assert_eq!(report["totals"]["outstanding_count"], 0, "{function}: {report}");
+        }
+    }
+}
+
 const MOVED: &str = r"
 APART void takes_by_brk(void) {
     char *end = sbrk(20 << 20);

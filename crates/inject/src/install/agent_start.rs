@@ -61,6 +61,8 @@ impl super::Install<'_> {
         put(8, &self.plan.set_specific_avma.to_le_bytes());
         put(16, &self.plan.find_object_avma.to_le_bytes());
         put(24, &self.plan.stack_end_avma.to_le_bytes());
+        let nests = u32::from(self.plan.calls_nest());
+        put(std::mem::offset_of!(AttachParameters, nests), &nests.to_le_bytes());
         let session = self.request.session.as_bytes();
         let path =
             self.request.agent_path.map(|path| path.as_os_str().as_encoded_bytes()).unwrap_or_default();

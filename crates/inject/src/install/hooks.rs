@@ -47,7 +47,7 @@ impl super::Install<'_> {
                 Way::Convention { trampoline_avma, mut ranges, keeps_inner, .. } => {
                     ranges.push(own);
                     let trampoline_avma = image_avma + trampoline_avma;
-                    let counted = hook.counted.filter(|_| !self.plan.has_other_interface);
+                    let counted = hook.counted.filter(|_| !self.plan.calls_nest());
                     let counted = counted.zip(self.countdown(record)?);
                     Way::Convention { trampoline_avma, ranges, keeps_inner, counted }
                 }
