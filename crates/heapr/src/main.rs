@@ -41,6 +41,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+#[global_allocator]
+static ALLOCATOR: heapr_inject::RunsAlone = heapr_inject::RunsAlone { with_values: run::OPTIONS_WITH_VALUES };
+
 /// Records, snapshots and explains the heaps of running Linux programs.
 #[derive(Debug, Parser)]
 #[command(name = "heapr", version = version::short(), long_version = version::long(), propagate_version = true)]

@@ -63,9 +63,14 @@ static GIVEN: Given = Given {
 /// Run before Rust's own start, which changes the first two.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = look_at_start;
+static BEFORE_MAIN: extern "C" fn(libc::c_int, *const *const c_char) = look_at_start;
 
-extern "C" fn look_at_start() {
+/// (Only glibc hands over the words of the command line.)
+extern "C" fn look_at_start(count: libc::c_int, words: *const *const c_char) {
+    #[cfg(target_env = "gnu")]
+    crate::run_alone::note_words(usize::try_from(count).unwrap_or(0), words);
+    #[cfg(not(target_env = "gnu"))]
+    let _ = (count, words);
     for (number, &signal) in IGNORED_HERE.iter().enumerate() {
         // SAFETY: only asks; the structure is plain data for which zeros are valid.
         let is_ignored = unsafe {
@@ -138,7 +143,7 @@ pub fn file_bytes_max() -> Option<u64> {
 ///
 /// # Safety
 /// 1. In a forked child, or just before an exec.
-unsafe fn restore_given() {
+pub(crate) unsafe fn restore_given() {
     if !GIVEN.is_left.load(Relaxed) {
         return;
     }

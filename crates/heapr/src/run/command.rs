@@ -108,6 +108,7 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
         warn!("{}: it loads no library: programs that it starts are not recorded", found.path.display());
     }
     heapr_inject::start_as_given(&mut command, &environment);
+    heapr_inject::program_starts();
     let spawned = match found.traceability {
         Traceability::Held | Traceability::HeldAlone => session.spawn_held(&mut command),
         _ => command.spawn(),

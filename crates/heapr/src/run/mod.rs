@@ -1,6 +1,7 @@
 //! `heapr run`, and what other commands that record share with it.
 
 mod command;
+mod option_words;
 pub(crate) mod output_error;
 pub(crate) mod passed_signals;
 pub(crate) mod program;
@@ -11,3 +12,4 @@ pub(crate) mod snapshot_rules;
 pub(crate) mod summary;
 
 pub(crate) use command::{RunArguments, run};
+pub(crate) use option_words::OPTIONS_WITH_VALUES;

@@ -84,6 +84,39 @@ fn a_program_under_limits_runs_as_without_heapr() {
     }
 }
 
+/// Below the least its own loader fails, which heapr cannot help.
+#[test]
+fn a_program_runs_where_heapr_itself_has_hardly_any_memory() {
+    /// What the loader needs besides mapping the files.
+    const LOADER_KIB: u64 = 600;
+    let folder = tempfile::tempdir().unwrap();
+    built(folder.path(), "shows", SHOWS_LIMITS);
+    let program = folder.path().join("shows");
+    let is_loaded = |lack: &str| {
+        let line = format!("{lack}; LD_TRACE_LOADED_OBJECTS=1 exec \"$0\"");
+        script(folder.path(), &line).status == 0
+    };
+    let mut untraced_count = 0;
+    for kind in ["-v", "-d"] {
+        let (mut low, mut high) = (0, 1 << 20);
+        while high - low > 50 {
+            let middle = u64::midpoint(low, high);
+            let is_enough = is_loaded(&format!("ulimit {kind} {middle}"));
+            if is_enough { high = middle } else { low = middle }
+        }
+        for more in [0, 200, 500, 900, 1500, 2500, 4000, 7000] {
+            let lack = format!("ulimit {kind} {}", high + LOADER_KIB + more);
+            let bare = script(folder.path(), &format!("{lack}; exec {}", program.display()));
+            let line = format!("{lack}; exec \"$0\" run -q -f -o t.heapr -- {}", program.display());
+            let traced = script(folder.path(), &line);
+            assert_eq!((traced.status, traced.stdout), (7, bare.stdout), "{lack}: {}", traced.stderr);
+            assert!(traced.stderr.lines().count() <= 1, "{lack}: {}", traced.stderr);
+            untraced_count += u32::from(traced.stderr.contains("untraced"));
+        }
+    }
+    assert!(untraced_count > 0);
+}
+
 #[test]
 fn what_a_limit_keeps_from_being_recorded_is_said() {
     let folder = tempfile::tempdir().unwrap();

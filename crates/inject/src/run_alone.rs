@@ -1,0 +1,178 @@
+//! Memory for heapr, and what is done when there is none: the program that was to be recorded runs
+//! without heapr, in this process's place.
+//!
+//! Under a low limit of memory (`ulimit -v`, `ulimit -d`) the first block that cannot be had may be
+//! one for the command line itself. So this reads the words of the command line as the kernel has
+//! laid them out, and allocates nothing.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ffi::{CStr, c_char};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+
+use crate::program_start::restore_given;
+
+/// The system's allocator, until there is no more memory; then, before a program has been started,
+/// `heapr run` becomes that program.
+#[derive(Debug)]
+pub struct RunsAlone {
+    /// Options of `run` whose value is the next word, with their dashes.
+    pub with_values: &'static [&'static str],
+}
+
+/// Words of this process's command line, as it was started.
+static WORDS: AtomicPtr<*const c_char> = AtomicPtr::new(std::ptr::null_mut());
+static WORD_COUNT: AtomicUsize = AtomicUsize::new(0);
+/// A program is being started, or has been: it must not be started again.
+static IS_STARTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on want of memory is an error as any other: a program is about to be started.
+pub fn program_starts() {
+    IS_STARTED.store(true, Relaxed);
+}
+
+/// Takes note of the command line. Before `main`.
+#[cfg(target_env = "gnu")]
+pub(crate) fn note_words(count: usize, words: *const *const c_char) {
+    WORD_COUNT.store(count, Relaxed);
+    WORDS.store(words.cast_mut(), Relaxed);
+}
+
+// SAFETY: what it gives out is the system allocator's, and goes back to that.
+unsafe impl GlobalAlloc for RunsAlone {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's layout.
+        self.or_run(unsafe { System.alloc(layout) })
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        self.or_run(unsafe { System.alloc_zeroed(layout) })
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the block is the system allocator's, of this layout.
+        unsafe { System.dealloc(block, layout) };
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: as above.
+        self.or_run(unsafe { System.realloc(block, layout, bytes) })
+    }
+}
+
+impl RunsAlone {
+    #[inline]
+    fn or_run(&self, block: *mut u8) -> *mut u8 {
+        if block.is_null() {
+            self.run_alone();
+        }
+        block
+    }
+
+    #[cold]
+    fn run_alone(&self) {
+        let words = WORDS.load(Relaxed);
+        if words.is_null() || IS_STARTED.swap(true, Relaxed) {
+            return;
+        }
+        // SAFETY: the kernel's list of words, which is there as long as the process.
+        let words = unsafe { std::slice::from_raw_parts(words, WORD_COUNT.load(Relaxed)) };
+        // SAFETY: each word ends with a zero.
+        let text = |word: &*const c_char| unsafe { CStr::from_ptr(*word) }.to_bytes();
+        let Some(place) = program_place(words.iter().map(text), self.with_values) else { return };
+        let Some(name) = words.get(place).map(text) else { return };
+        let is_judged = words[..place].iter().any(|word| text(word).starts_with(b"--fail-on"));
+        if is_judged {
+            tell(&[
+                b"heapr: --fail-on cannot be judged: heapr has not enough memory (ulimit -v, ulimit -d)\n",
+            ]);
+            // SAFETY: it does not return.
+            unsafe { libc::_exit(2) };
+        }
+        tell(&[
+            b"heapr: warning: ",
+            name,
+            b" runs untraced: heapr has not enough memory for itself (ulimit -v, ulimit -d)\n",
+        ]);
+        // SAFETY: just before an exec. The list of words ends with a null behind the last one.
+        unsafe {
+            restore_given();
+            libc::execvp(words[place], words.as_ptr().add(place));
+        }
+        let is_missing = std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOENT);
+        tell(&[b"heapr: cannot run ", name, b"\n"]);
+        // SAFETY: it does not return.
+        unsafe { libc::_exit(if is_missing { 127 } else { 126 }) };
+    }
+}
+
+fn tell(parts: &[&[u8]]) {
+    for part in parts {
+        // SAFETY: the part is as long as is said.
+        let _ = unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
+    }
+}
+
+/// Where the program's name stands in the words of `heapr run`; `None`: it is another command.
+fn program_place<'a>(words: impl Iterator<Item = &'a [u8]>, with_values: &[&str]) -> Option<usize> {
+    let has_value = |option: &[u8]| with_values.iter().any(|known| known.as_bytes() == option);
+    let mut words = words.enumerate().skip(1);
+    // Options of all commands have no values.
+    let (_, command) = words.find(|(_, word)| !word.starts_with(b"-"))?;
+    if command != b"run" {
+        return None;
+    }
+    while let Some((place, word)) = words.next() {
+        match word {
+            b"--" => return words.next().map(|(place, _)| place),
+            [b'-', b'-', ..] => {
+                if has_value(word) {
+                    words.next()?;
+                }
+            }
+            // Short ones may stand together; the first with a value takes the rest, or the next
+            // word.
+            [b'-', letters @ ..] if !letters.is_empty() => {
+                let takes = letters.iter().position(|&letter| has_value(&[b'-', letter]));
+                if takes.is_some_and(|takes| takes + 1 == letters.len()) {
+                    words.next()?;
+                }
+            }
+            _ => return Some(place),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_stands_behind_the_options_and_their_values() {
+        const WITH_VALUES: [&str; 2] = ["--output", "-o"];
+        let place = |line: &str| {
+            let words = line.split(' ').map(str::as_bytes);
+            program_place(words, &WITH_VALUES).map(|place| line.split(' ').nth(place).unwrap())
+        };
+        for line in [
+            "heapr run P a",
+            "heapr --wide run -q P -o",
+            "heapr run -qo FILE P",
+            "heapr run -oFILE P",
+            "heapr run -o FILE -- P",
+            "heapr run --output FILE --quiet P run",
+            "heapr run --output=FILE -f P",
+            "heapr run -- P",
+        ] {
+            assert_eq!(place(line), Some("P"), "{line}");
+        }
+        for line in ["heapr report P", "heapr", "heapr run", "heapr run --", "heapr run -o P"] {
+            assert_eq!(place(line), None, "{line}");
+        }
+    }
+}
