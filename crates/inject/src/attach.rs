@@ -26,6 +26,7 @@ use crate::plan::Plan;
 use crate::report::{AttachReport, PauseParts, Stopwatch};
 use crate::restless::Restless;
 use crate::stop::{Settled, Stopped};
+use crate::timed_look::look_in_time;
 use crate::{detach, orphan, seccomp, target, thread_place};
 use heapr_proc::Mapping;
 
@@ -85,10 +86,13 @@ pub fn attach_held(
 fn attach_here(
     request: &AttachRequest<'_>,
     held: Option<HeldExec>,
-    while_stopped: &mut dyn FnMut(&Standstill),
+    while_stopped: &mut (dyn FnMut(&Standstill) + Send),
 ) -> Result<AttachReport> {
     let pid = request.pid;
     target::check(pid, held.is_some())?;
+    if heapr_proc::is_frozen(pid) {
+        return Err(Error::Unsupported { pid, reason: "its control group is frozen: thaw it first" });
+    }
     let memory = ProcessMemory::open(pid).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => target::not_permitted(pid),
         _ => Error::NoSuchProcess { pid },
@@ -131,7 +135,7 @@ enum Outcome {
 }
 
 impl Attaching<'_> {
-    fn run(&mut self, while_stopped: &mut dyn FnMut(&Standstill)) -> Result<()> {
+    fn run(&mut self, while_stopped: &mut (dyn FnMut(&Standstill) + Send)) -> Result<()> {
         let pid = self.request.pid;
         loop {
             self.report.try_count += 1;
@@ -162,7 +166,11 @@ impl Attaching<'_> {
     }
 
     /// One stop of the target.
-    fn try_once(&mut self, mut plan: Plan, while_stopped: &mut dyn FnMut(&Standstill)) -> Result<Outcome> {
+    fn try_once(
+        &mut self,
+        mut plan: Plan,
+        while_stopped: &mut (dyn FnMut(&Standstill) + Send),
+    ) -> Result<Outcome> {
         let (pid, memory) = (self.request.pid, self.memory);
         let memory_error = |source| Error::Memory { pid, source };
         let has_filters = self.installed.is_none() && seccomp::has_any(pid);
@@ -213,11 +221,18 @@ impl Attaching<'_> {
                 _ => Outcome::Again { reason: "a thread was in the allocator at each try" },
             });
         }
-        while_stopped(&Standstill {
+        let still = Standstill {
             pid,
             thread_pointers: stopped.threads.iter().map(|thread| thread.registers.fs_base).collect(),
             is_allocator_quiet: is_quiet,
-        });
+        };
+        let let_go = || {
+            // Before it runs: nobody opens the gate.
+            let _ = installed.gate.lead_around(memory);
+            stopped.release();
+        };
+        look_in_time(None, || while_stopped(&still), let_go)
+            .map_err(|late| Error::ReadWaits { pid, waited_ms: late.after.as_millis() as u64 })?;
         parts.read_heap = stopwatch.lap();
         installed.gate.open(memory, &installed.trampolines).map_err(memory_error)?;
         parts.install += stopwatch.lap();

@@ -16,6 +16,7 @@
 
 use std::time::{Duration, Instant};
 
+use heapr_proc::ServedMemory;
 use heapr_wire::seccomp::Call;
 
 use crate::error::{Error, Result};
@@ -71,6 +72,15 @@ pub(crate) struct Copied {
 pub(crate) fn obstacle(pid: u32) -> Option<String> {
     if heapr_proc::inner_pid(pid) == 1 {
         return Some("it is the first process of its container, which a copy would be left to".to_owned());
+    }
+    if heapr_proc::is_frozen(pid) {
+        return Some("its control group is frozen".to_owned());
+    }
+    if ServedMemory::of(pid, false).forks_wait {
+        return Some(
+            "it serves its own memory and is told of forks (userfaultfd), and would have to run for one"
+                .to_owned(),
+        );
     }
     let needed_bytes = room_needed(pid);
     let tightest = heapr_proc::memory_limits(pid).into_iter().min_by_key(|limit| limit.free_bytes)?;

@@ -96,6 +96,17 @@ pub enum Error {
         /// What was in the way the last time.
         reason: String,
     },
+    /// Its memory could not be read while it stood still.
+    #[error(
+        "process {pid} was let go before its memory was read: a read had waited for {waited_ms} ms, for a program that serves it \
+         (userfaultfd, FUSE), or for a disk"
+    )]
+    ReadWaits {
+        /// Which.
+        pid: u32,
+        /// Milliseconds after which it was let go.
+        waited_ms: u64,
+    },
     /// It ended in the middle.
     #[error("process {pid} ended while it was attached to")]
     Ended {

@@ -14,6 +14,7 @@
 //! the copy.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use heapr_proc::mappings;
@@ -29,6 +30,7 @@ use crate::remote::{Borrowed, Gadgets};
 use crate::report::Stopwatch;
 use crate::stop::{Settled, Stopped, StoppedThread};
 use crate::thread_place::{choose_thread, stack_words};
+use crate::timed_look::look_in_time;
 use crate::{plan, ptrace, seccomp, target};
 
 /// How long a good moment is waited for, and between two tries.
@@ -86,6 +88,8 @@ pub struct HoldRequest {
     pub at_exit: bool,
     /// It goes on as soon as a copy of its memory is made, if one can be.
     pub copies: bool,
+    /// Longest that it may stand still to be looked at.
+    pub longest: Option<Duration>,
 }
 
 /// Whose memory is looked at.
@@ -132,6 +136,8 @@ pub struct HoldReport {
     pub no_copy: Option<String>,
     /// How long the copy was there.
     pub copy_life: Option<Duration>,
+    /// It was let go while it was looked at: what was found is of no one moment.
+    pub is_let_go: bool,
     /// The copy was ended by others while it was read.
     pub is_copy_lost: bool,
     /// Where the time of the last stop went.
@@ -235,7 +241,13 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
         match copied {
             None => {
                 held.name_threads(pid);
-                looks.look(&held, ReadFrom::Process, &|| true);
+                let is_over = AtomicBool::new(false);
+                let look = || looks.look(&held, ReadFrom::Process, &|| !is_over.load(Relaxed));
+                let let_go = || {
+                    is_over.store(true, Relaxed);
+                    stopped.release();
+                };
+                report.is_let_go = look_in_time(request.longest, look, let_go).is_err();
                 report.pause = stopped.resume();
             }
             Some(copied) => {

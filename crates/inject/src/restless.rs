@@ -49,6 +49,9 @@ impl fmt::Display for Restless {
         }
         // Which function of the kernel's, for root.
         let place = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/wchan")).unwrap_or_default();
+        if place.trim() == "__refrigerator" {
+            return out.write_str("its control group is frozen: thaw it first");
+        }
         out.write_str("it waits in the kernel for a child made by vfork, or for a disk")?;
         match place.trim() {
             "" | "0" => write!(out, " (state {state})"),

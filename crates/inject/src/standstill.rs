@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::own_thread::in_own_thread;
 use crate::stop::{Settled, Stopped, StoppedThread};
 use crate::target;
+use crate::timed_look::look_in_time;
 
 /// How long the threads may take to stop, and to leave the allocator.
 const STOP_LIMIT: Duration = Duration::from_millis(50);
@@ -18,6 +19,8 @@ const SETTLE_LIMIT: Duration = Duration::from_millis(10);
 /// A vfork or a slow disk is over some time.
 const TRIES: u32 = 20;
 const PAUSE_BETWEEN: Duration = Duration::from_millis(10);
+/// Where each try takes long, as of a thread that cannot stop.
+const LIMIT: Duration = Duration::from_secs(5);
 
 /// A process while all of its threads stand still.
 #[derive(Debug, Clone, Default)]
@@ -38,13 +41,14 @@ pub fn stand_still(pid: u32, while_still: &mut (dyn FnMut(&StillProcess) + Send)
     in_own_thread(|| stand_still_here(pid, while_still))
 }
 
-fn stand_still_here(pid: u32, while_still: &mut dyn FnMut(&StillProcess)) -> Result<Duration> {
+fn stand_still_here(pid: u32, while_still: &mut (dyn FnMut(&StillProcess) + Send)) -> Result<Duration> {
     target::check(pid, false)?;
     let begin = Instant::now();
     let mut last = None;
     for _ in 0..TRIES {
         let mut stopped = match Stopped::stop(pid, None, STOP_LIMIT)? {
             Ok(stopped) => stopped,
+            Err(restless) if begin.elapsed() > LIMIT => return Err(restless.no_moment(begin.elapsed())),
             Err(restless) => {
                 last = Some(restless);
                 std::thread::sleep(PAUSE_BETWEEN);
@@ -58,11 +62,13 @@ fn stand_still_here(pid: u32, while_still: &mut dyn FnMut(&StillProcess)) -> Res
             continue;
         }
         let threads = &stopped.threads;
-        while_still(&StillProcess {
+        let still = StillProcess {
             thread_pointers: threads.iter().map(|thread| thread.registers.fs_base).collect(),
             stack_pointers: threads.iter().map(|thread| thread.registers.rsp).collect(),
             is_allocator_quiet: settled == Settled::Quiet,
-        });
+        };
+        look_in_time(None, || while_still(&still), || stopped.release())
+            .map_err(|late| Error::ReadWaits { pid, waited_ms: late.after.as_millis() as u64 })?;
         return Ok(stopped.resume());
     }
     Err(last.map_or(Error::Ended { pid }, |restless| restless.no_moment(begin.elapsed())))

@@ -8,15 +8,20 @@
 //! large blocks, thread descriptors, tables of modules. These are few pages, most of them written;
 //! but for the search for large blocks, which reads a word of each page of anonymous memory that is
 //! no heap: one by one it would take four times as long in the pause.
+//!
+//! Where a program brings pages itself ([`ServedMemory`]) nothing may wait for it. Reading
+//! `/proc/PID/mem` does not wait for a userfaultfd: it fails at a page that is not there. What a
+//! mapped file lacks in memory is not read where the process may be the one that serves the file.
 
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
+use std::sync::OnceLock;
 
-use crate::written_pages::written_parts;
+use crate::written_pages::{data_parts, present_parts, written_parts};
 use heapr_glibc_heap::{Error, HeapMemory, PAGE_BYTES};
-use heapr_proc::Mapping;
 use heapr_proc::mappings;
+use heapr_proc::{Mapping, ServedMemory};
 
 /// A process of this machine; it should be at rest.
 #[derive(Debug)]
@@ -26,6 +31,9 @@ pub struct StoppedProcess {
     is_copy: bool,
     memory: Option<std::fs::File>,
     page_map: Option<std::fs::File>,
+    /// Found when something is first read.
+    served: OnceLock<ServedMemory>,
+    looks_thoroughly: bool,
 }
 
 impl StoppedProcess {
@@ -33,12 +41,44 @@ impl StoppedProcess {
     pub fn of(pid: u32) -> Self {
         let pid = heapr_proc::telling_thread(pid);
         let open = |name: &str| std::fs::File::open(format!("/proc/{pid}/{name}")).ok();
-        Self { pid, is_copy: false, memory: open("mem"), page_map: open("pagemap") }
+        let (memory, page_map) = (open("mem"), open("pagemap"));
+        Self { pid, is_copy: false, memory, page_map, served: OnceLock::new(), looks_thoroughly: false }
+    }
+
+    /// The process `pid`, which is to stand still while it is read: what of its memory somebody
+    /// brings page by page is found now, while it runs.
+    pub fn about_to_stop(pid: u32) -> Self {
+        let process = Self { looks_thoroughly: true, ..Self::of(pid) };
+        process.served();
+        process
     }
 
     /// The process `pid`, which is a copy of another one.
     pub fn copy(pid: u32) -> Self {
-        Self { is_copy: true, ..Self::of(pid) }
+        // (What a fork makes is registered with nobody, or it was not made.)
+        Self { is_copy: true, served: OnceLock::from(ServedMemory::default()), ..Self::of(pid) }
+    }
+
+    /// What of its memory somebody brings page by page.
+    pub fn served(&self) -> &ServedMemory {
+        self.served.get_or_init(|| ServedMemory::of(self.pid, self.looks_thoroughly))
+    }
+
+    /// As [`HeapMemory::read`], where a program brings pages: only what is there is read.
+    fn read_there(&self, address_avma: u64, into: &mut [u8]) -> usize {
+        let mut wanted = into.len();
+        if self.served().is_of_file(address_avma) {
+            let end_avma = address_avma.saturating_add(wanted as u64).next_multiple_of(PAGE_BYTES);
+            let start_avma = address_avma / PAGE_BYTES * PAGE_BYTES;
+            let there = self.page_map.as_ref().and_then(|map| present_parts(map, start_avma, end_avma));
+            let first = there.and_then(|parts| parts.first().copied());
+            match first.filter(|&(part_avma, _)| part_avma <= address_avma) {
+                Some((_, part_end_avma)) => wanted = wanted.min((part_end_avma - address_avma) as usize),
+                None => return 0,
+            }
+        }
+        let read = self.memory.as_ref().map(|file| file.read_at(&mut into[..wanted], address_avma));
+        read.and_then(Result::ok).unwrap_or(0)
     }
 
     /// As [`HeapMemory::read`], without making pages its own.
@@ -57,10 +97,24 @@ impl StoppedProcess {
     pub fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
         written_parts(self.page_map.as_ref()?, start_avma, end_avma)
     }
+
+    /// The parts of a shared mapping that hold anything: reading more would make pages of it, or
+    /// have somebody bring them. All of it, where that cannot be known.
+    pub fn shared_parts(&self, mapping: &Mapping) -> Vec<(u64, u64)> {
+        let &Mapping { start_avma, end_avma, .. } = mapping;
+        if self.served().holds(start_avma) {
+            let there = self.page_map.as_ref().and_then(|map| present_parts(map, start_avma, end_avma));
+            return there.unwrap_or_default();
+        }
+        data_parts(self.pid, mapping).unwrap_or_else(|| vec![(start_avma, end_avma)])
+    }
 }
 
 impl HeapMemory for StoppedProcess {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+        if self.served().is_any() {
+            return self.read_there(address_avma, into);
+        }
         if let Some(count) = self.read_shared(address_avma, into) {
             return count;
         }
@@ -76,7 +130,7 @@ impl HeapMemory for StoppedProcess {
         /// The ends of all bins of an arena; fewer than `IOV_MAX`.
         const MOST_PIECES: usize = 256;
         words.fill(None);
-        if self.is_copy {
+        if self.is_copy || self.served().is_any() {
             for (place, found) in places.iter().zip(words) {
                 let mut word = [0; 8];
                 *found = (self.read(*place, &mut word) == word.len()).then(|| u64::from_le_bytes(word));
@@ -116,7 +170,7 @@ impl HeapMemory for StoppedProcess {
             let length = usize::try_from(range.end - range.start).unwrap_or(0).min(rest.len());
             let (part, behind) = std::mem::take(&mut rest).split_at_mut(length);
             rest = behind;
-            match &self.memory {
+            match self.memory.as_ref().filter(|_| self.served().files.is_empty()) {
                 Some(file) => file.read_at(part, range.start).unwrap_or(0),
                 None => self.read(range.start, part),
             }

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 
+use heapr_proc::Mapping;
+
 const PAGE_BYTES: u64 = 4096;
 /// Entries of the page map that are read at once, and the largest mapping that is read so.
 const BATCH_PAGES: u64 = 64 << 10;
@@ -14,7 +16,54 @@ const LARGEST_BYTES: u64 = 64 << 30;
 /// the kernel does not tell.
 pub(crate) fn written_parts(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
     let (start_avma, end_avma) = (start_avma & !(PAGE_BYTES - 1), end_avma & !(PAGE_BYTES - 1));
-    scanned(page_map, start_avma, end_avma).or_else(|| read(page_map, start_avma, end_avma))
+    let read_each = || read(page_map, start_avma, end_avma, |entry| entry & IS_FILE == 0);
+    scanned(page_map, start_avma, end_avma).or_else(read_each)
+}
+
+/// The parts of a range, in whole pages, that are in memory or swapped out; `None` where the kernel
+/// does not tell.
+pub(crate) fn present_parts(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
+    let (start_avma, end_avma) = (start_avma & !(PAGE_BYTES - 1), end_avma & !(PAGE_BYTES - 1));
+    read(page_map, start_avma, end_avma, |_| true)
+}
+
+/// The parts of a mapping of shared memory that hold anything, in whole pages; `None` where it is
+/// none, or that may not be looked at.
+pub(crate) fn data_parts(pid: u32, mapping: &Mapping) -> Option<Vec<(u64, u64)>> {
+    /// Of `statfs`.
+    const TMPFS: i64 = 0x0102_1994;
+    const NAMES: [&str; 4] = ["/memfd:", "/dev/zero", "/SYSV", "/dev/shm/"];
+    let &Mapping { start_avma, end_avma, file_off, .. } = mapping;
+    if !NAMES.iter().any(|name| mapping.name.starts_with(name)) {
+        return None;
+    }
+    let name = format!("map_files/{start_avma:x}-{end_avma:x}");
+    let file = File::open(heapr_proc::folder(pid).join(name)).ok()?;
+    // SAFETY: the structure is plain data, which the kernel writes whole.
+    let kind = unsafe {
+        let mut facts: libc::statfs = std::mem::zeroed();
+        (libc::fstatfs(file.as_raw_fd(), &raw mut facts) == 0).then_some(facts.f_type as i64)
+    };
+    if kind != Some(TMPFS) {
+        return None;
+    }
+    let seek = |from: u64, what: libc::c_int| {
+        // SAFETY: no pointers are passed.
+        let place = unsafe { libc::lseek(file.as_raw_fd(), libc::off_t::try_from(from).ok()?, what) };
+        u64::try_from(place).ok()
+    };
+    let end = file_off.saturating_add(end_avma - start_avma);
+    let (mut found, mut at) = (Vec::new(), file_off);
+    while at < end {
+        // (No data from here on: an error.)
+        let Some(data) = seek(at, libc::SEEK_DATA).filter(|&data| data < end) else { break };
+        let hole = seek(data, libc::SEEK_HOLE)?.min(end);
+        let first = data & !(PAGE_BYTES - 1);
+        let last = hole.next_multiple_of(PAGE_BYTES);
+        found.push((start_avma + (first - file_off), start_avma + (last - file_off)));
+        at = last.max(at + PAGE_BYTES);
+    }
+    Some(joined(found.into_iter()))
 }
 
 /// `struct pm_scan_arg`.
@@ -80,11 +129,17 @@ fn scanned(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, 
     Some(joined(found.into_iter()))
 }
 
-/// Reads the entry of each page.
-fn read(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
-    /// Bits 63, 62 and 61 of an entry: in memory, swapped out, a file's or shared.
-    const PRESENT_OR_SWAPPED: u64 = 0b11 << 62;
-    const IS_FILE: u64 = 1 << 61;
+/// Bits 63, 62 and 61 of an entry: in memory, swapped out, a file's or shared.
+const PRESENT_OR_SWAPPED: u64 = 0b11 << 62;
+const IS_FILE: u64 = 1 << 61;
+
+/// Reads the entry of each page; those that are there and wanted.
+fn read(
+    page_map: &File,
+    start_avma: u64,
+    end_avma: u64,
+    is_wanted: impl Fn(u64) -> bool,
+) -> Option<Vec<(u64, u64)>> {
     if end_avma.saturating_sub(start_avma) > LARGEST_BYTES {
         return None;
     }
@@ -96,7 +151,7 @@ fn read(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64
         page_map.read_exact_at(&mut entries, at_avma / PAGE_BYTES * 8).ok()?;
         for (number, entry) in entries.as_chunks::<8>().0.iter().enumerate() {
             let entry = u64::from_le_bytes(*entry);
-            if entry & PRESENT_OR_SWAPPED != 0 && entry & IS_FILE == 0 {
+            if entry & PRESENT_OR_SWAPPED != 0 && is_wanted(entry) {
                 let page_avma = at_avma + number as u64 * PAGE_BYTES;
                 found.push((page_avma, page_avma + PAGE_BYTES));
             }
@@ -145,7 +200,34 @@ mod tests {
         let page_map = File::open("/proc/self/pagemap").unwrap();
         let expected = [(at(3), at(5)), (at(9), at(10))];
         assert_eq!(written_parts(&page_map, at(0), at(16)).unwrap(), expected);
-        assert_eq!(read(&page_map, at(0), at(16)).unwrap(), expected);
+        assert_eq!(read(&page_map, at(0), at(16), |_| true).unwrap(), expected);
+        // SAFETY: as it was mapped.
+        unsafe { libc::munmap(start, bytes) };
+    }
+
+    #[test]
+    fn holes_of_shared_memory_are_not_among_its_parts() {
+        let bytes = 16 * PAGE_BYTES as usize;
+        // SAFETY: a new mapping of our own, of which nothing else knows.
+        let start = unsafe {
+            let (protection, flags) =
+                (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+            libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0)
+        };
+        assert_ne!(start, libc::MAP_FAILED);
+        let at = |page: u64| start as u64 + page * PAGE_BYTES;
+        for page in [2, 3, 9] {
+            // SAFETY: inside of the mapping.
+            unsafe { (at(page) as *mut u8).write_volatile(1) };
+        }
+        let mappings = heapr_proc::mappings::read(std::process::id()).unwrap();
+        let mapping = heapr_proc::mappings::find(&mappings, at(0)).unwrap();
+        let mapping = Mapping { start_avma: at(0), ..mapping.clone() };
+        let found = data_parts(std::process::id(), &mapping);
+        // (Ordinary users may not look at mapped files.)
+        if let Some(found) = found {
+            assert_eq!(found, [(at(2), at(4)), (at(9), at(10))]);
+        }
         // SAFETY: as it was mapped.
         unsafe { libc::munmap(start, bytes) };
     }

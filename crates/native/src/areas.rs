@@ -295,6 +295,7 @@ fn of_mapping(
         Some(written) if !mapping.is_shared => both(&left, &written),
         // Code of a file; that somebody has put pointers into it is not to be expected.
         None if is_file && mapping.is_executable => return None,
+        _ if mapping.is_shared => both(&left, &memory.shared_parts(mapping)),
         _ => left,
     };
     if pieces.is_empty() {

@@ -1,6 +1,6 @@
 //! Reading the process: what the scan asks of it.
 
-use heapr_proc::CoreFile;
+use heapr_proc::{CoreFile, Mapping};
 
 /// The memory of a process that stands still, or of a copy of it.
 pub trait Memory {
@@ -13,6 +13,12 @@ pub trait Memory {
     fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
         let _ = (start_avma, end_avma);
         None
+    }
+
+    /// The parts of a shared mapping, in whole pages, that hold anything: reading others would make
+    /// pages of them.
+    fn shared_parts(&self, mapping: &Mapping) -> Vec<(u64, u64)> {
+        vec![(mapping.start_avma, mapping.end_avma)]
     }
 
     /// A word.

@@ -41,6 +41,21 @@ pub fn memory_limits(pid: u32) -> Vec<GroupLimit> {
     places.flat_map(|(top, group, files)| limits_from(&top, &group, files)).collect()
 }
 
+/// Whether a control group keeps a process from running (the freezer of either version), as far as
+/// that may be known.
+pub fn is_frozen(pid: u32) -> bool {
+    let groups = fs::read_to_string(folder(pid).join("cgroup")).unwrap_or_default();
+    let mounts = mounts();
+    let unified = groups.lines().filter(|line| line.starts_with("0::"));
+    let places = unified.filter_map(|line| place(line, &mounts));
+    let mut events =
+        places.filter_map(|(top, group, _)| fs::read_to_string(top.join(group).join("cgroup.events")).ok());
+    let is_of_v2 = events.any(|events| events.lines().any(|line| line == "frozen 1"));
+    // In version 1 its threads wait in a function of that name.
+    let waits_in = || fs::read_to_string(folder(pid).join("wchan")).unwrap_or_default();
+    is_of_v2 || waits_in().trim() == "__refrigerator"
+}
+
 /// The group of a process that counts memory: where the hierarchy is mounted, the group below it,
 /// and whether it is of version 2.
 pub(crate) fn memory_group(pid: u32) -> Option<(PathBuf, PathBuf, bool)> {

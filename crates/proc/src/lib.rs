@@ -20,11 +20,13 @@ pub mod mounts;
 mod page_map;
 mod process;
 mod resident;
+mod served_memory;
+mod sleeping_call;
 pub mod smaps;
 mod stat;
 mod whole_file;
 
-pub use control_groups::{GroupLimit, memory_limits};
+pub use control_groups::{GroupLimit, is_frozen, memory_limits};
 pub use core_file::{CoreError, CoreFile};
 pub use core_notes::CoreThread;
 pub use fields::Fields;
@@ -40,4 +42,6 @@ pub use process::{
     variable,
 };
 pub use resident::ResidentCounters;
+pub use served_memory::ServedMemory;
+pub use sleeping_call::{LastRun, SleepingCall};
 pub use stat::{Stat, parent, start_ticks};

@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             std::thread::sleep(Duration::from_millis(5));
         }
         let before = scheduled(pid);
-        let report = hold(pid, HoldRequest { at_exit: false, copies: true }, &mut Glance(pid))?;
+        let report = hold(pid, HoldRequest { copies: true, ..HoldRequest::default() }, &mut Glance(pid))?;
         let after = scheduled(pid);
         pauses.push(report.pause);
         parts.push(report.parts);

@@ -85,7 +85,7 @@ pub(crate) fn attach_target(
     let is_same_namespace = inner_pid(pid) == pid;
     let agent_path = Some(preload.agent.as_path()).filter(|path| sees_file(pid, path));
     // Finding the heap takes longer than reading it: while the target runs.
-    let heap = StoppedProcess::of(pid);
+    let heap = StoppedProcess::about_to_stop(pid);
     let heap_plan = find_heap(&heap);
     let mut room = heap_plan.as_ref().map(|plan| plan.room(&heap)).unwrap_or_default();
     let mut room = Some(&mut room);

@@ -7,6 +7,7 @@ mod engine;
 mod flags;
 mod given_again;
 mod gone_files;
+mod harmless_looks;
 mod hostile_clients;
 mod kills;
 mod life;

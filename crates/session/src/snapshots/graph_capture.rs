@@ -201,9 +201,14 @@ fn capture(
     let hold = HoldRequest {
         at_exit: request.at_exit,
         copies: request.pause == GraphPause::Copy && !request.at_exit,
+        longest: Some(request.max_pause),
     };
     let report = heapr_inject::hold(pid, hold, &mut looking)?;
-    let found = if report.is_copy_lost { Err(NoGraph::Cut) } else { looking.found };
+    let found = match (report.is_copy_lost, report.is_let_go) {
+        (true, _) => Err(NoGraph::Cut),
+        (_, true) => Err(NoGraph::TooLong),
+        _ => looking.found,
+    };
     let mut graph = found.map_err(|why| {
         let reason = match why {
             NoGraph::TooLong if report.copy_life.is_some() => {

@@ -12,7 +12,7 @@ use heapr_native::{
     Area, BlockMap, Cut, FrameFacts, KnownBlock, Memory, ProcessFacts, Regions, Scanned, Texts, ThreadFacts,
     ThreadModule, root_areas, scan,
 };
-use heapr_proc::{Mapping, kernel_words, mappings, not_as_it_is_in_forks};
+use heapr_proc::{Mapping, ServedMemory, kernel_words, mappings, not_as_it_is_in_forks};
 use heapr_symbols::{FrameWalker, MappedCode};
 use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
 
@@ -85,6 +85,9 @@ impl Memory for Still<'_> {
         if count > 0 {
             return count;
         }
+        if self.of(address_avma).served().is_any() {
+            return 0;
+        }
         // A page that it has locked away for now, one at a time.
         let left_bytes = (PAGE_BYTES - address_avma % PAGE_BYTES).min(into.len() as u64) as usize;
         let page = &mut into[..left_bytes];
@@ -94,6 +97,11 @@ impl Memory for Still<'_> {
 
     fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
         self.of(start_avma).written_parts(start_avma, end_avma)
+    }
+
+    fn shared_parts(&self, mapping: &Mapping) -> Vec<(u64, u64)> {
+        // (A copy has the same shared memory, and is registered with nobody.)
+        self.original.map_or(self.memory, |(original, _)| original).shared_parts(mapping)
     }
 }
 
@@ -108,7 +116,7 @@ impl Prepared {
     /// one.
     pub(crate) fn of(pid: u32, texts: Texts) -> Self {
         const TRIES: u32 = 4;
-        let memory = Arc::new(StoppedProcess::of(pid));
+        let memory = Arc::new(StoppedProcess::about_to_stop(pid));
         let mut plan = Plan::make(&*memory);
         for _ in 1..TRIES {
             if !matches!(plan, Err(RundownError::NoMainArena { .. })) {
@@ -201,7 +209,8 @@ impl Prepared {
         goes_on: &dyn Fn() -> bool,
     ) -> Result<(HeapGraph, BlockMap), NoGraph> {
         let Place { heap, memory, local, modules } = at;
-        let Self { plan, room, mappings, kernel, texts, .. } = self;
+        let Self { memory: process, plan, room, mappings, kernel, texts, .. } = self;
+        let served = process.served();
         if mappings.is_empty() {
             return Err(NoGraph::Gone);
         }
@@ -218,6 +227,7 @@ impl Prepared {
                 "a thread was at allocating: blocks that it had just got are not in the graph".to_owned(),
             );
         }
+        notes.extend(note_of(served));
         let known = Known::of(blocks, rundown, &mut notes);
         let mut facts = ProcessFacts {
             mappings: std::mem::take(mappings),
@@ -229,7 +239,10 @@ impl Prepared {
             kernel: std::mem::take(kernel),
         };
         let map = BlockMap::new(known.blocks);
-        let mut walker = FrameWalker::new(mapped_code(&facts.mappings, local));
+        // (A file that it serves itself cannot be opened while it stands still.)
+        let is_there = |code: &MappedCode| !served.is_of_file(code.start_avma);
+        let code = mapped_code(&facts.mappings, local).into_iter().filter(is_there);
+        let mut walker = FrameWalker::new(code.collect());
         let threads = held.threads.iter().map(|thread| thread_facts(thread, &mut walker, memory));
         facts.threads = threads.collect();
         let areas = root_areas(&facts, &map, memory);
@@ -242,6 +255,30 @@ impl Prepared {
         keep_stale(&mut graph, &map, &known.stale);
         Ok((graph, map))
     }
+}
+
+/// What is said of memory that a program brings when it is touched.
+fn note_of(served: &ServedMemory) -> Option<String> {
+    let bytes = |ranges: &[(u64, u64)]| ranges.iter().map(|(start, end)| end - start).sum::<u64>();
+    let registered = bytes(&served.registered);
+    let absent = registered.saturating_sub(served.registered_there_bytes);
+    let mut parts = Vec::new();
+    if absent > 0 {
+        parts.push(format!(
+            "{registered} bytes are registered with userfaultfd, {absent} of them not in memory"
+        ));
+    }
+    if !served.files.is_empty() {
+        parts
+            .push(format!("{} bytes are mapped files that it may serve itself (FUSE)", bytes(&served.files)));
+    }
+    (!parts.is_empty()).then(|| {
+        format!(
+            "a program brings part of its memory when that is touched ({}): what was not there was not looked at, and what only it \
+             refers to may seem leaked",
+            parts.join("; ")
+        )
+    })
 }
 
 /// What is looked through.

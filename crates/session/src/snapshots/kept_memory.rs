@@ -178,7 +178,7 @@ fn wanted(copy: &impl Memory, mappings: &[Mapping]) -> Option<Vec<(u64, u64)>> {
         let range = (mapping.start_avma, mapping.end_avma);
         match mapping.is_shared {
             // What others have written to counts, too.
-            true if mapping.is_writable => ranges.push(range),
+            true if mapping.is_writable => ranges.extend(copy.shared_parts(mapping)),
             true => {}
             false => ranges.extend(copy.written_parts(range.0, range.1)?),
         }

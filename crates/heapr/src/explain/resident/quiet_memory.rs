@@ -53,7 +53,7 @@ impl<'a> QuietMemory<'a> {
     /// Reads what is not in memory: of a file, or zeros that were never written.
     fn read_absent(&self, address_avma: u64, into: &mut [u8], is_swapped: bool) -> usize {
         let Some(mapping) = mappings::find(self.mappings, address_avma) else { return 0 };
-        if is_swapped || !mapping.is_readable {
+        if is_swapped || !mapping.is_readable || self.memory.served().holds(address_avma) {
             return 0;
         }
         if mapping.inode == 0 {

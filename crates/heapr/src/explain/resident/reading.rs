@@ -21,7 +21,7 @@ pub(super) fn read(pid: u32, is_deep: bool, watcher: &mut impl BlockWatcher) -> 
         Ok(_) => return only_counters(pid, counters, "it has no memory of its own"),
         Err(error) => return only_counters(pid, counters, &format!("/proc/{pid}/smaps: {error}")),
     };
-    let process = StoppedProcess::of(pid);
+    let process = StoppedProcess::about_to_stop(pid);
     let page_map = PageMap::of_process(pid);
     if let Err(error) = &page_map {
         limits.push(format!("/proc/{pid}/pagemap: {error}: pages shared by several owners are estimated"));

@@ -1,0 +1,117 @@
+//! Looking at a target that stands still, by another thread than the one that holds it: should a
+//! read wait for somebody (a program that serves its own memory, a file server, a disk), the target
+//! is let go all the same.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::ptrace::own_tid;
+use crate::urgency::Urgency;
+
+/// The target was let go before all was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LetGo {
+    /// After how long.
+    pub(crate) after: Duration,
+}
+
+/// Between two looks at the thread that reads.
+const BETWEEN: Duration = Duration::from_millis(50);
+/// A read that has not gone on for so long waits for somebody.
+const WAITS_FOR: Duration = Duration::from_secs(1);
+
+/// Runs `look` in another thread. If that takes longer than `longest`, or waits for something for a
+/// second, `let_go` is called at once, in this thread; then the end of `look` is waited for, and
+/// what it has found is of no moment any more.
+pub(crate) fn look_in_time<T: Send>(
+    longest: Option<Duration>,
+    look: impl FnOnce() -> T + Send,
+    let_go: impl FnOnce(),
+) -> Result<T, LetGo> {
+    let begin = Instant::now();
+    let (tell, told) = mpsc::channel::<()>();
+    let reader = AtomicU32::new(0);
+    let mut look = Some(look);
+    let mut work = || {
+        let _urgency = Urgency::begin();
+        reader.store(own_tid(), Relaxed);
+        look.take().map(|look| look())
+    };
+    let outcome = thread::scope(|scope| {
+        let reading = || {
+            let found = work();
+            drop(tell);
+            found
+        };
+        let builder = thread::Builder::new().name("heapr-look".to_owned());
+        let Ok(thread) = builder.spawn_scoped(scope, reading) else { return None };
+        let mut progress = Progress::default();
+        let is_late = loop {
+            let left = longest.map_or(BETWEEN, |longest| longest.saturating_sub(begin.elapsed()));
+            if told.recv_timeout(left.min(BETWEEN)) != Err(RecvTimeoutError::Timeout) {
+                break false;
+            }
+            let is_over = longest.is_some_and(|longest| begin.elapsed() >= longest);
+            if is_over || progress.is_stuck(reader.load(Relaxed)) {
+                break true;
+            }
+        };
+        let after = begin.elapsed();
+        if is_late {
+            let_go();
+        }
+        let found = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Some(if is_late { Err(LetGo { after }) } else { Ok(found) })
+    });
+    match outcome {
+        Some(Ok(Some(found))) => Ok(found),
+        Some(Err(let_go)) => Err(let_go),
+        // (It is called once.)
+        Some(Ok(None)) => Err(LetGo { after: begin.elapsed() }),
+        // There can be no other thread.
+        None => work().ok_or_else(|| LetGo { after: begin.elapsed() }),
+    }
+}
+
+/// Whether a thread of ours goes on.
+#[derive(Debug, Default)]
+struct Progress {
+    run_ns: Option<u64>,
+    since: Option<Instant>,
+}
+
+impl Progress {
+    fn is_stuck(&mut self, tid: u32) -> bool {
+        let place = format!("/proc/self/task/{tid}/schedstat");
+        let text = std::fs::read_to_string(place).unwrap_or_default();
+        let run_ns = text.split_ascii_whitespace().next().and_then(|word| word.parse().ok());
+        let waits = heapr_proc::Stat::of_thread(std::process::id(), tid)
+            .is_some_and(|stat| matches!(stat.state(), 'S' | 'D'));
+        if run_ns.is_none() || !waits || run_ns != self.run_ns {
+            *self = Self { run_ns, since: None };
+        }
+        self.since.get_or_insert_with(Instant::now).elapsed() >= WAITS_FOR
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_in_time_tells_what_it_has_found() {
+        assert_eq!(look_in_time(None, || 7, || panic!("it is in time")), Ok(7));
+    }
+
+    #[test]
+    fn who_waits_for_the_target_is_not_waited_for() {
+        for longest in [None, Some(Duration::from_millis(20))] {
+            let (serve, served) = mpsc::channel();
+            // As a page that comes only when the target runs again.
+            let outcome = look_in_time(longest, move || served.recv(), move || serve.send(1).unwrap());
+            assert!(outcome.is_err(), "{outcome:?}");
+        }
+    }
+}
