@@ -157,7 +157,7 @@ mod tests {
         const WITH_VALUES: [&str; 2] = ["--output", "-o"];
         let place = |line: &str| {
             let words = line.split(' ').map(str::as_bytes);
-            program_place(words, &WITH_VALUES).map(|place| line.split(' ').nth(place).unwrap())
+            program_place(words, &WITH_VALUES).map(|place| line.split(' ').nth(place).unwrap().to_owned())
         };
         for line in [
             "heapr run P a",
@@ -169,7 +169,7 @@ mod tests {
             "heapr run --output=FILE -f P",
             "heapr run -- P",
         ] {
-            assert_eq!(place(line), Some("P"), "{line}");
+            assert_eq!(place(line).as_deref(), Some("P"), "{line}");
         }
         for line in ["heapr report P", "heapr", "heapr run", "heapr run --", "heapr run -o P"] {
             assert_eq!(place(line), None, "{line}");
