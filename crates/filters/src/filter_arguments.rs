@@ -186,7 +186,7 @@ impl FilterArguments {
             list.add(FramePattern::parse(text)?);
         }
         for path in &self.cull_lists {
-            let text = std::fs::read_to_string(path)
+            let text = heapr_files::read_text(path, heapr_files::LIST_BYTES_MAX)
                 .with_context(|| format!("cannot read the cull list {}", path.display()))?;
             list.add_lines(&path.display().to_string(), &text)?;
         }
@@ -266,7 +266,7 @@ fn patterns(texts: &[String]) -> heapr_query::Result<Vec<FramePattern>> {
 /// # Errors
 /// It cannot be read, or is not written so.
 pub fn read_suppressions(path: &Path) -> anyhow::Result<Suppressions> {
-    let text = std::fs::read_to_string(path)
+    let text = heapr_files::read_text(path, heapr_files::LIST_BYTES_MAX)
         .with_context(|| format!("cannot read the suppressions {}", path.display()))?;
     Suppressions::parse(&text).with_context(|| path.display().to_string())
 }

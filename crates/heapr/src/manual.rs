@@ -1,13 +1,12 @@
 //! `heapr man`: the manual's pages, made from the same description as `--help`.
 
-use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 
-use crate::output::already_exists;
+use crate::output::OutputFile;
 
 /// Arguments of `heapr man`.
 #[derive(Debug, clap::Args)]
@@ -76,18 +75,11 @@ fn write_markdown(command: &mut clap::Command, name: &str, text: &mut String) {
 /// The page of a command and those of all below it.
 fn write_all(command: &clap::Command, name: &str, folder: &Path, may_replace: bool) -> anyhow::Result<()> {
     let path = folder.join(format!("{name}.1"));
-    let mut options = OpenOptions::new();
-    options.write(true);
-    if may_replace {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
-    }
-    let mut file = options.open(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => already_exists(&path),
-        _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
-    })?;
+    let mut file = OutputFile::create(&path, may_replace)?;
     file.write_all(&page(command, name)?).with_context(|| format!("cannot write {}", path.display()))?;
+    // It is for all who use the machine.
+    file.set_mode(0o644)?;
+    file.keep()?;
     visible(command)
         .try_for_each(|below| write_all(below, &format!("{name}-{}", below.get_name()), folder, may_replace))
 }

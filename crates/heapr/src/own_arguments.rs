@@ -28,7 +28,7 @@ impl OwnArguments {
         let mut code = OwnCode::of_trace(trace);
         let users = users_list().filter(|path| path.exists());
         for path in users.iter().chain(&self.library_frames) {
-            let text = std::fs::read_to_string(path)
+            let text = heapr_files::read_text(path, heapr_files::LIST_BYTES_MAX)
                 .with_context(|| format!("cannot read the list of library frames {}", path.display()))?;
             code.add_library_lines(&path.display().to_string(), &text)?;
         }

@@ -76,7 +76,7 @@ impl CoreFile {
     /// # Errors
     /// See [`CoreError`].
     pub fn open(path: &Path) -> Result<Self, CoreError> {
-        Self::read(Source::File(File::open(path)?))
+        Self::read(Source::File(heapr_files::regular(path)?))
     }
 
     /// Reads the bytes of one.
@@ -227,7 +227,7 @@ impl CoreFile {
             }
             let path = local(&mapping.name);
             let name = path.to_string_lossy().into_owned();
-            let file = File::open(&path).ok().filter(|file| self.is_same(place, file));
+            let file = heapr_files::regular(&path).ok().filter(|file| self.is_same(place, file));
             let is_code = self.mappings.iter().any(|it| it.name == mapping.name && it.is_executable);
             match file {
                 Some(file) => drop(self.files.insert(name.clone(), file)),

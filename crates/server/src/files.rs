@@ -261,7 +261,7 @@ fn is_snapshot(path: &Path) -> bool {
     const GZIP: &[u8] = &[0x1f, 0x8b];
     const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
     let mut start = [0; 64];
-    if let Ok(count) = std::fs::File::open(path).and_then(|mut file| file.read(&mut start))
+    if let Ok(count) = heapr_files::regular(path).and_then(|mut file| file.read(&mut start))
         && count > 0
     {
         let start = &start[..count];

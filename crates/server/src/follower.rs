@@ -115,7 +115,8 @@ impl Follower {
         self.take_next_file();
         let file = match self.file.take() {
             Some(file) => file,
-            None => File::open(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?,
+            None => heapr_files::regular(&self.path)
+                .map_err(|error| format!("{}: {error}", self.path.display()))?,
         };
         let file = self.file.insert(file);
         let trace = open(file).map_err(|error| error.to_string())?;
@@ -163,7 +164,7 @@ impl Follower {
     fn end(&mut self) {
         self.take_next_file();
         if self.file.is_none() {
-            self.file = File::open(&self.path).ok();
+            self.file = heapr_files::regular(&self.path).ok();
         }
         let Some(file) = &self.file else {
             if let Some(entry) = self.entry.upgrade() {

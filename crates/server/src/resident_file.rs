@@ -30,7 +30,7 @@ impl ResidentFile {
     /// Opens it. `None`: it is something else.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, String> {
         let told = |error: std::io::Error| format!("{}: {error}", path.display());
-        let mut file = std::fs::File::open(path).map_err(told)?;
+        let mut file = heapr_files::regular(path).map_err(told)?;
         let mut start = [0; 64];
         let count = file.read(&mut start).map_err(told)?;
         if !KeptMoments::may_be(&start[..count]) {

@@ -2,11 +2,13 @@
 //!
 //! A browser tells no path, so that they are copied, into a folder that goes with the server.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+use heapr_files::Existing;
 
 use crate::error::{Error, Result};
 
@@ -60,7 +62,7 @@ impl Uploads {
         let place = folder.join(format!("dropped-{id}"));
         DirBuilder::new().mode(0o700).create(&place).map_err(|error| failed(&error))?;
         let path = place.join(plain_name(name));
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let file = heapr_files::make(&path, Existing::Kept);
         let file = file.map_err(|error| failed(&error))?;
         state.coming.push(Coming { id, path, file, bytes: 0 });
         Ok(id)

@@ -14,14 +14,15 @@
 //! (`su`, `setpriv`), whose loader complains of a library that it cannot open.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use flate2::read::ZlibDecoder;
+use heapr_files::{NewFile, OwnFolder};
 use rustix::fs::{Mode, OFlags};
 
 use crate::Error;
@@ -208,14 +209,11 @@ fn is_ours(path: &Path, readers: Readers) -> bool {
 }
 
 fn write(directory: &Path, path: &Path, readers: Readers) -> std::io::Result<()> {
-    let temporary = directory.join(format!(".heapr-agent.{}", std::process::id()));
-    let _ = fs::remove_file(&temporary);
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&temporary)?;
+    let mut file =
+        NewFile::create_in(&OwnFolder::open(directory)?, Path::new(path.file_name().unwrap_or_default()))?;
     file.write_all(&AGENT)?;
-    // Whatever the mask of new files says.
-    file.set_permissions(fs::Permissions::from_mode(readers.file_mode()))?;
-    drop(file);
-    fs::rename(&temporary, path)
+    file.set_mode(readers.file_mode())?;
+    file.keep_unsynced().map(drop)
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@
 //! clock.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -119,7 +118,7 @@ pub fn closed_files(output: &Path) -> Vec<(u64, PathBuf)> {
 /// Only what is ours is moved or removed.
 fn is_trace(path: &Path) -> bool {
     let mut magic = [0; MAGIC.len()];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    let read = heapr_files::regular(path).and_then(|mut file| file.read_exact(&mut magic));
     read.is_ok() && magic == MAGIC
 }
 

@@ -4,12 +4,15 @@
 //! "HEAPRSYM" version:u32 crc of the rest:u32   identity (length, bytes)   symbol table
 //! ```
 //! The identity names the files that the answers came from, with size and time: when debug
-//! information is installed later, or the module is rebuilt, the old answers are thrown away.
+//! information is installed later, or the module is rebuilt, the old answers are thrown away. A
+//! folder that another user may write is no cache: the answers in it would be that one's.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use heapr_files::{NewFile, OwnFolder};
 
 use crate::debug_file::DebugFiles;
 use crate::module_key::ModuleKey;
@@ -35,7 +38,7 @@ pub(crate) fn identity(files: &DebugFiles) -> Vec<u8> {
     identity
 }
 
-fn path_for(directory: &Path, key: &ModuleKey) -> PathBuf {
+fn name_for(key: &ModuleKey) -> PathBuf {
     let name = key.path.file_name().unwrap_or_default().to_string_lossy();
     let name: String =
         name.chars().filter(|c| c.is_ascii_alphanumeric() || "._-+".contains(*c)).take(64).collect();
@@ -46,16 +49,14 @@ fn path_for(directory: &Path, key: &ModuleKey) -> PathBuf {
     } else {
         key.build_id.iter().take(20).map(|byte| format!("{byte:02x}")).collect()
     };
-    directory.join(format!("{name}-{id}.sym"))
+    format!("{name}-{id}.sym").into()
 }
 
 /// What the cache holds for a module, if it came from the same files.
 pub(crate) fn load(directory: &Path, key: &ModuleKey, identity: &[u8]) -> Option<SymbolTable> {
-    let path = path_for(directory, key);
-    if fs::metadata(&path).ok()?.len() > FILE_BYTES_MAX {
-        return None;
-    }
-    let bytes = fs::read(path).ok()?;
+    let mut bytes = Vec::new();
+    let file = OwnFolder::open(directory).ok()?.regular(&name_for(key)).ok()?;
+    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     let (head, mut rest) = bytes.split_at_checked(HEAD_BYTES)?;
     let word = |at: usize| head.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
     if head[..8] != MAGIC || word(8)? != VERSION || word(12)? != crc32fast::hash(rest) {
@@ -76,13 +77,9 @@ pub(crate) fn store(directory: &Path, key: &ModuleKey, identity: &[u8], table: &
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.extend_from_slice(&crc32fast::hash(&rest).to_le_bytes());
     bytes.extend_from_slice(&rest);
-    let _ = write(directory, &path_for(directory, key), &bytes);
-}
-
-fn write(directory: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-    file.write_all(bytes)?;
-    fs::rename(temporary, path)
+    let _ = OwnFolder::made(directory).and_then(|folder| {
+        let mut file = NewFile::create_in(&folder, &name_for(key))?;
+        file.write_all(&bytes)?;
+        file.keep_unsynced()
+    });
 }

@@ -7,11 +7,14 @@
 //! What comes is believed only if it has the build-id that was asked for.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder};
 use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
+
+use heapr_files::{Existing, NewFile};
 
 use crate::elf_facts::ElfFacts;
 
@@ -145,8 +148,9 @@ fn by_client(build_id: &[u8], deadline: Instant) -> Result<Option<PathBuf>, Erro
 /// Asks each server by curl; what the first one has is put in place.
 fn by_curl(path: &Path, build_id: &[u8], deadline: Instant) -> Result<(), NotFetched> {
     let parent = path.parent().ok_or(NotFetched::NoFolder)?;
-    fs::create_dir_all(parent).map_err(|_| NotFetched::NoFolder)?;
-    let part = parent.join(format!("debuginfo.{}", std::process::id()));
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
+    made.map_err(|_| NotFetched::NoFolder)?;
+    let new_file = || NewFile::create(path, Existing::Replaced).map_err(|_| NotFetched::NoFolder);
     let urls = std::env::var("DEBUGINFOD_URLS").unwrap_or_default();
     let mut is_answered = true;
     for url in urls.split_whitespace() {
@@ -161,7 +165,8 @@ fn by_curl(path: &Path, build_id: &[u8], deadline: Instant) -> Result<(), NotFet
             "url",
             &format!("{}/buildid/{}/debuginfo", url.trim_end_matches('/'), hex(build_id)),
         );
-        setting(&mut settings, "output", &part.to_string_lossy());
+        let file = new_file()?;
+        let output = file.try_clone().map_err(|_| NotFetched::NoFolder)?;
         let _ = write!(
             settings,
             "silent\nfail\nlocation\nproto = \"=http,https,file\"\nmax-filesize = {FILE_BYTES_MAX}\n\
@@ -170,7 +175,7 @@ fn by_curl(path: &Path, build_id: &[u8], deadline: Instant) -> Result<(), NotFet
         let child = Command::new("curl")
             .args(["-q", "--config", "-"])
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(output)
             .stderr(Stdio::null())
             .spawn();
         let mut child = child.map_err(|_| NotFetched::NoClient)?;
@@ -179,14 +184,13 @@ fn by_curl(path: &Path, build_id: &[u8], deadline: Instant) -> Result<(), NotFet
             let _ = input.write_all(settings.as_bytes());
         }
         let is_whole = ends_before(&mut child, deadline) && child.wait().is_ok_and(|status| status.success());
-        if is_whole && is_of_build(&part, build_id) && fs::rename(&part, path).is_ok() {
+        if is_whole && is_of_build(&file.partial_path(), build_id) && file.keep_unsynced().is_ok() {
             return Ok(());
         }
-        let _ = fs::remove_file(&part);
     }
     if is_answered && Instant::now() < deadline {
         // As the client does it.
-        let _ = File::create(path);
+        let _ = new_file()?.keep_unsynced();
     }
     Ok(())
 }

@@ -56,10 +56,7 @@ impl ElfFacts {
 
 /// Opens a file and nothing else: paths come from traces, and opening a pipe could wait for ever.
 pub(crate) fn open_regular(path: &Path) -> Option<File> {
-    if !std::fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
-    File::open(path).ok()
+    heapr_files::regular(path).ok()
 }
 
 /// The address at which the byte at `offset` of an ELF file is loaded, as the file states it;

@@ -1,9 +1,8 @@
 //! Where a trace is read from.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
 
 use crate::error::{Error, Result};
 
@@ -20,27 +19,6 @@ pub trait ReadAt: Send + Sync {
     /// # Errors
     /// As of the source.
     fn size_bytes(&self) -> io::Result<u64>;
-}
-
-/// Opens a file, and nothing else: a fifo would have to be waited for, and no pipe can be read at
-/// many places.
-///
-/// # Errors
-/// It is something else, or cannot be opened.
-pub fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    const O_NONBLOCK: i32 = 0o4000;
-    let file = options.custom_flags(O_NONBLOCK).open(path)?;
-    let metadata = file.metadata()?;
-    if metadata.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    if !metadata.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "it is a pipe or a device: name a regular file",
-        ));
-    }
-    Ok(file)
 }
 
 impl ReadAt for File {

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::chunk::{CHUNK_BYTES_MAX, ChunkHeader, ChunkKind, TRAILER_BYTES, trailer};
 use crate::error::{Error, Result};
 use crate::payload::Packer;
-use crate::source::{open_regular, read_up_to};
+use crate::source::read_up_to;
 use crate::writer::index_bytes;
 use crate::{ChunkInfo, Trace};
 
@@ -31,7 +31,7 @@ impl SymbolEmbedder {
     /// embedded in it.
     pub fn open(path: &Path) -> Result<Self> {
         let io = |source| Error::Io { action: "opening the file", source };
-        let file = open_regular(OpenOptions::new().read(true).write(true), path).map_err(io)?;
+        let file = heapr_files::open_regular(OpenOptions::new().read(true).write(true), path).map_err(io)?;
         // Where the file system has no locks, the look at the trailer before the write must do.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(Error::InUse);

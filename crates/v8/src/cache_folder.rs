@@ -3,13 +3,12 @@
 //! Each is named after the snapshot's whole path. Whether it still belongs to the snapshot, its
 //! reader tells by the [fingerprint](crate::Fingerprint).
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use tempfile::NamedTempFile;
+use heapr_files::{NewFile, OwnFolder};
 
 /// Files of one extension. Several folders may stand for one directory.
 #[derive(Debug, Clone)]
@@ -20,7 +19,7 @@ pub(crate) struct CacheFolder {
 }
 
 /// A file that is still being written ends in it.
-const UNFINISHED: &str = "new";
+const UNFINISHED: &str = "partial";
 /// After this time nobody goes on with an unfinished file.
 const ABANDONED_AFTER: Duration = Duration::from_secs(600);
 
@@ -53,34 +52,22 @@ impl CacheFolder {
     /// The file at `entry`. One that another user could have put there says what that user likes:
     /// it is none.
     pub(crate) fn open(&self, entry: &Path) -> Option<File> {
-        let file = File::options().read(true).custom_flags(no_link()).open(entry).ok()?;
-        let metadata = file.metadata().ok()?;
-        let is_own = metadata.is_file() && metadata.uid() == rustix::process::geteuid().as_raw();
-        is_own.then_some(file)
+        OwnFolder::open(&self.directory).ok()?.regular(Path::new(entry.file_name()?)).ok()
     }
 
     /// Notes that `entry` is in use: the oldest in use goes first when room is needed.
     pub(crate) fn touch(&self, entry: &Path) {
-        let _ = File::options()
-            .append(true)
-            .custom_flags(no_link())
-            .open(entry)
-            .and_then(|file| file.set_modified(SystemTime::now()));
+        let _ = self.open(entry).map(|file| file.set_modified(SystemTime::now()));
     }
 
-    /// A file to write, for this user alone; it becomes an entry by [`NamedTempFile::persist`].
+    /// A file to write, for this user alone; it becomes `entry` by [`NewFile::keep_unsynced`].
     /// None where `bytes` have no room.
-    pub(crate) fn new_file(&self, bytes: u64) -> io::Result<Option<NamedTempFile>> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+    pub(crate) fn new_file(&self, entry: &Path, bytes: u64) -> io::Result<Option<NewFile>> {
+        let folder = OwnFolder::made(&self.directory)?;
         if !self.make_room(bytes)? {
             return Ok(None);
         }
-        tempfile::Builder::new()
-            .prefix(".")
-            .suffix(&format!(".{UNFINISHED}"))
-            .permissions(Permissions::from_mode(0o600))
-            .tempfile_in(&self.directory)
-            .map(Some)
+        NewFile::create_in(&folder, Path::new(entry.file_name().unwrap_or_default())).map(Some)
     }
 
     /// Removes the oldest files until `bytes` more are within the bound; whether they can be, and
@@ -122,8 +109,4 @@ impl CacheFolder {
         // A cache must not be what fills a disk.
         Ok(bytes.saturating_mul(4) <= free)
     }
-}
-
-fn no_link() -> i32 {
-    (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits() as i32
 }

@@ -1,9 +1,8 @@
 //! What a snapshot file looks like from outside: enough to see that it is still the one that was
 //! read.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -24,11 +23,7 @@ impl Fingerprint {
     pub fn of(snapshot: &Path) -> io::Result<Self> {
         const SAMPLES: u64 = 32;
         const SAMPLE_BYTES: u64 = 4096;
-        // A pipe must not block here.
-        let file = File::options()
-            .read(true)
-            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
-            .open(snapshot)?;
+        let file = heapr_files::regular(snapshot)?;
         let metadata = file.metadata()?;
         let mut hasher = crc32fast::Hasher::new();
         let mut sample = vec![0; SAMPLE_BYTES as usize];

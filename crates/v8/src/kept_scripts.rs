@@ -8,7 +8,6 @@
 //! {"id":72,"url":"/srv/app.ts","source_map_url":"data:…","source_map":null,"start":[0,0],"text":"…"}
 //! ```
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
 
@@ -73,11 +72,12 @@ impl KeptScript {
     pub fn beside(snapshot: &Path) -> Vec<Self> {
         let bare = snapshot.with_extension("");
         let is_packed = matches!(snapshot.extension().and_then(|it| it.to_str()), Some("gz" | "xz" | "zst"));
-        let file = File::open(Self::file_beside(snapshot))
-            .or_else(|error| if is_packed { File::open(Self::file_beside(&bare)) } else { Err(error) });
+        let file = heapr_files::regular(&Self::file_beside(snapshot)).or_else(|error| {
+            if is_packed { heapr_files::regular(&Self::file_beside(&bare)) } else { Err(error) }
+        });
         match file {
-            Ok(file) if file.metadata().is_ok_and(|metadata| metadata.is_file()) => Self::read_all(file),
-            _ => Vec::new(),
+            Ok(file) => Self::read_all(file),
+            Err(_) => Vec::new(),
         }
     }
 

@@ -135,9 +135,9 @@ impl SummaryStore {
         let Some(entry) = self.folder.entry(snapshot, part) else { return Ok(()) };
         let stored = Stored { version: VERSION, fingerprint: Fingerprint::of(snapshot)?, summary };
         let text = serde_json::to_vec(&stored)?;
-        if let Some(mut file) = self.folder.new_file(text.len() as u64)? {
+        if let Some(mut file) = self.folder.new_file(&entry, text.len() as u64)? {
             file.write_all(&text)?;
-            file.persist(entry).map_err(|error| error.error)?;
+            file.keep_unsynced()?;
         }
         Ok(())
     }

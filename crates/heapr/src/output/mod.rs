@@ -4,7 +4,7 @@ mod destination;
 mod output_file;
 mod printing;
 
-pub(crate) use destination::{already_exists, output, refuse_inputs};
+pub(crate) use destination::{Output, already_exists, growing_output, output, refuse_inputs};
 pub(crate) use output_file::OutputFile;
 pub(crate) use printing::{OutputArguments, end_output, print_table};
 

@@ -1,5 +1,6 @@
 //! How tables are printed.
 
+use heapr_table::json_text::write_json;
 use std::io::Write as _;
 
 use heapr_table::Table;
@@ -33,7 +34,7 @@ pub(crate) fn print_table(table: &Table, format: Format, title: &[String]) -> an
             table.write_text(&mut out, line_width())?;
         }
         Format::Json => {
-            serde_json::to_writer_pretty(&mut out, table)?;
+            write_json(&mut out, table, true)?;
             writeln!(out)?;
         }
         Format::Csv => table.write_csv(&mut out)?,

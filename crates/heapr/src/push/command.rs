@@ -115,7 +115,8 @@ fn headers(given: &[String]) -> anyhow::Result<Vec<(String, String)>> {
     for text in given {
         match text.strip_prefix('@') {
             Some(file) => {
-                let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+                let text = heapr_files::read_text(Path::new(file), heapr_files::LIST_BYTES_MAX)
+                    .with_context(|| format!("cannot read {file}"))?;
                 lines.extend(text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned));
             }
             None => lines.push(text.clone()),

@@ -1,16 +1,15 @@
 //! What an engine does not take now: a bounded folder, from which the oldest goes first.
 
-use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use heapr_files::{NewFile, OwnFolder};
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Spool {
-    folder: PathBuf,
+    folder: OwnFolder,
     bytes_max: u64,
     /// Bodies that there was no room for.
     pub(super) dropped_count: u64,
@@ -20,12 +19,9 @@ pub(super) struct Spool {
 impl Spool {
     /// In a folder that is made if need be, for this user alone.
     pub(super) fn open(folder: &Path, bytes_max: u64) -> anyhow::Result<Self> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .with_context(|| format!("cannot make the spool {}", folder.display()))?;
-        let mut spool = Self { folder: folder.to_owned(), bytes_max, dropped_count: 0, next: 0 };
+        let folder =
+            OwnFolder::made(folder).with_context(|| format!("cannot make the spool {}", folder.display()))?;
+        let mut spool = Self { folder, bytes_max, dropped_count: 0, next: 0 };
         // What an earlier push has left comes before what is new.
         spool.next = spool.waiting().last().map_or(0, |(number, ..)| number + 1);
         Ok(spool)
@@ -33,7 +29,7 @@ impl Spool {
 
     /// What waits: number, engine, path, size; the oldest first.
     pub(super) fn waiting(&self) -> Vec<(u64, String, PathBuf, u64)> {
-        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(self.folder.path()).into_iter().flatten().flatten();
         let mut found: Vec<_> = entries
             .filter_map(|entry| {
                 let name = entry.file_name().into_string().ok()?;
@@ -60,15 +56,21 @@ impl Spool {
             self.dropped_count += 1;
             return Ok(());
         }
-        let path = self.folder.join(format!("{:020}-{engine}.body", self.next));
+        let name = format!("{:020}-{engine}.body", self.next);
+        let path = self.folder.path().join(&name);
         self.next += 1;
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        file.write_all(body).map_err(|error| {
-            let _ = std::fs::remove_file(&path);
-            self.dropped_count += 1;
+        let cannot = |error| {
             anyhow::Error::from(error)
                 .context(format!("cannot keep what is to be sent in {}", path.display()))
-        })
+        };
+        let kept = NewFile::create_in(&self.folder, Path::new(&name)).and_then(|mut file| {
+            file.write_all(body)?;
+            file.keep()
+        });
+        if kept.is_err() {
+            self.dropped_count += 1;
+        }
+        kept.map(drop).map_err(cannot)
     }
 }
 

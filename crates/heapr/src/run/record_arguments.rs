@@ -175,7 +175,7 @@ impl RecordArguments {
         properties.full_on_growth =
             self.full_on_growth.map(|percent| FullOnGrowth { percent, duration: self.full_for });
         for file in &self.allocator {
-            let text = std::fs::read_to_string(file);
+            let text = heapr_files::read_text(file, heapr_files::LIST_BYTES_MAX);
             properties.allocators.push(text.with_context(|| format!("cannot read {}", file.display()))?);
         }
         if let Some(every) = std::env::var_os(VERIFY_VARIABLE) {

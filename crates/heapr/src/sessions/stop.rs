@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use heapr_session::{Answer, Request, StopReport};
 use rustix::fs::{CWD, RenameFlags};
 
-use crate::output::already_exists;
+use crate::output::{OutputFile, already_exists};
 use crate::run::summary::{self, Ending};
 use crate::trace_file::open;
 
@@ -115,22 +115,9 @@ fn put(from: &Path, to: &Path, may_overwrite: bool) -> anyhow::Result<()> {
         }
     }
     let mut source = fs::File::open(from).with_context(|| format!("cannot read {}", from.display()))?;
-    if may_overwrite {
-        // A link that somebody put there meanwhile is removed, not followed.
-        let _ = fs::remove_file(to);
-    }
-    let mut options = fs::OpenOptions::new();
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut target = options
-        .write(true)
-        .create_new(true)
-        .open(to)
-        .with_context(|| format!("cannot make {}", to.display()))?;
-    io::copy(&mut source, &mut target)
-        .and_then(|_| target.sync_all())
-        .inspect_err(|_| {
-            let _ = fs::remove_file(to);
-        })
-        .with_context(|| format!("cannot write {}", to.display()))?;
+    let mut target = OutputFile::create(to, may_overwrite)?;
+    let cannot = || format!("cannot write {}", to.display());
+    io::copy(&mut source, &mut target).with_context(cannot)?;
+    target.keep()?;
     fs::remove_file(from).with_context(|| format!("cannot remove {}", from.display()))
 }

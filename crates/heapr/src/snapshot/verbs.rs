@@ -3,7 +3,6 @@
 //! A kind of heap implements [`Heaps`], with the options that only it has. Verbs that walk
 //! references read native heaps in the form of V8's ([`super::native::NativeHeap`]).
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -146,8 +145,7 @@ impl HeapKind {
 /// be lost.
 pub(crate) fn is_trace(path: &Path) -> bool {
     let mut magic = [0; 8];
-    path.metadata().is_ok_and(|metadata| metadata.is_file())
-        && File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
+    heapr_files::regular(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
         && (magic == *b"HEAPRTRC" || heapr_import::tool_of(path).is_some())
 }
 

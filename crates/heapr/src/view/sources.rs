@@ -1,10 +1,10 @@
 //! What the words of the command line name: files, or sessions that run.
 
-use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use heapr_files::Existing;
 use heapr_server::Source;
 use heapr_session::{Answer, Request, SessionClient, SessionName, sessions};
 use heapr_trace::Trace;
@@ -23,7 +23,7 @@ fn graphs(words: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Source>> {
             continue;
         }
         let path = folder.join(graph_name(word, number));
-        let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
+        let mut out = BufWriter::with_capacity(1 << 20, heapr_files::make(&path, Existing::Kept)?);
         NativeHeap::of(word, &GraphArguments::default())?.write(&mut out)?;
         out.flush()?;
         found.push(Source::File(path));
@@ -83,12 +83,16 @@ fn sort_snapshots(sources: &mut [Source]) {
 }
 
 fn source(word: &Path) -> anyhow::Result<Source> {
-    // Opening a fifo would wait for its other end.
-    if word.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        bail!("{} is no file", word.display());
-    }
-    match std::fs::File::open(word) {
+    match heapr_files::regular(word) {
         Ok(_) => Ok(written_by_session(word).unwrap_or_else(|| Source::File(word.to_owned()))),
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::IsADirectory | std::io::ErrorKind::InvalidInput
+            ) =>
+        {
+            bail!("{} is no file: {error}", word.display())
+        }
         Err(error) => {
             // A name that is a session's, where there is no file of that name.
             let name = word.to_str().filter(|name| {

@@ -81,11 +81,17 @@ pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
     };
     let url = server.url();
     say!("{url}");
-    let is_opened = !arguments.no_open && browser::open(&url);
+    let is_opened = !arguments.no_open && browser::open(&url, folder.path());
     if !is_opened {
         let port = server.address().port();
         tell!("heapr: open this address in a browser; from another machine first run there:");
         tell!("  ssh -N -L {port}:127.0.0.1:{port} {}", browser::ssh_target());
+    }
+    if is_opened {
+        tell!(
+            "heapr: the browser is asked to open it; one that may not read {} needs the address above",
+            folder.path().display()
+        );
     }
     tell!("heapr: Ctrl-C ends it");
     server.run(until_signal()?)?;

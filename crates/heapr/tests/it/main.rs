@@ -25,6 +25,7 @@ mod limits;
 mod mappings;
 mod names;
 mod native_snapshots;
+mod own_files;
 mod own_heaps;
 mod passthrough;
 mod python;

@@ -253,7 +253,7 @@ fn a_pipe_is_not_waited_for() {
     ] {
         refuses(&recording, words, "it is a pipe or a device");
     }
-    refuses(&recording, "view pipe", "is no file");
+    refuses(&recording, "view pipe", "it is a pipe or a device");
 }
 
 #[test]

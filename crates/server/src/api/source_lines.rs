@@ -4,9 +4,8 @@
 //! are read, only text is shown, and a request reads no more than some megabytes, each file once.
 
 use std::collections::HashMap;
-use std::fs::OpenOptions;
 use std::io::Read as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use serde::Serialize;
@@ -77,11 +76,9 @@ fn read_text(path: &Path, most_bytes: u64) -> Option<SourceText> {
     if !path.is_absolute() {
         return None;
     }
-    // A pipe in a file's place must not hold the request up.
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).ok()?;
+    let file = heapr_files::regular(path).ok()?;
     let metadata = file.metadata().ok()?;
-    if !metadata.is_file() || metadata.len() > most_bytes {
+    if metadata.len() > most_bytes {
         return None;
     }
     let mut bytes = Vec::new();

@@ -22,6 +22,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use heapr_files::{Existing, NewFile};
 use serde::{Deserialize, Serialize};
 
 use crate::flags::flag_target::{FlagTarget, ProcessFacts};
@@ -224,20 +225,12 @@ impl Flags {
         let file = FlagFile { schema: SCHEMA.to_owned(), flags: self.flags.clone() };
         let mut text = serde_json::to_vec_pretty(&file).map_err(|error| failed("encode")(error.into()))?;
         text.push(b'\n');
-        let beside = folder.join(format!(".flags.{}", std::process::id()));
-        // One that a killed process of this number left.
-        let _ = std::fs::remove_file(&beside);
-        let written = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(&beside)
-            .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
-            .and_then(|()| std::fs::rename(&beside, path));
-        written.map_err(|source| {
-            let _ = std::fs::remove_file(&beside);
-            failed("write")(source)
-        })
+        let written = NewFile::create(path, Existing::Replaced).and_then(|mut file| {
+            file.write_all(&text)?;
+            file.set_mode(mode)?;
+            file.keep()
+        });
+        written.map(drop).map_err(failed("write"))
     }
 
     /// Changes the flags of `scope` under a lock, so that two changes at once both last.

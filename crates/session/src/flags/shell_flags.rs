@@ -11,8 +11,9 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+
+use heapr_files::{Existing, NewFile};
 
 use crate::Error;
 use crate::agent_file::{lasting_agent_file, preload_with};
@@ -103,11 +104,9 @@ fn text_of(flags: &Flags, kind: FlagKind, session: &str) -> String {
 
 /// As a whole, so that nobody reads a part of it.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let beside = path.with_extension(format!("{}", std::process::id()));
-    let _ = std::fs::remove_file(&beside);
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let mut file = NewFile::create(path, Existing::Replaced)?;
     file.write_all(text.as_bytes())?;
-    std::fs::rename(&beside, path)
+    file.keep_unsynced().map(drop)
 }
 
 /// Whether a process was started with the variable: its agent finds the session by itself.

@@ -1,9 +1,11 @@
 //! The file that a trace is written to: private, and in the place of what was there.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::File;
 use std::io::{BufWriter, Write as _};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+
+use heapr_files::Existing;
 
 use super::{TraceWriter, write_failed};
 use crate::chunk::SAMPLED_FORMAT_VERSION;
@@ -13,10 +15,7 @@ impl TraceWriter<BufWriter<File>> {
     /// Makes a file of mode 0600 and begins it. An existing one is an error unless `overwrite`; a
     /// symbolic link is one always.
     ///
-    /// A new file takes the place of a regular one that is there: whoever reads that one keeps what
-    /// he has (a page that is cut off under a mapping is a SIGBUS), and whoever may read that
-    /// one may not read this. Where a new one cannot be made, as in a directory that is not the
-    /// user's, the old one is cut off and written to.
+    /// See [`heapr_files::make`].
     ///
     /// # Errors
     /// The operating system's, for making or writing the file.
@@ -57,23 +56,7 @@ impl TraceWriter<BufWriter<File>> {
 /// # Errors
 /// As [`TraceWriter::create`].
 pub fn new_file(path: &Path, overwrite: bool) -> Result<BufWriter<File>> {
-    const O_NOFOLLOW: i32 = 0o400_000;
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o600).custom_flags(O_NOFOLLOW);
-    if overwrite {
-        // (ext4 writes a file that was cut off to the disk when it is closed: 7 ms of clang++'s
-        // run.)
-        if path.symlink_metadata().is_ok_and(|there| there.is_file()) {
-            let _ = std::fs::remove_file(path);
-        }
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
-    }
-    let file = options.open(path).map_err(|source| Error::Io { action: "making the file", source })?;
-    if file.metadata().is_ok_and(|made| made.is_file() && made.permissions().mode() & 0o077 != 0) {
-        // (Some file systems have no modes.)
-        let _ = file.set_permissions(Permissions::from_mode(0o600));
-    }
+    let file = heapr_files::make(path, Existing::replaced_if(overwrite))
+        .map_err(|source| Error::Io { action: "making the file", source })?;
     Ok(BufWriter::with_capacity(1 << 18, file))
 }

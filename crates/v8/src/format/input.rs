@@ -41,13 +41,10 @@ impl Input {
     /// Opens a file; `-` is standard input. How it is packed is told by its beginning.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
-            return Self::stream(io::stdin(), None);
+            return Self::stream(heapr_files::standard_input()?, None);
         }
-        let file = File::open(path)?;
+        let file = heapr_files::readable(path)?;
         let metadata = file.metadata()?;
-        if metadata.is_dir() {
-            return Err(io::Error::from(io::ErrorKind::IsADirectory));
-        }
         if !metadata.is_file() {
             return Self::stream(file, None);
         }

@@ -55,15 +55,15 @@ impl IndexStore {
         if heap.snapshot().trace().is_some() {
             return Ok(false);
         }
-        let Some(file) = self.folder.new_file(heap_columns::estimated_bytes(heap))? else {
+        let Some(file) = self.folder.new_file(&entry, heap_columns::estimated_bytes(heap))? else {
             return Ok(false);
         };
         // A file that was written to meanwhile is not the one that was read.
         if Fingerprint::of(snapshot)? != *read {
             return Ok(false);
         }
-        heap_columns::write(file.as_file().try_clone()?, heap, summary, read.clone())?;
-        file.persist(entry).map_err(|error| error.error)?;
+        heap_columns::write(file.try_clone()?, heap, summary, read.clone())?;
+        file.keep_unsynced()?;
         Ok(true)
     }
 

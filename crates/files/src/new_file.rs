@@ -1,0 +1,238 @@
+//! A file that is being written: private, new, and under its name only when it is whole.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use crate::OwnFolder;
+
+/// What becomes of what has the name already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and there is no new file.
+    Kept,
+    /// The new file takes its place; a symbolic link is replaced itself, not what it leads to.
+    Replaced,
+}
+
+impl Existing {
+    /// Of an option `--force`.
+    #[must_use]
+    pub fn replaced_if(may_replace: bool) -> Self {
+        if may_replace { Self::Replaced } else { Self::Kept }
+    }
+}
+
+/// A file under another name until [`NewFile::keep`]; dropped before, it is removed.
+#[derive(Debug)]
+pub struct NewFile {
+    file: File,
+    folder: OwnedFd,
+    partial: PathBuf,
+    path: PathBuf,
+    existing: Existing,
+    is_kept: bool,
+}
+
+/// Files of one process that are being written at once, or were left by others of its number.
+const TRIES: u32 = 64;
+
+impl NewFile {
+    /// Opens `.NAME.NUMBER.partial` beside `path`: mode 0600, made new, never through a symbolic
+    /// link.
+    ///
+    /// # Errors
+    /// The operating system's; `path` names no file; there is one, and it is to be kept.
+    pub fn create(path: &Path, existing: Existing) -> io::Result<Self> {
+        if existing == Existing::Kept && path.symlink_metadata().is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if path.metadata().is_ok_and(|there| there.is_dir()) {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(folder, flags, Mode::empty())?;
+        Self::in_folder(folder, path.to_owned(), existing)
+    }
+
+    /// The same in a folder that was checked; what is there under the name is replaced.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn create_in(folder: &OwnFolder, name: &Path) -> io::Result<Self> {
+        let path = folder.path().join(name);
+        Self::in_folder(folder.as_fd().try_clone_to_owned()?, path, Existing::Replaced)
+    }
+
+    fn in_folder(folder: OwnedFd, path: PathBuf, existing: Existing) -> io::Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let Some(name) = path.file_name() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidFilename, "the path names no file"));
+        };
+        // (Names have at most 255 bytes.)
+        let start: String = name.to_string_lossy().chars().take(50).collect();
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut outcome = Err(Errno::EXIST);
+        let mut partial = PathBuf::new();
+        for _ in 0..TRIES {
+            let number = NEXT.fetch_add(1, Relaxed);
+            partial = format!(".{start}.{}-{number}.partial", std::process::id()).into();
+            outcome = rustix::fs::openat(&folder, &partial, flags, Mode::RUSR | Mode::WUSR);
+            if !matches!(outcome, Err(Errno::EXIST)) {
+                break;
+            }
+        }
+        Ok(Self { file: outcome?.into(), folder, partial, path, existing, is_kept: false })
+    }
+
+    /// What it is called until then.
+    #[must_use]
+    pub fn partial_path(&self) -> PathBuf {
+        self.path.with_file_name(&self.partial)
+    }
+
+    /// The file, by a descriptor of its own.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn try_clone(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Lets others have it, too: whatever the mask of new files says, it has this mode.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn set_mode(&self, mode: u32) -> io::Result<()> {
+        self.file.set_permissions(Permissions::from_mode(mode))
+    }
+
+    /// Gives the file its name; where somebody has taken that meanwhile, the next that is free.
+    ///
+    /// # Errors
+    /// As [`NewFile::keep`].
+    pub fn keep_as(mut self, free_name: impl Fn() -> PathBuf) -> io::Result<PathBuf> {
+        if self.existing == Existing::Kept {
+            while self.path.symlink_metadata().is_ok() {
+                let path = free_name();
+                if path == self.path || path.parent() != self.path.parent() {
+                    break;
+                }
+                self.path = path;
+            }
+        }
+        self.keep()
+    }
+
+    /// Puts what was written on the disk and gives the file its name.
+    ///
+    /// # Errors
+    /// The operating system's; somebody has taken the name meanwhile.
+    pub fn keep(self) -> io::Result<PathBuf> {
+        self.file.sync_data()?;
+        self.rename()
+    }
+
+    /// [`NewFile::keep`] of what can be made again: after a loss of power it may be empty.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn keep_unsynced(self) -> io::Result<PathBuf> {
+        self.rename()
+    }
+
+    fn rename(mut self) -> io::Result<PathBuf> {
+        let name = self.path.file_name().unwrap_or_default();
+        let (folder, from) = (self.folder.as_fd(), self.partial.as_path());
+        match self.existing {
+            Existing::Replaced => rustix::fs::renameat(folder, from, folder, name)?,
+            Existing::Kept => {
+                match rustix::fs::renameat_with(folder, from, folder, name, RenameFlags::NOREPLACE) {
+                    // Some file systems know no such flag; a hard link replaces nothing either.
+                    Err(Errno::INVAL | Errno::NOSYS) => {
+                        rustix::fs::linkat(folder, from, folder, name, AtFlags::empty())?;
+                        rustix::fs::unlinkat(folder, from, AtFlags::empty())?;
+                    }
+                    other => other?,
+                }
+            }
+        }
+        self.is_kept = true;
+        Ok(self.path.clone())
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = rustix::fs::unlinkat(&self.folder, &self.partial, AtFlags::empty());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_was_taken_meanwhile_is_not_an_error_where_another_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] = ["1", "2"].map(|name| folder.path().join(name));
+        let file = NewFile::create(&first, Existing::Kept).unwrap();
+        std::fs::write(&first, "another's").unwrap();
+        assert_eq!(file.keep_as(|| second.clone()).unwrap(), second);
+        let file = NewFile::create(&folder.path().join("3"), Existing::Kept).unwrap();
+        std::fs::write(folder.path().join("3"), "another's").unwrap();
+        assert!(file.keep_as(|| folder.path().join("3")).is_err(), "a file that is named is not renamed");
+        assert_eq!(std::fs::read_to_string(&first).unwrap(), "another's");
+    }
+
+    #[test]
+    fn a_link_is_replaced_and_what_it_leads_to_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let [mine, link] = ["mine", "link"].map(|name| folder.path().join(name));
+        std::fs::write(&mine, "mine").unwrap();
+        std::os::unix::fs::symlink(&mine, &link).unwrap();
+        assert!(NewFile::create(&link, Existing::Kept).is_err());
+        let mut file = NewFile::create(&link, Existing::Replaced).unwrap();
+        file.write_all(b"new").unwrap();
+        file.keep().unwrap();
+        assert_eq!(std::fs::read_to_string(&mine).unwrap(), "mine");
+        assert!(link.symlink_metadata().unwrap().is_file());
+        assert_eq!(link.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
+    }
+
+    #[test]
+    fn names_that_are_taken_are_passed_over_and_what_is_not_kept_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("file"), folder.path().join("other"));
+        std::fs::write(&other, "other").unwrap();
+        let probe = NewFile::create(&path, Existing::Kept).unwrap();
+        let number: u32 = probe.partial.to_string_lossy().split(['-', '.']).nth(3).unwrap().parse().unwrap();
+        for number in number + 1..number + 20 {
+            let name = format!(".file.{}-{number}.partial", std::process::id());
+            std::os::unix::fs::symlink(&other, folder.path().join(name)).unwrap();
+        }
+        drop(NewFile::create(&path, Existing::Kept).unwrap());
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "other");
+        assert!(!path.exists());
+    }
+}
