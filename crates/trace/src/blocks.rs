@@ -45,11 +45,13 @@ pub(crate) fn block_columns(
     streams
 }
 
-/// Appends the blocks of untrusted columns; gives (part, is last).
+/// Appends the blocks of untrusted columns, whose stacks and processes must be among so many; gives
+/// (part, is last).
 pub(crate) fn take_blocks(
     streams: &[Vec<u8>; BLOCK_STREAMS],
     count: usize,
     time_ns: u64,
+    (stack_count, process_count): (usize, usize),
     out: &mut Vec<Block>,
 ) -> Result<(u32, bool), Malformed> {
     let [mut place, mut owners, mut addresses, mut sizes, mut stacks, mut threads, mut ages] =
@@ -63,6 +65,9 @@ pub(crate) fn take_blocks(
     for _ in 0..count {
         if owners.u8()? != 0 {
             owner = (ProcessIndex(owners.varint32()?), HeapId(owners.u8()?), owners.u8()? != 0);
+            if owner.0.0 as usize >= process_count {
+                return Err(Malformed("a process's number is out of range"));
+            }
         }
         address = address.wrapping_add_signed(unzigzag(addresses.varint()?));
         stack = stack.wrapping_add(unzigzag(stacks.varint()?));
@@ -72,7 +77,10 @@ pub(crate) fn take_blocks(
             address_avma: address,
             size_bytes: sizes.varint()?,
             stack: StackIndex(
-                u32::try_from(stack).map_err(|_| Malformed("a stack's number is out of range"))?,
+                u32::try_from(stack)
+                    .ok()
+                    .filter(|&stack| (stack as usize) < stack_count)
+                    .ok_or(Malformed("a stack's number is out of range"))?,
             ),
             thread: ThreadIndex(threads.varint32()?),
             alloc_ns: time_ns.saturating_sub(ages.varint()?),

@@ -118,6 +118,9 @@ impl Trace {
             let damaged = |Malformed(what)| Error::Damaged { offset: info.offset, what };
             let [stream] = self.streams::<1>(info)?;
             let entries: Vec<GraphHead> = take_all(&stream, info.item_count as usize).map_err(damaged)?;
+            if entries.iter().any(|head| head.process.0 as usize >= self.processes().len()) {
+                return Err(damaged(Malformed("a process's number is out of range")));
+            }
             let of_it = entries.into_iter().filter(|head| head.snapshot == snapshot.number);
             heads.extend(of_it.map(|head| (info.offset + CHUNK_HEADER_BYTES as u64, head)));
         }

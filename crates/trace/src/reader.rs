@@ -3,6 +3,7 @@
 
 mod checksums;
 mod event_reader;
+mod known_processes;
 mod opening;
 
 use std::sync::OnceLock;
@@ -73,7 +74,8 @@ impl Trace {
         &self.session
     }
 
-    /// The process images, by index.
+    /// The process images, by index: one at least, and one for every number that the trace gives
+    /// out. What is not known of them is 0 or empty.
     #[must_use]
     pub fn processes(&self) -> &[Process] {
         &self.processes
@@ -177,6 +179,12 @@ impl Trace {
         &self.sampling
     }
 
+    /// Has it say that this is not known of its allocations.
+    #[must_use]
+    pub fn with_untold(self, untold: Untold) -> Self {
+        Self { sampling: self.sampling.clone().with_untold(untold), ..self }
+    }
+
     /// Whether what it says are estimates.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
@@ -213,7 +221,8 @@ impl Trace {
     /// see [`EventReader::damage`], or [`Trace::check`] for all chunks.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
-        self.all_damage.get_or_init(|| [self.damage.as_slice(), &self.loaded_stacks().1].concat())
+        self.all_damage
+            .get_or_init(|| [self.damage.as_slice(), &self.loaded_stacks(self.processes.len()).1].concat())
     }
 
     /// Whether the file was ended in good order.
@@ -243,10 +252,11 @@ impl Trace {
     /// The stack tree; read at the first call. In place of the nodes of a damaged chunk stand
     /// unknown frames, so that those after it keep their numbers; [`Trace::damage`] tells.
     pub fn stacks(&self) -> &StackTable {
-        &self.loaded_stacks().0
+        &self.loaded_stacks(self.processes.len()).0
     }
 
-    fn loaded_stacks(&self) -> &(StackTable, Vec<Damage>) {
+    /// Nodes of processes from `process_limit` on are not believed.
+    fn loaded_stacks(&self, process_limit: usize) -> &(StackTable, Vec<Damage>) {
         self.stacks.get_or_init(|| {
             let mut table = StackTable::default();
             let mut damage = Vec::new();
@@ -254,7 +264,7 @@ impl Trace {
                 let count = info.item_count as usize;
                 let decoded = self.streams::<STACK_STREAMS>(info).and_then(|streams| {
                     table
-                        .decode(&streams, count)
+                        .decode(&streams, count, process_limit)
                         .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })
                 });
                 if let Err(error) = decoded {
@@ -329,8 +339,8 @@ impl Trace {
     pub fn summary_totals(&self) -> Result<Option<Summary>> {
         let Some(info) = self.of_kind(ChunkKind::Summary).next_back() else { return Ok(None) };
         let [stream] = self.streams::<1>(info)?;
-        let summary =
-            take_summary(&stream).map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
+        let summary = take_summary(&stream, self.processes.len())
+            .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
         Ok(Some(summary))
     }
 
@@ -340,10 +350,10 @@ impl Trace {
     /// # Errors
     /// They are damaged; those before the damage were shown.
     pub fn for_each_stack_totals(&self, mut visit: impl FnMut(StackTotals)) -> Result<()> {
-        let stack_count = self.stacks().len();
+        let known = (self.stacks().len(), self.processes.len());
         for info in self.of_kind(ChunkKind::StackTotals) {
             let streams = self.streams::<TOTALS_STREAMS>(info)?;
-            take_stack_totals(&streams, info.item_count as usize, stack_count, &mut visit)
+            take_stack_totals(&streams, info.item_count as usize, known, &mut visit)
                 .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
         }
         Ok(())

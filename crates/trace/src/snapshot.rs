@@ -290,7 +290,7 @@ pub(crate) fn part_of(streams: &[Vec<u8>; SNAPSHOT_STREAMS]) -> Result<(u32, u32
 pub(crate) fn take_snapshot_blocks(
     streams: &[Vec<u8>; SNAPSHOT_STREAMS],
     count: usize,
-    stack_count: usize,
+    (stack_count, process_count): (usize, usize),
     mut visit: impl FnMut(&Block),
 ) -> Result<(), Malformed> {
     let [_, mut owners, mut addresses, mut sizes, mut stacks, mut threads, mut times] =
@@ -301,6 +301,9 @@ pub(crate) fn take_snapshot_blocks(
         let mark = owners.u8()?;
         if mark != 0 {
             owner = (ProcessIndex(owners.varint32()?), HeapId(owners.u8()?), mark & 2 != 0);
+            if owner.0.0 as usize >= process_count {
+                return Err(Malformed("a process's number is out of range"));
+            }
         }
         address = address.wrapping_add_signed(unzigzag(addresses.varint()?));
         stack = stack.wrapping_add(unzigzag(stacks.varint()?));

@@ -22,12 +22,12 @@ impl Trace {
         snapshot: &Snapshot,
         mut visit: impl FnMut(&Block),
     ) -> Result<Vec<Damage>> {
-        let stack_count = self.stacks().len();
+        let counts = (self.stacks().len(), self.processes().len());
         let mut damage = Vec::new();
         let (mut part_count, mut end) = (0_u32, 0);
         let chunks = self.of_kind(ChunkKind::SnapshotBlocks);
         for info in chunks.filter(|chunk| chunk.first_ns == snapshot.time_ns) {
-            match self.snapshot_part(info, snapshot.number, stack_count, &mut visit) {
+            match self.snapshot_part(info, snapshot.number, counts, &mut visit) {
                 Ok(is_of_it) => part_count += u32::from(is_of_it),
                 Err(Error::Damaged { what, .. }) => {
                     let bytes = CHUNK_HEADER_BYTES as u64 + u64::from(info.stored_bytes);
@@ -49,7 +49,7 @@ impl Trace {
         &self,
         info: &ChunkInfo,
         number: u32,
-        stack_count: usize,
+        counts: (usize, usize),
         visit: impl FnMut(&Block),
     ) -> Result<bool> {
         let damaged = |Malformed(what)| Error::Damaged { offset: info.offset, what };
@@ -58,7 +58,7 @@ impl Trace {
         if of != number {
             return Ok(false);
         }
-        take_snapshot_blocks(&streams, info.item_count as usize, stack_count, visit).map_err(damaged)?;
+        take_snapshot_blocks(&streams, info.item_count as usize, counts, visit).map_err(damaged)?;
         Ok(true)
     }
 }

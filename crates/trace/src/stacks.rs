@@ -88,6 +88,16 @@ impl StackTable {
         (0..count).for_each(|_| self.times.push(0));
     }
 
+    /// Processes up to the last one that has a node.
+    pub(crate) fn process_count(&self) -> usize {
+        let packed = self.addresses.iter().filter(|&&packed| packed != WIDE);
+        let most = packed.map(|packed| (packed >> (64 - PROCESS_BITS)) as usize).max();
+        most.into_iter()
+            .chain(self.wide.values().map(|&(process, _)| process as usize))
+            .max()
+            .map_or(0, |most| most + 1)
+    }
+
     fn truncate(&mut self, count: usize) {
         self.parents.truncate(count);
         self.addresses.truncate(count);
@@ -99,16 +109,22 @@ impl StackTable {
         &mut self,
         streams: &[Vec<u8>; STACK_STREAMS],
         count: usize,
+        process_limit: usize,
     ) -> Result<(), Malformed> {
         let before = self.parents.len();
-        let decoded = self.decode_all(streams, count);
+        let decoded = self.decode_all(streams, count, process_limit);
         if decoded.is_err() {
             self.truncate(before);
         }
         decoded
     }
 
-    fn decode_all(&mut self, streams: &[Vec<u8>; STACK_STREAMS], count: usize) -> Result<(), Malformed> {
+    fn decode_all(
+        &mut self,
+        streams: &[Vec<u8>; STACK_STREAMS],
+        count: usize,
+        process_limit: usize,
+    ) -> Result<(), Malformed> {
         let [mut parents, mut processes, mut addresses, mut times] = streams.each_ref().map(|s| Take::new(s));
         let (mut process, mut address, mut time_ns) = (0, 0_u64, 0_u64);
         if count > streams[0].len() {
@@ -130,6 +146,9 @@ impl StackTable {
             };
             if processes.u8()? != 0 {
                 process = processes.varint32()?;
+                if process as usize >= process_limit {
+                    return Err(Malformed("a stack is of a process that the file does not have"));
+                }
             }
             address = address.wrapping_add_signed(unzigzag(addresses.varint()?));
             time_ns = time_ns.wrapping_add_signed(unzigzag(times.varint()?));

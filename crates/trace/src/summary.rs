@@ -22,7 +22,7 @@ pub(crate) fn put_summary(summary: &Summary, out: &mut Vec<u8>) {
 }
 
 /// Back from [`put_summary`].
-pub(crate) fn take_summary(stream: &[u8]) -> Result<Summary, Malformed> {
+pub(crate) fn take_summary(stream: &[u8], process_count: usize) -> Result<Summary, Malformed> {
     let mut take = Take::new(stream);
     let mut summary = Summary {
         event_count: take.varint()?,
@@ -31,7 +31,7 @@ pub(crate) fn take_summary(stream: &[u8]) -> Result<Summary, Malformed> {
         ..Summary::default()
     };
     for _ in 0..take.count()? {
-        let process = ProcessIndex(take.varint32()?);
+        let process = known_process(take.varint32()?, process_count)?;
         let heap = HeapId(take.u8()?);
         summary.by_heap.push((process, heap, Totals::take(&mut take)?));
     }
@@ -73,12 +73,19 @@ pub(crate) fn stack_total_columns(totals: &[StackTotals]) -> [Vec<u8>; TOTALS_ST
     streams
 }
 
-/// Shows the totals of untrusted columns, one by one; a stack that is not among the `stack_count`
-/// of the file is an error: who reads may keep tables by stack.
+fn known_process(number: u32, process_count: usize) -> Result<ProcessIndex, Malformed> {
+    match (number as usize) < process_count {
+        true => Ok(ProcessIndex(number)),
+        false => Err(Malformed("a process's number is out of range")),
+    }
+}
+
+/// Shows the totals of untrusted columns, one by one; a stack or a process that is not among the
+/// `known` of the file (how many there are) is an error: who reads may keep tables of them.
 pub(crate) fn take_stack_totals(
     streams: &[Vec<u8>; TOTALS_STREAMS],
     count: usize,
-    stack_count: usize,
+    (stack_count, process_count): (usize, usize),
     mut visit: impl FnMut(StackTotals),
 ) -> Result<(), Malformed> {
     if count > streams[0].len() {
@@ -90,7 +97,7 @@ pub(crate) fn take_stack_totals(
         let [stacks, owners, counters @ ..] = &mut takes;
         stack = stack.wrapping_add(unzigzag(stacks.varint()?));
         if owners.u8()? != 0 {
-            owner = (ProcessIndex(owners.varint32()?), HeapId(owners.u8()?));
+            owner = (known_process(owners.varint32()?, process_count)?, HeapId(owners.u8()?));
         }
         let mut amounts = Amounts::default();
         // (Variances are none of the columns.)

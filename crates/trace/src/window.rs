@@ -157,7 +157,8 @@ impl EventWindow {
             for chunk in self.chunks.iter().take(part_count) {
                 let streams = chunk.streams::<BLOCK_STREAMS>()?;
                 let (count, time_ns) = (chunk.header.item_count as usize, chunk.header.first_ns);
-                take_blocks(&streams, count, time_ns, &mut blocks).map_err(own_fault)?;
+                take_blocks(&streams, count, time_ns, (usize::MAX, usize::MAX), &mut blocks)
+                    .map_err(own_fault)?;
             }
         }
         blocks.sort_by_key(|block| block.alloc_ns);

@@ -286,3 +286,42 @@ fn chunks_of_unknown_kinds_keep_them_when_symbols_are_embedded() {
     let kinds: Vec<_> = trace.chunks().iter().map(|chunk| (chunk.kind, chunk.kind_number)).collect();
     assert_eq!(kinds, [(None, UNKNOWN), (Some(ChunkKind::Symbols), ChunkKind::Symbols as u16)]);
 }
+
+/// Where the table of processes is lost, what refers to it has processes all the same; a number
+/// that no loss explains has none.
+#[test]
+fn every_process_number_that_is_given_out_is_one_of_the_table() {
+    // (caller, process, address, time), of processes 0 and 3.
+    let nodes: [&[u8]; 4] = [&[0, 1], &[1, 0, 1, 3], &[2, 2], &[0, 0]];
+    let stacks = chunk(ChunkKind::Stacks, 2, 0, &nodes, false);
+    let sample = |process: u64| [vec![1], varint(process), vec![9]].concat();
+    let samples = [sample(4), sample(u64::from(u32::MAX) - 1)].concat();
+    let mut lost = chunk(ChunkKind::Processes, 1, 0, &[&[0; 9]], false);
+    let end = lost.len() - 1;
+    lost[end] ^= 1;
+    let trace = open(&[lost, stacks, chunk(ChunkKind::RssSamples, 2, 0, &[&samples], false)]);
+    assert_eq!(trace.processes().len(), 5);
+    assert_eq!(trace.damage().len(), 1, "{:?}", trace.damage());
+    assert_eq!(trace.rss_samples().len(), 1);
+    let numbers = (1..3).map(|stack| trace.stacks().node(StackIndex(stack)).unwrap().process.0);
+    assert!(numbers.eq([0, 3]));
+    // A file without anything has a process, too: what is not known is its own.
+    assert_eq!(open(&[]).processes().len(), 1);
+    // Totals, blocks and heaps of a process that is not there are damage.
+    let far = varint(9_000_000);
+    let owner = [vec![1], far.clone(), vec![0]].concat();
+    let mut streams: Vec<&[u8]> = vec![&[0], &owner];
+    streams.resize(10, &[0]);
+    let summary = [vec![0; 16], vec![1], far, vec![0; 15]].concat();
+    for (place, wrong) in [
+        chunk(ChunkKind::StackTotals, 1, 0, &streams, false),
+        chunk(ChunkKind::Summary, 1, 0, &[&summary], false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let sound = chunk(ChunkKind::Summary, 1, 0, &[&[0; 17]], false);
+        let trace = if place == 0 { open(&[wrong, sound]) } else { open(&[wrong]) };
+        assert!(trace.summary().unwrap_err().to_string().contains("out of range"), "{place}");
+    }
+}

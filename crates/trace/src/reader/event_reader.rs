@@ -102,7 +102,8 @@ impl Trace {
         for (place, info) in self.chunks.iter().enumerate().take(last + 1).skip(first) {
             let streams = self.streams::<BLOCK_STREAMS>(info)?;
             let known = blocks.len();
-            let (part, is_last) = take_blocks(&streams, info.item_count as usize, info.first_ns, &mut blocks)
+            let (count, counts) = (info.item_count as usize, (self.stacks().len(), self.processes.len()));
+            let (part, is_last) = take_blocks(&streams, count, info.first_ns, counts, &mut blocks)
                 .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
             if part == 0 {
                 // A later one of the same nanosecond.

@@ -1,10 +1,10 @@
 //! Opening a trace: finding its chunks, by the index or by a scan, and reading the small tables.
 
-use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use super::Trace;
+use super::known_processes::UNKNOWN;
 use crate::bytes::Take;
 use crate::chunk::{
     CHUNK_HEADER_BYTES, CHUNK_MAGIC, ChunkHeader, ChunkInfo, ChunkKind, FILE_HEADER_BYTES, FILE_MAGIC,
@@ -12,13 +12,23 @@ use crate::chunk::{
 };
 use crate::error::{Damage, Error, Malformed, Result};
 use crate::payload::unpack;
-use crate::source::{ReadAt, open_regular, read_up_to};
+use crate::source::{ReadAt, read_up_to};
 use crate::tables::{Entry, take_all};
 use crate::*;
 
 /// Indices are dense: one that lies further beyond the number of entries than a lost chunk explains
 /// is not believed.
-const INDEX_GAP_MAX: usize = 1 << 16;
+pub(super) const INDEX_GAP_MAX: usize = 1 << 16;
+/// In place of a mapping that is lost: nothing lies in it.
+pub(super) const NO_MAPPING: Mapping = Mapping {
+    process: ProcessIndex(0),
+    module: ModuleIndex(0),
+    start_avma: 0,
+    end_avma: 0,
+    bias_avma: 0,
+    loaded_ns: 0,
+    unloaded_ns: 0,
+};
 /// All that stays in memory may unpack to this many times the file's size. The writer's own files
 /// reach 10.
 const EXPANSION_MAX: u64 = 64;
@@ -32,8 +42,8 @@ impl Trace {
     /// It cannot be read, is empty, is no trace, or is from a newer version. Damage inside is no
     /// error: see [`Trace::damage`].
     pub fn open(path: &Path) -> Result<Self> {
-        let file = open_regular(OpenOptions::new().read(true), path)
-            .map_err(|source| Error::Io { action: "opening the file", source })?;
+        let file =
+            heapr_files::regular(path).map_err(|source| Error::Io { action: "opening the file", source })?;
         Self::from_source(Box::new(file))
     }
 
@@ -264,20 +274,10 @@ impl Trace {
     fn read_tables(&mut self) {
         self.system = self.entries(ChunkKind::System).pop().unwrap_or_default();
         self.session = self.entries(ChunkKind::Session).pop().unwrap_or_default();
-        let unknown_process = Process {
-            pid: 0,
-            parent_pid: 0,
-            origin: ProcessOrigin::Exec,
-            start_ns: 0,
-            end_ns: None,
-            executable: String::new(),
-            command_line: Vec::new(),
-            exit_status: None,
-        };
         let entries = self.entries::<(ProcessIndex, Process)>(ChunkKind::Processes);
         let limit = entries.len() * 2 + INDEX_GAP_MAX;
         for (index, process) in entries {
-            place(&mut self.processes, index.0, process, &unknown_process, limit);
+            place(&mut self.processes, index.0, process, &UNKNOWN, limit);
         }
         let unknown_thread =
             Thread { process: ProcessIndex(0), tid: 0, name: String::new(), start_ns: 0, end_ns: None };
@@ -287,26 +287,11 @@ impl Trace {
             place(&mut self.threads, index.0, thread, &unknown_thread, limit);
         }
         self.modules = self.entries(ChunkKind::Modules);
-        let unknown_mapping = Mapping {
-            process: ProcessIndex(0),
-            module: ModuleIndex(0),
-            start_avma: 0,
-            end_avma: 0,
-            bias_avma: 0,
-            loaded_ns: 0,
-            unloaded_ns: 0,
-        };
         let entries = self.entries::<(u32, Mapping)>(ChunkKind::Mappings);
         let limit = entries.len() * 2 + INDEX_GAP_MAX;
         for (number, mapping) in entries {
-            place(&mut self.mappings, number, mapping, &unknown_mapping, limit);
+            place(&mut self.mappings, number, mapping, &NO_MAPPING, limit);
         }
-        self.mapping_order = (0..self.mappings.len() as u32).collect();
-        let mappings = &self.mappings;
-        self.mapping_order.sort_by_key(|&number| {
-            let mapping = &mappings[number as usize];
-            (mapping.process, mapping.start_avma, mapping.loaded_ns)
-        });
         self.markers = self.entries(ChunkKind::Markers);
         self.rss_samples = self.entries(ChunkKind::RssSamples);
         self.resident_samples = self.entries(ChunkKind::ResidentSamples);
@@ -322,6 +307,13 @@ impl Trace {
         self.functions.reverse();
         self.functions.sort_by_key(LanguageFunction::key);
         self.functions.dedup_by_key(|function| function.key());
+        self.complete_processes();
+        self.mapping_order = (0..self.mappings.len() as u32).collect();
+        let mappings = &self.mappings;
+        self.mapping_order.sort_by_key(|&number| {
+            let mapping = &mappings[number as usize];
+            (mapping.process, mapping.start_avma, mapping.loaded_ns)
+        });
     }
 }
 

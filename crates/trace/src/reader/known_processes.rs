@@ -1,0 +1,89 @@
+//! A process for each number that stands for one: who reads a trace may keep tables by process.
+//!
+//! The table of processes may be damaged, or not have been written yet. What refers to it is not,
+//! and its numbers are as good as they were: processes of which nothing is known stand in for those
+//! that are missing. A number that no loss explains is not believed.
+
+use super::Trace;
+use super::opening::INDEX_GAP_MAX;
+use crate::*;
+
+/// A process of which nothing is known.
+pub(super) const UNKNOWN: Process = Process {
+    pid: 0,
+    parent_pid: 0,
+    origin: ProcessOrigin::Exec,
+    start_ns: 0,
+    end_ns: None,
+    executable: String::new(),
+    command_line: Vec::new(),
+    exit_status: None,
+};
+
+impl Trace {
+    /// From here on every process number that the trace gives out is one of
+    /// [`Trace::processes`], which has one at least. To be called when the tables are read.
+    pub(super) fn complete_processes(&mut self) {
+        let limit = (self.processes.len() * 2 + INDEX_GAP_MAX) as u32;
+        let most = self.named_processes().filter(|process| process.0 < limit).max();
+        let mut count = most.map_or(0, |process| process.0 as usize + 1).max(1);
+        // Only then can the stacks know of more; to read them takes time.
+        if !self.damage.is_empty() || !self.is_complete {
+            let of_stacks = self.loaded_stacks(limit as usize).0.process_count();
+            count = count.max(of_stacks);
+        }
+        if count > self.processes.len() {
+            self.processes.resize(count, UNKNOWN);
+        }
+        self.leave_out_unknown();
+    }
+
+    /// Those that entries of the tables name.
+    fn named_processes(&self) -> impl Iterator<Item = ProcessIndex> + '_ {
+        let parents = self.processes.iter().filter_map(|process| match process.origin {
+            ProcessOrigin::Fork { parent } => Some(parent),
+            ProcessOrigin::Exec => None,
+        });
+        let snapshots = self.snapshots.iter().flat_map(|snapshot| &snapshot.processes);
+        (self.threads.iter().map(|entry| entry.process))
+            .chain(self.mappings.iter().map(|entry| entry.process))
+            .chain(self.rss_samples.iter().map(|entry| entry.process))
+            .chain(self.resident_samples.iter().map(|entry| entry.process))
+            .chain(self.memory_accounts.iter().map(|entry| entry.process))
+            .chain(self.losses.iter().filter_map(|entry| entry.process))
+            .chain(self.heap_names.iter().map(|entry| entry.process))
+            .chain(self.notices.iter().map(|entry| entry.process))
+            .chain(self.functions.iter().map(|entry| entry.process))
+            .chain(snapshots.map(|entry| entry.process))
+            .chain(parents)
+    }
+
+    /// Entries of a process that is not believed are not, either.
+    fn leave_out_unknown(&mut self) {
+        let count = self.processes.len();
+        let is_known = |process: ProcessIndex| (process.0 as usize) < count;
+        for process in &mut self.processes {
+            if matches!(process.origin, ProcessOrigin::Fork { parent } if !is_known(parent)) {
+                process.origin = ProcessOrigin::Exec;
+            }
+        }
+        // (Threads and mappings are found by their numbers.)
+        for thread in self.threads.iter_mut().filter(|thread| !is_known(thread.process)) {
+            thread.process = ProcessIndex(0);
+        }
+        let is_lost = |mapping: &&mut Mapping| !is_known(mapping.process);
+        for mapping in self.mappings.iter_mut().filter(is_lost) {
+            *mapping = super::opening::NO_MAPPING;
+        }
+        self.rss_samples.retain(|entry| is_known(entry.process));
+        self.resident_samples.retain(|entry| is_known(entry.process));
+        self.memory_accounts.retain(|entry| is_known(entry.process));
+        self.losses.iter_mut().for_each(|entry| entry.process = entry.process.filter(|of| is_known(*of)));
+        self.heap_names.retain(|entry| is_known(entry.process));
+        self.notices.retain(|entry| is_known(entry.process));
+        self.functions.retain(|entry| is_known(entry.process));
+        for snapshot in &mut self.snapshots {
+            snapshot.processes.retain(|entry| is_known(entry.process));
+        }
+    }
+}
