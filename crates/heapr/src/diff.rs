@@ -223,7 +223,7 @@ fn write_json(
         "after": side(&arguments.after, &sides[1], after),
         "groups": groups,
     });
-    serde_json::to_writer_pretty(&mut *out, &whole)?;
+    heapr_table::json_text::write_json(&mut *out, &whole, true)?;
     writeln!(out)?;
     Ok(())
 }

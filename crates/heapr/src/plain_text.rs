@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use heapr_table::json_text::json_lines;
 pub(crate) use heapr_table::plain::printable;
 use heapr_table::plain::{NO_LIMIT, harmless};
 
@@ -90,7 +91,7 @@ pub(crate) fn say(line: fmt::Arguments<'_>) {
 
 /// Prints a value for programs.
 pub(crate) fn say_json(value: &serde_json::Value) {
-    let _ = writeln!(io::stdout().lock(), "{value:#}");
+    let _ = writeln!(io::stdout().lock(), "{}", json_lines(value));
 }
 
 /// From now on no line is too long.

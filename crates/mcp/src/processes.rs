@@ -1,5 +1,6 @@
 //! The processes that this user may look at, largest first.
 
+use heapr_table::plain::is_harmless;
 use std::fmt::Write as _;
 
 /// Processes that are listed.
@@ -30,7 +31,7 @@ pub(crate) fn list(name: Option<&str>) -> String {
 
 fn shortened(command: &str) -> String {
     let letters = command.chars().take(COMMAND_CHARACTERS_MAX);
-    letters.map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+    letters.map(|letter| if is_harmless(letter) { letter } else { ' ' }).collect()
 }
 
 #[test]

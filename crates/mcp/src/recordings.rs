@@ -1,6 +1,7 @@
 //! What is recorded: programs that are started, processes that are attached to, snapshots.
 
 use std::ffi::OsString;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -103,7 +104,7 @@ impl Recordings {
         if let Err(first) = self.commands.run(javascript, 600).await {
             self.commands.run(native, 600).await.map_err(|_| first)?;
             // A process that only then had begun to answer.
-            if std::fs::read(&inside).is_ok_and(|content| content.first() == Some(&b'{')) {
+            if begins_as_json(&inside) {
                 std::fs::rename(&inside, inside.with_extension("heapsnapshot")).map_err(Error::Run)?;
             }
         }
@@ -124,4 +125,10 @@ impl Recordings {
     fn with_running<T>(&self, change: impl FnOnce(&mut Vec<String>) -> T) -> T {
         change(&mut self.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
+}
+
+/// Whether a file begins as a snapshot of V8 does.
+fn begins_as_json(path: &Path) -> bool {
+    let mut first = [0];
+    heapr_files::regular(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *b"{"
 }

@@ -1,5 +1,6 @@
 //! Source lines that allocate, with their text where the file is here.
 
+use heapr_table::plain::is_harmless;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -66,20 +67,19 @@ impl std::fmt::Display for Sum {
 /// The line and those around it, numbered.
 fn around(file: &Path, line: u64) -> Option<String> {
     let line = usize::try_from(line).ok()?.checked_sub(1)?;
-    // (Names come from a trace: of devices and pipes nothing is read.)
-    let is_source = file.is_absolute() && file.metadata().is_ok_and(|facts| facts.is_file());
-    if !is_source {
+    // (Names come from a trace.)
+    if !file.is_absolute() {
         return None;
     }
     let mut content = Vec::new();
-    std::fs::File::open(file).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut content).ok()?;
+    heapr_files::regular(file).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut content).ok()?;
     let content = String::from_utf8_lossy(&content);
     let first = line.saturating_sub(AROUND);
     let mut text = String::new();
     for (index, code) in content.lines().enumerate().skip(first).take(line + AROUND + 1 - first) {
         let mark = if index == line { '>' } else { ' ' };
         let code: String =
-            code.chars().take(160).map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect();
+            code.chars().take(160).map(|c| if is_harmless(c) || c == '\t' { c } else { ' ' }).collect();
         let _ = writeln!(text, "  {mark} {:>5}  {code}", index + 1);
     }
     Some(text)

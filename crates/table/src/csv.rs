@@ -1,13 +1,14 @@
 //! Fields of CSV (RFC 4180).
 
-/// A field, quoted if it has to be.
+use crate::plain::harmless;
+
+/// A field, quoted if it has to be. Of what would do something in a terminal nothing but ends of
+/// lines and tabs is left: CSV has no escapes (JSON has, and loses nothing).
 #[must_use]
 pub fn quoted(field: &str) -> String {
-    if field.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
+    let is_kept = |c: char| matches!(c, '\n' | '\r' | '\t');
+    let field: String = field.chars().map(|c| if is_kept(c) { c } else { harmless(c) }).collect();
+    if field.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
 }
 
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests {
     #[test]
     fn fields_with_commas_and_quotes_are_quoted() {
         assert_eq!(quoted("plain"), "plain");
+        assert_eq!(quoted("a\u{9b}b\u{202e}\t"), "a\u{fffd}b\u{fffd}\t");
         assert_eq!(quoted("f(int, \"x\")"), "\"f(int, \"\"x\"\")\"");
     }
 }

@@ -36,19 +36,33 @@ fn take_columns(characters: impl Iterator<Item = char>, columns: usize) -> Vec<c
 /// What stands for a character that would do something in a terminal.
 pub const REPLACEMENT: char = '\u{fffd}';
 
-/// The character, if it does nothing but to be seen.
+/// Whether a character does nothing but to be seen. All that prints or exports text of programs and
+/// files asks this.
 #[must_use]
-pub fn harmless(character: char) -> char {
+pub fn is_harmless(character: char) -> bool {
     match character {
         // Marks and overrides of direction; separators of lines and paragraphs.
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            REPLACEMENT
-        }
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}' => false,
+        // Nothing is seen of them: two names that differ would look alike.
+        '\u{ad}'
+        | '\u{34f}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' => false,
+        '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' => false,
+        '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' => false,
         // What the command line uses for styles.
-        '\u{f8f0}'..='\u{f8f2}' => REPLACEMENT,
-        _ if character.is_control() => REPLACEMENT,
-        _ => character,
+        '\u{f8f0}'..='\u{f8f2}' => false,
+        _ => !character.is_control(),
     }
+}
+
+/// The character, or what stands for one that is not harmless.
+#[must_use]
+pub fn harmless(character: char) -> char {
+    if is_harmless(character) { character } else { REPLACEMENT }
 }
 
 /// Names come from files that nobody vouches for: one of them without what would do something in a
@@ -64,7 +78,7 @@ pub fn printable(text: &str) -> String {
 pub fn one_line(text: &str, width: usize) -> String {
     // What no line limits is a text in the program, not a name.
     let limit = if width < NO_LIMIT { 200 } else { 64 << 10 };
-    let mut line: String = text.chars().take(limit).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut line: String = text.chars().take(limit).map(|c| if is_harmless(c) { c } else { ' ' }).collect();
     if text.chars().nth(limit).is_some() {
         line.push('…');
     }

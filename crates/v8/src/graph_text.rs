@@ -1,6 +1,7 @@
 //! A heap, or what one object alone keeps alive, as a graph for other tools: Graphviz and whoever
 //! reads JSON.
 
+use heapr_table::plain::is_harmless;
 use std::io::{self, Write};
 
 use heapr_graph::{DominatorTree, Dominators, retained_bytes};
@@ -86,7 +87,7 @@ fn quoted(text: &str) -> String {
         match sign {
             '"' | '\\' => quoted.extend(['\\', sign]),
             '\n' => quoted.push_str("\\n"),
-            _ if sign.is_control() => quoted.push(' '),
+            _ if !is_harmless(sign) => quoted.push(' '),
             _ => quoted.push(sign),
         }
     }

@@ -2,6 +2,7 @@
 
 mod shell;
 
+use heapr_table::json_text::json_lines;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -278,7 +279,7 @@ fn json_of(flag: &Flag, is_system: bool) -> Value {
 }
 
 fn document(flags: Vec<Value>) -> String {
-    format!("{:#}\n", json!({ "schema": "heapr.flags/1", "flags": flags }))
+    json_lines(&json!({ "schema": "heapr.flags/1", "flags": flags })) + "\n"
 }
 
 fn print(text: &str) -> anyhow::Result<()> {

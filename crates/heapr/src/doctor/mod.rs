@@ -5,6 +5,7 @@ mod inside;
 mod surroundings;
 mod tracing;
 
+use heapr_table::json_text::json_lines;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -38,7 +39,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     };
     let text = match arguments.format {
         Format::Text => text_of(&checks),
-        Format::Json => format!("{:#}\n", json_of(&checks)),
+        Format::Json => json_lines(&json_of(&checks)) + "\n",
     };
     std::io::stdout().write_all(text.as_bytes())?;
     let has_failed = checks.iter().any(|check| check.state == State::No);

@@ -1,5 +1,7 @@
 //! Text in XML and HTML.
 
+use heapr_table::plain::is_harmless;
+
 /// Text in XML and HTML; characters that XML 1.0 can't have are replaced.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -12,7 +14,7 @@ pub(super) fn escaped(text: &str) -> String {
             '\n' => escaped.push_str("&#10;"),
             '\t' => escaped.push(' '),
             '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            character if character.is_control() => escaped.push('\u{fffd}'),
+            character if !is_harmless(character) => escaped.push('\u{fffd}'),
             character => escaped.push(character),
         }
     }

@@ -10,6 +10,7 @@
 //! pass them over, as `holders` does. A block's id is its address. What names it is its type, where
 //! that is known, else the function that it was allocated by.
 
+use heapr_table::json_text::write_json;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
@@ -185,7 +186,7 @@ impl NativeHeap {
             if number > 0 {
                 out.write_all(b",\n")?;
             }
-            serde_json::to_writer(&mut *out, text)?;
+            write_json(&mut *out, text, false)?;
         }
         out.write_all(b"]}\n")
     }
