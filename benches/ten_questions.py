@@ -1,17 +1,89 @@
 #!/usr/bin/env python3
-"""The ten questions of docs/tables.md, asked of DuckDB and of ClickHouse (chDB): both must give the
-same answers. `benches/ten_questions.py DIR`, where DIR has tables of `heapr export --to parquet`;
-needs `pip install duckdb chdb`."""
-import decimal, json, pathlib, sys, time
+"""The ten questions of docs/tables.md, asked of DuckDB, ClickHouse (chDB), Spark and DataFusion, as
+far as they are installed: all must give the same answers.
 
-import duckdb
-from chdb import session
+    benches/ten_questions.py DIR             DIR has tables of `heapr export --to parquet`
+    benches/ten_questions.py --install VENV  makes VENV with all of them; Spark needs a Java beside
+                                             (apt-get install default-jre-headless)
+"""
+import decimal, importlib.util, json, pathlib, shutil, subprocess, sys, time
 
-folder = sys.argv[1]
-page = (pathlib.Path(__file__).parent.parent / "docs/tables.md").read_text().replace("DIR/", folder + "/")
-blocks = [part.split("```")[0] for part in page.split("```sql\n")[1:]]
-clickhouse = page.split("```sql clickhouse\n")[1].split("```")[0]
-views, questions = blocks[0], [block.rstrip().rstrip(";") for block in blocks[1:]]
+PACKAGES = ["duckdb", "chdb", "pyspark", "datafusion"]
+PAGE = pathlib.Path(__file__).parent.parent / "docs/tables.md"
+
+
+def statements(folder):
+    """What makes the views, by engine; the questions."""
+    page = PAGE.read_text().replace("DIR/", folder + "/")
+    views, questions = {}, []
+    for part in page.split("```sql")[1:]:
+        engine, text = part.split("```")[0].split("\n", 1)
+        text = text.rstrip().rstrip(";")
+        if engine.strip():
+            views[engine.strip()] = text.split(";\n")
+        elif "duckdb" not in views:
+            views["duckdb"] = text.split(";\n")
+        else:
+            questions.append(text)
+    return views, questions
+
+
+def of_duckdb(views):
+    import duckdb
+
+    database = duckdb.connect()
+    for statement in views:
+        database.execute(statement)
+    return lambda question: database.execute(question).fetchall()
+
+
+def of_clickhouse(views):
+    from chdb import session
+
+    click = session.Session()
+    click.query("CREATE DATABASE tables ENGINE = Atomic")
+    click.query("USE tables")
+    for statement in views:
+        click.query(statement)
+
+    def ask(question):
+        answer = click.query(f"SELECT * FROM ({question}) SETTINGS join_use_nulls = 1", "JSONCompactEachRow")
+        return [json.loads(line) for line in str(answer).splitlines()]
+
+    return ask
+
+
+def of_spark(views):
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.driver.host", "127.0.0.1")
+    spark = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    for statement in views:
+        spark.sql(statement)
+    return lambda question: [tuple(row) for row in spark.sql(question).collect()]
+
+
+def of_datafusion(views):
+    from datafusion import SessionContext
+
+    context = SessionContext()
+    for statement in views:
+        context.sql(statement).collect()
+    return lambda question: [tuple(row.values()) for row in context.sql(question).to_pylist()]
+
+
+ENGINES = {
+    "duckdb": ("duckdb", of_duckdb),
+    "clickhouse": ("chdb", of_clickhouse),
+    "spark": ("pyspark", of_spark),
+    "datafusion": ("datafusion", of_datafusion),
+}
+
+
+def is_there(package):
+    return importlib.util.find_spec(package) is not None and (package != "pyspark" or shutil.which("java"))
 
 
 def plain(value):
@@ -24,33 +96,38 @@ def plain(value):
     try:
         return f"{float(text):.3f}"
     except ValueError:
-        return text.rstrip("0").rstrip(".") if text[:2] == "20" else text
+        return text.replace("T", " ").split("+")[0].rstrip("0").rstrip(".") if text[:2] == "20" else text
 
 
 def rows(found):
     return sorted(tuple(plain(value) for value in row) for row in found)
 
 
-duck = duckdb.connect()
-duck.execute(views)
-click = session.Session()
-click.query("CREATE DATABASE tables ENGINE = Atomic")
-click.query("USE tables")
-for statement in clickhouse.split(";\n"):
-    if statement.strip():
-        click.query(statement)
-differ = 0
-for number, question in enumerate(questions, 1):
-    started = time.time()
-    of_duck = rows(duck.execute(question).fetchall())
-    took_duck, started = time.time() - started, time.time()
-    answer = str(click.query("SELECT * FROM (" + question + ") SETTINGS join_use_nulls = 1", "JSONCompactEachRow"))
-    of_click = rows(json.loads(line) for line in answer.splitlines())
-    took_click = time.time() - started
-    # Where the last rows of a limit are equal, either may be left out: amounts are compared.
-    same = of_duck == of_click or len(of_duck) == len(of_click) == 20
-    differ += not same
-    print(f"{number:2} {len(of_duck):4} rows  DuckDB {took_duck:.2f} s  ClickHouse {took_click:.2f} s  {'equal' if same else 'DIFFERENT'}")
-    if not same:
-        print("   DuckDB:    ", of_duck[:3], "\n   ClickHouse:", of_click[:3])
-sys.exit(differ > 0)
+def main(folder):
+    views, questions = statements(folder)
+    asked = {name: make(views[name]) for name, (package, make) in ENGINES.items() if is_there(package)}
+    if len(asked) < 2:
+        sys.exit(f"two engines at least are needed of {', '.join(PACKAGES)}: {sys.argv[0]} --install VENV")
+    differ = 0
+    for number, question in enumerate(questions, 1):
+        answers, line = {}, f"{number:2}"
+        for name, ask in asked.items():
+            started = time.time()
+            answers[name] = rows(ask(question))
+            line += f"  {name} {len(answers[name])} rows {time.time() - started:.2f} s"
+        first = next(iter(answers.values()))
+        # Where the last rows of a limit are equal, either may be left out: amounts are compared.
+        others = [name for name, found in answers.items() if found != first and not len(found) == len(first) == 20]
+        differ += bool(others)
+        print(line, " DIFFERENT" if others else " equal", flush=True)
+        for name in others:
+            print(f"   {name}: {answers[name][:3]}\n   {next(iter(answers))}: {first[:3]}")
+    print(f"asked: {', '.join(asked)}")
+    sys.exit(differ > 0)
+
+
+if sys.argv[1:2] == ["--install"]:
+    subprocess.run([sys.executable, "-m", "venv", sys.argv[2]], check=True)
+    subprocess.run([sys.argv[2] + "/bin/pip", "install", "-q", *PACKAGES], check=True)
+else:
+    main(sys.argv[1])

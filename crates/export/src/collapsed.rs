@@ -1,58 +1,69 @@
 //! One line for each stack: frames from the root, joined by semicolons, a space, the amount.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use heapr_table::plain::is_harmless;
+
 use crate::Profile;
+use crate::name_tree::NameTree;
 
 /// Writes it. Stacks of amount 0 are left out; equal lines are added up.
-pub(crate) fn write(out: &mut dyn Write, &Profile { samples, value, .. }: &Profile<'_>) -> io::Result<()> {
-    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-    for sample in samples {
-        let amount = value.of(&sample.amounts);
-        if amount == 0 {
-            continue;
+pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()> {
+    let tree = NameTree::new(profile.samples, profile.value, clean);
+    let mut line = String::new();
+    // A node whose line is to be written, with where the line of its caller ends.
+    let mut open = vec![(0, 0)];
+    while let Some((node, end)) = open.pop() {
+        line.truncate(end);
+        if node != 0 {
+            if !line.is_empty() {
+                line.push(';');
+            }
+            line.push_str(tree.name(node));
         }
-        let names: Vec<String> = sample.frames.iter().rev().map(|frame| clean(&frame.name)).collect();
-        let line = if names.is_empty() { "(no stack)".to_owned() } else { names.join(";") };
-        *lines.entry(line).or_default() += amount;
-    }
-    for (line, amount) in lines {
-        writeln!(out, "{line} {amount}")?;
+        let amount = tree.own(node).amount;
+        if amount > 0 {
+            let name = if line.is_empty() { "(no stack)" } else { &line };
+            writeln!(out, "{name} {amount}")?;
+        }
+        let end = line.len();
+        open.extend(tree.callees(node).iter().rev().map(|&callee| (callee, end)));
     }
     Ok(())
 }
 
 /// A name without what separates frames and lines.
 fn clean(name: &str) -> String {
-    name.replace(';', ":").replace(|c: char| c.is_control(), " ")
+    name.replace(';', ":").replace(|c: char| !is_harmless(c), " ")
 }
 
 #[cfg(test)]
 mod tests {
+    use heapr_query::Metric;
     use heapr_trace::Amounts;
 
     use super::*;
-    use heapr_query::Metric;
-
-    use crate::{Sample, SampleFrame};
+    use crate::{SampleFrame, Samples};
 
     #[test]
     fn stacks_start_at_the_root_and_names_cannot_break_lines() {
-        let frame = |name: &str| SampleFrame {
-            name: name.to_owned(),
-            module: String::new(),
-            file: String::new(),
-            line: 0,
+        let frame = |name: &str| SampleFrame { name: name.to_owned(), ..SampleFrame::default() };
+        let stack = |names: &[&str], outstanding_bytes| {
+            let frames = names.iter().map(|name| frame(name)).collect();
+            (frames, Amounts { outstanding_bytes, ..Amounts::default() })
         };
-        let sample = |names: [&str; 2], outstanding_bytes| Sample {
-            frames: names.map(frame).to_vec(),
-            amounts: Amounts { outstanding_bytes, ..Amounts::default() },
-        };
-        let samples = [sample(["a;b\n", "main"], 3), sample(["a;b\n", "main"], 4), sample(["c", "main"], 0)];
+        let samples = Samples::of_stacks([
+            stack(&["a;b\n", "main"], 3),
+            stack(&["a;b\u{202e}", "main"], 4),
+            stack(&["c", "main"], 0),
+            stack(&["main"], 9),
+            stack(&[], 2),
+            stack(&["a", "a", "main"], 5),
+        ]);
         let mut out = Vec::new();
         let profile = Profile::new(&samples, Metric::default(), "");
         write(&mut out, &profile).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), "main;a:b  7\n");
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "(no stack) 2\nmain 9\nmain;a;a 5\nmain;a:b  7\n");
     }
 }

@@ -91,7 +91,8 @@ fn line(
     name: &str,
     (amounts, is_sampled): (&Amounts, bool),
 ) -> io::Result<()> {
-    let values = joined(|metric| metric.of(amounts).to_string());
+    // Empty: it is not known.
+    let values = joined(|metric| metric.known(amounts).map_or_else(String::new, |number| number.to_string()));
     write!(out, "{action},{sort},{rank},{depth},{},{values}", quoted(name))?;
     if is_sampled {
         write!(out, ",{}", joined(|metric| metric.plus_minus(amounts).to_string()))?;

@@ -1,12 +1,13 @@
 //! A flame graph as one SVG: hover for amounts, click to zoom, Ctrl-F to search. It loads nothing.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use heapr_query::Metric;
+use heapr_table::plain::is_harmless;
 use heapr_table::quantity::{bytes_within, count_within, percent};
 
 use crate::Profile;
+use crate::name_tree::{Held, NameTree};
 
 const WIDTH: f64 = 1200.0;
 const ROW: usize = 17;
@@ -17,21 +18,6 @@ const CHARACTER_WIDTH: f64 = 6.6;
 
 /// Frames drawn of a stack, from the root: deeper boxes could not be reached by scrolling.
 const DEPTH_MAX: usize = 2000;
-
-#[derive(Debug, Default)]
-struct Node {
-    amount: u64,
-    /// How uncertain it is, where it is an estimate.
-    variance: u64,
-    children: BTreeMap<String, Node>,
-}
-
-impl Node {
-    fn add(&mut self, amount: u64, variance: u64) {
-        self.amount += amount;
-        self.variance = self.variance.saturating_add(variance);
-    }
-}
 
 /// A box to draw.
 struct Drawn<'a> {
@@ -46,20 +32,10 @@ struct Drawn<'a> {
 /// Writes it.
 pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()> {
     let (&Profile { samples, value, .. }, title) = (profile, profile.heading());
-    let mut root = Node::default();
-    for sample in samples {
-        let (amount, variance) = (value.of(&sample.amounts), value.variance(&sample.amounts));
-        if amount == 0 {
-            continue;
-        }
-        root.add(amount, variance);
-        let mut at = &mut root;
-        for frame in sample.frames.iter().rev().take(DEPTH_MAX) {
-            at = at.children.entry(frame.name.clone()).or_default();
-            at.add(amount, variance);
-        }
-    }
-    let boxes = lay_out(&root);
+    let tree = NameTree::new(samples, value, str::to_owned);
+    let held = tree.inclusive();
+    let root = held[0];
+    let boxes = lay_out(&tree, &held);
     let depth = boxes.iter().map(|drawn| drawn.depth).max().unwrap_or(0);
     let height = (depth + 1) * ROW + 60;
     let whole = root.amount;
@@ -103,20 +79,23 @@ fn shown(value: Metric, amount: u64, variance: u64) -> String {
 }
 
 /// Places of all boxes that are wide enough; without recursion, as stacks may be deep.
-fn lay_out(root: &Node) -> Vec<Drawn<'_>> {
+fn lay_out<'a>(tree: &'a NameTree, held: &[Held]) -> Vec<Drawn<'a>> {
     let mut boxes = Vec::new();
-    let mut open = vec![("all", root, 0.0, 0_usize)];
-    let scale = if root.amount == 0 { 0.0 } else { WIDTH / root.amount as f64 };
-    while let Some((name, node, x, depth)) = open.pop() {
-        let width = node.amount as f64 * scale;
+    let mut open = vec![(0, 0.0, 0_usize)];
+    let whole = held[0].amount;
+    let scale = if whole == 0 { 0.0 } else { WIDTH / whole as f64 };
+    while let Some((node, x, depth)) = open.pop() {
+        let Held { amount, variance } = held[node as usize];
+        let width = amount as f64 * scale;
         if width < LEAST_WIDTH {
             continue;
         }
-        boxes.push(Drawn { name, amount: node.amount, variance: node.variance, x, width, depth });
+        let name = if node == 0 { "all" } else { tree.name(node) };
+        boxes.push(Drawn { name, amount, variance, x, width, depth });
         let mut left = x;
-        for (name, child) in &node.children {
-            open.push((name, child, left, depth + 1));
-            left += child.amount as f64 * scale;
+        for &callee in tree.callees(node).iter().filter(|_| depth < DEPTH_MAX) {
+            open.push((callee, left, depth + 1));
+            left += held[callee as usize].amount as f64 * scale;
         }
     }
     boxes
@@ -150,7 +129,7 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            c if c.is_control() => out.push(' '),
+            c if !is_harmless(c) => out.push(' '),
             c => out.push(c),
         }
     }
@@ -183,7 +162,7 @@ mod tests {
     use heapr_trace::Amounts;
 
     use super::*;
-    use crate::{Sample, SampleFrame};
+    use crate::{SampleFrame, Samples};
 
     #[test]
     fn markup_in_names_is_shown_as_text() {
@@ -195,7 +174,7 @@ mod tests {
         };
         let amounts = Amounts { outstanding_bytes: 5, ..Amounts::default() };
         let mut out = Vec::new();
-        let samples = [Sample { frames: vec![frame], amounts }];
+        let samples = Samples::of_stacks([(vec![frame], amounts)]);
         let profile = Profile::new(&samples, Metric::default(), "a<b");
         write(&mut out, &profile).unwrap();
         let text = String::from_utf8(out).unwrap();
@@ -213,7 +192,7 @@ mod tests {
         };
         let mut amounts = Amounts { outstanding_count: 100, ..Amounts::default() };
         amounts.variances.outstanding_count = 50;
-        let samples = ["f", "g"].map(|name| Sample { frames: vec![frame(name), frame("main")], amounts });
+        let samples = Samples::of_stacks(["f", "g"].map(|name| (vec![frame(name), frame("main")], amounts)));
         let mut out = Vec::new();
         write(&mut out, &Profile::new(&samples, Metric::OutstandingCount, "a")).unwrap();
         let text = String::from_utf8(out).unwrap();

@@ -15,7 +15,7 @@ use crate::Subject;
 /// It cannot be written.
 pub fn write_json(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
     let whole = Whole { subject, report };
-    serde_json::to_writer(&mut *out, &whole).map_err(io::Error::from)?;
+    heapr_table::json_text::write_json(out, &whole, false)?;
     writeln!(out)
 }
 

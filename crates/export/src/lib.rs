@@ -2,7 +2,7 @@
 //! knows a file or a terminal.
 //!
 //! ```text
-//! stacks with amounts ([`Sample`]) ── a row of [`FORMATS`] ──> collapsed, pprof, OTLP, speedscope, flame graph
+//! stacks with amounts ([`Samples`]) ── a row of [`FORMATS`] ──> collapsed, pprof, OTLP, speedscope, flame graph
 //! report + what it is of ([`Subject`]) ── [`json`], [`csv`]
 //! ```
 #![forbid(unsafe_code)]
@@ -12,12 +12,14 @@ pub mod csv;
 mod flamegraph;
 pub mod frame_text;
 pub mod json;
+mod name_tree;
 mod otlp;
 mod own_memory;
 pub mod parquet;
 mod pprof;
 mod process_name;
 mod protobuf;
+mod samples;
 mod speedscope;
 mod subject;
 pub mod tables;
@@ -25,27 +27,17 @@ pub mod tables;
 pub use own_memory::{OwnMemoryIntervals, own_memory, own_memory_by_name, own_memory_of_tree};
 pub use pprof::is_too_large as is_too_large_for_pprof;
 pub use process_name::ProcessName;
+pub use samples::Samples;
 pub use subject::{Subject, ThreadName, group_name, sampled_text, warnings};
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 
-use heapr_query::{
-    Action, Answer, CullList, Filter, FrameView, Group, GroupBy, Metric, Query, Report, file_name,
-};
+use heapr_query::{Action, CullList, Filter, FrameView, GroupBy, Metric, Query, file_name};
 use heapr_trace::{Amounts, Module, Trace};
 
-/// A stack and its amounts.
-#[derive(Debug)]
-pub struct Sample {
-    /// Innermost first.
-    pub frames: Vec<SampleFrame>,
-    /// What was allocated there.
-    pub amounts: Amounts,
-}
-
 /// A frame, as exports name it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SampleFrame {
     /// Function, or `module+0xoffset`.
     pub name: String,
@@ -81,7 +73,7 @@ impl SampleFrame {
 #[derive(Debug, Clone)]
 pub struct Profile<'a> {
     /// The stacks.
-    pub samples: &'a [Sample],
+    pub samples: &'a Samples,
     /// The amounts, where a format has several.
     pub metrics: Vec<Metric>,
     /// What is shown, or shown first.
@@ -110,7 +102,7 @@ pub struct Profile<'a> {
 impl<'a> Profile<'a> {
     /// Of stacks of which nothing else is known, with all amounts.
     #[must_use]
-    pub fn new(samples: &'a [Sample], value: Metric, title: &'a str) -> Self {
+    pub fn new(samples: &'a Samples, value: Metric, title: &'a str) -> Self {
         Self {
             samples,
             metrics: Metric::all().collect(),
@@ -136,6 +128,7 @@ impl<'a> Profile<'a> {
             period_bytes: trace.sampling().largest_mean_bytes().unwrap_or(1).max(1),
             sampled: sampled_text(trace.sampling()),
             modules: trace.modules(),
+            metrics: known_metrics(trace, self.metrics.clone()),
             programs: trace.processes().iter().map(|process| process.executable.as_str()).collect(),
             ..self
         }
@@ -152,23 +145,29 @@ impl<'a> Profile<'a> {
     /// Half intervals of all stacks together, where the amounts are estimates: the name of each
     /// metric in other tools, and the number.
     pub(crate) fn whole_intervals(&self) -> Vec<(&'static str, u64)> {
-        intervals(&self.metrics, &self.samples.iter().map(|sample| &sample.amounts).sum())
+        intervals(&self.metrics, &self.samples.sum())
     }
 
     /// The path of the program whose stacks have most of what is shown; `None`: none is in them.
     pub(crate) fn program(&self) -> Option<&'a str> {
-        let mut amounts: HashMap<&str, (&'a str, u64)> =
-            self.programs.iter().map(|&path| (path, (path, 0))).collect();
-        for sample in self.samples {
-            // Its outermost frame that is in a program at all.
-            let mut modules = sample.frames.iter().rev().map(|frame| frame.module.as_str());
-            let program = modules.find(|module| amounts.contains_key(module));
-            if let Some((_, amount)) = program.and_then(|program| amounts.get_mut(program)) {
-                *amount = amount.saturating_add(self.value.of(&sample.amounts).max(1));
+        let programs: Vec<&str> =
+            self.programs.iter().copied().collect::<BTreeSet<&str>>().into_iter().collect();
+        let number_of = |module: &str| programs.binary_search(&module).ok();
+        let of_frame: Vec<Option<usize>> =
+            self.samples.frames().iter().map(|frame| number_of(&frame.module)).collect();
+        // Of a stack its outermost frame that is in a program at all.
+        let mut of_node: Vec<Option<usize>> = vec![None; self.samples.nodes().len()];
+        for (place, &(caller, frame)) in self.samples.nodes().iter().enumerate().skip(1) {
+            of_node[place] = of_node[caller as usize].or(of_frame[frame as usize]);
+        }
+        let mut amounts = vec![0_u64; programs.len()];
+        for row in self.samples.rows() {
+            if let Some(program) = of_node[row.stack as usize] {
+                amounts[program] = amounts[program].saturating_add(self.value.of(&row.amounts).max(1));
             }
         }
-        let used = amounts.into_values().filter(|&(_, amount)| amount > 0);
-        used.max_by_key(|&(path, amount)| (amount, path)).map(|(path, _)| path)
+        let used = amounts.into_iter().zip(programs).filter(|&(amount, _)| amount > 0);
+        used.max().map(|(_, path)| path)
     }
 
     /// Build-ids by path, hexadecimal; a path that had several in turn has none.
@@ -184,6 +183,13 @@ impl<'a> Profile<'a> {
         let known = found.into_iter().filter_map(|(path, id)| Some((path, id.filter(|id| !id.is_empty())?)));
         known.map(|(path, id)| (path, text(id))).collect()
     }
+}
+
+/// Without those that the trace's source does not tell: 0 would be said of them.
+fn known_metrics(trace: &Trace, mut metrics: Vec<Metric>) -> Vec<Metric> {
+    let marked = trace.sampling().untold().marked(&Amounts::default());
+    metrics.retain(|metric| !metric.is_unknown(&marked));
+    metrics
 }
 
 /// Half intervals of estimates; those of counts are not among them.
@@ -259,20 +265,6 @@ impl Format {
     pub fn of_name(name: &str) -> Option<Self> {
         FORMATS.into_iter().find(|format| format.name == name)
     }
-}
-
-/// The stacks of an answer to [`Format::query`].
-#[must_use]
-pub fn samples(report: &Report<'_>) -> Vec<Sample> {
-    let rankings = report.sections.iter().filter_map(|section| match &section.answer {
-        Answer::Ranking(ranking) => Some(ranking),
-        Answer::Functions(_) | Answer::Tree(_) => None,
-    });
-    let sample = |group: &Group| Sample {
-        frames: report.frames(group).iter().map(SampleFrame::new).collect(),
-        amounts: group.amounts,
-    };
-    rankings.flat_map(|ranking| &ranking.groups).map(sample).collect()
 }
 
 /// The page's copy of the table.

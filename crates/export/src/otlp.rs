@@ -9,8 +9,9 @@ use std::io::{self, Write};
 
 use crate::pprof::{LARGEST, unit};
 use crate::protobuf::{Message, Strings};
+use crate::samples::Node;
 use crate::tables::content_id;
-use crate::{Profile, SampleFrame, intervals};
+use crate::{Profile, SampleFrame, Samples, intervals};
 use heapr_query::Metric;
 
 /// What names a build-id in mappings' attributes.
@@ -52,8 +53,6 @@ struct Dictionary<'a> {
     function_of: HashMap<(&'a str, &'a str), u64>,
     attributes: Entries,
     interval_of: HashMap<(&'static str, u64), u64>,
-    stacks: Entries,
-    stack_of: HashMap<Vec<u64>, u64>,
 }
 
 fn text_value(text: &str) -> Message {
@@ -78,7 +77,9 @@ fn attribute(key: &str, value: &Message) -> Message {
 /// Writes it.
 pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()> {
     let mut dictionary = Dictionary { build_ids: profile.build_ids(), ..Dictionary::default() };
-    let stacks: Vec<u64> = profile.samples.iter().map(|sample| dictionary.stack(&sample.frames)).collect();
+    let samples = profile.samples;
+    let location_of: Vec<u64> = samples.frames().iter().map(|frame| dictionary.location(frame)).collect();
+    let (stack_of, stacks) = numbered_stacks(samples);
     let mut scope_profiles = Message::default();
     let mut scope = Message::default();
     scope.bytes(1, b"heapr");
@@ -94,13 +95,13 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
         let mut written = Message::default();
         let sample_type = dictionary.value_type(metric.pprof(), unit(metric));
         written.message(1, &sample_type);
-        for (sample, &stack) in profile.samples.iter().zip(&stacks) {
-            let value = metric.of(&sample.amounts).min(LARGEST);
+        for row in samples.rows() {
+            let value = metric.of(&row.amounts).min(LARGEST);
             if value > 0 {
                 let mut entry = Message::default();
-                entry.number(1, stack);
+                entry.number(1, stack_of[row.stack as usize]);
                 if profile.tells_intervals {
-                    let own = intervals(&[metric], &sample.amounts).into_iter();
+                    let own = intervals(&[metric], &row.amounts).into_iter();
                     let own: Vec<u64> = own.map(|(_, number)| dictionary.interval(metric, number)).collect();
                     entry.packed(2, own);
                 }
@@ -121,13 +122,54 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     for (key, value) in &profile.labels {
         resource.message(1, &attribute(key, &text_value(value)));
     }
+    // One after the other, so that nothing is there twice: a message begins with its length.
     let mut resource_profiles = Message::default();
     resource_profiles.message(1, &resource);
-    resource_profiles.message(2, &scope_profiles);
+    resource_profiles.head(2, scope_profiles.0.len());
     let mut request = Message::default();
-    request.message(1, &resource_profiles);
-    request.message(2, &dictionary.written());
-    out.write_all(&request.0)
+    request.head(1, resource_profiles.0.len() + scope_profiles.0.len());
+    out.write_all(&request.0)?;
+    out.write_all(&resource_profiles.0)?;
+    out.write_all(&scope_profiles.0)?;
+    drop(scope_profiles);
+    let tables = dictionary.written();
+    let stack = |stack: Node, message: &mut Message| {
+        message.0.clear();
+        let locations = samples.frame_numbers(stack).map(|frame| location_of[frame as usize]);
+        let mut written = Message::default();
+        written.packed(1, locations);
+        message.message(7, &written);
+    };
+    let mut message = Message::default();
+    // The dictionary's length is that of all its parts.
+    let mut bytes = tables.0.len();
+    for &number in &stacks {
+        stack(number, &mut message);
+        bytes += message.0.len();
+    }
+    message.0.clear();
+    message.head(2, bytes);
+    out.write_all(&message.0)?;
+    out.write_all(&tables.0)?;
+    for &number in &stacks {
+        stack(number, &mut message);
+        out.write_all(&message.0)?;
+    }
+    Ok(())
+}
+
+/// Stacks by number, of which 0 is the empty one; and the number of each node that is one.
+fn numbered_stacks(samples: &Samples) -> (Vec<u64>, Vec<Node>) {
+    let mut stacks = vec![0];
+    let mut stack_of = vec![0; samples.nodes().len()];
+    for row in samples.rows() {
+        let number = &mut stack_of[row.stack as usize];
+        if row.stack != 0 && *number == 0 {
+            *number = stacks.len() as u64;
+            stacks.push(row.stack);
+        }
+    }
+    (stack_of, stacks)
 }
 
 impl<'a> Dictionary<'a> {
@@ -149,21 +191,6 @@ impl<'a> Dictionary<'a> {
         message.number(3, self.strings.number(unit(metric)));
         let number = self.attributes.add(message);
         self.interval_of.insert((unit(metric), plus_minus), number);
-        number
-    }
-
-    fn stack(&mut self, frames: &'a [SampleFrame]) -> u64 {
-        let locations: Vec<u64> = frames.iter().map(|frame| self.location(frame)).collect();
-        if locations.is_empty() {
-            return 0;
-        }
-        if let Some(&known) = self.stack_of.get(&locations) {
-            return known;
-        }
-        let mut message = Message::default();
-        message.packed(1, locations.iter().copied());
-        let number = self.stacks.add(message);
-        self.stack_of.insert(locations, number);
         number
     }
 
@@ -229,7 +256,6 @@ impl<'a> Dictionary<'a> {
             message.bytes(5, text.as_bytes());
         }
         self.attributes.write(6, &mut message);
-        self.stacks.write(7, &mut message);
         message
     }
 }

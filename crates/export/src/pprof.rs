@@ -12,15 +12,15 @@ use flate2::write::GzEncoder;
 use heapr_query::Metric;
 
 use crate::protobuf::{Message, Strings};
-use crate::{Profile, Sample, SampleFrame, intervals};
+use crate::{Profile, SampleFrame, Samples, intervals};
 
 /// Values are signed.
 pub(crate) const LARGEST: u64 = i64::MAX as u64;
 
 /// Whether an amount is larger than the format can say.
 #[must_use]
-pub fn is_too_large(samples: &[Sample]) -> bool {
-    samples.iter().any(|sample| Metric::all().any(|metric| metric.of(&sample.amounts) > LARGEST))
+pub fn is_too_large(samples: &Samples) -> bool {
+    samples.has_more_than(LARGEST)
 }
 
 /// The unit of a metric.
@@ -35,18 +35,21 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
     if let Some(program) = profile.program() {
         tables.mapping(program);
     }
+    let mut encoder = GzEncoder::new(out, Compression::default());
     let mut message = Message::default();
     for &metric in &profile.metrics {
         let value_type = tables.value_type(metric.pprof(), unit(metric));
         message.message(1, &value_type);
     }
-    for sample in profile.samples {
-        let ids: Vec<u64> = sample.frames.iter().map(|frame| tables.location(frame)).collect();
-        let mut written = Message::default();
-        written.packed(1, ids);
-        written.packed(2, profile.metrics.iter().map(|metric| metric.of(&sample.amounts).min(LARGEST)));
+    let samples = profile.samples;
+    let location_of: Vec<u64> = samples.frames().iter().map(|frame| tables.location(frame)).collect();
+    let mut written = Message::default();
+    for row in samples.rows() {
+        written.0.clear();
+        written.packed(1, samples.frame_numbers(row.stack).map(|frame| location_of[frame as usize]));
+        written.packed(2, profile.metrics.iter().map(|metric| metric.of(&row.amounts).min(LARGEST)));
         if profile.tells_intervals {
-            for (name, plus_minus) in intervals(&profile.metrics, &sample.amounts) {
+            for (name, plus_minus) in intervals(&profile.metrics, &row.amounts) {
                 let mut label = Message::default();
                 label.number(1, tables.strings.number(&format!("{name}_plus_minus")));
                 label.number(3, plus_minus.min(LARGEST));
@@ -54,6 +57,9 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
             }
         }
         message.message(2, &written);
+        // (The fields of a message may come in any order, and in as many pieces.)
+        encoder.write_all(&message.0)?;
+        message.0.clear();
     }
     message.number(9, profile.start_unix_ns);
     message.number(10, profile.duration_ns);
@@ -72,11 +78,12 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
         }
     }
     message.number(14, tables.strings.number(profile.value.pprof()));
-    message.0.extend_from_slice(&tables.written.0);
+    encoder.write_all(&message.0)?;
+    encoder.write_all(&tables.written.0)?;
+    message.0.clear();
     for text in &tables.strings.texts {
         message.bytes(6, text.as_bytes());
     }
-    let mut encoder = GzEncoder::new(out, Compression::default());
     encoder.write_all(&message.0)?;
     encoder.finish()?;
     Ok(())

@@ -35,6 +35,12 @@ impl Message {
         self.0.extend_from_slice(bytes);
     }
 
+    /// What stands before a message of so many bytes.
+    pub(crate) fn head(&mut self, field: u64, bytes: usize) {
+        self.varint(field << 3 | 2);
+        self.varint(bytes as u64);
+    }
+
     pub(crate) fn message(&mut self, field: u64, message: &Self) {
         self.bytes(field, &message.0);
     }

@@ -11,7 +11,7 @@ pub enum Kind {
     Time,
     /// The same, or nothing.
     TimeOrNone,
-    /// 16 bytes that stand for a content.
+    /// 16 bytes that stand for a content, as text: `0123abcd-…`.
     Id,
 }
 
@@ -20,10 +20,9 @@ impl Kind {
     #[must_use]
     pub fn sql(self) -> &'static str {
         match self {
-            Self::Text => "VARCHAR",
+            Self::Text | Self::Id => "VARCHAR",
             Self::Number => "BIGINT",
             Self::Time | Self::TimeOrNone => "TIMESTAMP",
-            Self::Id => "UUID",
         }
     }
 
@@ -54,4 +53,27 @@ pub enum Value<'a> {
     Id([u8; 16]),
     /// Of [`Kind::TimeOrNone`].
     Missing,
+}
+
+/// An id in the form that engines cast to their type of it: `01234567-89ab-cdef-0123-456789abcdef`.
+pub(super) fn id_text(id: &[u8; 16]) -> [u8; 36] {
+    let mut text = [b'-'; 36];
+    // Two digits for each byte, and a line before some.
+    let places = (0..36).filter(|place| !matches!(place, 8 | 13 | 18 | 23));
+    let digits = id.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    for (place, digit) in places.zip(digits) {
+        text[place] = b"0123456789abcdef"[usize::from(digit)];
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_written_as_uuids_are() {
+        let id: [u8; 16] = std::array::from_fn(|place| place as u8 * 17);
+        assert_eq!(id_text(&id), *b"00112233-4455-6677-8899-aabbccddeeff");
+    }
 }

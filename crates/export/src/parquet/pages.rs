@@ -6,7 +6,7 @@ use std::io;
 
 use rustc_hash::FxHasher;
 
-use super::column::Value;
+use super::column::{Value, id_text};
 use super::levels;
 use super::thrift::Struct;
 
@@ -34,7 +34,7 @@ pub(super) struct ColumnValues {
     /// Whether each row has one; empty where all must.
     present: Vec<u32>,
     is_optional: bool,
-    /// Texts carry their length, ids do not.
+    /// (Bytes that carry their length.)
     is_text: bool,
 }
 
@@ -69,9 +69,13 @@ impl ColumnValues {
             (Values::Numbers(numbers), Value::Number(number)) => numbers.push(*number),
             (Values::Numbers(numbers), _) => numbers.push(0),
             (Values::Bytes { entries, numbers, rows }, value) => {
+                let id_as_text;
                 let bytes = match value {
                     Value::Text(text) => text.as_bytes(),
-                    Value::Id(id) => &id[..],
+                    Value::Id(id) => {
+                        id_as_text = id_text(id);
+                        &id_as_text[..]
+                    }
                     Value::Number(_) | Value::Missing => &[],
                 };
                 let number = match numbers.get(bytes) {

@@ -34,7 +34,7 @@ impl<W: Write> TableWriter<W> {
         out.write_all(MAGIC)?;
         let values = columns.iter().map(|column| {
             let Column { kind, .. } = *column;
-            ColumnValues::new(kind.is_number(), kind == Kind::Text, kind == Kind::TimeOrNone)
+            ColumnValues::new(kind.is_number(), !kind.is_number(), kind == Kind::TimeOrNone)
         });
         Ok(Self {
             out,
@@ -67,8 +67,7 @@ impl<W: Write> TableWriter<W> {
             let start = self.offset as i64;
             let mut facts = Struct::default();
             let physical = match column.kind {
-                Kind::Text => 6,
-                Kind::Id => 7,
+                Kind::Text | Kind::Id => 6,
                 Kind::Number | Kind::Time | Kind::TimeOrNone => 2,
             };
             facts.i32(1, physical).i32s(2, &pages.encodings).texts(3, &[column.name]).i32(4, ZSTD);
@@ -125,26 +124,16 @@ impl<W: Write> TableWriter<W> {
 
 /// The format's type, and how it is told.
 fn element(kind: Kind, name: &str) -> Struct {
-    let (physical, bytes) = match kind {
-        Kind::Number | Kind::Time | Kind::TimeOrNone => (2, None),
-        Kind::Text => (6, None),
-        Kind::Id => (7, Some(16)),
-    };
     let mut element = Struct::default();
-    element.i32(1, physical);
-    if let Some(bytes) = bytes {
-        element.i32(2, bytes);
-    }
+    element.i32(1, if kind.is_number() { 2 } else { 6 });
     element.i32(3, i32::from(kind == Kind::TimeOrNone)).binary(4, name.as_bytes());
     let mut logical = Struct::default();
     match kind {
         Kind::Number => return element,
-        Kind::Text => {
+        // (Ids as text: not all engines know the format's own type of them.)
+        Kind::Text | Kind::Id => {
             element.i32(6, 0);
             logical.structure(1, Struct::default());
-        }
-        Kind::Id => {
-            logical.structure(14, Struct::default());
         }
         Kind::Time | Kind::TimeOrNone => {
             // As if it were local: engines then reckon with it without a table of time zones.

@@ -4,7 +4,7 @@
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use heapr_export::{Sample, samples};
+use heapr_export::Samples;
 use heapr_query::Metric;
 use heapr_trace::{
     Action, Event, HeapId, Language, LanguageFunction, LanguagePlace, Process, ProcessOrigin, StackIndex,
@@ -58,10 +58,19 @@ pub(crate) fn python_program() -> Trace {
     Trace::from_source(Box::new(bytes)).unwrap()
 }
 
+fn stacks(trace: &heapr_trace::Trace) -> Samples {
+    Samples::of_report(&named_report(trace), &mut |_, _| {})
+}
+
+fn frames(samples: &Samples) -> Vec<&heapr_export::SampleFrame> {
+    samples.stacks().next().unwrap().0
+}
+
 /// The frames that have a line, innermost first.
-fn with_lines(samples: &[Sample]) -> Vec<(String, String, u32)> {
+fn with_lines(samples: &Samples) -> Vec<(String, String, u32)> {
     assert_eq!(samples.len(), 1);
-    let frames = samples[0].frames.iter().filter(|frame| frame.line != 0);
+    let frames = frames(samples);
+    let frames = frames.into_iter().filter(|frame| frame.line != 0);
     frames.map(|frame| (frame.name.clone(), frame.file.clone(), frame.line)).collect()
 }
 
@@ -73,13 +82,13 @@ fn expected() -> Vec<(String, String, u32)> {
 #[test]
 fn frames_of_a_language_are_in_pprof() {
     let trace = python_program();
-    let samples = samples(&named_report(&trace));
+    let samples = stacks(&trace);
     assert_eq!(with_lines(&samples), expected());
-    assert_eq!(samples[0].frames.len(), STACK.len());
+    assert_eq!(frames(&samples).len(), STACK.len());
     let again = heapr_import::from_bytes(&written("pprof", &samples, Metric::default())).unwrap();
-    let again = heapr_export::samples(&named_report(&again));
+    let again = stacks(&again);
     assert_eq!(with_lines(&again), expected());
-    assert_eq!(again[0].frames.len(), STACK.len());
+    assert_eq!(frames(&again).len(), STACK.len());
 }
 
 #[test]
@@ -97,7 +106,7 @@ print(json.dumps([text(line) + [line.line] for line in lines if line.line]))
     let packages = [("opentelemetry-proto", "opentelemetry.proto.profiles.v1development.profiles_pb2")];
     let Some(python) = python::with(&packages) else { return };
     let trace = python_program();
-    let bytes = written("otlp", &samples(&named_report(&trace)), Metric::default());
+    let bytes = written("otlp", &stacks(&trace), Metric::default());
     let mut reader = Command::new(python);
     let mut child = reader.args(["-c", READ]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(&bytes).unwrap();

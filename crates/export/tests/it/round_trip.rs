@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use heapr_export::{FORMATS, Profile, Sample, samples};
+use heapr_export::{FORMATS, Profile, Samples};
 use heapr_query::Metric;
 use heapr_trace::Amounts;
 
@@ -54,7 +54,7 @@ assert len(ids) == len(sums)
 print(json.dumps(sums))
 ";
 
-pub(crate) fn written(format: &str, samples: &[Sample], value: Metric) -> Vec<u8> {
+pub(crate) fn written(format: &str, samples: &Samples, value: Metric) -> Vec<u8> {
     let format = FORMATS.iter().find(|known| known.name == format).unwrap();
     let mut bytes = Vec::new();
     (format.write)(&mut bytes, &Profile::new(samples, value, "made")).unwrap();
@@ -86,7 +86,7 @@ fn sums_of_samples_are_the_same_in_every_format() {
 fn check_sums(trace: &heapr_trace::Trace) {
     let report = named_report(trace);
     let totals = report.totals.amounts();
-    let samples = samples(&report);
+    let samples = Samples::of_report(&report, &mut |_, _| {});
     for format in FORMATS {
         match format.name {
             "collapsed" => {
@@ -155,7 +155,7 @@ fn a_profile_tells_its_type_period_and_build_ids() {
     let mut amounts = Amounts { outstanding_bytes: 7, outstanding_count: 1, ..Amounts::default() };
     amounts.variances.outstanding_bytes = 300;
     let plus_minus = Metric::OutstandingBytes.plus_minus(&amounts);
-    let samples = [Sample { frames: vec![frame], amounts }];
+    let samples = Samples::of_stacks([(vec![frame], amounts)]);
     let modules = [heapr_trace::Module { path: "/lib/a.so".to_owned(), build_id: vec![0xab, 0x01] }];
     let mut profile = Profile::new(&samples, Metric::TotalBytes, "");
     profile.modules = &modules;
@@ -196,15 +196,14 @@ fn the_program_is_the_first_mapping() {
         file: String::new(),
         line: 0,
     };
-    let sample = |modules: [&str; 2], total_bytes: u64| Sample {
-        frames: modules.map(frame).to_vec(),
-        amounts: Amounts { total_bytes, ..Amounts::default() },
+    let sample = |modules: [&str; 2], total_bytes: u64| {
+        (modules.map(frame).to_vec(), Amounts { total_bytes, ..Amounts::default() })
     };
-    let samples = [
+    let samples = Samples::of_stacks([
         sample(["/lib/a.so", "/bin/sh"], 10),
         sample(["/lib/b.so", "/bin/python"], 900),
         sample(["/lib/a.so", "/lib/c.so"], 5000),
-    ];
+    ]);
     let mut profile = Profile::new(&samples, Metric::TotalBytes, "");
     profile.programs = vec!["/bin/sh", "/bin/python", "/bin/never"];
     let format = FORMATS.iter().find(|known| known.name == "pprof").unwrap();

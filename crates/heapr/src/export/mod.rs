@@ -3,18 +3,18 @@
 pub(crate) mod labels;
 mod tables;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use heapr_export::{FORMATS, Format, Profile, Sample, Subject, is_too_large_for_pprof, samples};
+use heapr_export::{FORMATS, Format, Profile, Samples, Subject, is_too_large_for_pprof};
 use heapr_query::Metric;
-use heapr_trace::Trace;
+use heapr_trace::{Amounts, Trace};
 
 use crate::output::{output, refuse_inputs};
 use crate::report::action_arguments::sort_key;
 use crate::report::names::{NameArguments, TraceNames};
+use crate::report::progress_bar::ProgressBar;
 use crate::snapshot::v8::allocations;
 use crate::trace_file::{open, tell_warnings};
 use heapr_filters::FilterArguments;
@@ -91,10 +91,23 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
     let trace = arguments.filters.shown(open(&arguments.file)?);
     let query = format.query(arguments.filters.filter(&trace)?, arguments.filters.cull_list()?, sort);
     let mut names = TraceNames::new(&trace, &arguments.names);
-    let report = heapr_query::run(&trace, &query, &mut names)?;
+    let mut bar = ProgressBar::new("reading events");
+    let report =
+        heapr_query::run_with_progress(&trace, &query, &mut names, &mut |read, all| bar.show(read, all))?;
+    drop(bar);
+    let untold = trace.sampling().untold().marked(&Amounts::default());
+    anyhow::ensure!(
+        !sort.is_unknown(&untold),
+        "{} does not tell the {}: choose another with --value",
+        arguments.file.display(),
+        sort.words()
+    );
     // None of the formats has a place for what is wrong with the recording.
     tell_warnings(&Subject::new(&arguments.file, &trace, &report.damage, String::new()));
-    let samples = samples(&report);
+    let mut bar = ProgressBar::new("naming stacks");
+    let samples = Samples::of_report(&report, &mut |done, all| bar.show(done, all));
+    // Its rows are in the stacks now.
+    drop((report, bar));
     write(&arguments, format, &samples, Some(&trace), sort)
 }
 
@@ -102,7 +115,7 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
 fn write(
     arguments: &ExportArguments,
     format: Format,
-    samples: &[Sample],
+    samples: &Samples,
     trace: Option<&Trace>,
     sort: Metric,
 ) -> anyhow::Result<ExitCode> {
@@ -120,6 +133,6 @@ fn write(
         None => profile,
     };
     (format.write)(&mut out, &profile)?;
-    out.flush()?;
+    out.end()?;
     Ok(ExitCode::SUCCESS)
 }

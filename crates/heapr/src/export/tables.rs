@@ -1,6 +1,5 @@
 //! `heapr export --to parquet`: a recording as tables in a folder.
 
-use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -87,7 +86,7 @@ fn write_into(folder: &Path, arguments: &ExportArguments, trace: &Trace) -> anyh
             .with_context(|| format!("making the folder {}", parent.display()));
         let made = made.and_then(|()| OutputFile::create(&path, arguments.force));
         let file = made.map_err(|error| std::io::Error::other(format!("{error:#}")))?;
-        let written = OpenOptions::new().write(true).open(file.partial_path())?;
+        let written = file.try_clone().map_err(|error| std::io::Error::other(format!("{error:#}")))?;
         files.push(file);
         Ok(Box::new(BufWriter::with_capacity(1 << 18, written)) as Box<dyn Write>)
     };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heapr_export::{Sample, SampleFrame};
+use heapr_export::{SampleFrame, Samples};
 use heapr_query::{CullList, GroupBy, Metric, Since, StackGroups};
 use heapr_trace::{Amounts, Trace};
 
@@ -23,7 +23,7 @@ pub(crate) struct SinceLast {
 /// The stacks of a moment, and the time that they are of.
 #[derive(Debug)]
 pub(crate) struct Moment {
-    pub(crate) samples: Vec<Sample>,
+    pub(crate) samples: Samples,
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
 }
@@ -35,19 +35,18 @@ impl SinceLast {
         let mut names = TraceNames::new(trace, names);
         let stacks = rows.iter().map(|row| row.stack);
         let groups = StackGroups::of_all(trace, stacks, GroupBy::Stacks, &CullList::built_in(), &mut names);
-        let mut samples: Vec<Sample> = (0..groups.len() as u32)
-            .map(|group| Sample {
-                frames: groups.frames(group).iter().map(SampleFrame::new).collect(),
-                amounts: Amounts::default(),
-            })
-            .collect();
+        let mut sums = vec![Amounts::default(); groups.len()];
         for row in &rows {
-            let group = groups.group_of(row.stack).and_then(|group| samples.get_mut(group as usize));
-            if let Some(sample) = group {
-                sample.amounts += &row.amounts;
+            let group = groups.group_of(row.stack).and_then(|group| sums.get_mut(group as usize));
+            if let Some(sum) = group {
+                *sum += &row.amounts;
             }
         }
-        samples.retain(|sample| METRICS.iter().any(|metric| metric.of(&sample.amounts) > 0));
+        let told = (0..).zip(sums).filter(|(_, sum)| METRICS.iter().any(|metric| metric.of(sum) > 0));
+        let samples = Samples::of_stacks(told.map(|(group, sum)| {
+            let frames = groups.frames(group).iter().map(SampleFrame::new).collect();
+            (frames, sum)
+        }));
         let from_ns = std::mem::replace(&mut self.until_ns, trace.duration_ns());
         Ok(Moment { samples, from_ns, to_ns: self.until_ns.max(from_ns) })
     }

@@ -1,6 +1,6 @@
 //! Files for other programs.
 
-use heapr_export::{FORMATS, Format, Profile, Subject, csv, json, samples};
+use heapr_export::{FORMATS, Format, Profile, Samples, Subject, csv, json};
 use heapr_filters::FilterArguments;
 use heapr_query::{Action, Query};
 use serde::Deserialize;
@@ -50,7 +50,7 @@ pub(super) fn export(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let mut bytes = Vec::new();
     let written = match format {
         Some(format) => {
-            let samples = samples(&report);
+            let samples = Samples::of_report(&report, &mut |_, _| {});
             let title = format!("{} ({})", file.path.display(), value.key());
             let profile =
                 Profile { tells_intervals: true, ..Profile::new(&samples, value, &title) }.of_trace(trace);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use heapr_export::{Sample, SampleFrame};
+use heapr_export::{SampleFrame, Samples};
 use heapr_trace::Amounts;
 use heapr_v8::{CallFunction, CallTree};
 
@@ -98,7 +98,7 @@ pub(super) fn place(function: &CallFunction) -> Option<String> {
 }
 
 /// The stacks for export.
-pub(crate) fn samples(file: &Path) -> anyhow::Result<Vec<Sample>> {
+pub(crate) fn samples(file: &Path) -> anyhow::Result<Samples> {
     let tree = read(file)?;
     let frame = |function: &CallFunction| SampleFrame {
         name: function.name.clone(),
@@ -106,18 +106,17 @@ pub(crate) fn samples(file: &Path) -> anyhow::Result<Vec<Sample>> {
         file: function.script.clone(),
         line: function.line,
     };
-    let samples =
-        (0..).zip(&tree.nodes).filter(|(_, node)| node.own != Default::default()).map(|(at, node)| Sample {
-            frames: tree.stack(at).map(frame).collect(),
-            amounts: Amounts {
-                outstanding_bytes: node.own.live_bytes,
-                outstanding_count: node.own.live_count,
-                total_bytes: node.own.allocated_bytes,
-                total_count: node.own.allocated_count,
-                ..Amounts::default()
-            },
-        });
-    Ok(samples.collect())
+    let held = (0..).zip(&tree.nodes).filter(|(_, node)| node.own != Default::default());
+    Ok(Samples::of_stacks(held.map(|(at, node)| {
+        let amounts = Amounts {
+            outstanding_bytes: node.own.live_bytes,
+            outstanding_count: node.own.live_count,
+            total_bytes: node.own.allocated_bytes,
+            total_count: node.own.allocated_count,
+            ..Amounts::default()
+        };
+        (tree.stack(at).map(frame).collect(), amounts)
+    })))
 }
 
 /// Whether the file is one of the kinds that [`samples`] reads: JSON, which no trace is.

@@ -1,0 +1,215 @@
+//! Stacks with their amounts, as a tree of callers: what many stacks have in common is held once.
+//! All formats are written from it, stack by stack.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use heapr_query::{Answer, FrameView, Group, Metric, Report};
+use heapr_trace::Amounts;
+
+use crate::SampleFrame;
+
+/// A node of the tree: a stack, by its innermost frame and its caller. 0 is the empty one.
+pub(crate) type Node = u32;
+
+/// Numbers that are mixed already, or are mixed well enough by one multiplication.
+#[derive(Debug, Default)]
+pub(crate) struct MixedHasher(u64);
+
+impl Hasher for MixedHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+}
+
+pub(crate) type MixedMap<K, V> = HashMap<K, V, BuildHasherDefault<MixedHasher>>;
+
+/// A stack and its amounts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) stack: Node,
+    pub(crate) amounts: Amounts,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Samples {
+    frames: Vec<SampleFrame>,
+    /// By node: its caller, which has a smaller number, and its frame.
+    nodes: Vec<(Node, u32)>,
+    rows: Vec<Row>,
+}
+
+impl Default for Samples {
+    fn default() -> Self {
+        Self { frames: Vec::new(), nodes: vec![(0, 0)], rows: Vec::new() }
+    }
+}
+
+impl Samples {
+    /// The stacks of an answer to [`Format::query`](crate::Format::query); `progress` is told how
+    /// many of how many are done.
+    pub fn of_report(report: &Report<'_>, progress: &mut dyn FnMut(usize, usize)) -> Self {
+        let rankings = report.sections.iter().filter_map(|section| match &section.answer {
+            Answer::Ranking(ranking) => Some(ranking),
+            Answer::Functions(_) | Answer::Tree(_) => None,
+        });
+        let groups: Vec<&Group> = rankings.flat_map(|ranking| &ranking.groups).collect();
+        let mut builder = SamplesBuilder::default();
+        for (done, group) in groups.iter().enumerate() {
+            if done % 1024 == 0 {
+                progress(done, groups.len());
+            }
+            builder.add(&report.frames(group), group.amounts);
+        }
+        builder.samples
+    }
+
+    /// Of stacks that are at hand: frames, the innermost first, with their amounts.
+    pub fn of_stacks(stacks: impl IntoIterator<Item = (Vec<SampleFrame>, Amounts)>) -> Self {
+        let mut builder = SamplesBuilder::default();
+        let mut known: HashMap<SampleFrame, u32> = HashMap::new();
+        for (frames, amounts) in stacks {
+            let mut at = 0;
+            for frame in frames.into_iter().rev() {
+                let number = match known.get(&frame) {
+                    Some(&number) => number,
+                    None => {
+                        let number = builder.new_frame(frame.clone());
+                        known.insert(frame, number);
+                        number
+                    }
+                };
+                at = builder.node(at, number);
+            }
+            builder.samples.rows.push(Row { stack: at, amounts });
+        }
+        builder.samples
+    }
+
+    /// How many stacks there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Frames, the innermost first, and amounts of each stack.
+    pub fn stacks(&self) -> impl Iterator<Item = (Vec<&SampleFrame>, &Amounts)> {
+        let frame = |number: u32| &self.frames[number as usize];
+        self.rows.iter().map(move |row| (self.frame_numbers(row.stack).map(frame).collect(), &row.amounts))
+    }
+
+    /// Whether an amount is larger than `most`.
+    #[must_use]
+    pub fn has_more_than(&self, most: u64) -> bool {
+        self.rows.iter().any(|row| Metric::all().any(|metric| metric.of(&row.amounts) > most))
+    }
+
+    /// All amounts together.
+    pub(crate) fn sum(&self) -> Amounts {
+        self.rows.iter().map(|row| &row.amounts).sum()
+    }
+
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    pub(crate) fn frames(&self) -> &[SampleFrame] {
+        &self.frames
+    }
+
+    /// By node: its caller and its frame. A caller comes before those that it calls.
+    pub(crate) fn nodes(&self) -> &[(Node, u32)] {
+        &self.nodes
+    }
+
+    /// Numbers of the frames of a stack, the innermost first.
+    pub(crate) fn frame_numbers(&self, stack: Node) -> impl Iterator<Item = u32> + '_ {
+        let mut next = stack;
+        std::iter::from_fn(move || {
+            if next == 0 {
+                return None;
+            }
+            let (caller, frame) = *self.nodes.get(next as usize)?;
+            next = caller;
+            Some(frame)
+        })
+    }
+}
+
+/// Where the texts of a frame lie, in place of the texts: a report has each of them once.
+type FramePlace = (usize, usize, usize, u32, u64);
+
+#[derive(Default)]
+struct SamplesBuilder {
+    samples: Samples,
+    frame_of: MixedMap<FramePlace, u32>,
+    /// Two modules of one path, say, are one frame.
+    frame_of_text: HashMap<SampleFrame, u32>,
+    node_of: MixedMap<(Node, u32), Node>,
+}
+
+impl SamplesBuilder {
+    fn add(&mut self, views: &[FrameView<'_>], amounts: Amounts) {
+        let stack = views.iter().rev().fold(0, |caller, view| {
+            let frame = self.frame(view);
+            self.node(caller, frame)
+        });
+        self.samples.rows.push(Row { stack, amounts });
+    }
+
+    fn frame(&mut self, view: &FrameView<'_>) -> u32 {
+        let place = |text: Option<&str>| text.map_or(0, |text| text.as_ptr() as usize);
+        let offset = if view.symbol.is_some() { 0 } else { view.offset };
+        let key = (place(view.module), place(view.symbol), place(view.file), view.line.unwrap_or(0), offset);
+        if let Some(&known) = self.frame_of.get(&key) {
+            return known;
+        }
+        let frame = SampleFrame::new(view);
+        let number = match self.frame_of_text.get(&frame) {
+            Some(&known) => known,
+            None => {
+                let number = self.new_frame(frame.clone());
+                self.frame_of_text.insert(frame, number);
+                number
+            }
+        };
+        self.frame_of.insert(key, number);
+        number
+    }
+
+    fn new_frame(&mut self, frame: SampleFrame) -> u32 {
+        self.samples.frames.push(frame);
+        self.samples.frames.len() as u32 - 1
+    }
+
+    fn node(&mut self, caller: Node, frame: u32) -> Node {
+        let nodes = &mut self.samples.nodes;
+        *self.node_of.entry((caller, frame)).or_insert_with(|| {
+            nodes.push((caller, frame));
+            nodes.len() as Node - 1
+        })
+    }
+}
