@@ -2,13 +2,14 @@
 
 use crate::Snapshot;
 use crate::format::Problem;
-use crate::kinds::NodeKind;
+use crate::kinds::{EdgeKind, NodeKind};
 
 impl Snapshot {
     /// Looks at everything; what reading already found comes first.
     pub fn check(&self) -> Vec<Problem> {
         let mut problems = self.problems().to_vec();
         problems.extend(self.unknown_kinds());
+        problems.extend(self.unknown_edge_kinds());
         problems.extend(self.node_names_outside());
         problems.extend(self.edge_names_outside());
         problems.extend(self.repeated_ids());
@@ -20,6 +21,12 @@ impl Snapshot {
         let mut unknown = (0..self.node_count()).filter(|&node| self.kind(node) == NodeKind::UNKNOWN);
         let first_node = unknown.next()?;
         Some(Problem::UnknownKind { count: 1 + unknown.count() as u64, first_node })
+    }
+
+    fn unknown_edge_kinds(&self) -> Option<Problem> {
+        let mut unknown = (0..self.edge_count()).filter(|&edge| self.edge_kind(edge) == EdgeKind::UNKNOWN);
+        let first_edge = unknown.next()?;
+        Some(Problem::UnknownEdgeKind { count: 1 + unknown.count() as u64, first_edge })
     }
 
     fn node_names_outside(&self) -> Option<Problem> {

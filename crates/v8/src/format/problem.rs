@@ -48,6 +48,13 @@ pub enum Problem {
         /// The first of them.
         first_node: u32,
     },
+    /// Edges whose kind has no name in the file.
+    UnknownEdgeKind {
+        /// How many.
+        count: u64,
+        /// The first of them.
+        first_edge: u32,
+    },
     /// Names that are no strings of the table.
     NameOutside {
         /// `node` or `edge`.
@@ -101,6 +108,12 @@ impl fmt::Display for Problem {
                 write!(
                     f,
                     "{count} nodes have a type that the file does not name, the first is node {first_node}"
+                )
+            }
+            Self::UnknownEdgeKind { count, first_edge } => {
+                write!(
+                    f,
+                    "{count} edges have a type that the file does not name, the first is edge {first_edge}"
                 )
             }
             Self::NameOutside { what, count, first, name } => {

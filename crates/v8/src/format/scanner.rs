@@ -169,33 +169,37 @@ impl Scanner {
         }
     }
 
-    /// Takes a number; signs, fractions and exponents are passed over.
+    /// Takes a number that counts something, in whatever way JSON writes it: `1500`, `1.5e3`. One
+    /// that is below 0 or has a fraction is refused.
     pub(crate) fn number(&mut self) -> Result<u64> {
-        self.take_if(b'-')?;
-        match self.peek()? {
-            Some(b'0'..=b'9') => {}
-            found => return Err(Error::Unexpected { offset: self.offset(), expected: "a number", found }),
+        let found = self.peek()?;
+        let offset = self.offset();
+        let unexpected = |expected| Error::Unexpected { offset, expected, found };
+        if !matches!(found, Some(b'-' | b'0'..=b'9')) {
+            return Err(unexpected("a number"));
         }
-        let mut value = 0u64;
-        let mut is_whole = true;
+        // Longer ones are no counts.
+        const DIGITS_MAX: usize = 400;
+        let mut text = String::new();
         loop {
             match self.buffer.get(self.position) {
-                Some(&digit @ b'0'..=b'9') => {
-                    if is_whole {
-                        value = value.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+                Some(&byte @ (b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-')) => {
+                    if text.len() > DIGITS_MAX {
+                        return Err(unexpected("a number of fewer digits"));
                     }
+                    text.push(char::from(byte));
                 }
-                Some(b'.' | b'e' | b'E' | b'+' | b'-') => is_whole = false,
-                Some(_) => return Ok(value),
+                Some(_) => break,
                 None => {
                     if !self.fill()? {
-                        return Ok(value);
+                        break;
                     }
                     continue;
                 }
             }
             self.position += 1;
         }
+        whole_number(&text).ok_or_else(|| unexpected("a whole number, not below 0"))
     }
 
     /// Takes one value of any kind; `keep` receives its text. `false` if the text ends inside it.
@@ -365,4 +369,30 @@ fn behind_last_row(bytes: &[u8], surplus: usize) -> usize {
         end = memrchr(b',', &bytes[..end]).unwrap_or(FRONT);
     }
     memrchr(b',', &bytes[..end]).map_or(FRONT, |at| at + 1)
+}
+
+/// A number of JSON that is whole and not below 0.
+fn whole_number(text: &str) -> Option<u64> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // (A larger one stays the largest.)
+        return Some(text.parse().unwrap_or(u64::MAX));
+    }
+    let number: f64 = serde_json::from_str(text).ok()?;
+    // Up to here all whole numbers can be told apart.
+    const EXACT: f64 = (1_u64 << 53) as f64;
+    (number >= 0.0 && number.fract() == 0.0 && number <= EXACT).then_some(number as u64)
+}
+
+#[cfg(test)]
+mod number_tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_taken_as_json_has_them_or_refused() {
+        let taken = ["0", "17", "1.5e3", "2E+2", "3.0", "-0", "25e-1", "-1", "1.5", "1e400", "1.2.3", "--1"]
+            .map(whole_number);
+        let right = [Some(0), Some(17), Some(1500), Some(200), Some(3), Some(0)];
+        assert_eq!(taken[..6], right);
+        assert_eq!(taken[6..], [None; 6]);
+    }
 }
