@@ -1,13 +1,14 @@
 //! `heapr symbolize`: embeds the symbols in a trace.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, Permissions};
 use std::io::ErrorKind;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use heapr_files::Existing;
 use heapr_query::{Action, CullList, GroupBy, Metric, Query, Report};
 use heapr_session::{HeldMadeCode, HeldModule};
 use heapr_symbols::{SymbolTable, encode_bundle};
@@ -16,7 +17,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::report::names::{NameArguments, TraceNames, is_module};
-use crate::trace_file::open;
+use crate::trace_file::{open, other_builds};
 use heapr_table::quantity::{bytes, count, plural};
 
 /// Arguments of `heapr symbolize`.
@@ -48,7 +49,7 @@ pub(crate) fn run(arguments: SymbolizeArguments) -> anyhow::Result<ExitCode> {
         copy.give_name(&output)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&output);
+    let target = heapr_files::make(&output, Existing::Kept);
     let target = target.map_err(|error| cannot_write(&output, error))?;
     let outcome = copy_to(&file, &target, &output).and_then(|()| embed(&file, &output, &output, &names));
     if outcome.is_err() {
@@ -100,7 +101,7 @@ fn cannot_write(path: &Path, error: std::io::Error) -> anyhow::Error {
 
 /// Copies the contents and the mode of `from` to a new file, which is to be called `name`.
 fn copy_to(from: &Path, mut target: &File, name: &Path) -> anyhow::Result<()> {
-    let mut source = File::open(from).with_context(|| format!("cannot read {}", from.display()))?;
+    let mut source = heapr_files::regular(from).with_context(|| format!("cannot read {}", from.display()))?;
     let outcome = std::io::copy(&mut source, &mut target).and_then(|_| {
         let mode = source.metadata()?.permissions().mode();
         // So that the symbols can be written.
@@ -143,6 +144,9 @@ fn embed(file: &Path, target: &Path, name: &Path, arguments: &NameArguments) -> 
     let report = name_all(embedder.trace(), &mut names)?;
     if let Some(damage) = report.damage.first() {
         return Err(refusal(file, &Error::Damaged { offset: damage.offset, what: damage.what }));
+    }
+    if let Some(others) = other_builds(embedder.trace()) {
+        warn!("{}: {others}", file.display());
     }
     let bundle = encode_bundle(&names.tables);
     let is_new = embedder.embed(&bundle).map_err(|error| anyhow::anyhow!("{}: {error}", name.display()))?;

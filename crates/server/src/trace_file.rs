@@ -138,6 +138,8 @@ pub(crate) struct TraceFile {
     /// Tables and flame graphs that are being made, and those that are.
     answers_begun: AtomicUsize,
     answers_made: AtomicUsize,
+    /// Which files are other builds now, if any: looked up when it is asked for.
+    other_builds: OnceLock<Option<String>>,
     closed: Cancel,
 }
 
@@ -234,6 +236,7 @@ impl TraceFile {
             rankings: ResultCache::new(RANKINGS_KEPT),
             answers_begun: AtomicUsize::new(0),
             answers_made: AtomicUsize::new(0),
+            other_builds: OnceLock::new(),
             closed: Cancel::default(),
         }
     }
@@ -419,7 +422,16 @@ impl TraceFile {
     pub(crate) fn warnings(&self, is_running: bool) -> Vec<String> {
         let mut warnings = heapr_export::warnings(self.trace(), self.explorer.event_damage(), is_running);
         warnings.extend(heapr_export::sampled_text(self.trace().sampling()));
+        warnings.extend(self.other_builds.get_or_init(|| self.looked_up_builds()).clone());
         warnings
+    }
+
+    fn looked_up_builds(&self) -> Option<String> {
+        let modules = self.trace().modules().iter();
+        heapr_symbols::OtherBuilds::of(
+            modules.map(|module| (module.path.as_str(), module.build_id.as_slice())),
+        )
+        .sentence()
     }
 
     /// What of the file could not be used.

@@ -1,5 +1,6 @@
 //! `heapr info`: what a trace file holds.
 
+use heapr_table::json_text::write_json;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +9,7 @@ use anyhow::Context;
 
 use crate::info::{json, text};
 use crate::plain_text::{line_width, printed};
-use crate::trace_file::open;
+use crate::trace_file::{open, other_builds};
 
 /// Arguments of `heapr info`.
 #[derive(Debug, clap::Args)]
@@ -37,11 +38,14 @@ pub(crate) fn run(arguments: InfoArguments) -> anyhow::Result<ExitCode> {
     let file_bytes = std::fs::metadata(&file).with_context(|| format!("cannot read {shown}"))?.len();
     // Also of what is otherwise read only on demand: events, checkpoints, the blocks of snapshots.
     let damaged = trace.check();
+    if let Some(others) = other_builds(&trace) {
+        warn!("{shown}: {others}");
+    }
     let mut out = printed(format == Format::Text);
     match format {
         Format::Text => text::write_text(&mut out, &trace, &shown, file_bytes, &damaged, line_width())?,
         Format::Json => {
-            serde_json::to_writer_pretty(&mut out, &json::value(&trace, &shown, file_bytes, &damaged))?;
+            write_json(&mut out, &json::value(&trace, &shown, file_bytes, &damaged), true)?;
             writeln!(out)?;
         }
     }
