@@ -1,9 +1,13 @@
 /** Bytes, counts and times as the command line writes them: one style everywhere. */
 
+/** In place of an amount that its source does not tell. */
+export const UNKNOWN = 'unknown';
+
 const BYTE_UNITS = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
 /** `1.50 MiB`: three digits or more, never more than the value has. */
-export function formatBytes(bytes: number): string {
+export function formatBytes(bytes: number | null): string {
+  if (bytes === null) return UNKNOWN;
   const sign = bytes < 0 ? '-' : '';
   const magnitude = Math.abs(bytes);
   if (magnitude < 1024) return `${sign}${Math.round(magnitude)} B`;
@@ -18,7 +22,8 @@ export function formatBytes(bytes: number): string {
 }
 
 /** `1,234,567`. */
-export function formatCount(count: number): string {
+export function formatCount(count: number | null): string {
+  if (count === null) return UNKNOWN;
   const sign = count < 0 ? '-' : '';
   return sign + String(Math.round(Math.abs(count))).replace(/\B(?=(\d{3})+$)/g, ',');
 }
@@ -34,7 +39,8 @@ export function formatSignedCount(delta: number): string {
 }
 
 /** `12.3 %`; a part of nothing is 0. */
-export function formatPercent(part: number, whole: number): string {
+export function formatPercent(part: number | null, whole: number | null): string {
+  if (part === null || whole === null) return UNKNOWN;
   return `${(whole === 0 ? 0 : (part * 100) / whole).toFixed(1)} %`;
 }
 
@@ -70,12 +76,14 @@ export function formatAxisTime(timeNs: number, stepNs: number): string {
 }
 
 /** The exact value for a tooltip: `1,234,567 bytes`. */
-export function exactBytes(bytes: number): string {
+export function exactBytes(bytes: number | null): string {
+  if (bytes === null) return UNKNOWN;
   return `${formatCount(bytes)} ${Math.abs(bytes) === 1 ? 'byte' : 'bytes'}`;
 }
 
 /** `1 block`, `1,234 blocks`. */
-export function plural(count: number, what: string): string {
+export function plural(count: number | null, what: string): string {
+  if (count === null) return `an unknown number of ${what}s`;
   return `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
 }
 

@@ -53,8 +53,16 @@ impl Estimated {
         before.hypot(after) as u64
     }
 
-    /// `34.1 MiB ± 2.80 MiB in 1,234 blocks ± 99`.
+    /// Whether the number of blocks is known.
+    pub(crate) fn tells_counts(self) -> bool {
+        self.0.tells_counts()
+    }
+
+    /// `34.1 MiB ± 2.80 MiB in 1,234 blocks ± 99`; of blocks that nobody has counted their bytes.
     pub(crate) fn held(self, held: Held) -> String {
+        if !self.tells_counts() {
+            return self.bytes(held.bytes, held.count);
+        }
         format!("{} in {}", self.bytes(held.bytes, held.count), self.blocks(held.count, held.bytes))
     }
 }

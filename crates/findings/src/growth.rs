@@ -177,6 +177,8 @@ impl Growing<'_> {
         // What comes behind the cut, or later, is not known.
         let is_cut = !recording.trace.is_complete() || !recording.damage.is_empty();
         let fate = match (is_left, self.kept >= KEPT_ALL) {
+            // Who tells no blocks tells no frees, either.
+            _ if !said.tells_counts() => "how much of it is freed is not told".to_owned(),
             (true, true) if is_cut => "none of it is freed in the part that was read".to_owned(),
             (true, true) => "none of it is ever freed".to_owned(),
             (true, false) => format!(
@@ -212,13 +214,16 @@ impl Growing<'_> {
                 self.trend.rising_share * 100.0,
                 self.to - self.from + 1,
             ),
-            format!(
-                "{} blocks were made meanwhile, {} more are live; {} of all that is live then",
-                // What grew by realloc was made before.
-                blocks(last.made.saturating_sub(first.made).max(last.count.saturating_sub(first.count))),
-                blocks(last.count.saturating_sub(first.count)),
-                percent(last.bytes, work.last_bytes()),
-            ),
+            match said.tells_counts() {
+                true => format!(
+                    "{} blocks were made meanwhile, {} more are live; {} of all that is live then",
+                    // What grew by realloc was made before.
+                    blocks(last.made.saturating_sub(first.made).max(last.count.saturating_sub(first.count))),
+                    blocks(last.count.saturating_sub(first.count)),
+                    percent(last.bytes, work.last_bytes()),
+                ),
+                false => format!("{} of all that is live then", percent(last.bytes, work.last_bytes())),
+            },
         ];
         if let Some((freed, took_ns)) = work.teardown {
             evidence.push(format!(

@@ -69,11 +69,14 @@ pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
         } else {
             Confidence::Low
         },
-        evidence: vec![format!(
-            "{} made in all, of {} on average; whether they are read a recording does not tell",
-            recording.said.blocks(last.made, last.made.saturating_mul(mean)),
-            bytes(mean)
-        )],
+        evidence: vec![match recording.said.tells_counts() {
+            true => format!(
+                "{} made in all, of {} on average; whether they are read a recording does not tell",
+                recording.said.blocks(last.made, last.made.saturating_mul(mean)),
+                bytes(mean)
+            ),
+            false => "whether they are read, and how many blocks they are, is not told".to_owned(),
+        }],
         curve: recording.curve(site),
         own_frame: Some(own_frame),
         bytes: last.bytes,
@@ -95,6 +98,9 @@ fn overhead_bytes(site: &Site) -> u64 {
 /// Many small blocks.
 pub(crate) fn small_blocks(recording: &Recording<'_>) -> Option<Finding> {
     let totals = recording.summary.totals;
+    if !recording.said.tells_counts() {
+        return None;
+    }
     let site = recording.sites.iter().max_by_key(|site| overhead_bytes(site))?;
     let all: u64 = recording.sites.iter().map(overhead_bytes).fold(0, u64::saturating_add);
     let whole = totals.peak_bytes.saturating_add(all);

@@ -5,7 +5,7 @@ use heapr_table::quantity::{duration, percent};
 
 use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::Recording;
-use crate::site::Site;
+use crate::site::{Held, Site};
 use crate::together;
 use crate::work_time::WorkTime;
 
@@ -62,7 +62,7 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
         None => {
             let (own_frame, name) = recording.name(site);
             let count = site.amounts.peak_count;
-            let held = format!("{} in {}", said.bytes(held, count), said.blocks(count, held));
+            let held = said.held(Held { bytes: held, count, ..Held::default() });
             (own_frame, format!("{name} holds {part} of it, {held}"))
         }
     };

@@ -42,7 +42,9 @@ impl Sight {
 
 fn is_empty(recording: &Recording<'_>) -> bool {
     let totals = recording.summary.totals;
-    totals.alloc_count == 0 && totals.unmatched_frees == 0 && totals.outstanding_count == 0
+    // (Some tools tell bytes and no blocks.)
+    let has_bytes = totals.alloc_bytes > 0 || totals.outstanding_bytes > 0 || totals.peak_bytes > 0;
+    totals.alloc_count == 0 && totals.unmatched_frees == 0 && totals.outstanding_count == 0 && !has_bytes
 }
 
 /// Whether nothing is known, because the file ends too early.
@@ -90,7 +92,9 @@ fn place(damage: &Damage) -> String {
 fn unseen_processes<'a>(recording: &'a Recording<'_>) -> impl Iterator<Item = (ProcessIndex, &'a str)> {
     let has_blocks = |process: ProcessIndex| {
         let mut of_it = recording.summary.by_heap.iter().filter(move |(owner, _, _)| *owner == process);
-        of_it.any(|(_, _, totals)| totals.alloc_count > 0 || totals.peak_bytes > 0)
+        of_it.any(|(_, _, totals)| {
+            totals.alloc_count > 0 || totals.peak_bytes > 0 || totals.outstanding_bytes > 0
+        })
     };
     let notices = recording.trace.notices().iter();
     notices

@@ -1,6 +1,7 @@
 //! Findings of snapshots of V8: who grew from one to the next, and texts that are there many times.
 
 use heapr_query::Confidence;
+use heapr_table::plain::is_harmless;
 use heapr_table::quantity::{bytes, count, plural, signed_bytes};
 use heapr_v8::analysis::{self, DuplicatedString, Naming, Place, Suspect};
 use heapr_v8::devtools::Heap;
@@ -150,7 +151,7 @@ fn duplicates(heap: &Heap, file: &str) -> Option<Finding> {
 /// Names are as long as a program's strings.
 fn shortened(text: &str) -> String {
     let mut short: String =
-        text.chars().take(TEXT_SHOWN * 2).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        text.chars().take(TEXT_SHOWN * 2).map(|c| if is_harmless(c) { c } else { ' ' }).collect();
     if text.chars().nth(TEXT_SHOWN * 2).is_some() {
         short.push('…');
     }

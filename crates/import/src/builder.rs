@@ -10,14 +10,18 @@ use heapr_symbols::encode_bundle;
 use heapr_trace::{
     Action, Amounts, Course, CourseMoment, CourseRow, Event, HeapId, Module, Notice, Process, ProcessIndex,
     ProcessOrigin, RssSample, SamplingPeriod, Session, StackIndex, StackNode, StackTotals, Summary, System,
-    Thread, ThreadIndex, Totals, Trace, TraceWriter,
+    Thread, ThreadIndex, Totals, Trace, TraceWriter, Untold,
 };
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::locations::{Frame, Locations, Range, Writer};
 
 /// Moments that a course has at most.
 const MOMENTS_MAX: usize = 128;
+
+/// What a node of a stack takes in memory, here and where the trace is read.
+const NODE_BYTES: usize = 96;
 
 /// Events between two checkpoints at least.
 const CHECKPOINT_EVENTS: u64 = 1 << 21;
@@ -30,6 +34,7 @@ pub(crate) struct TraceBuilder {
     process: ProcessIndex,
     thread: ThreadIndex,
     tool: &'static str,
+    budget: Budget,
     locations: Locations,
     nodes: HashMap<(StackIndex, u64), StackIndex>,
     amounts: BTreeMap<StackIndex, Amounts>,
@@ -57,10 +62,12 @@ pub(crate) struct TraceBuilder {
     pub(crate) peak_time_ns: u64,
     /// Of the machine.
     pub(crate) system: System,
+    /// What the file does not tell.
+    pub(crate) untold: Untold,
 }
 
 impl TraceBuilder {
-    pub(crate) fn new(tool: &'static str) -> Result<Self> {
+    pub(crate) fn new(tool: &'static str, budget: Budget) -> Result<Self> {
         let io = |source| Error::Io { action: "making a file for the trace", source };
         let file = tempfile::tempfile().map_err(io)?;
         let sink = BufWriter::with_capacity(1 << 18, file.try_clone().map_err(io)?);
@@ -73,6 +80,7 @@ impl TraceBuilder {
             process,
             thread,
             tool,
+            budget,
             locations: Locations::default(),
             nodes: HashMap::new(),
             amounts: BTreeMap::new(),
@@ -92,18 +100,28 @@ impl TraceBuilder {
             start_unix_ns: 0,
             peak_time_ns: 0,
             system: System::default(),
+            untold: Untold::default(),
         })
+    }
+
+    /// Takes note that so much is kept in memory.
+    pub(crate) fn keep(&self, bytes: usize) -> Result<()> {
+        self.budget.keep(bytes)
     }
 
     /// The address of a call in named frames, the innermost inlined one first.
     pub(crate) fn named(&mut self, module: &str, build_id: &[u8], frames: Vec<Frame>) -> Result<u64> {
         let module = Module { path: module.to_owned(), build_id: build_id.to_vec() };
+        // (With its names, also of frames that are known already.)
+        let texts: usize = frames.iter().map(|frame| frame.name.len() + frame.file.len() + 64).sum();
+        self.budget.keep(texts + module.path.len())?;
         self.locations.named(&mut self.writer, self.process, module, frames)
     }
 
     /// Takes note of where code of a file was.
     pub(crate) fn mapped(&mut self, module: &str, build_id: &[u8], range: Range) -> Result<bool> {
         let module = Module { path: module.to_owned(), build_id: build_id.to_vec() };
+        self.budget.keep(module.path.len() + 128)?;
         self.locations.mapped(&mut self.writer, self.process, module, range)
     }
 
@@ -112,6 +130,7 @@ impl TraceBuilder {
         if let Some(&known) = self.nodes.get(&(caller, call_avma)) {
             return Ok(known);
         }
+        self.budget.keep(NODE_BYTES)?;
         let return_address_avma = call_avma.saturating_add(1);
         let node = StackNode { parent: caller, process: self.process, return_address_avma, first_seen_ns: 0 };
         let stack = self.writer.add_stack(node)?;
@@ -232,7 +251,7 @@ impl TraceBuilder {
         }
         self.writer.finish(&summary)?;
         drop(self.writer);
-        Ok(Trace::from_source(Box::new(self.file))?)
+        Ok(Trace::from_source(Box::new(self.file))?.with_untold(self.untold))
     }
 
     fn summary_of_amounts(&self) -> Summary {

@@ -1,6 +1,6 @@
 //! DHAT's output, of Valgrind and of dhat-rs: amounts by stack in JSON.
 
-use heapr_trace::Amounts;
+use heapr_trace::{Amounts, Untold};
 use serde::Deserialize;
 
 use crate::builder::TraceBuilder;
@@ -84,8 +84,10 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
     if unit == 1 {
         builder.note("DHAT counted time in instructions: shown as that many ns".to_owned());
     }
+    builder.untold =
+        Untold { reallocs: true, temporary: true, live: !file.bklt, peak: !file.bklt, ..Untold::default() };
     if !file.bklt {
-        builder.note(format!("DHAT's mode {} tells neither a peak nor an end: they are 0", file.mode));
+        builder.note(format!("DHAT's mode {} tells neither a peak nor an end: they are unknown", file.mode));
     }
     let mut calls = Vec::with_capacity(file.ftbl.len());
     for frame in &file.ftbl {

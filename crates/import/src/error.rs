@@ -22,7 +22,7 @@ pub enum Error {
     V8(#[from] heapr_v8::Error),
     /// No tool's file that is known.
     #[error(
-        "not a heapr trace: it begins with {found:02x?}; nor a file of heaptrack, massif, DHAT, jemalloc, pprof or V8"
+        "not a heapr trace: it begins with {found:02x?}; nor a file of heaptrack, massif, DHAT, jemalloc, gperftools, Go, pprof or V8"
     )]
     Unknown {
         /// The first bytes.
@@ -55,12 +55,20 @@ pub enum Error {
         known: u64,
     },
     /// It would take more memory than a file of its size is worth.
-    #[error("at offset {offset} it has unpacked to more than {bytes} bytes that must be kept: it is refused")]
+    #[error(
+        "it holds more than {bytes} bytes that must be kept in memory, which no tool's file of its size does"
+    )]
     Swells {
+        /// How much may be kept.
+        bytes: u64,
+    },
+    /// It would take more time than a file of its size is worth.
+    #[error(
+        "packed, it goes on behind offset {offset}, which no tool's file of its size does: if it is right, unpack it first"
+    )]
+    UnpacksTo {
         /// Where reading ended, in what the file unpacks to.
         offset: u64,
-        /// How much would have been kept.
-        bytes: u64,
     },
 }
 

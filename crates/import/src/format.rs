@@ -16,11 +16,16 @@ pub(crate) struct Format {
 }
 
 /// In the order in which they are tried; what begins with text of its own goes first.
-const FORMATS: [Format; 8] = [
+const FORMATS: [Format; 9] = [
     Format { name: heaptrack::TOOL, tells: heaptrack::tells, read: heaptrack::read },
     Format { name: massif::TOOL, tells: massif::tells, read: massif::read },
     Format { name: dhat::TOOL, tells: dhat::tells, read: dhat::read },
-    Format { name: heap_text::TOOL, tells: heap_text::tells, read: heap_text::read },
+    Format { name: heap_text::JEMALLOC, tells: heap_text::is_of_jemalloc, read: heap_text::read_jemalloc },
+    Format {
+        name: heap_text::GPERFTOOLS,
+        tells: heap_text::is_of_gperftools,
+        read: heap_text::read_gperftools,
+    },
     Format { name: v8_profile::TOOL, tells: v8_profile::tells, read: v8_profile::read },
     Format { name: "memray", tells: is_of_memray, read: refuse_memray },
     Format { name: "lz4", tells: |start| start.starts_with(&[0x04, 0x22, 0x4d, 0x18]), read: refuse_memray },

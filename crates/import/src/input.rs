@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 
 /// Bytes that tell what a file is.
@@ -12,9 +13,13 @@ const LINE_BYTES_MAX: u64 = 4 << 20;
 /// What is kept may come to so many times the file's size …
 const EXPANSION_MAX: u64 = 64;
 /// … or to this much.
-const EXPANSION_FREE_BYTES: u64 = 64 << 20;
+const EXPANSION_FREE_BYTES: u64 = 16 << 20;
 /// And never to more.
 const KEPT_BYTES_MAX: u64 = 8 << 30;
+/// What is packed may unpack to so many times the file's size: it is read once, and takes time …
+const UNPACKED_MAX: u64 = 1024;
+/// … or to this much.
+const UNPACKED_FREE_BYTES: u64 = 256 << 20;
 
 /// A file that is read from its start to its end.
 pub(crate) struct Input<'a> {
@@ -22,8 +27,9 @@ pub(crate) struct Input<'a> {
     start: Vec<u8>,
     /// Of the next byte, in what is unpacked.
     offset: u64,
-    kept_bytes: u64,
-    kept_bytes_max: u64,
+    budget: Budget,
+    /// What it may still unpack to.
+    left_bytes: u64,
     /// Where the file lies, if it does.
     pub(crate) path: Option<PathBuf>,
     /// It ended before its packing did.
@@ -39,6 +45,7 @@ impl<'a> Input<'a> {
     pub(crate) fn new(source: impl Read + 'a, packed_bytes: u64, path: Option<&Path>) -> Result<Self> {
         let mut source = BufReader::with_capacity(1 << 16, source);
         let first = source.fill_buf().map_err(failed)?;
+        let is_packed = first.starts_with(&[0x1f, 0x8b]) || first.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
         let mut reader: Box<dyn BufRead + 'a> = if first.starts_with(&[0x1f, 0x8b]) {
             Box::new(BufReader::with_capacity(1 << 16, flate2::bufread::MultiGzDecoder::new(source)))
         } else if first.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
@@ -56,8 +63,12 @@ impl<'a> Input<'a> {
             reader: Box::new(whole),
             start,
             offset: 0,
-            kept_bytes: 0,
-            kept_bytes_max: allowed.min(KEPT_BYTES_MAX),
+            budget: Budget::new(allowed.min(KEPT_BYTES_MAX)),
+            left_bytes: if is_packed {
+                packed_bytes.saturating_mul(UNPACKED_MAX).max(UNPACKED_FREE_BYTES)
+            } else {
+                u64::MAX
+            },
             path: path.map(Path::to_owned),
             is_cut: false,
         })
@@ -73,13 +84,14 @@ impl<'a> Input<'a> {
         self.offset
     }
 
+    /// What may be kept of it.
+    pub(crate) fn budget(&self) -> Budget {
+        self.budget.clone()
+    }
+
     /// Takes note that so much is kept in memory.
     pub(crate) fn keep(&mut self, bytes: usize) -> Result<()> {
-        self.kept_bytes = self.kept_bytes.saturating_add(bytes as u64);
-        if self.kept_bytes > self.kept_bytes_max {
-            return Err(Error::Swells { offset: self.offset, bytes: self.kept_bytes_max });
-        }
-        Ok(())
+        self.budget.keep(bytes)
     }
 
     /// The next line, without its end; gives its offset, `None` at the end.
@@ -87,7 +99,7 @@ impl<'a> Input<'a> {
         line.clear();
         let offset = self.offset;
         let outcome = self.reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', line);
-        self.offset += line.len() as u64;
+        self.took(line.len())?;
         match outcome {
             Ok(_) => {}
             Err(error) if is_cut(&error) => self.is_cut = true,
@@ -108,12 +120,19 @@ impl<'a> Input<'a> {
         Ok(Some(offset))
     }
 
+    fn took(&mut self, bytes: usize) -> Result<()> {
+        self.offset += bytes as u64;
+        let left = self.left_bytes.checked_sub(bytes as u64);
+        self.left_bytes = left.ok_or(Error::UnpacksTo { offset: self.offset })?;
+        Ok(())
+    }
+
     /// All of it.
     pub(crate) fn whole(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let allowed = self.kept_bytes_max - self.kept_bytes;
+        let allowed = self.budget.left_bytes();
         let outcome = self.reader.by_ref().take(allowed + 1).read_to_end(&mut bytes);
-        self.offset += bytes.len() as u64;
+        self.took(bytes.len())?;
         match outcome {
             Ok(_) => {}
             Err(error) if is_cut(&error) => self.is_cut = true,

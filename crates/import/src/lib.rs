@@ -6,11 +6,12 @@
 //!  pprof, jemalloc ──┼──> [`TraceBuilder`] ──> a `.heapr` file without a name ──> [`heapr_trace::Trace`]
 //!  V8's profile ─────┘
 //! ```
-//! A file is told by what it holds, never by its name. What a tool does not tell is 0, and a notice
-//! of the trace says so. Nothing is believed: memory is bounded by the size of the file, a line
+//! A file is told by what it holds, never by its name. What a tool does not tell is unknown
+//! ([`heapr_trace::Untold`]), and a notice of the trace says so. Nothing is believed: memory is bounded by the size of the file, a line
 //! that makes no sense is counted, a file that makes none is refused with the offset.
 #![forbid(unsafe_code)]
 
+mod budget;
 mod builder;
 mod dhat;
 mod error;
@@ -31,7 +32,7 @@ pub use v8_profile::TOOL as V8_PROFILE;
 
 use std::path::Path;
 
-use heapr_trace::{ReadAt as _, Trace, open_regular};
+use heapr_trace::{ReadAt as _, Trace};
 
 use crate::builder::TraceBuilder;
 use crate::format::Format;
@@ -72,7 +73,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Trace> {
 
 fn recognised(path: &Path) -> Result<Option<(&'static Format, Input<'static>)>> {
     let io = |source| Error::Io { action: "opening the file", source };
-    let file = open_regular(std::fs::OpenOptions::new().read(true), path).map_err(io)?;
+    let file = heapr_files::regular(path).map_err(io)?;
     let mut magic = [0; TRACE_MAGIC.len()];
     if file.read_at(&mut magic, 0).map_err(io)? == magic.len() && magic == TRACE_MAGIC {
         return Ok(None);
@@ -83,7 +84,7 @@ fn recognised(path: &Path) -> Result<Option<(&'static Format, Input<'static>)>> 
 }
 
 fn build(format: &Format, mut input: Input<'_>) -> Result<Trace> {
-    let mut builder = TraceBuilder::new(format.name)?;
+    let mut builder = TraceBuilder::new(format.name, input.budget())?;
     (format.read)(&mut input, &mut builder)?;
     if input.is_cut {
         builder.note("the file ends in the middle: what follows is missing".to_owned());

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use heapr_trace::{Amounts, CourseRow, StackIndex};
+use heapr_trace::{Amounts, CourseRow, StackIndex, Untold};
 
 use crate::builder::TraceBuilder;
 use crate::error::{Error, Result};
@@ -20,8 +20,11 @@ pub(crate) fn tells(start: &[u8]) -> bool {
     start.starts_with(b"desc:") && start.windows(5).any(|window| window == b"\ncmd:")
 }
 
-/// A stack with its bytes: calls, the innermost first.
-type Row = (Vec<u64>, u64);
+/// massif itself takes 200 at most.
+const DEPTH_MAX: usize = 1000;
+
+/// A stack with its bytes.
+type Row = (StackIndex, u64);
 
 /// A node whose children come.
 struct Open {
@@ -63,7 +66,9 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
                     if count > 0 {
                         moment(&current, unit, builder)?;
                     }
-                    keep_greatest(&mut peak, std::mem::take(&mut current));
+                    if count > 0 {
+                        keep_greatest(&mut peak, std::mem::take(&mut current));
+                    }
                     current.number = number()?;
                     count += 1;
                 }
@@ -106,14 +111,23 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
     }
     if let Some(peak) = peak {
         builder.peak_time_ns = peak.time.saturating_mul(unit);
-        for (calls, bytes) in &peak.rows {
-            let stack = builder.stack_of(calls)?;
-            builder.add(stack, &Amounts { peak_bytes: *bytes, ..Amounts::default() });
+        let rows = match peak.has_tree {
+            true => peak.rows,
+            false => {
+                vec![(nameless(builder, "(massif's highest snapshot tells no stacks)")?, peak.heap_bytes)]
+            }
+        };
+        for (stack, bytes) in rows {
+            builder.add(stack, &Amounts { peak_bytes: bytes, ..Amounts::default() });
         }
+        builder.untold =
+            Untold { counts: true, totals: true, reallocs: true, temporary: true, ..Untold::default() };
         builder.note(format!(
-            "of {count} snapshots of massif the stacks are those of the peak (number {}) and the end; {} bytes of the allocator's own and {} \
-             of stacks at the peak are not among them; massif tells neither blocks nor totals: they are 0",
-            peak.number, peak.extra_bytes, peak.stack_bytes
+            "of {count} snapshots of massif the stacks are those of the peak (number {}{}) and the end; {} bytes of the allocator's own and {} \
+             of stacks at the peak are not among them; massif tells neither blocks nor totals: they are unknown",
+            peak.number,
+            if peak.is_peak { "" } else { ", the highest: massif marks none" },
+            peak.extra_bytes, peak.stack_bytes
         ));
     }
     Ok(())
@@ -123,10 +137,11 @@ fn is_key(key: &str) -> bool {
     matches!(key, "snapshot" | "time" | "mem_heap_B" | "mem_heap_extra_B" | "mem_stacks_B" | "heap_tree")
 }
 
-/// The peak is the one that massif calls so; without one the greatest that has a tree.
+/// The peak is the one that massif calls so; without one the greatest: short programs have no peak
+/// of their own, and often no stacks.
 fn keep_greatest(peak: &mut Option<Snapshot>, other: Snapshot) {
-    let rank = |snapshot: &Snapshot| (snapshot.is_peak, snapshot.heap_bytes);
-    if other.has_tree && peak.as_ref().is_none_or(|peak| rank(&other) > rank(peak)) {
+    let rank = |snapshot: &Snapshot| (snapshot.is_peak, snapshot.heap_bytes, snapshot.has_tree);
+    if peak.as_ref().is_none_or(|peak| rank(&other) > rank(peak)) {
         *peak = Some(other);
     }
 }
@@ -134,8 +149,8 @@ fn keep_greatest(peak: &mut Option<Snapshot>, other: Snapshot) {
 /// What was live then.
 fn moment(snapshot: &Snapshot, unit: u64, builder: &mut TraceBuilder) -> Result<()> {
     let mut by_stack: BTreeMap<StackIndex, u64> = BTreeMap::new();
-    for (calls, bytes) in &snapshot.rows {
-        let live_bytes = by_stack.entry(builder.stack_of(calls)?).or_default();
+    for (stack, bytes) in &snapshot.rows {
+        let live_bytes = by_stack.entry(*stack).or_default();
         *live_bytes = live_bytes.saturating_add(*bytes);
     }
     let rows = by_stack.into_iter().map(|(stack, live_bytes)| CourseRow {
@@ -149,17 +164,20 @@ fn moment(snapshot: &Snapshot, unit: u64, builder: &mut TraceBuilder) -> Result<
 
 fn end_rows(last: &Snapshot, builder: &mut TraceBuilder) -> Result<()> {
     if last.has_tree {
-        for (calls, bytes) in &last.rows {
-            let stack = builder.stack_of(calls)?;
-            builder.add(stack, &Amounts { outstanding_bytes: *bytes, ..Amounts::default() });
+        for (stack, bytes) in &last.rows {
+            builder.add(*stack, &Amounts { outstanding_bytes: *bytes, ..Amounts::default() });
         }
     } else if last.heap_bytes > 0 {
-        let name = "(massif's last snapshot tells no stacks)".to_owned();
-        let call = builder.named("", &[], vec![Frame { name, file: String::new(), line: 0 }])?;
-        let stack = builder.stack_of(&[call])?;
+        let stack = nameless(builder, "(massif's last snapshot tells no stacks)")?;
         builder.add(stack, &Amounts { outstanding_bytes: last.heap_bytes, ..Amounts::default() });
     }
     Ok(())
+}
+
+/// What stands for stacks that are not told.
+fn nameless(builder: &mut TraceBuilder, name: &str) -> Result<StackIndex> {
+    let call = builder.named("", &[], vec![Frame { name: name.to_owned(), file: String::new(), line: 0 }])?;
+    builder.stack_of(&[call])
 }
 
 /// ` n2: 7800 0x109151: leaf (a.c:4)`: depth by spaces, children, bytes, frame. The root is the
@@ -186,11 +204,14 @@ fn tree(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<Vec<Row>> {
             .ok_or_else(|| malformed("this is no line of a tree"))?;
         let (bytes, frame) = rest.split_once(' ').unwrap_or((rest, ""));
         let bytes = bytes.parse::<u64>().map_err(|_| malformed("the size is no number"))?;
+        if depth > DEPTH_MAX {
+            return Err(malformed("the tree is deeper than massif's are (--depth)"));
+        }
         if depth > open.len() {
             return Err(malformed("it is deeper than its caller's line"));
         }
         while open.len() > depth {
-            close(&mut open, &mut rows, input)?;
+            close(&mut open, &mut rows, builder)?;
         }
         missing = (missing - 1).saturating_add(children);
         let call = if depth == 0 {
@@ -206,18 +227,19 @@ fn tree(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<Vec<Row>> {
         open.push(Open { bytes, of_children: 0, call });
     }
     while !open.is_empty() {
-        close(&mut open, &mut rows, input)?;
+        close(&mut open, &mut rows, builder)?;
     }
     Ok(rows)
 }
 
 /// What a node has beside its children is its own.
-fn close(open: &mut Vec<Open>, rows: &mut Vec<Row>, input: &mut Input<'_>) -> Result<()> {
+fn close(open: &mut Vec<Open>, rows: &mut Vec<Row>, builder: &mut TraceBuilder) -> Result<()> {
     let Some(last) = open.last() else { return Ok(()) };
     let own = last.bytes.saturating_sub(last.of_children);
     if own > 0 {
-        input.keep(8 * open.len() + 32)?;
-        rows.push((open.iter().filter_map(|node| node.call).collect(), own));
+        let calls: Vec<u64> = open.iter().filter_map(|node| node.call).collect();
+        builder.keep(32)?;
+        rows.push((builder.stack_of(&calls)?, own));
     }
     open.pop();
     Ok(())

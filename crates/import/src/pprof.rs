@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use heapr_trace::Amounts;
+use heapr_trace::{Amounts, Untold};
 
 use crate::builder::TraceBuilder;
 use crate::error::{Error, Result};
@@ -12,6 +12,9 @@ use crate::protobuf::{Fields, Value};
 
 /// Its name.
 pub(crate) const TOOL: &str = "pprof";
+
+/// A stack has fewer frames.
+const FRAMES_MAX: usize = 1 << 20;
 
 /// Which amount a sample type is.
 type Of = fn(&mut Amounts) -> &mut u64;
@@ -106,8 +109,8 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
         values.clear();
         while let Some((field, value)) = fields.next()? {
             match field {
-                1 => value.numbers(&mut ids)?,
-                2 => value.numbers(&mut values)?,
+                1 => value.numbers(&mut ids, FRAMES_MAX)?,
+                2 => value.numbers(&mut values, FRAMES_MAX)?,
                 _ => {}
             }
         }
@@ -118,7 +121,11 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
         for (of, &value) in of_types.iter().zip(&values) {
             // A difference of two profiles has negative ones.
             let Ok(value) = i64::try_from(value) else {
-                return Err(sample.malformed("an amount is negative: this is a difference of profiles"));
+                return Err(Error::Unusable {
+                    what: "this is the difference of two profiles of pprof: its amounts are below 0. Give heapr both \
+                           profiles themselves: heapr diff BEFORE AFTER"
+                        .to_owned(),
+                });
             };
             if let Some(of) = of {
                 *of(&mut amounts) = value as u64;
@@ -130,8 +137,18 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
     let missing: Vec<&str> =
         ["alloc_space", "peak_space"].into_iter().filter(|wanted| !has_type(wanted)).collect();
     if !missing.is_empty() {
-        builder.note(format!("the profile does not tell {}: these are 0", missing.join(" nor ")));
+        builder.note(format!("the profile does not tell {}: these are unknown", missing.join(" nor ")));
     }
+    let has_any = |wanted: &[&str]| wanted.iter().any(|wanted| has_type(wanted));
+    builder.untold = Untold {
+        counts: !has_any(&["inuse_objects", "alloc_objects", "peak_objects", "objects"]),
+        totals: !has_type("alloc_space"),
+        live: !has_any(&["inuse_space", "space"]),
+        peak: !has_type("peak_space"),
+        reallocs: !has_type("reallocs"),
+        temporary: !has_type("temporary"),
+        times: false,
+    };
     if (2..1 << 40).contains(&tables.period) {
         builder.sampled_every(tables.period)?;
         builder.note(format!("the amounts are estimates of samples, one in {} bytes", tables.period));
@@ -173,8 +190,12 @@ impl<'a> Tables<'a> {
     }
 
     fn text(&self, number: u64) -> String {
+        String::from_utf8_lossy(self.bytes(number)).into_owned()
+    }
+
+    fn bytes(&self, number: u64) -> &'a [u8] {
         let text = usize::try_from(number).ok().and_then(|number| self.texts.get(number).copied());
-        String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
+        text.unwrap_or_default()
     }
 
     fn amount(&self, name: u64) -> Option<Of> {
@@ -195,6 +216,12 @@ impl<'a> Tables<'a> {
                 line: u32::try_from(line).unwrap_or_default(),
             }
         };
+        let length = |number: u64| self.bytes(number).len();
+        let texts = location.lines.iter().map(|(function, _)| {
+            let (name, file) = self.functions.get(function).copied().unwrap_or_default();
+            length(name) + length(file)
+        });
+        builder.keep(texts.sum::<usize>() + module.len())?;
         let mut frames: Vec<Frame> = location.lines.iter().map(frame).collect();
         if frames.iter().any(|frame| !frame.name.is_empty()) {
             for frame in frames.iter_mut().filter(|frame| frame.name.is_empty()) {

@@ -24,12 +24,15 @@ impl<'a> Value<'a> {
         if let Self::Bytes(fields) = self { fields } else { Fields { rest: &[], end: 0 } }
     }
 
-    /// A repeated number, packed or alone.
-    pub(crate) fn numbers(self, into: &mut Vec<u64>) -> Result<()> {
+    /// A repeated number, packed or alone; there are at most `most`.
+    pub(crate) fn numbers(self, into: &mut Vec<u64>, most: usize) -> Result<()> {
         match self {
             Self::Number(number) => into.push(number),
             Self::Bytes(mut packed) => {
                 while !packed.rest.is_empty() {
+                    if into.len() >= most {
+                        return Err(packed.malformed("a stack has more frames than a program can have"));
+                    }
                     into.push(packed.varint()?);
                 }
             }

@@ -1,6 +1,6 @@
 //! V8's sampling profiles (`.heapprofile`): what is live by JavaScript stack.
 
-use heapr_trace::Amounts;
+use heapr_trace::{Amounts, Untold};
 use heapr_v8::CallTree;
 
 use crate::builder::TraceBuilder;
@@ -46,8 +46,10 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
             builder.add(stack, &amounts);
         }
     }
+    builder.untold =
+        Untold { totals: true, peak: true, reallocs: true, temporary: true, ..Untold::default() };
     builder.note(
-        "V8's sampling profile tells what is live, estimated of samples; blocks are samples, totals and peak are 0"
+        "V8's sampling profile tells what is live, estimated of samples; blocks are samples, totals and peak are unknown"
             .to_owned(),
     );
     Ok(())

@@ -5,7 +5,7 @@ use crate::{Bucket, FrameView, HeapRow, Histogram, HistogramOf, Metric};
 use heapr_trace::{Amounts, HeapId, HeapName, ProcessIndex, Sampling, Totals};
 use serde::{Serialize, Serializer};
 
-/// The amounts of a group, each under its metric's name.
+/// The amounts of a group, each under its metric's name; null: not known.
 #[derive(Debug, Clone, Copy)]
 pub struct AmountsJson(Amounts);
 
@@ -17,8 +17,9 @@ impl From<&Amounts> for AmountsJson {
 
 impl Serialize for AmountsJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let amounts = Metric::all().map(|metric| (metric.name().to_owned(), metric.of(&self.0)));
-        serializer.collect_map(amounts.chain(intervals(&self.0, Metric::name)))
+        let amounts = Metric::all().map(|metric| (metric.name().to_owned(), metric.known(&self.0)));
+        let intervals = intervals(&self.0, Metric::name).map(|(name, half)| (name, Some(half)));
+        serializer.collect_map(amounts.chain(intervals))
     }
 }
 
@@ -115,22 +116,22 @@ fn is_counted(plus_minus: &u64) -> bool {
     *plus_minus == 0
 }
 
-/// Totals of the whole or of a heap.
+/// Totals of the whole or of a heap; null: not known.
 #[derive(Debug, Serialize)]
 pub struct TotalsJson {
-    alloc_count: u64,
-    alloc_bytes: u64,
-    free_count: u64,
+    alloc_count: Option<u64>,
+    alloc_bytes: Option<u64>,
+    free_count: Option<u64>,
     /// Half of its 95 % interval; 0: it was counted.
     #[serde(skip_serializing_if = "is_counted")]
     free_count_plus_minus: u64,
-    realloc_count: u64,
+    realloc_count: Option<u64>,
     failed_count: u64,
-    outstanding_count: u64,
-    outstanding_bytes: u64,
-    temporary_count: u64,
-    peak_bytes: u64,
-    peak_count: u64,
+    outstanding_count: Option<u64>,
+    outstanding_bytes: Option<u64>,
+    temporary_count: Option<u64>,
+    peak_bytes: Option<u64>,
+    peak_count: Option<u64>,
     peak_time_ns: u64,
     unmatched_frees: u64,
     inherited_frees: u64,
@@ -141,18 +142,22 @@ pub struct TotalsJson {
 
 impl From<&Totals> for TotalsJson {
     fn from(totals: &Totals) -> Self {
+        let amounts = totals.amounts();
+        let known = |metric: Metric| metric.known(&amounts);
         Self {
-            alloc_count: totals.alloc_count,
-            alloc_bytes: totals.alloc_bytes,
-            free_count: totals.free_count,
+            alloc_count: known(Metric::TotalCount),
+            alloc_bytes: known(Metric::TotalBytes),
+            free_count: known(Metric::TotalCount)
+                .and(known(Metric::OutstandingCount))
+                .map(|_| totals.free_count),
             free_count_plus_minus: Metric::free_plus_minus(&totals.variances),
-            realloc_count: totals.realloc_count,
+            realloc_count: known(Metric::ReallocCount),
             failed_count: totals.failed_count,
-            outstanding_count: totals.outstanding_count,
-            outstanding_bytes: totals.outstanding_bytes,
-            temporary_count: totals.temporary_count,
-            peak_bytes: totals.peak_bytes,
-            peak_count: totals.peak_count,
+            outstanding_count: known(Metric::OutstandingCount),
+            outstanding_bytes: known(Metric::OutstandingBytes),
+            temporary_count: known(Metric::TemporaryCount),
+            peak_bytes: known(Metric::PeakBytes),
+            peak_count: known(Metric::PeakCount),
             peak_time_ns: totals.peak_time_ns,
             unmatched_frees: totals.unmatched_frees,
             inherited_frees: totals.inherited_frees,

@@ -140,8 +140,8 @@ const TABLE: [Row; 8] = [
         pprof: "temporary",
         least_columns: 120,
         of: |amounts| amounts.temporary_count,
-        // Of samples it is not known.
-        variance: |_| 0,
+        // (Of samples it is not known, and said where they are.)
+        variance: |variances| variances.temporary_count,
     },
 ];
 
@@ -228,6 +228,18 @@ impl Metric {
         self.half_interval(self.variance(amounts))
     }
 
+    /// Whether nothing is known of the amount: its source does not tell it.
+    #[must_use]
+    pub fn is_unknown(self, amounts: &Amounts) -> bool {
+        self.variance(amounts) == Variances::UNKNOWN
+    }
+
+    /// The amount, if it is known.
+    #[must_use]
+    pub fn known(self, amounts: &Amounts) -> Option<u64> {
+        (!self.is_unknown(amounts)).then(|| self.of(amounts))
+    }
+
     /// How uncertain an estimate is: of a sum of estimates it is the sum.
     #[must_use]
     pub fn variance(self, amounts: &Amounts) -> u64 {
@@ -244,6 +256,9 @@ impl Metric {
     /// outstanding.
     #[must_use]
     pub fn free_plus_minus(variances: &Variances) -> u64 {
+        if variances.total_count == Variances::UNKNOWN {
+            return 0;
+        }
         let freed = variances.total_count.saturating_sub(variances.outstanding_count);
         Self::TotalCount.half_interval(freed)
     }

@@ -202,7 +202,10 @@ struct Evidence<'t> {
 impl<'t> Evidence<'t> {
     /// `None` if there is no summary or a damaged one, which is no loss: the events tell the same.
     fn of_summary(trace: &'t Trace) -> Option<Self> {
-        let summary = trace.summary_totals().ok().flatten()?;
+        let mut summary = trace.summary_totals().ok().flatten()?;
+        let untold = trace.sampling().untold();
+        untold.mark(&mut summary.totals.variances);
+        summary.by_heap.iter_mut().for_each(|(.., totals)| untold.mark(&mut totals.variances));
         // All of it can be read, so that no pass fails half-way.
         trace.for_each_stack_totals(|_| {}).ok()?;
         Some(Self {

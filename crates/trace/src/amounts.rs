@@ -33,18 +33,28 @@ pub struct Variances {
     pub total_count: u64,
     pub total_bytes: u64,
     pub realloc_count: u64,
+    pub temporary_count: u64,
     pub outstanding_count: u64,
     pub outstanding_bytes: u64,
     pub peak_count: u64,
     pub peak_bytes: u64,
 }
 
+impl Variances {
+    /// Of an amount of which nothing is known. (Sums stop there: what is added to it is not known,
+    /// either.)
+    pub const UNKNOWN: u64 = u64::MAX;
+}
+
 /// Of a normal distribution 95 % lie within so many standard deviations.
 const DEVIATIONS: f64 = 1.959_964;
 
-/// Half of a 95 % interval, from the variance of a count or of bytes (that one in KiB squared).
+/// Half of a 95 % interval (0 of what is not known), from the variance of a count or of bytes (that one in KiB squared).
 #[must_use]
 pub fn half_interval(is_bytes: bool, variance: u64) -> u64 {
+    if variance == Variances::UNKNOWN {
+        return 0;
+    }
     let unit = if is_bytes { 1024.0 } else { 1.0 };
     ((variance as f64).sqrt() * DEVIATIONS * unit).round() as u64
 }
@@ -54,6 +64,7 @@ impl AddAssign<&Self> for Variances {
         self.total_count = self.total_count.saturating_add(other.total_count);
         self.total_bytes = self.total_bytes.saturating_add(other.total_bytes);
         self.realloc_count = self.realloc_count.saturating_add(other.realloc_count);
+        self.temporary_count = self.temporary_count.saturating_add(other.temporary_count);
         self.outstanding_count = self.outstanding_count.saturating_add(other.outstanding_count);
         self.outstanding_bytes = self.outstanding_bytes.saturating_add(other.outstanding_bytes);
         self.peak_count = self.peak_count.saturating_add(other.peak_count);

@@ -1,25 +1,39 @@
 //! Intervals of estimates of which only the sums are known: as if all blocks were of one size.
 
-use crate::{Amounts, HeapId, Sampling, Variances, half_interval};
+use crate::{Amounts, HeapId, Sampling, Untold, Variances, half_interval};
 
 /// See the module. Of a recording in which all was counted there are none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EqualBlocks {
     /// How far samples lie apart.
     mean_bytes: Option<u64>,
+    untold: Untold,
 }
+
+const UNTOLD_NOTHING: Untold = Untold {
+    counts: false,
+    totals: false,
+    live: false,
+    peak: false,
+    reallocs: false,
+    temporary: false,
+    times: false,
+};
 
 impl EqualBlocks {
     /// Of a recording.
     #[must_use]
     pub fn of(sampling: &Sampling) -> Self {
-        Self { mean_bytes: sampling.largest_mean_bytes().filter(|_| !sampling.is_exact()) }
+        Self {
+            mean_bytes: sampling.largest_mean_bytes().filter(|_| !sampling.is_exact()),
+            untold: sampling.untold(),
+        }
     }
 
     /// Of samples that lie so far apart.
     #[must_use]
     pub const fn every(mean_bytes: u64) -> Self {
-        Self { mean_bytes: Some(mean_bytes) }
+        Self { mean_bytes: Some(mean_bytes), untold: UNTOLD_NOTHING }
     }
 
     /// Says how uncertain the amounts of a heap are. (Mappings, and heaps of a program's own, are
@@ -28,6 +42,13 @@ impl EqualBlocks {
         if let Some(mean_bytes) = self.mean_bytes.filter(|_| heap == HeapId::MALLOC) {
             amounts.variances = Variances::of_equal_blocks(amounts, mean_bytes);
         }
+        self.untold.mark(&mut amounts.variances);
+    }
+
+    /// Whether the number of blocks is told.
+    #[must_use]
+    pub fn tells_counts(self) -> bool {
+        !self.untold.counts
     }
 
     /// The same of the bytes and blocks of a heap at its peak alone.

@@ -38,6 +38,7 @@ mod summary;
 mod symbols;
 mod tables;
 mod totals;
+mod untold;
 mod window;
 mod writer;
 
@@ -55,8 +56,9 @@ pub use process_memory::{MemoryAccount, MemoryPart, ResidentSample, RssSample};
 pub use reader::{Checkpoint, EventReader, Trace};
 pub use sampling::{Sampling, SamplingPeriod, Weight};
 pub use snapshot::{Snapshot, SnapshotColumns, SnapshotProcess, SnapshotTrigger};
-pub use source::{ReadAt, open_regular};
+pub use source::ReadAt;
 pub use stacks::StackTable;
 pub use symbols::SymbolEmbedder;
 pub use totals::{StackTotals, Summary, Totals};
+pub use untold::Untold;
 pub use writer::{TraceWriter, WindowEnd, new_file};

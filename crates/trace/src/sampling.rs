@@ -7,7 +7,7 @@
 //!
 //! The variance of such a sum is estimated by the sum of `y * y * (1 - p) / (p * p)`.
 
-use crate::{Amounts, Block, HeapId, ProcessIndex, Variances};
+use crate::{Amounts, Block, HeapId, ProcessIndex, Untold, Variances};
 
 /// How a process is recorded from a time on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +130,7 @@ impl Variances {
             total_count,
             total_bytes,
             realloc_count,
+            temporary_count: 0,
             outstanding_count,
             outstanding_bytes,
             peak_count,
@@ -152,6 +153,8 @@ fn mixed(number: u64) -> u64 {
 pub struct Sampling {
     /// By process and time.
     periods: Vec<SamplingPeriod>,
+    /// Not told at all.
+    untold: Untold,
 }
 
 impl Sampling {
@@ -159,7 +162,7 @@ impl Sampling {
     #[must_use]
     pub fn new(mut periods: Vec<SamplingPeriod>) -> Self {
         periods.sort_by_key(|period| (period.process, period.from_ns));
-        Self { periods }
+        Self { periods, untold: Untold::default() }
     }
 
     /// Adds an entry.
@@ -167,6 +170,18 @@ impl Sampling {
         let key = (period.process, period.from_ns);
         let place = self.periods.partition_point(|known| (known.process, known.from_ns) <= key);
         self.periods.insert(place, period);
+    }
+
+    /// What is not told of any allocation.
+    #[must_use]
+    pub fn untold(&self) -> Untold {
+        self.untold
+    }
+
+    /// The same with this untold.
+    #[must_use]
+    pub fn with_untold(self, untold: Untold) -> Self {
+        Self { untold, ..self }
     }
 
     /// The entries, by process and time.

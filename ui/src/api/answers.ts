@@ -810,20 +810,20 @@ export interface TimelineSeries {
   values_plus_minus?: number[];
 }
 
-/** Totals of the whole or of a heap. */
+/** Totals of the whole or of a heap; null: not known. */
 export interface Totals extends TotalIntervals {
-  alloc_count: number;
-  alloc_bytes: number;
-  free_count: number;
+  alloc_count: number | null;
+  alloc_bytes: number | null;
+  free_count: number | null;
   /** Half of its 95 % interval; 0: it was counted. */
   free_count_plus_minus?: number;
-  realloc_count: number;
+  realloc_count: number | null;
   failed_count: number;
-  outstanding_count: number;
-  outstanding_bytes: number;
-  temporary_count: number;
-  peak_bytes: number;
-  peak_count: number;
+  outstanding_count: number | null;
+  outstanding_bytes: number | null;
+  temporary_count: number | null;
+  peak_bytes: number | null;
+  peak_count: number | null;
   peak_time_ns: number;
   unmatched_frees: number;
   inherited_frees: number;

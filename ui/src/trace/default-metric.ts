@@ -10,7 +10,7 @@ export function showsPeak(file: OpenFile, filter: Filter): boolean {
   // A moment, a range or a type is a question about what is live by itself.
   const isAsked = filter.at ?? filter.range ?? filter.type ?? filter.snapshot;
   if (!totals || isAsked !== undefined || file.session?.state === 'recording') return false;
-  return totals.outstanding_bytes * 2 < totals.peak_bytes;
+  return (totals.outstanding_bytes ?? 0) * 2 < (totals.peak_bytes ?? 0);
 }
 
 /** The sort key of tables. */

@@ -1,5 +1,5 @@
 /** Amounts as text: of a recording of samples they are estimates, and say how sure they are. */
-import { exactBytes, formatBytes, formatCount } from '../format';
+import { UNKNOWN, exactBytes, formatBytes, formatCount } from '../format';
 
 type Of = object;
 
@@ -31,6 +31,7 @@ function withInterval(row: Of, name: string, text: (value: number) => string): s
 /** A number, and half of its interval in words of its own: a difference has a sign. */
 export function withHalf(row: Of, name: string, text: (value: number) => string, halfText: (half: number) => string): string {
   const value = (row as Record<string, unknown>)[name];
+  if (value === null) return UNKNOWN;
   return within(typeof value === 'number' ? value : 0, plusMinus(row, name), text, halfText);
 }
 

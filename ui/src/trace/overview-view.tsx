@@ -178,7 +178,7 @@ const HEAPS_SHOWN = 10;
 function Heaps({ heaps: given }: { heaps: HeapTotals[] }) {
   const address = useAddress();
   const [showsAll, setShowsAll] = useState(false);
-  const heaps = [...given].sort((one, other) => other.peak_bytes - one.peak_bytes).slice(0, showsAll ? 1000 : HEAPS_SHOWN);
+  const heaps = [...given].sort((one, other) => (other.peak_bytes ?? 0) - (one.peak_bytes ?? 0)).slice(0, showsAll ? 1000 : HEAPS_SHOWN);
   return (
     <section class="card is-wide">
       <header><h2>Processes and heaps</h2>{given.length > HEAPS_SHOWN && <button type="button" class="button" onClick={() => setShowsAll(!showsAll)}>{showsAll ? `the largest ${HEAPS_SHOWN}` : `all ${formatCount(given.length)}`}</button>}</header>

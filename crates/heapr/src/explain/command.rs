@@ -1,5 +1,7 @@
 //! The command: what is asked, and how the answer leaves.
 
+use heapr_table::json_text::json_lines;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use heapr_findings::{Finding, Kind};
@@ -10,7 +12,7 @@ use super::judged::{is_failure, passed_peaks};
 use super::resident::{self, Resident};
 use super::target::{Target, client};
 use super::{findings, for_ci, html};
-use crate::output::output;
+use crate::output::{growing_output, output};
 use crate::style::Style;
 
 /// Runs the command.
@@ -19,7 +21,7 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
     let target = Target::of(&arguments.target)?;
     let output_file = arguments.output.as_deref();
     if let Target::Process(pid) = target {
-        let out = || output(output_file, arguments.force, false);
+        let out = || growing_output(output_file, arguments.force);
         if resident::series(pid, &arguments.resident, out)? {
             return Ok(ExitCode::SUCCESS);
         }
@@ -58,12 +60,12 @@ pub(crate) fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
             let style = if arguments.output.is_none() { Style::of_stdout() } else { Style::default() };
             answer.write_text(&mut out, style)?;
         }
-        Form::Json => writeln!(out, "{:#}", answer.json()?)?,
+        Form::Json => writeln!(out, "{}", json_lines(&answer.json()?))?,
         Form::Html => html::write(&answer, &arguments, &mut out)?,
         Form::Github => for_ci::write_github(&mut out, &answer, &is_failure)?,
         Form::Junit => for_ci::write_junit(&mut out, &answer, &is_failure)?,
     }
-    out.flush()?;
+    out.end()?;
     if let Some(subject) =
         answer.subjects.iter().find(|subject| subject.is_unread && !arguments.fail_on.is_empty())
     {

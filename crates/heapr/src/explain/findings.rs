@@ -15,7 +15,7 @@ use super::target::client;
 use crate::own_arguments::OwnArguments;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::snapshot::verbs::HeapKind;
-use crate::trace_file::open;
+use crate::trace_file::{open, other_builds};
 
 /// Of what a session has written so far.
 pub(super) fn of_session(name: &str, arguments: &ExplainArguments) -> anyhow::Result<Answer> {
@@ -77,7 +77,7 @@ pub(super) fn of_trace(
     let Found { findings, verdict, peak_bytes, peak_bytes_plus_minus, is_unread, .. } =
         heapr_findings::of_recording(trace, judged, &mut names)?;
     let warnings = heapr_export::warnings(trace, &[], false);
-    for warning in warnings {
+    for warning in warnings.into_iter().chain(other_builds(trace)) {
         warn!("{name}: {warning}");
     }
     Ok(Subject { name, findings, verdict, peak_bytes, peak_bytes_plus_minus, is_unread })

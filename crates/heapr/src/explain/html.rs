@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use heapr_files::Existing;
 use heapr_server::{Files, Limits, StaticLimits, write_static};
 
 use super::answer::Answer;
@@ -25,7 +26,7 @@ pub(super) fn write(
         [file] if answer.moments.is_some() && file.is_file() && !is_trace(file) => file.clone(),
         _ => {
             let path = folder.path().join("resident memory");
-            std::fs::write(&path, answer.json()?.to_string())?;
+            heapr_files::make(&path, Existing::Kept)?.write_all(answer.json()?.to_string().as_bytes())?;
             path
         }
     };

@@ -6,6 +6,9 @@ use heapr_table::quantity::{bytes_within, count_within, plural_within};
 use heapr_table::{Cell, Column};
 use heapr_trace::Amounts;
 
+/// In place of an amount that its source does not tell.
+const UNKNOWN: &str = "unknown";
+
 /// Amounts that are told together.
 pub(super) struct Together {
     pub(super) label: &'static str,
@@ -55,8 +58,7 @@ impl Together {
 
     /// `1.00 KiB outstanding in 2 blocks`.
     pub(super) fn alone(&self, amounts: &Amounts) -> String {
-        let of_things = self.count.plus_minus(amounts);
-        let things = plural_within(self.count.of(amounts), of_things, self.thing);
+        let things = things(self.count, amounts, self.thing);
         match self.bytes {
             Some(metric) => {
                 format!("{} {} {things}", amount(metric, amounts), self.phrase)
@@ -69,6 +71,11 @@ impl Together {
     pub(super) fn beside(&self, amounts: &Amounts) -> Option<String> {
         let things = self.count.of(amounts);
         match self.bytes {
+            // Nobody knows either.
+            Some(metric) if metric.is_unknown(amounts) => None,
+            Some(metric) if self.count.is_unknown(amounts) => {
+                Some(format!("{} {}", self.label, amount(metric, amounts)))
+            }
             Some(metric) => {
                 Some(format!("{} {} in {}", self.label, amount(metric, amounts), amount(self.count, amounts)))
             }
@@ -86,13 +93,27 @@ pub(super) fn sort_amount(sort: Metric, amounts: &Amounts) -> String {
 
 /// An amount in its unit; of an estimate with half of its interval.
 pub(crate) fn amount(metric: Metric, amounts: &Amounts) -> String {
+    if metric.is_unknown(amounts) {
+        return UNKNOWN.to_owned();
+    }
     let text = if metric.is_bytes() { bytes_within } else { count_within };
     text(metric.of(amounts), metric.plus_minus(amounts))
 }
 
 /// The same with all its digits.
 pub(super) fn exact_amount(metric: Metric, amounts: &Amounts) -> String {
-    count_within(metric.of(amounts), metric.plus_minus(amounts))
+    match metric.known(amounts) {
+        Some(number) => count_within(number, metric.plus_minus(amounts)),
+        None => UNKNOWN.to_owned(),
+    }
+}
+
+/// `1,234 bytes in 2 blocks`: both with all their digits.
+pub(super) fn exact_bytes(bytes: Metric, count: Metric, amounts: &Amounts, thing: &str) -> String {
+    match bytes.is_unknown(amounts) {
+        true => UNKNOWN.to_owned(),
+        false => format!("{} bytes in {}", exact_amount(bytes, amounts), things(count, amounts, thing)),
+    }
 }
 
 /// Its column in a table.
@@ -103,10 +124,16 @@ pub(super) fn column(metric: Metric) -> Column {
 
 /// The same in a table.
 pub(super) fn cell(metric: Metric, amounts: &Amounts) -> Cell {
-    Cell::from(metric.of(amounts)).within(metric.plus_minus(amounts))
+    match metric.known(amounts) {
+        Some(number) => Cell::from(number).within(metric.plus_minus(amounts)),
+        None => Cell::Worded(serde_json::Value::Null, UNKNOWN.to_owned()),
+    }
 }
 
 /// `1,234 blocks ± 120`.
 pub(crate) fn things(metric: Metric, amounts: &Amounts, thing: &str) -> String {
-    plural_within(metric.of(amounts), metric.plus_minus(amounts), thing)
+    match metric.known(amounts) {
+        Some(number) => plural_within(number, metric.plus_minus(amounts), thing),
+        None => format!("an unknown number of {thing}s"),
+    }
 }

@@ -1,5 +1,7 @@
 //! `heapr report`: the heap actions on a trace.
 
+use heapr_table::json_text::json_lines;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,7 +22,7 @@ use crate::report::progress_bar::ProgressBar;
 use crate::report::text::TextOptions;
 use crate::report::{csv, json, text, xperf};
 use crate::style::Style;
-use crate::trace_file::{open, tell_warnings};
+use crate::trace_file::{open, other_builds, tell_warnings};
 use heapr_filters::FilterArguments;
 
 /// Arguments of `heapr report`.
@@ -131,6 +133,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     drop(bar);
     let mut subject = Subject::new(&file, &trace, &report.damage, arguments.filters.counted());
     subject.advice = names.advice();
+    subject.warnings.extend(other_builds(&trace));
     subject.own = arguments.own.code(&trace)?;
     if arguments.format == Format::Text {
         subject.own_memory = heapr_export::own_memory_by_name(&trace, &subject.own, &mut names);
@@ -160,7 +163,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
             text::write_text(&mut out, &subject, &report, options)?;
         }
     }
-    out.flush()?;
+    out.end()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -204,10 +207,10 @@ fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyho
             let depth = arguments.depth.unwrap_or(DEFAULT_DEPTH_SHOWN);
             report.write_text(&mut out, &subject, (line_width(), depth))?;
         }
-        Format::Json => writeln!(out, "{:#}", report.json(&subject))?,
+        Format::Json => writeln!(out, "{}", json_lines(&report.json(&subject)))?,
         Format::Csv => report.write_csv(&mut out)?,
     }
-    out.flush()?;
+    out.end()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,7 +7,7 @@ use heapr_query::{
 };
 use heapr_trace::Amounts;
 
-use super::amounts_text::{TOGETHER, amount, cell, column, exact_amount, sort_amount, things};
+use super::amounts_text::{TOGETHER, amount, cell, column, exact_bytes, sort_amount};
 use super::frame_text::frame_line;
 use super::histogram_text::histogram_lines;
 use crate::plain_text::page_columns;
@@ -169,25 +169,27 @@ fn write_totals(out: &mut dyn Write, report: &Report<'_>, is_sampled: bool) -> i
     let amounts = totals.amounts();
     writeln!(
         out,
-        "{label:12} {} bytes in {}, at{of_all} {}",
-        exact_amount(Metric::PeakBytes, &amounts),
-        things(Metric::PeakCount, &amounts, "block"),
-        duration(totals.peak_time_ns)
+        "{label:12} {}{}",
+        exact_bytes(Metric::PeakBytes, Metric::PeakCount, &amounts, "block"),
+        match Metric::PeakBytes.is_unknown(&amounts) {
+            true => String::new(),
+            false => format!(", at{of_all} {}", duration(totals.peak_time_ns)),
+        }
     )?;
     writeln!(
         out,
-        "Outstanding  {} bytes in {}",
-        exact_amount(Metric::OutstandingBytes, &amounts),
-        things(Metric::OutstandingCount, &amounts, "block"),
+        "Outstanding  {}",
+        exact_bytes(Metric::OutstandingBytes, Metric::OutstandingCount, &amounts, "block"),
     )?;
     if is_sampled {
         writeln!(
             out,
-            "Total        {} bytes in {}",
-            exact_amount(Metric::TotalBytes, &amounts),
-            things(Metric::TotalCount, &amounts, "allocation"),
+            "Total        {}",
+            exact_bytes(Metric::TotalBytes, Metric::TotalCount, &amounts, "allocation"),
         )?;
         writeln!(out, "Temporary    not known of samples")?;
+    } else if Metric::TemporaryCount.is_unknown(&amounts) {
+        writeln!(out, "Temporary    unknown")?;
     } else {
         writeln!(
             out,

@@ -5,3 +5,4 @@ mod hostile;
 mod peers;
 mod program;
 mod totals;
+mod untold;

@@ -30,6 +30,7 @@ use self::group::Group;
 pub(super) use self::moments::{Moments, of_answers, of_recording};
 use self::pinning::{BlockSum, PinnedBy};
 use self::v8_figures::V8Figures;
+use crate::output::Output;
 use crate::own_arguments::OwnArguments;
 use crate::report::names::NameArguments;
 
@@ -114,10 +115,12 @@ pub(super) fn of_process(pid: u32, options: &ResidentArguments) -> anyhow::Resul
 pub(super) fn series(
     pid: u32,
     options: &ResidentArguments,
-    out: impl FnOnce() -> anyhow::Result<Box<dyn Write>>,
+    out: impl FnOnce() -> anyhow::Result<Output>,
 ) -> anyhow::Result<bool> {
     let Some(interval) = options.every else { return Ok(false) };
-    series::write(pid, interval, options.deep, &mut *out()?)?;
+    let mut out = out()?;
+    series::write(pid, interval, options.deep, &mut out)?;
+    out.end()?;
     Ok(true)
 }
 
