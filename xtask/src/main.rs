@@ -65,6 +65,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench instructions     the agent's instructions per event, counted by Valgrind: hardly any noise
   bench scaling          the agent's time per event with one thread and with four
   bench report           heapr report against heaptrack_print on the same run
+  bench export           heapr export in each format against heapr report: processor time and memory
   bench view [large] [server]
                          heapr view: first picture, all panels for ranges and filters, the page; with 100 M events
                          and a snapshot of 1 GB; or without the page

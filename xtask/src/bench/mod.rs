@@ -3,6 +3,7 @@
 mod attach;
 mod billion;
 mod disabled;
+mod exports;
 mod graphs;
 mod inputs;
 mod instructions;
@@ -33,6 +34,7 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["instructions"] => print(&instructions::run()?),
         ["scaling"] => print(&scaling::run()?),
         ["report"] => print(&reports::run()?),
+        ["export"] => print(&exports::run()?),
         ["billion"] => print(&billion::run(None)?),
         ["billion", events] => print(&billion::run(Some(events))?),
         ["live"] => print(&live_blocks::run()?),
@@ -61,6 +63,7 @@ fn write_all() -> anyhow::Result<()> {
         disabled::run(&overhead::Options::default())?,
         scaling::run()?,
         reports::run()?,
+        exports::run()?,
         snapshots::run()?,
     ];
     std::fs::write(&path, format!("{kept}{MARKER}\n{}", parts.join("\n"))).context("docs/performance.md")
