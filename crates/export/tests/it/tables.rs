@@ -78,6 +78,25 @@ fn number(row: &BTreeMap<String, Value>, name: &str) -> u64 {
     row[name].as_u64().unwrap_or_else(|| panic!("{name} in {row:?}"))
 }
 
+/// Spark (where a Java is), DataFusion and DuckDB read the same tables alike.
+#[test]
+fn all_engines_give_the_same_answers() {
+    let packages = [("duckdb", "duckdb"), ("datafusion", "datafusion"), ("pyspark", "pyspark")];
+    let Some(python) = python::with(&packages) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = four_minutes();
+    write(&trace, folder.path(), "before");
+    write(&trace, folder.path(), "after");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/ten_questions.py");
+    let ran = Command::new(python).arg(script).arg(folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(said.contains("asked: duckdb") && said.contains("datafusion"), "{said}");
+    if !said.contains("spark") {
+        heapr_testkit::not_run("no java: Spark does not run");
+    }
+}
+
 #[test]
 fn ten_questions_have_the_answers_of_reports() {
     let Some(python) = python::with(&[("duckdb", "duckdb")]) else { return };

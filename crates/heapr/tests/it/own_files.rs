@@ -61,7 +61,7 @@ fn links_and_pipes_in_the_cache_do_no_harm() {
         let outcome = heapr(folder, "report trace.heapr", variables);
         assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     };
-    report(&[("XDG_CACHE_HOME", &cache)]);
+    report(&[("XDG_CACHE_HOME", cache.as_path())]);
     let symbols = cache.join("heapr/symbols");
     let entries = || std::fs::read_dir(&symbols).unwrap().map(|entry| entry.unwrap().path());
     assert!(entries().count() > 0);
@@ -73,13 +73,13 @@ fn links_and_pipes_in_the_cache_do_no_harm() {
             _ => assert!(Command::new("mkfifo").arg(&entry).status().unwrap().success()),
         }
     }
-    report(&[("XDG_CACHE_HOME", &cache)]);
+    report(&[("XDG_CACHE_HOME", cache.as_path())]);
     assert_eq!(std::fs::read_to_string(folder.join("victim")).unwrap(), "mine");
     // What somebody else may write is no cache.
     std::fs::set_permissions(&symbols, std::fs::Permissions::from_mode(0o777)).unwrap();
     let before = entries().count();
     entries().for_each(|entry| std::fs::remove_file(entry).unwrap());
-    report(&[("XDG_CACHE_HOME", &cache)]);
+    report(&[("XDG_CACHE_HOME", cache.as_path())]);
     assert!(before > 0 && entries().count() == 0);
 }
 

@@ -32,9 +32,9 @@ fn massif(bytes: &[u64]) -> String {
 fn the_highest_snapshot_of_massif_is_the_peak_where_it_marks_none() {
     for (bytes, peak, live) in [
         (&[0, 7000, 5000][..], 7000, 5000),
-        (&[5_021_305_210], 5_021_305_210, 5_021_305_210),
-        (&[9, 0], 9, 0),
-        (&[0], 0, 0),
+        (&[5_021_305_210][..], 5_021_305_210, 5_021_305_210),
+        (&[9, 0][..], 9, 0),
+        (&[0][..], 0, 0),
     ] {
         let trace = read(&massif(bytes));
         let amounts = of_report(&trace);
