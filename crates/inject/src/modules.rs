@@ -3,7 +3,10 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::mem::offset_of;
 use std::sync::Arc;
+
+use heapr_wire::{BUILD_ID, INJECTION_MAGIC, INJECTION_SYMBOL, Injection, REDIRECTED_MAX};
 
 use crate::error::{Error, Result};
 use crate::memory::{TargetMemory, Unreachable};
@@ -28,6 +31,8 @@ pub(crate) struct Module {
     symbols_avma: u64,
     strings_avma: u64,
     gnu_hash_avma: u64,
+    /// Symbols whose values an agent has changed: where they lie, and what they were.
+    redirected: Arc<HashMap<u64, u64>>,
     /// Of a program that is linked statically: what its file tells.
     statics: Option<Arc<StaticProgram>>,
 }
@@ -119,6 +124,10 @@ impl Modules {
             state_avmas.push(debug_avma + 24);
             debug_avma = word(40);
         }
+        let redirected = Arc::new(redirected_by_agents(memory, &list));
+        for module in &mut list {
+            module.redirected = Arc::clone(&redirected);
+        }
         Ok(Self { list, state_avmas, links })
     }
 
@@ -141,6 +150,25 @@ impl Modules {
     pub(crate) fn find(&self, memory: &impl TargetMemory, name: &str) -> Option<(&Module, Symbol)> {
         self.list.iter().find_map(|module| Some((module, module.symbol(memory, name)?)))
     }
+}
+
+/// The symbols that agents of ours, which the loader has loaded, have changed.
+fn redirected_by_agents(memory: &impl TargetMemory, list: &[Module]) -> HashMap<u64, u64> {
+    let mut redirected = HashMap::new();
+    for injection in list.iter().filter_map(|module| module.symbol(memory, INJECTION_SYMBOL)) {
+        let word = |field: usize| memory.read_u64(injection.address_avma.wrapping_add(field as u64));
+        let is_ours = word(offset_of!(Injection, magic)) == Ok(INJECTION_MAGIC)
+            && word(offset_of!(Injection, build_id)) == Ok(BUILD_ID);
+        let Ok(first) = word(offset_of!(Injection, redirected)) else { continue };
+        for number in 0..REDIRECTED_MAX as u64 {
+            let at = first.wrapping_add(number * 16);
+            match (is_ours, memory.read_u64(at), memory.read_u64(at.wrapping_add(8))) {
+                (true, Ok(place @ 1..), Ok(value)) => redirected.insert(place, value),
+                _ => break,
+            };
+        }
+    }
+    redirected
 }
 
 fn read_module(
@@ -292,11 +320,13 @@ impl Module {
             let chain = memory.read_u32(chains_avma + u64::from(index - first) * 4).ok()?;
             if chain | 1 == hash | 1 {
                 let mut symbol = [0; 24];
-                memory.read(self.symbols_avma + u64::from(index) * 24, &mut symbol).ok()?;
+                let symbol_avma = self.symbols_avma + u64::from(index) * 24;
+                memory.read(symbol_avma, &mut symbol).ok()?;
                 let name_off = u32::from_le_bytes(symbol[..4].try_into().ok()?);
                 let kind = symbol[4] & 15;
                 let section = u16::from_le_bytes(symbol[6..8].try_into().ok()?);
                 let value = u64::from_le_bytes(symbol[8..16].try_into().ok()?);
+                let value = self.redirected.get(&(symbol_avma + 8)).copied().unwrap_or(value);
                 let found =
                     memory.read_string(self.strings_avma + u64::from(name_off), name.len() + 1).ok()?;
                 if section != 0 && value != 0 && kind != STT_TLS && found == name.as_bytes() {

@@ -257,6 +257,9 @@ impl Plan {
             let found =
                 candidates.into_iter().find_map(|module| Some((module, module.symbol(memory, &entry.name)?)));
             let Some((module, symbol)) = found else { continue };
+            if entry.group == HOOK_ALLOCATOR && is_second_name(&entry.name) {
+                continue;
+            }
             // Who maps what is noted, though mappings are no heap. (Of a static program nobody
             // knows which calls are its allocator's own.)
             let is_noted = entry.name != "mprotect" && self.statics.is_none();
@@ -286,7 +289,7 @@ impl Plan {
                 let reason = format!("the process has more than {} allocators", MORE_ALLOCATORS + 1);
                 self.not_hooked.push((format!("malloc in {}", module.name), reason));
             }
-            for mut entry in own {
+            for mut entry in own.into_iter().filter(|entry| !is_second_name(&entry.name)) {
                 let Some(symbol) = module.symbol(memory, &entry.name) else { continue };
                 entry.name = format!("{} in {}", entry.name, module.name);
                 self.choose(places, entry, module, symbol)?;
@@ -482,6 +485,11 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// Whether a name is one more of a function that is hooked by its first instructions.
+fn is_second_name(name: &str) -> bool {
+    name.starts_with("__libc_")
 }
 
 fn file_name(path: &str) -> &str {

@@ -75,7 +75,15 @@ pub struct Injection {
     pub countdown_place: *const AtomicUsize,
     /// First of [`OWN_CALLS`] ranges (start, bytes): calls from there are not the program's.
     pub own_calls: *const [AtomicUsize; 2],
+    /// First of `redirected_count` pairs: the address of a symbol's value that the agent has
+    /// changed, and what it was; 0: none.
+    pub redirected: *const [AtomicUsize; 2],
+    /// How many.
+    pub redirected_count: usize,
 }
+
+/// Symbols of allocators that an agent can change, of all of them.
+pub const REDIRECTED_MAX: usize = 128;
 
 /// The agent's code, and the allocator's.
 pub const OWN_CALLS: usize = 2;

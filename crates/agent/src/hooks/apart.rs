@@ -8,9 +8,7 @@
 //! ```text
 //! library --malloc--> loader --looks up--> table of the C library: malloc = trampoline --> hook --> the C library's malloc
 //! ```
-//! Only where the loader looks things up for a library that is loaded apart does it matter:
-//! whatever else is bound from now on finds the agent first. `RTLD_DEEPBIND` itself stays, for what
-//! else the library has of its own.
+//! `RTLD_DEEPBIND` itself stays, for what else the library has of its own.
 //!
 //! A namespace's C library is there once the loader has mapped all libraries, and is needed when it
 //! binds the first. Between the two it calls `calloc` for each library's versions, which is hooked:
@@ -18,13 +16,10 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 
-use heapr_ring::sys;
-
-use crate::hooks::other_allocators;
+use crate::hooks::by_handle;
 use crate::hooks::real::{DLMOPEN, DLOPEN, REAL};
-use crate::hooks::{self, SLOTS, SlotIndex, entries, inner_calls};
-use crate::modules::dynamic_section::{Dynamic, Symbol};
-use crate::modules::link_map::{self, DlPhdrInfo};
+use crate::hooks::{self, SLOTS, SlotIndex};
+use crate::modules::link_map;
 use crate::state::AGENT;
 use crate::x86_64::entries::{calloc_watcher, loader_entries};
 use crate::x86_64::thread_pointer;
@@ -80,7 +75,7 @@ fn before_load(entry_sp: *const usize) {
         }
         false
     });
-    redirect_program();
+    by_handle::look();
     let this = thread_pointer::thread_pointer();
     let is_free = |[thread, _]: &&[AtomicUsize; 2]| [0, this].contains(&thread.load(Relaxed));
     if let Some([thread, sp]) = LOADING.iter().find(is_free).or(LOADING.first()) {
@@ -125,81 +120,6 @@ fn look_at_loading(sp: usize) {
         thread.store(0, Release);
         return;
     }
-    redirect_program();
-    link_map::for_each_in_namespaces(&mut |info| redirect_other(info));
-}
-
-/// The program's own namespace: what calls by name reach there through the agent, and allocators
-/// that they do not reach.
-fn redirect_program() {
-    let agent = redirect_program as *const () as usize;
-    let mut is_behind = false;
-    link_map::for_each_module(&mut |info| {
-        if info.contains(agent) {
-            is_behind = true;
-        } else if is_behind {
-            if REAL.has_allocator_function_in(info) { redirect_known(info) } else { redirect_other(info) }
-        }
-        false
-    });
-}
-
-fn redirect_known(info: &DlPhdrInfo) {
-    let Some(dynamic) = info.dynamic() else { return };
-    entries::for_each_of_allocator(&mut |name, address, trampoline| {
-        if address != 0 && info.contains(address) {
-            redirect(&dynamic, info, name, trampoline);
-        }
-    });
-}
-
-/// An allocator whose functions are not the program's gets hooks of its own.
-fn redirect_other(info: &DlPhdrInfo) {
-    let Some(dynamic) = info.dynamic() else { return };
-    let has = |name: &[u8]| dynamic.find_entry(name).is_some();
-    // An old loader has a malloc, for itself.
-    if !has(b"malloc") || !has(b"free") || has(b"_rtld_global") {
-        return;
-    }
-    inner_calls::add_allocator(info);
-    let Some(number) = other_allocators::number_of(info.bias) else { return };
-    other_allocators::for_each_function(&mut |name, real, trampoline| {
-        let address = dynamic.find(name);
-        if address != 0 && info.contains(address) {
-            if let Some(real) = real.get(number) {
-                real.store(address, Release);
-            }
-            redirect(&dynamic, info, name, other_allocators::entry(trampoline, number));
-        }
-    });
-}
-
-/// Has a table of symbols say that a function is elsewhere. What was bound before stays so.
-fn redirect(dynamic: &Dynamic, info: &DlPhdrInfo, name: &[u8], target: usize) {
-    const PAGE_MASK: usize = 4095;
-    const WRITE: usize = 2;
-    const STT_FUNC: u8 = 2;
-    let Some(entry) = dynamic.find_entry(name) else { return };
-    // SAFETY: an entry of the module's table of symbols.
-    let symbol: Symbol = unsafe { entry.read() };
-    let value = target.wrapping_sub(info.bias);
-    if symbol.info & 15 != STT_FUNC || symbol.value == value {
-        return;
-    }
-    // SAFETY: a field of the entry above.
-    let place = unsafe { &raw const (*entry).value };
-    let page = place as usize & !PAGE_MASK;
-    // Older linkers put the table beside code: what is executable stays so.
-    let Some(protection) = info.protection_of(place as usize).filter(|_| place as usize & 7 == 0) else {
-        return;
-    };
-    // SAFETY: the page of the entry, which stays as readable and executable as it is.
-    if unsafe { sys::protect(page, PAGE_MASK.wrapping_add(1), protection | WRITE) }.is_err() {
-        return;
-    }
-    // SAFETY: an aligned word, in a page that is writable now. Who looks the symbol up meanwhile
-    // finds one of the two functions.
-    unsafe { &*place.cast::<AtomicUsize>() }.store(value, Release);
-    // SAFETY: as above; as the loader has mapped it.
-    let _ = unsafe { sys::protect(page, PAGE_MASK.wrapping_add(1), protection) };
+    by_handle::look();
+    link_map::for_each_in_namespaces(&mut |info| by_handle::look_at(info));
 }

@@ -163,6 +163,41 @@ pub(crate) unsafe extern "C" fn free_aligned_sized<const NESTS: bool>(
     });
 }
 
+// glibc's own names of its functions, for who goes around whatever a program has in their place.
+
+page_hooks! { __libc_malloc __libc_valloc __libc_pvalloc }
+aligned_hooks! { __libc_memalign }
+
+pub(crate) unsafe extern "C" fn __libc_free<const NESTS: bool>(
+    block: Pointer,
+    entry_sp: *const usize,
+    bp: usize,
+) {
+    let caller = Caller::new(entry_sp, bp, const { called("__libc_free") });
+    freed::<NESTS, _>(block, caller, || REAL.__libc_free(block));
+}
+
+pub(crate) unsafe extern "C" fn __libc_calloc<const NESTS: bool>(
+    count: usize,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) -> Pointer {
+    let caller = Caller::new(entry_sp, bp, const { called("__libc_calloc") });
+    let record = |block| allocated(block, count.saturating_mul(size), caller);
+    new_block::<NESTS>(caller, || REAL.__libc_calloc(count, size), record)
+}
+
+pub(crate) unsafe extern "C" fn __libc_realloc<const NESTS: bool>(
+    block: Pointer,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) -> Pointer {
+    let caller = Caller::new(entry_sp, bp, const { called("__libc_realloc") });
+    reallocated::<NESTS>(block, size, caller, || REAL.__libc_realloc(block, size))
+}
+
 /// After a library was unloaded its addresses mean nothing any more.
 pub(crate) unsafe extern "C" fn dlclose(handle: Pointer, entry_sp: *const usize, _bp: usize) -> c_int {
     let status = REAL.dlclose(handle);

@@ -36,6 +36,7 @@ use crate::hooks::sampling;
 use crate::hooks::sandbox;
 use crate::hooks::shared::Shared;
 use crate::hooks::start;
+use crate::hooks::symbol_tables;
 use crate::modules;
 use crate::record::thread;
 use crate::state::page_marks;
@@ -118,6 +119,8 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     countdown_offset: thread::LEFT_BYTES_OFFSET,
     countdown_place: &raw const sampling::COUNTDOWN_PLACE,
     own_calls: (&raw const sampling::OWN_CALLS).cast(),
+    redirected: (&raw const symbol_tables::REDIRECTED).cast(),
+    redirected_count: symbol_tables::REDIRECTED.len(),
 });
 
 /// Starts the agent. Called by the injector on a stack of its own, before any function is hooked.

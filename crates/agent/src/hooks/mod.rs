@@ -11,6 +11,7 @@
 pub(crate) mod real;
 
 pub(crate) mod apart;
+pub(crate) mod by_handle;
 mod c_functions;
 mod caller;
 pub(crate) mod entries;
@@ -42,6 +43,7 @@ pub(crate) mod sanitizers;
 pub(crate) mod shared;
 pub(crate) mod start;
 pub(crate) mod step_aside;
+pub(crate) mod symbol_tables;
 pub(crate) mod thread_keys;
 pub(crate) mod tree_calls;
 
@@ -49,8 +51,9 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 
 use c_functions::{
-    aligned_alloc, calloc, cfree, dlclose, free, free_aligned_sized, free_sized, malloc, memalign, munmap,
-    posix_memalign, pvalloc, realloc, reallocarray, valloc,
+    __libc_calloc, __libc_free, __libc_malloc, __libc_memalign, __libc_pvalloc, __libc_realloc,
+    __libc_valloc, aligned_alloc, calloc, cfree, dlclose, free, free_aligned_sized, free_sized, malloc,
+    memalign, munmap, posix_memalign, pvalloc, realloc, reallocarray, valloc,
 };
 use mapping_hooks::{brk, mprotect, sbrk};
 use real::{MMAP, MREMAP, REAL};

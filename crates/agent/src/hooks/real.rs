@@ -31,6 +31,13 @@ macro_rules! for_all_allocator_functions {
             cfree 1 frees |block, _, _| block;
             free_sized 2 frees |block, _, _| block;
             free_aligned_sized 3 frees |block, _, _| block;
+            __libc_malloc 1 allocates |size, _, _| size;
+            __libc_free 1 frees |block, _, _| block;
+            __libc_calloc 2 allocates |count, size, _| count.saturating_mul(size);
+            __libc_realloc 2 reallocates |block, size, _| (block, size);
+            __libc_memalign 2 allocates |_, size, _| size;
+            __libc_valloc 1 allocates |size, _, _| size;
+            __libc_pvalloc 1 allocates |size, _, _| size;
         }
     };
 }
@@ -233,6 +240,13 @@ real_functions! {
     cfree b"cfree" fn(block: Pointer) = REAL.free(block);
     free_sized b"free_sized" fn(block: Pointer, size: usize) = REAL.free(block);
     free_aligned_sized b"free_aligned_sized" fn(block: Pointer, alignment: usize, size: usize) = REAL.free(block);
+    __libc_malloc b"__libc_malloc" fn(size: usize) -> Pointer = REAL.malloc(size);
+    __libc_free b"__libc_free" fn(block: Pointer) = REAL.free(block);
+    __libc_calloc b"__libc_calloc" fn(count: usize, size: usize) -> Pointer = REAL.calloc(count, size);
+    __libc_realloc b"__libc_realloc" fn(block: Pointer, size: usize) -> Pointer = REAL.realloc(block, size);
+    __libc_memalign b"__libc_memalign" fn(alignment: usize, size: usize) -> Pointer = REAL.memalign(alignment, size);
+    __libc_valloc b"__libc_valloc" fn(size: usize) -> Pointer = REAL.valloc(size);
+    __libc_pvalloc b"__libc_pvalloc" fn(size: usize) -> Pointer = REAL.pvalloc(size);
     munmap b"munmap" fn(address: Pointer, size: usize) -> c_int = -1;
     mprotect b"mprotect" fn(address: Pointer, size: usize, protection: c_int) -> c_int = -1;
     sbrk b"sbrk" fn(moved: isize) -> Pointer = usize::MAX as Pointer;

@@ -11,6 +11,7 @@ use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP, SESSION_RECORDIN
 
 use crate::frames::control_block;
 use crate::hooks;
+use crate::hooks::by_handle;
 use crate::hooks::foreign;
 use crate::hooks::inner_calls;
 use crate::hooks::look_inside;
@@ -86,6 +87,7 @@ fn join(path: &environment::PoolPath) -> Result<(), DisableReason> {
     mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0, true);
     inner_calls::start();
     foreign::start();
+    by_handle::look();
     sampling::start();
     Ok(())
 }

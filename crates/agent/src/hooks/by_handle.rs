@@ -1,0 +1,105 @@
+//! Functions that a program asks a library for: `dlsym` and `dlvsym` with a handle or `RTLD_NEXT`,
+//! `ctypes.CDLL("libc.so.6").free`. That search does not come by the agent.
+//!
+//! So each allocator's own table of symbols names the agent's functions, as for libraries that are
+//! loaded apart ([`crate::hooks::apart`]). Of the process's allocator these are the ordinary
+//! trampolines. An allocator that the program's calls do not reach has hooks of its own, which go
+//! on to its own functions: one that a preloaded library stands before, and asks for.
+
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use crate::hooks::real::REAL;
+use crate::hooks::symbol_tables::{self, Take};
+use crate::hooks::{entries, inner_calls, other_allocators};
+use crate::modules::dynamic_section::Dynamic;
+use crate::modules::link_map::{self, DlPhdrInfo};
+use crate::state::AGENT;
+
+/// How many modules the loader had unloaded at the last look, and how many of its list were looked
+/// at: new ones come behind them, as long as none is unloaded.
+static SEEN_UNLOADS: AtomicU64 = AtomicU64::new(0);
+static SEEN_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Looks at the modules that were not there before: at the start, and when the loader has loaded
+/// more.
+#[cold]
+pub(crate) fn look() {
+    if AGENT.is_injected.load(Relaxed) != 0 {
+        return;
+    }
+    let agent = look as *const () as usize;
+    let (mut number, mut seen) = (0_usize, SEEN_COUNT.load(Relaxed));
+    let mut is_behind = false;
+    link_map::for_each_module(&mut |info| {
+        let [_, unloads] = info.load_counts;
+        if number == 0 && SEEN_UNLOADS.swap(unloads, Relaxed) != unloads {
+            seen = 0;
+        }
+        if info.contains(agent) {
+            is_behind = true;
+        } else if is_behind && number >= seen {
+            look_at(info);
+        }
+        number = number.wrapping_add(1);
+        false
+    });
+    SEEN_COUNT.store(number, Relaxed);
+}
+
+/// Has an allocator's table of symbols name the hooks.
+pub(crate) fn look_at(info: &DlPhdrInfo) {
+    let Some(dynamic) = info.dynamic() else { return };
+    let has = |name: &[u8]| dynamic.find_entry(name).is_some();
+    // An old loader has a malloc, for itself.
+    if !has(b"malloc") || !has(b"free") || has(b"_rtld_global") {
+        return;
+    }
+    redirect_known(info, &dynamic);
+    redirect_others(info, &dynamic);
+}
+
+/// The functions to which the program's calls lead.
+fn redirect_known(info: &DlPhdrInfo, dynamic: &Dynamic) {
+    symbol_tables::redirect(info, dynamic, &|take: Take<'_>| {
+        entries::for_each_of_allocator(&mut |name, address, trampoline| {
+            if address != 0 && info.contains(address) {
+                take(name, trampoline);
+            }
+        });
+        // What it unloads is to be known, whoever asks for it.
+        let dlclose = REAL.dlclose.address();
+        if dlclose != 0 && info.contains(dlclose) {
+            take(REAL.dlclose.name, entries::dlclose as *const () as usize);
+        }
+    });
+}
+
+/// The functions to which they do not.
+fn redirect_others(info: &DlPhdrInfo, dynamic: &Dynamic) {
+    let is_other = |name: &[u8]| {
+        // One that was changed before lies elsewhere.
+        let address = dynamic.find(name);
+        address != 0 && info.contains(address)
+    };
+    let mut is_any = false;
+    other_allocators::for_each_function(&mut |name, _, _| is_any |= is_other(name));
+    if !is_any {
+        return;
+    }
+    inner_calls::add_allocator(info);
+    let Some(number) = other_allocators::number_of(info.bias) else { return };
+    other_allocators::for_each_function(&mut |name, real, _| {
+        if is_other(name)
+            && let Some(real) = real.get(number)
+        {
+            real.store(dynamic.find(name), Relaxed);
+        }
+    });
+    symbol_tables::redirect(info, dynamic, &|take: Take<'_>| {
+        other_allocators::for_each_function(&mut |name, _, trampoline| {
+            if is_other(name) {
+                take(name, other_allocators::entry(trampoline, number));
+            }
+        });
+    });
+}
