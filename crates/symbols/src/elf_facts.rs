@@ -75,6 +75,15 @@ pub fn svma_of_offset(path: &Path, offset: u64) -> Option<u64> {
     })
 }
 
+/// The GNU build-id of an ELF file of 64 bits; `None`: it has none, or is no such file.
+#[must_use]
+pub fn build_id_of(path: &Path) -> Option<Vec<u8>> {
+    let cache = ReadCache::new(open_regular(path)?);
+    let header = Header::parse(&cache).ok()?;
+    let endian = header.endian().ok()?;
+    build_id(header, endian, &cache, &header.sections(endian, &cache).ok()?)
+}
+
 /// A text that a 0 ends, and what follows it.
 fn text_and_rest(content: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = content.iter().position(|&byte| byte == 0)?;

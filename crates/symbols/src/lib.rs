@@ -39,7 +39,7 @@ pub use code_places::CodePlaces;
 pub use data_symbols::{DataSymbols, type_name};
 pub use debug_file::Unresolved;
 pub use demangle::demangle;
-pub use elf_facts::svma_of_offset;
+pub use elf_facts::{build_id_of, svma_of_offset};
 pub use frame_walk::{FrameWalker, MappedCode, WalkRegisters, WalkedFrame};
 pub use function_names::{NamedFunction, Told, visit_functions};
 pub use go::{GoPlaces, GoProgram};

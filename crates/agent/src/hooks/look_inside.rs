@@ -16,9 +16,11 @@ use heapr_wire::{FLAG_LOOK_INSIDE, MARK_EXEC_WANTED, MARK_MEMORY_WANTED};
 
 use crate::hooks::inner_table;
 use crate::hooks::kept::{Arguments, Kept, NOTHING, Outcome};
-use crate::hooks::{self, Caller, inner_calls};
-use crate::modules::link_map;
+use crate::hooks::{self, Caller, by_handle, inner_calls};
+use crate::modules::{self, link_map};
 use crate::process::own_files::{decimal, for_each_line};
+use crate::record::events;
+use crate::record::thread::Scope;
 use crate::state::AGENT;
 use crate::x86_64;
 
@@ -30,28 +32,40 @@ const LIMIT_NS: u64 = 3_000_000_000;
 
 /// How many modules had been loaded when a look was asked for last; 0: nobody is to be asked.
 static LOADS: AtomicU64 = AtomicU64::new(0);
+/// How many had been unloaded when it was looked last which.
+static UNLOADS: AtomicU64 = AtomicU64::new(0);
 
 /// In place of the loader's `_dl_debug_state`, which it calls before and after a change of its
 /// list.
 pub(crate) static AFTER_LOAD: Kept =
     Kept { run: after_load, real: &NOTHING, throwing: &NOTHING, called: 0, inner: None, note_inner: None };
 
-fn after_load(_kept: &Kept, _words: &Arguments, _caller: Caller) -> Outcome {
-    let loads = LOADS.load(Relaxed);
-    if loads != 0 && load_count() != loads {
-        ask();
+fn after_load(_kept: &Kept, _words: &Arguments, caller: Caller) -> Outcome {
+    let [loads, unloads] = load_counts();
+    // (The loader's lock is held: nothing can be where something has been yet.)
+    if UNLOADS.swap(unloads, Relaxed) != unloads
+        && let Some(mut scope) = Scope::enter(caller.sp())
+    {
+        modules::forget_unloaded(&mut events::Records { scope: &mut scope });
+    }
+    let asked = LOADS.load(Relaxed);
+    if loads != asked {
+        by_handle::look();
+        if asked != 0 {
+            ask();
+        }
     }
     Outcome::Silent
 }
 
-fn load_count() -> u64 {
-    let mut count = 0;
+/// How many modules have been loaded, and unloaded.
+fn load_counts() -> [u64; 2] {
+    let mut counts = [0; 2];
     link_map::for_each_module(&mut |info| {
-        let [loads, _] = info.load_counts;
-        count = loads;
+        counts = info.load_counts;
         true
     });
-    count
+    counts
 }
 
 /// Has its memory looked at, and waits for that: before it ends, or gives a large part of it back.
@@ -133,7 +147,8 @@ pub(crate) fn ask() {
     if pool.control().flags.load(Relaxed) & FLAG_LOOK_INSIDE == 0 || !forbidden_calls::may_wait() {
         return;
     }
-    LOADS.store(load_count(), Relaxed);
+    let [loads, _] = load_counts();
+    LOADS.store(loads, Relaxed);
     x86_64::choose_vector_saving();
     writer::ask_for_look(pool, slot, LIMIT_NS, true);
     note_found();

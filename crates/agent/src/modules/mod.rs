@@ -11,6 +11,7 @@ pub(crate) mod java_code;
 pub(crate) mod java_layout;
 mod java_tables;
 pub(crate) mod link_map;
+pub(crate) mod mapped_path;
 pub(crate) mod memory_map;
 pub(crate) mod registered_frames;
 pub(crate) mod rules;
@@ -292,6 +293,24 @@ impl Found {
         self.path_with_end().strip_suffix(&[0]).unwrap_or_default()
     }
 
+    /// What tells the module from others that have its addresses before or after: path and build-id;
+    /// where there is none, what it looks like.
+    fn identity(&self) -> u64 {
+        const BYTES_MAX: usize = 4096;
+        let build_id = self.build_id();
+        let looks = self.program_headers().iter().filter(|_| build_id.is_empty());
+        let looks = looks.filter(|header| header.kind == PT_GNU_EH_FRAME).flat_map(|header| {
+            let start = self.bias.wrapping_add(header.address_svma);
+            let is_inside = start >= self.start && start.wrapping_add(header.memory_bytes) <= self.end;
+            let bytes = if is_inside { header.memory_bytes.min(BYTES_MAX) } else { 0 };
+            // SAFETY: a segment inside the module's mapped range, which the loader keeps readable.
+            unsafe { core::slice::from_raw_parts(start as *const u8, bytes) }
+        });
+        self.path().iter().chain(build_id).chain(looks).fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
     /// The build-id in the mapped notes.
     fn build_id(&self) -> &[u8] {
         for header in self.program_headers().iter().filter(|header| header.kind == PT_NOTE) {
@@ -438,9 +457,7 @@ fn announce(found: &Found, sink: &mut dyn ModuleSink) {
     }
     let path = found.path();
     let build_id = found.build_id();
-    let identity = path.iter().chain(build_id).fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let identity = found.identity();
     let overlaps =
         |module: &&Module| module.start.load(Relaxed) < found.end && found.start < module.end.load(Relaxed);
     let is_other = all()
@@ -509,13 +526,18 @@ pub(crate) fn announce_all(sink: &mut dyn ModuleSink) {
     }
 }
 
-/// After a dlclose: which modules are gone?
+/// After something was unloaded: which modules are gone? In the loader itself, where its entry is
+/// hooked, so that nothing else is loaded before; and behind `dlclose`.
 pub(crate) fn forget_unloaded(sink: &mut dyn ModuleSink) {
     let mut is_any_gone = false;
     for module in all().iter().filter(|module| module.state.load(Acquire) == LOADED) {
         let start = module.start.load(Relaxed);
-        let is_there =
-            find(start).is_some_and(|found| found.start == start && found.link == module.link.load(Relaxed));
+        // The loader may have put another where one was, under an entry at the same place.
+        let is_there = find(start).is_some_and(|found| {
+            found.start == start
+                && found.link == module.link.load(Relaxed)
+                && found.identity() == module.identity.load(Relaxed)
+        });
         if !is_there {
             module.state.store(UNLOADED, Release);
             is_any_gone = true;

@@ -21,7 +21,7 @@ use heapr_wire::{
     RecordKind, SHORT_ALLOC, STACK_BITS, address_word, short_word0, word0,
 };
 
-use crate::modules::{self, Module, ModuleSink};
+use crate::modules::{self, Module, ModuleSink, mapped_path};
 use crate::record::thread::{Level, Scope, ScopeHandle};
 use crate::state::event_clock::Region;
 use crate::state::{AGENT, ForkLocal, program};
@@ -454,6 +454,23 @@ impl ModuleSink for Records<'_> {
             // ended already.
             (path, command) = (program::executable(), program::command_line());
         }
+        let start = module.start.load(Relaxed);
+        let is_relative = path.contains(&b'/') && !path.starts_with(b"/");
+        let mut is_written = false;
+        if is_relative {
+            mapped_path::of_address(start, &mut |path| {
+                self.module_at(module, flags, path, command);
+                is_written = true;
+            });
+        }
+        if !is_written {
+            self.module_at(module, flags, path, command);
+        }
+    }
+}
+
+impl Records<'_> {
+    fn module_at(&mut self, module: &Module, flags: u64, path: &[u8], command: &[u8]) {
         // The end of a path tells more than its beginning.
         let cut = path.len().saturating_sub(ModuleRecord::PATH_BYTES_MAX);
         let path = path.get(cut..).unwrap_or_default();

@@ -35,6 +35,7 @@ macro_rules! victims {
 victims! {
     address_space_full: "address_space_full.c",
     before_and_after_main: "before_and_after_main.cc",
+    by_handle: "by_handle.c",
     cancelled: "cancelled.c",
     cgo: "cgo.go",
     changes_root: "changes_root.c",
@@ -90,6 +91,7 @@ victims! {
     peaks: "peaks.c",
     pipeline: "pipeline.sh",
     plugins_in_turn: "plugins_in_turn.c",
+    plugins_reloaded: "plugins_reloaded.c",
     profiled: "profiled.c",
     raw_forks: "raw_forks.c",
     realloc_forms: "realloc_forms.c",

@@ -9,6 +9,7 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -101,12 +102,12 @@ impl ModuleFiles {
         }
         self.seen.insert(module.clone());
         let path = PathBuf::from(OsStr::from_bytes(seen.path));
-        if let Some(file) = self.file(&path, seen) {
+        if let Some(file) = self.file(&path, &module.build_id, seen) {
             self.held.push(Held { module: module.clone(), path, file });
         }
     }
 
-    fn file(&self, path: &Path, seen: &SeenModule<'_>) -> Option<File> {
+    fn file(&self, path: &Path, build_id: &[u8], seen: &SeenModule<'_>) -> Option<File> {
         let by_path = [Path::new(&format!("/proc/{}/root", seen.pid)), Path::new("/")]
             .into_iter()
             .filter_map(|root| open_regular(&root.join(path.strip_prefix("/").ok()?)))
@@ -140,7 +141,13 @@ impl ModuleFiles {
             .flatten()
             .filter_map(|candidate| open_regular(candidate))
             .find_map(|(file, facts)| is_mapped(&facts).then_some(file));
-        file.or_else(|| module_image::of_process(seen.pid, seen.start_avma, seen.bias_avma))
+        // Another library may be there by now.
+        let is_it = |image: &File| {
+            let path = format!("/proc/self/fd/{}", image.as_raw_fd());
+            build_id.is_empty()
+                || heapr_symbols::build_id_of(Path::new(&path)).is_some_and(|id| id == build_id)
+        };
+        file.or_else(|| module_image::of_process(seen.pid, seen.start_avma, seen.bias_avma).filter(is_it))
     }
 
     /// Whether a file is certainly the one that was loaded: it was what it is before the process
@@ -185,9 +192,10 @@ pub(crate) fn absolute(pid: u32, path: Vec<u8>, start_avma: u64) -> Vec<u8> {
     let mapped = mappings::find(&list, start_avma).map(|mapping| mapping.name.as_str());
     let mapped = mapped.map(|name| name.strip_suffix(" (deleted)").unwrap_or(name));
     // (What is no UTF-8 is lost in the list.)
-    if let Some(name) =
-        mapped.filter(|name| name.starts_with('/') && !name.contains(char::REPLACEMENT_CHARACTER))
-    {
+    // Another library may be there by now.
+    let file_name = Path::new(OsStr::from_bytes(&path)).file_name();
+    let is_it = |name: &&str| name.starts_with('/') && Path::new(name).file_name() == file_name;
+    if let Some(name) = mapped.filter(is_it).filter(|name| !name.contains(char::REPLACEMENT_CHARACTER)) {
         return name.as_bytes().to_vec();
     }
     match std::fs::read_link(format!("/proc/{pid}/cwd")) {
