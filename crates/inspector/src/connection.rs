@@ -24,9 +24,8 @@ use super::error::{Error, Result};
 use super::memory::most_resident_bytes;
 use super::message::Message;
 use super::process::Process;
+use super::ticking_stream::TickingStream;
 
-/// Between two looks at the flag, the deadline and the process.
-const TICK: Duration = Duration::from_millis(100);
 /// A chunk has 100 KB; the longest messages are whole sampling profiles.
 const MESSAGE_BYTES_MAX: usize = 1 << 30;
 /// One read takes as much as the kernel has.
@@ -57,7 +56,7 @@ pub(crate) struct Patience<'a> {
 
 /// An open connection.
 pub(crate) struct Connection {
-    socket: WebSocket<TcpStream>,
+    socket: WebSocket<TickingStream>,
     address: SocketAddr,
     process: Process,
     last_id: u64,
@@ -82,20 +81,28 @@ impl Connection {
         path: &str,
     ) -> Result<Self> {
         let broke = |source: SocketError| Error::Connection { address, source: Box::new(source) };
-        stream.set_read_timeout(Some(HANDSHAKE_TIME)).map_err(|error| broke(error.into()))?;
         stream.set_write_timeout(Some(HANDSHAKE_TIME)).map_err(|error| broke(error.into()))?;
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER_BYTES)
             .max_message_size(Some(MESSAGE_BYTES_MAX))
             .max_frame_size(Some(MESSAGE_BYTES_MAX));
         let url = format!("ws://{address}{path}");
-        let (socket, _) = tungstenite::client::client_with_config(url, stream, Some(config)).map_err(
-            |error| match error {
-                HandshakeError::Failure(source) => broke(source),
-                HandshakeError::Interrupted(_) => broke(io::Error::from(io::ErrorKind::TimedOut).into()),
-            },
-        )?;
-        socket.get_ref().set_read_timeout(Some(TICK)).map_err(|error| broke(error.into()))?;
+        let stream = TickingStream::new(stream).map_err(|error| broke(error.into()))?;
+        let started = Instant::now();
+        let mut shaken = tungstenite::client::client_with_config(url, stream, Some(config));
+        let socket = loop {
+            match shaken {
+                Ok((socket, _)) => break socket,
+                Err(HandshakeError::Interrupted(mut waiting)) if started.elapsed() < HANDSHAKE_TIME => {
+                    waiting.get_mut().get_mut().begin_tick();
+                    shaken = waiting.handshake();
+                }
+                Err(HandshakeError::Failure(source)) => return Err(broke(source)),
+                Err(HandshakeError::Interrupted(_)) => {
+                    return Err(broke(io::Error::from(io::ErrorKind::TimedOut).into()));
+                }
+            }
+        };
         Ok(Self { socket, address, process: process.clone(), last_id: 0, is_ending: false, unfinished: None })
     }
 
@@ -299,6 +306,7 @@ impl Connection {
                 let waited_s = started.elapsed().as_secs();
                 return Err(Error::NoAnswer { method: method.to_owned(), waited_s });
             }
+            self.socket.get_mut().begin_tick();
             match self.socket.read() {
                 Ok(Frame::Text(text)) => return Ok(text),
                 // Pings are answered by the library.

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::error::{Error, Result};
 
@@ -21,6 +21,7 @@ pub(crate) fn get(mut stream: TcpStream, address: SocketAddr, path: &str) -> Res
     stream.set_read_timeout(Some(ANSWER_TIME)).map_err(|error| not(error.to_string()))?;
     stream.set_write_timeout(Some(ANSWER_TIME)).map_err(|error| not(error.to_string()))?;
     stream.write_all(request.as_bytes()).map_err(|error| not(error.to_string()))?;
+    let started = Instant::now();
     let mut answer = Vec::new();
     let mut piece = [0_u8; 4096];
     let mut limited = stream.take(ANSWER_BYTES_MAX);
@@ -34,6 +35,9 @@ pub(crate) fn get(mut stream: TcpStream, address: SocketAddr, path: &str) -> Res
         }
         if is_whole(&answer) {
             break;
+        }
+        if started.elapsed() >= ANSWER_TIME {
+            return Err(not(format!("the answer to GET {path} does not end")));
         }
     }
     let (head, body) = split(&answer).ok_or_else(|| not("no HTTP".into()))?;

@@ -45,6 +45,7 @@ mod signal_handler;
 mod snapshot;
 mod standstill;
 mod target;
+mod ticking_stream;
 mod v8_memory;
 mod worker;
 mod write_behind;

@@ -12,11 +12,75 @@ pub(crate) type Answer = fn(u64, &str, &mut WebSocket<TcpStream>);
 
 /// Starts it, and returns this process as one that was started with `--inspect=PORT`.
 pub(crate) fn start(list: &'static str, answer: Answer) -> Process {
+    listen(move |stream, path| match path {
+        "/json/version" => answer_with(stream, VERSION),
+        "/json/list" => answer_with(stream, list),
+        _ => talk(stream, answer),
+    })
+}
+
+/// An inspector whose list is well, and whose connection `talk` has to itself.
+pub(crate) fn start_raw(talk: fn(TcpStream)) -> Process {
+    const LIST: &str = r#"[{"id":"a","type":"node","webSocketDebuggerUrl":"ws://h/a"}]"#;
+    listen(move |stream, path| match path {
+        "/json/version" => answer_with(stream, VERSION),
+        "/json/list" => answer_with(stream, LIST),
+        _ => talk(stream),
+    })
+}
+
+/// An inspector that answers so to whoever asks for its list.
+pub(crate) fn start_with_list(list: &'static [u8]) -> Process {
+    listen(move |mut stream, path| match path {
+        "/json/version" => answer_with(stream, VERSION),
+        _ => {
+            let _ = stream.read(&mut [0; 2048]);
+            let _ = stream.write_all(list);
+        }
+    })
+}
+
+/// An inspector whose list comes byte by byte and never ends.
+pub(crate) fn start_dripping_list() -> Process {
+    listen(|mut stream, path| match path {
+        "/json/version" => answer_with(stream, VERSION),
+        _ => {
+            let _ = stream.read(&mut [0; 2048]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n[");
+            while stream.write_all(b" ").is_ok() {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        }
+    })
+}
+
+/// Answers the request for a WebSocket.
+pub(crate) fn shake_hands(stream: &mut TcpStream) {
+    let mut head = [0; 2048];
+    let read = stream.read(&mut head).unwrap_or(0);
+    let head = String::from_utf8_lossy(&head[..read]).into_owned();
+    let key = head.split("\r\n").find_map(|line| line.strip_prefix("Sec-WebSocket-Key: ")).unwrap_or("");
+    let accept = tungstenite::handshake::derive_accept_key(key.as_bytes());
+    let _ = write!(
+        stream,
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+    );
+}
+
+const VERSION: &str = r#"{"Browser":"node.js/v20.1.0","Protocol-Version":"1.1"}"#;
+
+fn listen(serve: impl Fn(TcpStream, &str) + Copy + Send + 'static) -> Process {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            std::thread::spawn(move || serve(stream.unwrap(), list, answer));
+            std::thread::spawn(move || {
+                let stream = stream.unwrap();
+                let mut head = [0; 2048];
+                let read = stream.peek(&mut head).unwrap_or(0);
+                let head = String::from_utf8_lossy(&head[..read]).into_owned();
+                serve(stream, head.split(' ').nth(1).unwrap_or(""));
+            });
         }
     });
     let mut process = Process::examine(std::process::id()).unwrap();
@@ -24,15 +88,7 @@ pub(crate) fn start(list: &'static str, answer: Answer) -> Process {
     process
 }
 
-fn serve(mut stream: TcpStream, list: &str, answer: Answer) {
-    let mut head = [0; 2048];
-    let read = stream.peek(&mut head).unwrap_or(0);
-    let head = String::from_utf8_lossy(&head[..read]).into_owned();
-    let body = match head.split(' ').nth(1) {
-        Some("/json/version") => r#"{"Browser":"node.js/v20.1.0","Protocol-Version":"1.1"}"#,
-        Some("/json/list") => list,
-        _ => return talk(stream, answer),
-    };
+fn answer_with(mut stream: TcpStream, body: &str) {
     let _ = stream.read(&mut [0; 2048]);
     let _ = write!(stream, "HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
 }

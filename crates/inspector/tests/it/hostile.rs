@@ -1,12 +1,14 @@
 //! Inspectors that lie, stop, or talk nonsense end a capture with an error, and nothing else.
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use heapr_inspector::{Closing, Error, Inspector, OpenOptions, Process, SnapshotOptions, TakenSnapshot};
 
-use crate::fake_inspector::{Answer, ok, send, start};
+use crate::fake_inspector::{
+    Answer, ok, send, shake_hands, start, start_dripping_list, start_raw, start_with_list,
+};
 
 const ONE: &str =
     r#"[{"id":"a","type":"node","url":"file:///a.js","webSocketDebuggerUrl":"ws://evil.example:1/a"}]"#;
@@ -248,4 +250,80 @@ fn targets_without_a_path_are_refused() {
         let error = open(&start(list, |_, _, _| {})).unwrap_err();
         assert!(matches!(error, Error::NotAnInspector { .. } | Error::NoTarget { .. }), "{list}: {error}");
     }
+}
+
+/// Another client of the same port would be told of the process; answers are believed by their
+/// numbers alone.
+#[test]
+fn answers_to_what_was_never_asked_are_passed_over() {
+    let (taken, out) = take(|id, method, socket| {
+        if method == "HeapProfiler.takeHeapSnapshot" {
+            for wrong in [0, id - 1, id + 1, u64::MAX] {
+                send(socket, format!(r#"{{"id":{wrong},"result":{{}}}}"#));
+                send(socket, format!(r#"{{"id":{wrong},"error":{{"code":-1,"message":"no"}}}}"#));
+            }
+            send(socket, chunk("{\"strings\":[]}"));
+        }
+        ok(id, socket);
+    });
+    taken.unwrap();
+    assert_eq!(out, b"{\"strings\":[]}");
+}
+
+#[test]
+fn a_frame_that_comes_byte_by_byte_does_not_hold_up_its_deadline() {
+    let process = start_raw(|mut stream| {
+        shake_hands(&mut stream);
+        // A text of 1 GB, of which a byte comes at a time.
+        let mut frame = vec![0x81, 127];
+        frame.extend_from_slice(&(1_u64 << 30).to_be_bytes());
+        let _ = stream.write_all(&frame);
+        while stream.write_all(b" ").is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let error = heapr_testkit::within_limit("an answer that drips", move || {
+        open(&process).unwrap().heap_usage(None, &AtomicBool::new(false)).unwrap_err()
+    });
+    assert!(matches!(error, Error::NoAnswer { .. }), "{error}");
+}
+
+#[test]
+fn frames_of_more_than_any_message_are_refused_unread() {
+    let process = start_raw(|mut stream| {
+        shake_hands(&mut stream);
+        let mut frame = vec![0x81, 127];
+        frame.extend_from_slice(&(1_u64 << 62).to_be_bytes());
+        let _ = stream.write_all(&frame);
+        let _ = stream.read(&mut [0; 4096]);
+        std::thread::park();
+    });
+    let error = open(&process).unwrap().heap_usage(None, &AtomicBool::new(false)).unwrap_err();
+    assert!(matches!(error, Error::Connection { .. }), "{error}");
+}
+
+#[test]
+fn a_handshake_that_drips_ends() {
+    let process = start_raw(|mut stream| {
+        while stream.write_all(b"H").is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let error = heapr_testkit::within_limit("a handshake that drips", move || open(&process).unwrap_err());
+    assert!(matches!(error, Error::Connection { .. }), "{error}");
+}
+
+/// Where the list of targets is, we know: nobody is asked elsewhere.
+#[test]
+fn redirects_and_lists_without_an_end_are_no_inspector() {
+    for answer in [
+        &b"HTTP/1.1 301 Moved\r\nLocation: http://127.0.0.1:1/json/list\r\nContent-Length: 0\r\n\r\n"[..],
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\n[",
+    ] {
+        let error = open(&start_with_list(answer)).unwrap_err();
+        assert!(matches!(error, Error::NotAnInspector { .. } | Error::NoTarget { .. }), "{error}");
+    }
+    let endless = start_dripping_list();
+    let error = heapr_testkit::within_limit("a list that drips", move || open(&endless).unwrap_err());
+    assert!(matches!(error, Error::NotAnInspector { .. }), "{error}");
 }
