@@ -223,6 +223,11 @@ fn capture_one(
     let facts = arguments.facts(inspector, usage);
     let estimate =
         preflight::check(pid, &what, facts, &[destination.directory()], arguments.at_risk, is_quiet)?;
+    // V8 names and hashes each script that it is asked for, and keeps that: asked for before the
+    // first snapshot, these strings are in all of them, and none seems to have grown by them. They
+    // are texts of the program, too.
+    let wants_scripts = !arguments.no_scripts && arguments.redact.is_none();
+    let scripts = wants_scripts.then(|| kept_scripts::ask(inspector, worker, is_cancelled));
     let (path, may_replace) = destination.path("Heap", pid, thread_number, "heapsnapshot");
     let mut file = OutputFile::create(&path, may_replace)?;
     let mut display = Display::new(pid, estimate.file_bytes);
@@ -249,9 +254,8 @@ fn capture_one(
     let extra_bytes = display.peak_bytes.saturating_sub(display.start_bytes);
     drop(display);
     let path = file.keep_as(|| destination.path("Heap", pid, thread_number, "heapsnapshot").0)?;
-    // They are texts, too.
-    if !arguments.no_scripts && arguments.redact.is_none() {
-        kept_scripts::keep(inspector, worker, &path, is_cancelled);
+    if let Some(scripts) = scripts {
+        kept_scripts::keep(scripts, &path);
     }
     let captured = Captured {
         path,

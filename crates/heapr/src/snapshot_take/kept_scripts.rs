@@ -20,16 +20,11 @@ use crate::output::OutputFile;
 const TEXT_BYTES_MAX: usize = 256 << 20;
 const MAP_BYTES_MAX: u64 = 64 << 20;
 
-/// Asks for the scripts, and writes those that are to be kept beside `snapshot`. What goes wrong is
-/// told: the snapshot is there.
-pub(super) fn keep(
-    inspector: &mut Inspector,
-    worker: Option<&Worker>,
-    snapshot: &Path,
-    is_cancelled: &AtomicBool,
-) {
+/// Writes the scripts that are to be kept beside `snapshot`. What went wrong is told: the snapshot
+/// is there.
+pub(super) fn keep(scripts: anyhow::Result<Vec<KeptScript>>, snapshot: &Path) {
     let file = KeptScript::file_beside(snapshot);
-    let kept = scripts_of(inspector, worker, is_cancelled).and_then(|scripts| {
+    let kept = scripts.and_then(|scripts| {
         if scripts.is_empty() {
             // Those of the snapshot that was replaced.
             let _ = std::fs::remove_file(&file);
@@ -49,7 +44,8 @@ pub(super) fn remove(snapshot: &Path) {
     let _ = std::fs::remove_file(KeptScript::file_beside(snapshot));
 }
 
-fn scripts_of(
+/// Asks for the scripts, and gives those that are to be kept.
+pub(super) fn ask(
     inspector: &mut Inspector,
     worker: Option<&Worker>,
     is_cancelled: &AtomicBool,

@@ -143,3 +143,24 @@ fn a_debugger_statement_stops_nothing() {
     let before = heapr_testkit::wait_until("it counts", count);
     heapr_testkit::wait_until("it goes on", || count().filter(|&count| count > before));
 }
+
+#[test]
+fn what_heapr_asks_for_is_in_no_later_snapshot_that_was_not_in_the_first() {
+    if !has_node() {
+        return;
+    }
+    let program = Program::node(&["--inspect-port=0"], CONTEXTS, &[]);
+    let files = ["a.heapsnapshot", "b.heapsnapshot", "c.heapsnapshot"];
+    files.iter().for_each(|file| take(&program, file));
+    let mut arguments = vec!["snapshot", "suspects", "--format", "json", "--top", "100"];
+    arguments.extend(files);
+    let outcome = program.heapr(&arguments);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    let answer: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let of_texts_alone = |suspect: &&Value| {
+        let collects = suspect["collects"].as_array().unwrap();
+        suspect["growth_bytes"].as_i64() > Some(64) && collects.iter().all(|it| it["class"] == "(string)")
+    };
+    let texts: Vec<&Value> = answer["suspects"].as_array().unwrap().iter().filter(of_texts_alone).collect();
+    assert!(texts.is_empty(), "{texts:#?}");
+}
