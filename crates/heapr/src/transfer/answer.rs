@@ -19,6 +19,10 @@ impl Outcome {
     pub(super) fn of(url: &str, answer: Answer) -> Self {
         match answer {
             Ok((status, _)) if (200..300).contains(&status) => Self::Taken,
+            // What is sent may hold a token, which is for nobody else.
+            Ok((status, _)) if (300..400).contains(&status) => Self::Refused(format!(
+                "{url} answers {status}: it is at another address; redirects are not followed, give that address"
+            )),
             Ok((status, text)) => {
                 let said = format!("{url} answers {status}{}{text}", if text.is_empty() { "" } else { ": " });
                 if status == 408 || status == 429 || status >= 500 && status != 501 {

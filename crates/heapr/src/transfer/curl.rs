@@ -144,7 +144,11 @@ fn failure(code: Option<i32>, said: &str) -> io::Error {
         Some(code) if USAGE.contains(&code) => {
             (io::ErrorKind::Unsupported, ": a newer one is needed (7.75 for object stores)")
         }
-        Some(CERTIFICATE) => (io::ErrorKind::Other, ": name who is to be trusted (--ca FILE)"),
+        Some(CERTIFICATE) => (
+            io::ErrorKind::Other,
+            ": name who is to be trusted (--ca FILE); a certificate of another name, or one that ended, is the \
+             server's to mend",
+        ),
         _ => (io::ErrorKind::Other, ""),
     };
     io::Error::new(kind, format!("{said}{advice}"))

@@ -29,10 +29,15 @@ impl Drop for Store {
 impl Store {
     /// `None`: a tool is missing.
     fn start(stage: &Stage) -> Option<Self> {
+        Self::start_named(stage, "IP:127.0.0.1")
+    }
+
+    /// One whose certificate is for that name.
+    fn start_named(stage: &Stage, name: &str) -> Option<Self> {
         let (certificate, key) = (stage.argument("certificate.pem"), stage.argument("key.pem"));
         let made = Command::new("openssl")
             .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=store"])
-            .args(["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", &key, "-out", &certificate])
+            .args(["-addext", &format!("subjectAltName={name}"), "-keyout", &key, "-out", &certificate])
             .output();
         let has_curl = Command::new("curl").arg("--version").output().is_ok();
         if !has_curl || !made.is_ok_and(|made| made.status.success()) {
@@ -132,4 +137,36 @@ fn tables_reach_object_stores_signed_or_with_a_token_and_replace_nothing_unasked
     export("ya29.of-this_test", &["-o", "gs://fleet/day two"]).fails_with(&["is there already", "--force"]);
     export("ya29.of-this_test", &["-o", "gs://fleet/day two", "-f"]).ok();
     export("another", &["-o", "gs://fleet/other"]).fails_with(&["answers 401", "Invalid Credentials"]);
+}
+
+#[test]
+fn a_redirect_is_told_and_followed_by_no_token() {
+    let stage = Stage::new();
+    std::fs::write(stage.path("recorded"), RECORDED).unwrap();
+    std::fs::write(stage.path("headers"), "Authorization: Bearer secret\n").unwrap();
+    let Some(store) = Store::start(&stage) else { return };
+    let elsewhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    elsewhere.set_nonblocking(true).unwrap();
+    let address = format!("http://{}", elsewhere.local_addr().unwrap());
+    std::fs::write(stage.path("store/moved"), &address).unwrap();
+    let words = ["push", "recorded", "--pyroscope", &store.url, "--ca", &store.certificate];
+    let refused = ["answers 307", "redirects are not followed"];
+    stage.heapr(&[&words[..], &["--header", "@headers"]].concat()).fails_with(&refused);
+    let words = ["export", "recorded", "--to", "parquet", "--host", "h", "--ca", &store.certificate];
+    let mut command = stage.command(&[&words[..], &["-o", "s3://heaps/day"]].concat());
+    command.env("AWS_ENDPOINT_URL_S3", &store.url).env("AWS_REGION", "eu-central-1");
+    command.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "the secret/of+this test");
+    crate::stage::run(command, &stage.path("")).fails_with(&refused);
+    assert!(elsewhere.accept().is_err(), "nobody was asked elsewhere");
+    assert!(!stage.path("store/posts").exists());
+}
+
+#[test]
+fn a_certificate_of_another_name_is_refused() {
+    let stage = Stage::new();
+    std::fs::write(stage.path("recorded"), RECORDED).unwrap();
+    let Some(store) = Store::start_named(&stage, "IP:127.0.0.2") else { return };
+    let words = ["push", "recorded", "--pyroscope", &store.url, "--tries", "1", "--ca", &store.certificate];
+    stage.heapr(&words).fails_with(&["certificate of another name", "not all of it is with its engine"]);
+    assert!(!stage.path("store/posts").exists());
 }

@@ -1,6 +1,6 @@
 # A server with TLS that takes profiles (POST) and objects (PUT) and checks how they are signed.
 # store.py FOLDER CERTIFICATE KEY: prints its port. Profiles are lines of FOLDER/posts,
-# objects are files.
+# objects are files. A file FOLDER/moved names where everything is now.
 import base64, hashlib, hmac, http.server, json, os, ssl, sys, urllib.parse
 
 folder, certificate, key = sys.argv[1:4]
@@ -37,16 +37,31 @@ class Store(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text.encode())
 
+    def has_moved(self):
+        moved = os.path.join(folder, "moved")
+        if not os.path.exists(moved):
+            return False
+        self.body()
+        self.send_response(307)
+        self.send_header("Location", open(moved).read().strip() + self.path)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        return True
+
     def body(self):
         return self.rfile.read(int(self.headers["Content-Length"]))
 
     def do_POST(self):
+        if self.has_moved():
+            return
         body = base64.b64encode(self.body()).decode()
         with open(os.path.join(folder, "posts"), "a") as posts:
             posts.write(json.dumps({"path": self.path, "headers": dict(self.headers), "body": body}) + "\n")
         self.answer(200)
 
     def do_PUT(self):
+        if self.has_moved():
+            return
         body = self.body()
         path = os.path.join(folder, "objects", urllib.parse.unquote(self.path).lstrip("/"))
         kind, _, token = self.headers["Authorization"].partition(" ")
