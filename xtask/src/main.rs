@@ -6,6 +6,7 @@ mod book;
 mod check_agent;
 mod check_deps;
 mod comment_width;
+mod dependency_policy;
 mod dist;
 mod header;
 mod matrix;
@@ -31,6 +32,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   check-deps             dependency directions between the crates, where unsafe and printing may be,
                          comments that are too wide
   check-agent [FILE]     what the built agent exports and imports; no panic is linked into it
+  check-dependencies     whether all that heapr is made of comes from the registry, once, with a licence that is
+                         allowed, and stands in docs/dependencies.md
   check-licences         whether the licences of all that heapr is made of are allowed
   dist [--binary FILE] [--only tar,deb,rpm,wheel,npm,image,static] [--check]
                          every package, from a build for glibc 2.28 or from a program that is there; the static
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         ["check-agent"] => check_agent::run(None),
         ["check-agent", file] => check_agent::run(Some(file)),
         ["book"] => write_book(),
+        ["check-dependencies"] => dependency_policy::run(),
         ["check-licences"] => dist::check_licences(),
         ["dist", ref rest @ ..] => dist::run(rest),
         ["header"] => header::run(false),

@@ -24,6 +24,7 @@ use anyhow::{Context as _, bail};
 
 use build::Build;
 pub(crate) use licences::check as check_licences;
+pub(crate) use licences::dependencies;
 use payload::Payload;
 
 /// How a kind of package is made: from the payload into a folder.
