@@ -22,7 +22,8 @@ pub enum Error {
     V8(#[from] heapr_v8::Error),
     /// No tool's file that is known.
     #[error(
-        "not a heapr trace: it begins with {found:02x?}; nor a file of heaptrack, massif, DHAT, jemalloc, gperftools, Go, pprof or V8"
+        "not a heapr trace: it begins with {}; nor a file of heaptrack, massif, DHAT, jemalloc, gperftools, Go, pprof or V8",
+        first_bytes(.found)
     )]
     Unknown {
         /// The first bytes.
@@ -81,3 +82,12 @@ impl Error {
 
 /// A result with this crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The first bytes of a file: as text where they are text, else their values.
+fn first_bytes(found: &[u8]) -> String {
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    match std::str::from_utf8(found) {
+        Ok(text) if !text.is_empty() && found.iter().all(is_text) => format!("{text:?}"),
+        _ => format!("{found:02x?}"),
+    }
+}

@@ -111,7 +111,7 @@ fn a_file_of_nothing_known_is_told_by_its_beginning_whatever_is_asked() {
         "snapshot summary notes",
         "snapshot suspects notes notes",
     ] {
-        refuses(&recording, words, "it begins with [6e, 6f, 74, 20");
+        refuses(&recording, words, "it begins with \"not ");
     }
 }
 
