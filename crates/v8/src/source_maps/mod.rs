@@ -84,8 +84,15 @@ impl SourceMaps {
     }
 
     /// Where a place of a script stands in the sources; `None` without a map or a line of it there.
+    ///
+    /// The map of an installed package may lead to sources that were not packed: such a place
+    /// would name another package or none, and nobody could open it. There the script itself counts.
     pub fn original(&self, script: &str, line: u32, column: u32) -> Option<Original> {
-        self.mapping(script)?.original(line, column)
+        let original = self.mapping(script)?.original(line, column)?;
+        match package_folder(&search::plain_name(script)) {
+            None => Some(original),
+            folder => Some(original).filter(|original| package_folder(&original.source) == folder),
+        }
     }
 
     /// What a function was called in the sources that begins at this place and is called
@@ -147,6 +154,23 @@ impl SourceMaps {
         known.by_script.insert(script.to_owned(), mapping.clone());
         mapping
     }
+}
+
+/// The folder of the innermost package that a path lies in: `/srv/node_modules/@a/b`.
+fn package_folder(path: &str) -> Option<&str> {
+    const FOLDER: &str = "node_modules";
+    let is_end = |at: usize| path[at..].starts_with(['/', '\\']);
+    let is_begin = |at: usize| at == 0 || path[..at].ends_with(['/', '\\']);
+    let (at, _) =
+        path.rmatch_indices(FOLDER).find(|&(at, found)| is_begin(at) && is_end(at + found.len()))?;
+    let begin = at + FOLDER.len() + 1;
+    let name = &path[begin..];
+    let first = name.find(['/', '\\'])?;
+    let length = match name.starts_with('@') {
+        true => first + 1 + name[first + 1..].find(['/', '\\'])?,
+        false => first,
+    };
+    Some(&path[..begin + length])
 }
 
 impl std::fmt::Display for Original {

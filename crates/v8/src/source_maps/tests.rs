@@ -166,3 +166,48 @@ fn what_is_no_map_of_the_script_is_not_used() {
     }
     assert_eq!(maps.take_unused(), []);
 }
+
+/// A package's map may lead to sources that were not packed: a place there names no package.
+#[test]
+fn a_place_in_a_package_stays_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = folder.path().join("node_modules/@a/boxes/dist");
+    fs::create_dir_all(&package).unwrap();
+    let script = package.join("index.js");
+    fs::write(&script, "function a(){}class b{}\n").unwrap();
+    let place = |source: &str| {
+        fs::write(package.join("index.js.map"), map(source)).unwrap();
+        let maps = SourceMaps::new(Vec::new(), None);
+        maps.place(&format!("{}:1:1", script.display()))
+    };
+    let own = format!("{}:1:1", script.display());
+    assert!(place("../src/store.ts").ends_with("node_modules/@a/boxes/src/store.ts:12:1"));
+    for outside in [
+        "../../src/store.ts",
+        "../../../src/store.ts",
+        "../../../../src/store.ts",
+        "../node_modules/inner/i.ts",
+        "webpack://boxes/src/store.ts",
+        "/home/author/boxes/src/store.ts",
+        "https://example.org/store.ts",
+    ] {
+        assert_eq!(place(outside), own, "{outside}");
+    }
+}
+
+#[test]
+fn the_folder_of_a_package_is_the_innermost() {
+    for (path, folder) in [
+        ("/srv/node_modules/a/index.js", Some("/srv/node_modules/a")),
+        ("/srv/node_modules/a/node_modules/@b/c/x.js", Some("/srv/node_modules/a/node_modules/@b/c")),
+        ("C:\\srv\\node_modules\\a\\i.js", Some("C:\\srv\\node_modules\\a")),
+        ("node_modules/a/i.js", Some("node_modules/a")),
+        ("/srv/old_node_modules/a/i.js", None),
+        ("/srv/node_modules", None),
+        ("/srv/node_modules/", None),
+        ("/srv/node_modules/a.js", None),
+        ("/srv/src/a.js", None),
+    ] {
+        assert_eq!(super::package_folder(path), folder, "{path}");
+    }
+}
