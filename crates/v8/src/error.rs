@@ -106,6 +106,18 @@ pub enum Error {
         /// The numbers of a row.
         stride: usize,
     },
+    /// The header counts less than there is, and the text that was read is gone.
+    #[error(
+        "the header promises {promised} {section}, the list has {found}: such a file cannot be read from a pipe; give its name"
+    )]
+    MoreThanPromised {
+        /// Which list.
+        section: &'static str,
+        /// What the header says.
+        promised: u64,
+        /// What there is.
+        found: u64,
+    },
     /// An edge goes to something that is no node.
     #[error("edge {edge} goes to {to_node}, where no node begins")]
     BadTarget {

@@ -2,6 +2,7 @@
 
 use crate::Snapshot;
 use crate::format::Problem;
+use crate::format::string_text::is_wtf8;
 use crate::kinds::{EdgeKind, NodeKind};
 
 impl Snapshot {
@@ -12,6 +13,7 @@ impl Snapshot {
         problems.extend(self.unknown_edge_kinds());
         problems.extend(self.node_names_outside());
         problems.extend(self.edge_names_outside());
+        problems.extend(self.strings_without_unicode());
         problems.extend(self.repeated_ids());
         problems.extend(self.bad_trace());
         problems
@@ -45,6 +47,13 @@ impl Snapshot {
         let first = outside.next()?;
         let count = 1 + outside.count() as u64;
         Some(Problem::NameOutside { what: "edge", count, first, name: self.edge_name_number(first) })
+    }
+
+    fn strings_without_unicode(&self) -> Option<Problem> {
+        let strings = self.strings();
+        let mut bad = (0..strings.count()).filter(|&number| !is_wtf8(strings.get(number)));
+        let first = bad.next()?;
+        Some(Problem::NoUnicode { count: 1 + bad.count() as u64, first })
     }
 
     fn repeated_ids(&self) -> Option<Problem> {

@@ -46,6 +46,20 @@ impl Reader<'_> {
         Ok(count as usize)
     }
 
+    /// Goes back to the beginning of a list that has more rows than the header counts; how many there
+    /// are. The list counts.
+    fn recounted(&mut self, section: &'static str, begin: u64, end: SectionEnd) -> Result<Option<u64>> {
+        if end.surplus_count == 0 {
+            return Ok(None);
+        }
+        let found = (end.row_count + end.surplus_count) as u64;
+        if !self.scanner.can_seek() {
+            return Err(Error::MoreThanPromised { section, promised: end.row_count as u64, found });
+        }
+        self.scanner.seek(begin)?;
+        Ok(Some(found))
+    }
+
     fn rows_ended(&mut self, section: &'static str, end: SectionEnd, promised: Option<u64>) {
         let found = (end.row_count + end.surplus_count) as u64;
         if end.is_truncated {
@@ -61,9 +75,20 @@ impl Reader<'_> {
     }
 
     pub(super) fn nodes(&mut self) -> Result<()> {
+        let promised = self.meta()?.node_count;
+        let begin = self.scanner.offset();
+        let mut end = self.node_rows(promised)?;
+        if let Some(found) = self.recounted("nodes", begin, end)? {
+            end = self.node_rows(Some(found))?;
+        }
+        self.rows_ended("nodes", end, promised);
+        Ok(())
+    }
+
+    fn node_rows(&mut self, promised: Option<u64>) -> Result<SectionEnd> {
         let meta = self.meta()?;
         self.scanner.expect(b'[', "a list")?;
-        let limit = self.row_limit("nodes", meta.node_count, meta.node.stride)?;
+        let limit = self.row_limit("nodes", promised, meta.node.stride)?;
         let has_trace = meta.trace_function_count > 0 && meta.node.trace_node_id.is_some();
         let mut nodes = NodeColumns::with_rows(limit, has_trace);
         // One more: these become the borders of each node's edges.
@@ -78,15 +103,26 @@ impl Reader<'_> {
             edge_counts.truncate(end.row_count + 1);
             edge_counts.shrink_to_fit();
         }
-        self.rows_ended("nodes", end, meta.node_count);
         self.nodes = Some((nodes, edge_counts));
-        Ok(())
+        Ok(end)
     }
 
     pub(super) fn edges(&mut self) -> Result<()> {
+        let promised = self.meta()?.edge_count;
+        let begin = self.scanner.offset();
+        let mut end = self.edge_rows(promised)?;
+        if let Some(found) = self.recounted("edges", begin, end)? {
+            end = self.edge_rows(Some(found))?;
+        }
+        self.edges_truncated = end.is_truncated;
+        self.rows_ended("edges", end, promised);
+        Ok(())
+    }
+
+    fn edge_rows(&mut self, promised: Option<u64>) -> Result<SectionEnd> {
         let meta = self.meta()?;
         self.scanner.expect(b'[', "a list")?;
-        let limit = self.row_limit("edges", meta.edge_count, meta.edge.stride)?;
+        let limit = self.row_limit("edges", promised, meta.edge.stride)?;
         let mut edges = EdgeColumns { names: vec![0; limit], kinds: vec![0; limit] };
         let mut targets = vec![0; limit];
         let filling = EdgeFilling::new(meta.edge, meta.edge_kinds(), meta.node.stride);
@@ -103,10 +139,8 @@ impl Reader<'_> {
             targets.truncate(end.row_count);
             targets.shrink_to_fit();
         }
-        self.edges_truncated = end.is_truncated;
-        self.rows_ended("edges", end, meta.edge_count);
         self.edges = Some((edges, targets));
-        Ok(())
+        Ok(end)
     }
 
     pub(super) fn strings(&mut self) -> Result<()> {

@@ -66,6 +66,13 @@ pub enum Problem {
         /// Its name's number.
         name: u32,
     },
+    /// Strings that are no UTF-8, as JSON has to be; they are shown with U+FFFD.
+    NoUnicode {
+        /// How many.
+        count: u64,
+        /// The number of the first of them.
+        first: u32,
+    },
     /// Ids that several nodes have.
     RepeatedId {
         /// How many nodes share an id with one before.
@@ -121,6 +128,9 @@ impl fmt::Display for Problem {
                     f,
                     "{count} {what}s have a name that is not in the table; {what} {first} has string {name}"
                 )
+            }
+            Self::NoUnicode { count, first } => {
+                write!(f, "{count} strings are no valid UTF-8, the first is string {first}")
             }
             Self::RepeatedId { count, id } => {
                 write!(f, "{count} nodes have the id of another one, the smallest is @{id}")

@@ -35,8 +35,16 @@ impl std::fmt::Debug for ReadOptions<'_> {
 impl Snapshot {
     /// Reads a file; `-` is standard input. gzip and zstd are recognized.
     pub fn open(path: &Path, options: &ReadOptions<'_>) -> Result<Self> {
-        let input = Input::open(path).map_err(|source| Error::Io { offset: 0, source })?;
-        Reader::new(input, options).read()
+        let open = || Input::open(path).map_err(|source| Error::Io { offset: 0, source });
+        match Reader::new(open()?, options).read() {
+            // A compressed file is read once, in order, unless its header counts wrong.
+            Err(Error::MoreThanPromised { .. }) if path.is_file() => {
+                let mut reader = Reader::new(open()?, options);
+                reader.scanner.make_seekable()?;
+                reader.read()
+            }
+            read => read,
+        }
     }
 
     /// Reads from any reader.

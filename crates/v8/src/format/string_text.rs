@@ -79,6 +79,18 @@ pub(crate) fn utf16_units(text: &[u8]) -> impl Iterator<Item = u16> + '_ {
     })
 }
 
+/// Whether all bytes are text: UTF-8, or a lone surrogate that an escape stood for.
+pub(crate) fn is_wtf8(text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some((code, length)) = code_point(rest) {
+        if code == 0xfffd && length == 1 {
+            return false;
+        }
+        rest = &rest[length..];
+    }
+    true
+}
+
 fn code_point(text: &[u8]) -> Option<(u32, usize)> {
     let first = *text.first()?;
     let tail = |index: usize| {

@@ -269,6 +269,49 @@ fn counts_that_differ_from_the_header_are_told() {
 }
 
 #[test]
+fn the_lists_count_where_the_header_counts_less() {
+    let text = small();
+    for (from, to, section, promised, found) in [
+        ("\"node_count\":3", "\"node_count\":0", "nodes", 0, 3),
+        ("\"node_count\":3", "\"node_count\":2", "nodes", 2, 3),
+        ("\"edge_count\":3", "\"edge_count\":0", "edges", 0, 3),
+        ("\"edge_count\":3", "\"edge_count\":1", "edges", 1, 3),
+    ] {
+        let wrong = text.replacen(from, to, 1);
+        let read_back = read_file(wrong.as_bytes()).unwrap();
+        assert_eq!((read_back.node_count(), read_back.edge_count()), (3, 3), "{to}");
+        assert_eq!(read_back.problems(), [Problem::CountDiffers { section, promised, found }]);
+        // What went through a pipe cannot be read again.
+        assert!(matches!(read(wrong.as_bytes()), Err(Error::MoreThanPromised { .. })), "{to}");
+    }
+    let neither = text.replacen("\"node_count\":3", "\"node_count\":1", 1);
+    let neither = neither.replacen("\"edge_count\":3", "\"edge_count\":0", 1);
+    let read_back = read_file(neither.as_bytes()).unwrap();
+    assert_eq!((read_back.node_count(), read_back.edge_count(), read_back.problems().len()), (3, 3, 2));
+}
+
+#[test]
+fn a_compressed_file_whose_header_counts_less_is_read_again() {
+    let text = small().replacen("\"edge_count\":3", "\"edge_count\":0", 1);
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    std::io::Write::write_all(&mut file, &zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap();
+    let read_back = Snapshot::open(file.path(), &ReadOptions::default()).unwrap();
+    assert_eq!(read_back.edge_count(), 3);
+}
+
+#[test]
+fn texts_that_are_no_unicode_are_told() {
+    let text = small().replace("\"text\"", "\"t??t\"");
+    let mut bytes = text.into_bytes();
+    let at = bytes.windows(2).position(|two| two == b"??").unwrap();
+    bytes[at..at + 2].copy_from_slice(&[0xff, 0xc3]);
+    let problems = read(&bytes).unwrap().check();
+    assert!(matches!(problems[..], [Problem::NoUnicode { count: 1, .. }]), "{problems:?}");
+    let lone = small().replace("\"text\"", "\"\\ud83d \u{fffd} \u{1f600}\"");
+    assert_eq!(read(lone.as_bytes()).unwrap().check(), []);
+}
+
+#[test]
 fn a_five_gigabyte_buffer_stays_one() {
     let text = small().replacen(",24,", ",5000000000,", 1);
     let heap = crate::devtools::Heap::with_summary(read(text.as_bytes()).unwrap()).unwrap();
