@@ -130,6 +130,7 @@ fn doubt_json(doubt: &Doubt) -> Value {
         }
         Doubt::OtherNumbering { snapshot } => json!({ "doubt": "other-numbering", "snapshot": snapshot }),
         Doubt::WrongOrder { snapshot } => json!({ "doubt": "wrong-order", "snapshot": snapshot }),
+        Doubt::EntriesMissing { snapshot } => json!({ "doubt": "entries-missing", "snapshot": snapshot }),
         Doubt::OtherCaptureMode { snapshot } => {
             json!({ "doubt": "other-capture-mode", "snapshot": snapshot })
         }

@@ -60,6 +60,32 @@ pub(super) fn script_of_common_module<H: Objects + ?Sized>(heap: &H, node: u32) 
     if is_object(heap, node, b"Module") { text_field(heap, node, b"filename") } else { None }
 }
 
+/// The name of the module of Node (`fs`) whose exports a node is. No program asks for its internal
+/// ones.
+pub(super) fn builtin_of_exports<H: Objects + ?Sized>(heap: &H, node: u32) -> Option<String> {
+    if !matches!(heap.kind(node), NodeKind::OBJECT | NodeKind::CLOSURE) {
+        return None;
+    }
+    heap.edges_into(node, MAX_RETAINERS_LOOKED_AT)
+        .iter()
+        .filter(|&&edge| heap.edge_kind(edge) == EdgeKind::PROPERTY)
+        .filter(|&&edge| *heap.string_bytes(heap.edge_name_index(edge)) == *b"exports")
+        .map(|&edge| heap.source(edge))
+        .find(|&module| is_object(heap, module, b"BuiltinModule"))
+        .and_then(|module| text_field(heap, module, b"id"))
+        .filter(|id| !id.starts_with("internal/"))
+}
+
+/// Whether a node is what a module exports: its fields are names that a programmer gave.
+pub(super) fn is_exports<H: Objects + ?Sized>(heap: &H, node: u32) -> bool {
+    heap.edges_into(node, MAX_RETAINERS_LOOKED_AT).iter().any(|&edge| {
+        let module = heap.source(edge);
+        heap.edge_kind(edge) == EdgeKind::PROPERTY
+            && *heap.string_bytes(heap.edge_name_index(edge)) == *b"exports"
+            && (is_object(heap, module, b"BuiltinModule") || is_object(heap, module, b"Module"))
+    })
+}
+
 fn text_field<H: Objects + ?Sized>(heap: &H, node: u32, name: &[u8]) -> Option<String> {
     heap.edges(node)
         .filter(|&edge| heap.edge_kind(edge) == EdgeKind::PROPERTY)

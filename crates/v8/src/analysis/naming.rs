@@ -119,10 +119,14 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             let is_told = way.fields.len() >= MAX_FIELDS_IN_NAME
                 || way.context.is_some()
                 || self.has_own_name(way.at)
-                || self.is_context(way.at);
+                || self.is_context(way.at)
+                || modules::builtin_of_exports(self.heap, way.at).is_some();
             if is_told || !self.go_up(&mut way) {
                 break;
             }
+        }
+        if modules::builtin_of_exports(self.heap, way.at).is_some() {
+            return self.called(way);
         }
         // A class of the runtime says what an object is, the program's own name for it says whose.
         if self.is_of_the_runtime(&way)
@@ -133,7 +137,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         let holder = self.holder_in_the_program(&way);
         let mut called = self.called(way);
         if let Some(holder) = holder {
-            called.place = holder.place;
+            called.place = holder.place.or(called.place);
             called.part_of = Some(holder.text);
         }
         called
@@ -182,7 +186,9 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             return Called { text, fields, base: script, base_node, place, part_of: None };
         }
         let place = self.heap.location(base_node).map(|location| place_of(&self.scripts, location));
-        let base = self.own_name(base_node);
+        // What a module of Node exports is called as programs call it: `fs.readCache`.
+        let base =
+            modules::builtin_of_exports(self.heap, base_node).unwrap_or_else(|| self.own_name(base_node));
         let text = match fields.first() {
             None => base.clone(),
             Some(first) if first.starts_with('[') => format!("{base}{}", joined(&fields)),
@@ -217,6 +223,21 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
 
     fn is_global(&self, node: u32) -> bool {
         is_global_class(&self.heap.name(node))
+    }
+
+    /// Whether a name begins with an object of the runtime that programs hang things on, and goes
+    /// on with a field that is not one of the runtime's own that grow.
+    pub(crate) fn hangs_on_the_runtime(&self, called: &Called) -> bool {
+        let is_own = |field: &String| field.starts_with(['<', '_']) || field == "moduleLoadList";
+        let base = called.base_node;
+        self.is_known_of_the_runtime(base)
+            && !self.is_global(base)
+            && called.fields.first().is_some_and(|first| !is_own(first))
+    }
+
+    /// Whether the node is what a module of Node exports.
+    pub(crate) fn is_builtin_module(&self, node: u32) -> bool {
+        modules::builtin_of_exports(self.heap, node).is_some()
     }
 
     /// Whether the node is the context of a function.
@@ -270,10 +291,11 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         self.most_telling(node, &keeping).or(Some(found))
     }
 
-    /// Whether a node stands for references of functions that run.
+    /// Whether a node stands for references of functions that run. V8 has groups below its
+    /// "(GC roots)", other engines what is on the stack.
     fn is_of_a_moment(&self, node: u32) -> bool {
         self.heap.kind(node) == NodeKind::SYNTHETIC
-            && matches!(&*self.heap.name(node), "(Handle scope)" | "(Stack roots)")
+            && matches!(&*self.heap.name(node), "(Handle scope)" | "(Stack roots)" | "(GC roots)")
     }
 
     /// Whether `node` is only alive through `above`, as far as a walk up tells.
@@ -347,14 +369,20 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         let is_storage = self.heap.kind(holder) == NodeKind::ARRAY;
         match (self.heap.edge_kind(edge), self.heap.edge_name(edge)) {
             (EdgeKind::ELEMENT, _) => Some("[…]".to_owned()),
-            (EdgeKind::PROPERTY, _) if is_dictionary(self.heap, holder) => Some("[…]".to_owned()),
+            (EdgeKind::PROPERTY, _)
+                if is_dictionary(self.heap, holder) && !modules::is_exports(self.heap, holder) =>
+            {
+                Some("[…]".to_owned())
+            }
             (EdgeKind::INTERNAL | EdgeKind::HIDDEN, _) if is_storage => Some("[…]".to_owned()),
             (EdgeKind::CONTEXT, EdgeName::Name(name)) => {
                 Some(shortened(&self.variable_in_sources(holder, name)))
             }
             (EdgeKind::PROPERTY | EdgeKind::SHORTCUT, EdgeName::Name(name)) => Some(shortened(&name)),
             (EdgeKind::INTERNAL, EdgeName::Name(name)) => match &*name {
-                "elements" | "table" | "properties" | "context" | "previous" | "value" | "extension" => None,
+                "" | "elements" | "table" | "properties" | "context" | "previous" | "value" | "extension" => {
+                    None
+                }
                 "parameters_and_registers" => Some("<variables>".to_owned()),
                 name if name.ends_with(')') && name.contains(" pair in WeakMap") => Some("[…]".to_owned()),
                 name => Some(shortened(name)),

@@ -20,7 +20,7 @@ pub(super) fn is_dictionary<H: Objects + ?Sized>(heap: &H, node: u32) -> bool {
     }
     let is_plain = *heap.string_bytes(heap.name_index(node)) == *b"Object";
     if edges.len() > MAX_FIELDS && is_plain {
-        return true;
+        return !has_methods(heap, node);
     }
     let mut first = None;
     let (mut count, mut data_count) = (0, 0);
@@ -41,6 +41,21 @@ pub(super) fn is_dictionary<H: Objects + ?Sized>(heap: &H, node: u32) -> bool {
         data_count += usize::from(is_data(&key));
     }
     count >= LEAST_KEYS && data_count * 2 > count && (is_plain || count > MAX_FIELDS)
+}
+
+/// Whether a third of the fields are functions under names that a programmer gave: a server or a
+/// client that was put together field by field, and no dictionary.
+fn has_methods<H: Objects + ?Sized>(heap: &H, node: u32) -> bool {
+    let (mut count, mut method_count) = (0, 0);
+    for edge in heap.edges(node).take(MAX_FIELDS_LOOKED_AT) {
+        if heap.edge_kind(edge) == EdgeKind::PROPERTY {
+            let is_function = heap.kind(heap.target(edge)) == NodeKind::CLOSURE;
+            count += 1;
+            method_count +=
+                usize::from(is_function && !is_data(&heap.string_bytes(heap.edge_name_index(edge))));
+        }
+    }
+    method_count * 3 >= count
 }
 
 /// Whether a programmer would hardly call a field so: `tenant-17`, `bob@example.org`,

@@ -14,8 +14,10 @@ mod chains;
 mod growth;
 mod holders;
 mod late_owners;
+mod lost_entries;
 mod ownership;
 mod ranking;
+mod timers;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -28,6 +30,7 @@ use super::retaining_paths::path_from_root;
 use super::scripts::Place;
 use crate::CallFunction;
 use growth::{Growth, Holding};
+use lost_entries::LostEntries;
 use ownership::Ownership;
 use ranking::Group;
 
@@ -117,6 +120,12 @@ pub enum Doubt {
         /// The number of the later snapshot, from 0.
         snapshot: usize,
     },
+    /// The last one has no references from Maps and Sets to their entries, as Bun writes it: who
+    /// keeps these is told by the size of tables.
+    EntriesMissing {
+        /// The number of the later snapshot, from 0.
+        snapshot: usize,
+    },
     /// One shows V8's internal objects and one does not.
     OtherCaptureMode {
         /// The number of the later snapshot, from 0.
@@ -147,10 +156,21 @@ pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
     let naming = Naming::of(*last);
     let mut names = Names::default();
     let whole = Matching::of(*first, *last).with_successors(*first, *last);
-    let late = owners_since(*last, &whole, &mut names);
+    let mut late = owners_since(*first, *last, &whole, &mut names);
     // Each snapshot with the last, so that an owner has one number in all of them: its node in the
     // last.
     let mut with_last = vec![whole];
+    for later in &heaps[1..heaps.len() - 1] {
+        with_last.push(Matching::of(*later, *last).with_successors(*later, *last));
+    }
+    with_last.push(Matching::identity(last.graph().node_count()));
+    // What came after the last but one has nothing to compare, and would take from its holder what
+    // that gained before. By places alone that cannot be told.
+    if let [_, .., before_last, _] = &with_last[..]
+        && before_last.matched_by == MatchedBy::Id
+    {
+        late.retain(|&node| before_last.earlier[node as usize] != NOT_THERE);
+    }
     let mut series = Vec::new();
     for (number, later) in heaps.iter().enumerate().skip(1) {
         let is_last = number + 1 == heaps.len();
@@ -162,10 +182,7 @@ pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
             &owned
         };
         found.doubts.extend(doubts(*first, *later, with_first, number));
-        let to_last = match is_last {
-            true => Matching::identity(last.graph().node_count()),
-            false => Matching::of(*later, *last).with_successors(*later, *last),
-        };
+        let to_last = &with_last[number];
         let late: FxHashSet<u32> = late
             .iter()
             .map(|&node| to_last.earlier[node as usize])
@@ -184,10 +201,23 @@ pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
             })
             .collect();
         series.push(of_last);
-        with_last.push(to_last);
     }
     found.growth_bytes = series.last().map_or(0, |all| all.values().map(|growth| growth.bytes).sum());
-    let groups = ranking::ranked_groups(*last, &naming, &names, &series, top);
+    let lost = series.last().and_then(|all| LostEntries::of(*first, *last, &with_last[0], all));
+    if let Some(lost) = &lost {
+        found.doubts.push(Doubt::EntriesMissing { snapshot: heaps.len() - 1 });
+        for growth in &mut series {
+            lost.move_to_holder(last.dominators().root(), growth);
+        }
+    }
+    let mut groups = ranking::ranked_groups(*last, &naming, &names, &series, top);
+    for group in
+        groups.iter_mut().filter(|group| lost.as_ref().is_some_and(|it| it.holder == Some(group.owner)))
+    {
+        group
+            .reasons
+            .push("is told by the size of its table: the file has no references to its entries".to_owned());
+    }
     found.suspects =
         groups.into_iter().map(|group| finished(heaps, &with_last, &naming, &names, group)).collect();
     found
@@ -211,10 +241,11 @@ fn doubts<H: HeapView>(first: &H, later: &H, matching: &Matching, snapshot: usiz
 
 /// The owners that came after the first snapshot, in the last; the same in all comparisons, so that
 /// these add up.
-fn owners_since<H: HeapView>(last: &H, matching: &Matching, names: &mut Names) -> FxHashSet<u32> {
+fn owners_since<H: HeapView>(first: &H, last: &H, matching: &Matching, names: &mut Names) -> FxHashSet<u32> {
     let mut classes = Classes::of(last);
     let ownership = Ownership::of(last, &matching.earlier, &FxHashSet::default(), &mut classes, names);
-    late_owners::late_owners(last, &matching.earlier, &ownership, &mut classes, names)
+    let before = late_owners::Before { heap: first, of_later: &matching.earlier };
+    late_owners::late_owners(last, &before, &ownership, &mut classes, names)
 }
 
 fn finished<H: HeapView>(

@@ -5,12 +5,13 @@ mod made_heap;
 use made_heap::MadeHeap;
 use proptest::prelude::*;
 
+use crate::devtools::Heap;
 use crate::objects::Objects;
 
 use super::matching::NOT_THERE;
 use super::{
-    CollectionOrder, Doubt, MatchedBy, Matching, Naming, collections, detached, duplicated_strings,
-    path_from_root, shapes, suspects,
+    CollectionOrder, Confidence, Doubt, MatchedBy, Matching, Naming, collections, detached,
+    duplicated_strings, path_from_root, shapes, suspects,
 };
 
 /// A program with a cache in a variable, a class that has a list, and noise of `noise` objects.
@@ -327,6 +328,43 @@ fn what_an_es_module_exports_has_the_name_of_its_export() {
         heap.edge(cell, "internal", "value", store);
         let heap = heap.open(1);
         assert_eq!(Naming::of(&heap).call(store).text, "store (variable in a function)");
+    }
+}
+
+/// A program of Bun: no Map and no Set has references to its entries, which hang from nothing.
+fn without_entries(entry_count: u32, name: &str, collection: &str) -> Heap {
+    let mut heap = MadeHeap::new();
+    let global = heap.node("object", "GlobalObject", 5000);
+    heap.edge(0, "element", "0", global);
+    for (field, class, bytes) in [(name, collection, 64 + 48 * u64::from(entry_count)), ("other", "Map", 900)]
+    {
+        let holder = heap.node("object", class, 32);
+        let table = heap.node("hidden", "Cell Butterfly", bytes);
+        heap.edge(global, "property", field, holder);
+        heap.edge(holder, "internal", "", table);
+    }
+    for at in 0..40 {
+        let function = heap.node("closure", &format!("f{at}"), 64);
+        heap.edge(global, "property", &format!("f{at}"), function);
+    }
+    for _ in 0..entry_count {
+        let session = heap.node("object", "Session", 32);
+        let rows = heap.node("object", "Array", 16);
+        heap.edge(session, "property", "rows", rows);
+    }
+    heap.open(1)
+}
+
+#[test]
+fn what_a_map_keeps_without_references_is_told_by_the_size_of_its_table() {
+    for collection in ["Map", "Set"] {
+        let heaps = [500, 900, 1300].map(|count| without_entries(count, "sessions", collection));
+        let found = suspects(&heaps.iter().collect::<Vec<_>>(), 5);
+        assert!(found.doubts.contains(&Doubt::EntriesMissing { snapshot: 2 }), "{:?}", found.doubts);
+        let first = &found.suspects[0];
+        assert_eq!((first.name.as_str(), first.confidence), ("GlobalObject.sessions", Confidence::Medium));
+        assert_eq!(first.collects[0].class, "Session");
+        assert!(first.reasons.iter().any(|it| it.contains("size of its table")), "{:?}", first.reasons);
     }
 }
 

@@ -9,8 +9,8 @@
 use super::super::modules;
 use super::super::scripts::{Place, is_of_a_package};
 use super::{Called, MAX_FIELDS_IN_NAME, Naming, Way, joined};
-use crate::NodeKind;
 use crate::objects::Objects;
+use crate::{EdgeKind, NodeKind};
 
 /// Between an object of the runtime and that of the program that it is for are few others.
 const MAX_HOLDERS_OF_THE_RUNTIME: usize = 8;
@@ -87,6 +87,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
         if way.context.is_some() || !(self.is_of_a_package(way.at) || self.is_of_the_runtime(way)) {
             return None;
         }
+        let base = self.own_name(way.at);
         let mut way = Way { at: way.at, fields: Vec::new(), context: None };
         let mut passed = Vec::new();
         for _ in 0..MAX_HOLDERS_OF_A_PART {
@@ -101,13 +102,23 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
             }
             if way.context.is_some() {
                 let place = self.place_of_context(way.at)?;
-                if is_of_a_package(&place.script) {
-                    return None;
+                // A package may hold it by a variable of its own, too. And who has a function of a
+                // module of the runtime does not hold that module's variables.
+                let is_aside = is_of_a_package(&place.script)
+                    || place.is_of_the_runtime() && self.is_of_a_module(way.at);
+                if is_aside {
+                    let called = self.called(self.variable_of_the_program(*passed.last()?)?);
+                    return Some(ProgramHolder { text: called.text, place: called.place });
                 }
                 if place.is_of_the_runtime() {
                     way.context = None;
                     continue;
                 }
+            } else if self.is_known_of_the_runtime(way.at) {
+                let called = self.called(outermost(way));
+                // `console` of `globalThis.console` says nothing more.
+                let is_more = !called.fields.is_empty() && called.fields.last() != Some(&base);
+                return is_more.then_some(ProgramHolder { text: called.text, place: None });
             } else {
                 let is_end = match self.heap.kind(way.at) {
                     NodeKind::SYNTHETIC => return None,
@@ -118,7 +129,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
                     }
                     _ => false,
                 };
-                if !is_end && !self.is_global(way.at) {
+                if !is_end {
                     continue;
                 }
             }
@@ -128,6 +139,44 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
                 .then_some(ProgramHolder { text: called.text, place: called.place });
         }
         None
+    }
+
+    /// The nearest variable of the program that is `node`.
+    fn variable_of_the_program(&self, node: u32) -> Option<Way> {
+        const MAX_HOLDERS: usize = 64;
+        let heap = self.heap;
+        let holders = heap.edges_into(node, MAX_HOLDERS);
+        let variables = holders.iter().copied().filter(|&edge| {
+            let is_of_the_program = |place: Place| {
+                !place.is_of_the_runtime()
+                    && !is_of_a_package(&place.script)
+                    && !place.script.starts_with("script ")
+            };
+            heap.edge_kind(edge) == EdgeKind::CONTEXT
+                && self.place_of_context(heap.source(edge)).is_some_and(is_of_the_program)
+        });
+        let nearest = variables.min_by_key(|&edge| (heap.distance(heap.source(edge)), edge))?;
+        let context = heap.source(nearest);
+        let fields = self.field_name(nearest).into_iter().collect();
+        Some(Way { at: context, fields, context: Some(context) })
+    }
+
+    /// Whether a node is one of the few objects of the runtime that programs hang things on: the
+    /// global object, `process`, `console`, what a module of Node exports.
+    pub(super) fn is_known_of_the_runtime(&self, node: u32) -> bool {
+        let is_one = |name: &str| matches!(name, "process" | "console");
+        self.is_global(node)
+            || self.heap.kind(node) == NodeKind::OBJECT && is_one(&self.heap.name(node))
+            || modules::builtin_of_exports(self.heap, node).is_some()
+    }
+
+    /// Whether a context holds the variables of a whole module, and not those of one call.
+    fn is_of_a_module(&self, context: u32) -> bool {
+        let heap = self.heap;
+        heap.edges(context)
+            .filter(|&edge| heap.edge_kind(edge) == EdgeKind::INTERNAL)
+            .filter(|&edge| *heap.string_bytes(heap.edge_name_index(edge)) == *b"previous")
+            .any(|edge| heap.name(heap.target(edge)) == "system / NativeContext")
     }
 
     fn is_of_a_package(&self, node: u32) -> bool {

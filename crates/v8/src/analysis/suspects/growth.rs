@@ -183,11 +183,20 @@ fn counts(heap: &impl HeapView, node: u32) -> bool {
         NodeKind::CODE | NodeKind::OBJECT_SHAPE | NodeKind::SYNTHETIC => false,
         NodeKind::HIDDEN => {
             let name = heap.name(node);
-            name == "system / PromiseReaction" || !name.starts_with("system") && !name.starts_with('(')
+            is_asked_for(&name) || !name.starts_with("system") && !name.starts_with('(')
         }
-        NodeKind::NATIVE => !heap.name(node).starts_with("Node / ") && !is_of_the_engine(heap, node),
+        NodeKind::NATIVE => {
+            let name = heap.name(node);
+            is_asked_for(&name) || !name.starts_with("Node / ") && !is_of_the_engine(heap, node)
+        }
         _ => true,
     }
+}
+
+/// Whether the engine makes one of these for each call of the program: `then`, and the `register`
+/// of a FinalizationRegistry.
+fn is_asked_for(name: &str) -> bool {
+    matches!(name, "system / PromiseReaction" | "system / WeakCell")
 }
 
 fn holding_of<H: HeapView>(

@@ -12,7 +12,7 @@ use super::super::classes::{Classes, Names};
 use super::super::heap_view::HeapView;
 use super::super::matching::NOT_THERE;
 use super::super::storage::is_storage;
-use super::ownership::{NONE, Ownership, can_own};
+use super::ownership::{NONE, Ownership, can_own, has_field_name};
 use crate::{EdgeKind, NodeKind};
 
 /// Smaller items are not looked into.
@@ -27,14 +27,38 @@ const LEAST_CHILDREN: u32 = 5;
 /// thing.
 const CHAIN_LINKS: u32 = 3;
 
+/// The snapshot before, and which of its nodes the later ones are.
+pub(super) struct Before<'a, H> {
+    pub(super) heap: &'a H,
+    pub(super) of_later: &'a [u32],
+}
+
+impl<H: HeapView> Before<'_, H> {
+    /// Whether a field of an owner held another object before. That one lives on somewhere, or the
+    /// new one would count as its successor: then the field owns what comes, and no object.
+    fn had(&self, owner: u32, field: &str) -> bool {
+        let owner = self.of_later[owner as usize];
+        if owner == NOT_THERE {
+            return false;
+        }
+        let mut edges = self.heap.graph().edges(owner);
+        edges.any(|edge| {
+            has_field_name(self.heap, edge)
+                && can_own(self.heap, self.heap.graph().target(edge))
+                && self.heap.string(self.heap.edge_name_index(edge)) == field
+        })
+    }
+}
+
 /// The new nodes of `heap` that count as owners.
 pub(super) fn late_owners<H: HeapView>(
     heap: &H,
-    other: &[u32],
+    before: &Before<'_, H>,
     ownership: &Ownership,
     classes: &mut Classes,
     names: &mut Names,
 ) -> FxHashSet<u32> {
+    let other = before.of_later;
     let dominators = heap.dominators();
     let node_count = heap.graph().node_count();
     let mut heavy_child = vec![NONE; node_count as usize];
@@ -70,11 +94,23 @@ pub(super) fn late_owners<H: HeapView>(
         if heap.kind(owner) != NodeKind::SYNTHETIC && bytes < of_holding / 100 * LEAST_SHARE_PERCENT {
             continue;
         }
+        let field = ownership.field(item);
+        if field != NONE && before.had(owner, names.name(field)) {
+            continue;
+        }
         if let Some(late) = descend(heap, item, &heavy_child, &child_count, classes, names) {
             found.insert(late);
         }
     }
     found
+}
+
+/// Whether an edge leads from a function to its variables: functions hold contexts everywhere,
+/// which makes no chain.
+fn is_context_of(heap: &impl HeapView, function: u32, edge: u32) -> bool {
+    heap.kind(function) == NodeKind::CLOSURE
+        && heap.edge_kind(edge) == EdgeKind::INTERNAL
+        && heap.string(heap.edge_name_index(edge)) == "context"
 }
 
 fn descend<H: HeapView>(
@@ -99,9 +135,8 @@ fn descend<H: HeapView>(
         if !goes_on {
             break;
         }
-        // Functions hold contexts everywhere; that makes no chain.
         let edge = heap.graph().edges(at).find(|&edge| heap.graph().target(edge) == child);
-        if let Some(edge) = edge.filter(|_| heap.kind(at) != NodeKind::CLOSURE && !is_storage(heap, at)) {
+        if let Some(edge) = edge.filter(|&edge| !is_storage(heap, at) && !is_context_of(heap, at, edge)) {
             let link = (classes.class(heap, names, at), heap.edge_kind(edge), heap.edge_name_index(edge));
             let times = met.entry(link).or_default();
             *times += 1;

@@ -13,6 +13,7 @@ use rustc_hash::FxHashSet;
 use super::super::classes::{Classes, Names};
 use super::super::heap_view::HeapView;
 use super::super::matching::NOT_THERE;
+use super::super::modules::is_exports;
 use super::super::storage::{is_dictionary, is_of_the_engine, is_storage};
 use crate::{EdgeKind, NodeKind};
 
@@ -95,6 +96,7 @@ impl Ownership {
 /// Whether an edge is a field that a programmer gave a name.
 pub(super) fn has_field_name(heap: &impl HeapView, edge: u32) -> bool {
     matches!(heap.edge_kind(edge), EdgeKind::PROPERTY | EdgeKind::CONTEXT | EdgeKind::INTERNAL)
+        && !heap.string_bytes(heap.edge_name_index(edge)).is_empty()
 }
 
 pub(super) fn can_own(heap: &impl HeapView, node: u32) -> bool {
@@ -118,6 +120,6 @@ pub(super) fn is_collection(heap: &impl HeapView, node: u32) -> bool {
     }
     match &*heap.name(node) {
         "Array" | "Map" | "Set" | "WeakMap" | "WeakSet" | "Promise" => true,
-        _ => is_dictionary(heap, node),
+        _ => is_dictionary(heap, node) && !is_exports(heap, node),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::classes::Names;
 use super::super::heap_view::{HeapView, field};
@@ -10,7 +10,7 @@ use super::super::naming::Naming;
 use super::super::scripts::Place;
 use super::growth::{Growth, Holding};
 use super::ownership::NONE;
-use super::{Collected, Confidence};
+use super::{Collected, Confidence, timers};
 use crate::NodeKind;
 
 /// Owners of one name.
@@ -31,6 +31,7 @@ pub(super) struct Group {
     pub(super) reasons: Vec<String>,
     owner_bytes: i64,
     is_of_the_program: bool,
+    hangs_on_the_runtime: bool,
     is_root: bool,
     score: f64,
 }
@@ -74,6 +75,7 @@ pub(super) fn ranked_groups<H: HeapView>(
             reasons: Vec::new(),
             owner_bytes: i64::MIN,
             is_of_the_program: false,
+            hangs_on_the_runtime: naming.hangs_on_the_runtime(&called),
             is_root: last.kind(owner) == NodeKind::SYNTHETIC,
             score: 0.0,
         });
@@ -99,8 +101,22 @@ pub(super) fn ranked_groups<H: HeapView>(
         group.judge(naming, total_bytes);
     }
     groups.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name)));
+    let told = also_told(&groups);
+    groups.retain(|group| !told.contains(&group.owner));
     groups.truncate(top);
+    for group in &mut groups {
+        group.reasons.extend(timers::duration_in_words(last, group.owner).filter(|_| group.owner_count == 1));
+    }
     groups
+}
+
+/// Owners that gained nothing but room, and that another one names as a holder of what it gained:
+/// they are part of its leak, and no second one.
+fn also_told(groups: &[Group]) -> FxHashSet<u32> {
+    let is_room = |group: &&Group| group.count <= 0;
+    let rooms: FxHashSet<u32> = groups.iter().filter(is_room).map(|group| group.owner).collect();
+    let told = groups.iter().filter(|group| group.count > 0).flat_map(|group| &group.also_held_by);
+    told.copied().filter(|owner| rooms.contains(owner)).collect()
 }
 
 /// What a root holds: of Node's own classes it is known what they stand for.
@@ -149,6 +165,7 @@ impl Group {
             _ => 1.0,
         };
         let holds_of_the_program = self.is_of_the_program
+            || self.hangs_on_the_runtime
             || self.growth.by_class.values().any(|class| {
                 class.count >= 2 && class.example.is_some_and(|node| naming.place_within(node).is_some())
             });
@@ -170,10 +187,12 @@ impl Group {
             (Some(true), true, false) | (Some(true), false, true) => Confidence::Medium,
             _ => Confidence::Low,
         };
-        // There are so many of Node's own modules, and each is loaded once.
-        if self.name.starts_with("BuiltinModule.") {
+        // There are so many of Node's own modules, and each is loaded once. What a program hangs on
+        // one is another thing: it has an owner of its own below the module.
+        let is_loaded = self.name.starts_with("BuiltinModule.") || naming.is_builtin_module(self.owner);
+        if is_loaded && !holds_of_the_program {
             self.confidence = Confidence::Low;
-            self.reasons.push("the runtime loads modules of its own".to_owned());
+            self.reasons.push("is a module of the runtime that was loaded meanwhile".to_owned());
         }
         self.reasons.push(
             match is_steady {
@@ -190,6 +209,7 @@ impl Group {
         self.reasons.push(
             match (self.is_of_the_program, holds_of_the_program) {
                 (true, _) => "is held by the program's code",
+                _ if self.hangs_on_the_runtime => "hangs on an object of the runtime that programs add to",
                 (false, true) => "is held by the runtime for the program's code",
                 (false, false) => "is held by the runtime",
             }

@@ -53,6 +53,11 @@ fn doubt_in_words(files: &[PathBuf], doubt: Doubt) -> String {
             "{} is older than {first}: the snapshots are given in the wrong order, and what shrank is said to grow",
             name(snapshot)
         ),
+        Doubt::EntriesMissing { snapshot } => format!(
+            "{} has no references from Maps and Sets to their entries (Bun writes none): no way leads to what they \
+             keep, and its owner is told by the size of a table",
+            name(snapshot)
+        ),
         Doubt::OtherCaptureMode { snapshot } => format!(
             "only one of {first} and {} shows the engine's internal objects (exposeInternals): sizes do not compare",
             name(snapshot)
