@@ -46,8 +46,8 @@ impl Reader<'_> {
         Ok(count as usize)
     }
 
-    /// Goes back to the beginning of a list that has more rows than the header counts; how many there
-    /// are. The list counts.
+    /// Goes back to the beginning of a list that has more rows than the header counts; how many
+    /// there are. The list counts.
     fn recounted(&mut self, section: &'static str, begin: u64, end: SectionEnd) -> Result<Option<u64>> {
         if end.surplus_count == 0 {
             return Ok(None);

@@ -83,10 +83,12 @@ impl SourceMaps {
         of_name.all(|other| other.text == first.text).then_some(first)
     }
 
-    /// Where a place of a script stands in the sources; `None` without a map or a line of it there.
+    /// Where a place of a script stands in the sources; `None` without a map or a line of it
+    /// there.
     ///
     /// The map of an installed package may lead to sources that were not packed: such a place
-    /// would name another package or none, and nobody could open it. There the script itself counts.
+    /// would name another package or none, and nobody could open it. There the script itself
+    /// counts.
     pub fn original(&self, script: &str, line: u32, column: u32) -> Option<Original> {
         let original = self.mapping(script)?.original(line, column)?;
         match package_folder(&search::plain_name(script)) {
