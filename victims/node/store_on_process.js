@@ -1,7 +1,7 @@
 // A store hung on `process`, so that all copies of a package find it; its class is the program's.
 // Owner: Namespace.contexts, which process.namespaces has.
 // suspect: Namespace.contexts
-// place: store_on_process.js:10
+// place: store_on_process.js:9
 // collects: Object
 'use strict';
 
