@@ -54,10 +54,9 @@ const EXPORTS: &[&str] = &[
     // AddressSanitizer's runtime asks it whether its library may come second.
     "__asan_default_options",
 ];
-/// Everything it may need from the target. Each is safe in every hook: it takes no lock, allocates
-/// nothing and sets no errno; `dl_iterate_phdr` is called only where code is seen for the first
-/// time.
-const IMPORTS: &[&str] = &["bcmp", "dl_iterate_phdr", "memcmp", "memcpy", "memmove", "memset", "strlen"];
+/// Everything it may need from the target. It allocates nothing and sets no errno, and is called
+/// only where code is seen for the first time.
+const IMPORTS: &[&str] = &["dl_iterate_phdr"];
 /// What it looks at if it is there (weak symbols), and never calls.
 const WEAK_IMPORTS: &[&str] = &["__asan_init", "__hwasan_init", "__msan_init", "__tsan_init", "_r_debug"];
 
@@ -87,6 +86,7 @@ pub(crate) fn run(file: Option<&str>) -> anyhow::Result<()> {
     for name in names(&["-C", "--defined-only"])?.iter().filter(|name| name.contains("core::panicking")) {
         breaches.push(format!("links {name}"));
     }
+    breaches.extend(crate::agent_code::breaches(&agent)?);
     if !breaches.is_empty() {
         bail!("{}:\n  {}", agent.display(), breaches.join("\n  "));
     }

@@ -1,6 +1,7 @@
 //! The project's own chores: `cargo xtask check-deps | check-agent | test | bench …`.
 #![forbid(unsafe_code)]
 
+mod agent_code;
 mod bench;
 mod book;
 mod check_agent;
@@ -31,7 +32,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   book                   the book and all documents as pages for a browser, in target/book
   check-deps             dependency directions between the crates, where unsafe and printing may be,
                          comments that are too wide
-  check-agent [FILE]     what the built agent exports and imports; no panic is linked into it
+  check-agent [FILE]     what the built agent exports and imports; no panic is linked into it; no floating
+                         point, and no register that is not saved
   check-dependencies     whether all that heapr is made of comes from the registry, once, with a licence that is
                          allowed, and stands in docs/dependencies.md
   check-licences         whether the licences of all that heapr is made of are allowed

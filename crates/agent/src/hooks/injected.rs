@@ -42,7 +42,7 @@ use crate::record::thread;
 use crate::state::page_marks;
 use crate::state::program;
 use crate::state::{ACTIVE, AGENT, STARTING, UNSTARTED};
-use crate::x86_64;
+use crate::x86_64::wide_registers;
 
 const fn hook(real: &'static Real, trampoline: *const (), group: u64, kept: *const Kept) -> InjectedHook {
     InjectedHook {
@@ -157,7 +157,7 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
     if flags & FLAG_CLOCK_TSC == 0 {
         AGENT.clock.use_monotonic();
     }
-    x86_64::choose_vector_saving();
+    wide_registers::begin_keeping();
     foreign::call_what_does_not_throw();
     program::read_executable();
     AGENT.attach(pool)?;

@@ -9,6 +9,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 
 use crate::modules::dynamic_section::Dynamic;
 use crate::x86_64::weak_symbols;
+use crate::x86_64::wide_registers::call_keeping;
 
 /// One loaded module as `dl_iterate_phdr` shows it (`struct dl_phdr_info`, the fields that every C
 /// library has).
@@ -131,7 +132,10 @@ pub(crate) fn for_each_module(visit: &mut dyn FnMut(&DlPhdrInfo) -> bool) {
     }
     let mut visit = visit;
     // SAFETY: the callback gets back the address of `visit`, which lives until the call returns.
-    unsafe { dl_iterate_phdr(callback, (&raw mut visit).cast()) };
+    unsafe {
+        let function = dl_iterate_phdr as *const () as usize;
+        call_keeping(callback as *const () as usize, (&raw mut visit) as usize, function);
+    }
 }
 
 /// Whether `name` is the kernel's vdso, whose symbols are no functions of a library.

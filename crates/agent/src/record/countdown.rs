@@ -15,7 +15,7 @@ use crate::x86_64::thread_pointer;
 /// Bytes after which a thread that takes no samples looks whether it should.
 const LOOK_AGAIN_BYTES: i64 = 16 << 20;
 /// No draw is further: a mean may be as large as it likes.
-const DRAW_BYTES_MAX: f64 = (1_u64 << 61) as f64;
+const DRAW_BYTES_MAX: u128 = 1 << 61;
 
 /// What a thread keeps of its countdown.
 #[repr(C)]
@@ -137,51 +137,101 @@ fn next_random(state: u64) -> (u64, u64) {
 /// A distance of exponential distribution, cut to whole bytes: less than n with probability
 /// 1 - exp(-n / mean).
 fn distance(number: u64, mean_bytes: u64) -> i64 {
-    let uniform = ((number >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
-    let distance = -natural_logarithm(uniform) * mean_bytes as f64;
-    (if distance < DRAW_BYTES_MAX { distance } else { DRAW_BYTES_MAX }) as i64
+    let product = u128::from(negative_logarithm(number)) * u128::from(mean_bytes);
+    (product >> FRACTION_BITS).min(DRAW_BYTES_MAX) as i64
 }
 
-/// Of a number from 0 to 1; the C library's may not be called. Right to 13 digits.
-fn natural_logarithm(number: f64) -> f64 {
-    const EXPONENT_SHIFT: u32 = 52;
-    const EXPONENT_OF_ONE: i64 = 1023;
-    const MANTISSA: u64 = (1 << EXPONENT_SHIFT) - 1;
-    let bits = number.to_bits();
-    let mut exponent = (bits >> EXPONENT_SHIFT) as i64 - EXPONENT_OF_ONE;
-    let mut fraction = f64::from_bits(bits & MANTISSA | (EXPONENT_OF_ONE as u64) << EXPONENT_SHIFT);
-    if fraction > core::f64::consts::SQRT_2 {
-        fraction /= 2.0;
-        exponent = exponent.wrapping_add(1);
+/// Bits behind the point of what is computed here.
+///
+/// Whole numbers, all of it: the flags of floating point and what it traps are the program's.
+const FRACTION_BITS: u32 = 56;
+
+/// -ln(u), where u = (2 [number / 2] + 1) / 2^64 lies evenly between 0 and 1. At most 45, and right
+/// to 15 digits behind the point.
+fn negative_logarithm(number: u64) -> u64 {
+    /// ln 2, with 64 bits behind the point.
+    const LN_2: u128 = 0xb172_17f7_d1cf_79ac;
+    let odd = number | 1;
+    let zeros = odd.leading_zeros();
+    // From 1 to 2, with 63 bits behind the point.
+    let mut fraction = odd << zeros;
+    // Of the logarithm to base 2 each squaring gives one digit more.
+    let mut logarithm = 0_u64;
+    for _ in 0..FRACTION_BITS {
+        let square = u128::from(fraction) * u128::from(fraction);
+        let is_two = (square >> 127) as u64;
+        fraction = (square >> 63 >> is_two) as u64;
+        logarithm = logarithm << 1 | is_two;
     }
-    // ln f = 2 artanh((f - 1) / (f + 1)), whose argument is below 0.172 in amount.
-    let argument = (fraction - 1.0) / (fraction + 1.0);
-    let square = argument * argument;
-    let mut sum = 0.0;
-    for odd in [17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0] {
-        sum = sum * square + 1.0 / odd;
-    }
-    2.0 * argument * sum + exponent as f64 * core::f64::consts::LN_2
+    let binary = (u64::from(zeros).wrapping_add(1) << FRACTION_BITS).wrapping_sub(logarithm);
+    ((u128::from(binary) * LN_2) >> 64) as u64
 }
 
-/// Bytes that a sample of `size` stands for.
+/// Bytes that a sample of `size` stands for: `size` / (1 - exp(-(`size` + 1) / `mean_bytes`)).
 #[cold]
 pub(crate) fn weighted_bytes(size: usize, mean_bytes: u64) -> usize {
-    /// Halvings after which four terms of the series are exact to 12 digits.
-    const HALVINGS: u32 = 10;
-    let (size, mean) = (size as f64, mean_bytes as f64);
-    let ratio = (size + 1.0) / mean;
-    if ratio >= 50.0 {
-        return size as usize;
+    /// From this ratio on a block is a sample for certain, to 17 digits.
+    const RATIO_CERTAIN: u64 = 40;
+    let asked = (size as u64).saturating_add(1);
+    if mean_bytes == 0 || asked / mean_bytes >= RATIO_CERTAIN {
+        return size;
     }
-    // exp(-x) = exp(-x / 1024) ^ 1024.
-    let part = -ratio / f64::from(1_u32 << HALVINGS);
-    let mut power = 1.0 + part * (1.0 + part / 2.0 * (1.0 + part / 3.0 * (1.0 + part / 4.0)));
+    let ratio = quotient(u128::from(asked) << FRACTION_BITS, u128::from(mean_bytes)) as u64;
+    let bytes = if ratio >= RATIO_SMALL {
+        quotient((size as u128) << FRACTION_BITS, u128::from(ONE.wrapping_sub(power_of_e(ratio))))
+    } else {
+        // size / chance = (size mean / (size + 1)) / (chance / ratio): the chance itself has few
+        // digits. (In sixteenths; a product of two such numbers has room for that.)
+        let spread = quotient((size as u128 * u128::from(mean_bytes)) << 4, u128::from(asked));
+        quotient(spread << (FRACTION_BITS - 4), u128::from(series(ratio, 2)))
+    };
+    bytes.min(usize::MAX as u128) as usize
+}
+
+/// 1.
+const ONE: u64 = 1 << FRACTION_BITS;
+/// Below this, four terms of a series are exact to 10 digits.
+const RATIO_SMALL: u64 = ONE >> 7;
+
+fn times(a: u64, b: u64) -> u64 {
+    ((u128::from(a) * u128::from(b)) >> FRACTION_BITS) as u64
+}
+
+/// 1 - x / n (1 - x / (n + 1) (1 - ...)), which is exp(-x) for n = 1, and (1 - exp(-x)) / x for 2.
+/// For a small x.
+fn series(x: u64, first: u64) -> u64 {
+    (first..first.wrapping_add(4))
+        .rev()
+        .fold(ONE, |sum, divisor| ONE.wrapping_sub(times(x, sum).checked_div(divisor).unwrap_or(0)))
+}
+
+/// exp(-x).
+fn power_of_e(x: u64) -> u64 {
+    /// Halvings after which the series is exact to 14 digits.
+    const HALVINGS: u32 = 12;
+    let mut power = series(x >> HALVINGS, 1);
     for _ in 0..HALVINGS {
-        power *= power;
+        power = times(power, power);
     }
-    let chance = 1.0 - power;
-    if chance > 0.0 { (size / chance) as usize } else { size as usize }
+    power
+}
+
+/// `dividend` / `divisor`, bit by bit: the processor has no division of such numbers, and the
+/// compiler's may panic. 0 for a divisor of 0, and for one above 2^127.
+fn quotient(dividend: u128, divisor: u128) -> u128 {
+    let (mut quotient, mut rest) = (0_u128, 0_u128);
+    if divisor == 0 || divisor >> 127 != 0 {
+        return 0;
+    }
+    for bit in (0..u128::BITS).rev() {
+        rest = rest << 1 | dividend >> bit & 1;
+        quotient <<= 1;
+        if rest >= divisor {
+            rest = rest.wrapping_sub(divisor);
+            quotient |= 1;
+        }
+    }
+    quotient
 }
 
 #[cfg(test)]
@@ -189,13 +239,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn logarithms_are_those_of_the_c_library() {
-        for step in 1..=100_000 {
-            let number = f64::from(step) / 100_000.0;
-            assert!((natural_logarithm(number) - number.ln()).abs() < 1e-12, "{number}");
+    fn logarithms_are_those_of_floating_point() {
+        let mut state = 7;
+        for step in 0..100_000_u64 {
+            let (next, number) = next_random(state);
+            state = next;
+            // Of all magnitudes.
+            let number = number >> (step % 64);
+            let expected = -((number | 1) as f64 / 2_f64.powi(64)).ln();
+            let found = negative_logarithm(number) as f64 / (1_u64 << FRACTION_BITS) as f64;
+            assert!((found - expected).abs() < 1e-14 * expected.max(1.0), "{number}: {found} for {expected}");
         }
-        let least = 0.5 / (1_u64 << 53) as f64;
-        assert!((natural_logarithm(least) - least.ln()).abs() < 1e-12);
+        assert_eq!(negative_logarithm(u64::MAX), 0);
+    }
+
+    #[test]
+    fn quotients_are_those_of_the_compiler() {
+        let mut state = 3;
+        for step in 0..100_000_u32 {
+            let mut next = || {
+                let (next, number) = next_random(state);
+                state = next;
+                number
+            };
+            let dividend = (u128::from(next()) << 64 | u128::from(next())) >> (step % 128);
+            let divisor = (u128::from(next()) << 63 | u128::from(next())) >> (step % 127) | 1;
+            let divisor = divisor & (1 << 127) - 1;
+            assert_eq!(quotient(dividend, divisor), dividend / divisor, "{dividend} / {divisor}");
+        }
+        assert_eq!((quotient(1, 0), quotient(u128::MAX, 1)), (0, u128::MAX));
     }
 
     #[test]
@@ -222,13 +294,18 @@ mod tests {
 
     #[test]
     fn weights_are_those_of_the_recorder() {
-        for size in [0_usize, 1, 16, 1000, 100_000, 512 << 10, 4 << 20, 1 << 40] {
-            let mean = 512_u64 << 10;
+        let sizes = [0_usize, 1, 16, 1000, 4095, 4096, 100_000, 512 << 10, 4 << 20, 1 << 40];
+        let means = [1_u64 << 10, 4099, 512 << 10, 1 << 40];
+        for (size, mean) in sizes.into_iter().flat_map(|size| means.map(|mean| (size, mean))) {
             let chance = -(-(size as f64 + 1.0) / mean as f64).exp_m1();
             let expected = size as f64 / chance;
             let found = weighted_bytes(size, mean) as f64;
-            assert!((found - expected).abs() <= 1.0 + expected * 1e-6, "{size}: {found} for {expected}");
+            assert!(
+                (found - expected).abs() <= 1.0 + expected * 1e-9,
+                "{size} by {mean}: {found} for {expected}"
+            );
         }
+        let _ = (weighted_bytes(usize::MAX, u64::MAX), weighted_bytes(usize::MAX, 1), weighted_bytes(1, 0));
     }
 
     #[test]

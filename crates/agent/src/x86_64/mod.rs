@@ -15,12 +15,15 @@ mod go_stacks;
 pub(crate) mod kept_entry;
 pub(crate) mod leaving;
 pub(crate) mod light_entry;
+#[cfg(any(feature = "cdylib", test))]
+mod memory_functions;
 mod ordered_time;
 mod prefetch;
 mod rule;
 pub(crate) mod sampling_entries;
 pub(crate) mod section_index;
 mod signal_return;
+pub(crate) mod stack_switch;
 #[cfg(test)]
 mod tests;
 pub(crate) mod thread_pointer;
@@ -28,13 +31,13 @@ pub(crate) mod thread_variable;
 mod unwind_row;
 pub(crate) mod usdt;
 pub(crate) mod weak_symbols;
+pub(crate) mod wide_registers;
 
 pub use byte_reader::SEGMENTS_MAX;
 pub use call_frame::UnwindTables;
 pub(crate) use equal_pairs::{AllEqual, Pair};
 pub(crate) use equal_words::equal_words;
 pub(crate) use frame_entry::Form;
-pub(crate) use kept_entry::choose_vector_saving;
 pub(crate) use ordered_time::{Late, wait_for_loads};
 pub(crate) use prefetch::prefetch;
 pub use rule::{Rule, Step, rule_for};

@@ -1,8 +1,10 @@
-// An allocator whose functions use hardly any register, and a caller that knows that: it has something in all others, in the flags, and the
+// An allocator whose functions use hardly any register, and a caller that knows that: it has something in all others, masks too, in the
+// flags, in the state of floating point (everything noted already, another rounding, and nothing noted and everything trapped), and the
 // stack is not aligned. What a compiler makes of functions that it sees together, at its worst.
 //
 // arguments: 0, 1 or 2: xmm, ymm or zmm registers. Prints "skip" if the processor lacks them.
 // A round: four functions that allocate, and free, each at two alignments of the stack: 8 allocations, 8 frees.
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,9 @@ __asm__(
 struct state {
     unsigned long rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11, flags, rsp;
     unsigned char vectors[32][64];
+    unsigned long masks[8];
+    unsigned mxcsr;
+    unsigned short control, status;
 } __attribute__((aligned(64)));
 
 // Loads all of `before`, calls, stores all into `after`. The stack is `odd` bytes off.
@@ -35,6 +40,9 @@ void probe(void *function, struct state *before, struct state *after, long odd, 
 #define STORE1(n) "vmovdqu %ymm" #n ", 88+64*" #n "(%r12)\n"
 #define LOAD0(n) "movups 88+64*" #n "(%rbx), %xmm" #n "\n"
 #define STORE0(n) "movups %xmm" #n ", 88+64*" #n "(%r12)\n"
+#define LOADK(n) "kmovw 2136+8*" #n "(%rbx), %k" #n "\n"
+#define STOREK(n) "kmovw %k" #n ", 2136+8*" #n "(%r12)\n"
+#define MASKS(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
 #define LOW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
 #define HIGH(F) F(16) F(17) F(18) F(19) F(20) F(21) F(22) F(23) F(24) F(25) F(26) F(27) F(28) F(29) F(30) F(31)
 __asm__(
@@ -43,20 +51,26 @@ __asm__(
     "push %rbx\n.cfi_offset %rbx,-24\npush %r12\n.cfi_offset %r12,-32\npush %r13\n.cfi_offset %r13,-40\n"
     "push %r14\n.cfi_offset %r14,-48\n"
     "mov %rsi, %rbx\nmov %rdx, %r12\nmov %rdi, %r13\nmov %r8, %r14\nand $-16, %rsp\nsub %rcx, %rsp\n"
-    "cmp $1, %r14\njb 1f\nje 2f\n" LOW(LOAD) HIGH(LOAD) "jmp 3f\n"
+    "cmp $1, %r14\njb 1f\nje 2f\n" LOW(LOAD) HIGH(LOAD) MASKS(LOADK) "jmp 3f\n"
     "2:\n" LOW(LOAD1) "jmp 3f\n"
     "1:\n" LOW(LOAD0) "3:\n"
+    "fnclex\nfldcw 2204(%rbx)\nldmxcsr 2200(%rbx)\n"
     "push 72(%rbx)\npopf\n"
     "mov 0(%rbx), %rax\nmov 8(%rbx), %rcx\nmov 16(%rbx), %rdx\nmov 24(%rbx), %rsi\nmov 32(%rbx), %rdi\n"
     "mov 40(%rbx), %r8\nmov 48(%rbx), %r9\nmov 56(%rbx), %r10\nmov 64(%rbx), %r11\n"
     "call *%r13\n"
     "mov %rax, 0(%r12)\nmov %rcx, 8(%r12)\nmov %rdx, 16(%r12)\nmov %rsi, 24(%r12)\nmov %rdi, 32(%r12)\n"
     "mov %r8, 40(%r12)\nmov %r9, 48(%r12)\nmov %r10, 56(%r12)\nmov %r11, 64(%r12)\npushf\npop 72(%r12)\n"
-    "cmp $1, %r14\njb 4f\nje 5f\n" LOW(STORE) HIGH(STORE) "vzeroupper\njmp 6f\n"
+    "stmxcsr 2200(%r12)\nfnstcw 2204(%r12)\nfnstsw 2206(%r12)\nfnclex\nfldcw ordinary_control(%rip)\nldmxcsr ordinary(%rip)\n"
+    "cmp $1, %r14\njb 4f\nje 5f\n" LOW(STORE) HIGH(STORE) MASKS(STOREK) "vzeroupper\njmp 6f\n"
     "5:\n" LOW(STORE1) "vzeroupper\njmp 6f\n"
     "4:\n" LOW(STORE0) "6:\n"
     "lea -32(%rbp), %rsp\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\n.cfi_def_cfa %rsp,8\nret\n"
     ".cfi_endproc\n.size probe,.-probe\n");
+
+_Static_assert(offsetof(struct state, masks) == 2136 && offsetof(struct state, mxcsr) == 2200, "as the assembly has it");
+unsigned ordinary = 0x1f80;
+unsigned short ordinary_control = 0x37f;
 
 void *memalign(size_t, size_t);
 static struct state before, after;
@@ -66,6 +80,10 @@ static unsigned long blocks[2];
 static void run(void *function, const char *name, unsigned long first, unsigned long second, int is_free) {
     for (long odd = 0; odd <= 8; odd += 8) {
         for (unsigned long i = 0; i < sizeof before; i++) ((unsigned char *)&before)[i] = (unsigned char)(i * 7 + odd + 1);
+        for (int i = 0; i < 8; i++) before.masks[i] = 0xbeef ^ (unsigned long)(i * 0x1111 + odd);
+        before.mxcsr = odd ? 0xffbf : 0;
+        before.control = odd ? 0xc7f : 0x340;
+        before.status = 0;
         before.flags = 0xad7 & ~0x500 | 0x202; // Carry, parity, adjust, zero, sign, overflow.
         before.rdi = is_free ? blocks[odd / 8] : first;
         before.rsi = second;
@@ -73,6 +91,12 @@ static void run(void *function, const char *name, unsigned long first, unsigned 
         probe(function, &before, &after, odd, vectors);
         if (!is_free) { blocks[odd / 8] = after.rax; after.rax = before.rax; after.flags = before.flags; }
         after.rsp = before.rsp;
+        if (before.mxcsr != after.mxcsr || before.control != after.control || before.status != after.status) {
+            wrong++;
+            fprintf(stderr, "%s: floating point %x %x %x for %x %x %x\n", name, after.mxcsr, after.control, after.status, before.mxcsr,
+                    before.control, before.status);
+        }
+        if (vectors == 2 && memcmp(before.masks, after.masks, sizeof before.masks)) { wrong++; fprintf(stderr, "%s: a mask changed\n", name); }
         int size = vectors == 0 ? 16 : vectors == 1 ? 32 : 64;
         if (memcmp(&before, &after, 80)) { wrong++; fprintf(stderr, "%s: a register or flag changed\n", name); }
         for (int i = 0; i < (vectors == 2 ? 32 : 16); i++)

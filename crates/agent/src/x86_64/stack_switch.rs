@@ -1,0 +1,43 @@
+//! Calling a function on another stack.
+
+/// Calls `function(data)` with the stack that ends at `top`, which is aligned to 16.
+///
+/// A frame as with frame pointers: whoever unwinds from there goes on where it was called. Shadow
+/// stacks are not concerned: each call returns in turn.
+///
+/// # Safety
+/// 1. Below `top` lies memory enough for the function, which nobody else uses meanwhile.
+/// 2. The function may be called with `data`, and returns.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn call_on(
+    _top: usize,
+    _function: unsafe extern "C" fn(*mut ()),
+    _data: *mut (),
+) {
+    core::arch::naked_asm!(
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_def_cfa rsp, 16",
+        ".cfi_offset rbp, -16",
+        "mov rbp, rsp",
+        ".cfi_def_cfa rbp, 16",
+        "mov rsp, rdi",
+        "mov rdi, rdx",
+        "call rsi",
+        "mov rsp, rbp",
+        "pop rbp",
+        ".cfi_def_cfa rsp, 8",
+        ".cfi_restore rbp",
+        "ret",
+        ".cfi_endproc",
+    );
+}
+
+/// The stack pointer, of a function that is not inlined.
+#[inline(always)]
+pub(crate) fn stack_pointer() -> usize {
+    let pointer;
+    // SAFETY: reads a register.
+    unsafe { core::arch::asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags)) };
+    pointer
+}
