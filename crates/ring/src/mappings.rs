@@ -3,9 +3,9 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-/// Places in the list: thread states make up most (one mapping for each thread that was alive at
+/// Places in the list: thread states make up most (two mappings for each thread that was alive at
 /// the same time). What finds none stays mapped when the agent is removed.
-pub const MAPPINGS_MAX: usize = 8192;
+pub const MAPPINGS_MAX: usize = 16_384;
 
 /// (address, bytes) of each mapping; address 0: free.
 pub static MAPPINGS: [[AtomicUsize; 2]; MAPPINGS_MAX] =

@@ -160,6 +160,38 @@ pub unsafe fn protect(address: usize, bytes: usize, protection: usize) -> Result
     answer(unsafe { permitted_syscall(number::MPROTECT, [address, bytes, protection, 0, 0, 0]) }).map(|_| ())
 }
 
+/// The signals that a thread has blocked, a bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct SignalMask(u64);
+
+/// Blocks all signals of the calling thread. What it had blocked before.
+///
+/// # Errors
+/// The kernel's error number, where the program is not permitted to.
+pub fn block_signals() -> Result<SignalMask, i32> {
+    change_signals(SignalMask(u64::MAX))
+}
+
+/// Has the calling thread block these signals, and no others.
+pub fn set_signals(mask: SignalMask) {
+    let _ = change_signals(mask);
+}
+
+fn change_signals(mask: SignalMask) -> Result<SignalMask, i32> {
+    const SIG_SETMASK: usize = 2;
+    let (mut before, new) = (SignalMask(0), mask);
+    let [new_avma, before_avma] = [(&raw const new) as usize, (&raw mut before) as usize];
+    // SAFETY: the kernel reads one mask of 8 bytes and writes the other.
+    let raw = unsafe {
+        permitted_syscall(
+            number::RT_SIGPROCMASK,
+            [SIG_SETMASK, new_avma, before_avma, size_of::<SignalMask>(), 0, 0],
+        )
+    };
+    answer(raw).map(|_| before)
+}
+
 /// Opens a file. `path` must end with a zero byte.
 ///
 /// # Errors

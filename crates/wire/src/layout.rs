@@ -7,7 +7,7 @@ pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"heaprpl\x01");
 
 /// A number that differs between builds whose layout or records differ. Change it with every change
 /// of this crate.
-pub const BUILD_ID: u64 = 0x2026_1126_0000_0138;
+pub const BUILD_ID: u64 = 0x2026_1128_0000_0146;
 
 /// Process images that can be traced at the same time.
 pub const PROCESS_SLOT_COUNT: usize = 2048;
@@ -445,6 +445,8 @@ pub enum DisableReason {
     OtherProcessor = 12,
     /// The program is linked statically.
     Static = 13,
+    /// The shared pages hold what neither side writes.
+    PoolOverwritten = 14,
 }
 
 impl DisableReason {
@@ -452,7 +454,12 @@ impl DisableReason {
     #[must_use]
     pub const fn is_early_end(self) -> bool {
         match self {
-            Self::RecorderDied | Self::BadPool | Self::NoMemory | Self::Forbidden | Self::Sanitizer => true,
+            Self::RecorderDied
+            | Self::BadPool
+            | Self::NoMemory
+            | Self::Forbidden
+            | Self::Sanitizer
+            | Self::PoolOverwritten => true,
             Self::None
             | Self::SessionClosed
             | Self::NoProcessSlot
@@ -483,6 +490,7 @@ impl DisableReason {
             11 => Self::NotVisible,
             12 => Self::OtherProcessor,
             13 => Self::Static,
+            14 => Self::PoolOverwritten,
             _ => return None,
         })
     }

@@ -73,6 +73,8 @@ pub const AGENT_CALLS: &[Call] = &[
     // PROCMAP_QUERY.
     Call::new("ioctl", 16, [3, 0xc068_6611, 0, 0, 0, 0]),
     Call::of_start("readlinkat", 267, [HERE, 0, 0, PAGE, 0, 0]),
+    // SIG_SETMASK.
+    Call::new("rt_sigprocmask", 14, [2, 0, 0, 8, 0, 0]),
     Call::new("getpid", 39, [0; 6]),
     Call::new("getppid", 110, [0; 6]),
     Call::new("gettid", 186, [0; 6]),

@@ -7,6 +7,7 @@ pub(crate) mod frame;
 pub(crate) mod kept_stack;
 pub(crate) mod known_rules;
 pub(crate) mod path_node;
+pub(crate) mod repairs;
 pub(crate) mod shortcut;
 pub(crate) mod stack_range;
 pub(crate) mod suffix;

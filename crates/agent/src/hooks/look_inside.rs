@@ -22,7 +22,8 @@ use crate::process::own_files::{decimal, for_each_line};
 use crate::record::events;
 use crate::record::thread::Scope;
 use crate::state::AGENT;
-use crate::x86_64;
+use crate::state::own_stack;
+use crate::x86_64::wide_registers;
 
 /// What a process waits at most until its memory was looked at: it goes on also if nobody has.
 const MEMORY_LIMIT_NS: u64 = 500_000_000;
@@ -75,7 +76,7 @@ pub(crate) fn ask_for_memory() {
     if pool.control().flags.load(Relaxed) & FLAG_LOOK_INSIDE != 0 && forbidden_calls::may_wait() {
         // Release: what is to be known of it is written.
         slot.exit_marks.fetch_or(MARK_MEMORY_WANTED, Release);
-        writer::ask_for_look(pool, slot, MEMORY_LIMIT_NS, false);
+        own_stack::leave(|| writer::ask_for_look(pool, slot, MEMORY_LIMIT_NS, false));
     }
 }
 
@@ -98,7 +99,7 @@ pub(crate) fn ask_to_hold_exec(program: &[u8]) -> bool {
     writer::store_untraced_name(slot, program);
     // Release: the three are there.
     slot.exit_marks.fetch_or(MARK_EXEC_WANTED, Release);
-    writer::ask_for_look(pool, slot, LIMIT_NS, true);
+    own_stack::leave(|| writer::ask_for_look(pool, slot, LIMIT_NS, true));
     slot.exec_held.load(Acquire) != 0
 }
 
@@ -149,8 +150,8 @@ pub(crate) fn ask() {
     }
     let [loads, _] = load_counts();
     LOADS.store(loads, Relaxed);
-    x86_64::choose_vector_saving();
-    writer::ask_for_look(pool, slot, LIMIT_NS, true);
+    wide_registers::begin_keeping();
+    own_stack::leave(|| writer::ask_for_look(pool, slot, LIMIT_NS, true));
     note_found();
 }
 

@@ -36,7 +36,7 @@ use heapr_wire::{FLAG_NO_LANGUAGES, PACKED_SIZE_MAX};
 
 use crate::frames::frame::Start;
 use crate::record::thread::Scope;
-use crate::state::AGENT;
+use crate::state::{AGENT, own_stack};
 
 /// Which language's frames are read.
 static SPOKEN: AtomicU32 = AtomicU32::new(NONE);
@@ -81,7 +81,7 @@ pub(crate) fn are_spoken() -> bool {
 /// As [`whole_stack`], without a call where Python is spoken.
 #[inline(always)]
 pub(crate) fn whole_stack_inline(scope: &mut Scope, start: Start, native: u32) -> u32 {
-    if python::is_known() && SPOKEN.load(Relaxed) == PYTHON {
+    if python::is_known() && SPOKEN.load(Relaxed) == PYTHON && is_roomy(scope, start) {
         joined::node(scope, start, native)
     } else {
         whole_stack(scope, start, native)
@@ -91,6 +91,23 @@ pub(crate) fn whole_stack_inline(scope: &mut Scope, start: Start, native: u32) -
 /// The node of the stack that begins at `start`, whose native frames have `native`.
 #[inline(never)]
 pub(crate) fn whole_stack(scope: &mut Scope, start: Start, native: u32) -> u32 {
+    if is_roomy(scope, start) {
+        whole_stack_here(scope, start, native)
+    } else {
+        own_stack::run(|| whole_stack_here(scope, start, native))
+    }
+}
+
+/// Whether the program's stack has room for what reads the frames of languages. Stacks of
+/// interpreters are large, and each event is to be told by few instructions.
+#[inline(always)]
+fn is_roomy(scope: &mut Scope, start: Start) -> bool {
+    const ROOM_BYTES: usize = 64 << 10;
+    let own = scope.state().ranges.own();
+    own.contains(start.sp) && start.sp.wrapping_sub(own.low) > ROOM_BYTES
+}
+
+fn whole_stack_here(scope: &mut Scope, start: Start, native: u32) -> u32 {
     match SPOKEN.load(Relaxed) {
         PYTHON if python::is_known() => joined::node(scope, start, native),
         JAVASCRIPT => v8::node(scope, start, native),

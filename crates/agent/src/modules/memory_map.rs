@@ -2,6 +2,8 @@
 
 use heapr_ring::sys;
 
+use crate::state::own_stack;
+
 /// What memory must allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -34,9 +36,10 @@ const ADDRESS_END: usize = 1 << 47;
 #[cold]
 #[inline(never)]
 pub(crate) fn place_of(address: usize, access: Access) -> Place {
-    if address >= ADDRESS_END {
-        return Place::Other;
-    }
+    if address >= ADDRESS_END { Place::Other } else { own_stack::run(|| asked_of_kernel(address, access)) }
+}
+
+fn asked_of_kernel(address: usize, access: Access) -> Place {
     let Ok(maps) = sys::open(b"/proc/self/maps\0", false) else { return Place::Unknown };
     let wanted = match access {
         Access::Read => sys::MAPPING_READABLE,

@@ -16,6 +16,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use heapr_ring::sys;
 
 use crate::modules;
+use crate::state::own_stack;
 use crate::x86_64::Rule;
 
 /// Entries of the first table (128 KiB). Growth doubles it.
@@ -106,6 +107,10 @@ pub(crate) fn entry(return_address: u64) -> Option<u64> {
 #[cold]
 #[inline(never)]
 pub(crate) fn look_up(return_address: u64, recorder: &mut dyn modules::ModuleSink) -> Option<Rule> {
+    own_stack::run(|| look_up_anew(return_address, recorder))
+}
+
+fn look_up_anew(return_address: u64, recorder: &mut dyn modules::ModuleSink) -> Option<Rule> {
     let rule = modules::rule_for(return_address, recorder)?;
     if return_address < ADDRESS_MAX
         && let Some(number) = number_of(rule.bits())

@@ -21,11 +21,14 @@ use heapr_wire::{
 use crate::frames::bounds::KnownRanges;
 use crate::frames::control_block;
 use crate::frames::kept_stack::Kept;
+use crate::frames::repairs::Repairs;
 use crate::modules::link_map;
 use crate::record::countdown::Countdown;
 use crate::state::AGENT;
 use crate::state::event_clock::View;
+use crate::state::own_stack::{self, OwnStack};
 use crate::x86_64::thread_pointer;
+use crate::x86_64::wide_registers::{self, call_keeping};
 
 /// The thread itself and two nested signal handlers.
 pub(crate) const LEVELS: usize = 3;
@@ -57,6 +60,8 @@ pub(crate) struct Level {
     pub(crate) sequence: u64,
     /// The last captured stack.
     pub(crate) kept: Kept,
+    /// Room for changing it.
+    pub(crate) repairs: Repairs,
     /// The last frames of the program's language, whose type is the languages' own; null: none were
     /// read yet.
     pub(crate) language: *mut (),
@@ -74,6 +79,7 @@ pub(crate) struct ThreadState {
     /// For the injector, which clears the slot there: a thread that allocates after its last
     /// destructor leaves it behind, in a stack that the C library keeps for the next one.
     control_block: usize,
+    pub(crate) own_stack: OwnStack,
     /// Stack pointers of the hooks in progress, by level.
     hook_sp: [usize; LEVELS],
     pub(crate) thread_id: u32,
@@ -91,6 +97,8 @@ pub(crate) struct ThreadState {
 }
 
 const _: () = assert!(offset_of!(ThreadState, control_block) as u64 == heapr_wire::CONTROL_BLOCK_OFFSET);
+const _: () = assert!(offset_of!(ThreadState, depth) == own_stack::DEPTH_OFFSET);
+const _: () = assert!(offset_of!(ThreadState, own_stack) == own_stack::OWN_STACK_OFFSET);
 
 /// An allocator's function under way that the program has called: the stack pointer at its entry,
 /// and which one.
@@ -204,6 +212,7 @@ impl Scope {
                 level.last_ticks = NO_RECORD_BEFORE;
             }
         }
+        state_ref.own_stack.forget(depth);
         if depth >= LEVELS {
             AGENT.count(|slot: &ProcessSlot| &slot.events_lost);
             return None;
@@ -281,7 +290,11 @@ fn register() -> Option<*mut ThreadState> {
     unsafe { (*state).countdown.begin() };
     thread_pointer::set_current(state.cast());
     AGENT.thread_count.fetch_add(1, Relaxed);
-    arm_end_of_thread(state);
+    if wide_registers::are_kept() {
+        own_stack::run(|| arm_end_of_thread(state));
+    } else {
+        arm_end_of_thread(state);
+    }
     Some(state)
 }
 
@@ -423,12 +436,11 @@ fn arm_end_of_thread(state: *mut ThreadState) {
         // SAFETY: the POSIX function of this signature; the key is ours and below the inline limit,
         // so nothing allocates.
         unsafe {
-            let set: unsafe extern "C" fn(u32, *const c_void) -> i32 = core::mem::transmute(set);
-            let number = (key & !INJECTED_KEY_SET_TWICE).wrapping_sub(1);
+            let number = (key & !INJECTED_KEY_SET_TWICE).wrapping_sub(1) as usize;
             if key & INJECTED_KEY_SET_TWICE != 0 {
-                set(number, core::ptr::null());
+                call_keeping(number, 0, set);
             }
-            set(number, state.cast());
+            call_keeping(number, state as usize, set);
         }
     }
     ARMING.fetch_sub(1, SeqCst);

@@ -33,7 +33,7 @@ use crate::record::thread::Scope;
 use crate::stack::suffix_cache;
 use crate::stack::verify::{self, FRESH_FRAMES_MAX};
 use crate::stack::{cached_rule, finish};
-use crate::state::AGENT;
+use crate::state::{AGENT, own_stack};
 use crate::tree;
 use crate::x86_64::{Rule, Step};
 
@@ -310,7 +310,7 @@ fn slowly(scope: &mut Scope, state: Start, range: StackRange) -> Outcome {
     scope.level().kept.is_unprovable = true;
     // (264 bytes: copied for every frame they took a hundredth of clang's time.)
     let (is_main, ranges) = (scope.state().is_main, scope.state().ranges);
-    match verify::slow_step(state.pc, state.sp, is_main, ranges) {
+    match own_stack::run(|| verify::slow_step(state.pc, state.sp, is_main, ranges)) {
         Some((pc, sp, bp, _)) if sp > state.sp || !range.contains(sp) => Outcome::Caller { pc, sp, bp },
         _ => Outcome::Cut,
     }

@@ -25,6 +25,7 @@ use core::mem::MaybeUninit;
 use crate::frames::frame::{Frame, Start, Word, read};
 use crate::frames::kept_stack::Kept;
 use crate::frames::path_node;
+use crate::frames::repairs::{Repairs, WORDS_MAX};
 use crate::frames::stack_range::StackRange;
 use crate::modules;
 use crate::record::events;
@@ -32,46 +33,6 @@ use crate::record::thread::ScopeHandle;
 use crate::stack;
 use crate::tree;
 use crate::x86_64::{Rule, Step};
-
-/// Frames repaired in one stack, at most: with 16 the room for them is 1 KiB of the program's
-/// stack.
-const REPAIRED_MAX: usize = 16;
-/// Words of a frame: its return address and the frame pointer; only realigned frames read a third.
-const WORDS_MAX: usize = 2;
-
-/// What a frame becomes.
-#[derive(Clone, Copy)]
-struct Repaired {
-    index: usize,
-    pc: usize,
-    bp: usize,
-    first_word: usize,
-    count: usize,
-    words: [MaybeUninit<Word>; WORDS_MAX],
-}
-
-/// The frames that were unwound, innermost first.
-struct Work {
-    repaired: [MaybeUninit<Repaired>; REPAIRED_MAX],
-    count: usize,
-}
-
-impl Work {
-    /// Room for the next frame. Its words are written where they stay: what was written as single
-    /// words must reach the cache before it can be copied as a whole (a fifth of the time that
-    /// all this takes).
-    #[inline(always)]
-    fn room(&mut self) -> Option<*mut Repaired> {
-        Some(self.repaired.get_mut(self.count)?.as_mut_ptr())
-    }
-
-    #[inline(always)]
-    fn all(&self) -> impl DoubleEndedIterator<Item = &Repaired> + ExactSizeIterator {
-        let written = self.repaired.iter().take(self.count);
-        // SAFETY: the first `count` are counted once they are written.
-        written.map(|repaired| unsafe { repaired.assume_init_ref() })
-    }
-}
 
 /// The node of the stack whose top frame is that of the kept one, and of whose words the one before
 /// number `change` is the innermost that is another now. `None`: it has another shape, and nothing
@@ -86,16 +47,16 @@ pub(crate) unsafe fn repair(handle: ScopeHandle, range: StackRange, change: usiz
     let mut scope = handle.scope();
     let is_outermost_level = scope.depth() == 0;
     let level = scope.level();
-    let kept = &mut level.kept;
-    let mut work = Work { repaired: [MaybeUninit::uninit(); REPAIRED_MAX], count: 0 };
+    let (kept, work) = (&mut level.kept, &mut level.repairs);
+    work.count = 0;
     // SAFETY: (1), (2).
-    unsafe { unwind_in_place(kept, range, change, &mut work) }?;
+    unsafe { unwind_in_place(kept, range, change, work) }?;
     if is_outermost_level {
         // Not for the suffixes: for the nodes that it remembers.
         let _ = kept.has_shortcuts();
     }
     // SAFETY: frames of the kept stack, and their own words.
-    unsafe { commit(kept, &work) };
+    unsafe { commit(kept, work) };
     // SAFETY: null, or a slot of the pool, which is never unmapped.
     if let Some(slot) = unsafe { level.slot.as_ref() } {
         events::add(&slot.stack_count, 1);
@@ -106,7 +67,7 @@ pub(crate) unsafe fn repair(handle: ScopeHandle, range: StackRange, change: usiz
 
 /// Unwinds from the innermost change on, to the outermost frame that is another than before.
 #[inline(always)]
-unsafe fn unwind_in_place(kept: &Kept, range: StackRange, change: usize, work: &mut Work) -> Option<()> {
+unsafe fn unwind_in_place(kept: &Kept, range: StackRange, change: usize, work: &mut Repairs) -> Option<()> {
     // SAFETY: (2) of `repair`.
     let mut index = unsafe { frame_of_word(kept, kept.depth, change) };
     // SAFETY: `index` is always below the depth.
@@ -209,7 +170,7 @@ fn step(
 
 /// Puts the frames into their places, and finds the node.
 #[inline(always)]
-unsafe fn commit(kept: &mut Kept, work: &Work) {
+unsafe fn commit(kept: &mut Kept, work: &Repairs) {
     let salt = modules::salt();
     let mut hash = kept.path_hash;
     for repaired in work.all() {

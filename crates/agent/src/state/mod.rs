@@ -8,20 +8,22 @@
 //!
 //! Disabling points every trampoline at the real function: the program then runs on at full speed.
 
+mod buffer_claims;
 pub(crate) mod callback;
 pub(crate) mod claims;
 pub(crate) mod event_clock;
+pub(crate) mod own_stack;
 pub(crate) mod page_marks;
 pub(crate) mod program;
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
-use heapr_ring::{Pool, forbidden_calls, sys, writer};
+use heapr_ring::{Pool, sys, writer};
 use heapr_wire::{
-    DisableReason, FLAG_DROP_ON_FULL, FLAG_NO_FOLLOW, NO_SLOT, ORIGIN_ATTACH, ORIGIN_EXEC, ORIGIN_FORK,
-    PACKED_SIZE_MAX, PROCESS_DISABLED, SESSION_RECORDING,
+    DisableReason, FLAG_NO_FOLLOW, NO_SLOT, ORIGIN_ATTACH, ORIGIN_EXEC, ORIGIN_FORK, PACKED_SIZE_MAX,
+    PROCESS_DISABLED, SESSION_CLOSED, SESSION_RECORDING,
 };
-use writer::{ProcessClaim, SlotClaim, WaitOutcome};
+use writer::{ProcessClaim, SlotClaim};
 
 use crate::state::callback::Callback;
 use crate::state::event_clock::{EventClock, Region, View};
@@ -37,15 +39,6 @@ pub(crate) const DISABLED: u32 = 3;
 
 /// Largest number of node blocks of one process.
 pub(crate) const NODE_BLOCKS_MAX: usize = 65_536;
-/// So long a process waits for one of the buffers that are left for nodes: the recorder gives back
-/// full ones, and those of ended processes, within some milliseconds.
-const NODES_WAIT_NS: u64 = 500_000_000;
-/// And until the recorder has looked so often which processes have ended: one look may have been
-/// under way, the next finds those that have, the third comes when their last events are too new to
-/// be taken, and the fourth gives back what they held. A recorder that was not let run has
-/// given back nothing yet.
-const NODES_WAIT_LOOKS: u32 = 4;
-
 /// What must not survive a fork: lies in memory that the kernel zeroes in the child, so that no
 /// hook of the child can write into the parent's buffers whatever way it was forked (fork, _Fork,
 /// raw clone).
@@ -227,7 +220,7 @@ impl Agent {
             return None;
         }
         if control.state.load(Relaxed) != SESSION_RECORDING {
-            self.disable(DisableReason::SessionClosed);
+            self.disable(why_closed(pool));
             return None;
         }
         let claim = ProcessClaim {
@@ -255,59 +248,6 @@ impl Agent {
         // Release: pairs with the Acquire in `process`.
         local.registration.store(REGISTERED, Release);
         Some(claim)
-    }
-
-    /// Claims a buffer, waiting if the session says so. `None`: the event is lost, or the agent is
-    /// now disabled.
-    pub(crate) fn claim_buffer(
-        &self,
-        pool: &Pool,
-        purpose: writer::BufferUse,
-        waited: &mut u64,
-    ) -> Option<u32> {
-        let is_for_nodes = matches!(purpose, writer::BufferUse::Nodes { .. });
-        // What is left is for events, for as long as the owners of the others live: that is waited
-        // for once, and not long.
-        let is_refused = || is_for_nodes && !writer::may_hold_nodes(pool);
-        if is_refused() && writer::was_waited_in_vain(pool) {
-            return None;
-        }
-        let ticks = self.now_ticks();
-        if let Some(index) = writer::claim_buffer(pool, purpose, ticks) {
-            return Some(index);
-        }
-        if pool.control().flags.load(Relaxed) & FLAG_DROP_ON_FULL != 0 || !forbidden_calls::may_wait() {
-            return None;
-        }
-        let looks_before = writer::ends_looked_for(pool);
-        let outcome = writer::wait_for(pool, |waited_ns| {
-            *waited = waited_ns;
-            let ticks = self.now_ticks();
-            if let Some(index) = writer::claim_buffer(pool, purpose, ticks) {
-                return Some(Some(index));
-            }
-            let looks = writer::ends_looked_for(pool).wrapping_sub(looks_before);
-            let is_in_vain = looks >= NODES_WAIT_LOOKS && waited_ns > NODES_WAIT_NS;
-            let is_over = is_in_vain || writer::was_waited_in_vain(pool);
-            if !is_over || !is_refused() {
-                return None;
-            }
-            if is_in_vain {
-                writer::note_waited_in_vain(pool);
-            }
-            Some(None)
-        });
-        match outcome {
-            Ok(claimed) => claimed,
-            Err(WaitOutcome::Dead) => {
-                self.disable(DisableReason::RecorderDied);
-                None
-            }
-            Err(_) => {
-                self.disable(DisableReason::SessionClosed);
-                None
-            }
-        }
     }
 
     /// As [`Agent::disable`], unless that was done or nothing was begun.
@@ -346,5 +286,13 @@ impl Agent {
         if let Some(slot) = self.slot() {
             choose(slot).fetch_add(1, Relaxed);
         }
+    }
+}
+
+/// Why a session is none that records.
+fn why_closed(pool: &Pool) -> DisableReason {
+    match pool.control().state.load(Relaxed) {
+        SESSION_RECORDING | SESSION_CLOSED => DisableReason::SessionClosed,
+        _ => DisableReason::PoolOverwritten,
     }
 }

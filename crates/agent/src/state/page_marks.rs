@@ -18,7 +18,7 @@
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 use heapr_ring::sys;
-use heapr_wire::{PAGE_MARKS, PAGE_SHIFT, ProcessSlot};
+use heapr_wire::{DisableReason, PAGE_MARKS, PAGE_SHIFT, ProcessSlot, UNMARKED_MAX};
 
 use crate::state::AGENT;
 
@@ -138,17 +138,37 @@ pub(crate) fn freed(address: usize) -> Freed {
     }
 }
 
-/// Takes off what the recorder has said since: of samples that are freed.
+/// Takes off what the recorder has said since: of samples that are freed. Numbers that cannot be
+/// end the recording: somebody writes into the shared pages.
 #[cold]
 pub(crate) fn take_off() {
     let Some(slot) = AGENT.slot() else { return };
+    if take_from(slot).is_err() {
+        AGENT.end(DisableReason::PoolOverwritten);
+    }
+}
+
+/// The shared pages hold what neither side writes.
+#[derive(Debug, PartialEq, Eq)]
+struct OutOfRange;
+
+fn take_from(slot: &ProcessSlot) -> Result<(), OutOfRange> {
     let ProcessSlot { unmarked, unmarked_told, unmarked_taken, .. } = slot;
-    loop {
+    // What is told meanwhile is for the next time.
+    for _ in 0..UNMARKED_MAX {
         let taken = unmarked_taken.load(Acquire);
-        if taken == unmarked_told.load(Acquire) {
-            return;
+        let waiting = unmarked_told.load(Acquire).wrapping_sub(taken) as usize;
+        if waiting == 0 {
+            return Ok(());
         }
-        let Some(index) = place(unmarked, taken).map(|place| place.load(Relaxed)) else { return };
+        if waiting > UNMARKED_MAX {
+            // (Other threads may have taken some between the two looks, and more were told.)
+            if unmarked_taken.load(Acquire) == taken {
+                return Err(OutOfRange);
+            }
+            continue;
+        }
+        let Some(index) = place(unmarked, taken).map(|place| place.load(Relaxed)) else { return Ok(()) };
         // Two threads may read one place: only one of them takes it.
         if unmarked_taken.compare_exchange(taken, taken.wrapping_add(1), AcqRel, Relaxed).is_err() {
             continue;
@@ -157,6 +177,7 @@ pub(crate) fn take_off() {
             let _ = mark.fetch_update(Relaxed, Relaxed, with_one_less);
         }
     }
+    Ok(())
 }
 
 fn place(unmarked: &[AtomicU32], number: u32) -> Option<&AtomicU32> {
@@ -201,6 +222,26 @@ mod tests {
         assert_eq!(full & COUNT, COUNT);
         assert_eq!((without(full, ONE).0, with_one_less(full)), (Freed::Candidate, None));
         assert_eq!(with_one_less(0), None);
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_are_refused_and_no_walk_is_longer_than_its_places() {
+        // SAFETY: consists of atomics, for which zeros are valid.
+        let slot: ProcessSlot = unsafe { core::mem::zeroed() };
+        slot.unmarked_told.store(UNMARKED_MAX as u32, Relaxed);
+        assert_eq!(take_from(&slot), Ok(()));
+        assert_eq!(slot.unmarked_taken.load(Relaxed), UNMARKED_MAX as u32);
+        for (told, taken) in [(33_u32, 0_u32), (0, 1), (7, 7 ^ 1 << 31), (7 ^ 1 << 31, 7), (0, u32::MAX - 40)]
+        {
+            slot.unmarked_told.store(told, Relaxed);
+            slot.unmarked_taken.store(taken, Relaxed);
+            assert_eq!(take_from(&slot), Err(OutOfRange), "{told} told, {taken} taken");
+            assert_eq!(slot.unmarked_taken.load(Relaxed), taken);
+        }
+        // Around the end of the numbers.
+        slot.unmarked_told.store(3, Relaxed);
+        slot.unmarked_taken.store(u32::MAX - 3, Relaxed);
+        assert_eq!((take_from(&slot), slot.unmarked_taken.load(Relaxed)), (Ok(()), 3));
     }
 
     #[test]

@@ -195,3 +195,16 @@ fn who_listens_to_the_probes_is_told_of_samples_and_their_frees() {
     let recording = sampled("sampled/probes.c", "16K");
     assert_eq!(recording.outcome.stdout.trim(), "1 1 1 1", "{}", recording.outcome.stderr);
 }
+
+/// What a session that samples takes of the program's stack, and what it leaves of the state of
+/// floating point, as the victims say themselves.
+#[test]
+fn stack_and_floating_point_are_the_programs_where_some_calls_are_recorded() {
+    for name in ["stack_use.c", "float_state.c"] {
+        for mean in ["1K", "64K"] {
+            let recording = sampled(name, mean);
+            let totals = &recording.json(&["report", "--totals"])["totals"];
+            assert!(totals["alloc_count"].as_u64() > Some(0), "{name}: the hooks did not run: {totals}");
+        }
+    }
+}

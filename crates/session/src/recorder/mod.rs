@@ -471,6 +471,9 @@ fn disable_text(reason: DisableReason) -> &'static str {
         DisableReason::SessionClosed => "the session was closed",
         DisableReason::RecorderDied => "the recorder was thought dead",
         DisableReason::BadPool => "its shared buffers belong to another build of heapr",
+        DisableReason::PoolOverwritten => {
+            "something in one of the session's processes writes over heapr's shared buffers"
+        }
         DisableReason::NoProcessSlot => "too many processes were traced",
         DisableReason::NoMemory => "it had no memory for the agent",
         DisableReason::NotFollowed => "children are not followed",
