@@ -105,6 +105,19 @@ pub fn claimed_buffer(pool: &Pool, index: u32) -> Option<ClaimedBuffer> {
     Some(ClaimedBuffer { index, content, slot, generation, sequence, claimed_ticks })
 }
 
+/// Makes a buffer free that is claimed for nothing that there is. Whether it was: no agent claims
+/// one so, and nobody would ever give it back.
+pub fn free_if_senseless(pool: &Pool, index: u32) -> bool {
+    let Some(header) = pool.buffer_header(index) else { return false };
+    let owner = header.owner.load(Acquire);
+    let (kind, _, _) = split_owner(owner);
+    let is_senseless = owner != 0 && !matches!(kind, OWNER_EVENTS | OWNER_NODES);
+    if is_senseless {
+        free_buffer(pool, index);
+    }
+    is_senseless
+}
+
 /// Word `place` of buffer `index`.
 #[inline(always)]
 #[must_use]

@@ -227,7 +227,11 @@ impl Recorder {
         let (mut claimed_count, mut held_count) = (0, 0);
         let held_before = reader::held_count(&self.pool);
         for index in 0..self.pool.buffer_count() as u32 {
-            let Some(buffer) = reader::claimed_buffer(&self.pool, index) else { continue };
+            let Some(buffer) = reader::claimed_buffer(&self.pool, index) else {
+                let was_senseless = reader::free_if_senseless(&self.pool, index);
+                self.statistics.loss.records_invalid += u64::from(was_senseless);
+                continue;
+            };
             claimed_count += 1;
             held_count += u32::from(!matches!(buffer.content, Content::Events { is_closed: true, .. }));
             match buffer.content {

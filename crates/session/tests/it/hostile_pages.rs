@@ -1,10 +1,12 @@
 //! Shared pages full of nonsense: the recorder neither panics nor takes memory for what nobody
 //! wrote.
 
+use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
 
 use heapr_ring::Pool;
-use heapr_wire::{NODE_ADDRESS_MASK, OWNER_EVENTS, TICKS_MASK, owner_word};
+use heapr_session::SampleRate;
+use heapr_wire::{DisableReason, NODE_ADDRESS_MASK, OWNER_EVENTS, PROCESS_LIVE, TICKS_MASK, owner_word};
 use proptest::prelude::*;
 
 use crate::producer::{Producer, join, live_tid, ticks};
@@ -170,4 +172,88 @@ fn a_node_number_out_of_all_proportion_takes_no_memory() {
     let recorded = stop(session, directory);
     assert_eq!(recorded.events.len(), 1);
     assert_eq!(recorded.summary.statistics.loss.records_invalid, 3);
+}
+
+#[test]
+fn a_buffer_that_is_claimed_for_nothing_that_there_is_is_given_back() {
+    let (mut session, directory) = start(|_| ());
+    let pool = join(&session);
+    for (buffer, kind) in [(0, 0), (1, 3), (2, 15)] {
+        let header = pool.buffer_header(buffer).expect("a buffer");
+        header.owner_generation.store(1, Relaxed);
+        header.owner.store(owner_word(kind, 0, 7), Relaxed);
+    }
+    session.step_now();
+    assert!((0..3).all(|buffer| pool.buffer_header(buffer).unwrap().owner.load(Relaxed) == 0));
+    let recorded = stop(session, directory);
+    assert_eq!(recorded.summary.statistics.loss.records_invalid, 3);
+}
+
+/// Allocates all the time until its input ends.
+const ALLOCATING: &str = r"
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static volatile int is_over;
+static void *volatile block;
+static void *allocate(void *unused) {
+    while (!is_over) { block = malloc(500); free(block); }
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    char byte;
+    pthread_create(&thread, NULL, allocate, NULL);
+    while (read(0, &byte, 1) > 0) ;
+    is_over = 1;
+    return pthread_join(thread, NULL);
+}
+";
+
+/// A wild pointer in one process of a session must not keep another one in its allocator.
+#[test]
+fn numbers_of_marks_that_cannot_be_end_a_recording_and_not_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("allocating.c"), folder.path().join("allocating"));
+    std::fs::write(&source, ALLOCATING).unwrap();
+    let built = Command::new("gcc")
+        .args(["-O1", "-pthread", "-fno-builtin", "-o"])
+        .args([&program, &source])
+        .status()
+        .unwrap();
+    assert!(built.success());
+    for is_told in [true, false] {
+        let (mut session, directory) =
+            start(|properties| properties.sample = Some(SampleRate::Every { bytes: 4096 }));
+        let pool = join(&session);
+        let mut child = Command::new(&program)
+            .envs(session.environment_for_target())
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let slot = heapr_testkit::wait_until("the program is recorded", || {
+            session.step_now();
+            let slot = pool.process_slot(0)?;
+            (slot.state.load(Relaxed) == PROCESS_LIVE && pool.control().buffers_held.load(Relaxed) > 0)
+                .then_some(slot)
+        });
+        let number = if is_told { &slot.unmarked_told } else { &slot.unmarked_taken };
+        number.fetch_xor(1 << 31, Relaxed);
+        heapr_testkit::wait_until("the recording ends", || {
+            session.step_now();
+            (slot.disable_reason.load(Relaxed) == DisableReason::PoolOverwritten as u32).then_some(())
+        });
+        drop(child.stdin.take());
+        let status = heapr_testkit::wait_until("the program ends", || {
+            session.step_now();
+            child.try_wait().unwrap()
+        });
+        assert!(status.success(), "{status}");
+        let recorded = stop(session, directory);
+        let notices: Vec<_> = recorded.trace.notices().iter().map(|notice| notice.text.as_str()).collect();
+        assert!(
+            notices.iter().any(|text| text.contains("writes over heapr's shared buffers")),
+            "{notices:?}"
+        );
+    }
 }
