@@ -18,7 +18,8 @@ pub(crate) struct CountedAllocation {
     pub(crate) site: usize,
     pub(crate) size_bytes: u64,
     pub(crate) birth: u32,
-    pub(crate) end: u32,
+    /// By it the allocation is live no more.
+    pub(crate) last_move: u32,
     pub(crate) is_ended: bool,
     pub(crate) is_temporary: bool,
     /// Bits of its lifetime; 0 if nobody asks for it.
@@ -42,6 +43,9 @@ pub(crate) struct Window {
     /// Only those that end (or do not end) in the window.
     pub(crate) wants_ended: Option<bool>,
     pub(crate) is_born_inside: bool,
+    /// What a process had left when it ended has ended, too: of what is live, and not of what is
+    /// outstanding.
+    pub(crate) is_of_living: bool,
 }
 
 impl Window {
@@ -62,11 +66,11 @@ pub(crate) enum AtPeak {
 
 impl AtPeak {
     #[inline(always)]
-    fn has(self, birth: u32, end: u32) -> bool {
+    fn has(self, birth: u32, last_move: u32) -> bool {
         match self {
             Self::Never => false,
             Self::Always => true,
-            Self::Behind(peak) => birth <= peak && end > peak,
+            Self::Behind(peak) => birth <= peak && last_move > peak,
         }
     }
 }
@@ -101,8 +105,9 @@ impl AllocationWalk<'_> {
                 return;
             }
             let end = table.ends[allocation].sequence();
+            let last_move = table.last_move(allocation);
             let site = table.site_of[allocation] as usize;
-            let is_ended = end < window.end;
+            let is_ended = if window.is_of_living { last_move } else { end } < window.end;
             if sites.is_some_and(|sites| !sites[site])
                 || window.wants_ended.is_some_and(|wanted| wanted != is_ended)
             {
@@ -132,14 +137,38 @@ impl AllocationWalk<'_> {
                 }
                 lifetime_bits = bits_of_class(class);
             }
-            visit(CountedAllocation { site, size_bytes, birth, end, is_ended, is_temporary, lifetime_bits });
+            visit(CountedAllocation {
+                site,
+                size_bytes,
+                birth,
+                last_move,
+                is_ended,
+                is_temporary,
+                lifetime_bits,
+            });
         };
         // Of what was born before a range, or is asked for as outstanding, most is gone.
         let alive_at = if window.wants_ended == Some(false) { window.end } else { 0 }.max(window.alive_at);
         let is_cancelled = self.kept.is_cancelled;
         if alive_at > 0 {
             let last_ends = self.kept.last_ends()?;
-            return last_ends.for_each_alive(table, window.first..window.last, alive_at, is_cancelled, look);
+            let allocations = window.first..window.last;
+            if window.alive_at > 0 {
+                // Live where a range begins, and whatever it is asked for there.
+                let mut look_at_living = |allocation: usize| {
+                    if table.last_move(allocation) >= window.alive_at {
+                        look(allocation);
+                    }
+                };
+                return last_ends.for_each_alive(
+                    table,
+                    allocations,
+                    alive_at,
+                    is_cancelled,
+                    &mut look_at_living,
+                );
+            }
+            return last_ends.for_each_alive(table, allocations, alive_at, is_cancelled, look);
         }
         for start in (window.first..window.last).step_by(CANCEL_INTERVAL) {
             if is_cancelled() {
@@ -172,7 +201,7 @@ impl AllocationWalk<'_> {
                     table.size_bytes(allocation),
                     is_ended,
                     is_ended && table.is_temporary(allocation, 0),
-                    at_peak.has(table.births[allocation], end),
+                    at_peak.has(table.births[allocation], table.last_move(allocation)),
                 );
             });
         }
@@ -199,7 +228,7 @@ impl SiteSums {
     /// Counts an allocation.
     #[inline(always)]
     pub(crate) fn count_one(&mut self, counted: &CountedAllocation, at_peak: AtPeak) {
-        let is_at_peak = at_peak.has(counted.birth, counted.end);
+        let is_at_peak = at_peak.has(counted.birth, counted.last_move);
         self.count(counted.size_bytes, counted.is_ended, counted.is_temporary, is_at_peak);
     }
 }

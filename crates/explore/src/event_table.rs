@@ -131,6 +131,9 @@ pub struct EventTable {
     pub(crate) temporary_since: Vec<(u32, u32)>,
     pub(crate) failures: Vec<Failure>,
     pub(crate) unknown_frees: Vec<UnknownFree>,
+    /// Allocations that nobody has freed and whose process has ended, with the move by which they
+    /// are live no more. In order of allocations once it is finished.
+    pub(crate) left: Vec<(u32, u32)>,
     /// Allocations whose end is implied: few.
     pub(crate) implied_ends: Vec<u32>,
     pub(crate) damage: Vec<Damage>,
@@ -180,6 +183,7 @@ impl EventTable {
     /// To be called after the last allocation.
     pub(crate) fn finish(&mut self) {
         self.temporary_since.sort_unstable();
+        self.left.sort_unstable();
         self.times.shrink_to_fit();
         self.moves.shrink_to_fit();
         self.site_of.shrink_to_fit();
@@ -213,6 +217,27 @@ impl EventTable {
     fn large_size(&self, allocation: usize) -> u64 {
         let place = self.large_sizes.binary_search_by_key(&(allocation as u32), |&(number, _)| number);
         place.map_or(u64::from(LARGE), |place| self.large_sizes[place].1)
+    }
+
+    /// The move by which an allocation is live no more: its end, or that of its process; [`NEVER`]
+    /// if there is neither.
+    #[inline(always)]
+    pub(crate) fn last_move(&self, allocation: usize) -> u32 {
+        let end = self.ends[allocation].sequence();
+        if end != NEVER || self.left.is_empty() { end } else { self.left_at(allocation) }
+    }
+
+    #[cold]
+    fn left_at(&self, allocation: usize) -> u32 {
+        let place = self.left.binary_search_by_key(&(allocation as u32), |&(number, _)| number);
+        place.map_or(NEVER, |place| self.left[place].1)
+    }
+
+    /// Whether a move is a free: the others by which an allocation is live no more are of its
+    /// process.
+    #[inline(always)]
+    pub(crate) fn is_free(&self, one: Move) -> bool {
+        one.is_end() && (self.left.is_empty() || self.ends[one.allocation()].sequence() != NEVER)
     }
 
     /// How long an allocation lived that ended at the move `end`.
@@ -252,6 +277,7 @@ impl EventTable {
         self.times.memory_bytes()
             + (self.moves.capacity() + self.site_of.capacity() + self.sizes.capacity()) * 4
             + (self.births.capacity() + self.ends.capacity()) * 4
+            + self.left.capacity() * size_of::<(u32, u32)>()
             + self.sites.capacity() * size_of::<Site>()
     }
 }

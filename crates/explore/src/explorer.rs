@@ -229,6 +229,7 @@ impl Explorer {
 
     /// The file's own summary, if it has a whole one.
     fn stored(&self) -> Option<Summary> {
+        heapr_query::written_summary(&self.trace).ok().flatten()?;
         self.trace.summary().ok().flatten()
     }
 
@@ -241,7 +242,8 @@ impl Explorer {
             damage.clone_from(known);
             return Ok(summary);
         }
-        let mut replay = Replay { trace: &self.trace, progress: &mut |_, _| {}, damage: Vec::new() };
+        let progress: &mut Progress<'_> = &mut |_, _| {};
+        let mut replay = Replay::new(&self.trace, progress);
         let summary = replay.summary()?;
         damage.clone_from(&replay.damage);
         Ok(&self.replayed_summary.get_or_init(|| (summary, replay.damage)).0)
@@ -314,7 +316,8 @@ impl Explorer {
             },
             ..Query::default()
         };
-        let mut replay = Replay { trace: &self.trace, progress: &mut |_, _| {}, damage: Vec::new() };
+        let progress: &mut Progress<'_> = &mut |_, _| {};
+        let mut replay = Replay::new(&self.trace, progress);
         let collected = replay.collect(&query, &choice, has_required.as_deref().map(Vec::as_slice))?;
         Ok(Selection::of_replay(collected, replay.damage))
     }

@@ -256,7 +256,7 @@ impl Landmarks {
             if !self.has_size(size_bytes) {
                 return;
             }
-            let end = table.ends[allocation].sequence();
+            let end = table.last_move(allocation);
             for group in [0, group].into_iter().take(if groups > 1 { 2 } else { 1 }) {
                 older[group].level.add(size_bytes);
                 if end < query.to {
@@ -264,7 +264,7 @@ impl Landmarks {
                 }
             }
         };
-        query.last_ends.for_each_alive(table, before, query.from, query.is_cancelled, visit)?;
+        query.last_ends.for_each_live(table, before, query.from, query.is_cancelled, visit)?;
         Ok(older)
     }
 

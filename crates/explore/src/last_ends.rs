@@ -44,6 +44,25 @@ impl LastEnds {
         Ok(Self { block, ends: parts.concat() })
     }
 
+    /// Shows those of `allocations` that are live before the move `at`, in their order: they do not
+    /// end before it, nor does their process.
+    #[inline(always)]
+    pub(crate) fn for_each_live(
+        &self,
+        table: &EventTable,
+        allocations: Range<usize>,
+        at: u32,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+        mut visit: impl FnMut(usize),
+    ) -> Result<()> {
+        let visit = |allocation: usize| {
+            if table.left.is_empty() || table.last_move(allocation) >= at {
+                visit(allocation);
+            }
+        };
+        self.for_each_alive(table, allocations, at, is_cancelled, visit)
+    }
+
     /// Shows those of `allocations` that do not end before the move `at`, in their order.
     #[inline(always)]
     pub(crate) fn for_each_alive(

@@ -119,7 +119,7 @@ impl Explorer {
                     continue;
                 }
                 let amounts = [size_bytes, table.count(number)].map(i128::from);
-                let (birth, end) = (table.births[number], table.ends[number].sequence());
+                let (birth, end) = (table.births[number], table.last_move(number));
                 for (sequence, sign) in [(birth, 1), (end, -1)] {
                     if let Some(change) = changes.get_mut(moment_of(sequence)) {
                         change.iter_mut().zip(amounts).for_each(|(change, amount)| *change += sign * amount);

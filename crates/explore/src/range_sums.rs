@@ -127,7 +127,7 @@ impl RangeSums<'_> {
         };
         let born = window.first..table.born_in(0, peak + 1).end.clamp(window.first, window.last);
         let last_ends = self.kept.last_ends()?;
-        last_ends.for_each_alive(table, born, peak + 1, self.kept.is_cancelled, visit)?;
+        last_ends.for_each_live(table, born, peak + 1, self.kept.is_cancelled, visit)?;
         Ok((alive, None))
     }
 

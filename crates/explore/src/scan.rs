@@ -96,6 +96,7 @@ impl Scan<'_> {
             end_ns: range.to.min(self.duration_ns),
             wants_ended: kind.map(|kind| kind.is_freed_inside()),
             is_born_inside,
+            is_of_living: false,
         };
         let mut scanned = Scanned::default();
         let at_peak = if is_born_inside {
@@ -138,7 +139,7 @@ impl Scan<'_> {
                 && self.table.sites[self.table.site_of[allocation] as usize].is_chosen(self.choice);
         };
         let before = window.first..window.last;
-        self.kept.last_ends()?.for_each_alive(
+        self.kept.last_ends()?.for_each_live(
             self.table,
             before,
             window.alive_at,
@@ -160,7 +161,7 @@ impl Scan<'_> {
             },
             None => end,
         };
-        let window = self.outstanding_at(from, end, time_ns);
+        let window = Window { is_of_living: true, ..self.outstanding_at(from, end, time_ns) };
         let mut scanned = Scanned { peak_time_ns: time_ns, ..Scanned::default() };
         self.add_up(&window, &mut scanned, AtPeak::Always)?;
         Ok(scanned)
@@ -178,6 +179,7 @@ impl Scan<'_> {
             end_ns,
             wants_ended: Some(false),
             is_born_inside: true,
+            is_of_living: false,
         }
     }
 
@@ -289,6 +291,7 @@ impl Scan<'_> {
             end_ns: range.to.min(self.duration_ns),
             wants_ended: None,
             is_born_inside: false,
+            is_of_living: false,
         };
         let sites = self.passing_sites();
         let counting = self.counting(sites.as_deref());

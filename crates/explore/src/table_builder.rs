@@ -4,8 +4,8 @@
 //! its birth, which the ledger never looks at: here it carries the number of the allocation
 //! instead.
 
-use heapr_ledger::{Cause, Death, Ledger, Observer};
-use heapr_query::{Error, Progress, Result};
+use heapr_ledger::{Cause, Death, Ledger, Observer, ProcessEnds};
+use heapr_query::{Error, Progress, Result, process_ends};
 use heapr_trace::{Action, Block, ChunkInfo, Event, HeapId, ProcessIndex, Sampling, StackIndex, Trace};
 
 use crate::event_table::{End, EventTable, Failure, Move, Stray, TableLimit, UnknownFree};
@@ -51,6 +51,11 @@ pub struct GrowingTable {
     /// The chunks that were read.
     chunks: Vec<ChunkInfo>,
     event_count: u64,
+    /// Time of the last event that was read.
+    last_ns: u64,
+    /// Ends of processes that were known when the events around them were read, and whether it was
+    /// too late for one of another process.
+    known_ends: ProcessEnds,
 }
 
 impl std::fmt::Debug for GrowingTable {
@@ -99,7 +104,24 @@ impl GrowingTable {
     fn is_begin_of(&self, trace: &Trace) -> bool {
         self.builder.table.damage.is_empty()
             && self.process_count <= trace.processes().len()
+            && self.has_ends_of(trace)
             && self.chunks.iter().eq(trace.event_chunks().take(self.chunks.len()))
+    }
+
+    /// Whether the ends of processes among what was read are those that are known now. Of a file
+    /// that is still written they become known later: all is read again when it is whole.
+    fn has_ends_of(&self, trace: &Trace) -> bool {
+        if !matches!(trace.summary_totals(), Ok(Some(_))) {
+            return true;
+        }
+        let mut known = self.known_ends.clone();
+        let mut now = process_ends(trace);
+        while let Some(end) = now.take_before(self.last_ns) {
+            if known.take_before(self.last_ns) != Some(end) {
+                return false;
+            }
+        }
+        known.take_before(self.last_ns).is_none()
     }
 
     /// Reads what was not read yet. `false`: there is more than the limit allows.
@@ -118,7 +140,12 @@ impl GrowingTable {
             return Ok(false);
         }
         for (index, process) in trace.processes().iter().enumerate().skip(self.process_count) {
-            self.ledger.add_process(ProcessIndex(index as u32), process.origin);
+            self.ledger.add_process(ProcessIndex(index as u32), process.origin, process.start_ns);
+        }
+        let mut ends = process_ends(trace);
+        while let Some((end_ns, process)) = ends.take_before(self.last_ns) {
+            // It was not known in time, or it was: to end twice is nothing.
+            self.end(process, self.last_ns.max(end_ns));
         }
         self.process_count = trace.processes().len();
         self.builder.sampling = trace.is_sampled().then(|| trace.sampling().clone());
@@ -136,8 +163,19 @@ impl GrowingTable {
             if !limit.allows(self.event_count) {
                 return Ok(false);
             }
-            self.builder.number(batch, trace, &mut numbered);
-            self.ledger.apply_all(&numbered, &mut self.builder);
+            let mut rest = batch;
+            while let Some(last) = rest.last() {
+                let end_ns = ends.next_ns();
+                let (before, after) = rest.split_at(rest.partition_point(|event| event.time_ns <= end_ns));
+                self.builder.number(before, trace, &mut numbered);
+                self.ledger.apply_all(&numbered, &mut self.builder);
+                self.last_ns = before.last().map_or(self.last_ns, |event| event.time_ns);
+                if let Some((end_ns, process)) = ends.take_before(last.time_ns) {
+                    self.known_ends.add(end_ns, process);
+                    self.end(process, end_ns);
+                }
+                rest = after;
+            }
             progress(read, all);
             Ok(true)
         })?;
@@ -145,6 +183,14 @@ impl GrowingTable {
         self.chunks = trace.event_chunks().copied().collect();
         self.builder.table.damage.extend(damage);
         Ok(true)
+    }
+}
+
+impl GrowingTable {
+    /// A process ends.
+    fn end(&mut self, process: ProcessIndex, end_ns: u64) {
+        let number = self.builder.number_of_end(end_ns);
+        self.ledger.end_process(process, number, &mut self.builder);
     }
 }
 
@@ -184,6 +230,12 @@ impl Builder {
             };
             numbered.push((Event { time_ns: number, ..*event }, trace.process_of(event.thread)));
         }
+    }
+
+    /// The number that stands for the time of a process's end, until the next events are numbered.
+    fn number_of_end(&mut self, end_ns: u64) -> u64 {
+        self.other_times_ns.push(end_ns);
+        NO_ALLOCATION | (self.other_times_ns.len() as u64 - 1)
     }
 
     /// The time that a number stands for.
@@ -245,6 +297,20 @@ impl Observer for Builder {
             let since = *self.last_malloc_of(death.thread.0);
             self.table.temporary_since.push((allocation, since));
         }
+    }
+
+    fn alloc_ns(&self, block: &Block) -> u64 {
+        self.table.births.get(block.alloc_ns as usize).map_or(0, |&birth| self.table.times.get(birth))
+    }
+
+    /// It is live no more: a move; nobody has freed it: the allocation has no end.
+    fn left(&mut self, block: &Block, number: u64) {
+        let allocation = block.alloc_ns as u32;
+        let time_ns = self.time_ns(number);
+        self.table.times.push(time_ns);
+        let sequence = self.table.move_count();
+        self.table.moves.push(Move::end(allocation));
+        self.table.left.push((allocation, sequence));
     }
 
     fn failed(&mut self, event: &Event, process: ProcessIndex, size_bytes: u64, _stack: StackIndex) {

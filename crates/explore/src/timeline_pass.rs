@@ -170,7 +170,7 @@ impl TimelinePass<'_> {
         let parts = self.parallelism.map(older, |part| {
             let mut level = Level::default();
             let mut amounts = vec![0_i128; if has_groups { self.group_count } else { 0 }];
-            self.last_ends.for_each_alive(table, part, first, self.is_cancelled, |allocation| {
+            self.last_ends.for_each_live(table, part, first, self.is_cancelled, |allocation| {
                 if !self.passing.has(allocation) {
                     return;
                 }
@@ -231,8 +231,10 @@ impl TimelinePass<'_> {
                     if moves[place].is_end() {
                         level.bytes -= i128::from(size_bytes);
                         level.count -= count as i64;
-                        free_bytes = free_bytes.saturating_add(size_bytes);
-                        free_count += count;
+                        if table.is_free(moves[place]) {
+                            free_bytes = free_bytes.saturating_add(size_bytes);
+                            free_count += count;
+                        }
                         if is_level && has_groups {
                             part.amounts[group as usize] -= self.unit(size_bytes, count);
                         }

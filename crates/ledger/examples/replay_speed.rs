@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut ledger = Ledger::new();
         let mut summary = SummaryBuilder::new();
         for (index, process) in reader.processes().iter().enumerate() {
-            ledger.add_process(ProcessIndex(index as u32), process.origin);
+            ledger.add_process(ProcessIndex(index as u32), process.origin, process.start_ns);
         }
         for together in events.chunks(EVENTS_TOGETHER) {
             ledger.apply_all(together, &mut summary);

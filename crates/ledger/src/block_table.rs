@@ -365,6 +365,12 @@ impl BlockTable {
         None
     }
 
+    /// Whether a block begins at an address.
+    pub(crate) fn has(&self, process: ProcessIndex, heap: HeapId, address: u64) -> bool {
+        let group = self.group(owner(process, heap), key(address));
+        group.is_some_and(|group| self.rooms.get(&self.groups[group], slot(address)).is_some())
+    }
+
     /// Takes a block out.
     #[inline(always)]
     pub(crate) fn remove(

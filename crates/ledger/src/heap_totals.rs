@@ -24,6 +24,20 @@ fn key(process: ProcessIndex, heap: HeapId) -> u64 {
 /// No heap's key: nothing has happened yet.
 const NO_KEY: u64 = u64::MAX;
 
+/// Blocks that nobody has freed, of a process that has ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Left {
+    pub(crate) bytes: u64,
+    pub(crate) count: u64,
+}
+
+impl Left {
+    pub(crate) fn add(&mut self, bytes: u64, count: u64) {
+        self.bytes = self.bytes.wrapping_add(bytes);
+        self.count = self.count.wrapping_add(count);
+    }
+}
+
 /// Totals of all heaps.
 #[derive(Debug, Clone)]
 pub(crate) struct HeapTotals {
@@ -42,6 +56,10 @@ pub(crate) struct HeapTotals {
     current_place: u32,
     /// By place; the current heap's are of when it became that.
     by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
+    /// What processes had left when they ended: outstanding, and not live.
+    left: HashMap<u64, Left>,
+    /// That of the current heap.
+    current_left: Left,
     places: HashMap<u64, u32>,
 }
 
@@ -58,6 +76,8 @@ impl Default for HeapTotals {
             epoch: 1,
             current_place: 0,
             by_heap: Vec::new(),
+            left: HashMap::new(),
+            current_left: Left::default(),
             places: HashMap::new(),
         }
     }
@@ -96,16 +116,22 @@ impl HeapTotals {
             self.rest_bytes.wrapping_add(old.outstanding_bytes).wrapping_sub(new.outstanding_bytes);
         self.rest_count =
             self.rest_count.wrapping_add(old.outstanding_count).wrapping_sub(new.outstanding_count);
+        if self.current_left.count > 0 {
+            self.left.insert(self.current_key, self.current_left);
+        }
         (self.current_key, self.current_place, self.current) = (key(process, heap), place, new);
+        self.current_left = self.left.get(&self.current_key).copied().unwrap_or_default();
     }
 
-    /// Blocks of the current heap that are live: those that were made without those that ended.
+    /// Blocks of the current heap that are live: those that were made without those that ended, or
+    /// were left.
     #[inline(always)]
     fn current_count(&self) -> u64 {
         let Totals { alloc_count, free_count, unmatched_frees, inherited_frees, implied_frees, .. } =
             self.current;
         let without_block = unmatched_frees + inherited_frees;
-        alloc_count.wrapping_sub(free_count).wrapping_add(without_block).wrapping_sub(implied_frees)
+        let made = alloc_count.wrapping_sub(self.current_left.count);
+        made.wrapping_sub(free_count).wrapping_add(without_block).wrapping_sub(implied_frees)
     }
 
     /// The totals of the current heap.
@@ -149,6 +175,12 @@ impl HeapTotals {
         totals.outstanding_bytes = totals.outstanding_bytes.wrapping_sub(block.size_bytes);
     }
 
+    /// The process of a block of the current heap has ended.
+    pub(crate) fn left(&mut self, block: &Block, count: u64) {
+        self.current.outstanding_bytes = self.current.outstanding_bytes.wrapping_sub(block.size_bytes);
+        self.current_left.add(block.size_bytes, count);
+    }
+
     /// A call for a block of the current heap failed.
     pub(crate) fn failed(&mut self) {
         self.current.failed_count += 1;
@@ -165,21 +197,34 @@ impl HeapTotals {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ProcessIndex, HeapId, Totals)> + '_ {
         self.by_heap.iter().map(|&(process, heap, totals)| {
             let is_current = key(process, heap) == self.current_key;
-            (process, heap, if is_current { self.settled() } else { totals })
+            let mut totals = if is_current { self.settled() } else { totals };
+            let known = self.left.get(&key(process, heap)).copied().unwrap_or_default();
+            let left = if is_current { self.current_left } else { known };
+            totals.outstanding_bytes = totals.outstanding_bytes.wrapping_add(left.bytes);
+            totals.outstanding_count = totals.outstanding_count.wrapping_add(left.count);
+            (process, heap, totals)
         })
+    }
+
+    /// What is live now, over all heaps: bytes and blocks.
+    pub(crate) fn live(&self) -> (u64, u64) {
+        (
+            self.current.outstanding_bytes.wrapping_add(self.rest_bytes),
+            self.current_count().wrapping_add(self.rest_count),
+        )
     }
 
     /// Over all heaps.
     pub(crate) fn sum(&self) -> Totals {
         let mut sum = Totals {
-            outstanding_count: self.current_count().wrapping_add(self.rest_count),
-            outstanding_bytes: self.current.outstanding_bytes.wrapping_add(self.rest_bytes),
             peak_bytes: self.peak_bytes,
             peak_count: self.peak_count,
             peak_time_ns: self.peak_time_ns,
             ..Totals::default()
         };
         for (_, _, totals) in self.iter() {
+            sum.outstanding_count = sum.outstanding_count.wrapping_add(totals.outstanding_count);
+            sum.outstanding_bytes = sum.outstanding_bytes.wrapping_add(totals.outstanding_bytes);
             sum.alloc_count += totals.alloc_count;
             sum.alloc_bytes = sum.alloc_bytes.wrapping_add(totals.alloc_bytes);
             sum.free_count += totals.free_count;

@@ -1,10 +1,9 @@
 //! Replay of events into live blocks.
 
-use std::collections::HashSet;
-
 use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, ProcessOrigin, StackIndex, ThreadIndex};
 
 use crate::block_table::{BlockTable, Hint};
+use crate::family::{Family, Heir};
 
 /// Why a block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +42,14 @@ pub trait Observer {
     fn born(&mut self, _block: &Block) {}
     /// A block ends.
     fn died(&mut self, _block: &Block, _death: &Death) {}
+    /// The process of a block ends, which nobody has freed: it is live no more, and stays
+    /// outstanding. `time_ns` is the time of the process's end, or of the event that frees the copy
+    /// of a child that went on with it.
+    fn left(&mut self, _block: &Block, _time_ns: u64) {}
+    /// When a block was allocated; of who keeps something else in place of the time.
+    fn alloc_ns(&self, block: &Block) -> u64 {
+        block.alloc_ns
+    }
     /// A call failed.
     fn failed(&mut self, _event: &Event, _process: ProcessIndex, _size_bytes: u64, _stack: StackIndex) {}
     /// A free of an address that was never seen allocated. `is_inherited`: in a forked child, where
@@ -59,7 +66,9 @@ pub struct Ledger {
     blocks: BlockTable,
     /// By thread: the block that it allocated last, if it has not allocated or freed it since.
     last_alloc: Vec<u64>,
-    forked: HashSet<ProcessIndex>,
+    family: Family,
+    /// What processes have left stays until it is forgotten.
+    keeps_left: bool,
     /// Windows whose blocks are looked up together before it is tried again without, and those of
     /// them that are still to come.
     ahead: u32,
@@ -82,30 +91,107 @@ impl Ledger {
         Self {
             blocks: BlockTable::new(),
             last_alloc: Vec::new(),
-            forked: HashSet::new(),
+            family: Family::default(),
+            keeps_left: false,
             ahead: 0,
             ahead_left: 0,
         }
     }
 
     /// Makes a process known: frees of unknown blocks in a forked one are inherited, not unmatched.
-    pub fn add_process(&mut self, process: ProcessIndex, origin: ProcessOrigin) {
-        if let ProcessOrigin::Fork { .. } = origin {
-            self.forked.insert(process);
+    pub fn add_process(&mut self, process: ProcessIndex, origin: ProcessOrigin, start_ns: u64) {
+        if let ProcessOrigin::Fork { parent } = origin {
+            self.family.add(process, parent, start_ns);
         }
     }
 
-    /// A ledger that knows the same processes, without blocks.
+    /// A ledger that knows the same processes, without blocks, before any of them has ended.
     #[must_use]
     pub fn emptied(&self) -> Self {
-        Self { forked: self.forked.clone(), ..Self::new() }
+        Self { family: self.family.at_start(), ..Self::new() }
     }
 
-    /// Puts in blocks that are live already, as from a checkpoint.
-    pub fn load(&mut self, blocks: impl IntoIterator<Item = Block>) {
+    /// Puts in blocks that are live already, as from a checkpoint; those of processes that have
+    /// ended only if another goes on with them. Gives those that it has taken.
+    pub fn load(&mut self, blocks: impl IntoIterator<Item = Block>) -> Vec<Block> {
+        let mut taken: Vec<Block> = Vec::new();
         for block in blocks {
-            self.blocks.tidy_up();
-            self.blocks.insert(&block, Hint::NONE);
+            let is_gone = self.family.has_ended(block.process)
+                && self.family.heir(block.process).is_none_or(|heir| block.alloc_ns > heir.until_ns);
+            if !is_gone {
+                self.blocks.tidy_up();
+                self.blocks.insert(&block, Hint::NONE);
+                taken.push(block);
+            }
+        }
+        taken
+    }
+
+    /// What processes have left when they end stays among the blocks, for a snapshot of it, until
+    /// [`Ledger::forget_left`].
+    pub fn keep_left(&mut self) {
+        self.keeps_left = true;
+    }
+
+    /// A process ends, and with it what it has left and no child goes on with.
+    pub fn end_process(&mut self, process: ProcessIndex, time_ns: u64, observer: &mut impl Observer) {
+        for passed in self.family.end(process) {
+            for block in self.blocks.blocks_of(passed.owner) {
+                let was_live = passed.before.is_none_or(|before| self.goes_on(&block, before, observer));
+                let is_live = passed.heir.is_some_and(|heir| self.goes_on(&block, heir, observer));
+                if is_live || !was_live {
+                    continue;
+                }
+                observer.left(&block, time_ns);
+                if !self.keeps_left {
+                    self.blocks.remove(block.process, block.heap, block.address_avma, Hint::NONE);
+                }
+            }
+        }
+        self.family.forget_freed_copies(process);
+        self.blocks.tidy_up();
+    }
+
+    /// Whether the end of a process has come.
+    #[must_use]
+    pub fn has_ended(&self, process: ProcessIndex) -> bool {
+        self.family.has_ended(process)
+    }
+
+    /// Forgets what a process has left that no other goes on with.
+    pub fn forget_left(&mut self, process: ProcessIndex) {
+        let heir = self.family.heir(process);
+        for block in self.blocks.blocks_of(process) {
+            if !heir.is_some_and(|heir| self.goes_on(&block, heir, &())) {
+                self.blocks.remove(block.process, block.heap, block.address_avma, Hint::NONE);
+            }
+        }
+        self.blocks.tidy_up();
+    }
+
+    /// Whether an heir has a copy of a block that it did not free.
+    fn goes_on(&self, block: &Block, heir: Heir, observer: &impl Observer) -> bool {
+        observer.alloc_ns(block) <= heir.until_ns
+            && !self.family.has_freed_copy(heir.process, block.heap, block.address_avma)
+    }
+
+    /// A forked child has freed a block that it had from a parent: if the child goes on with what
+    /// that one had, the block ends.
+    fn end_copy(
+        &mut self,
+        event: &Event,
+        process: ProcessIndex,
+        address_avma: u64,
+        observer: &mut impl Observer,
+    ) {
+        let owner =
+            self.family.ancestors(process).find(|&owner| self.blocks.has(owner, event.heap, address_avma));
+        let Some(owner) = owner else { return };
+        if self.family.heir(owner).is_none_or(|heir| heir.process != process) {
+            return self.family.note_freed_copy(process, event.heap, address_avma);
+        }
+        if let Some(block) = self.blocks.remove(owner, event.heap, address_avma, Hint::NONE) {
+            observer.left(&block, event.time_ns);
         }
     }
 
@@ -149,10 +235,13 @@ impl Ledger {
         self.blocks.has_put_aside()
     }
 
-    /// Forgets the blocks of a process that has ended (they stay outstanding in what an observer
-    /// has counted).
+    /// Forgets the blocks of a process that has ended, unless another goes on with them (they stay
+    /// outstanding in what an observer has counted).
     pub fn drop_process(&mut self, process: ProcessIndex) {
-        self.blocks.remove_process(process);
+        match self.family.heir(process) {
+            None => self.blocks.remove_process(process),
+            Some(_) => self.forget_left(process),
+        }
     }
 
     /// Applies the next event.
@@ -268,7 +357,13 @@ impl Ledger {
             .flatten();
         match below {
             Some(block) => self.died(event, &block, stack, cause, observer),
-            None => observer.unmatched_free(event, process, self.forked.contains(&process)),
+            None => {
+                let is_forked = self.family.is_forked(process);
+                if is_forked {
+                    self.end_copy(event, process, address_avma, observer);
+                }
+                observer.unmatched_free(event, process, is_forked);
+            }
         }
     }
 

@@ -9,9 +9,11 @@ mod block_record;
 mod block_table;
 mod course;
 mod cut;
+mod family;
 mod group;
 mod heap_totals;
 mod ledger;
+mod process_ends;
 mod recent_groups;
 mod runs;
 mod short_lives;
@@ -20,4 +22,5 @@ mod summary_builder;
 
 pub use course::CourseTaker;
 pub use ledger::{Cause, Death, Ledger, Observer};
+pub use process_ends::ProcessEnds;
 pub use summary_builder::SummaryBuilder;

@@ -17,7 +17,7 @@ use heapr_trace::{
     Summary, Totals, Weight,
 };
 
-use crate::heap_totals::HeapTotals;
+use crate::heap_totals::{HeapTotals, Left};
 use crate::ledger::{Death, Observer};
 use crate::stack_state::StackState;
 
@@ -38,8 +38,16 @@ pub struct SummaryBuilder {
     /// The place that was asked for last: where events carry no stacks, a process's malloc heap has
     /// all of them there. (To hash it each time took a third of the recorder's time.)
     last_other: usize,
+    /// What processes had left when they ended, by stack; for the stacks of the malloc heap as one
+    /// process's, whoever it was.
+    left: HashMap<(Option<ProcessIndex>, HeapId, StackIndex), Left>,
     /// What a block stands for; `None`: itself.
     sampling: Option<Sampling>,
+}
+
+/// Whose the totals of a stack are, for those that are kept by stack alone.
+fn owner(process: ProcessIndex, heap: HeapId, stack: StackIndex) -> Option<ProcessIndex> {
+    (heap != HeapId::MALLOC || stack == StackIndex::EMPTY).then_some(process)
 }
 
 impl SummaryBuilder {
@@ -75,6 +83,13 @@ impl SummaryBuilder {
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.heaps.sum()
+    }
+
+    /// What is live now, over all heaps: bytes and blocks. What processes had left when they ended
+    /// is outstanding, and not live.
+    #[must_use]
+    pub fn live(&self) -> (u64, u64) {
+        self.heaps.live()
     }
 
     /// Live bytes of a process, over its heaps.
@@ -174,13 +189,29 @@ impl SummaryBuilder {
         self.heaps.of(block.process, block.heap).died(block, count, death);
     }
 
+    #[cold]
+    fn count_left(&mut self, block: &Block, count: u64) {
+        let epoch = self.heaps.epoch();
+        self.stack(block).died(block, count, false, epoch);
+        self.heaps.of(block.process, block.heap).left(block, count);
+        let key = (owner(block.process, block.heap, block.stack), block.heap, block.stack);
+        self.left.entry(key).or_default().add(block.size_bytes, count);
+    }
+
     /// The summary; `event_count` and `duration_ns` are the caller's to fill in.
     #[must_use]
     pub fn finish(self) -> Summary {
         let (totals, by_heap) = (self.totals(), self.by_heap().collect());
         let epoch = self.heaps.epoch();
-        let Self { stacks, others, .. } = self;
-        let total = |stack: StackIndex, heap: HeapId, state: &StackState| state.totals(stack, heap, epoch);
+        let Self { stacks, others, left, .. } = self;
+        let total = |stack: StackIndex, heap: HeapId, state: &StackState| {
+            let mut totals = state.totals(stack, heap, epoch);
+            let left =
+                left.get(&(owner(state.process, heap, stack), heap, stack)).copied().unwrap_or_default();
+            totals.amounts.outstanding_bytes = totals.amounts.outstanding_bytes.wrapping_add(left.bytes);
+            totals.amounts.outstanding_count = totals.amounts.outstanding_count.wrapping_add(left.count);
+            totals
+        };
         let mut by_stack: Vec<StackTotals> = stacks
             .iter()
             .filter(|state| state.has_allocated())
@@ -188,7 +219,7 @@ impl SummaryBuilder {
             .collect();
         by_stack.extend(others.iter().map(|(_, heap, stack, state)| total(*stack, *heap, state)));
         by_stack.sort_by_key(|entry| (entry.stack, entry.heap, entry.process));
-        Summary { totals, by_heap, by_stack, ..Summary::default() }
+        Summary { totals, by_heap, by_stack, counts_living: true, ..Summary::default() }
     }
 }
 
@@ -217,6 +248,14 @@ impl Observer for SummaryBuilder {
             return self.count_death(&block, count, &Death { is_temporary, ..*death });
         }
         self.count_death(block, 1, death);
+    }
+
+    fn left(&mut self, block: &Block, _time_ns: u64) {
+        if let Some(sampling) = &self.sampling {
+            let (block, count) = Self::scaled(block, sampling);
+            return self.count_left(&block, count);
+        }
+        self.count_left(block, 1);
     }
 
     fn failed(&mut self, event: &Event, process: ProcessIndex, _size_bytes: u64, _stack: StackIndex) {

@@ -92,6 +92,8 @@ pub(crate) struct Collector<'a> {
     counted: Counted,
     /// Events that the replay shows and that count; what comes before only builds the live set.
     range: Span,
+    /// Until then lives what is not freed.
+    end_ns: u64,
     lifetime: Option<Span>,
     is_temporary_only: bool,
     /// By stack: whether the required frames are there; `None`: no matter.
@@ -150,6 +152,7 @@ impl<'a> Collector<'a> {
             sampling: None,
             counted,
             range,
+            end_ns: range.to,
             lifetime: filter.lifetime,
             is_temporary_only: filter.is_temporary_only,
             has_required,
@@ -170,6 +173,11 @@ impl<'a> Collector<'a> {
     /// The same of blocks that are samples, if they are.
     pub(crate) fn of_samples(self, sampling: &'a Sampling) -> Self {
         Self { sampling: (!sampling.is_exact()).then_some(sampling), ..self }
+    }
+
+    /// The same of a replay that ends at a time.
+    pub(crate) fn until(self, end_ns: u64) -> Self {
+        Self { end_ns, ..self }
     }
 
     #[inline]
@@ -242,12 +250,29 @@ impl<'a> Collector<'a> {
         self.heap_level(block).shrink(weight);
     }
 
-    /// A block that is live when the replay ends, at `end_ns`.
-    pub(crate) fn is_live_at_end(&mut self, block: &Block, end_ns: u64) {
-        let is_counted = match self.counted {
+    /// A block of a process that ends inside the replay: nobody has freed it.
+    pub(crate) fn left(&mut self, block: &Block) {
+        if !self.choice.has(block) || !self.counts_births_of(block.alloc_ns) {
+            return;
+        }
+        if self.counted != Counted::Live && self.counts_outstanding(block) {
+            self.count(block, None, self.end_ns);
+        }
+        let weight = self.weight(block);
+        self.level.shrink(weight);
+        self.heap_level(block).shrink(weight);
+    }
+
+    fn counts_outstanding(&self, block: &Block) -> bool {
+        match self.counted {
             Counted::Born | Counted::Live => true,
             Counted::Type(kind) => !kind.is_freed_inside() && self.counts_births_of(block.alloc_ns),
-        };
+        }
+    }
+
+    /// A block that is live when the replay ends, at `end_ns`.
+    pub(crate) fn is_live_at_end(&mut self, block: &Block, end_ns: u64) {
+        let is_counted = self.counts_outstanding(block);
         if is_counted && self.choice.has(block) {
             self.count(block, None, end_ns);
         }

@@ -66,13 +66,14 @@ pub fn free_sites(trace: &Trace, filter: &Filter, progress: &mut Progress<'_>) -
         return Err(Error::NoEvents);
     }
     let range = filter.range.unwrap_or(Span { from: 0, to: u64::MAX });
-    let mut replay = Replay { trace, progress: &mut |read, all| progress(read, all), damage: Vec::new() };
+    let progress: &mut Progress<'_> = &mut |read, all| progress(read, all);
+    let mut replay = Replay::new(trace, progress);
     let sampling = trace.sampling();
     let mut finder =
         Finder { choice: &choice, sampling, range, sites: BTreeMap::new(), freed: HashMap::new() };
     // Blocks of before the range are known ones.
     let mut ledger = replay.new_ledger();
-    replay.feed(trace.events(0, range.to), &mut ledger, &mut finder, |_| false)?;
+    replay.feed((0, range.to), &mut ledger, &mut finder, |_| false)?;
     let site = |((freed, stack), amounts)| FreeSite { freed, stack, amounts };
     Ok(FreeSites { sites: finder.sites.into_iter().map(site).collect(), damage: replay.damage })
 }

@@ -37,7 +37,9 @@ pub fn for_each_interval<E: From<Error>>(
         visit(Interval { from_ns: 0, to_ns: whole.duration_ns, rows: &whole.by_stack })?;
         return Ok(damage);
     }
-    let mut replay = Replay { trace, progress: &mut |_, _| {}, damage };
+    let progress: &mut crate::replay::Progress<'_> = &mut |_, _| {};
+    let mut replay = Replay::new(trace, progress);
+    replay.damage = damage;
     let mut ledger: Ledger = replay.new_ledger();
     let mut counted = SummaryBuilder::of_samples(trace.sampling());
     let mut before: Vec<StackTotals> = replay.taken_on().map_err(E::from)?;
@@ -52,7 +54,7 @@ pub fn for_each_interval<E: From<Error>>(
         let is_last = to_ns > duration_ns;
         replay
             .feed(
-                trace.events(if is_first { 0 } else { from_ns }, if is_last { u64::MAX } else { to_ns }),
+                (if is_first { 0 } else { from_ns }, if is_last { u64::MAX } else { to_ns }),
                 &mut ledger,
                 &mut counted,
                 |_| false,

@@ -28,6 +28,7 @@ mod collector;
 mod cull_list;
 mod culled_rows;
 mod culling;
+mod ended_processes;
 mod error;
 mod filter;
 mod frame_pattern;
@@ -66,6 +67,7 @@ mod trend;
 
 pub use call_tree::{CallNode, CallTree};
 pub use cull_list::CullList;
+pub use ended_processes::{process_ends, written_summary};
 pub use error::{Error, Result};
 pub use filter::{AllocationType, Filter, InnermostFrames, Moment, Span, ThreadChoice};
 pub use frame_pattern::{FramePattern, file_name};

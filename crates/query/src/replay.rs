@@ -10,11 +10,12 @@
 //! | in a snapshot | the snapshot's blocks | the snapshot's |
 //! | at the peak | as at a time; the peak's from the summary, or from a replay if it is of chosen processes, sizes or a range | the same |
 
-use heapr_ledger::{Cause, CourseTaker, Ledger, Observer, SummaryBuilder};
+use heapr_ledger::{Cause, CourseTaker, Ledger, Observer, ProcessEnds, SummaryBuilder};
 use heapr_trace::{Block, Damage, Event, EventReader, ProcessIndex, StackIndex, StackTotals, Summary, Trace};
 
 use crate::choice::Choice;
 use crate::collector::{Collected, Collector, Counted, Death};
+use crate::ended_processes::{process_ends, written_summary};
 use crate::error::{Error, Result};
 use crate::filter::{Filter, Moment, Span};
 use crate::query::Query;
@@ -34,6 +35,8 @@ pub struct Replay<'a, 't> {
     pub progress: &'a mut Progress<'a>,
     /// Chunks of events that could not be used.
     pub damage: Vec<Damage>,
+    /// When processes ended; found out at the first replay.
+    ends: Option<ProcessEnds>,
 }
 
 impl std::fmt::Debug for Replay<'_, '_> {
@@ -49,6 +52,13 @@ struct Peak {
     time_ns: u64,
 }
 
+impl<'a, 't> Replay<'a, 't> {
+    /// Of a trace; `progress` is told how far it has come.
+    pub fn new(trace: &'t Trace, progress: &'a mut Progress<'a>) -> Self {
+        Self { trace, progress, damage: Vec::new(), ends: None }
+    }
+}
+
 impl Replay<'_, '_> {
     /// The summary that a file without one would have had.
     pub fn summary(&mut self) -> Result<Summary> {
@@ -56,7 +66,7 @@ impl Replay<'_, '_> {
         let since_ns = RecordedSpan::of(self.trace).since_ns.unwrap_or(0);
         let mut observer = WithCourse { summary, course: CourseTaker::since(since_ns) };
         let mut ledger = self.new_ledger();
-        self.feed(self.trace.events(0, u64::MAX), &mut ledger, &mut observer, |_| false)?;
+        self.feed((0, u64::MAX), &mut ledger, &mut observer, |_| false)?;
         let mut summary = observer.summary.finish();
         summary.course = observer.course.finish();
         summary.event_count = self.trace.event_count();
@@ -70,8 +80,7 @@ impl Replay<'_, '_> {
         let Some(since_ns) = RecordedSpan::of(self.trace).goes_on_at_ns() else { return Ok(Vec::new()) };
         let mut summary = SummaryBuilder::of_samples(self.trace.sampling());
         let mut ledger = self.new_ledger();
-        let before = self.trace.events(0, since_ns.saturating_add(1));
-        self.feed(before, &mut ledger, &mut summary, |_| false)?;
+        self.feed((0, since_ns.saturating_add(1)), &mut ledger, &mut summary, |_| false)?;
         Ok(summary.finish().by_stack)
     }
 
@@ -89,6 +98,7 @@ impl Replay<'_, '_> {
             let (is_by_thread, histograms) = (query.is_by_thread(), &query.histograms);
             Collector::new(choice, filter, counted, range, has_required, is_by_thread, histograms)
                 .of_samples(self.trace.sampling())
+                .until(range.to.min(self.trace.duration_ns()))
         };
         match filter.at {
             Some(Moment::At { time_ns }) => {
@@ -118,7 +128,7 @@ impl Replay<'_, '_> {
             self.build_live_set(&mut ledger, range.from, &mut (), |()| false)?;
             ledger.live_blocks().for_each(|block| collector.was_live(&block));
         }
-        self.feed(self.trace.events(range.from, range.to), &mut ledger, &mut collector, |_| false)?;
+        self.feed((range.from, range.to), &mut ledger, &mut collector, |_| false)?;
         let end_ns = range.to.min(self.trace.duration_ns());
         ledger.live_blocks().for_each(|block| collector.is_live_at_end(&block, end_ns));
         Ok(collector.finish())
@@ -153,8 +163,8 @@ impl Replay<'_, '_> {
         match filter.range {
             None => self.build_live_set(&mut ledger, end_ns, &mut collector, is_reached)?,
             Some(range) => {
-                let events = self.trace.events(range.from, end_ns.min(range.to));
-                self.feed(events, &mut ledger, &mut collector, is_reached)?;
+                let span = (range.from, end_ns.min(range.to));
+                self.feed(span, &mut ledger, &mut collector, is_reached)?;
             }
         }
         ledger.live_blocks().for_each(|block| collector.is_live_at_end(&block, time_ns));
@@ -170,7 +180,7 @@ impl Replay<'_, '_> {
     fn peak(&mut self, filter: &Filter, choice: &Choice) -> Result<Peak> {
         if choice.is_everything()
             && filter.range.is_none()
-            && let Ok(Some(summary)) = self.trace.summary_totals()
+            && let Ok(Some(summary)) = written_summary(self.trace)
         {
             return Ok(Peak { bytes: summary.totals.peak_bytes, time_ns: summary.totals.peak_time_ns });
         }
@@ -179,7 +189,7 @@ impl Replay<'_, '_> {
         let mut collector = Collector::new(choice, &nothing_else, Counted::Live, range, None, false, &[])
             .of_samples(self.trace.sampling());
         let mut ledger = self.new_ledger();
-        self.feed(self.trace.events(range.from, range.to), &mut ledger, &mut collector, |_| false)?;
+        self.feed((range.from, range.to), &mut ledger, &mut collector, |_| false)?;
         let (bytes, time_ns) = collector.peak();
         Ok(Peak { bytes, time_ns })
     }
@@ -187,7 +197,7 @@ impl Replay<'_, '_> {
     pub(crate) fn new_ledger(&self) -> Ledger {
         let mut ledger = Ledger::new();
         for (index, process) in self.trace.processes().iter().enumerate() {
-            ledger.add_process(ProcessIndex(index as u32), process.origin);
+            ledger.add_process(ProcessIndex(index as u32), process.origin, process.start_ns);
         }
         ledger
     }
@@ -206,30 +216,57 @@ impl Replay<'_, '_> {
         // A damaged checkpoint is no loss: the events tell the same.
         let checkpoint = before.and_then(|before| self.trace.checkpoint_before(before).unwrap_or(None));
         let Some(mut checkpoint) = checkpoint else {
-            return self.feed(self.trace.events(0, time_ns), ledger, observer, is_reached);
+            return self.feed((0, time_ns), ledger, observer, is_reached);
         };
-        checkpoint.blocks.iter().for_each(|block| observer.was_live(block));
-        ledger.load(std::mem::take(&mut checkpoint.blocks));
-        self.feed(self.trace.events_after(&checkpoint, time_ns), ledger, observer, is_reached)
+        let mut ends = self.ends();
+        end_before(&mut ends, checkpoint.time_ns, ledger, observer);
+        let taken = ledger.load(std::mem::take(&mut checkpoint.blocks));
+        taken.iter().for_each(|block| observer.was_live(block));
+        let events = self.trace.events_after(&checkpoint, time_ns);
+        self.feed_events((events, time_ns), ledger, observer, is_reached)
     }
 
-    /// Replays events until there are no more or `is_reached`.
+    fn ends(&mut self) -> ProcessEnds {
+        self.ends.get_or_insert_with(|| process_ends(self.trace)).clone()
+    }
+
+    /// Replays the events from one time to before another until there are no more or `is_reached`.
     pub(crate) fn feed<O: Observer>(
         &mut self,
-        mut events: EventReader<'_>,
+        (from_ns, to_ns): (u64, u64),
         ledger: &mut Ledger,
         observer: &mut O,
         is_reached: impl Fn(&O) -> bool,
     ) -> Result<()> {
+        self.feed_events((self.trace.events(from_ns, to_ns), to_ns), ledger, observer, is_reached)
+    }
+
+    /// The same of events up to before a time.
+    fn feed_events<O: Observer>(
+        &mut self,
+        (mut events, to_ns): (EventReader<'_>, u64),
+        ledger: &mut Ledger,
+        observer: &mut O,
+        is_reached: impl Fn(&O) -> bool,
+    ) -> Result<()> {
+        let mut ends = self.ends();
+        let mut is_over = false;
         'chunks: while let Some(batch) = events.next_batch()? {
             for event in batch {
                 if is_reached(observer) {
+                    is_over = true;
                     break 'chunks;
+                }
+                if ends.next_ns() < event.time_ns {
+                    end_before(&mut ends, event.time_ns, ledger, observer);
                 }
                 ledger.apply(event, self.trace.process_of(event.thread), observer);
             }
             let (read, all) = events.progress();
             (self.progress)(read, all);
+        }
+        if !is_over && !is_reached(observer) {
+            end_before(&mut ends, to_ns, ledger, observer);
         }
         for damage in events.damage() {
             if !self.damage.contains(damage) {
@@ -237,6 +274,14 @@ impl Replay<'_, '_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Ends the processes that were over before a time.
+#[cold]
+fn end_before(ends: &mut ProcessEnds, time_ns: u64, ledger: &mut Ledger, observer: &mut impl Observer) {
+    while let Some((end_ns, process)) = ends.take_before(time_ns) {
+        ledger.end_process(process, end_ns, observer);
     }
 }
 
@@ -263,6 +308,11 @@ impl Observer for WithCourse {
     fn died(&mut self, block: &Block, death: &heapr_ledger::Death) {
         self.reach(death.time_ns);
         self.summary.died(block, death);
+    }
+
+    fn left(&mut self, block: &Block, time_ns: u64) {
+        self.reach(time_ns);
+        self.summary.left(block, time_ns);
     }
 
     fn failed(&mut self, event: &Event, process: ProcessIndex, size_bytes: u64, stack: StackIndex) {
@@ -303,6 +353,11 @@ impl Observer for Collector<'_> {
             block,
             Death { free_ns: death.time_ns, is_temporary: death.is_temporary, is_implied },
         );
+    }
+
+    #[inline]
+    fn left(&mut self, block: &Block, _time_ns: u64) {
+        Collector::left(self, block);
     }
 
     fn failed(&mut self, event: &Event, process: ProcessIndex, size_bytes: u64, _stack: StackIndex) {

@@ -8,6 +8,7 @@ use crate::chosen_stacks::chosen_stacks;
 use crate::code_table::CodeTable;
 use crate::collector::{Collected, RowSums};
 use crate::culled_rows::Culled;
+use crate::ended_processes::written_summary;
 use crate::error::{Error, Result};
 use crate::filter::{Filter, Moment};
 use crate::histogram::HistogramCounter;
@@ -86,7 +87,7 @@ pub fn run_with_progress<'t>(
     let mut no_symbols = NoSymbols;
     let symbols: &mut dyn SymbolSource = if query.needs_symbols() { symbols } else { &mut no_symbols };
     let progress: &mut Progress<'_> = &mut |read, all| progress(read, all);
-    let mut replay = Replay { trace, progress, damage: Vec::new() };
+    let mut replay = Replay::new(trace, progress);
     // A summary does not tell how uncertain its estimates are.
     let is_to_be_replayed = trace.is_sampled() && !is_without_events(trace);
     let of_summary = if summary_suffices(query, &choice) && !is_to_be_replayed {
@@ -148,7 +149,8 @@ pub fn run_with_progress<'t>(
 /// # Errors
 /// There is neither, or the events cannot be read.
 pub fn whole_summary(trace: &Trace) -> Result<(Summary, Vec<Damage>)> {
-    let written = trace.summary().ok().flatten();
+    let is_written = matches!(written_summary(trace), Ok(Some(_)));
+    let written = if is_written { trace.summary().ok().flatten() } else { None };
     let course = trace.course().ok().flatten();
     let known = |summary| Ok((summary, Vec::new()));
     match (written, course) {
@@ -156,7 +158,8 @@ pub fn whole_summary(trace: &Trace) -> Result<(Summary, Vec<Damage>)> {
         (Some(written), None) if is_without_events(trace) || written.event_count == 0 => known(written),
         _ if is_without_events(trace) => Err(Error::NoEventsNoSummary),
         _ => {
-            let mut replay = Replay { trace, progress: &mut |_, _| {}, damage: Vec::new() };
+            let progress: &mut Progress<'_> = &mut |_, _| {};
+            let mut replay = Replay::new(trace, progress);
             let summary = replay.summary()?;
             Ok((summary, replay.damage))
         }
@@ -202,7 +205,7 @@ struct Evidence<'t> {
 impl<'t> Evidence<'t> {
     /// `None` if there is no summary or a damaged one, which is no loss: the events tell the same.
     fn of_summary(trace: &'t Trace) -> Option<Self> {
-        let mut summary = trace.summary_totals().ok().flatten()?;
+        let mut summary = written_summary(trace).ok().flatten()?;
         let untold = trace.sampling().untold();
         untold.mark(&mut summary.totals.variances);
         summary.by_heap.iter_mut().for_each(|(.., totals)| untold.mark(&mut totals.variances));

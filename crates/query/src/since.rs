@@ -4,10 +4,11 @@
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_trace::{Damage, EqualBlocks, ProcessIndex, StackTotals, Trace};
 
+use crate::ended_processes::written_summary;
 use crate::error::Result;
 use crate::intervals::differences;
 use crate::recorded_span::RecordedSpan;
-use crate::replay::Replay;
+use crate::replay::{Progress, Replay};
 use crate::run::{is_without_events, whole_summary};
 
 /// See the module. It belongs to one recording, which may grow between two looks, and go on in
@@ -35,10 +36,11 @@ impl Since {
     pub fn advance(&mut self, trace: &Trace) -> Result<(Vec<StackTotals>, Vec<Damage>)> {
         let goes_on_at_ns = RecordedSpan::of(trace).goes_on_at_ns();
         if goes_on_at_ns != self.goes_on_at_ns {
-            let mut replay = Replay { trace, progress: &mut |_, _| {}, damage: Vec::new() };
+            let progress: &mut Progress<'_> = &mut |_, _| {};
+            let mut replay = Replay::new(trace, progress);
             *self = Self { goes_on_at_ns, before: replay.taken_on()?, ..Self::default() };
         }
-        let has_summary = matches!(trace.summary_totals(), Ok(Some(_)));
+        let has_summary = matches!(written_summary(trace), Ok(Some(_)));
         let (now, damage) = if has_summary || is_without_events(trace) {
             let (whole, damage) = whole_summary(trace)?;
             (whole.by_stack, damage)
@@ -54,7 +56,7 @@ impl Since {
     /// Replays what is new.
     fn read(&mut self, trace: &Trace) -> Result<Vec<Damage>> {
         for (index, process) in trace.processes().iter().enumerate().skip(self.process_count) {
-            self.ledger.add_process(ProcessIndex(index as u32), process.origin);
+            self.ledger.add_process(ProcessIndex(index as u32), process.origin, process.start_ns);
         }
         self.process_count = trace.processes().len();
         let counted = self.counted.get_or_insert_with(|| SummaryBuilder::of_samples(trace.sampling()));

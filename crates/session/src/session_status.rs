@@ -13,6 +13,7 @@ impl Session {
         let recorder = self.recorder();
         let statistics = recorder.statistics();
         let totals = recorder.sink.summary.totals();
+        let (live_bytes, live_count) = recorder.sink.summary.live();
         let equal = recorder.estimates();
         let claimed = u64::from(recorder.pool().control().buffers_claimed.load(Relaxed));
         let buffer_count = properties.max_buffers as u64;
@@ -40,10 +41,10 @@ impl Session {
             file_bytes: recorder.sink.writer.written_bytes(),
             sample: recorder.sample_rate().map(|(rate, _)| rate.to_text()),
             sample_mean_bytes: recorder.sample_rate().map_or(0, |(_, mean_bytes)| mean_bytes),
-            live_count: totals.outstanding_count,
-            live_count_plus_minus: equal.half_of_count(totals.outstanding_count, totals.outstanding_bytes),
-            live_bytes: totals.outstanding_bytes,
-            live_bytes_plus_minus: equal.half_of_bytes(totals.outstanding_bytes, totals.outstanding_count),
+            live_count,
+            live_count_plus_minus: equal.half_of_count(live_count, live_bytes),
+            live_bytes,
+            live_bytes_plus_minus: equal.half_of_bytes(live_bytes, live_count),
             peak_bytes: totals.peak_bytes,
             peak_bytes_plus_minus: equal.half_of_bytes(totals.peak_bytes, totals.peak_count),
             peak_time_ns: totals.peak_time_ns,

@@ -19,6 +19,9 @@ pub(crate) fn put_summary(summary: &Summary, out: &mut Vec<u8>) {
         out.push(heap.0);
         totals.put(out);
     }
+    if summary.counts_living {
+        out.push(1);
+    }
 }
 
 /// Back from [`put_summary`].
@@ -35,6 +38,7 @@ pub(crate) fn take_summary(stream: &[u8], process_count: usize) -> Result<Summar
         let heap = HeapId(take.u8()?);
         summary.by_heap.push((process, heap, Totals::take(&mut take)?));
     }
+    summary.counts_living = !take.is_empty() && take.u8()? != 0;
     Ok(summary)
 }
 

@@ -84,4 +84,7 @@ pub struct Summary {
     pub duration_ns: u64,
     /// What was live at moments.
     pub course: Course,
+    /// The peak and the course are of what lived at one moment: what a process had left ended with
+    /// it. (Older files added up processes that had ended.)
+    pub counts_living: bool,
 }

@@ -15,7 +15,7 @@ use heapr_query::{
 use heapr_trace::Trace;
 use proptest::prelude::*;
 
-use crate::made_trace::{Names, Step, trace_of};
+use crate::made_trace::{Lives, Names, Step, trace_of_lives};
 use crate::random_steps::{filter, hand_out_again, steps};
 
 const ENOUGH: TableLimit = TableLimit { memory_bytes: 1 << 30 };
@@ -85,8 +85,12 @@ fn flame_query(is_bottom_up: bool) -> FlameQuery {
 }
 
 fn trace(steps: &[Step], checkpoint_every: usize, has_summary: bool) -> Arc<Trace> {
+    trace_of(steps, checkpoint_every, has_summary, Lives::Unknown)
+}
+
+fn trace_of(steps: &[Step], checkpoint_every: usize, has_summary: bool, lives: Lives) -> Arc<Trace> {
     let last_ns = steps.last().map_or(0, |step| step.time_ns);
-    Arc::new(trace_of(steps, checkpoint_every, has_summary, last_ns + 5))
+    Arc::new(trace_of_lives(steps, checkpoint_every, has_summary, last_ns + 5, lives))
 }
 
 proptest! {
@@ -103,12 +107,13 @@ proptest! {
         has_table in any::<bool>(),
         histograms in any::<bool>(),
         again in any::<bool>(),
+        lives in prop::sample::select(vec![Lives::Unknown, Lives::End, Lives::Forked]),
     ) {
         let mut steps = steps;
         if again {
             hand_out_again(&mut steps);
         }
-        let trace = trace(&steps, checkpoint_every, has_summary);
+        let trace = trace_of(&steps, checkpoint_every, has_summary, lives);
         let query = Query {
             filter,
             actions: vec![Action::Ranking { by, sort }],

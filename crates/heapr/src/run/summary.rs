@@ -9,7 +9,7 @@ use heapr_export::Subject;
 use heapr_findings::Judged;
 use heapr_query::{Action, Answer, FrameView, GroupBy, Metric, Query, Report, Suppressions};
 use heapr_session::SessionSummary;
-use heapr_trace::{Amounts, EqualBlocks, HeapId, ProcessIndex, Totals};
+use heapr_trace::{Amounts, EqualBlocks, HeapId, ProcessIndex, Totals, Trace};
 
 use crate::finding_text;
 use crate::own_arguments::OwnArguments;
@@ -91,7 +91,8 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
         totals.variances = report.totals.variances;
         by_heap = report.by_heap.iter().map(|row| (row.process, row.heap, row.totals)).collect();
     }
-    write_totals(&mut text, ending, &totals)?;
+    let lived = Lived::of(&trace, &by_heap);
+    write_totals(&mut text, ending, &totals, &lived)?;
     if let Some(sampled) = &subject.sampled {
         writeln!(text, "  {sampled}")?;
     }
@@ -105,7 +106,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     if let Ok(found) = heapr_findings::of_recording(&trace, judged, &mut names) {
         finding_text::write(&mut text, &found.verdict, &found.findings, Style::of_stderr(), false)?;
     }
-    write_stacks(&mut text, &subject, &report, is_cut)?;
+    write_stacks(&mut text, &subject, &report, (is_cut, &lived))?;
     for warning in &subject.warnings {
         writeln!(text, "heapr: warning: {}: {warning}", subject.file)?;
     }
@@ -125,7 +126,53 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write_totals(text: &mut impl Write, ending: &Ending, totals: &Totals) -> io::Result<()> {
+/// Of which processes the outstanding blocks are: of those that live when the recording ends, and of
+/// others, each as it was when that one ended.
+struct Lived {
+    living_count: usize,
+    ended_count: usize,
+    /// Outstanding in those that live.
+    living: Amounts,
+}
+
+impl Lived {
+    fn of(trace: &Trace, by_heap: &[(ProcessIndex, HeapId, Totals)]) -> Self {
+        let lives = |process: ProcessIndex| {
+            trace.processes().get(process.0 as usize).is_some_and(|process| process.end_ns.is_none())
+        };
+        let living_count = trace.processes().iter().filter(|process| process.end_ns.is_none()).count();
+        let of_living = by_heap.iter().filter(|(process, ..)| lives(*process));
+        let mut living = Amounts::default();
+        of_living.for_each(|(_, _, totals)| living += &totals.amounts());
+        Self { living_count, ended_count: trace.processes().len() - living_count, living }
+    }
+
+    /// Said of what is outstanding.
+    fn whose(&self) -> String {
+        match (self.living_count, self.ended_count) {
+            (_, 0) | (0, 1) => String::new(),
+            (0, _) => ", each process as it was when it ended".to_owned(),
+            (living, _) => format!(
+                ", of it {} in {} of {} {}; the others as they were when they ended",
+                amount(Metric::OutstandingBytes, &self.living),
+                things(Metric::OutstandingCount, &self.living, "block"),
+                count(living as u64),
+                if living == 1 { "process that lives" } else { "processes that live" }
+            ),
+        }
+    }
+
+    /// Said of the stacks that have most of it.
+    fn title(&self) -> &'static str {
+        match (self.living_count, self.ended_count) {
+            (_, 0) | (0, 1) => "largest outstanding",
+            (0, _) => "largest outstanding, each process as it was when it ended",
+            _ => "largest outstanding, of processes that live and of others as they were when they ended",
+        }
+    }
+}
+
+fn write_totals(text: &mut impl Write, ending: &Ending, totals: &Totals, lived: &Lived) -> io::Result<()> {
     let amounts = totals.amounts();
     let killed = ending.status.and_then(|status| status.signal());
     let killed = killed.map(|signal| format!(", killed by signal {signal}")).unwrap_or_default();
@@ -154,9 +201,10 @@ fn write_totals(text: &mut impl Write, ending: &Ending, totals: &Totals) -> io::
     )?;
     writeln!(
         text,
-        "  outstanding   {} in {}",
+        "  outstanding   {} in {}{}",
         amount(Metric::OutstandingBytes, &amounts),
-        things(Metric::OutstandingCount, &amounts, "block")
+        things(Metric::OutstandingCount, &amounts, "block"),
+        lived.whose()
     )
 }
 
@@ -196,12 +244,12 @@ fn write_stacks(
     text: &mut impl Write,
     subject: &Subject,
     report: &Report<'_>,
-    is_cut: bool,
+    (is_cut, lived): (bool, &Lived),
 ) -> io::Result<()> {
     let width = error_line_width();
     let until = if is_cut { " where the file ends" } else { "" };
     for (section, (title, is_peak)) in
-        report.sections.iter().zip([("largest outstanding", false), ("largest at the peak", true)])
+        report.sections.iter().zip([(lived.title(), false), ("largest at the peak", true)])
     {
         let Answer::Ranking(ranking) = &section.answer else { continue };
         let (bytes, blocks) = match is_peak {

@@ -22,6 +22,7 @@ mod installed;
 mod java;
 mod javascript;
 mod limits;
+mod lives;
 mod mappings;
 mod names;
 mod native_snapshots;

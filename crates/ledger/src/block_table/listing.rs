@@ -1,8 +1,9 @@
 //! The live blocks, one after the other.
 
-use heapr_trace::Block;
+use heapr_trace::{Block, ProcessIndex};
 
 use super::{BlockTable, Place, address};
+use crate::block_record::is_of;
 use crate::group::Group;
 use crate::runs::Run;
 
@@ -11,10 +12,17 @@ impl BlockTable {
     pub(crate) fn iter(&self) -> impl Iterator<Item = Block> + '_ {
         // By group, not by directory: groups and records lie in the order in which they were first
         // used.
-        self.groups.iter().flat_map(|group| self.blocks_of(group))
+        self.groups.iter().flat_map(|group| self.blocks_of_group(group))
     }
 
-    fn blocks_of(&self, group: &Group) -> impl Iterator<Item = Block> + '_ {
+    /// The blocks of a process, in no order. (By directory: there are far fewer regions than
+    /// groups, and most are another's.)
+    pub(crate) fn blocks_of(&self, process: ProcessIndex) -> Vec<Block> {
+        let regions = self.directory.iter().filter(|place| place.owner != 0 && is_of(place.owner, process));
+        regions.flat_map(|place| self.blocks_in(place.groups)).collect()
+    }
+
+    fn blocks_of_group(&self, group: &Group) -> impl Iterator<Item = Block> + '_ {
         let (owner, key) = self.home(group);
         self.rooms
             .entries(*group)
@@ -23,7 +31,7 @@ impl BlockTable {
 
     fn blocks_in(&self, region: Run) -> impl Iterator<Item = Block> + '_ {
         let groups = self.region_runs.entries(region);
-        groups.flat_map(|(_, group)| self.blocks_of(&self.groups[group as usize]))
+        groups.flat_map(|(_, group)| self.blocks_of_group(&self.groups[group as usize]))
     }
 
     /// All live blocks by process, heap and address.

@@ -64,7 +64,7 @@ fn event() -> impl Strategy<Value = (Event, ProcessIndex)> {
 /// A ledger with so many blocks that events are looked up together and short lives are looked for.
 fn large() -> Ledger {
     let mut ledger = Ledger::new();
-    ledger.add_process(ProcessIndex(1), ProcessOrigin::Fork { parent: ProcessIndex(0) });
+    ledger.add_process(ProcessIndex(1), ProcessOrigin::Fork { parent: ProcessIndex(0) }, 0);
     ledger.load((0..9_000).map(|number| Block {
         process: ProcessIndex(0),
         heap: HeapId::MALLOC,

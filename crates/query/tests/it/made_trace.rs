@@ -1,7 +1,7 @@
 //! Traces made for tests, through the real writer: two processes with one program each, whose
 //! modules lie at different addresses, so that equal stacks differ in all of their addresses.
 
-use heapr_ledger::{Ledger, SummaryBuilder};
+use heapr_ledger::{Ledger, ProcessEnds, SummaryBuilder};
 use heapr_query::{FrameSink, SourceFrame, SymbolSource};
 use heapr_trace::{
     Action, Event, HeapId, Mapping, Module, ModuleIndex, Process, ProcessIndex, ProcessOrigin, Snapshot,
@@ -62,9 +62,42 @@ fn base(process: ProcessIndex, module: usize) -> u64 {
 
 /// Writes the steps; a checkpoint after every `checkpoint_every` events.
 pub(crate) fn trace_of(steps: &[Step], checkpoint_every: usize, has_summary: bool, end_ns: u64) -> Trace {
+    trace_of_lives(steps, checkpoint_every, has_summary, end_ns, Lives::Unknown)
+}
+
+/// What is told of the lives of the two processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lives {
+    /// Nobody has seen them end.
+    Unknown,
+    /// Each ends with its last event.
+    End,
+    /// The same; the second one was forked from the first right before its first event.
+    Forked,
+}
+
+/// The same of processes that end.
+pub(crate) fn trace_of_lives(
+    steps: &[Step],
+    checkpoint_every: usize,
+    has_summary: bool,
+    end_ns: u64,
+    lives: Lives,
+) -> Trace {
     let mut bytes = Vec::new();
-    write(&mut bytes, steps, checkpoint_every, has_summary, end_ns).unwrap();
+    write(&mut bytes, steps, checkpoint_every, has_summary, (end_ns, lives)).unwrap();
     Trace::from_source(Box::new(bytes)).unwrap()
+}
+
+/// Origin, start and end of a process.
+fn life(steps: &[Step], process: ProcessIndex, lives: Lives) -> (ProcessOrigin, u64, Option<u64>) {
+    let mut own = steps.iter().filter(|step| process_of(step.thread) == process).map(|step| step.time_ns);
+    let (first_ns, last_ns) = (own.next(), own.last());
+    let end_ns = last_ns.or(first_ns).filter(|_| lives != Lives::Unknown);
+    if lives == Lives::Forked && process != ProcessIndex(0) {
+        return (ProcessOrigin::Fork { parent: ProcessIndex(0) }, first_ns.unwrap_or(0), end_ns);
+    }
+    (ProcessOrigin::Exec, 0, end_ns)
 }
 
 fn write(
@@ -72,16 +105,23 @@ fn write(
     steps: &[Step],
     checkpoint_every: usize,
     has_summary: bool,
-    end_ns: u64,
+    (end_ns, lives): (u64, Lives),
 ) -> heapr_trace::Result<()> {
     let mut writer = TraceWriter::new(bytes)?;
+    let (mut ledger, mut ends) = (Ledger::new(), ProcessEnds::default());
     for (index, pid) in PIDS.into_iter().enumerate() {
+        let number = ProcessIndex(index as u32);
+        let (origin, start_ns, process_end_ns) = life(steps, number, lives);
+        ledger.add_process(number, origin, start_ns);
+        if let Some(end_ns) = process_end_ns {
+            ends.add(end_ns, number);
+        }
         let process = writer.add_process(Process {
             pid,
             parent_pid: 1,
-            origin: ProcessOrigin::Exec,
-            start_ns: 0,
-            end_ns: None,
+            origin,
+            start_ns,
+            end_ns: process_end_ns,
             executable: MODULES[0].to_owned(),
             command_line: vec!["app".to_owned()],
             exit_status: None,
@@ -110,7 +150,6 @@ fn write(
         }
     }
     let mut stacks = Stacks::default();
-    let mut ledger = Ledger::new();
     let mut summary = SummaryBuilder::new();
     for (number, step) in steps.iter().enumerate() {
         let process = process_of(step.thread);
@@ -138,6 +177,9 @@ fn write(
         let event =
             Event { time_ns: step.time_ns, thread: ThreadIndex(step.thread), heap: step.heap, action };
         writer.event(&event)?;
+        while let Some((end_ns, process)) = ends.take_before(event.time_ns) {
+            ledger.end_process(process, end_ns, &mut summary);
+        }
         ledger.apply(&event, process, &mut summary);
         if (number + 1) % checkpoint_every == 0 {
             writer.checkpoint(step.time_ns, ledger.sorted_blocks())?;

@@ -3,6 +3,7 @@
 mod against_model;
 mod files_in_turn;
 mod generated_metrics;
+mod lives;
 mod made_trace;
 mod meanings;
 mod model;

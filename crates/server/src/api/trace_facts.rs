@@ -204,7 +204,10 @@ impl TraceFacts {
             own_memory: heapr_export::own_memory_of_tree(trace, &file.own, file.explorer.tree()),
             resident_samples: trace.resident_samples().len(),
             snapshots: trace.snapshots().iter().map(snapshot).collect(),
-            totals: trace.summary_totals().ok().flatten().map(|summary| TotalsJson::from(&summary.totals)),
+            totals: heapr_query::written_summary(trace)
+                .ok()
+                .flatten()
+                .map(|summary| TotalsJson::from(&summary.totals)),
         }
     }
 }

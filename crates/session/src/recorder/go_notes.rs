@@ -92,6 +92,7 @@ impl Recorder {
             |process: &&mut ProcessState| process.pid == pid && process.slot == NO_SLOT && !process.has_ended;
         let Some(process) = self.processes.iter_mut().find(is_it) else { return false };
         process.has_ended = true;
+        process.is_let_go = true;
         true
     }
 

@@ -86,6 +86,7 @@ impl Recorder {
         self.write_statistics(statistics);
         let outcome = self.sink.writer.statistic("files_after", 1);
         self.sink.keep(outcome);
+        self.sink.end_processes_before(u64::MAX);
         // What they held stays outstanding in the files up to here.
         for process in self.processes.iter_mut().filter(|process| process.is_done && !process.is_forgotten) {
             process.is_forgotten = true;

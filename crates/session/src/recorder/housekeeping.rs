@@ -94,6 +94,7 @@ impl Recorder {
             && let Some(process) = self.processes.get_mut(place)
         {
             process.has_ended = true;
+            process.is_let_go = true;
         }
     }
 
@@ -311,12 +312,16 @@ impl Recorder {
         self.note_notices(place, now_ns);
         self.take_last_looks(place, now_ns);
         self.note_memory(place, now_ns);
+        self.note_missing_graph(place);
         let process = &mut self.processes[place];
         process.is_done = true;
         let freed_count = process.free_all_blocks(&self.pool);
         let is_superseded = process.is_superseded;
+        let is_over = process.has_ended && !process.is_let_go;
         if let Some(entry) = process.entry.as_mut().filter(|_| !is_superseded) {
-            entry.end_ns.get_or_insert(now_ns);
+            if is_over {
+                entry.end_ns.get_or_insert(now_ns);
+            }
             let outcome = self.sink.writer.update_process(process.index, entry);
             self.sink.keep(outcome);
         }

@@ -19,6 +19,7 @@ pub(crate) mod module_files;
 pub(crate) mod module_image;
 pub(crate) mod own_heaps;
 pub(crate) mod pool_growth;
+mod process_ends;
 pub(crate) mod process_facts;
 mod process_life;
 pub(crate) mod process_state;
@@ -36,7 +37,7 @@ pub(crate) mod go;
 mod go_children;
 mod go_notes;
 mod going_on;
-mod graph_snapshots;
+pub(crate) mod graph_snapshots;
 mod housekeeping;
 pub(crate) mod inside;
 mod inside_notes;
@@ -192,11 +193,12 @@ impl Recorder {
     /// How far it is.
     pub(crate) fn progress(&self) -> Progress {
         let totals = self.sink.summary.totals();
+        let (live_bytes, live_count) = self.sink.summary.live();
         let equal = self.estimates();
         Progress {
             event_count: self.sink.event_count,
-            live_bytes: totals.outstanding_bytes,
-            live_bytes_plus_minus: equal.half_of_bytes(totals.outstanding_bytes, totals.outstanding_count),
+            live_bytes,
+            live_bytes_plus_minus: equal.half_of_bytes(live_bytes, live_count),
             peak_bytes: totals.peak_bytes,
             peak_bytes_plus_minus: equal.half_of_bytes(totals.peak_bytes, totals.peak_count),
         }
@@ -310,6 +312,7 @@ impl Recorder {
         let before = self.sink.event_count;
         let now_ticks = self.clock.now_ticks();
         let now_ns = self.clock.now_ns();
+        self.look_at_lives(now_ns);
         self.note_ends();
         self.find_processes();
         let claimed_count = self.scan();
@@ -321,6 +324,7 @@ impl Recorder {
         self.statistics.buffers_claimed_max =
             self.statistics.buffers_claimed_max.max(u64::from(claimed_count));
         self.clock.anchor();
+        self.count_ends();
         let watermark = if self.is_final { u64::MAX } else { self.watermark(now_ticks, now_ns) };
         // Read after the time: who sets it stands still until it is set.
         let cut_ticks = self.cut_ticks();

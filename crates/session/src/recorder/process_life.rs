@@ -22,6 +22,11 @@ impl ProcessLife {
         Self { pid, descriptor, was_over: false }
     }
 
+    /// By which it can be asked for together with others.
+    pub(crate) fn descriptor(&self) -> Option<&OwnedFd> {
+        self.descriptor.as_ref()
+    }
+
     /// Whether it has ended; a process that nobody has waited for yet has.
     pub(crate) fn has_ended(&mut self) -> bool {
         let Some(descriptor) = &self.descriptor else { return !heapr_proc::is_alive(self.pid) };

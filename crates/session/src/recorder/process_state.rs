@@ -53,6 +53,14 @@ pub(crate) struct ProcessState {
     /// Told dead by the kernel.
     pub(crate) life: ProcessLife,
     pub(crate) has_ended: bool,
+    /// When it was seen alive last; 0: never.
+    pub(crate) alive_ns: u64,
+    /// It went on to another program.
+    pub(crate) is_replaced: bool,
+    /// It was let go: it may live on.
+    pub(crate) is_let_go: bool,
+    /// When it ended is known, and what it has left ends then.
+    pub(crate) is_end_counted: bool,
     /// It had ended when the last scan began: nothing of it is unread after that round.
     pub(crate) had_ended_at_scan: bool,
     /// It has waited at its end, and its graph was asked for.
@@ -160,6 +168,10 @@ impl ProcessState {
             before: BlocksBefore::default(),
             life: ProcessLife::of(pid),
             has_ended: false,
+            alive_ns: 0,
+            is_replaced: false,
+            is_let_go: false,
+            is_end_counted: false,
             had_ended_at_scan: false,
             is_exit_seen: false,
             is_end_noted: false,

@@ -99,11 +99,8 @@ impl Recorder {
 
     /// Does by itself what the session's rate says, and what growth asks for.
     pub(super) fn steer(&mut self, now_ns: u64) {
-        let figures = Figures {
-            now_ns,
-            samples: self.sink.sample_count,
-            live_bytes: self.sink.summary.totals().outstanding_bytes,
-        };
+        let figures =
+            Figures { now_ns, samples: self.sink.sample_count, live_bytes: self.sink.summary.live().0 };
         if let Some(mean_bytes) = self.sink.steering.as_mut().and_then(|steering| steering.look(figures)) {
             self.tell_mean(mean_bytes);
         }

@@ -188,6 +188,9 @@ impl Recorder {
             let is_before = process.entry.as_ref().is_none_or(|known| known.start_ns <= start_ns);
             if process.pid == pid && !process.has_ended && is_before {
                 process.has_ended = true;
+                process.is_end_counted = true;
+                process.is_replaced = true;
+                self.sink.add_end(start_ns, process.index);
                 if let Some(before) = &mut process.entry {
                     before.end_ns.get_or_insert(start_ns);
                 }
@@ -203,7 +206,7 @@ impl Recorder {
             // As many as have an entry of their own.
             ProcessIndex(self.processes.iter().filter(|process| !process.is_resumed).count() as u32)
         });
-        self.sink.ledger.add_process(file_index, entry.origin);
+        self.sink.ledger.add_process(file_index, entry.origin, entry.start_ns);
         file_index
     }
 
@@ -217,6 +220,7 @@ impl Recorder {
         entry.end_ns = None;
         let index = before.index;
         self.forget_end_of(index);
+        self.sink.forget_end(index);
         let outcome = self.sink.writer.update_process(index, &entry);
         self.sink.keep(outcome);
         Some((index, entry))

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::BufWriter;
 
-use heapr_ledger::{CourseTaker, Ledger, SummaryBuilder};
+use heapr_ledger::{CourseTaker, Ledger, ProcessEnds, SummaryBuilder};
 use heapr_trace::{
     Block, Event, HeapGraph, HeapId, ProcessIndex, SamplingPeriod, Summary, TraceWriter, Weight,
 };
@@ -34,6 +34,9 @@ pub(crate) struct Sink {
     pub(crate) ledger: Ledger,
     pub(crate) summary: SummaryBuilder,
     pub(crate) course: CourseTaker,
+    /// Ends of processes that are still to be applied, and all of them.
+    pub(crate) ends: ProcessEnds,
+    all_ends: Vec<(u64, ProcessIndex)>,
     pub(crate) event_count: u64,
     pending: Vec<(Event, ProcessIndex)>,
     /// Mappings are a heap of their own; without it they only explain what is resident.
@@ -82,6 +85,8 @@ impl Sink {
             summary.add_sampling(period);
             writer.sampling(period).map_err(|source| Error::Output { path: path.clone(), source })?;
         }
+        let mut ledger = Ledger::new();
+        ledger.keep_left();
         let mode = properties.mode;
         if let LoggingMode::Memory { bytes } = mode {
             writer.keep_window(bytes);
@@ -89,9 +94,11 @@ impl Sink {
         Ok(Self {
             writer,
             module_files: ModuleFiles::new(),
-            ledger: Ledger::new(),
+            ledger,
             summary,
             course: CourseTaker::default(),
+            ends: ProcessEnds::default(),
+            all_ends: Vec::new(),
             event_count: 0,
             pending: Vec::with_capacity(PENDING_MAX),
             records_mappings: properties.mmap,
@@ -138,6 +145,7 @@ impl Sink {
     #[inline(never)]
     fn event_of_samples(&mut self, event: &Event, process: ProcessIndex) {
         self.last_ns = event.time_ns;
+        self.end_processes_before(event.time_ns);
         if event.time_ns >= self.course.next_ns() {
             self.course.take(event.time_ns, &self.summary);
         }
@@ -193,17 +201,29 @@ impl Sink {
 
     /// Hands on the events that were kept back.
     pub(crate) fn take_pending(&mut self) {
-        let mut rest = self.pending.as_slice();
-        while rest.last().is_some_and(|(event, _)| event.time_ns >= self.course.next_ns()) {
-            let next_ns = self.course.next_ns();
-            let (before, after) = rest.split_at(rest.partition_point(|(event, _)| event.time_ns < next_ns));
+        let pending = std::mem::take(&mut self.pending);
+        let mut rest = pending.as_slice();
+        while let Some(&(last, _)) = rest.last() {
+            let (course_ns, end_ns) = (self.course.next_ns(), self.ends.next_ns());
+            if last.time_ns < course_ns && last.time_ns <= end_ns {
+                break;
+            }
+            let is_end = end_ns < course_ns;
+            let is_before = |event: &Event| match is_end {
+                true => event.time_ns <= end_ns,
+                false => event.time_ns < course_ns,
+            };
+            let (before, after) = rest.split_at(rest.partition_point(|(event, _)| is_before(event)));
             self.ledger.apply_all(before, &mut self.summary);
-            if let Some((event, _)) = after.first() {
-                self.course.take(event.time_ns, &self.summary);
+            match after.first() {
+                Some((event, _)) if is_end => self.end_processes_before(event.time_ns.min(course_ns)),
+                Some((event, _)) => self.course.take(event.time_ns.min(end_ns), &self.summary),
+                None => {}
             }
             rest = after;
         }
         self.ledger.apply_all(rest, &mut self.summary);
+        self.pending = pending;
         if self.keeps_events && self.write_error.is_none() {
             let outcome = self.writer.events(self.pending.iter().map(|(event, _)| event));
             self.write_error = outcome.err();
@@ -214,6 +234,29 @@ impl Sink {
         }
         if self.ledger.has_put_aside() {
             self.take_slice(0);
+        }
+    }
+
+    /// A process has ended.
+    pub(crate) fn add_end(&mut self, end_ns: u64, process: ProcessIndex) {
+        self.ends.add(end_ns, process);
+        self.all_ends.push((end_ns, process));
+    }
+
+    /// A process that had ended goes on.
+    pub(crate) fn forget_end(&mut self, process: ProcessIndex) {
+        self.ends.forget(process);
+        self.all_ends.retain(|&(_, ended)| ended != process);
+    }
+
+    /// Applies the ends before a time, up to which all events are taken.
+    #[inline(always)]
+    pub(crate) fn end_processes_before(&mut self, time_ns: u64) {
+        while let Some((end_ns, process)) = self.ends.take_before(time_ns) {
+            if end_ns >= self.course.next_ns() {
+                self.course.take(end_ns, &self.summary);
+            }
+            self.ledger.end_process(process, end_ns, &mut self.summary);
         }
     }
 
@@ -350,7 +393,13 @@ impl Sink {
         let mut ledger = self.ledger.emptied();
         let mut summary =
             self.summary.sampling().map_or_else(SummaryBuilder::new, SummaryBuilder::of_samples);
-        let ended = self.writer.end_window(|event, process| ledger.apply(event, process, &mut summary));
+        let mut ends = ProcessEnds::new(self.all_ends.clone());
+        let ended = self.writer.end_window(|event, process| {
+            while let Some((end_ns, process)) = ends.take_before(event.time_ns) {
+                ledger.end_process(process, end_ns, &mut summary);
+            }
+            ledger.apply(event, process, &mut summary);
+        });
         let window = match ended {
             Ok(window) => window?,
             Err(error) => {

@@ -194,12 +194,22 @@ impl Recorder {
         }
     }
 
-    /// Drops the blocks of ended processes where no event will ask for them: the recorder's memory
-    /// is bounded by what is live.
+    /// Drops the blocks of ended processes, of which no snapshot will be taken any more: the
+    /// recorder's memory is bounded by what is live.
     fn forget_ended(&mut self) {
-        let ended = std::mem::take(&mut self.snapshots.ended);
-        if !self.sink.keeps_events() {
-            ended.into_iter().for_each(|process| self.sink.ledger.drop_process(process));
+        if self.snapshots.ended.is_empty() {
+            return;
+        }
+        self.sink.take_pending();
+        self.sink.end_processes_before(self.watermark_ns);
+        for process in std::mem::take(&mut self.snapshots.ended) {
+            if self.sink.ends.has(process) {
+                self.snapshots.ended.push(process);
+            } else if !self.sink.keeps_events() {
+                self.sink.ledger.drop_process(process);
+            } else if self.sink.ledger.has_ended(process) {
+                self.sink.ledger.forget_left(process);
+            }
         }
     }
 

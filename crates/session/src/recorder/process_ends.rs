@@ -1,0 +1,67 @@
+//! When processes end: what they had left ends with them, before the next event of another.
+//!
+//! No clock tells when a process ended, only that it has. It is looked for before each round, behind
+//! the time up to which the round takes events: so an end is known before an event that comes after
+//! it is counted. It is told as early as it can have been, so that no two lives that came one after
+//! the other are added up:
+//!
+//! ```text
+//! rounds     ──┬───────────┬──────
+//!            alive       over         it ended with its last event, or right after it was seen alive
+//! ```
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::Recorder;
+use crate::recorder::process_state::ProcessState;
+
+impl Recorder {
+    /// Looks which processes live, with one system call for all of them. `now_ns`: a time before.
+    pub(super) fn look_at_lives(&mut self, now_ns: u64) {
+        let lives = |process: &&mut ProcessState| !process.has_ended && !process.is_done;
+        let mut asked: Vec<&mut ProcessState> = self
+            .processes
+            .iter_mut()
+            .filter(lives)
+            .filter(|process| process.life.descriptor().is_some())
+            .collect();
+        let mut polled: Vec<PollFd<'_>> = asked
+            .iter()
+            .filter_map(|process| process.life.descriptor())
+            .map(|descriptor| PollFd::new(descriptor, PollFlags::IN))
+            .collect();
+        let is_known = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok();
+        let over: Vec<bool> = polled.iter().map(|one| !one.revents().is_empty()).collect();
+        drop(polled);
+        for (process, is_over) in asked.iter_mut().zip(over).filter(|_| is_known) {
+            // (A process may only seem to be over while it goes on to another program.)
+            process.has_ended = is_over && process.life.has_ended();
+            if !process.has_ended {
+                process.alive_ns = now_ns;
+            }
+        }
+    }
+
+    /// Tells when those ended that have ended since the last time. After a scan: all that they
+    /// published is known, and when.
+    pub(super) fn count_ends(&mut self) {
+        for place in 0..self.processes.len() {
+            let process = &self.processes[place];
+            if !process.has_ended || process.is_end_counted || process.is_let_go || process.is_superseded {
+                continue;
+            }
+            let started_ns = process.entry.as_ref().map_or(0, |entry| entry.start_ns);
+            let alive_ns = process.alive_ns.max(started_ns);
+            let own = self.streams.iter().filter(|stream| stream.process == place);
+            let last_ticks = own.filter_map(|stream| stream.published_ticks(&self.pool)).max();
+            let last_ns = last_ticks.map_or(0, |ticks| self.clock.ns(ticks));
+            let end_ns = alive_ns.max(last_ns);
+            let process = &mut self.processes[place];
+            process.is_end_counted = true;
+            if let Some(entry) = &mut process.entry {
+                entry.end_ns.get_or_insert(end_ns);
+            }
+            self.sink.add_end(end_ns, process.index);
+        }
+    }
+}
