@@ -8,6 +8,7 @@
 use heapr_glibc_heap::HeapMemory;
 use heapr_proc::smaps::MappingPages;
 
+use super::belief::any_module_has;
 use super::heap::{Figure, ForeignHeap, HeapPart, PartKind};
 use super::page_map::candidates;
 use super::words;
@@ -50,7 +51,8 @@ pub(super) fn find(subject: &Subject, memory: &impl HeapMemory) -> Option<Foreig
         ("segments_bytes", segment_bytes),
     ];
     heap.figures = figures.map(|(name, bytes)| Figure { name, bytes }).to_vec();
-    (!heap.parts.is_empty()).then_some(heap)
+    // Its segments have no way from a module: any may have it.
+    (!heap.parts.is_empty() && any_module_has(subject, "mimalloc", memory)).then_some(heap)
 }
 
 /// Where the mappings without a file end that follow on one that ends there.

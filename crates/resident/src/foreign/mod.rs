@@ -6,8 +6,10 @@
 //! ```
 //!
 //! Nothing is called in the process. Each layout proves itself by what stands in memory: where that
-//! does not hold (another version, damage) nothing is told, and the memory stays undivided.
+//! does not hold (another version, damage) nothing is told, and the memory stays undivided. And its
+//! allocator's code must be in a module, and its heap where memory is (`belief`).
 
+mod belief;
 mod claimed;
 mod class_sizes;
 mod heap;
@@ -31,7 +33,7 @@ pub(crate) fn heaps<M: HeapMemory>(subject: &Subject, memory: &M) -> Vec<Foreign
     let mut found: Vec<ForeignHeap> = finders
         .iter()
         .filter_map(|find| find(subject, memory))
-        .filter(|heap| !heap.parts.is_empty())
+        .filter(|heap| belief::fits(&heap.parts, &subject.mappings))
         .collect();
     found.iter_mut().for_each(ForeignHeap::put_in_order);
     found

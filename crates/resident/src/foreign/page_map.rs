@@ -15,6 +15,7 @@ use std::ops::Range;
 use heapr_glibc_heap::{HeapMemory, PAGE_BYTES};
 use heapr_proc::smaps::MappingPages;
 
+use super::belief::{module_has, names};
 use super::words::{self, END_AVMA};
 use crate::subject::{Subject, file_name};
 
@@ -51,6 +52,7 @@ struct Data {
     /// The module has the allocator's name, or is whose malloc is used: the page map is there, or
     /// nowhere.
     is_named: bool,
+    module: String,
 }
 
 fn data(subject: &Subject, allocator: &str, memory: &impl HeapMemory) -> Vec<Data> {
@@ -64,9 +66,10 @@ fn data(subject: &Subject, allocator: &str, memory: &impl HeapMemory) -> Vec<Dat
         is_data && is_zeros && file.end_avma == zeros.start_avma
     });
     let mut found: Vec<Data> = pairs
-        .map(|pair| Data {
-            range_avma: pair[0].mapping.start_avma..pair[1].mapping.end_avma,
-            is_named: is_named(file_name(&pair[0].mapping.name)),
+        .map(|pair| {
+            let module = file_name(&pair[0].mapping.name);
+            let range_avma = pair[0].mapping.start_avma..pair[1].mapping.end_avma;
+            Data { range_avma, is_named: is_named(module), module: module.to_owned() }
         })
         .collect();
     if found.iter().any(|data| data.is_named) {
@@ -87,24 +90,6 @@ pub(super) fn candidates(mappings: &[MappingPages]) -> Vec<&MappingPages> {
     found
 }
 
-/// Whether the constants of a module name an allocator: in what it prints, and in its settings.
-fn names(subject: &Subject, module: &str, allocator: &str, memory: &impl HeapMemory) -> bool {
-    /// Programs that are larger have an allocator of their own that is none of these.
-    const MOST_BYTES: u64 = 16 << 20;
-    let constants = subject.mappings.iter().map(|found| &found.mapping).filter(|mapping| {
-        let is_constant = mapping.is_readable && !mapping.is_writable && !mapping.is_executable;
-        is_constant && mapping.inode != 0 && file_name(&mapping.name) == module
-    });
-    let mut left = MOST_BYTES;
-    constants.into_iter().any(|mapping| {
-        let length = mapping.bytes().min(left);
-        left -= length;
-        let mut bytes = vec![0; length as usize];
-        let read = memory.read(mapping.start_avma, &mut bytes);
-        memchr::memmem::find(&bytes[..read], allocator.as_bytes()).is_some()
-    })
-}
-
 impl PageMap {
     /// Finds one by the pages of the largest mappings.
     pub(super) fn find(
@@ -117,14 +102,16 @@ impl PageMap {
         const UNNAMED_ROOM_BYTES: u64 = 4 << 20;
         const NAMED_ROOM_BYTES: u64 = 16 << 20;
         let root_bytes = 8_u64 << shape.root_bits;
-        for Data { range_avma, is_named } in data(subject, allocator, memory) {
+        for Data { range_avma, is_named, module } in data(subject, allocator, memory) {
             let most_bytes = if is_named { NAMED_ROOM_BYTES } else { UNNAMED_ROOM_BYTES };
             let room = (range_avma.end - range_avma.start).checked_sub(root_bytes);
             if room.is_none_or(|room| room > most_bytes) {
                 continue;
             }
             let map = Self { shape, root_avma: 0, data_avma: range_avma };
-            if let Some(root_avma) = map.root(is_named, &subject.mappings, memory) {
+            if let Some(root_avma) = map.root(is_named, &subject.mappings, memory)
+                && module_has(subject, &module, allocator, memory)
+            {
                 return Some(Self { root_avma, ..map });
             }
         }
