@@ -91,7 +91,9 @@ pub struct Area {
 }
 
 impl Area {
-    fn new(class: RootClass, (start_avma, end_avma): (u64, u64), name: &str) -> Self {
+    /// All of a range.
+    #[must_use]
+    pub fn new(class: RootClass, (start_avma, end_avma): (u64, u64), name: &str) -> Self {
         Self {
             root: RootArea { class, start_avma, end_avma, tid: 0, name: name.to_owned() },
             pieces: vec![(start_avma, end_avma)],

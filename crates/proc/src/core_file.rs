@@ -50,6 +50,19 @@ pub enum CoreError {
     NotCore(&'static str),
 }
 
+/// Memory of the process that is not in its core file, and that no program's file has either.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// First byte.
+    pub start_avma: u64,
+    /// Behind the last.
+    pub end_avma: u64,
+    /// The file that was mapped; empty: memory without one.
+    pub path: String,
+    /// That file is here: what it holds now can be read as that memory.
+    pub is_readable: bool,
+}
+
 /// What is in the core of a mapping.
 #[derive(Debug, Clone, Copy)]
 struct Segment {
@@ -68,6 +81,8 @@ pub struct CoreFile {
     notes: Notes,
     /// By their paths, as in the mappings.
     files: HashMap<String, File>,
+    /// Its memory lies at multiples of a page.
+    is_aligned: bool,
 }
 
 impl CoreFile {
@@ -109,6 +124,8 @@ impl CoreFile {
         let headers = headers.as_chunks::<PROGRAM_HEADER_BYTES>().0;
         let is_of =
             |kind: u32| move |header: &&[u8; PROGRAM_HEADER_BYTES]| word_at(*header, 0) as u32 == kind;
+        let is_aligned =
+            headers.iter().filter(is_of(PT_LOAD)).all(|header| word_at(header, 48) >= PAGE_BYTES);
         let mut notes = Notes::default();
         for header in headers.iter().filter(is_of(PT_NOTE)) {
             notes.take(&source.read_whole(word_at(header, 8), word_at(header, 32).min(NOTES_BYTES_MAX)));
@@ -173,7 +190,7 @@ impl CoreFile {
         found.sort_by_key(|(segment, _)| segment.start_avma);
         found.dedup_by(|later, earlier| later.0.start_avma < earlier.0.end_avma);
         let (segments, mappings) = found.into_iter().unzip();
-        let mut core = Self { source, segments, mappings, notes, files: HashMap::new() };
+        let mut core = Self { source, segments, mappings, notes, files: HashMap::new(), is_aligned };
         core.name_mappings();
         Ok(core)
     }
@@ -301,6 +318,44 @@ impl CoreFile {
         parts.collect()
     }
 
+    /// What the process had mapped and its headers and list of files name without a content: memory
+    /// that it kept out (`MADV_DONTDUMP`) or that `coredump_filter` leaves out, as shared memory of
+    /// files is by default. Of programs and libraries the files have what nobody has written.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        let vdso_avma = self.notes.system_call_page_avma;
+        let all = self.segments.iter().zip(&self.mappings);
+        let parts = all.filter_map(|(segment, mapping)| {
+            let start_avma = segment.start_avma.saturating_add(segment.core_bytes);
+            let is_missing = start_avma < segment.end_avma && mapping.is_readable;
+            // The kernel's own pages, beside its code.
+            let is_kernels = vdso_avma == Some(segment.end_avma) && !mapping.is_writable;
+            let is_program = mapping.inode != 0 && self.is_program(&mapping.name);
+            (is_missing && !is_kernels && !is_program).then(|| LeftOut {
+                start_avma,
+                end_avma: segment.end_avma,
+                path: mapping.name.clone(),
+                is_readable: self.files.contains_key(&mapping.name),
+            })
+        });
+        parts.collect()
+    }
+
+    /// Whether its headers name all that was mapped, as those of the kernel do. A debugger leaves
+    /// memory out without a word. (It aligns nothing in the file.)
+    #[must_use]
+    pub fn names_all_mappings(&self) -> bool {
+        self.is_aligned
+    }
+
+    /// Whether a mapped file is a program or a library.
+    fn is_program(&self, path: &str) -> bool {
+        let mut begin = [0; 4];
+        let file = self.files.get(path);
+        let is_elf = file.is_some_and(|file| read_up_to(file, 0, &mut begin) == 4 && begin == *b"\x7fELF");
+        is_elf || self.mappings.iter().any(|mapping| mapping.name == path && mapping.is_executable)
+    }
+
     /// By address.
     #[must_use]
     pub fn mappings(&self) -> &[Mapping] {
@@ -318,6 +373,14 @@ impl CoreFile {
     pub fn executable(&self) -> &str {
         let headers_avma = self.notes.program_headers_avma;
         headers_avma.and_then(|avma| self.notes.file_at(avma)).map_or("", |file| &file.path)
+    }
+
+    /// The same as it is named among the mappings, once files are used.
+    #[must_use]
+    pub fn executable_here(&self) -> Option<&str> {
+        let headers_avma = self.notes.program_headers_avma?;
+        let mapping = self.mappings.iter().find(|mapping| mapping.contains(headers_avma))?;
+        Some(&mapping.name)
     }
 
     /// Process id.

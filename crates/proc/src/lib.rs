@@ -27,7 +27,7 @@ mod stat;
 mod whole_file;
 
 pub use control_groups::{GroupLimit, is_frozen, memory_limits};
-pub use core_file::{CoreError, CoreFile};
+pub use core_file::{CoreError, CoreFile, LeftOut};
 pub use core_notes::CoreThread;
 pub use fields::Fields;
 pub use first_thread::{folder, is_alive, telling_thread};

@@ -16,6 +16,7 @@ use heapr_trace::{
 };
 
 use crate::Error;
+use crate::core_left_out::MissingMemory;
 use crate::recorder::system_facts;
 use crate::snapshots::graph_capture::GraphContents;
 use crate::snapshots::heap_look::{graph_of, mapped_code, thread_facts};
@@ -98,14 +99,18 @@ pub fn snapshot_of_core(request: &CoreRequest) -> Result<CoreTaken, Error> {
     };
     let sizes: Vec<(u64, u64)> = blocks.iter().map(|block| (block.address_avma, block.size_bytes)).collect();
     let map = BlockMap::new(blocks);
-    let areas = root_areas(&facts, &map, &core);
+    let mut areas = root_areas(&facts, &map, &core);
+    let missing = MissingMemory::of(&core, &areas);
+    areas.extend(missing.areas());
+    notes.extend(missing.notes());
     let found = scan(&core, &map, &areas, &Regions::of(&facts.mappings), request.contents.texts(), &|| true)
         .map_err(|cut| match cut {
             Cut::Ended => refuse("the search was ended".to_owned()),
             Cut::TooManyEdges => refuse("it has more than 4 billion references".to_owned()),
         })?;
     notes.push("what the kernel held for it (epoll, timers) is not in a core file".to_owned());
-    let graph = graph_of(found, areas, notes);
+    let mut graph = graph_of(found, areas, notes);
+    missing.hold_in_doubt(&mut graph, &map);
     let taken = CoreTaken {
         block_count: sizes.len() as u64,
         block_bytes: sizes.iter().map(|block| block.1).sum(),

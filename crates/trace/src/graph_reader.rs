@@ -31,12 +31,14 @@ impl Trace {
     pub fn graph_facts(&self, snapshot: &Snapshot, process: ProcessIndex) -> Result<Option<GraphFacts>> {
         let heads = self.graph_heads(snapshot)?;
         let head = heads.into_iter().map(|(_, head)| head).find(|head| head.process == process);
-        let unknown_bytes = |head: &GraphHead| {
-            let of_it = head.areas.iter().filter(|area| area.class == RootClass::Unknown);
+        let bytes_of = |head: &GraphHead, class: RootClass| {
+            let of_it = head.areas.iter().filter(|area| area.class == class);
             of_it.map(|area| area.end_avma.wrapping_sub(area.start_avma)).fold(0, u64::saturating_add)
         };
         Ok(head.map(|head| GraphFacts {
-            unknown_bytes: unknown_bytes(&head),
+            unknown_bytes: bytes_of(&head, RootClass::Unknown),
+            left_out_bytes: bytes_of(&head, RootClass::LeftOut),
+            has_left_out: head.areas.iter().any(|area| area.class == RootClass::LeftOut),
             node_count: head.node_count,
             reference_count: u64::from(head.edge_count) + u64::from(head.root_count),
             type_names: head.type_names,

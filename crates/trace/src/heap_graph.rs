@@ -51,12 +51,14 @@ pub enum RootClass {
     /// A frame of a thread's stack. The name: its number from the innermost, the address that it
     /// goes on at as a hexadecimal number, the thread's name; spaces between.
     Frame,
+    /// Memory of the process that is not in its core file: it may hold anything.
+    LeftOut,
     /// A later version's.
     Other(u8),
 }
 
 /// By number, from 0.
-const ROOT_CLASSES: [RootClass; 10] = [
+const ROOT_CLASSES: [RootClass; 11] = [
     RootClass::Registers,
     RootClass::Stack,
     RootClass::ThreadLocal,
@@ -67,6 +69,7 @@ const ROOT_CLASSES: [RootClass; 10] = [
     RootClass::Unknown,
     RootClass::Kernel,
     RootClass::Frame,
+    RootClass::LeftOut,
 ];
 
 impl RootClass {
@@ -228,6 +231,10 @@ pub struct GraphFacts {
     pub notes: Vec<String>,
     /// Memory of an allocator of which nobody knows what it has given out: address ranges.
     pub unknown_bytes: u64,
+    /// Memory that could hold references and is not in the core file: address ranges.
+    pub left_out_bytes: u64,
+    /// Such memory whose size nobody knows.
+    pub has_left_out: bool,
 }
 
 /// The entry that ends a graph.

@@ -12,7 +12,8 @@ fn core_of(stage: &Stage, program: &Path) -> Option<PathBuf> {
         heapr_testkit::not_run("there is no gcore (gdb)");
         return None;
     }
-    let mut child = Command::new(program).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        Command::new(program).current_dir(stage.path(".")).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let output = Command::new("gcore").arg("-o").arg(stage.path("core")).arg(child.id().to_string()).output();
@@ -52,4 +53,23 @@ fn a_core_file_tells_what_is_leaked_and_what_holds_the_rest() {
     assert_eq!(status, Some(2));
     assert!(stderr.contains("it is cut: it ends before byte"), "{stderr}");
     assert!(!stage.path("none.heapr").exists());
+}
+
+/// gdb, with the filter that the kernel has, leaves out what the kernel would.
+#[test]
+fn what_a_core_lacks_is_said_and_makes_leaks_possible_at_most() {
+    let stage = Stage::new();
+    let (program, _, _) = stage.build("left_out.c");
+    let Some(core) = core_of(&stage, &program) else { return };
+    let core = core.to_str().unwrap();
+    let taken = stage.json(&["snapshot", "graph", "--core", core, "-o", "core.heapr"]);
+    let notes = taken["notes"].to_string();
+    assert!(notes.contains("left_out.bin") && notes.contains("not in the core file"), "{notes}");
+    let leaks = stage.json(&["snapshot", "leaks", "core.heapr"]);
+    let totals = &leaks["totals"];
+    // What the file holds, what nobody knows of, and what is leaked in truth.
+    assert_eq!((&totals["definite_count"], &totals["possible_count"]), (&0.into(), &310.into()), "{totals}");
+    let (status, _, stderr) = stage.heapr(&["snapshot", "leaks", "core.heapr", "--fail-if-leaks"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("--fail-if-leaks cannot judge"), "{stderr}");
 }

@@ -50,6 +50,13 @@ impl ChosenGraph {
     /// Why what is called possibly leaked may well be in use: most of what its allocator has was
     /// never seen to be given out, or is not known to be.
     pub(crate) fn doubt(&self) -> Option<String> {
+        if self.facts.has_left_out {
+            return Some(
+                "what is possibly leaked may well be in use: the core file has not all memory of its process, and what is not \
+                 in it may lead to them"
+                    .to_owned(),
+            );
+        }
         let of_it = self.snapshot.processes.iter().find(|process| process.process == self.process);
         let (known, all) = (of_it?.block_bytes, self.facts.unknown_bytes);
         if all == 0 {
@@ -65,6 +72,22 @@ impl ChosenGraph {
             bytes(known),
             bytes(all)
         ))
+    }
+
+    /// Live blocks of the process that are no part of the graph: of heaps other than malloc.
+    pub(crate) fn not_judged_count(&self) -> u64 {
+        let of_it = self.snapshot.processes.iter().find(|process| process.process == self.process);
+        of_it.map_or(0, |of_it| of_it.block_count.saturating_sub(u64::from(self.facts.node_count)))
+    }
+
+    /// The names of those heaps.
+    pub(crate) fn other_heaps(&self) -> Vec<String> {
+        let own = self.trace.heap_names().iter().filter(|heap| heap.process == self.process);
+        let mut names: Vec<String> =
+            own.map(|heap| heap.name.clone()).filter(|name| !name.is_empty()).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() { vec!["mappings, or heaps without a name".to_owned()] } else { names }
     }
 
     /// The name of the process and its number.
@@ -136,8 +159,11 @@ fn choose<'t>(trace: &'t Trace, asked: Option<&str>) -> anyhow::Result<&'t Snaps
         );
         return Ok(snapshot);
     }
+    let missing =
+        trace.notices().iter().find(|notice| notice.text.starts_with(heapr_session::NO_GRAPH_AT_END));
+    let how = missing.map_or_else(|| HOW.to_owned(), |notice| notice.text.clone());
     let last = trace.snapshots().iter().rev().find(|snapshot| !trace.graph_processes(snapshot).is_empty());
-    last.with_context(|| format!("no snapshot in it has references between its blocks: {HOW}"))
+    last.with_context(|| format!("no snapshot in it has references between its blocks: {how}"))
 }
 
 fn choose_process(trace: &Trace, snapshot: &Snapshot, pid: Option<u32>) -> anyhow::Result<ProcessIndex> {

@@ -32,6 +32,10 @@ fn area_name(area: &RootArea) -> String {
         RootClass::Unknown if !area.name.is_empty() && area.start_avma == 0 => area.name.clone(),
         RootClass::Unknown => format!("between blocks {}", range()),
         RootClass::Kernel => format!("kernel: {}", area.name),
+        RootClass::LeftOut if area.name.is_empty() => {
+            format!("perhaps memory that is not in the core file {}", range())
+        }
+        RootClass::LeftOut => format!("perhaps {}, which is not in the core file", area.name),
         RootClass::Other(number) => format!("root of kind {number} {}", range()),
     }
 }
