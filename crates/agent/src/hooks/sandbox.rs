@@ -11,13 +11,14 @@
 //! Filters come by `prctl` or, as libseccomp does it, by `syscall`. One that is installed without
 //! the C library is not seen.
 
-use core::ffi::c_int;
+use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use heapr_ring::{forbidden_calls, sys};
 use heapr_wire::DisableReason;
 use heapr_wire::seccomp::{AGENT_CALLS, Call, Instruction};
 
+use crate::hooks::exec;
 use crate::hooks::real::{self, REAL, SYSCALL};
 use crate::hooks::start_for_call;
 use crate::state::AGENT;
@@ -38,6 +39,8 @@ const PR_TSC_SIGSEGV: usize = 2;
 /// `seccomp`'s and `prctl`'s system calls.
 const SYS_SECCOMP: usize = 317;
 const SYS_PRCTL: usize = 157;
+const SYS_EXECVE: usize = 59;
+const SYS_EXECVEAT: usize = 322;
 
 /// What a program forbids itself with a call, if the call succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +154,7 @@ pub(crate) unsafe extern "C" fn prctl(
 }
 
 /// Whether the C function `syscall` is to come to [`checked_syscall`] with this number.
-pub(crate) const CHECKED_CALLS: [usize; 2] = [SYS_SECCOMP, SYS_PRCTL];
+pub(crate) const CHECKED_CALLS: [usize; 4] = [SYS_SECCOMP, SYS_PRCTL, SYS_EXECVE, SYS_EXECVEAT];
 
 syscall_entry! { SYSCALL, CHECKED_CALLS, checked_syscall, start_for_call }
 
@@ -165,10 +168,29 @@ pub(crate) unsafe extern "C" fn checked_syscall(
     fifth: usize,
 ) -> isize {
     let wish = match number {
+        SYS_EXECVE | SYS_EXECVEAT => return exec_by_number(number, [first, second, third, fourth, fifth]),
         SYS_SECCOMP => Wish::of_seccomp(first, third),
         _ => Wish::of_prctl(first, second, third),
     };
     wish.carry_out(|| real::syscall(number, [first, second, third, fourth, fifth]))
+}
+
+/// A program that goes on to another one by the call's number: as by the C function.
+fn exec_by_number(number: usize, [first, second, third, fourth, fifth]: [usize; 5]) -> isize {
+    // SAFETY: the caller means the system call, whose arguments the C function has, too.
+    let answer = unsafe {
+        match number {
+            SYS_EXECVE => exec::execve(first as *const c_char, second as *const _, third as *const _),
+            _ => exec::execveat(
+                first as c_int,
+                second as *const c_char,
+                third as *const _,
+                fourth as *const _,
+                fifth as c_int,
+            ),
+        }
+    };
+    answer as isize
 }
 
 #[cfg(test)]

@@ -136,11 +136,12 @@ macro_rules! mmap64_entry {
     };
 }
 
-/// `syscall`, of which the two numbers of `$checked_calls` are looked at.
+/// `syscall`, of which the four numbers of `$checked_calls` are looked at.
 macro_rules! syscall_entry {
     ($real:path, $checked_calls:path, $checked:path, $start:path) => {
         /// The C function of this name. Its seven arguments are left alone, the last on the stack:
-        /// it jumps on, but for the calls by which programs forbid themselves something.
+        /// it jumps on, but for the calls by which programs forbid themselves something or go on to
+        /// another one.
         ///
         /// # Safety
         /// As the C library documents it.
@@ -153,6 +154,10 @@ macro_rules! syscall_entry {
                 "je {checked}",
                 "cmp rdi, {prctl}",
                 "je {checked}",
+                "cmp rdi, {execve}",
+                "je {checked}",
+                "cmp rdi, {execveat}",
+                "je {checked}",
                 // The slot's first word is the address.
                 "mov rax, [rip + {real}]",
                 "test rax, rax",
@@ -161,6 +166,8 @@ macro_rules! syscall_entry {
                 ".cfi_endproc",
                 seccomp = const $checked_calls[0],
                 prctl = const $checked_calls[1],
+                execve = const $checked_calls[2],
+                execveat = const $checked_calls[3],
                 checked = sym $checked,
                 real = sym $real,
                 first = sym syscall_first,
