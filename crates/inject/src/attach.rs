@@ -27,7 +27,7 @@ use crate::report::{AttachReport, PauseParts, Stopwatch};
 use crate::restless::Restless;
 use crate::stop::{Settled, Stopped};
 use crate::timed_look::look_in_time;
-use crate::{detach, orphan, seccomp, target, thread_place};
+use crate::{detach, orphan, protection, seccomp, target, thread_place};
 use heapr_proc::Mapping;
 
 /// How long a good moment is waited for.
@@ -110,7 +110,7 @@ fn attach_here(
         Ok(()) => Ok(attaching.report),
         Err(error) => {
             attaching.give_up();
-            Err(error)
+            Err(protection::explained(pid, error))
         }
     }
 }

@@ -66,6 +66,15 @@ pub enum Error {
         /// What it is.
         reason: &'static str,
     },
+    /// The kernel keeps it from making memory executable.
+    #[error(
+        "cannot attach to process {pid}: it may not make memory executable (MemoryDenyWriteExecute= of systemd, PR_SET_MDWE); start it \
+         with heapr run, which needs no such memory, or without that protection"
+    )]
+    WriteExecuteDenied {
+        /// Which.
+        pid: u32,
+    },
     /// A seccomp filter of its would end it.
     #[error(
         "cannot attach to process {pid}: its seccomp filter would end it for the system call {call}, which heapr makes in it; start it \

@@ -40,6 +40,7 @@ mod pass_descriptor;
 mod plan;
 mod processor_clock;
 mod program_start;
+mod protection;
 mod ptrace;
 mod record;
 mod recorder_life;
@@ -87,6 +88,7 @@ pub use program_start::{
     WaitingChild, file_bytes_max, has_small_stack, leave_given_limits, start_as_given, wait_before_exec,
     with_given_limits,
 };
+pub use protection::denies_write_execute;
 pub use report::{AttachReport, DetachReport, PauseParts};
 pub use run_alone::{RunsAlone, program_starts};
 pub use standstill::{StillProcess, stand_still};

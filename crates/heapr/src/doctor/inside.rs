@@ -46,9 +46,29 @@ pub(super) fn checks(pid: u32) -> anyhow::Result<Vec<Check>> {
             checks.push(Check::limited("inside", found, DEBUG_SYMBOLS));
         }
     }
+    checks.extend(protection(pid));
     checks.extend(go(pid, &inside));
     checks.extend(own_memory(pid, &inside));
     Ok(checks)
+}
+
+/// Whether it could be attached to at all, by what the kernel keeps it from.
+fn protection(pid: u32) -> Option<Check> {
+    const TOPIC: &str = "protection";
+    match heapr_inject::denies_write_execute(pid) {
+        Ok(false) => None,
+        Ok(true) => Some(Check::no(
+            TOPIC,
+            "it may not make memory executable (MemoryDenyWriteExecute= of systemd, PR_SET_MDWE): nothing can be attached to it",
+            "start it with heapr run, which needs no such memory, or without that protection",
+        )),
+        // The kernel tells it to nobody but the process.
+        Err(error) => Some(Check::limited(
+            TOPIC,
+            format!("whether it may make memory executable (MemoryDenyWriteExecute=) is unknown: {error}"),
+            "heapr explain needs no such memory; heapr run does not either",
+        )),
+    }
 }
 
 /// Go's own heap, where Go is in the process.
