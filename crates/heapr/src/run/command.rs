@@ -6,8 +6,8 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::Context;
-use heapr_session::{OrderDesk, Session, SessionName, SessionProperties, SnapshotRequest};
-use heapr_trace::SnapshotTrigger;
+use heapr_session::{NO_GRAPH_AT_END, OrderDesk, Session, SessionName, SessionProperties, SnapshotRequest};
+use heapr_trace::{Notice, SnapshotTrigger, Trace};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
@@ -20,6 +20,7 @@ use crate::run::snapshot_rules::SnapshotRuleArguments;
 use crate::run::summary;
 use crate::symbolize;
 use crate::thresholds::{Threshold, threshold};
+use crate::trace_file::open;
 
 /// Arguments of `heapr run`.
 #[derive(Debug, clap::Args)]
@@ -156,13 +157,28 @@ pub(crate) fn run(arguments: RunArguments, judge: Judge) -> anyhow::Result<ExitC
         if ended.process_count == 0 {
             arguments.needs_no_recording(&found.path, "it has not loaded the agent")?;
         }
-        let failures = judge(&output, &arguments.fail_on)?;
+        let mut failures = judge(&output, &arguments.fail_on)?;
+        if arguments.snapshots.graph_at_exit && arguments.fail_on.contains(&Threshold::Leak) {
+            failures.extend(missing_graphs(&open(&output)?));
+        }
         failures.iter().for_each(|failure| tell!("heapr: failed: {failure}"));
         if !failures.is_empty() {
             return Ok(ExitCode::FAILURE);
         }
     }
     Ok(end_as(status))
+}
+
+/// Processes whose leaks are not known, as there is no graph of their end.
+fn missing_graphs(trace: &Trace) -> Vec<String> {
+    let missing = trace.notices().iter().filter(|notice| notice.text.starts_with(NO_GRAPH_AT_END));
+    let sentence = |notice: &Notice| {
+        let process = trace.processes().get(notice.process.0 as usize);
+        let name =
+            process.map_or_else(String::new, |process| format!("{} ({})", process.name(), process.pid));
+        format!("leak: {name}: {}", notice.text)
+    };
+    missing.map(sentence).collect()
 }
 
 impl RunArguments {

@@ -191,10 +191,9 @@ fn check(leaks: &Value, text: &str) {
             .unwrap()
             .iter()
             .filter(|group| {
-                group["frames"].as_array().unwrap().iter().any(|name| {
-                    let name = name.as_str().unwrap().rsplit('!').next().unwrap();
-                    name.split('(').next() == Some(frame.as_str())
-                })
+                let mut symbols = group["frames"].as_array().unwrap().iter().map(|frame| &frame["symbol"]);
+                symbols
+                    .any(|name| name.as_str().and_then(|name| name.split('(').next()) == Some(frame.as_str()))
             })
             .collect();
         let mut found = Found::default();
@@ -328,6 +327,26 @@ fn at_its_end_a_program_has_given_back_what_it_gives_back() {
     check(&leaks, &text);
 }
 
+#[test]
+fn a_program_that_does_not_end_by_exit_has_no_graph_and_that_is_said() {
+    let stage = Stage::new();
+    let (program, _, _) = stage.build("ends_otherwise.c");
+    let program = program.to_str().unwrap();
+    for (how, status) in [("_", 1), ("q", 1), ("s", 128 + 15)] {
+        let run =
+            ["run", "-f", "--graph-at-exit", "--fail-on", "leak", "-o", "trace.heapr", "--", program, how];
+        let (ended, _, stderr) = stage.heapr(&run);
+        assert_eq!(ended.unwrap_or(128 + 15), status, "{how}: {stderr}");
+        assert!(stderr.contains("no graph was taken at its end"), "{how}: {stderr}");
+        let (ended, _, stderr) = stage.heapr(&["snapshot", "leaks", "trace.heapr"]);
+        assert_eq!(ended, Some(2));
+        assert!(stderr.contains("no graph was taken at its end"), "{how}: {stderr}");
+    }
+    let run = ["run", "-f", "--graph-at-exit", "--fail-on", "leak", "-o", "trace.heapr", "--", program, "e"];
+    let (ended, _, stderr) = stage.heapr(&run);
+    assert!(ended == Some(0) && !stderr.contains("no graph was taken"), "{stderr}");
+}
+
 /// Programs of ordinary ways to hold and to leak, which the compiler's check is compared on too.
 const ORDINARY: [&str; 10] = [
     "globals.c",
@@ -355,6 +374,7 @@ fn each_program_has_a_test() {
         include_str!("main.rs"),
         include_str!("contents.rs"),
         include_str!("copies.rs"),
+        include_str!("cores.rs"),
         include_str!("growth.rs"),
         include_str!("hard_cases.rs"),
         include_str!("left_behind.rs"),

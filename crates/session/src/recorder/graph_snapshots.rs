@@ -14,6 +14,9 @@ use crate::snapshots::graph_capture::{Blocks, GraphCapture, GraphRequest, Told};
 use crate::snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 use crate::snapshots::running_look::Births;
 
+/// What a notice begins with of a process that ended without the graph that was asked for.
+pub const NO_GRAPH_AT_END: &str = "no graph was taken at its end";
+
 /// A graph that is being taken, and for whom.
 #[derive(Debug)]
 pub(super) struct Capturing {
@@ -203,6 +206,28 @@ impl Recorder {
         if let Some(slot) = slot.filter(|slot| slot.generation.load(Relaxed) == generation) {
             slot.exit_marks.fetch_or(MARK_EXIT_SEEN, Release);
         }
+    }
+
+    /// A process that was to be looked at when it ends has ended otherwise: who reads the file
+    /// learns that there is no graph of it, and why.
+    pub(super) fn note_missing_graph(&mut self, place: usize) {
+        let process = &self.processes[place];
+        let asked = self.pool.control().flags.load(Relaxed) & FLAG_SEE_EXITS != 0;
+        let is_over =
+            process.has_ended && !process.is_let_go && !process.is_replaced && !process.is_superseded;
+        if !asked || !is_over || process.is_exit_seen {
+            return;
+        }
+        let status = process.entry.as_ref().and_then(|entry| entry.exit_status);
+        let how = match status.map(|status| status & 0x7f) {
+            Some(0) => "it did not end by exit, but by _exit, quick_exit or the like".to_owned(),
+            Some(signal) => format!("it was ended by signal {signal}"),
+            None => "it was ended by a signal, by _exit, quick_exit or the like".to_owned(),
+        };
+        let process = process.index;
+        let text = format!("{NO_GRAPH_AT_END}: {how}; what it has leaked is not known");
+        let outcome = self.sink.writer.notice(&Notice { process, time_ns: self.clock.now_ns(), text });
+        self.sink.keep(outcome);
     }
 
     /// Who reads the file learns why there is no graph.
