@@ -15,6 +15,8 @@ pub struct GroupLimit {
     pub path: String,
     /// The limit.
     pub limit_bytes: u64,
+    /// What counts against it.
+    pub used_bytes: u64,
     /// How much more the processes of the group can take.
     pub free_bytes: u64,
     /// Whether the kernel ends a process that takes more; otherwise it slows all of them down.
@@ -103,7 +105,7 @@ fn limit(top: &Path, group: &Path, (limit, used, cache): Files) -> Option<GroupL
     let cached = statistics.lines().find_map(|line| line.strip_prefix(cache)?.trim().parse().ok());
     let free_bytes = limit_bytes.saturating_sub(used_bytes.saturating_sub(cached.unwrap_or(0)));
     let path = format!("/{}", group.display());
-    Some(GroupLimit { folder, path, limit_bytes, free_bytes, is_hard: limit != SOFT })
+    Some(GroupLimit { folder, path, limit_bytes, used_bytes, free_bytes, is_hard: limit != SOFT })
 }
 
 #[cfg(test)]

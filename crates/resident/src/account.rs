@@ -55,6 +55,8 @@ pub struct Account {
     pub heap: Option<HeapDetail>,
     /// The heaps of other allocators, as far as they are understood.
     pub foreign: Vec<ForeignHeap>,
+    /// Only the kernel's counters could be read: whose pages are, and who shares them, is unknown.
+    pub is_of_counters: bool,
 }
 
 /// A class and all that belongs to it.
@@ -130,7 +132,7 @@ impl Account {
             (Class::Files, "code and other files", counters.file_bytes),
             (Class::SharedMemory, "shared memory", counters.shared_memory_bytes),
         ];
-        let mut account = Self::default();
+        let mut account = Self { is_of_counters: true, ..Self::default() };
         for (class, part, rss_bytes) in parts {
             let pages = PageAmounts { rss_bytes, ..PageAmounts::default() };
             account.pages.add(&pages);

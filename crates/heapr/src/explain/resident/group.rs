@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anyhow::Context as _;
-use heapr_proc::{GroupMemory, group_memory};
+use heapr_proc::{GroupLimit, GroupMemory, group_memory, memory_limits};
 use heapr_resident::Class;
 use heapr_table::quantity::{bytes, percent, share};
 use heapr_table::{Column, Table, row};
@@ -17,6 +17,8 @@ use crate::plain_text::line_width;
 #[derive(Debug)]
 pub(super) struct Group {
     memory: GroupMemory,
+    /// Its own and those of the groups above it, the nearest first.
+    limits: Vec<GroupLimit>,
     processes: Vec<Process>,
     /// Each page divided by the number of its users, so that it is counted once.
     classes: BTreeMap<Class, u64>,
@@ -27,7 +29,8 @@ struct Process {
     pid: u32,
     name: String,
     rss_bytes: u64,
-    pss_bytes: u64,
+    /// `None`: it was refused.
+    pss_bytes: Option<u64>,
 }
 
 /// The group that `pid` is in.
@@ -35,19 +38,22 @@ pub(super) fn of_process(pid: u32) -> anyhow::Result<Group> {
     let memory = group_memory(pid).context(
         "no control group that counts memory is mounted, or the process's is outside of our namespace",
     )?;
+    let limits = memory_limits(pid);
     let (mut processes, mut classes) = (Vec::new(), BTreeMap::new());
     for pid in &memory.pids {
         // It may have ended, or be another user's.
         let Ok(resident) = reading::read(*pid, false, &mut ()) else { continue };
-        for line in resident.account.lines() {
+        let is_refused = resident.account.is_of_counters;
+        for line in resident.account.lines().iter().filter(|_| !is_refused) {
             *classes.entry(line.class).or_default() += line.pages.pss_bytes;
         }
         let name = resident.executable.rsplit('/').next().unwrap_or_default().to_owned();
         let pages = &resident.account.pages;
-        processes.push(Process { pid: *pid, name, rss_bytes: pages.rss_bytes, pss_bytes: pages.pss_bytes });
+        let pss_bytes = (!is_refused).then_some(pages.pss_bytes);
+        processes.push(Process { pid: *pid, name, rss_bytes: pages.rss_bytes, pss_bytes });
     }
-    processes.sort_by_key(|process| std::cmp::Reverse(process.pss_bytes));
-    Ok(Group { memory, processes, classes })
+    processes.sort_by_key(|process| std::cmp::Reverse(process.pss_bytes.unwrap_or(process.rss_bytes)));
+    Ok(Group { memory, limits, processes, classes })
 }
 
 impl Group {
@@ -89,8 +95,25 @@ impl Group {
     pub(super) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         const MOST_PROCESSES: usize = 20;
         let charged = self.memory.current_bytes.map(bytes);
-        let charged = charged.map_or(String::new(), |amount| format!(", {amount} charged to it"));
+        let charged = charged.map_or_else(
+            || ", and what is charged to it is unknown".to_owned(),
+            |amount| format!(", {amount} charged to it"),
+        );
         writeln!(out, "control group {}: {} processes{charged}", self.memory.path, self.processes.len())?;
+        for limit in &self.limits {
+            writeln!(
+                out,
+                "  {} {} (of {}): {} used, {} left with what the kernel can give back",
+                if limit.is_hard { "limit" } else { "limit from which on it is slowed down" },
+                bytes(limit.limit_bytes),
+                limit.path,
+                bytes(limit.used_bytes),
+                bytes(limit.free_bytes)
+            )?;
+        }
+        if self.limits.is_empty() {
+            writeln!(out, "  no limit is set, here or in a group above that can be seen")?;
+        }
         let columns = [
             Column::number("pid", "pid"),
             Column::text("name", "process"),
@@ -108,7 +131,13 @@ impl Group {
             writeln!(out, "  and {} more", self.processes.len() - MOST_PROCESSES)?;
         }
         let all: u64 = self.classes.values().sum();
-        writeln!(out, "their memory, each page counted once: {}", bytes(all))?;
+        let refused = self.processes.iter().filter(|process| process.pss_bytes.is_none()).count() as u64;
+        let without = match refused {
+            0 => String::new(),
+            1 => ", without one process of which it was refused: unknown".to_owned(),
+            count => format!(", without {count} processes of which it was refused: unknown"),
+        };
+        writeln!(out, "their memory, each page counted once: {}{without}", bytes(all))?;
         let columns =
             [Column::text("class", ""), Column::bytes("bytes", "resident"), Column::percent("percent", "%")];
         let mut table = Table::new("heapr.explain/1", &columns);
@@ -139,7 +168,17 @@ impl Group {
         };
         let class = |(class, amount): (&Class, &u64)| json!({"class": class, "bytes": amount});
         let kernel = self.kernel_parts();
+        let limit = |limit: &GroupLimit| {
+            json!({
+                "path": limit.path,
+                "limit_bytes": limit.limit_bytes,
+                "used_bytes": limit.used_bytes,
+                "left_bytes": limit.free_bytes,
+                "is_hard": limit.is_hard,
+            })
+        };
         json!({
+            "limits": self.limits.iter().map(limit).collect::<Vec<_>>(),
             "path": self.memory.path,
             "current_bytes": self.memory.current_bytes,
             "processes": self.processes.iter().map(process).collect::<Vec<_>>(),

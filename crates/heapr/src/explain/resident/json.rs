@@ -16,12 +16,13 @@ const PAGE_CELLS: usize = 960;
 pub(super) fn value(resident: &Resident) -> Value {
     let account = &resident.account;
     let pages = &account.pages;
+    let known = |amount: u64| (!account.is_of_counters).then_some(amount);
     json!({
         "pid": resident.pid,
         "executable": resident.executable,
         "rss_bytes": pages.rss_bytes,
-        "pss_bytes": pages.pss_bytes,
-        "shared_bytes": pages.shared_bytes(),
+        "pss_bytes": known(pages.pss_bytes),
+        "shared_bytes": known(pages.shared_bytes()),
         "lines": account.lines().iter().map(|one| line(one, resident)).collect::<Vec<_>>(),
         "pages": account.page_cells(PAGE_CELLS),
         "unknown_bytes": account.bytes(Class::Unknown),
@@ -95,17 +96,18 @@ fn line(line: &Line, resident: &Resident) -> Value {
     /// Libraries of a large program; more say nothing.
     const MOST_PARTS: usize = 32;
     let parts = line.parts.iter().take(MOST_PARTS);
+    let known = |amount: u64| (!resident.account.is_of_counters).then_some(amount);
     json!({
         "class": line.class,
         "label": super::text::label(line),
         "note": super::text::notes(line, resident),
         "bytes": line.pages.rss_bytes,
-        "pss_bytes": line.pages.pss_bytes,
-        "shared_bytes": line.pages.shared_bytes(),
-        "huge_bytes": line.pages.anonymous_huge_bytes + line.pages.mapped_huge_bytes,
-        "lazily_freed_bytes": line.pages.lazily_freed_bytes,
-        "swapped_bytes": line.pages.swapped_bytes,
-        "locked_bytes": line.pages.locked_bytes,
+        "pss_bytes": known(line.pages.pss_bytes),
+        "shared_bytes": known(line.pages.shared_bytes()),
+        "huge_bytes": known(line.pages.anonymous_huge_bytes + line.pages.mapped_huge_bytes),
+        "lazily_freed_bytes": known(line.pages.lazily_freed_bytes),
+        "swapped_bytes": known(line.pages.swapped_bytes),
+        "locked_bytes": known(line.pages.locked_bytes),
         "piece_count": line.piece_count,
         "told_by": line.told_by,
         "parts": parts.map(|(name, bytes)| json!({"name": name, "bytes": bytes})).collect::<Vec<_>>(),

@@ -170,6 +170,10 @@ impl Resident {
                 bytes(self.account.pages.rss_bytes),
                 bytes(most)
             ),
+            None if self.account.is_of_counters => {
+                "Whether anything would save memory here is unknown: what its memory is was refused."
+                    .to_owned()
+            }
             None => "Nothing that the rules know of would save memory here.".to_owned(),
         }
     }

@@ -73,6 +73,14 @@ pub(super) fn notes(line: &Line, resident: &Resident) -> String {
         }
         notes.push(parts.join(", "));
     }
+    // One file, or one kind of shared memory, is named as several are.
+    if let (
+        [(name, _)],
+        Class::Files | Class::SharedMemory | Class::Code | Class::ReadOnlyData | Class::WrittenData,
+    ) = (line.parts.as_slice(), line.class)
+    {
+        notes.push(name.clone());
+    }
     match line.class {
         Class::FreeWholePages => notes.push("malloc_trim(0) would give these back".to_owned()),
         Class::FreePinned => {
@@ -203,6 +211,9 @@ fn beside(resident: &Resident, out: &mut dyn Write) -> io::Result<()> {
         .collect();
     writeln!(out, "not in it: {}", parts.join(", "))?;
     let pages = &resident.account.pages;
+    if resident.account.is_of_counters {
+        return writeln!(out, "of it an unknown part shared with other processes; its share of all: unknown");
+    }
     writeln!(
         out,
         "of it {} shared with other processes; its share of all: {}",
