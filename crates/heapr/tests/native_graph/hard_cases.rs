@@ -174,7 +174,7 @@ fn programs_on_other_allocators_are_told_by_their_recorded_blocks() {
 
 /// Leaked blocks of one function, of whatever kind.
 fn count_of(leaks: &Value, function: &str) -> u64 {
-    let is_of = |group: &&Value| group["frames"].to_string().contains(&format!("!{function}\""));
+    let is_of = |group: &&Value| group["frames"].to_string().contains(&format!("\"symbol\":\"{function}\""));
     let groups = leaks["groups"].as_array().unwrap().iter().filter(is_of);
     groups.map(|group| group["count"].as_u64().unwrap()).sum()
 }

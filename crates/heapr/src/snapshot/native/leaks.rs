@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use anyhow::ensure;
-use heapr_export::frame_text::frame_name;
+use heapr_export::frame_text::frame_line;
 use heapr_native::LeakKind;
-use heapr_query::{CullList, GroupBy, StackGroups};
+use heapr_query::json::FrameJson;
+use heapr_query::{CullList, FrameView, GroupBy, StackGroups};
 use heapr_trace::StackIndex;
 use serde_json::{Map, Value, json};
 
@@ -19,7 +20,7 @@ use super::leak_sums::{KINDS, LeakSum, snapshots_until};
 use super::suppressions::CountedSuppressions;
 use crate::output::{Format, OutputArguments, print_table};
 use crate::report::names::TraceNames;
-use heapr_table::quantity::{bytes, duration, plural};
+use heapr_table::quantity::{bytes, count, duration, plural};
 use heapr_table::{Cell, Column, Table, row};
 
 /// Arguments of `heapr snapshot leaks`.
@@ -124,7 +125,7 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
     };
     let stacks = sums.values().map(LeakSum::stack).collect();
     let made = made_types(&chosen.trace, &mut names, &stacks);
-    let mut lines: Vec<Line> = sums
+    let mut lines: Vec<Line<'_>> = sums
         .into_iter()
         .filter(|(key, _)| is_listed(arguments, key.kind))
         .map(|(key, sum)| Line {
@@ -138,13 +139,13 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
                 let told = if is_shape { made.or(own) } else { own.or(made) };
                 told.map(|(name, source)| (name, source.name()))
             },
-            frames: frames_of(&groups, key.group),
+            frames: key.group.map_or_else(Vec::new, |group| groups.frames(group)),
         })
         .collect();
     // Indirect ones go with their holders.
     lines.sort_by(|one, other| {
-        let key = |line: &Line| (line.kind, std::cmp::Reverse((line.sum.retained_bytes, line.sum.count)));
-        key(one).cmp(&key(other)).then_with(|| one.frames.cmp(&other.frames))
+        let key = |line: &Line<'_>| (line.kind, std::cmp::Reverse((line.sum.retained_bytes, line.sum.count)));
+        key(one).cmp(&key(other)).then_with(|| frame_texts(one).cmp(&frame_texts(other)))
     });
     print(arguments, &chosen, &totals, &lines, &suppressions)?;
     if let Some(advice) = names.advice().filter(|_| arguments.output.format == Format::Text) {
@@ -152,6 +153,15 @@ pub(crate) fn run(arguments: &LeaksArguments) -> anyhow::Result<ExitCode> {
     }
     answers.keep();
     let has_leaks = totals.get(LeakKind::Definite).count > 0;
+    let is_undecided = chosen.facts.has_left_out && totals.get(LeakKind::Possible).count > 0;
+    ensure!(
+        !arguments.fail_if_leaks || has_leaks || !is_undecided,
+        "{}: --fail-if-leaks cannot judge: memory of the process that is not in its core file may hold {}. Take a core with all \
+         of it (/proc/PID/coredump_filter 0x7f, no MADV_DONTDUMP), or a graph of the running process (heapr snapshot take --graph \
+         PID)",
+        chosen.path.display(),
+        plural(totals.get(LeakKind::Possible).count, "block")
+    );
     Ok(if arguments.fail_if_leaks && has_leaks { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
@@ -178,17 +188,17 @@ fn chosen_type(file: &ChosenGraph, number: u32) -> Option<(String, TypeSource)> 
     file.facts.type_names.get((number as usize).checked_sub(1)?).map(|name| type_of(name))
 }
 
-fn frames_of(groups: &StackGroups<'_>, group: Option<u32>) -> Vec<String> {
-    let Some(group) = group else { return Vec::new() };
-    groups.frames(group).iter().map(frame_name).collect()
+/// A frame a line, with the place in its source.
+fn frame_texts(line: &Line<'_>) -> Vec<String> {
+    line.frames.iter().map(|frame| frame_line(frame, usize::MAX)).collect()
 }
 
-struct Line {
+struct Line<'t> {
     kind: LeakKind,
     sum: LeakSum,
     /// And what tells it.
     type_name: Option<(String, &'static str)>,
-    frames: Vec<String>,
+    frames: Vec<FrameView<'t>>,
 }
 
 /// Over all places.
@@ -236,6 +246,7 @@ impl Totals {
         all.insert("struck_bytes".to_owned(), json!(self.struck.bytes));
         all.insert("struck_definite_count".to_owned(), json!(self.struck_definite_count));
         all.insert("watched_ns".to_owned(), json!(self.watched_ns));
+        all.insert("not_judged_count".to_owned(), json!(file.not_judged_count()));
         all.insert("block_count".to_owned(), json!(file.facts.node_count));
         all.insert("block_bytes".to_owned(), json!(self.block_bytes));
         all.into()
@@ -246,7 +257,7 @@ fn print(
     arguments: &LeaksArguments,
     file: &ChosenGraph,
     totals: &Totals,
-    lines: &[Line],
+    lines: &[Line<'_>],
     suppressions: &CountedSuppressions,
 ) -> anyhow::Result<()> {
     let met: Vec<(&str, u64)> = suppressions.met().collect();
@@ -296,8 +307,21 @@ fn title(file: &ChosenGraph, totals: &Totals, met: &[(&str, u64)]) -> Vec<String
         file.snapshot.number,
         duration(file.snapshot.time_ns),
         file.process_name(),
-        plural(u64::from(file.facts.node_count), "block"),
+        match file.not_judged_count() {
+            0 => plural(u64::from(file.facts.node_count), "block"),
+            others => {
+                let all = u64::from(file.facts.node_count) + others;
+                format!("{} of {}", count(u64::from(file.facts.node_count)), plural(all, "block"))
+            }
+        },
     )];
+    if file.not_judged_count() > 0 {
+        title.push(format!(
+            "not judged: {} of other heaps than malloc ({}): references are looked for between malloc's only",
+            plural(file.not_judged_count(), "block"),
+            file.other_heaps().join(", ")
+        ));
+    }
     let told = |kind: LeakKind, what: &str| {
         let sum = totals.get(kind);
         format!("{} in {} {what}", bytes(sum.bytes), plural(sum.count, "block"))
@@ -330,7 +354,7 @@ fn title(file: &ChosenGraph, totals: &Totals, met: &[(&str, u64)]) -> Vec<String
     title
 }
 
-fn cells(line: &Line) -> Vec<Cell> {
+fn cells(line: &Line<'_>) -> Vec<Cell> {
     let kind = match line.sum.circle_count {
         0 => line.kind.name().to_owned(),
         _ => format!("{}, in a circle", line.kind.name()),
@@ -344,11 +368,11 @@ fn cells(line: &Line) -> Vec<Cell> {
         line.sum.oldest_ns,
         line.type_name.as_ref().map(|(name, _)| name.clone()),
         line.type_name.as_ref().map(|&(_, source)| source.to_owned()),
-        line.frames.clone(),
+        frame_texts(line),
     ]
 }
 
-fn line_json(line: &Line) -> Value {
+fn line_json(line: &Line<'_>) -> Value {
     json!({
         "kind": line.kind.name(),
         "count": line.sum.count,
@@ -359,6 +383,6 @@ fn line_json(line: &Line) -> Value {
         "oldest_ns": line.sum.oldest_ns,
         "type": line.type_name.as_ref().map(|(name, _)| name),
         "type_source": line.type_name.as_ref().map(|&(_, source)| source),
-        "frames": line.frames,
+        "frames": line.frames.iter().map(FrameJson::from).collect::<Vec<_>>(),
     })
 }

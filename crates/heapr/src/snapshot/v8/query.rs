@@ -1,14 +1,18 @@
 //! `heapr snapshot query`: objects by what is known of them.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use heapr_v8::devtools::NodeSet;
 use heapr_v8::view::{Listed, ObjectQuery, ObjectRow, Page, SnapshotView, TextTest};
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::output::{OutputArguments, print_table};
+use crate::snapshot::native::blocks_of_frames;
 use crate::snapshot::v8::heap_file::ask;
 use crate::snapshot::v8::summary::{Order, add_objects, object_sheet};
+use crate::snapshot::verbs::is_trace;
 use heapr_filters::quantity::parse_bytes;
 use heapr_table::quantity::plural;
 
@@ -45,6 +49,10 @@ pub(crate) struct QueryArguments {
     /// Greatest retained size
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_retained: Option<u64>,
+    /// Functions that are all in the stack of the block (native heaps): MODULE!, MODULE!SYMBOL or
+    /// SYMBOL
+    #[arg(long, alias = "requireframes", value_name = "FRAME", num_args = 1..)]
+    require_frames: Vec<String>,
     /// Only DOM nodes that no longer hang in their document
     #[arg(long)]
     detached: bool,
@@ -70,9 +78,14 @@ fn size(text: &str) -> Result<u64, String> {
 /// Runs the command.
 pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<ExitCode> {
     let output = &arguments.output;
+    let ids = match arguments.require_frames.as_slice() {
+        [] => None,
+        frames if is_trace(&arguments.file) => Some(blocks_of_frames(&arguments.file, frames)?),
+        _ => anyhow::bail!("--require-frames: of native heaps only, and this is a V8 one"),
+    };
     ask(
         &arguments.file,
-        |view| Ok(find(&arguments, view, Page::top(output.top()))?),
+        |view| Ok(find(&arguments, ids.as_ref(), view, Page::top(output.top()))?),
         |found| {
             let mut sheet = object_sheet("heapr.snapshot.query/1");
             sheet.fact("object_count", found.total_count);
@@ -84,7 +97,13 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<ExitCode> {
     )
 }
 
-fn find(wanted: &QueryArguments, view: &SnapshotView, page: Page) -> heapr_v8::Result<Listed<ObjectRow>> {
+fn find(
+    wanted: &QueryArguments,
+    ids: Option<&HashSet<u64>>,
+    view: &SnapshotView,
+    page: Page,
+) -> heapr_v8::Result<Listed<ObjectRow>> {
+    let only = ids.map(|ids| nodes_of(ids, view)).transpose()?;
     let classes: Option<Vec<u32>> = wanted.class.as_ref().map(|pattern| {
         let classes = (0..).zip(view.objects().class_list());
         classes.filter(|(_, class)| pattern.is_match(&class.name)).map(|(number, _)| number).collect()
@@ -104,7 +123,18 @@ fn find(wanted: &QueryArguments, view: &SnapshotView, page: Page) -> heapr_v8::R
         self_bytes: limits(wanted.min_shallow, wanted.max_shallow),
         retained_bytes: limits(wanted.min_retained, wanted.max_retained),
         is_detached: wanted.detached,
-        only: None,
+        only: only.as_ref(),
     };
     view.search(&query, wanted.sort.into(), page)
+}
+
+/// The nodes with these ids.
+fn nodes_of(ids: &HashSet<u64>, view: &SnapshotView) -> heapr_v8::Result<NodeSet> {
+    let mut nodes = NodeSet::new(view.objects().node_count());
+    for &id in ids {
+        if let Some(node) = view.node_of_id(id)? {
+            nodes.insert(node);
+        }
+    }
+    Ok(nodes)
 }
