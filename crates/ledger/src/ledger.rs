@@ -1,5 +1,7 @@
 //! Replay of events into live blocks.
 
+use std::collections::HashMap;
+
 use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, ProcessOrigin, StackIndex, ThreadIndex};
 
 use crate::block_table::{BlockTable, Hint};
@@ -67,8 +69,12 @@ pub struct Ledger {
     /// By thread: the block that it allocated last, if it has not allocated or freed it since.
     last_alloc: Vec<u64>,
     family: Family,
-    /// What processes have left stays until it is forgotten.
+    /// What processes have left stays until it is forgotten. (Apart from the blocks: whatever
+    /// comes of the process after its end, that has ended.)
     keeps_left: bool,
+    left: HashMap<ProcessIndex, Vec<Block>>,
+    /// Of that what the cut under way has not shown.
+    left_in_cut: Vec<Block>,
     /// Windows whose blocks are looked up together before it is tried again without, and those of
     /// them that are still to come.
     ahead: u32,
@@ -93,6 +99,8 @@ impl Ledger {
             last_alloc: Vec::new(),
             family: Family::default(),
             keeps_left: false,
+            left: HashMap::new(),
+            left_in_cut: Vec::new(),
             ahead: 0,
             ahead_left: 0,
         }
@@ -127,7 +135,7 @@ impl Ledger {
         taken
     }
 
-    /// What processes have left when they end stays among the blocks, for a snapshot of it, until
+    /// What processes have left when they end stays, for a cut to show it, until
     /// [`Ledger::forget_left`].
     pub fn keep_left(&mut self) {
         self.keeps_left = true;
@@ -142,9 +150,10 @@ impl Ledger {
                 if is_live || !was_live {
                     continue;
                 }
+                self.blocks.remove(block.process, block.heap, block.address_avma, Hint::NONE);
                 observer.left(&block, time_ns);
-                if !self.keeps_left {
-                    self.blocks.remove(block.process, block.heap, block.address_avma, Hint::NONE);
+                if self.keeps_left {
+                    self.left.entry(block.process).or_default().push(block);
                 }
             }
         }
@@ -160,13 +169,7 @@ impl Ledger {
 
     /// Forgets what a process has left that no other goes on with.
     pub fn forget_left(&mut self, process: ProcessIndex) {
-        let heir = self.family.heir(process);
-        for block in self.blocks.blocks_of(process) {
-            if !heir.is_some_and(|heir| self.goes_on(&block, heir, &())) {
-                self.blocks.remove(block.process, block.heap, block.address_avma, Hint::NONE);
-            }
-        }
-        self.blocks.tidy_up();
+        self.left.remove(&process);
     }
 
     /// Whether an heir has a copy of a block that it did not free.
@@ -214,17 +217,20 @@ impl Ledger {
     /// Makes a cut: [`Ledger::cut_slice`] shows the blocks that are live now, whatever happens
     /// until then. A cut that is under way is given up.
     pub fn begin_cut(&mut self) {
+        self.left_in_cut = self.left.values().flatten().copied().collect();
         self.blocks.begin_cut();
     }
 
     /// Gives up a cut.
     pub fn abandon_cut(&mut self) {
+        self.left_in_cut = Vec::new();
         self.blocks.abandon_cut();
     }
 
     /// Shows some more blocks of the cut: all that have changed since the last slice, and those of
     /// `group_count` more groups (of up to 32 blocks each). Tells whether that was all.
-    pub fn cut_slice(&mut self, group_count: usize, visit: impl FnMut(&Block)) -> bool {
+    pub fn cut_slice(&mut self, group_count: usize, mut visit: impl FnMut(&Block)) -> bool {
+        self.left_in_cut.drain(..).for_each(|block| visit(&block));
         self.blocks.cut_slice(group_count, visit)
     }
 
@@ -238,9 +244,9 @@ impl Ledger {
     /// Forgets the blocks of a process that has ended, unless another goes on with them (they stay
     /// outstanding in what an observer has counted).
     pub fn drop_process(&mut self, process: ProcessIndex) {
-        match self.family.heir(process) {
-            None => self.blocks.remove_process(process),
-            Some(_) => self.forget_left(process),
+        self.forget_left(process);
+        if self.family.heir(process).is_none() {
+            self.blocks.remove_process(process);
         }
     }
 

@@ -148,3 +148,36 @@ fn a_heap_frees_what_it_had_from_malloc_before_it_was_known() {
     assert_eq!(told(&both).1, 1);
     assert_eq!(told(&[event(HeapId::MALLOC, alloc(64)), event(HeapId::MMAP, free(64))]).1, 1);
 }
+
+#[test]
+fn what_comes_of_a_process_after_its_end_counts_nothing_twice() {
+    let (mut ledger, mut summary) = (Ledger::new(), crate::SummaryBuilder::new());
+    ledger.keep_left();
+    let event = |time_ns: u64, action: Action| Event {
+        time_ns,
+        thread: ThreadIndex(0),
+        heap: HeapId::MALLOC,
+        action,
+    };
+    let (address_avma, stack) = (0x1000, StackIndex(1));
+    let born = Action::Alloc { address_avma, size_bytes: 100, stack, is_moved_realloc: false };
+    let freed = Action::Free { address_avma, stack: StackIndex::EMPTY, is_moved_realloc: false };
+    ledger.apply(&event(1, born), ProcessIndex(0), &mut summary);
+    ledger.end_process(ProcessIndex(0), 2, &mut summary);
+    ledger.begin_cut();
+    let mut shown = Vec::new();
+    assert!(ledger.cut_slice(usize::MAX, |block| shown.push(block.size_bytes)));
+    assert_eq!((shown, ledger.live_count(), summary.live()), (vec![100], 0, (0, 0)));
+    ledger.apply(&event(3, freed), ProcessIndex(0), &mut summary);
+    let totals = summary.totals();
+    assert_eq!((totals.outstanding_bytes, totals.outstanding_count, totals.unmatched_frees), (100, 1, 1));
+    assert_eq!((totals.peak_bytes, summary.live()), (100, (0, 0)));
+    // Another one begins: the peak is of what lives.
+    ledger.apply(&event(4, born), ProcessIndex(1), &mut summary);
+    assert_eq!((summary.totals().peak_bytes, summary.totals().outstanding_bytes), (100, 200));
+    ledger.forget_left(ProcessIndex(0));
+    ledger.begin_cut();
+    let mut count = 0;
+    ledger.cut_slice(usize::MAX, |_| count += 1);
+    assert_eq!(count, 1);
+}
