@@ -312,9 +312,10 @@ impl Recorder {
         let before = self.sink.event_count;
         let now_ticks = self.clock.now_ticks();
         let now_ns = self.clock.now_ns();
+        // One that came and went since the last round is found before it is looked at.
+        self.find_processes();
         self.look_at_lives(now_ns);
         self.note_ends();
-        self.find_processes();
         let claimed_count = self.scan();
         reader::note_claimed(&self.pool, claimed_count);
         self.growth.follow(&self.pool, claimed_count as usize, now_ns);

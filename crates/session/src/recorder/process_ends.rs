@@ -19,6 +19,13 @@ impl Recorder {
     /// Looks which processes live, with one system call for all of them. `now_ns`: a time before.
     pub(super) fn look_at_lives(&mut self, now_ns: u64) {
         let lives = |process: &&mut ProcessState| !process.has_ended && !process.is_done;
+        // Of one that had ended when it was found there is no descriptor.
+        let is_new =
+            |process: &&mut ProcessState| process.life.descriptor().is_none() && process.alive_ns == 0;
+        for process in self.processes.iter_mut().filter(lives).filter(is_new) {
+            process.has_ended = process.life.has_ended();
+            process.alive_ns = if process.has_ended { 0 } else { now_ns };
+        }
         let mut asked: Vec<&mut ProcessState> = self
             .processes
             .iter_mut()
