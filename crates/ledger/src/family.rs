@@ -165,6 +165,6 @@ mod tests {
         family.add(P[2], P[2], 1);
         assert_eq!(family.ancestors(P[2]).count(), 1);
         family.end(P[1]);
-        assert_eq!(family.end(P[2]), [Passed { owner: P[2], before: None, heir: None }]);
+        assert!(family.end(P[2]).iter().all(|passed| passed.heir.is_none()));
     }
 }
