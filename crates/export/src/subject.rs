@@ -75,7 +75,7 @@ impl Subject {
             own_memory: own_memory(trace),
             threads: trace.threads().iter().map(thread).collect(),
             heap_names: trace.heap_names().to_vec(),
-            lost_events: trace.whole_loss().events_lost,
+            lost_events: trace.whole_loss().missing_events(),
             warnings: warnings(trace, damage, false),
             sampled: sampled_text(trace.sampling()),
             sampling: trace.sampling().clone(),

@@ -3,7 +3,7 @@
 
 use heapr_query::Confidence;
 use heapr_table::quantity::{bytes, count, duration, percent, plural};
-use heapr_trace::{HeapId, ProcessIndex, ProcessOrigin};
+use heapr_trace::{HeapId, Loss, ProcessIndex, ProcessOrigin};
 
 use crate::finding::{Chosen, Finding, Kind, quoted};
 use crate::peak::ALONE_SHARE;
@@ -200,7 +200,7 @@ fn has_pools(recording: &Recording<'_>) -> bool {
 pub(crate) fn frees(recording: &Recording<'_>) -> Option<Finding> {
     let totals = recording.summary.totals;
     // Where the recording began in the middle, or has gaps, blocks were made before or unseen.
-    let is_whole = recording.trace.whole_loss().events_lost == 0
+    let is_whole = recording.trace.whole_loss().missing_events() == 0
         && recording.trace.processes().iter().all(|process| matches!(process.origin, ProcessOrigin::Exec))
         && !recording.trace.session().command_line.is_empty();
     if !is_whole || totals.unmatched_frees == 0 || has_pools(recording) {
@@ -226,9 +226,17 @@ pub(crate) fn frees(recording: &Recording<'_>) -> Option<Finding> {
     })
 }
 
+fn loss_evidence(loss: &Loss) -> Vec<String> {
+    let full = "buffers were full: --on-full block waits, --max-buffers gives more room";
+    let invalid = format!("{} made no sense", plural(loss.records_invalid, "record"));
+    let said = [(loss.events_lost, full.to_owned()), (loss.records_invalid, invalid)];
+    said.into_iter().filter(|&(number, _)| number > 0).map(|(_, text)| text).collect()
+}
+
 /// Events that were lost.
 pub(crate) fn loss(recording: &Recording<'_>) -> Option<Finding> {
-    let lost = recording.trace.whole_loss().events_lost;
+    let loss = recording.trace.whole_loss();
+    let lost = loss.missing_events();
     let all = recording.trace.event_count().saturating_add(lost);
     (lost > 0).then(|| Finding {
         kind: Kind::Unseen,
@@ -241,7 +249,7 @@ pub(crate) fn loss(recording: &Recording<'_>) -> Option<Finding> {
         own_frame: None,
         bytes: 0,
         is_left: false,
-        evidence: vec!["buffers were full: --on-full block waits, --max-buffers gives more room".to_owned()],
+        evidence: loss_evidence(&loss),
         command: format!("heapr info {}", quoted(&recording.file)),
         ..Finding::default()
     })

@@ -29,7 +29,7 @@ impl Sight {
             Self::Nothing
         } else if !recording.damage.is_empty()
             || !trace.is_complete()
-            || loss.events_lost > 0
+            || loss.missing_events() > 0
             || loss.processes_refused > 0
             || unseen_processes(recording).next().is_some()
         {

@@ -19,8 +19,11 @@ pub fn loss_warnings(loss: &Loss, count: impl Fn(u64) -> String) -> Vec<String> 
         ),
         (
             loss.records_invalid,
-            ["record made no sense and was left out", "records made no sense and were left out"],
-            "",
+            [
+                "record made no sense: at least one event was",
+                "records made no sense: at least so many events were",
+            ],
+            " lost, and the amounts below are wrong",
         ),
         (loss.processes_refused, ["process could not be traced", "processes could not be traced"], ""),
     ];
@@ -82,7 +85,7 @@ mod tests {
                 "1 event was lost (buffers full): the amounts below are too small",
                 "1 stack was cut or lost",
                 "1 event came late: its time was corrected",
-                "1 record made no sense and was left out",
+                "1 record made no sense: at least one event was lost, and the amounts below are wrong",
                 "1 process could not be traced",
             ]
         );
@@ -92,7 +95,7 @@ mod tests {
                 "2 events were lost (buffers full): the amounts below are too small",
                 "2 stacks were cut or lost",
                 "2 events came late: their times were corrected",
-                "2 records made no sense and were left out",
+                "2 records made no sense: at least so many events were lost, and the amounts below are wrong",
                 "2 processes could not be traced",
             ]
         );

@@ -15,7 +15,7 @@ use crate::heap_detail::HeapDetail;
 use crate::owners::{self, Runtime};
 use crate::python_pools::{self, PythonPools};
 use crate::residency::split;
-use crate::subject::{PageStates, Subject, file_name};
+use crate::subject::{PageStates, Subject, file_name, is_recorders};
 use crate::thread_stacks;
 
 /// The part of a heap that is in arenas besides the main one.
@@ -89,6 +89,12 @@ impl Account {
         let code = CodeFiles::of(&subject.mappings);
         let runtimes = owners::runtimes(subject);
         let mut claims = Claims::default();
+        claims.add_many(subject.recorder_avma.iter().map(|&(start_avma, end_avma)| Claim {
+            range_avma: start_avma..end_avma,
+            class: Class::Recorder,
+            part: "its agent".to_owned(),
+            told_by: ToldBy::Place,
+        }));
         claims.add_many(subject.malloc.regions.iter().map(|region| Claim {
             range_avma: region.start_avma..region.end_avma,
             class: Class::GlibcHeap,
@@ -218,14 +224,17 @@ impl Account {
             || mapping.name.starts_with("/dev/zero")
             || mapping.name.starts_with("/SYSV");
         let (written, rest) = pages.divided_by_writing();
+        let is_recorders = is_recorders(&mapping.name);
         let class = match () {
+            () if is_recorders => Class::Recorder,
             () if is_memory => Class::SharedMemory,
             () if mapping.is_executable => Class::Code,
             () if is_code => Class::ReadOnlyData,
             () => Class::Files,
         };
         // What is written of a private mapping of a file that is no code is the program's own.
-        let written_class = if is_code || mapping.is_executable { Class::WrittenData } else { class };
+        let is_data = (is_code || mapping.is_executable) && !is_recorders;
+        let written_class = if is_data { Class::WrittenData } else { class };
         for (class, pages) in [(class, rest), (written_class, written)] {
             if pages != PageAmounts::default() {
                 let range_avma = range_of(mapping);

@@ -73,6 +73,8 @@ classes! {
     SharedMemory "shared_memory" "shared memory",
     /// Memory without a file to which the program gave a name.
     NamedAnonymous "named_anonymous" "named anonymous",
+    /// What heapr has in a process that it records: its agent, and the buffers.
+    Recorder "recorder" "heapr itself",
     /// The kernel's own pages in the process.
     Kernel "kernel" "kernel's pages",
     /// Nobody's.

@@ -8,7 +8,7 @@ use heapr_proc::smaps::MappingPages;
 
 use crate::claims::{Claim, Claims, range_of};
 use crate::class::{Class, ToldBy};
-use crate::subject::file_name;
+use crate::subject::{file_name, is_recorders};
 
 /// The files of which something may be executed.
 pub(crate) struct CodeFiles<'a>(HashSet<(u64, &'a str)>);
@@ -45,7 +45,10 @@ pub(crate) fn claim_zeroed_data(
                 if end_avma > mapping.start_avma {
                     claims.add(Claim {
                         range_avma: mapping.start_avma..end_avma,
-                        class: Class::WrittenData,
+                        class: match is_recorders(&before.name) {
+                            true => Class::Recorder,
+                            false => Class::WrittenData,
+                        },
                         part: file_name(&before.name).to_owned(),
                         told_by: ToldBy::Place,
                     });

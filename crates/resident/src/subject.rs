@@ -16,6 +16,8 @@ pub struct Subject {
     pub allocator: Option<String>,
     /// Where glibc's heap lies, if it is known.
     pub malloc: heapr_glibc_heap::Regions,
+    /// What heapr has mapped there itself, if it records the process: from, and behind the last.
+    pub recorder_avma: Vec<(u64, u64)>,
 }
 
 /// Where the states of single pages come from.
@@ -40,6 +42,11 @@ impl<P: PageStates> PageStates for Option<P> {
     fn pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<PageState>> {
         self.as_ref()?.pages(start_avma, page_count)
     }
+}
+
+/// Whether a file, or memory with a name, is heapr's own in a process that it records.
+pub(crate) fn is_recorders(name: &str) -> bool {
+    name.starts_with("/memfd:heapr-pool") || file_name(name).starts_with("heapr-agent-")
 }
 
 /// The last part of a path, without the kernel's note on deleted files.

@@ -13,6 +13,7 @@
 // By this name, so that the model in `tests/model` can put its own atomics in its place.
 use heapr_wire as wire;
 
+pub mod early_ends;
 pub mod forbidden_calls;
 pub mod mappings;
 mod pool;

@@ -93,6 +93,13 @@ pub unsafe fn give_back(address: *mut u8, bytes: usize) {
     let _ = unsafe { permitted_syscall(number::MADVISE, [address as usize, bytes, MADV_DONTNEED, 0, 0, 0]) };
 }
 
+/// Pages of a shared mapping of ours need not be resident here any more: what they hold stays.
+pub(crate) fn take_out_of_sight(address: usize, bytes: usize) {
+    const MADV_DONTNEED: usize = 4;
+    // SAFETY: of a shared mapping only the way to the pages is dropped, not what they hold.
+    let _ = unsafe { permitted_syscall(number::MADVISE, [address, bytes, MADV_DONTNEED, 0, 0, 0]) };
+}
+
 /// Maps `bytes` of a descriptor, shared, readable and writable.
 ///
 /// # Errors
@@ -334,6 +341,52 @@ pub fn futex_wake(word: &AtomicU32, count: u32) {
     };
 }
 
+/// What four bytes of this process are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// The value that was asked for.
+    Equal,
+    /// Another.
+    Differs,
+    /// Nothing: no memory is there.
+    Nothing,
+    /// The kernel did not say.
+    Unknown,
+}
+
+/// Whether the four bytes at an address of this process, which may not be mapped, are `value`. The
+/// kernel reads them, so that nothing faults.
+#[must_use]
+pub fn held_at(address: usize, value: u32) -> Held {
+    const EFAULT: i32 = 14;
+    const FUTEX_WAIT_PRIVATE: usize = 128;
+    const NO_TIME: [i64; 2] = [0; 2];
+    const ETIMEDOUT: i32 = 110;
+    let arguments = [address, FUTEX_WAIT_PRIVATE, value as usize, NO_TIME.as_ptr() as usize, 0, 0];
+    // SAFETY: the kernel compares the word and, if it is equal, waits for no time.
+    match answer(unsafe { permitted_syscall(number::FUTEX, arguments) }) {
+        Ok(_) | Err(ETIMEDOUT | EINTR) => Held::Equal,
+        Err(EAGAIN) => Held::Differs,
+        Err(EFAULT) => Held::Nothing,
+        Err(_) => Held::Unknown,
+    }
+}
+
+/// Sets the four bytes at an address of this process to 0, by the kernel: nothing faults where
+/// nothing is mapped. Whether they were set.
+///
+/// # Safety
+/// 1. If anything is mapped there, it is a word that may be set to 0.
+pub unsafe fn clear(address: usize) -> bool {
+    const FUTEX_WAKE_OP_PRIVATE: usize = 5 | 128;
+    /// Sets the word to 0, and wakes one more if it was -1, which nobody waits for.
+    const SET_TO_0: usize = 0xfff;
+    static NOBODYS: AtomicU32 = AtomicU32::new(0);
+    let arguments = [NOBODYS.as_ptr() as usize, FUTEX_WAKE_OP_PRIVATE, 0, 0, address, SET_TO_0];
+    // SAFETY: (1).
+    answer(unsafe { permitted_syscall(number::FUTEX, arguments) }).is_ok()
+}
+
 /// `CLOCK_MONOTONIC` in nanoseconds, by a real system call; 0 if the program may not ask.
 #[must_use]
 #[cold]
@@ -493,4 +546,27 @@ pub fn alternate_stack() -> Option<(usize, usize)> {
     let raw = unsafe { permitted_syscall(number::SIGALTSTACK, [0, stack.as_mut_ptr() as usize, 0, 0, 0, 0]) };
     let [address, flags, bytes] = stack;
     (raw == 0 && flags & SS_DISABLE == 0 && bytes != 0).then_some((address, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_asked_of_the_kernel() {
+        let pages = map_anonymous(8192, false).unwrap();
+        let address = pages as usize;
+        // SAFETY: a fresh mapping.
+        unsafe { pages.cast::<u32>().write(7) };
+        assert_eq!((held_at(address, 7), held_at(address, 8)), (Held::Equal, Held::Differs));
+        // SAFETY: as above.
+        assert!(unsafe { clear(address) });
+        assert_eq!(held_at(address, 0), Held::Equal);
+        // SAFETY: nobody else has it.
+        unsafe { unmap(pages, 8192) };
+        assert_eq!(held_at(address, 0), Held::Nothing);
+        // SAFETY: nothing is mapped there.
+        assert!(!unsafe { clear(address) });
+        assert_eq!(held_at(address + 1, 0), Held::Unknown);
+    }
 }

@@ -42,6 +42,10 @@ pub fn process_namespace() -> u32 {
 /// What a process says of itself when it registers.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessClaim<'a> {
+    /// Its id; 0: the caller's own.
+    pub process_id: u32,
+    /// Its parent's; 0: the caller's own parent's.
+    pub parent_id: u32,
     /// `ORIGIN_*`.
     pub origin: u32,
     /// Slot of the process this one was forked from, or [`NO_SLOT`].
@@ -76,8 +80,9 @@ pub fn claim_process(pool: &Pool, claim: ProcessClaim<'_>) -> Option<SlotClaim> 
             continue;
         }
         let generation = slot.generation.load(Relaxed).wrapping_add(1).max(1);
-        slot.pid.store(sys::process_id(), Relaxed);
-        slot.parent_pid.store(sys::parent_process_id(), Relaxed);
+        let or_asked = |told: u32, ask: fn() -> u32| if told == 0 { ask() } else { told };
+        slot.pid.store(or_asked(claim.process_id, sys::process_id), Relaxed);
+        slot.parent_pid.store(or_asked(claim.parent_id, sys::parent_process_id), Relaxed);
         slot.origin.store(claim.origin, Relaxed);
         slot.parent_slot.store(claim.parent_slot, Relaxed);
         slot.namespace.store(namespace, Relaxed);

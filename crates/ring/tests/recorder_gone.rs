@@ -21,6 +21,8 @@ fn a_recorder_that_is_gone_is_not_waited_for_and_one_that_lives_is() {
     control.recorder_namespace.store(writer::process_namespace(), Relaxed);
     control.state.store(SESSION_RECORDING, Relaxed);
     let claim = ProcessClaim {
+        process_id: 0,
+        parent_id: 0,
         origin: ORIGIN_EXEC,
         parent_slot: NO_SLOT,
         start_ticks: 0,

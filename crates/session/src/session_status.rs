@@ -32,7 +32,7 @@ impl Session {
             buffers_written: statistics.buffers_written,
             wait_count: statistics.wait_count,
             event_count: recorder.sink.event_count,
-            events_lost: statistics.loss.events_lost,
+            events_lost: statistics.loss.missing_events(),
             stacks_lost: statistics.loss.stacks_lost,
             events_late: statistics.loss.events_late,
             records_invalid: statistics.loss.records_invalid,

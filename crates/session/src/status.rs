@@ -64,7 +64,8 @@ pub struct SessionStatus {
     pub wait_count: u64,
     /// Events taken.
     pub event_count: u64,
-    /// Events that found no buffer.
+    /// Events that are missing, at least: those that found no buffer, and
+    /// [`Self::records_invalid`].
     pub events_lost: u64,
     /// Stacks cut or unknown for want of memory in a target.
     pub stacks_lost: u64,
@@ -145,7 +146,16 @@ pub struct ProcessStatus {
     #[serde(default)]
     pub live_bytes_plus_minus: u64,
     /// What it has in memory, or swapped out, without a file: heaps, mappings, stacks, written
-    /// data. 0: not known.
+    /// data; without what heapr has there. 0: not known.
     #[serde(default)]
     pub own_bytes: u64,
+    /// Mappings of the agent in it, beside its code and the shared buffers; `None`: not known.
+    #[serde(default)]
+    pub agent_mapping_count: Option<u64>,
+    /// Their bytes, most of which are never touched.
+    #[serde(default)]
+    pub agent_mapped_bytes: Option<u64>,
+    /// What of them is in memory, or swapped out.
+    #[serde(default)]
+    pub agent_resident_bytes: Option<u64>,
 }

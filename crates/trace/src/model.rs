@@ -208,7 +208,7 @@ pub struct Marker {
 /// What was lost, and where. Counts only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Loss {
-    /// Events that were dropped because no buffer was free.
+    /// Events that were dropped because no buffer was free. See [`Loss::missing_events`].
     pub events_lost: u64,
     /// Stacks cut or unknown for want of memory in the target.
     pub stacks_lost: u64,
@@ -218,6 +218,15 @@ pub struct Loss {
     pub records_invalid: u64,
     /// Process images that could not be traced.
     pub processes_refused: u64,
+}
+
+impl Loss {
+    /// Events that are missing, at least: one that made no sense may have been the first of
+    /// several.
+    #[must_use]
+    pub fn missing_events(&self) -> u64 {
+        self.events_lost.saturating_add(self.records_invalid)
+    }
 }
 
 /// The machine.

@@ -12,13 +12,13 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
+use heapr_ring::sys;
+
 use crate::frames::stack_range::StackRange;
 use crate::modules::link_map;
 use crate::state::AGENT;
 use crate::x86_64::thread_pointer;
 
-/// `struct pthread.tid` on x86-64 (nptl/descr.h of glibc 2.31 to 2.43).
-const THREAD_ID_OFFSET: usize = 0x2d0;
 /// Where `stackblock` and `stackblock_size` lie differs: behind the unwind buffers, before the end
 /// of the structure.
 const STACK_OFFSETS: core::ops::Range<usize> = 0x600..0x8c0;
@@ -55,20 +55,95 @@ fn word(offset: usize) -> usize {
     unsafe { *(thread_pointer::thread_pointer().wrapping_add(offset) as *const usize) }
 }
 
-/// Learns from a thread whose ids the kernel has told whether the control block has them.
-pub(crate) fn learn(thread_id: u32, process_id: u32) {
-    if let Some(local) = AGENT.fork_local() {
-        local.process_id.store(process_id, Relaxed);
-    }
-    IS_KNOWN.store(main_high() != 0 && word(THREAD_ID_OFFSET) as u32 == thread_id, Relaxed);
+/// Who the calling thread is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Identity {
+    /// Of the thread that its events are told of.
+    pub(crate) thread_id: u32,
+    pub(crate) is_main: bool,
+    /// What the kernel calls the thread, as far as that is known: for who asks whether it lives.
+    pub(crate) kernel_id: u32,
+    /// The control block has this id, and the kernel clears it there when the thread has ended.
+    pub(crate) is_in_block: bool,
+    /// The thread is another process's, which shares this one's memory, and whose state it uses is
+    /// not known: its events are told of the first thread, which lives longest.
+    pub(crate) is_lent: bool,
 }
 
-/// The calling thread's id and its process's; `None`: the kernel must be asked. So it is by the
-/// first thread of a forked child, whose control block may still have the parent's id (a raw
-/// clone).
-pub(crate) fn ids() -> Option<(u32, u32)> {
-    let process_id = AGENT.fork_local()?.process_id.load(Relaxed);
-    (process_id != 0 && IS_KNOWN.load(Relaxed)).then(|| (word(THREAD_ID_OFFSET) as u32, process_id))
+/// The id in the calling thread's control block; 0 if the C library is another one.
+fn id_in_block() -> u32 {
+    // SAFETY: only glibc tells where the main stack ends.
+    if main_high() == 0 { 0 } else { unsafe { thread_pointer::id_in_control_block() } }
+}
+
+/// Who the calling thread is: by its control block, which a child that shares the memory (vfork,
+/// clone) has from its parent with all else of the thread, or by the kernel.
+pub(crate) fn identity() -> Identity {
+    let process_id = AGENT.fork_local().map_or(0, |local| local.process_id.load(Relaxed));
+    let in_block = id_in_block();
+    if process_id != 0 && IS_KNOWN.load(Relaxed) && in_block != 0 {
+        return of_block(in_block, process_id);
+    }
+    let (thread_id, asked_id) = (sys::thread_id(), sys::process_id());
+    if process_id == 0 || asked_id == process_id || asked_id == 0 {
+        learn(thread_id, asked_id);
+        return Identity {
+            thread_id,
+            is_main: thread_id == asked_id,
+            kernel_id: thread_id,
+            is_in_block: in_block == thread_id,
+            is_lent: false,
+        };
+    }
+    if in_block != 0 && sys::process_exists(in_block) {
+        return of_block(in_block, process_id);
+    }
+    Identity {
+        thread_id: process_id,
+        is_main: false,
+        kernel_id: thread_id,
+        is_in_block: false,
+        is_lent: true,
+    }
+}
+
+fn of_block(thread_id: u32, process_id: u32) -> Identity {
+    Identity {
+        thread_id,
+        is_main: thread_id == process_id,
+        kernel_id: thread_id,
+        is_in_block: true,
+        is_lent: false,
+    }
+}
+
+/// The same for the first thread of a forked child, whose control block may still have the parent's
+/// id (a raw clone). Its process is registered.
+pub(crate) fn identity_in_child() -> Identity {
+    let process_id = AGENT.fork_local().map_or(0, |local| local.process_id.load(Relaxed));
+    let (thread_id, asked_id) = (sys::thread_id(), sys::process_id());
+    if process_id != 0 && asked_id != process_id {
+        // A child of the child, which shares its memory.
+        return of_block(process_id, process_id);
+    }
+    learn(thread_id, asked_id);
+    let is_in_block = id_in_block() == thread_id;
+    Identity { thread_id, is_main: thread_id == asked_id, kernel_id: thread_id, is_in_block, is_lent: false }
+}
+
+/// Learns from a thread whose ids the kernel has told whether the control block has them.
+fn learn(thread_id: u32, process_id: u32) {
+    if let Some(local) = AGENT.fork_local() {
+        let _ = local.process_id.compare_exchange(0, process_id, Relaxed, Relaxed);
+    }
+    let is_known = thread_id != 0 && id_in_block() == thread_id;
+    IS_KNOWN.store(is_known, Relaxed);
+    AGENT.has_ids_in_blocks.store(u32::from(is_known), Relaxed);
+}
+
+/// Learns it from the calling thread, which the program has started itself.
+pub(crate) fn learn_here() {
+    learn(sys::thread_id(), sys::process_id());
 }
 
 /// The calling thread's own stack up to its control block, if `sp` lies on it.

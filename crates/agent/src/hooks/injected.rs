@@ -38,7 +38,7 @@ use crate::hooks::shared::Shared;
 use crate::hooks::start;
 use crate::hooks::symbol_tables;
 use crate::modules;
-use crate::record::thread;
+use crate::record::{thread, thread_key};
 use crate::state::page_marks;
 use crate::state::program;
 use crate::state::{ACTIVE, AGENT, STARTING, UNSTARTED};
@@ -97,7 +97,7 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     magic: INJECTION_MAGIC,
     build_id: BUILD_ID,
     attach: attach as *const (),
-    end_of_thread: thread::end_of_thread as *const (),
+    end_of_thread: thread_key::end_of_thread as *const (),
     hooks: (&raw const HOOKS).cast(),
     hook_count: HOOKS.0.len(),
     foreign: (&raw const foreign::INJECTED).cast(),
@@ -109,7 +109,7 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     light_entry: kept::light_entry as *const (),
     more: (&raw const kept::MORE).cast(),
     more_count: kept::MORE.0.len(),
-    claim_key: thread::claim_key as *const (),
+    claim_key: thread_key::claim_key as *const (),
     inner: (&raw const inner_table::FUNCTIONS).cast(),
     inner_kept: (&raw const inner_functions::KEPT).cast(),
     inner_kept_bytes: size_of::<Kept>(),
@@ -167,11 +167,12 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
         exec::start_with(session, (&raw const parameters.agent_path).cast::<c_char>());
     }
     control_block::start_with(parameters.stack_end_avma as usize);
+    control_block::learn_here();
     modules::ON_NEW.set(hooks::look_at_new_modules);
     modules::start_with(parameters.find_object_avma as usize);
     let records_mappings = flags & FLAG_HOOK_MMAP != 0;
     mapping_hooks::arm(records_mappings, true);
-    thread::end_of_thread_by(parameters.end_key, parameters.set_specific_avma as usize);
+    thread_key::register_as(parameters.end_key, parameters.set_specific_avma as usize);
     if foreign::is_any_known() || parameters.nests != 0 {
         hooks::watch_inner_calls();
     }

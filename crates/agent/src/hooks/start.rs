@@ -22,7 +22,7 @@ use crate::hooks::{exec, sampling, sanitizers};
 use crate::modules;
 use crate::modules::link_map;
 use crate::process::environment;
-use crate::record::{events, thread};
+use crate::record::{events, thread_key};
 use crate::state::program;
 use crate::state::{ACTIVE, AGENT, STARTING, UNSTARTED};
 
@@ -99,10 +99,7 @@ pub(crate) extern "C" fn construct() {
         sanitizers::report();
         return;
     }
-    thread::register_end_of_thread(
-        REAL.pthread_key_create.found_late(),
-        REAL.pthread_key_delete.found_late(),
-    );
+    thread_key::register(REAL.pthread_key_create.found_late(), REAL.pthread_key_delete.found_late());
     register_fork_handler();
     // Registers process and main thread now, so that a program that allocates nothing is seen too.
     events::announce();

@@ -7,7 +7,7 @@
 use core::ffi::c_int;
 
 use crate::hooks::real::{EAGAIN, REAL, THRD_ERROR};
-use crate::record::thread;
+use crate::record::thread_key;
 
 /// The C function of this name.
 ///
@@ -17,7 +17,7 @@ use crate::record::thread;
 pub(crate) unsafe extern "C" fn pthread_key_create(key: *mut u32, destructor: usize) -> c_int {
     REAL.pthread_key_create.found_late();
     let status = REAL.pthread_key_create(key, destructor);
-    if status == EAGAIN && thread::give_up_key(|key| REAL.pthread_key_delete(key)) {
+    if status == EAGAIN && thread_key::give_up_key(|key| REAL.pthread_key_delete(key)) {
         REAL.pthread_key_create(key, destructor)
     } else {
         status
@@ -32,7 +32,7 @@ pub(crate) unsafe extern "C" fn pthread_key_create(key: *mut u32, destructor: us
 pub(crate) unsafe extern "C" fn tss_create(key: *mut u32, destructor: usize) -> c_int {
     REAL.tss_create.found_late();
     let status = REAL.tss_create(key, destructor);
-    if status == THRD_ERROR && thread::give_up_key(|key| REAL.pthread_key_delete(key)) {
+    if status == THRD_ERROR && thread_key::give_up_key(|key| REAL.pthread_key_delete(key)) {
         REAL.tss_create(key, destructor)
     } else {
         status

@@ -15,7 +15,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
-use heapr_ring::writer;
+use heapr_ring::{early_ends, writer};
 use heapr_wire::{
     HEAP_MALLOC, HEAP_MMAP, MODULE_MAIN, ModuleRecord, NO_RECORD_BEFORE, PACKED_SIZE_MAX, PUBLISHED_CLOSED,
     RecordKind, SHORT_ALLOC, STACK_BITS, address_word, short_word0, word0,
@@ -44,9 +44,9 @@ fn refill(scope: &mut Scope, words: u32) -> bool {
     if !AGENT.is_active() {
         return false;
     }
-    scope.state().revive();
     let Some(process) = AGENT.process() else { return false };
-    let thread_id = scope.state().thread_id;
+    scope.state().revive();
+    let (thread_id, closes_buffers) = (scope.state().thread_id, scope.state().closes_buffers);
     let depth = scope.depth();
     let level = scope.level();
     if level.slot.is_null() {
@@ -83,7 +83,10 @@ fn refill(scope: &mut Scope, words: u32) -> bool {
     level.header = header;
     level.cursor = 0;
     level.limit = buffer.len() as u32;
-    if writer::is_to_pass_on(pool) {
+    if closes_buffers {
+        early_ends::note(pool);
+    }
+    if closes_buffers || writer::is_to_pass_on(pool) {
         level.closing = PUBLISHED_CLOSED;
         level.limit = 0;
         writer::let_go(pool);

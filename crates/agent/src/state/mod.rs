@@ -27,6 +27,7 @@ use writer::{ProcessClaim, SlotClaim};
 
 use crate::state::callback::Callback;
 use crate::state::event_clock::{EventClock, Region, View};
+use crate::x86_64::thread_pointer;
 
 /// No hook has run yet.
 pub(crate) const UNSTARTED: u32 = 0;
@@ -49,7 +50,8 @@ pub(crate) struct ForkLocal {
     generation: AtomicU32,
     /// 1 once the recorder has been told which modules a forked child has from its parent.
     pub(crate) has_told_modules: AtomicU32,
-    /// The process's id; 0: the kernel has not been asked in this process.
+    /// The process's id, of whoever's calls its memory sees (a child by vfork makes some, too); 0:
+    /// the kernel has not been asked in this process.
     pub(crate) process_id: AtomicU32,
     /// Next number of a stack node; node 0 is the empty stack, so the first is 1.
     pub(crate) node_count: AtomicU32,
@@ -81,8 +83,10 @@ pub(crate) struct Agent {
     registration_count: AtomicU32,
     /// Incremented when addresses of code may have changed their meaning.
     pub(crate) code_epoch: AtomicU32,
-    /// Threads that are registered now or were.
-    pub(crate) thread_count: AtomicU32,
+    /// 1: threads have their ids in their control blocks, as glibc keeps them.
+    pub(crate) has_ids_in_blocks: AtomicU32,
+    /// Id of the process that was registered last: this one, or the one it was forked from.
+    last_process_id: AtomicU32,
     /// 1: the agent was put into the running process; its hooks are the injector's.
     pub(crate) is_injected: AtomicU32,
     /// 1: the program has a malloc of its own that stands before the agent's.
@@ -104,7 +108,8 @@ pub(crate) static AGENT: Agent = Agent {
     last_slot: AtomicU32::new(NO_SLOT),
     registration_count: AtomicU32::new(0),
     code_epoch: AtomicU32::new(1),
-    thread_count: AtomicU32::new(0),
+    has_ids_in_blocks: AtomicU32::new(0),
+    last_process_id: AtomicU32::new(0),
     is_injected: AtomicU32::new(0),
     has_own_malloc: AtomicU32::new(0),
     plain_bytes_end: AtomicUsize::new(PACKED_SIZE_MAX + 1),
@@ -203,7 +208,8 @@ impl Agent {
         let pool = self.pool()?;
         let is_fork = self.registration_count.fetch_add(1, Relaxed) > 0;
         let control = pool.control();
-        let process_id = sys::process_id();
+        let asked_id = sys::process_id();
+        let process_id = self.id_of_process(asked_id);
         if process_id == 0 {
             // A forked child that may not even ask who it is.
             control.processes_refused.fetch_add(1, Relaxed);
@@ -224,6 +230,9 @@ impl Agent {
             return None;
         }
         let claim = ProcessClaim {
+            process_id,
+            // A child by vfork speaks for its parent, whose parent is the one that was forked.
+            parent_id: if process_id == asked_id { 0 } else { self.last_process_id.load(Relaxed) },
             origin: match (is_fork, is_attached) {
                 (true, _) => ORIGIN_FORK,
                 (_, true) => ORIGIN_ATTACH,
@@ -242,12 +251,28 @@ impl Agent {
             control.forks_arrived.fetch_add(1, Relaxed);
         }
         self.last_slot.store(claim.index, Relaxed);
+        self.last_process_id.store(process_id, Relaxed);
+        local.process_id.store(process_id, Relaxed);
         local.slot.store(claim.index, Relaxed);
         local.generation.store(claim.generation, Relaxed);
         local.node_count.store(1, Relaxed);
         // Release: pairs with the Acquire in `process`.
         local.registration.store(REGISTERED, Release);
         Some(claim)
+    }
+
+    /// The id of the process that this memory is of: of the caller's, unless that is a child by
+    /// vfork of a forked process that has made no call itself.
+    fn id_of_process(&self, asked_id: u32) -> u32 {
+        if self.has_ids_in_blocks.load(Relaxed) == 0 {
+            return asked_id;
+        }
+        // SAFETY: glibc's.
+        let in_block = unsafe { thread_pointer::id_in_control_block() };
+        // A raw clone has the id of its parent's thread there.
+        let is_parents = in_block == self.last_process_id.load(Relaxed);
+        let is_own = in_block == 0 || in_block == asked_id || is_parents;
+        if is_own || sys::parent_process_id() != in_block { asked_id } else { in_block }
     }
 
     /// As [`Agent::disable`], unless that was done or nothing was begun.

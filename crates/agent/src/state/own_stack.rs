@@ -113,6 +113,11 @@ impl OwnStack {
         Some(self.start.wrapping_add(OWN_STACK_BYTES))
     }
 
+    /// Its thread has ended, wherever it was: the stack is the next one's.
+    pub(crate) fn forget_use(&mut self) {
+        self.program_sp = 0;
+    }
+
     /// The hooks of this level and those within it are gone.
     pub(crate) fn forget(&mut self, depth: usize) {
         if self.depth > depth {

@@ -79,3 +79,29 @@ pub(crate) fn thread_pointer() -> usize {
     };
     pointer
 }
+
+/// Where a thread with this thread pointer has its slot.
+pub(crate) fn slot_place_of(thread_pointer: usize) -> usize {
+    let offset: usize;
+    // SAFETY: reads the slot's offset from the thread pointer, a word of the agent's own.
+    unsafe {
+        asm!(
+            "mov {offset}, qword ptr [rip + heapr_thread_slot@GOTTPOFF]",
+            offset = out(reg) offset,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    thread_pointer.wrapping_add(offset)
+}
+
+/// `struct pthread.tid` on x86-64 (nptl/descr.h of glibc 2.31 to 2.43).
+pub(crate) const THREAD_ID_OFFSET: usize = 0x2d0;
+
+/// The thread id that glibc keeps in the calling thread's control block.
+///
+/// # Safety
+/// 1. The C library is glibc.
+pub(crate) unsafe fn id_in_control_block() -> u32 {
+    // SAFETY: (1): the control block is longer than this.
+    unsafe { *(thread_pointer().wrapping_add(THREAD_ID_OFFSET) as *const u32) }
+}

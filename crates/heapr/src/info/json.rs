@@ -221,7 +221,7 @@ fn chunks(trace: &Trace) -> Vec<Value> {
 
 fn loss(loss: &Loss) -> Value {
     json!({
-        "events_lost": loss.events_lost,
+        "events_lost": loss.missing_events(),
         "stacks_lost": loss.stacks_lost,
         "events_late": loss.events_late,
         "records_invalid": loss.records_invalid,

@@ -341,7 +341,7 @@ impl Page<'_> {
             (loss.events_lost, "events lost (buffers full)"),
             (loss.stacks_lost, "stacks cut or lost"),
             (loss.events_late, "events whose time was corrected"),
-            (loss.records_invalid, "records that made no sense"),
+            (loss.records_invalid, "events lost, at least (records that made no sense)"),
             (loss.processes_refused, "processes not traced"),
         ];
         let notices = heapr_query::notice_lines(trace, duration);

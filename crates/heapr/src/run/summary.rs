@@ -45,7 +45,7 @@ impl Ending {
             event_count: ended.summary.event_count,
             wall_ns: u64::try_from(ended.wall.as_nanos()).unwrap_or(u64::MAX),
             process_count: ended.process_count as u64,
-            events_lost: ended.statistics.loss.events_lost,
+            events_lost: ended.statistics.loss.missing_events(),
             status: Some(status),
             totals: ended.summary.totals,
         }

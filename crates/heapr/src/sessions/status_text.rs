@@ -116,6 +116,9 @@ pub(super) fn whole(status: &SessionStatus) -> String {
             fields.push((name, count(number)));
         }
     }
+    if let Some(text) = agents(status) {
+        fields.push(("heapr's own", text));
+    }
     if let Some(error) = &status.write_error {
         fields.push(("WRITE ERROR", printable(error)));
     }
@@ -136,6 +139,23 @@ pub(super) fn whole(status: &SessionStatus) -> String {
         let _ = writeln!(text, "  {}", printable(remark));
     }
     text
+}
+
+/// What heapr has in the processes that live, beside its code and the shared buffers.
+fn agents(status: &SessionStatus) -> Option<String> {
+    let sum = |of: fn(&ProcessStatus) -> Option<u64>| -> Option<u64> {
+        let known: Vec<u64> = status.processes.iter().filter_map(of).collect();
+        (!known.is_empty()).then(|| known.iter().sum())
+    };
+    let (mapping_count, mapped_bytes) =
+        (sum(|process| process.agent_mapping_count)?, sum(|process| process.agent_mapped_bytes)?);
+    let resident = sum(|process| process.agent_resident_bytes)
+        .map_or("what is in memory unknown".to_owned(), |resident| format!("{} in memory", bytes(resident)));
+    Some(format!(
+        "{resident}, {} mapped in {} of the programs",
+        bytes(mapped_bytes),
+        plural(mapping_count, "mapping")
+    ))
 }
 
 /// The share of what a process holds that is in live blocks that are seen.

@@ -180,7 +180,7 @@ impl TraceFacts {
             heapr_version: session.heapr_version.clone(),
             command_line: session.command_line.clone(),
             loss: Loss {
-                events_lost: loss.events_lost,
+                events_lost: loss.missing_events(),
                 stacks_lost: loss.stacks_lost,
                 events_late: loss.events_late,
                 records_invalid: loss.records_invalid,

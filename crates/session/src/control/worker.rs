@@ -414,7 +414,7 @@ impl Worker {
             event_count: summary.summary.event_count,
             process_count: summary.process_count as u64,
             wall_ns: u64::try_from(summary.wall.as_nanos()).unwrap_or(u64::MAX),
-            events_lost: summary.statistics.loss.events_lost,
+            events_lost: summary.statistics.loss.missing_events(),
             wait_status: self.wait_status,
             write_error: summary.write_error.as_ref().map(ToString::to_string),
         };

@@ -6,7 +6,8 @@ use heapr_glibc_heap::HeapMemory as _;
 use heapr_inject::StoppedProcess;
 use heapr_proc::smaps::{self, MappingPages};
 use heapr_proc::{Mapping, stack_pointers};
-use heapr_ring::mappings::MAPPINGS_MAX;
+
+use crate::recorder::own_ranges;
 
 /// Where glibc's arenas begin, and Go's, and how far each may reach.
 const ARENA_BYTES: u64 = 64 << 20;
@@ -54,7 +55,8 @@ impl MemoryLook {
     pub(crate) fn of(pid: u32, own_mappings_avma: u64, has_go: bool) -> Option<Self> {
         let memory = StoppedProcess::of(pid);
         let found = smaps::read(pid).ok()?;
-        let own = agent_ranges(&memory, own_mappings_avma);
+        let own = own_ranges::listed(&memory, own_mappings_avma);
+        let own = if own_ranges::has_agent_file(&found) { own } else { own_ranges::of_attached(pid, own) };
         let pointers = if heapr_proc::threads(pid).map_or(0, Iterator::count) <= THREADS_MAX {
             stack_pointers(pid)
         } else {
@@ -110,7 +112,7 @@ impl MemoryLook {
         };
         // What the mapping before was: data goes on in nameless memory, guards are below stacks.
         let (mut data_end, mut guard_end) = (0, 0);
-        let mut module_end = None;
+        let (mut module_end, mut was_agent_file) = (None, false);
         for MappingPages { mapping, pages } in found {
             let bytes = pages.anonymous_bytes.saturating_add(pages.swapped_bytes);
             let is_file = mapping.inode != 0;
@@ -123,6 +125,7 @@ impl MemoryLook {
                     look.malloc_libraries.push(file.to_owned());
                 }
             }
+            let is_agent_file = file_name(&mapping.name).starts_with("heapr-agent-");
             let is_data = is_file || (mapping.start_avma == data_end && mapping.name.is_empty());
             let is_guarded = mapping.start_avma == guard_end;
             data_end = if is_file && mapping.is_writable { mapping.end_avma } else { 0 };
@@ -141,7 +144,10 @@ impl MemoryLook {
             if mapping.name == "[heap]" {
                 look.by_brk.push((mapping.start_avma, mapping.end_avma, bytes));
             }
-            let part = if is_own() {
+            // The agent's file, with the zeroed data behind it.
+            let is_of_agent_file = is_data && if is_file { is_agent_file } else { was_agent_file };
+            was_agent_file = is_file && is_agent_file;
+            let part = if is_own() || is_of_agent_file {
                 &mut look.agent_bytes
             } else if is_data {
                 // The kernel joins what is mapped next to a module's zeroed data with it.
@@ -178,21 +184,6 @@ pub(crate) fn is_malloc_library(file: &str) -> bool {
 
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
-}
-
-/// The mappings that the agent lists: start and end.
-fn agent_ranges(memory: &StoppedProcess, list_avma: u64) -> BTreeSet<(u64, u64)> {
-    const ENTRY_BYTES: usize = 16;
-    let mut bytes = vec![0; MAPPINGS_MAX * ENTRY_BYTES];
-    if list_avma == 0 || memory.read(list_avma, &mut bytes) != bytes.len() {
-        return BTreeSet::new();
-    }
-    let entries = bytes.as_chunks::<8>().0.as_chunks::<2>().0.iter();
-    let range = |[start, size]: &[[u8; 8]; 2]| {
-        let (start, size) = (u64::from_le_bytes(*start), u64::from_le_bytes(*size));
-        (start, start.saturating_add(size))
-    };
-    entries.map(range).filter(|(start, end)| *start != 0 && start < end).collect()
 }
 
 /// Where the module whose first byte is at an address ends in memory, by its program headers, up to

@@ -18,6 +18,7 @@ pub(crate) mod merge;
 pub(crate) mod module_files;
 pub(crate) mod module_image;
 pub(crate) mod own_heaps;
+pub(crate) mod own_ranges;
 pub(crate) mod pool_growth;
 mod process_ends;
 pub(crate) mod process_facts;
@@ -62,6 +63,7 @@ use self::snapshots::Snapshots;
 use crate::recorder::clock::Clock;
 use crate::recorder::inside::Looked;
 use crate::recorder::merge::Stream;
+use crate::recorder::own_ranges::AgentMemory;
 use crate::recorder::pool_growth::PoolGrowth;
 use crate::recorder::process_state::ProcessState;
 use crate::recorder::sink::Sink;
@@ -254,6 +256,8 @@ impl Recorder {
                 slot.filter(|slot| !process.has_ended && slot.generation.load(Relaxed) == process.generation);
             let reason = slot.map_or(0, |slot| slot.disable_reason.load(Relaxed));
             let live = live.get(&process.index).copied().unwrap_or_default();
+            let list_avma = slot.map_or(0, |slot| slot.own_mappings_avma.load(Relaxed));
+            let agent = (list_avma != 0).then(|| AgentMemory::of(process.pid, list_avma)).flatten();
             ProcessStatus {
                 pid: process.pid,
                 executable: process.executable.clone(),
@@ -267,7 +271,10 @@ impl Recorder {
                 live_count_plus_minus: equal.half_of_count(live.outstanding_count, live.outstanding_bytes),
                 live_bytes: live.outstanding_bytes,
                 live_bytes_plus_minus: equal.half_of_bytes(live.outstanding_bytes, live.outstanding_count),
-                own_bytes: if process.has_ended { 0 } else { own_bytes(process.pid) },
+                own_bytes: if process.has_ended { 0 } else { own_bytes(process.pid, agent.as_ref()) },
+                agent_mapping_count: agent.map(|agent| agent.mapping_count),
+                agent_mapped_bytes: agent.map(|agent| agent.mapped_bytes),
+                agent_resident_bytes: agent.and_then(|agent| agent.resident_bytes),
             }
         };
         alive.chain(ended).take(most).map(status).collect()
@@ -464,10 +471,11 @@ impl Recorder {
     }
 }
 
-/// What a process has in memory, or swapped out, without a file.
-fn own_bytes(pid: u32) -> u64 {
+/// What a process has in memory, or swapped out, without a file, and without what its agent has.
+fn own_bytes(pid: u32, agent: Option<&AgentMemory>) -> u64 {
     let counters = heapr_proc::ResidentCounters::of_process(pid);
-    counters.map_or(0, |counters| counters.anonymous_bytes.saturating_add(counters.swapped_bytes))
+    let all = counters.map_or(0, |counters| counters.anonymous_bytes.saturating_add(counters.swapped_bytes));
+    all.saturating_sub(agent.and_then(|agent| agent.resident_bytes).unwrap_or(0))
 }
 
 fn disable_text(reason: DisableReason) -> &'static str {

@@ -263,7 +263,7 @@ impl Recorder {
         let missing = " lost before it: blocks are missing, or listed that are free";
         note(loss.events_lost, ["event was", "events were"], missing);
         let left_out = ["record before it made no sense and was", "records before it made no sense and were"];
-        note(loss.records_invalid, left_out, " left out");
+        note(loss.records_invalid, left_out, " lost: blocks are missing, or listed that are free");
         note(loss.processes_refused, ["process", "processes"], " could not be recorded");
         let is_of_it = |process: &&ProcessState| of.iter().any(|(index, _)| *index == process.index);
         for process in self.processes.iter().filter(is_of_it).filter(|process| process.was_attached) {

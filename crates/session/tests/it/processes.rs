@@ -66,6 +66,8 @@ fn of_a_path_the_slot_has_the_whole_file_name_or_nothing() {
         (&format!("/{longest}n"), ""),
     ] {
         let claim = ProcessClaim {
+            process_id: 0,
+            parent_id: 0,
             origin: ORIGIN_EXEC,
             parent_slot: NO_SLOT,
             start_ticks: 0,

@@ -64,6 +64,8 @@ impl<'a> Producer<'a> {
 
     fn register(pool: &'a Pool, pid: Option<u32>, origin: u32, parent_slot: u32) -> Self {
         let claim = ProcessClaim {
+            process_id: 0,
+            parent_id: 0,
             origin,
             parent_slot,
             start_ticks: ticks(pool),

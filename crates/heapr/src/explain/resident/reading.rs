@@ -59,8 +59,14 @@ pub(super) fn read(pid: u32, is_deep: bool, watcher: &mut impl BlockWatcher) -> 
         allocator = None;
     }
     let executable = heapr_proc::executable(pid).map(|path| path.to_string_lossy().into_owned());
-    let subject =
-        Subject { executable: executable.unwrap_or_default(), stack_pointers, allocator, malloc, mappings };
+    let subject = Subject {
+        executable: executable.unwrap_or_default(),
+        stack_pointers,
+        allocator,
+        malloc,
+        recorder_avma: recorder_memory(pid, &mappings),
+        mappings,
+    };
     let addresses = addresses_of(&subject.mappings);
     let memory = QuietMemory::new(&process, page_map, &addresses);
     let states = BothStates { kept: look.as_ref().map(|look| &look.states), pages: page_map };
@@ -92,6 +98,13 @@ pub(super) fn read(pid: u32, is_deep: bool, watcher: &mut impl BlockWatcher) -> 
         group: None,
         limits,
     })
+}
+
+/// What heapr has mapped itself in a process that it records. (Where another build's agent is in it,
+/// only its files are known.)
+fn recorder_memory(pid: u32, mappings: &[MappingPages]) -> Vec<(u64, u64)> {
+    let is_recorded = mappings.iter().any(|found| found.mapping.name.contains("memfd:heapr-pool"));
+    if is_recorded { heapr_inject::agent_memory(pid).unwrap_or_default() } else { Vec::new() }
 }
 
 fn addresses_of(mappings: &[MappingPages]) -> Vec<Mapping> {

@@ -1,0 +1,217 @@
+//! What the agent keeps per thread.
+//!
+//! It lies in memory that is zero in a forked child: a zero state is a valid one that owns nothing,
+//! so the child's first event finds no buffer, takes the slow path and registers anew.
+
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+
+use heapr_ring::{early_ends, writer};
+use heapr_wire::{BufferHeader, THREAD_ENDED, ThreadSlot};
+
+use crate::frames::bounds::KnownRanges;
+use crate::frames::control_block::{self, Identity};
+use crate::frames::kept_stack::Kept;
+use crate::frames::repairs::Repairs;
+use crate::record::countdown::Countdown;
+use crate::state::AGENT;
+use crate::state::event_clock::View;
+use crate::state::own_stack::{self, OwnStack};
+use crate::x86_64::thread_pointer;
+
+/// The thread itself and two nested signal handlers.
+pub(crate) const LEVELS: usize = 3;
+
+/// Where a thread's state has what is left of its countdown, for the injector's code.
+pub(crate) const LEFT_BYTES_OFFSET: usize =
+    offset_of!(ThreadState, countdown) + offset_of!(Countdown, left_bytes);
+
+/// One level's buffer and kept stack.
+#[repr(C, align(64))]
+pub(crate) struct Level {
+    /// First word of the current buffer; null without one.
+    pub(crate) words: *const AtomicU64,
+    /// Its header.
+    pub(crate) header: *const BufferHeader,
+    /// Words written.
+    pub(crate) cursor: u32,
+    /// Words that fit.
+    pub(crate) limit: u32,
+    /// Goes with each record that is published: 0, or that the buffer is closed with it.
+    pub(crate) closing: u32,
+    /// Time of the last record in the buffer.
+    pub(crate) last_ticks: u64,
+    pub(crate) clock: View,
+    /// The thread's slot; null without one.
+    pub(crate) slot: *const ThreadSlot,
+    pub(crate) claim: writer::SlotClaim,
+    /// Number of the next buffer.
+    pub(crate) sequence: u64,
+    /// The last captured stack.
+    pub(crate) kept: Kept,
+    /// Room for changing it.
+    pub(crate) repairs: Repairs,
+    /// The last frames of the program's language, whose type is the languages' own; null: none were
+    /// read yet.
+    pub(crate) language: *mut (),
+    /// The event is of a block that has moved: what pointed into it is about to be changed.
+    pub(crate) has_moved: bool,
+}
+
+/// A thread's state. See the module.
+#[repr(C, align(64))]
+pub(crate) struct ThreadState {
+    /// Levels in use now.
+    pub(crate) depth: AtomicU32,
+    /// 1 once the fields below are set; 0 in a forked child.
+    is_ready: u32,
+    /// For the injector, which clears the slot there: a thread that allocates after its last
+    /// destructor leaves it behind, in a stack that the C library keeps for the next one.
+    pub(crate) control_block: usize,
+    pub(crate) own_stack: OwnStack,
+    /// Stack pointers of the hooks in progress, by level.
+    pub(crate) hook_sp: [usize; LEVELS],
+    pub(crate) thread_id: u32,
+    pub(crate) is_main: bool,
+    pub(crate) ranges: KnownRanges,
+    pub(crate) levels: [Level; LEVELS],
+    /// See [`crate::hooks::inner_calls`].
+    pub(crate) outer_sp: usize,
+    /// The allocator's function that the program has called, for those that it calls in turn.
+    pub(crate) outermost: Outermost,
+    /// The same of blocks that hang on one another: see [`crate::hooks::tree_calls`].
+    pub(crate) tree: Outermost,
+    pub(crate) countdown: Countdown,
+    /// Each buffer is closed with its first record: nobody knows which is the last.
+    pub(crate) closes_buffers: bool,
+    pub(crate) ownership: Ownership,
+}
+
+const _: () = assert!(offset_of!(ThreadState, control_block) as u64 == heapr_wire::CONTROL_BLOCK_OFFSET);
+const _: () = assert!(offset_of!(ThreadState, depth) == own_stack::DEPTH_OFFSET);
+const _: () = assert!(offset_of!(ThreadState, own_stack) == own_stack::OWN_STACK_OFFSET);
+
+/// What a state has for the lists that it is on: see `thread_states`.
+#[repr(C)]
+pub(crate) struct Ownership {
+    /// Whose it is; 0: nobody's.
+    pub(crate) owner: AtomicU64,
+    /// The next of all.
+    pub(crate) next: AtomicPtr<ThreadState>,
+    /// The next free one.
+    pub(crate) next_free: AtomicUsize,
+}
+
+/// An allocator's function under way that the program has called: the stack pointer at its entry,
+/// and which one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outermost {
+    pub(crate) entry_sp: usize,
+    pub(crate) function: usize,
+}
+
+/// The calling thread's state; null before its first event and after its end.
+#[inline(always)]
+pub(crate) fn current() -> *mut ThreadState {
+    thread_pointer::current().cast()
+}
+
+impl ThreadState {
+    /// Whether a hook is in progress.
+    #[inline(always)]
+    pub(crate) fn is_in_hook(&self) -> bool {
+        self.depth.load(Relaxed) != 0
+    }
+
+    /// Begins a hook of a state that is any thread's. `false`: another thread is in one.
+    pub(crate) fn begin_alone(&self) -> bool {
+        self.depth.compare_exchange(0, 1, Acquire, Relaxed).is_ok()
+    }
+
+    /// Fills in what a fork has wiped, once the child's process is registered; and what a child
+    /// that shares the memory could not know.
+    #[cold]
+    pub(crate) fn revive(&mut self) {
+        if self.is_ready == 0 {
+            self.make_ready(&control_block::identity_in_child());
+        }
+    }
+
+    /// Sets what a state has of its thread.
+    pub(crate) fn make_ready(&mut self, identity: &Identity) {
+        self.control_block = thread_pointer::thread_pointer();
+        self.thread_id = identity.thread_id;
+        self.is_main = identity.is_main;
+        self.closes_buffers = identity.is_lent;
+        self.is_ready = 1;
+        let start_ticks = AGENT.start_ticks.load(Relaxed);
+        for level in &mut self.levels {
+            level.clock = View::new(identity.thread_id, start_ticks);
+        }
+    }
+
+    /// Gives its levels' buffers and slots back to the recorder: its thread is about to end.
+    pub(crate) fn close(&mut self) {
+        self.levels.iter_mut().for_each(close);
+        self.is_ready = 0;
+    }
+
+    /// Forgets what was its last thread's.
+    pub(crate) fn forget_owner(&mut self) {
+        self.levels.iter_mut().for_each(Level::abandon);
+        self.own_stack.forget_use();
+        self.ranges = KnownRanges::EMPTY;
+        self.outer_sp = 0;
+        (self.outermost, self.tree) = (Outermost::NONE, Outermost::NONE);
+    }
+}
+
+impl Level {
+    /// Gives the buffer back to the recorder, if there is one.
+    pub(crate) fn close_buffer(&mut self) {
+        // One that was closed with its first record may be another's by now; without a record it is
+        // still this thread's.
+        let is_ours = self.closing == 0 || self.cursor == 0;
+        if !self.header.is_null() && is_ours {
+            // SAFETY: the header of a buffer that this thread owns.
+            let header = unsafe { &*self.header };
+            match AGENT.pool() {
+                Some(pool) if self.closing == 0 => writer::close_buffer(pool, header),
+                // Release: after the last record.
+                _ => header.closed.store(1, Release),
+            }
+        }
+        self.header = core::ptr::null();
+        self.closing = 0;
+        self.cursor = 0;
+        self.limit = 0;
+    }
+}
+
+impl Level {
+    /// Forgets buffer and slot, which the recorder takes back itself when it finds that the thread
+    /// has ended: it may have done so, and they are another thread's.
+    pub(crate) fn abandon(&mut self) {
+        if let Some(pool) = AGENT.pool().filter(|_| !self.words.is_null()) {
+            early_ends::take_out_of_sight(pool, self.words.cast());
+        }
+        self.header = core::ptr::null();
+        (self.closing, self.cursor, self.limit) = (0, 0, 0);
+        self.words = core::ptr::null();
+        self.slot = core::ptr::null();
+        self.claim = writer::NO_CLAIM;
+        self.sequence = 0;
+        self.kept.forget();
+    }
+}
+
+/// Gives a level's buffer and slot back to the recorder.
+fn close(level: &mut Level) {
+    level.close_buffer();
+    if !level.slot.is_null() {
+        // SAFETY: the slot that this thread owns. Release: pairs with the recorder's Acquire;
+        // nothing comes after.
+        unsafe { (*level.slot).state.store(THREAD_ENDED, Release) };
+    }
+    level.abandon();
+}
