@@ -118,6 +118,7 @@ victims! {
     static_program: "static_program.c",
     strict_seccomp: "strict_seccomp.c",
     switched_off: "switched_off.c",
+    thread_ends: "thread_ends.c",
     thread_keys: "thread_keys.c",
     threads_at_exit: "threads_at_exit.c",
     threads_idle: "threads_idle.c",

@@ -13,6 +13,7 @@ use crate::bounded_run::{self, Outcome};
 use crate::recording::{HEAPR, Recording, Settings, record};
 
 const BEGIN: &str = r"
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,5 +221,79 @@ fn what_a_program_maps_or_takes_by_brk_is_told_after_an_attach_too() {
         assert!((36 * MIB..37 * MIB).contains(&bytes), "{account:#}");
         let text = recording.text(&["report", "--totals"]);
         assert!(text.contains("mapped by program"), "{text}");
+    }
+}
+
+const SHARED_MEMORY: &str = r"
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+void *volatile keep[5000];
+APART void in_child(int at) { keep[at] = malloc(1234); }
+APART void in_clone(int at) { keep[1000 + at] = malloc(555); }
+APART void in_parent(int at) { keep[2000 + at] = malloc(777); }
+static int cloned(void *at) {
+    for (int number = 0; number < 10; number++) in_clone((int)(long)at + number);
+    _exit(0);
+}
+int main(void) {
+    static char stack[1 << 16] __attribute__((aligned(16)));
+    int status;
+    wait_for_work();
+    for (int at = 0; at < 400; at += 10) {
+        pid_t child = vfork();
+        if (child == 0) {
+            for (int number = 0; number < 10; number++) in_child(at + number);
+            execl(`/bin/true`, `true`, (char *)NULL);
+            _exit(1);
+        }
+        waitpid(child, &status, 0);
+        child = clone(cloned, stack + sizeof stack, CLONE_VM | SIGCHLD, (void *)(long)at);
+        waitpid(child, &status, 0);
+        for (int number = 0; number < 10; number++) in_parent(at + number);
+    }
+    return 0;
+}
+";
+
+#[test]
+fn calls_of_children_that_share_the_memory_are_the_programs_and_cost_no_later_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = built(folder.path(), SHARED_MEMORY, &[]).unwrap();
+    for recording in both(&program) {
+        for function in ["in_child", "in_clone", "in_parent"] {
+            let report = recording.json(&["report", "--totals", "--require-frames", function]);
+            let totals = &report["totals"];
+            assert_eq!(totals["alloc_count"], 400, "{function}: {report}");
+            assert_eq!(totals["outstanding_count"], 400, "{function}: {report}");
+        }
+        let loss = &recording.json(&["info"])["loss"];
+        assert_eq!((&loss["events_lost"], &loss["records_invalid"]), (&0.into(), &0.into()), "{loss}");
+    }
+}
+
+const THREADS_ALONE: &str = r"
+#include <pthread.h>
+static void *nothing(void *argument) { free(malloc(10)); return argument; }
+int main(void) {
+    wait_for_work();
+    for (int number = 0; number < 500; number++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, nothing, NULL) != 0) return 1;
+        pthread_join(thread, NULL);
+    }
+    return 0;
+}
+";
+
+#[test]
+fn nothing_is_found_in_a_program_that_does_nothing_in_500_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = built(folder.path(), THREADS_ALONE, &["-pthread"]).unwrap();
+    for recording in both(&program) {
+        let found = recording.json(&["explain"]);
+        assert_eq!(found["findings"], serde_json::json!([]), "{found}");
+        let notices = &recording.json(&["info"])["notices"];
+        assert_eq!(notices, &serde_json::json!([]), "{notices}");
     }
 }
