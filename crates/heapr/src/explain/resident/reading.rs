@@ -100,8 +100,8 @@ pub(super) fn read(pid: u32, is_deep: bool, watcher: &mut impl BlockWatcher) -> 
     })
 }
 
-/// What heapr has mapped itself in a process that it records. (Where another build's agent is in it,
-/// only its files are known.)
+/// What heapr has mapped itself in a process that it records. (Of another build's agent only the
+/// files are known.)
 fn recorder_memory(pid: u32, mappings: &[MappingPages]) -> Vec<(u64, u64)> {
     let is_recorded = mappings.iter().any(|found| found.mapping.name.contains("memfd:heapr-pool"));
     if is_recorded { heapr_inject::agent_memory(pid).unwrap_or_default() } else { Vec::new() }
