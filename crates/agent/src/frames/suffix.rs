@@ -290,9 +290,13 @@ impl StackSuffix {
     /// The frames' return addresses, outermost first.
     pub(crate) fn return_addresses(&self) -> impl Iterator<Item = usize> {
         let of_pairs = self.pairs().map(|&Pair([_, upper])| SuffixWord(upper));
-        let of_singles = self.words.iter().enumerate().take(usize::from(self.singles));
-        let of_singles =
-            of_singles.filter(|(number, _)| self.returns >> number & 1 != 0).map(|(_, word)| *word);
+        // (Not bit by bit: several shifts at once are made by SSE's floating point.)
+        let (words, singles, mut returns) = (&self.words, usize::from(self.singles), self.returns);
+        let of_singles = core::iter::from_fn(move || {
+            let number = returns.trailing_zeros() as usize;
+            returns &= returns.wrapping_sub(1);
+            words.get(number).copied().filter(|_| number < singles)
+        });
         let (mut of_pairs, mut of_singles) = (of_pairs.peekable(), of_singles.peekable());
         let outer_first = core::iter::from_fn(move || {
             let offset = |word: &SuffixWord| word.offset_bytes();

@@ -200,8 +200,12 @@ fn text(layout: &Layout, readable: &mut Readable, object: usize, out: &mut [u8],
     });
     let mut written = 0_usize;
     for character in characters {
-        let Some(place) = out.get_mut(written..written.wrapping_add(character.len_utf8())) else { break };
-        written = written.wrapping_add(character.encode_utf8(place).len());
+        // (Into room for any, which the compiler sees not to panic.)
+        let mut room = [0; 4];
+        let encoded = character.encode_utf8(&mut room).as_bytes();
+        let Some(place) = out.get_mut(written..written.wrapping_add(encoded.len())) else { break };
+        place.iter_mut().zip(encoded).for_each(|(place, &byte)| *place = byte);
+        written = written.wrapping_add(encoded.len());
     }
     written
 }
