@@ -1,7 +1,9 @@
 // Of the program's stack heapr takes at most 1 KiB: on a thread's, on a signal handler's own, on a fiber's in the heap, where each call is
 // made for the first time and once more. The stack below is painted before the call and looked at behind it; what the C library takes
 // itself lies in the same place, is less, and does not add to it.
+// (Not verified: a full unwind begins on the program's stack.)
 // build: -pthread -Wl,-z,now
+// verify: 0
 // expect: frame=victim_takes allocs=720 outstanding=0
 #include <limits.h>
 #include <pthread.h>

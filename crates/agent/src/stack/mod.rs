@@ -68,7 +68,7 @@ use crate::frames::suffix::StackSuffix;
 use crate::modules::{self, rules};
 use crate::record::thread::{Scope, ScopeHandle};
 use crate::stack::suffix_cache::Recent;
-use crate::state::{AGENT, own_stack};
+use crate::state::AGENT;
 use crate::tree;
 use crate::x86_64::Rule;
 
@@ -220,7 +220,8 @@ pub(crate) fn finish_specially(
     let max_frames = control.max_frames.load(Relaxed) as usize;
     let kept = &mut scope.level().kept;
     if verify_every != 0 && kept.capture_count.is_multiple_of(verify_every) && !frames.is_empty() {
-        own_stack::run(|| verify::compare(frames, path_hash, start, is_main, ranges));
+        // (From here, and so on the program's stack.)
+        verify::compare(frames, path_hash, start, is_main, ranges);
     }
     if max_frames == 0 || frames.len() <= max_frames {
         return node;

@@ -6,7 +6,7 @@ use crate::frames::frame::{Frame, Start};
 use crate::frames::stack_range::StackRange;
 use crate::modules;
 use crate::modules::rules;
-use crate::state::AGENT;
+use crate::state::{AGENT, own_stack};
 use crate::tree;
 use crate::x86_64::full_unwind::{FullStep, Registers};
 
@@ -33,11 +33,17 @@ impl Unwind {
 
     fn step(&mut self) -> FullStep {
         let low = self.registers.sp();
-        if !self.range.contains(low) {
-            let is_first = self.range == StackRange::EMPTY || self.ranges.own().contains(low);
+        let came_from = own_stack::left_at(low);
+        if let Some(left) = came_from {
+            // The agent's own, which nobody need be asked about.
+            self.range = StackRange { low: left.start, high: left.end };
+        } else if !self.range.contains(low) {
+            let is_first = self.range == StackRange::EMPTY
+                || own_stack::left_at(self.range.low).is_some()
+                || self.ranges.own().contains(low);
             self.range = if is_first { self.ranges.find(low, self.is_main) } else { self.ranges.across(low) };
         }
-        let range = self.range;
+        let (range, is_main) = (self.range, self.is_main);
         let tables = modules::unwind_tables(self.registers.pc().wrapping_sub(1));
         let is_exact = self.registers.is_exact;
         let may_change_stacks = self.registers.may_change_stacks(tables.as_ref());
@@ -51,7 +57,10 @@ impl Unwind {
             let mut may_read = range.may_read(address, low, is_exact);
             if !may_read && may_change_stacks {
                 if across == StackRange::EMPTY {
-                    across = ranges.across(address);
+                    across = match came_from {
+                        Some(left) => ranges.find(left.program_sp, is_main),
+                        None => ranges.across(address),
+                    };
                 }
                 may_read = across.may_read(address, across.low, false);
             }

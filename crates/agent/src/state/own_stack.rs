@@ -158,6 +158,23 @@ fn enter(state: *mut Head, sp: usize) -> Option<usize> {
     Some(top)
 }
 
+/// The thread's own stack, and where the program's was left for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Left {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) program_sp: usize,
+}
+
+/// What was left for the own stack, if that is in use and `sp` lies on it.
+pub(crate) fn left_at(sp: usize) -> Option<Left> {
+    // SAFETY: null, or this thread's state, which is never unmapped.
+    let own = unsafe { head().as_ref() }?.own_stack;
+    let is_on_it = own.program_sp != 0 && sp.wrapping_sub(own.start) < OWN_STACK_BYTES;
+    let end = own.start.wrapping_add(OWN_STACK_BYTES);
+    is_on_it.then_some(Left { start: own.start, end, program_sp: own.program_sp })
+}
+
 /// The thread has come back.
 #[inline(never)]
 fn exit(state: *mut Head) {
