@@ -10,7 +10,7 @@
 //! MAPPED_LIBRARIES:
 //! heap profile: 4: 400 [12: 900] @ heap/1048576          Go (/debug/pprof/heap?debug=1)
 //! 1: 100 [3: 300] @ 0x45d2c8 0x45d1b1
-//! #	0x45d2c7	main.keep+0x47	/src/main.go:12
+//! #  0x45d2c7  main.keep+0x47  /src/main.go:12
 //! ```
 
 use heapr_trace::{Amounts, Untold};

@@ -218,7 +218,7 @@ fn write(directory: &Path, path: &Path, readers: Readers) -> std::io::Result<()>
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
 

@@ -72,6 +72,7 @@ fn write(events: &[Event], blocks: &[Block], is_finished: bool) -> Vec<u8> {
             event_count: events.len() as u64,
             duration_ns: last_ns + 1,
             course: course(),
+            counts_living: true,
         };
         writer.finish(&summary).unwrap();
     }

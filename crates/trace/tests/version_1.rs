@@ -174,6 +174,7 @@ fn summary() -> Summary {
         duration_ns: 3_000_000,
         // Later than the rest of this version.
         course: Course::default(),
+        counts_living: false,
     }
 }
 

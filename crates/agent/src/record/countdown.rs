@@ -264,7 +264,7 @@ mod tests {
             };
             let dividend = (u128::from(next()) << 64 | u128::from(next())) >> (step % 128);
             let divisor = (u128::from(next()) << 63 | u128::from(next())) >> (step % 127) | 1;
-            let divisor = divisor & (1 << 127) - 1;
+            let divisor = divisor & ((1 << 127) - 1);
             assert_eq!(quotient(dividend, divisor), dividend / divisor, "{dividend} / {divisor}");
         }
         assert_eq!((quotient(1, 0), quotient(u128::MAX, 1)), (0, u128::MAX));

@@ -15,7 +15,7 @@ use heapr_query::{
 use heapr_trace::Trace;
 use proptest::prelude::*;
 
-use crate::made_trace::{Lives, Names, Step, trace_of_lives};
+use crate::made_trace::{Lives, Names, Step, trace_of, trace_of_lives};
 use crate::random_steps::{filter, hand_out_again, steps};
 
 const ENOUGH: TableLimit = TableLimit { memory_bytes: 1 << 30 };
@@ -85,10 +85,11 @@ fn flame_query(is_bottom_up: bool) -> FlameQuery {
 }
 
 fn trace(steps: &[Step], checkpoint_every: usize, has_summary: bool) -> Arc<Trace> {
-    trace_of(steps, checkpoint_every, has_summary, Lives::Unknown)
+    let last_ns = steps.last().map_or(0, |step| step.time_ns);
+    Arc::new(trace_of(steps, checkpoint_every, has_summary, last_ns + 5))
 }
 
-fn trace_of(steps: &[Step], checkpoint_every: usize, has_summary: bool, lives: Lives) -> Arc<Trace> {
+fn trace_with(steps: &[Step], checkpoint_every: usize, has_summary: bool, lives: Lives) -> Arc<Trace> {
     let last_ns = steps.last().map_or(0, |step| step.time_ns);
     Arc::new(trace_of_lives(steps, checkpoint_every, has_summary, last_ns + 5, lives))
 }
@@ -113,7 +114,7 @@ proptest! {
         if again {
             hand_out_again(&mut steps);
         }
-        let trace = trace_of(&steps, checkpoint_every, has_summary, lives);
+        let trace = trace_with(&steps, checkpoint_every, has_summary, lives);
         let query = Query {
             filter,
             actions: vec![Action::Ranking { by, sort }],

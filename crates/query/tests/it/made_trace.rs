@@ -92,7 +92,7 @@ pub(crate) fn trace_of_lives(
 /// Origin, start and end of a process.
 fn life(steps: &[Step], process: ProcessIndex, lives: Lives) -> (ProcessOrigin, u64, Option<u64>) {
     let mut own = steps.iter().filter(|step| process_of(step.thread) == process).map(|step| step.time_ns);
-    let (first_ns, last_ns) = (own.next(), own.last());
+    let (first_ns, last_ns) = (own.next(), own.next_back());
     let end_ns = last_ns.or(first_ns).filter(|_| lives != Lives::Unknown);
     if lives == Lives::Forked && process != ProcessIndex(0) {
         return (ProcessOrigin::Fork { parent: ProcessIndex(0) }, first_ns.unwrap_or(0), end_ns);
