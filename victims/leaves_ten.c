@@ -27,6 +27,8 @@ int main(int count, char **arguments) {
         close(open(names[own], O_CREAT, 0600));
         for (int i = 0; access(names[1 - own], F_OK) && i < 60000; i++)
             usleep(1000);
+        // A sign of life: when it ends is known by its last call.
+        free(malloc(10));
     }
     return 0;
 }

@@ -130,8 +130,7 @@ fn names(parts: &[&LeftOut]) -> String {
     shown.join(", ")
 }
 
-/// Beginnings of pages to which the program's data leads, and of which the core says nothing. (Where a
-/// mapping ends the next may begin.)
+/// Beginnings of pages to which the program's data leads, and of which the core says nothing.
 fn unnamed_pages(core: &CoreFile, areas: &[Area]) -> BTreeSet<u64> {
     if core.names_all_mappings() {
         return BTreeSet::new();
@@ -145,8 +144,7 @@ fn unnamed_pages(core: &CoreFile, areas: &[Area]) -> BTreeSet<u64> {
     let is_unnamed = |word: u64| {
         let place = mappings.partition_point(|mapping| mapping.end_avma <= word);
         let is_mapped = mappings.get(place).is_some_and(|mapping| mapping.start_avma <= word);
-        let is_end = place.checked_sub(1).is_some_and(|before| mappings[before].end_avma == word);
-        !is_mapped && !is_end
+        !is_mapped
     };
     let mut found = BTreeSet::new();
     for &(start_avma, end_avma) in areas.iter().filter(is_own).flat_map(|area| &area.pieces) {
