@@ -19,6 +19,7 @@ use heapr_wire::{
 
 use crate::frames::control_block;
 use crate::hooks;
+use crate::hooks::call_by_number;
 use crate::hooks::entries;
 use crate::hooks::exec;
 use crate::hooks::foreign;
@@ -80,7 +81,7 @@ macro_rules! hooks {
             hook(&EXITS[0], last_facts::exit_now as *const (), HOOK_EXEC, null()),
             hook(&EXITS[1], last_facts::exit_now as *const (), HOOK_EXEC, null()),
             hook(&REAL.mlockall, locking::mlockall as *const (), HOOK_EXEC, null()),
-            hook(&SYSCALL, sandbox::syscall as *const (), HOOK_EXEC, null()),
+            hook(&SYSCALL, call_by_number::syscall as *const (), HOOK_EXEC, null()),
             $(hook(&registered_code::real::$code, registered_code::$code as *const (), HOOK_LOADER, null()),)*
         ]);
     };

@@ -13,6 +13,7 @@ pub(crate) mod real;
 pub(crate) mod apart;
 pub(crate) mod by_handle;
 mod c_functions;
+pub(crate) mod call_by_number;
 mod caller;
 pub(crate) mod entries;
 pub(crate) mod exec;

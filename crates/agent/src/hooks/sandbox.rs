@@ -11,18 +11,15 @@
 //! Filters come by `prctl` or, as libseccomp does it, by `syscall`. One that is installed without
 //! the C library is not seen.
 
-use core::ffi::{c_char, c_int};
+use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use heapr_ring::{forbidden_calls, sys};
 use heapr_wire::DisableReason;
 use heapr_wire::seccomp::{AGENT_CALLS, Call, Instruction};
 
-use crate::hooks::exec;
-use crate::hooks::real::{self, REAL, SYSCALL};
-use crate::hooks::start_for_call;
+use crate::hooks::real::{self, REAL};
 use crate::state::AGENT;
-use crate::x86_64::entries::syscall_entry;
 
 /// The next image of this process or its children would be ended for what the agent does when it
 /// starts.
@@ -37,10 +34,8 @@ const PR_SET_SECCOMP: usize = 22;
 const PR_SET_TSC: usize = 26;
 const PR_TSC_SIGSEGV: usize = 2;
 /// `seccomp`'s and `prctl`'s system calls.
-const SYS_SECCOMP: usize = 317;
-const SYS_PRCTL: usize = 157;
-const SYS_EXECVE: usize = 59;
-const SYS_EXECVEAT: usize = 322;
+pub(crate) const SYS_SECCOMP: usize = 317;
+pub(crate) const SYS_PRCTL: usize = 157;
 
 /// What a program forbids itself with a call, if the call succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,44 +148,14 @@ pub(crate) unsafe extern "C" fn prctl(
     wish.carry_out(|| REAL.prctl(option, value, third, fourth, fifth) as isize) as c_int
 }
 
-/// Whether the C function `syscall` is to come to [`checked_syscall`] with this number.
-pub(crate) const CHECKED_CALLS: [usize; 4] = [SYS_SECCOMP, SYS_PRCTL, SYS_EXECVE, SYS_EXECVEAT];
-
-syscall_entry! { SYSCALL, CHECKED_CALLS, checked_syscall, start_for_call }
-
-/// The C function `syscall` for [`CHECKED_CALLS`], which have five arguments at most.
-pub(crate) unsafe extern "C" fn checked_syscall(
-    number: usize,
-    first: usize,
-    second: usize,
-    third: usize,
-    fourth: usize,
-    fifth: usize,
-) -> isize {
+/// `seccomp` or `prctl`, called by its number.
+pub(crate) fn call_by_number(number: usize, arguments: [usize; 5]) -> isize {
+    let [first, second, third, ..] = arguments;
     let wish = match number {
-        SYS_EXECVE | SYS_EXECVEAT => return exec_by_number(number, [first, second, third, fourth, fifth]),
         SYS_SECCOMP => Wish::of_seccomp(first, third),
         _ => Wish::of_prctl(first, second, third),
     };
-    wish.carry_out(|| real::syscall(number, [first, second, third, fourth, fifth]))
-}
-
-/// A program that goes on to another one by the call's number: as by the C function.
-fn exec_by_number(number: usize, [first, second, third, fourth, fifth]: [usize; 5]) -> isize {
-    // SAFETY: the caller means the system call, whose arguments the C function has, too.
-    let answer = unsafe {
-        match number {
-            SYS_EXECVE => exec::execve(first as *const c_char, second as *const _, third as *const _),
-            _ => exec::execveat(
-                first as c_int,
-                second as *const c_char,
-                third as *const _,
-                fourth as *const _,
-                fifth as c_int,
-            ),
-        }
-    };
-    answer as isize
+    wish.carry_out(|| real::syscall(number, arguments))
 }
 
 #[cfg(test)]

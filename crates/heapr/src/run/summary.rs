@@ -126,8 +126,8 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Of which processes the outstanding blocks are: of those that live when the recording ends, and of
-/// others, each as it was when that one ended.
+/// Of which processes the outstanding blocks are: of those that live when the recording ends, and
+/// of others, each as it was when that one ended.
 struct Lived {
     living_count: usize,
     ended_count: usize,

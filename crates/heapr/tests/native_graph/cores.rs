@@ -67,8 +67,8 @@ fn what_a_core_lacks_is_said_and_makes_leaks_possible_at_most() {
     assert!(notes.contains("left_out.bin") && notes.contains("not in the core file"), "{notes}");
     let leaks = stage.json(&["snapshot", "leaks", "core.heapr"]);
     let totals = &leaks["totals"];
-    // What the file holds, what nobody knows of, and what is leaked in truth. (gdb keeps memory that
-    // no file has.)
+    // What the file holds, what nobody knows of, and what is leaked in truth. (gdb keeps memory
+    // that no file has.)
     assert_eq!((&totals["definite_count"], &totals["possible_count"]), (&0.into(), &210.into()), "{totals}");
     let (status, _, stderr) = stage.heapr(&["snapshot", "leaks", "core.heapr", "--fail-if-leaks"]);
     assert_eq!(status, Some(2));

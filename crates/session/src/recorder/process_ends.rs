@@ -1,9 +1,9 @@
 //! When processes end: what they had left ends with them, before the next event of another.
 //!
-//! No clock tells when a process ended, only that it has. It is looked for before each round, behind
-//! the time up to which the round takes events: so an end is known before an event that comes after
-//! it is counted. It is told as early as it can have been, so that no two lives that came one after
-//! the other are added up:
+//! No clock tells when a process ended, only that it has. It is looked for before each round,
+//! behind the time up to which the round takes events: so an end is known before an event that
+//! comes after it is counted. It is told as early as it can have been, so that no two lives that
+//! came one after the other are added up:
 //!
 //! ```text
 //! rounds     ──┬───────────┬──────

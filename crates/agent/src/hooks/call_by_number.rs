@@ -1,0 +1,44 @@
+//! The C function `syscall`: by it programs make calls that they have, or want, no function for.
+//! Those by which they forbid themselves something, or go on to another program, are carried out as
+//! by their own functions.
+
+use core::ffi::{c_char, c_int};
+
+use crate::hooks::real::SYSCALL;
+use crate::hooks::sandbox::{self, SYS_PRCTL, SYS_SECCOMP};
+use crate::hooks::{exec, start_for_call};
+use crate::x86_64::entries::syscall_entry;
+
+const SYS_EXECVE: usize = 59;
+const SYS_EXECVEAT: usize = 322;
+
+/// Whether the C function `syscall` is to come to [`checked_syscall`] with this number.
+pub(crate) const CHECKED_CALLS: [usize; 4] = [SYS_SECCOMP, SYS_PRCTL, SYS_EXECVE, SYS_EXECVEAT];
+
+syscall_entry! { SYSCALL, CHECKED_CALLS, checked_syscall, start_for_call }
+
+/// The C function `syscall` for [`CHECKED_CALLS`], which have five arguments at most.
+pub(crate) unsafe extern "C" fn checked_syscall(
+    number: usize,
+    first: usize,
+    second: usize,
+    third: usize,
+    fourth: usize,
+    fifth: usize,
+) -> isize {
+    // SAFETY: the caller means the system call, whose arguments the C function has, too.
+    let answer = unsafe {
+        match number {
+            SYS_EXECVE => exec::execve(first as *const c_char, second as *const _, third as *const _),
+            SYS_EXECVEAT => exec::execveat(
+                first as c_int,
+                second as *const c_char,
+                third as *const _,
+                fourth as *const _,
+                fifth as c_int,
+            ),
+            _ => return sandbox::call_by_number(number, [first, second, third, fourth, fifth]),
+        }
+    };
+    answer as isize
+}
