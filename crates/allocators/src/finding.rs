@@ -220,7 +220,7 @@ impl<'a> Wanted<'a> {
         const BYTES_MAX: usize = 64;
         self.names.contains(name)
             || name.len() <= BYTES_MAX
-                && matches!(name.as_bytes(), [.., b'c' | b'x' | b'e' | b'n' | b'd'])
+                && matches!(name.as_bytes(), [.., b'b' | b'c' | b'd' | b'e' | b'l' | b'n' | b'x'])
                 && self.ends.iter().any(|end| name.ends_with(end))
     }
 }

@@ -89,6 +89,10 @@ fn function(line: &str) -> Result<FunctionRow, String> {
             "any" => action = Some(InnerAction::Any),
             "clears" => action = Some(InnerAction::Clear),
             "quiet" => action = Some(InnerAction::Quiet),
+            "dissolves" => action = Some(InnerAction::Dissolve),
+            "control" => action = Some(InnerAction::Control),
+            "control-by-mib" => action = Some(InnerAction::ControlByMib),
+            "name-to-mib" => action = Some(InnerAction::NameToMib),
             "chain" => action = Some(InnerAction::Chain),
             "tree" => action = Some(InnerAction::Tree),
             "pool-before" if arguments.pool.is_none() => arguments.pool = Some(POOL_BEFORE_BLOCK),
@@ -100,7 +104,7 @@ fn function(line: &str) -> Result<FunctionRow, String> {
         }
     }
     let has_pool = arguments.pool.is_some_and(|pool| pool != POOL_BEFORE_BLOCK);
-    if action == Some(InnerAction::Clear) && !has_pool {
+    if matches!(action, Some(InnerAction::Clear | InnerAction::Dissolve)) && !has_pool {
         return Err("what it clears must be told: `pool`".to_owned());
     }
     if action == Some(InnerAction::Chain) && arguments.block.is_none() {

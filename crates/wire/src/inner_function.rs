@@ -84,6 +84,14 @@ pub enum InnerAction {
     /// block in its new size; a block: takes it back with all that hangs on it; a pool: takes back
     /// what hangs on that; both: takes the block back unless it hangs on another.
     Tree = 13,
+    /// The blocks of a pool live on without it.
+    Dissolve = 14,
+    /// jemalloc's `mallctl`, which may end an arena's blocks.
+    Control = 15,
+    /// `mallctlbymib`.
+    ControlByMib = 16,
+    /// `mallctlnametomib`.
+    NameToMib = 17,
 }
 
 /// No argument.
@@ -165,6 +173,10 @@ impl Signature {
             11 => InnerAction::Quiet,
             12 => InnerAction::Chain,
             13 => InnerAction::Tree,
+            14 => InnerAction::Dissolve,
+            15 => InnerAction::Control,
+            16 => InnerAction::ControlByMib,
+            17 => InnerAction::NameToMib,
             _ => return None,
         };
         Some(Self {
@@ -252,7 +264,7 @@ mod tests {
         for signature in [all, least, before] {
             assert_eq!(Signature::of_word_untrusted(signature.word()), Some(signature));
         }
-        for word in [0, 14, u64::MAX] {
+        for word in [0, 18, u64::MAX] {
             assert_eq!(Signature::of_word_untrusted(word), None);
         }
     }

@@ -31,6 +31,8 @@
 //! | `CandidateFree` | 2 | heap:8 address:56 | | |
 //! | `PoolAlloc` | 5 | heap:8 address:56 | size | stack |
 //! | `PoolClear` | 3 | heap:8 pool:56 | stack | |
+//! | `PoolJoin` | 3 | heap:8 address:56 | pool | |
+//! | `PoolDissolve` | 2 | heap:8 pool:56 | | |
 //! | `ShortFree` | 1 | | | |
 //! | `ShortAlloc` | 2 | size:28 stack:36 | | |
 //!
@@ -59,7 +61,8 @@
 //! `ResizedSample` is a `ReallocCommit` whose new block is a sample.
 //!
 //! The last word of a `PoolAlloc` names the pool; with `PoolClear` all blocks of a pool are free. A
-//! block that is reallocated stays in its pool.
+//! block that is reallocated stays in its pool. `PoolJoin` says that a block which is there is of a
+//! pool; with `PoolDissolve` the blocks of a pool live on without it.
 //!
 //! A `ReallocPrepare` is followed, in the same thread, by its `ReallocCommit` (moved or in place)
 //! or `ReallocAbort` (failed: the old block lives on). `realloc(p, 0)` that freed the block is a
@@ -92,6 +95,8 @@ pub enum RecordKind {
     CandidateFree = 20,
     PoolAlloc = 21,
     PoolClear = 22,
+    PoolJoin = 23,
+    PoolDissolve = 24,
     /// 32 to 47 in the place of a kind: the bits below belong to the time.
     ShortFree = 32,
     /// 48 to 63 in the place of a kind.
@@ -128,6 +133,8 @@ impl RecordKind {
             20 => Self::CandidateFree,
             21 => Self::PoolAlloc,
             22 => Self::PoolClear,
+            23 => Self::PoolJoin,
+            24 => Self::PoolDissolve,
             32..48 => Self::ShortFree,
             48.. => Self::ShortAlloc,
             _ => return None,
@@ -144,9 +151,10 @@ impl RecordKind {
             | Self::CandidateFree
             | Self::ReallocPrepare
             | Self::ShortAlloc
+            | Self::PoolDissolve
             | Self::UnknownLanguage => 2,
             Self::Alloc | Self::FreeStack | Self::ReallocAbort | Self::AllocFailed => 3,
-            Self::HeapCreate | Self::HeapDestroy | Self::Unmap | Self::PoolClear => 3,
+            Self::HeapCreate | Self::HeapDestroy | Self::Unmap | Self::PoolClear | Self::PoolJoin => 3,
             Self::AllocBig | Self::ReallocCommit | Self::ThreadName | Self::HeapName | Self::Protect => 4,
             Self::Sample | Self::ResizedSample | Self::PoolAlloc => 5,
             Self::Module | Self::Function => 0,
@@ -342,7 +350,7 @@ mod tests {
         assert_eq!(RecordKind::of_untrusted(word0), Some(RecordKind::HeapName));
         let kind = |number: u64| RecordKind::of_untrusted(number << RecordKind::SHIFT);
         let first_free = (1..32).find(|&number| kind(number).is_none()).unwrap();
-        assert!(first_free > RecordKind::PoolClear as u64);
+        assert!(first_free > RecordKind::PoolDissolve as u64);
         assert!((1..first_free).all(|number| kind(number).is_some_and(|kind| kind as u64 == number)));
         assert!((first_free..32).all(|number| kind(number).is_none()));
     }

@@ -16,7 +16,7 @@ use heapr_wire::{HOOK_FOREIGN, HOOK_OPERATOR, InjectedHook, called};
 use crate::hooks::forwarded::{run_alloc, run_free, run_posix, run_realloc, run_resize, run_string};
 use crate::hooks::kept::{self as of_kept, Kept, NOTHING, Outcome};
 use crate::hooks::shared::Shared;
-use crate::hooks::{self, Caller, inner_calls};
+use crate::hooks::{self, Caller, arenas, inner_calls};
 use crate::modules::dynamic_section::{Dynamic, Relocation};
 use crate::modules::link_map::{self, DlPhdrInfo};
 use crate::state::AGENT;
@@ -287,6 +287,7 @@ macro_rules! foreign {
         free { $($free:ident)* }
         call { $(|$a:pat_param, $b:pat_param, $c:pat_param, $d:pat_param, $real:pat_param, $all:pat_param, $caller:pat_param| $body:expr
             => $($name:ident)*;)* }
+        note { $($noted:ident: $before:path;)* }
     ) => {
         #[allow(non_upper_case_globals, reason = "named as the C functions")]
         mod real {
@@ -294,6 +295,7 @@ macro_rules! foreign {
             $(pub(super) static $new: AtomicUsize = AtomicUsize::new(0);)*
             $(pub(super) static $free: AtomicUsize = AtomicUsize::new(0);)*
             $($(pub(super) static $name: AtomicUsize = AtomicUsize::new(0);)*)*
+            $(pub(super) static $noted: AtomicUsize = AtomicUsize::new(0);)*
         }
 
         #[allow(non_upper_case_globals, reason = "named as the C functions")]
@@ -330,6 +332,13 @@ macro_rules! foreign {
                 let caller = Caller::new(entry_sp, bp, const { called(stringify!($name)) });
                 super::run::$name(&super::real::$name, [a, b, c, d], caller)
             })*)*
+            $(pub(super) unsafe extern "C" fn $noted(words: *const [usize; 4], entry_sp: *const usize, bp: usize) {
+                let caller = Caller::new(entry_sp, bp, const { called(stringify!($noted)) });
+                if AGENT.is_active() {
+                    // SAFETY: the trampoline's, on its stack.
+                    $before(&super::real::$noted, unsafe { &*words }, caller);
+                }
+            })*
         }
 
         #[allow(non_snake_case, reason = "named as the C functions")]
@@ -369,13 +378,24 @@ macro_rules! foreign {
                 inner: None,
                 note_inner: None,
             };)*)*
+            $(pub(super) static $noted: Kept = Kept {
+                run: |kept, all, caller| {
+                    $before(kept.real, all, caller);
+                    Outcome::PassOn
+                },
+                real: &real::$noted,
+                throwing: &NOTHING,
+                called: called(stringify!($noted)),
+                inner: None,
+                note_inner: None,
+            };)*
         }
 
         #[allow(non_snake_case, reason = "named as the C functions")]
         mod trampoline {
             use heapr_wire::called;
 
-            use crate::x86_64::entries::{new_entry, word_entry};
+            use crate::x86_64::entries::{new_entry, noting_entry, word_entry};
 
             $(new_entry! {
                 $new, super::real::$new, super::throwing::$new, super::before_new, super::left_new,
@@ -383,16 +403,18 @@ macro_rules! foreign {
             })*
             $(word_entry! { $free, super::hook::$free })*
             $($(word_entry! { $name, super::hook::$name })*)*
+            $(noting_entry! { $noted, super::real::$noted, super::hook::$noted })*
         }
 
         const COUNT: usize =
-            [$(stringify!($new),)* $(stringify!($free),)* $($(stringify!($name),)*)*].len();
+            [$(stringify!($new),)* $(stringify!($free),)* $($(stringify!($name),)*)* $(stringify!($noted),)*].len();
 
         /// The same entry points, for an injector.
         pub(crate) static INJECTED: Shared<[InjectedHook; COUNT]> = Shared([
             $(hook_of(stringify!($new), trampoline::$new as *const (), &kept::$new),)*
             $(hook_of(stringify!($free), trampoline::$free as *const (), &kept::$free),)*
             $($(hook_of(stringify!($name), trampoline::$name as *const (), &kept::$name),)*)*
+            $(hook_of(stringify!($noted), trampoline::$noted as *const (), &kept::$noted),)*
         ]);
 
         /// Every entry point that can be hooked.
@@ -401,6 +423,7 @@ macro_rules! foreign {
                 $((stringify!($new), trampoline::$new as unsafe extern "C" fn(), &real::$new),)*
                 $((stringify!($free), trampoline::$free as unsafe extern "C" fn(), &real::$free),)*
                 $($((stringify!($name), trampoline::$name as unsafe extern "C" fn(), &real::$name),)*)*
+                $((stringify!($noted), trampoline::$noted as unsafe extern "C" fn(), &real::$noted),)*
             ];
             NAMES.into_iter().map(|(name, trampoline, real)| Foreign {
                 name: name.as_bytes(),
@@ -415,7 +438,7 @@ macro_rules! foreign {
 /// Each allocator library has one of these.
 const PROBES: [&[u8]; 4] = [b"mallocx", b"je_malloc", b"tc_malloc", b"mi_malloc"];
 /// What the names of all in the table begin with, or end with.
-const PREFIXES: [&[u8]; 4] = [b"_Z", b"mi_", b"tc_", b"je_"];
+const PREFIXES: [&[u8]; 5] = [b"_Z", b"mi_", b"tc_", b"je_", b"mallctl"];
 const SUFFIX: &[u8] = b"allocx";
 
 foreign! {
@@ -449,30 +472,51 @@ foreign! {
     }
     call {
         |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller) =>
-            mallocx je_malloc je_mallocx tc_malloc tc_malloc_skip_new_handler tc_valloc tc_pvalloc
+            je_malloc tc_malloc tc_malloc_skip_new_handler tc_valloc tc_pvalloc
             mi_malloc mi_malloc_small mi_zalloc mi_zalloc_small mi_malloc_aligned mi_malloc_aligned_at
             mi_zalloc_aligned mi_zalloc_aligned_at mi_valloc mi_pvalloc;
+        |size, flags, _, _, real, all, caller| arenas::run_alloc_in(real, all, size, flags, caller) =>
+            mallocx je_mallocx;
+        |p, size, flags, _, real, all, caller| arenas::run_realloc_in(real, all, (p, size), flags, caller) =>
+            rallocx je_rallocx;
         |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller) =>
-            rallocx je_realloc je_rallocx tc_realloc mi_realloc mi_rezalloc mi_realloc_aligned
+            je_realloc tc_realloc mi_realloc mi_rezalloc mi_realloc_aligned
             mi_rezalloc_aligned;
         |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |done| done >= size) =>
             xallocx je_xallocx;
         |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller) =>
             je_calloc tc_calloc mi_calloc mi_mallocn mi_calloc_aligned mi_new_n;
         |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller) =>
-            je_memalign je_aligned_alloc tc_memalign mi_memalign mi_aligned_alloc mi_heap_malloc
-            mi_heap_zalloc mi_heap_malloc_aligned;
+            je_memalign je_aligned_alloc tc_memalign mi_memalign mi_aligned_alloc;
+        |heap, size, _, _, real, all, caller| arenas::run_alloc_in(real, all, size, heap, caller) =>
+            mi_heap_malloc mi_heap_zalloc mi_heap_malloc_aligned;
         |_, _, _, _, real, all, caller| run_posix(real, all, caller) =>
             je_posix_memalign tc_posix_memalign mi_posix_memalign;
         |_, _, _, _, real, all, caller| run_string(real, all, caller) =>
-            mi_strdup mi_strndup mi_heap_strdup;
+            mi_strdup mi_strndup;
+        |heap, _, _, _, real, all, caller| {
+            let text = run_string(real, all, caller);
+            arenas::join(text, heap, caller);
+            text
+        } => mi_heap_strdup;
         |p, n, size, _, real, all, caller| run_realloc(real, all, p, n.saturating_mul(size), caller) =>
             mi_reallocn mi_recalloc mi_reallocarray;
         |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |block| block != 0) =>
             mi_expand;
-        |_, n, size, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller) =>
-            mi_heap_calloc;
-        |_, p, size, _, real, all, caller| run_realloc(real, all, p, size, caller) =>
+        |heap, n, size, _, real, all, caller| {
+            arenas::run_alloc_in(real, all, n.saturating_mul(size), heap, caller)
+        } => mi_heap_calloc;
+        |heap, p, size, _, real, all, caller| arenas::run_realloc_in(real, all, (p, size), heap, caller) =>
             mi_heap_realloc;
+    }
+    note {
+        mi_heap_destroy: arenas::before_destroy;
+        mi_heap_delete: arenas::before_delete;
+        mallctl: arenas::before_control;
+        mallctlbymib: arenas::before_control_by_mib;
+        mallctlnametomib: arenas::before_name_to_mib;
+        je_mallctl: arenas::before_control;
+        je_mallctlbymib: arenas::before_control_by_mib;
+        je_mallctlnametomib: arenas::before_name_to_mib;
     }
 }

@@ -16,7 +16,7 @@ use crate::hooks::forwarded;
 use crate::hooks::inner_table::FUNCTIONS;
 use crate::hooks::kept::{self, Arguments, Kept, Outcome};
 use crate::hooks::plain_calls::{note_block, note_free};
-use crate::hooks::{self, Caller, inner_calls, sampling, stack_for};
+use crate::hooks::{self, Caller, arenas, inner_calls, sampling, stack_for};
 use crate::record::events;
 use crate::record::thread::Scope;
 
@@ -87,6 +87,22 @@ fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
         InnerAction::Any => InnerAction::Reallocate,
         InnerAction::Quiet => return Outcome::Answered(call.quietly()),
         InnerAction::Clear => return Outcome::Answered(call.clear(function.heap.load(Relaxed) as u8)),
+        InnerAction::Dissolve => {
+            arenas::before_delete(kept.real, &[pool, 0, 0, 0], caller);
+            return Outcome::PassOn;
+        }
+        InnerAction::Control => {
+            arenas::before_control(kept.real, all, caller);
+            return Outcome::PassOn;
+        }
+        InnerAction::ControlByMib => {
+            arenas::before_control_by_mib(kept.real, all, caller);
+            return Outcome::PassOn;
+        }
+        InnerAction::NameToMib => {
+            arenas::before_name_to_mib(kept.real, all, caller);
+            return Outcome::PassOn;
+        }
         InnerAction::Chain => {
             let next = argument(signature.more).unwrap_or(0);
             return Outcome::Answered(call.free_chain(function.heap.load(Relaxed) as u8, next));
@@ -95,7 +111,17 @@ fn run(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
     };
     match (function.heap.load(Relaxed), action) {
         (_, InnerAction::New) => kept::new_named(kept, all, signature.block.is_some(), caller),
-        (0, _) => call.run(action),
+        (0, _) if pool == 0 => call.run(action),
+        (0, _) => {
+            let outcome = call.run(action);
+            if let Outcome::Answered(new) = outcome
+                && new != block
+                && matches!(action, InnerAction::Allocate | InnerAction::Reallocate | InnerAction::Text)
+            {
+                arenas::join(new, pool, caller);
+            }
+            outcome
+        }
         (heap, _) => call.run_in(heap as u8, action),
     }
 }
@@ -150,9 +176,7 @@ impl Call<'_> {
                 return Outcome::Silent;
             }
             // Done before it is known whose the blocks are; trees are done elsewhere.
-            InnerAction::Clear | InnerAction::Quiet | InnerAction::Chain | InnerAction::Tree => {
-                return Outcome::PassOn;
-            }
+            _ => return Outcome::PassOn,
         })
     }
 

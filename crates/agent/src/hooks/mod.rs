@@ -11,6 +11,7 @@
 pub(crate) mod real;
 
 pub(crate) mod apart;
+pub(crate) mod arenas;
 pub(crate) mod by_handle;
 mod c_functions;
 pub(crate) mod call_by_number;

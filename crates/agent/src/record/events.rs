@@ -436,6 +436,23 @@ pub(crate) fn pool_cleared(scope: &mut Scope, heap: u8, pool: usize, stack: u64)
     }
 }
 
+/// A block that is there is of a pool.
+#[cold]
+pub(crate) fn pool_joined(scope: &mut Scope, heap: u8, address: usize, pool: usize) {
+    if ensure_room(scope, 3) {
+        let place = address_word(heap, address as u64);
+        write(scope.level(), RecordKind::PoolJoin, None, [place, pool as u64]);
+    }
+}
+
+/// A pool is gone, and its blocks live on.
+#[cold]
+pub(crate) fn pool_dissolved(scope: &mut Scope, heap: u8, pool: usize) {
+    if ensure_room(scope, 2) {
+        write(scope.level(), RecordKind::PoolDissolve, None, [address_word(heap, pool as u64)]);
+    }
+}
+
 /// A call that failed.
 #[cold]
 pub(crate) fn failed(scope: &mut Scope, size: usize, stack: u64) {

@@ -509,6 +509,42 @@ macro_rules! new_entry {
     };
 }
 
+/// A function of any arguments, before which `$before` is told the first four: it jumps on.
+macro_rules! noting_entry {
+    ($name:ident, $real:path, $before:path) => {
+        #[unsafe(naked)]
+        pub(super) unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "sub rsp, 56",
+                ".cfi_adjust_cfa_offset 56",
+                "mov [rsp], rdi",
+                "mov [rsp + 8], rsi",
+                "mov [rsp + 16], rdx",
+                "mov [rsp + 24], rcx",
+                "mov [rsp + 32], r8",
+                "mov [rsp + 40], r9",
+                "mov rdi, rsp",
+                "lea rsi, [rsp + 56]",
+                "mov rdx, rbp",
+                "call {before}",
+                "mov rdi, [rsp]",
+                "mov rsi, [rsp + 8]",
+                "mov rdx, [rsp + 16]",
+                "mov rcx, [rsp + 24]",
+                "mov r8, [rsp + 32]",
+                "mov r9, [rsp + 40]",
+                "add rsp, 56",
+                ".cfi_adjust_cfa_offset -56",
+                "jmp qword ptr [rip + {real}]",
+                ".cfi_endproc",
+                before = sym $before,
+                real = sym $real,
+            );
+        }
+    };
+}
+
 /// A function of up to four words, with two more for the hook.
 macro_rules! word_entry {
     ($name:ident, $hook:path) => {
@@ -550,6 +586,6 @@ macro_rules! entry_row {
 
 pub(crate) use {
     calloc_watcher, entry_row, heap_entries, hook_entries, jump_entries, list_entries, loader_entries,
-    mapping_entries, mapping_hooks, mmap64_entry, new_entry, place_words, slot_entries,
+    mapping_entries, mapping_hooks, mmap64_entry, new_entry, noting_entry, place_words, slot_entries,
     start_keeping_arguments, syscall_entry, word_entry,
 };

@@ -17,7 +17,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use heapr_trace::{Action, Event, HeapId, ProcessIndex, ThreadIndex};
-use heapr_wire::{RecordKind, SAMPLE_ALL, SHORT, SHORT_ALLOC, STACK_BITS, record_ticks, short_address};
+use heapr_wire::{
+    HEAP_MALLOC, RecordKind, SAMPLE_ALL, SHORT, SHORT_ALLOC, STACK_BITS, record_ticks, short_address,
+};
 
 use crate::recorder::clock::Clock;
 use crate::recorder::merge::{Head, order};
@@ -101,11 +103,13 @@ impl<'a> Source<'a> {
         Some((event, words + usize::from(is_alloc)))
     }
 
-    /// No realloc is under way, and nothing was sampled: an allocation would say that all are
-    /// recorded again.
+    /// No realloc is under way, no block is of a pool, and nothing was sampled: an allocation would
+    /// say that all are recorded again.
     #[inline(always)]
     fn is_of_plain_process(&self) -> bool {
-        self.process.reallocs.is_empty() && self.process.sample_mean_bytes == SAMPLE_ALL
+        self.process.reallocs.is_empty()
+            && self.process.sample_mean_bytes == SAMPLE_ALL
+            && !self.process.own_heaps.follows(HEAP_MALLOC)
     }
 
     #[inline(always)]

@@ -48,9 +48,33 @@ impl OwnHeap {
 #[derive(Debug, Default)]
 pub(crate) struct OwnHeaps {
     heaps: HashMap<u8, OwnHeap>,
+    /// Blocks of malloc's have joined pools.
+    has_joined: bool,
 }
 
 impl OwnHeaps {
+    /// Whether it is to be known what becomes of a heap's blocks.
+    #[inline(always)]
+    pub(crate) fn follows(&self, heap: u8) -> bool {
+        Self::is_own(heap) || self.has_joined
+    }
+
+    /// A block that is there is of a pool, and of no other.
+    pub(crate) fn joined(&mut self, heap: u8, pool_avma: u64, address_avma: u64) {
+        self.has_joined = true;
+        let own = self.heaps.entry(heap).or_default();
+        own.remove(address_avma);
+        own.add_to(pool_avma, address_avma);
+    }
+
+    /// The blocks of a pool are of none from now on.
+    pub(crate) fn dissolved(&mut self, heap: u8, pool_avma: u64) {
+        let Some(own) = self.heaps.get_mut(&heap) else { return };
+        for block in own.pools.remove(&pool_avma).unwrap_or_default() {
+            own.pool_of.remove(&block);
+        }
+    }
+
     /// Whether a heap is the program's own.
     #[inline(always)]
     pub(crate) fn is_own(heap: u8) -> bool {
@@ -104,13 +128,18 @@ impl OwnHeaps {
         }
     }
 
-    /// A block has moved, within its pool.
+    /// A block was resized. Where it has moved, it stays in its pool only if the heap is the
+    /// program's own: malloc's says by itself what a new place belongs to.
     pub(crate) fn moved(&mut self, heap: u8, old_avma: u64, address_avma: u64) {
         let own = self.heaps.entry(heap).or_default();
         let pool = own.remove(old_avma);
         if address_avma != 0 {
-            own.blocks.insert(address_avma);
-            pool.into_iter().for_each(|pool| own.add_to(pool, address_avma));
+            if Self::is_own(heap) {
+                own.blocks.insert(address_avma);
+            }
+            if Self::is_own(heap) || address_avma == old_avma {
+                pool.into_iter().for_each(|pool| own.add_to(pool, address_avma));
+            }
         }
     }
 
@@ -170,6 +199,19 @@ mod tests {
         assert_eq!(heaps.cleared(240, 1), [10, 13]);
         assert!(heaps.cleared(240, 1).is_empty());
         assert!(heaps.cleared(241, 2).is_empty());
+        assert!(!heaps.follows(0));
+        for (pool, block) in [(7, 70), (7, 71), (8, 71), (9, 90)] {
+            heaps.joined(0, pool, block);
+        }
+        assert!(heaps.follows(0));
+        heaps.dissolved(0, 9);
+        // In its place, and to another: a block that moves is of no pool until that is said.
+        heaps.joined(0, 7, 72);
+        heaps.moved(0, 70, 70);
+        heaps.moved(0, 72, 73);
+        assert_eq!(heaps.cleared(0, 7), [70]);
+        assert_eq!(heaps.cleared(0, 8), [71]);
+        assert!(heaps.cleared(0, 9).is_empty());
         assert_eq!(heaps.destroyed(240), [20, 30]);
         assert!(heaps.cleared(240, 2).is_empty());
     }

@@ -96,7 +96,7 @@ pub(crate) fn translate(
             let Some(stack) = stack(record.pool, process, sink, word, time_ns) else {
                 return Outcome::Invalid;
             };
-            if OwnHeaps::is_own(heap) {
+            if process.own_heaps.follows(heap) {
                 process.own_heaps.removed(heap, address_avma);
             }
             let action = Action::Free { address_avma, stack, is_moved_realloc: false };
@@ -207,15 +207,23 @@ pub(crate) fn translate(
             place_block(process, sink, event, heap, address_avma, size_bytes, stack);
             process.own_heaps.added_to_pool(heap, record.word(4) & ADDRESS_MASK, address_avma);
         }
-        RecordKind::PoolClear if OwnHeaps::is_own(heap) => {
+        RecordKind::PoolClear if heap != HEAP_MMAP => {
             let Some(stack) = stack(record.pool, process, sink, record.word(2), time_ns) else {
                 return Outcome::Invalid;
             };
             let blocks = process.own_heaps.cleared(heap, address_avma);
             let freeing = Freeing { time_ns, thread, heap: HeapId(heap), stack };
+            // Of those of a session that samples most are in no record.
+            sink.is_marked = heap == HEAP_MALLOC && process.sample_mean_bytes != SAMPLE_ALL;
             free_all(process.index, sink, freeing, blocks);
+            sink.is_marked = false;
         }
+        RecordKind::PoolJoin if heap != HEAP_MMAP => {
+            process.own_heaps.joined(heap, record.word(2) & ADDRESS_MASK, address_avma);
+        }
+        RecordKind::PoolDissolve if heap != HEAP_MMAP => process.own_heaps.dissolved(heap, address_avma),
         RecordKind::PoolAlloc | RecordKind::PoolClear => return Outcome::Invalid,
+        RecordKind::PoolJoin | RecordKind::PoolDissolve => return Outcome::Invalid,
         RecordKind::HeapName | RecordKind::HeapCreate | RecordKind::HeapDestroy => return Outcome::Invalid,
         RecordKind::Function => return languages::function(record, process, sink),
         RecordKind::UnknownLanguage => languages::unknown(record, time_ns, process, sink),
@@ -370,6 +378,9 @@ fn place_block(
         process.regions.insert(address_avma, Region { size_bytes, stack, is_reserved: false });
     } else if OwnHeaps::is_own(heap) {
         process.own_heaps.added(heap, address_avma);
+    } else if process.own_heaps.follows(heap) {
+        // (Of a session that samples the free of the one before may be unseen.)
+        process.own_heaps.removed(heap, address_avma);
     }
     sink.event_of_any_heap(&event, process.index);
 }
@@ -400,7 +411,7 @@ fn displace(
             if region.is_some_and(|region| region.is_reserved) {
                 continue;
             }
-        } else if OwnHeaps::is_own(heap) {
+        } else if process.own_heaps.follows(heap) {
             process.own_heaps.removed(heap, address_avma);
         }
         let action = Action::Free { address_avma, stack: StackIndex::EMPTY, is_moved_realloc: true };
@@ -424,7 +435,7 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
     let moving = moving.map(|place| process.reallocs.swap_remove(place));
     let is_displaced = moving.is_some_and(|moving| moving.is_displaced);
     let old = moving.filter(|moving| !moving.is_displaced).map(|moving| moving.address_avma);
-    if let (Some(old), true) = (old, OwnHeaps::is_own(heap)) {
+    if let (Some(old), true) = (old, process.own_heaps.follows(heap)) {
         process.own_heaps.moved(heap, old, address_avma);
     }
     match (old, is_displaced) {
