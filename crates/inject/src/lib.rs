@@ -15,6 +15,7 @@ mod attach;
 mod attach_request;
 mod broken_call;
 mod change;
+mod command_words;
 mod copy;
 mod counting;
 mod detach;

@@ -68,7 +68,7 @@ static BEFORE_MAIN: extern "C" fn(libc::c_int, *const *const c_char) = look_at_s
 /// (Only glibc hands over the words of the command line.)
 extern "C" fn look_at_start(count: libc::c_int, words: *const *const c_char) {
     #[cfg(target_env = "gnu")]
-    crate::run_alone::note_words(usize::try_from(count).unwrap_or(0), words);
+    crate::command_words::note_words(usize::try_from(count).unwrap_or(0), words);
     #[cfg(not(target_env = "gnu"))]
     let _ = (count, words);
     for (number, &signal) in IGNORED_HERE.iter().enumerate() {

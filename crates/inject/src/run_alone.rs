@@ -7,8 +7,9 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{CStr, c_char};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::command_words;
 use crate::program_start::restore_given;
 
 /// The system's allocator, until there is no more memory; then, before a program has been started,
@@ -19,22 +20,12 @@ pub struct RunsAlone {
     pub with_values: &'static [&'static str],
 }
 
-/// Words of this process's command line, as it was started.
-static WORDS: AtomicPtr<*const c_char> = AtomicPtr::new(std::ptr::null_mut());
-static WORD_COUNT: AtomicUsize = AtomicUsize::new(0);
 /// A program is being started, or has been: it must not be started again.
 static IS_STARTED: AtomicBool = AtomicBool::new(false);
 
 /// From now on want of memory is an error as any other: a program is about to be started.
 pub fn program_starts() {
     IS_STARTED.store(true, Relaxed);
-}
-
-/// Takes note of the command line. Before `main`.
-#[cfg(target_env = "gnu")]
-pub(crate) fn note_words(count: usize, words: *const *const c_char) {
-    WORD_COUNT.store(count, Relaxed);
-    WORDS.store(words.cast_mut(), Relaxed);
 }
 
 // SAFETY: what it gives out is the system allocator's, and goes back to that.
@@ -75,12 +66,12 @@ impl RunsAlone {
 
     #[cold]
     fn run_alone(&self) {
-        let words = WORDS.load(Relaxed);
+        let (words, count) = command_words::words();
         if words.is_null() || IS_STARTED.swap(true, Relaxed) {
             return;
         }
         // SAFETY: the kernel's list of words, which is there as long as the process.
-        let words = unsafe { std::slice::from_raw_parts(words, WORD_COUNT.load(Relaxed)) };
+        let words = unsafe { std::slice::from_raw_parts(words, count) };
         // SAFETY: each word ends with a zero.
         let text = |word: &*const c_char| unsafe { CStr::from_ptr(*word) }.to_bytes();
         let Some(place) = program_place(words.iter().map(text), self.with_values) else { return };

@@ -49,7 +49,8 @@ impl Variances {
 /// Of a normal distribution 95 % lie within so many standard deviations.
 const DEVIATIONS: f64 = 1.959_964;
 
-/// Half of a 95 % interval (0 of what is not known), from the variance of a count or of bytes (that one in KiB squared).
+/// Half of a 95 % interval (0 of what is not known), from the variance of a count or of bytes (that
+/// one in KiB squared).
 #[must_use]
 pub fn half_interval(is_bytes: bool, variance: u64) -> u64 {
     if variance == Variances::UNKNOWN {

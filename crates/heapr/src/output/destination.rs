@@ -98,8 +98,3 @@ impl Write for Output {
         self.out.flush()
     }
 }
-
-/// What is said of a file that is not to be overwritten.
-pub(crate) fn already_exists(path: &Path) -> anyhow::Error {
-    anyhow::anyhow!("{} exists: name another file with -o, or overwrite it with -f", path.display())
-}

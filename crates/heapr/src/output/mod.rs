@@ -4,8 +4,8 @@ mod destination;
 mod output_file;
 mod printing;
 
-pub(crate) use destination::{Output, already_exists, growing_output, output, refuse_inputs};
-pub(crate) use output_file::OutputFile;
+pub(crate) use destination::{Output, growing_output, output, refuse_inputs};
+pub(crate) use output_file::{OutputFile, already_exists};
 pub(crate) use printing::{OutputArguments, end_output, print_table};
 
 /// Forms of results.

@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use heapr_files::{Existing, NewFile};
 
-use crate::output::already_exists;
-
 /// A file under another name until [`OutputFile::keep`]; dropped before, it is removed.
 #[derive(Debug)]
 pub(crate) struct OutputFile {
@@ -22,6 +20,11 @@ pub(super) fn refusal(path: &Path, error: io::Error) -> anyhow::Error {
         io::ErrorKind::AlreadyExists => already_exists(path),
         _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
     }
+}
+
+/// What is said of a file that is not to be overwritten.
+pub(crate) fn already_exists(path: &Path) -> anyhow::Error {
+    anyhow::anyhow!("{} exists: name another file with -o, or overwrite it with -f", path.display())
 }
 
 impl OutputFile {

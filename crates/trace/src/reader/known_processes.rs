@@ -5,9 +5,21 @@
 //! that are missing. A number that no loss explains is not believed.
 
 use super::Trace;
-use super::opening::INDEX_GAP_MAX;
 use crate::*;
 
+/// Indices are dense: one that lies further beyond the number of entries than a lost chunk explains
+/// is not believed.
+pub(super) const INDEX_GAP_MAX: usize = 1 << 16;
+/// In place of a mapping that is lost: nothing lies in it.
+pub(super) const NO_MAPPING: Mapping = Mapping {
+    process: ProcessIndex(0),
+    module: ModuleIndex(0),
+    start_avma: 0,
+    end_avma: 0,
+    bias_avma: 0,
+    loaded_ns: 0,
+    unloaded_ns: 0,
+};
 /// A process of which nothing is known.
 pub(super) const UNKNOWN: Process = Process {
     pid: 0,
@@ -73,7 +85,7 @@ impl Trace {
         }
         let is_lost = |mapping: &&mut Mapping| !is_known(mapping.process);
         for mapping in self.mappings.iter_mut().filter(is_lost) {
-            *mapping = super::opening::NO_MAPPING;
+            *mapping = NO_MAPPING;
         }
         self.rss_samples.retain(|entry| is_known(entry.process));
         self.resident_samples.retain(|entry| is_known(entry.process));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use super::Trace;
-use super::known_processes::UNKNOWN;
+use super::known_processes::{INDEX_GAP_MAX, NO_MAPPING, UNKNOWN};
 use crate::bytes::Take;
 use crate::chunk::{
     CHUNK_HEADER_BYTES, CHUNK_MAGIC, ChunkHeader, ChunkInfo, ChunkKind, FILE_HEADER_BYTES, FILE_MAGIC,
@@ -16,19 +16,6 @@ use crate::source::{ReadAt, read_up_to};
 use crate::tables::{Entry, take_all};
 use crate::*;
 
-/// Indices are dense: one that lies further beyond the number of entries than a lost chunk explains
-/// is not believed.
-pub(super) const INDEX_GAP_MAX: usize = 1 << 16;
-/// In place of a mapping that is lost: nothing lies in it.
-pub(super) const NO_MAPPING: Mapping = Mapping {
-    process: ProcessIndex(0),
-    module: ModuleIndex(0),
-    start_avma: 0,
-    end_avma: 0,
-    bias_avma: 0,
-    loaded_ns: 0,
-    unloaded_ns: 0,
-};
 /// All that stays in memory may unpack to this many times the file's size. The writer's own files
 /// reach 10.
 const EXPANSION_MAX: u64 = 64;
