@@ -492,6 +492,46 @@ pub fn query_mapping(maps: &Descriptor, address: usize, wanted: u64) -> Result<(
     Ok((query[3] as usize, query[4] as usize))
 }
 
+/// Whether the eight bytes at an address can be read, without a descriptor: the kernel copies a set
+/// of signals from there before it finds that it is not told what to do with it. `None`: it does
+/// not tell.
+#[must_use]
+pub fn is_readable(address: usize) -> Option<bool> {
+    const NO_SUCH_CHANGE: usize = u32::MAX as usize;
+    const EFAULT: i32 = 14;
+    const EINVAL: i32 = 22;
+    // SAFETY: the kernel changes nothing, as there is no such change.
+    match answer(unsafe { permitted_syscall(number::RT_SIGPROCMASK, [NO_SUCH_CHANGE, address, 0, 8, 0, 0]) })
+    {
+        Err(EFAULT) => Some(false),
+        Err(EINVAL) => Some(true),
+        _ => None,
+    }
+}
+
+/// Whether all of a range of whole pages is mapped (`msync` with nothing to wait for, which does
+/// nothing else). `false` also where the kernel may not be asked.
+#[must_use]
+pub fn is_all_mapped(address: usize, bytes: usize) -> bool {
+    const MS_ASYNC: usize = 1;
+    // SAFETY: nothing is changed.
+    answer(unsafe { permitted_syscall(number::MSYNC, [address, bytes, MS_ASYNC, 0, 0, 0]) }).is_ok()
+}
+
+/// Copies the process's own memory, which may be gone: that is an error and no fault.
+///
+/// # Errors
+/// The kernel's error number: EFAULT if not all of it can be read.
+pub fn copy_own(address: usize, into: &mut [u8]) -> Result<(), i32> {
+    const EFAULT: i32 = 14;
+    let local = [into.as_mut_ptr() as usize, into.len()];
+    let remote = [address, into.len()];
+    let arguments = [process_id() as usize, local.as_ptr() as usize, 1, remote.as_ptr() as usize, 1, 0];
+    // SAFETY: the kernel writes at most the buffer's length into it.
+    let copied = answer(unsafe { permitted_syscall(number::PROCESS_VM_READV, arguments) })?;
+    if copied == into.len() { Ok(()) } else { Err(EFAULT) }
+}
+
 /// The soft limit of the stack's size in bytes (`RLIMIT_STACK`); `usize::MAX` for none.
 #[must_use]
 pub fn stack_limit_bytes() -> usize {

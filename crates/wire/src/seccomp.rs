@@ -72,6 +72,10 @@ pub const AGENT_CALLS: &[Call] = &[
     Call::of_start("fcntl", 72, [3, 1034, 0, 0, 0, 0]),
     // PROCMAP_QUERY.
     Call::new("ioctl", 16, [3, 0xc068_6611, 0, 0, 0, 0]),
+    // With a change that there is not; MS_ASYNC.
+    Call::new("rt_sigprocmask", 14, [u32::MAX as u64, 0, 0, 8, 0, 0]),
+    Call::new("msync", 26, [0, PAGE, 1, 0, 0, 0]),
+    Call::new("process_vm_readv", 310, [1, 0, 1, 0, 1, 0]),
     Call::of_start("readlinkat", 267, [HERE, 0, 0, PAGE, 0, 0]),
     // SIG_SETMASK.
     Call::new("rt_sigprocmask", 14, [2, 0, 0, 8, 0, 0]),

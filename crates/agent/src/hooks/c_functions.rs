@@ -220,6 +220,9 @@ pub(crate) unsafe extern "C" fn munmap(
     if let Some(mut scope) = Scope::enter(entry_sp as usize) {
         events::unmap(&mut scope, HEAP_MMAP, address as usize, size);
     }
-    languages::memory_goes();
-    REAL.munmap(address, size)
+    languages::memory_goes(address as usize, size);
+    let status = REAL.munmap(address, size);
+    // Another thread may have asked in between.
+    languages::memory_goes(address as usize, size);
+    status
 }

@@ -21,6 +21,8 @@ const MAP_FAILED: usize = usize::MAX;
 
 /// A mapping that cannot be used.
 const PROT_NONE: usize = 0;
+/// A mapping that can be read.
+const PROT_READ: usize = 1;
 /// A mapping that takes the place of what was there.
 const MAP_FIXED: usize = 0x10;
 /// A mapping for which nothing is set aside: address space, until it is protected otherwise.
@@ -42,8 +44,8 @@ pub(crate) unsafe extern "C" fn after_mmap(
     protection: usize,
     flags: usize,
 ) {
-    if flags & MAP_FIXED != 0 {
-        languages::memory_goes();
+    if flags & MAP_FIXED != 0 && mapping != MAP_FAILED {
+        languages::memory_goes(mapping, size);
     }
     let caller = Caller::new(entry_sp, bp, const { called("mmap") });
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
@@ -74,10 +76,15 @@ pub(crate) unsafe extern "C" fn mprotect(
     entry_sp: *const usize,
     bp: usize,
 ) -> c_int {
-    if protection as usize == PROT_NONE {
-        languages::memory_goes();
+    let hides = protection as usize & PROT_READ == 0;
+    if hides {
+        languages::memory_goes(address as usize, size);
     }
     let status = REAL.mprotect(address, size, protection);
+    if hides {
+        // Another thread may have asked in between.
+        languages::memory_goes(address as usize, size);
+    }
     let caller = Caller::new(entry_sp, bp, const { called("mprotect") });
     if status == 0
         && IS_HEAP.load(Relaxed)
@@ -115,6 +122,9 @@ fn note_moved_end(before: usize, moved: isize, caller: Caller) {
     if moved == 0 {
         return;
     }
+    if moved < 0 {
+        languages::memory_goes(before.wrapping_add_signed(moved), moved.unsigned_abs());
+    }
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     if moved < 0 {
         events::unmap(&mut scope, HEAP_MMAP, before.wrapping_add_signed(moved), moved.unsigned_abs());
@@ -126,7 +136,7 @@ fn note_moved_end(before: usize, moved: isize, caller: Caller) {
 
 /// Before mremap.
 pub(crate) unsafe extern "C" fn before_mremap(old: usize, entry_sp: *const usize) {
-    languages::memory_goes();
+    languages::any_memory_goes();
     if let Some(mut scope) = Scope::enter(entry_sp as usize) {
         events::realloc_prepare(&mut scope, HEAP_MMAP, old);
     }
@@ -140,6 +150,8 @@ pub(crate) unsafe extern "C" fn after_mremap(
     entry_sp: *const usize,
     bp: usize,
 ) {
+    // Another thread may have asked in between.
+    languages::any_memory_goes();
     let caller = Caller::new(entry_sp, bp, const { called("mremap") });
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     if mapping == MAP_FAILED {

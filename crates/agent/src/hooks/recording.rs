@@ -186,8 +186,13 @@ pub(crate) fn reallocated<const NESTS: bool>(
         let Some(before) = inner_calls::begin(caller.entry_sp) else { return real() };
         begun = before;
     }
-    let is_prepared = Scope::enter(caller.sp())
-        .is_some_and(|mut scope| events::realloc_prepare(&mut scope, HEAP_MALLOC, block as usize));
+    let mut early = None;
+    let is_prepared = Scope::enter(caller.sp()).is_some_and(|mut scope| {
+        if languages::are_in_blocks() {
+            early = Some(stack_for(&mut scope, caller, FLAG_STACK_REALLOC));
+        }
+        events::realloc_prepare(&mut scope, HEAP_MALLOC, block as usize)
+    });
     let new = real();
     if NESTS {
         inner_calls::end(begun);
@@ -199,9 +204,10 @@ pub(crate) fn reallocated<const NESTS: bool>(
         return new;
     }
     if !new.is_null() {
-        scope.level().has_moved = new != block;
-        let stack = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
-        scope.level().has_moved = false;
+        let stack = match early {
+            Some(stack) => stack,
+            None => stack_for(&mut scope, caller, FLAG_STACK_REALLOC),
+        };
         events::realloc_commit(&mut scope, HEAP_MALLOC, new as usize, size, stack);
     } else if size == 0 {
         events::realloc_commit(&mut scope, HEAP_MALLOC, 0, 0, NO_STACK);

@@ -3,20 +3,28 @@
 
 use heapr_ring::sys;
 
-/// The process's own memory, as a file.
-pub(crate) struct CopiedMemory(sys::Descriptor);
+/// Errors of [`sys::copy_own`] that say nothing of the memory.
+const EPERM: i32 = 1;
+const ENOSYS: i32 = 38;
+
+/// The process's own memory, and as a file where the kernel copies it no other way.
+#[derive(Default)]
+pub(crate) struct CopiedMemory(Option<sys::Descriptor>);
 
 impl CopiedMemory {
-    pub(crate) fn open() -> Option<Self> {
-        sys::open(b"/proc/self/mem\0", false).ok().map(Self)
-    }
-
     /// Fills `into`; `None`: not all of it can be read.
-    pub(crate) fn copy(&self, address: usize, into: &mut [u8]) -> Option<()> {
-        (sys::read_at(&self.0, into, address) == Ok(into.len())).then_some(())
+    pub(crate) fn copy(&mut self, address: usize, into: &mut [u8]) -> Option<()> {
+        match sys::copy_own(address, into) {
+            Err(EPERM | ENOSYS) => {}
+            copied => return copied.ok(),
+        }
+        if self.0.is_none() {
+            self.0 = sys::open(b"/proc/self/mem\0", false).ok();
+        }
+        (sys::read_at(self.0.as_ref()?, into, address) == Ok(into.len())).then_some(())
     }
 
-    pub(crate) fn word(&self, address: usize) -> Option<usize> {
+    pub(crate) fn word(&mut self, address: usize) -> Option<usize> {
         let mut word = [0; 8];
         self.copy(address, &mut word)?;
         Some(usize::from_ne_bytes(word))

@@ -16,6 +16,7 @@
 mod answers;
 pub(crate) mod code_table;
 mod copied_memory;
+mod given_back;
 mod java;
 mod joined;
 mod pairs;
@@ -28,7 +29,7 @@ pub(crate) mod v8;
 mod verifying;
 mod walked;
 
-pub(crate) use readable::memory_goes;
+pub(crate) use given_back::{any_memory_goes, memory_goes};
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -76,6 +77,13 @@ pub(crate) fn look() {
 #[inline(always)]
 pub(crate) fn are_spoken() -> bool {
     AGENT.plain_bytes_end.load(Relaxed) == 0
+}
+
+/// Whether the frames lie in blocks of the allocator, which the program resizes: they are read
+/// before.
+#[inline(always)]
+pub(crate) fn are_in_blocks() -> bool {
+    are_spoken() && SPOKEN.load(Relaxed) == WALKED
 }
 
 /// As [`whole_stack`], without a call where Python is spoken.

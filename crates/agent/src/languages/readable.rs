@@ -1,25 +1,23 @@
 //! Whether memory that a structure of an interpreter points to can be read: asked of the kernel
 //! once a mapping, so that a structure that is not what it is taken for costs no fault.
 //!
-//! What was found is forgotten whenever memory of the process is given back, as the hooks of munmap
-//! and its kin tell: an interpreter's heap shrinks, too.
+//! What was found is forgotten where memory of the process is given back: as the hooks of munmap
+//! and its kin tell, and, of the program's data, as the C library has its end. No descriptor is
+//! kept. Where the kernel's list of mappings cannot be read, pages are asked for one by one.
 
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use heapr_ring::sys;
 
+use crate::languages::given_back::Read;
 use crate::modules::memory_map::{Access, Place, place_of};
-
-/// How often memory was given back so far.
-static GIVEN_BACK: AtomicU32 = AtomicU32::new(0);
-
-/// Memory is about to be unmapped, or to be protected from reading.
-#[inline(always)]
-pub(crate) fn memory_goes() {
-    GIVEN_BACK.fetch_add(1, Release);
-}
+use crate::modules::program_break;
 
 const REMEMBERED: usize = 64;
-/// No mapping of a program begins below.
+/// No mapping of a program begins below, and none ends above.
 const FIRST_AVMA: usize = 1 << 16;
+const END_AVMA: usize = 1 << 47;
+const PAGE_BYTES: usize = 4096;
+/// Memory that is asked for at once where pages are.
+const PROBED_BYTES: usize = 16 * PAGE_BYTES;
 
 /// The mappings that were asked for last.
 #[derive(Debug)]
@@ -30,8 +28,12 @@ pub(crate) struct Readable {
     /// The one that was asked for last, and the one before it.
     last: (usize, usize),
     before: (usize, usize),
-    /// As [`GIVEN_BACK`] was when the mappings were asked for.
-    given_back: u32,
+    /// Where the program's data begins, which ends where the C library has its end; 0: it is not
+    /// known.
+    data: usize,
+    /// Ranges that are to be asked for again before they are believed: a bit each.
+    doubted: u64,
+    given_back: Read,
 }
 
 impl Readable {
@@ -44,22 +46,58 @@ impl Readable {
     #[inline(always)]
     pub(crate) fn has_unaligned(&mut self, address: usize, bytes: usize) -> bool {
         let Some(end) = address.checked_add(bytes).filter(|_| address >= FIRST_AVMA) else { return false };
-        if GIVEN_BACK.load(Acquire) != self.given_back {
-            self.forget();
+        if !self.given_back.is_all() {
+            self.take_off_what_went();
         }
         let holds = |&(low, high): &(usize, usize)| address >= low && end <= high;
-        holds(&self.last) || holds(&self.before) || self.look(address, end)
+        holds(&self.last) || self.is_data(address, end) || holds(&self.before) || self.look(address, end)
+    }
+
+    #[inline(always)]
+    fn is_data(&self, address: usize, end: usize) -> bool {
+        self.data != 0 && address >= self.data && end <= program_break::end()
     }
 
     /// Asks anew from now on: what could be read may be gone.
     #[cold]
     pub(crate) fn forget(&mut self) {
-        self.given_back = GIVEN_BACK.load(Acquire);
         self.ranges.fill((0, 0));
+        (self.last, self.before, self.data) = ((0, 0), (0, 0), 0);
+    }
+
+    /// Believes nothing but the program's data from now on before it is asked for again: what the C
+    /// library has unmapped by itself may be gone.
+    pub(crate) fn doubt(&mut self) {
+        self.doubted = u64::MAX;
         (self.last, self.before) = ((0, 0), (0, 0));
     }
 
+    /// What was given back by hooked calls since is not known any more.
+    #[cold]
+    #[inline(never)]
+    fn take_off_what_went(&mut self) {
+        let Self { ranges, data, given_back, .. } = self;
+        let is_known = given_back.go_on(|low, high| {
+            for range in ranges.iter_mut().filter(|range| range.0 < high && low < range.1) {
+                // (The larger part of what is left.)
+                let (below, above) = ((range.0, low.max(range.0)), (high.min(range.1), range.1));
+                let bytes = |part: (usize, usize)| part.1.wrapping_sub(part.0);
+                *range = if bytes(below) >= bytes(above) { below } else { above };
+            }
+            if *data < high && low < program_break::end() {
+                *data = 0;
+            }
+        });
+        (self.last, self.before) = ((0, 0), (0, 0));
+        if !is_known {
+            self.forget();
+        }
+    }
+
     fn range_of(&self, address: usize) -> Option<(usize, usize)> {
+        if self.is_data(address, address) {
+            return Some((self.data, program_break::end()));
+        }
         let known = [self.last, self.before];
         let holds = |&&(low, high): &&(usize, usize)| address >= low && address < high;
         known.iter().chain(&self.ranges).find(holds).copied()
@@ -67,19 +105,30 @@ impl Readable {
 
     #[inline(never)]
     fn look(&mut self, address: usize, end: usize) -> bool {
-        let known = self.ranges.iter().find(|&&(low, high)| address >= low && end <= high);
-        match known {
-            Some(&range) => {
-                (self.before, self.last) = (self.last, range);
-                true
+        let known = self.ranges.iter().position(|&(low, high)| address >= low && end <= high);
+        let Some((number, &range)) = known.and_then(|number| Some((number, self.ranges.get(number)?))) else {
+            return self.ask(address, end);
+        };
+        if self.doubted >> number & 1 != 0 {
+            if !sys::is_all_mapped(range.0, range.1.wrapping_sub(range.0)) {
+                return self.ask(address, end);
             }
-            None => self.ask(address, end),
+            self.doubted &= !(1 << number);
         }
+        (self.before, self.last) = (self.last, range);
+        true
     }
 
     #[cold]
     fn ask(&mut self, address: usize, end: usize) -> bool {
-        let Place::Mapped { low, mut high } = place_of(address, Access::Read) else { return false };
+        if end > END_AVMA || sys::is_readable(address) == Some(false) {
+            return false;
+        }
+        let (low, mut high) = match place_of(address, Access::Read) {
+            Place::Mapped { low, high } => (low, high),
+            Place::Other => return false,
+            Place::Unknown => return self.probe(address, end),
+        };
         // What was mapped in parts lies in several mappings.
         while high < end {
             match place_of(high, Access::Read) {
@@ -87,12 +136,53 @@ impl Readable {
                 _ => return false,
             }
         }
-        let place = self.next;
-        self.next = place.wrapping_add(1) % REMEMBERED;
+        let data_end = program_break::end();
+        if data_end != 0 && low < data_end && high == data_end.next_multiple_of(PAGE_BYTES) {
+            self.data = low;
+            return end <= data_end;
+        }
+        self.remember(low, high);
+        true
+    }
+
+    /// As [`Readable::ask`], by the pages themselves.
+    fn probe(&mut self, address: usize, end: usize) -> bool {
+        let can_be_read = |low: usize, high: usize| {
+            (low..high).step_by(PAGE_BYTES).all(|page| sys::is_readable(page) == Some(true))
+        };
+        let low = address & !(PAGE_BYTES - 1);
+        let high = end.next_multiple_of(PAGE_BYTES);
+        if !can_be_read(low, high) {
+            return false;
+        }
+        let (widely_low, widely_high) = (low & !(PROBED_BYTES - 1), high.next_multiple_of(PROBED_BYTES));
+        if can_be_read(widely_low, low) && can_be_read(high, widely_high) {
+            self.remember(widely_low, widely_high);
+        } else {
+            self.remember(low, high);
+        }
+        true
+    }
+
+    fn remember(&mut self, mut low: usize, mut high: usize) {
+        for (number, range) in self.ranges.iter_mut().enumerate() {
+            let is_beside = range.1 == low || range.0 == high;
+            let is_doubted = self.doubted >> number & 1 != 0;
+            if range.0 < high && low < range.1 {
+                // What it was found to be before.
+                *range = (0, 0);
+            } else if is_beside && !is_doubted && range.1 != 0 {
+                (low, high) = (low.min(range.0), high.max(range.1));
+                *range = (0, 0);
+            }
+        }
+        let place = self.next % REMEMBERED;
+        self.next = place.wrapping_add(1);
         if let Some(range) = self.ranges.get_mut(place) {
             *range = (low, high);
         }
-        true
+        self.doubted &= !(1 << place);
+        (self.before, self.last) = ((0, 0), (low, high));
     }
 
     /// What lies at an address, if it can be read.

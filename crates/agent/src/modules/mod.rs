@@ -13,6 +13,7 @@ mod java_tables;
 pub(crate) mod link_map;
 pub(crate) mod mapped_path;
 pub(crate) mod memory_map;
+pub(crate) mod program_break;
 pub(crate) mod registered_frames;
 pub(crate) mod rules;
 mod run_time_code;
@@ -494,6 +495,7 @@ fn announce(found: &Found, sink: &mut dyn ModuleSink) {
     module.state.store(LOADED, Release);
     if let Some(dynamic) = found.dynamic() {
         interpreters::note(&dynamic);
+        program_break::note(&dynamic);
     }
     ON_NEW.call();
 }

@@ -54,8 +54,6 @@ pub(crate) struct Level {
     /// The last frames of the program's language, whose type is the languages' own; null: none were
     /// read yet.
     pub(crate) language: *mut (),
-    /// The event is of a block that has moved: what pointed into it is about to be changed.
-    pub(crate) has_moved: bool,
 }
 
 /// A thread's state. See the module.

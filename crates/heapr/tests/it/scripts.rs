@@ -2,7 +2,11 @@
 //! blocks stands for. `HEAPR_RUBIES`, `HEAPR_PHPS`, `HEAPR_PERLS` and `HEAPR_LUAS` name other
 //! interpreters than the installed ones.
 
+use std::path::Path;
+
+use crate::recording::{Settings, record};
 use crate::telling_programs::Telling;
+use crate::victim_build::sources;
 
 const RUBY: Telling = Telling {
     variable: "HEAPR_RUBIES",
@@ -82,5 +86,44 @@ fn each_block_of_a_lua_program_has_its_function_and_line() {
     // (Where it is attached to does not depend on the version.)
     for lua in luas.iter().filter(|lua| lua.ends_with("lua5.4") || lua.ends_with("luajit")) {
         LUA.check_attached(lua);
+    }
+}
+
+/// What the agent may ask the kernel for; the programs themselves hardly do.
+const CALLS: &str = "trace=openat,ioctl,close,pread64,process_vm_readv,msync,getpid";
+/// Calls by which the longer of two runs may have more: for memory that is new.
+const MORE_CALLS: usize = 200;
+
+/// System calls of a program in a recording, and the recording's events.
+fn calls_and_events(interpreter: &Path, program: &str, rounds: u32) -> (usize, u64) {
+    let scratch = tempfile::tempdir().unwrap();
+    let calls = scratch.path().join("calls");
+    let program = sources().join(program);
+    let words = ["strace", "-f", "-qq", "-e", CALLS, "-o"].map(str::to_owned).into_iter();
+    let paths = [&calls, interpreter, &program].map(|path| path.display().to_string());
+    let command: Vec<String> = words.chain(paths).chain([rounds.to_string()]).collect();
+    let environment = [("USE_ZEND_ALLOC".to_owned(), "0".to_owned())];
+    let recording = record(&command, &Settings { environment: &environment, ..Settings::default() });
+    assert_eq!(recording.outcome.status, 0, "{}", recording.outcome.stderr);
+    let calls = std::fs::read_to_string(&calls).unwrap().lines().count();
+    (calls, recording.json(&["info"])["event_count"].as_u64().unwrap())
+}
+
+#[test]
+fn frames_cost_system_calls_for_new_memory_and_new_code_alone() {
+    let programs = [
+        (&RUBY, "loops/loop.rb"),
+        (&PHP, "loops/loop.php"),
+        (&PERL, "loops/loop.pl"),
+        (&LUA, "loops/loop.lua"),
+    ];
+    for (language, program) in programs {
+        for interpreter in language.interpreters() {
+            let [less, more] = [400, 2000].map(|rounds| calls_and_events(&interpreter, program, rounds));
+            // (LuaJIT takes its blocks from elsewhere.)
+            let has_events = more.1 > less.1 + 10_000 || interpreter.ends_with("luajit");
+            assert!(has_events, "{}: {less:?}, {more:?}", interpreter.display());
+            assert!(more.0 < less.0 + MORE_CALLS, "{}: {less:?}, {more:?}", interpreter.display());
+        }
     }
 }

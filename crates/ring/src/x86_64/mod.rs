@@ -58,6 +58,8 @@ pub(crate) mod number {
     pub(crate) const MPROTECT: usize = 10;
     pub(crate) const IOCTL: usize = 16;
     pub(crate) const RT_SIGPROCMASK: usize = 14;
+    pub(crate) const MSYNC: usize = 26;
+    pub(crate) const PROCESS_VM_READV: usize = 310;
     pub(crate) const MADVISE: usize = 28;
     pub(crate) const GETPID: usize = 39;
     pub(crate) const KILL: usize = 62;

@@ -155,7 +155,7 @@ unsafe fn find(
 /// How far an instruction stands from the start of the copy of its code that a thread runs: the one
 /// that holds it. Another thread may put a longer list in this one's place, and give it back.
 fn offset_in_copy(list: usize, code_bytes: usize, instruction: usize) -> Option<usize> {
-    let memory = CopiedMemory::open()?;
+    let mut memory = CopiedMemory::default();
     let count = memory.word(list)?.min(COPIES_MAX);
     let mut starts = [0_u8; COPIES_TOGETHER * 8];
     let mut at = list.checked_add(8)?;

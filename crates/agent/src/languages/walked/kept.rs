@@ -1,29 +1,33 @@
 //! The last frames of a thread's level, and the present ones at the cost of what changed.
 //!
 //! ```text
-//! walked  innermost                       outermost      as the interpreter has them, all of them
-//! kept    outermost                       innermost      with what each stands for
+//! kept    outermost                                innermost
+//!         [{main}:60] [fill:12] [features:41]
+//! now     [{main}:60] [fill:13] [features:41] [scale:7]
+//!                        ^ in its place          ^ new
 //! ```
 //!
-//! Each frame that is walked is compared with the one kept at its place from the outer end: code,
-//! instruction, and what tells the code from another. The hash of a stack is the sum of what each
-//! frame gives at its place, so that a change costs one frame.
+//! The present stack is read from the innermost frame on until a kept one lies at the same place.
+//! From there each kept frame is compared with what lies there now, and with what it leads to: so
+//! each is reached as the frame inwards of it has it, and nothing is taken on trust. The hash of a
+//! stack is the sum of what each frame gives at its place, so that a change costs one frame.
 
 use heapr_ring::sys;
 use heapr_wire::{LINE_MAX, language_place};
 
-use crate::frames::frame::Start;
 use crate::languages::answers::{self, Answers};
 use crate::languages::code_table;
 use crate::languages::pairs::Pairs;
 use crate::languages::readable::Readable;
 use crate::languages::text::Text;
-use crate::languages::walked::{Described, Dialect, Walk, Walked, lua};
+use crate::languages::walked::{Described, Dialect, END, Position, Walk, Walked};
 use crate::record::thread::Scope;
 use crate::tree;
 
 /// Innermost frames that are read.
 const CAPACITY: usize = 1 << 14;
+/// Innermost frames that may be gone or new without reading the stack anew.
+const MOVED_MAX: usize = 32;
 const ANSWERS: usize = 4096;
 const NAME_BYTES_MAX: usize = 512;
 const FILE_BYTES_MAX: usize = 1024;
@@ -32,7 +36,8 @@ const FILE_BYTES_MAX: usize = 1024;
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct WalkedFrame {
-    walked: Walked,
+    pub(crate) walked: Walked,
+    pub(crate) position: Position,
     /// Language, function and line; 0: nothing that is shown.
     pub(crate) place: u64,
     /// What it gives to the stack's hash.
@@ -49,12 +54,15 @@ pub(crate) struct KeptWalk {
     /// Frames that are shown, and the sum of what all give.
     shown: usize,
     sum: u64,
+    /// What it leads to from the outermost kept frame on could not be read, or is too much.
+    is_cut: bool,
     /// Outermost first.
     frames: [WalkedFrame; CAPACITY],
-    /// Innermost first.
-    walked: [Walked; CAPACITY],
+    /// Innermost first: a stack that is read anew.
+    walked: [(Walked, Position); CAPACITY],
     pub(crate) pairs: Pairs,
-    slots: lua::Slots,
+    /// What a walk needs.
+    pub(crate) walk: Walk,
     describing: Describing,
 }
 
@@ -63,7 +71,8 @@ pub(crate) struct KeptWalk {
 #[repr(C)]
 struct Describing {
     answers: Answers<ANSWERS>,
-    readable: Readable,
+    /// What can be read has been doubted at this event.
+    has_doubted: bool,
     name: [u8; NAME_BYTES_MAX],
     file: [u8; FILE_BYTES_MAX],
 }
@@ -96,38 +105,132 @@ impl KeptWalk {
         self.frames().iter().filter(|frame| frame.walked.is_entry).count()
     }
 
-    /// Nothing is kept any more, and what was remembered is looked at anew, for the stack whose
-    /// native frames have this node.
-    pub(crate) fn forget(&mut self, native: u32) {
-        (self.depth, self.shown, self.sum) = (0, 0, 0);
+    /// Nothing is kept any more, and what was remembered is looked at anew.
+    pub(crate) fn forget(&mut self) {
+        self.drop_from(0);
         self.describing.answers.forget();
-        self.slots.forget_those_of(native);
+        self.walk.slots.forget_those_of(self.walk.native);
     }
 
     /// Makes the kept frames those of the calling thread.
-    pub(crate) fn follow(&mut self, scope: &mut Scope, dialect: &Dialect, (start, native): (Start, u32)) {
-        let Self { walked, describing, slots, .. } = self;
-        if scope.level().has_moved {
-            // Interpreters' own stacks are such blocks, and may have been unmapped.
-            describing.readable.forget();
+    #[inline(always)]
+    pub(crate) fn follow<D: Dialect>(&mut self, scope: &mut Scope) {
+        let first = D::first(&mut self.walk).unwrap_or(END);
+        self.describing.has_doubted = false;
+        if self.depth == 0 || self.is_cut || !self.compare::<D>(scope, first) {
+            self.walk_anew::<D>(scope, first);
         }
-        let mut count = 0_usize;
-        let mut walk = Walk { readable: &mut describing.readable, start, native, slots };
-        (dialect.walk)(&mut walk, &mut |frame| {
-            let Some(out) = walked.get_mut(count) else { return false };
-            *out = frame;
+    }
+
+    #[inline(always)]
+    fn frame(&mut self, number: usize) -> &mut WalkedFrame {
+        // SAFETY: callers' numbers are below the capacity.
+        unsafe { self.frames.get_unchecked_mut(number) }
+    }
+
+    /// The present stack against the kept one, which is changed where they differ. `false`: they
+    /// differ in more than that, and what is kept means nothing.
+    #[inline(always)]
+    fn compare<D: Dialect>(&mut self, scope: &mut Scope, first: Position) -> bool {
+        let mut number = self.depth;
+        let innermost = number.wrapping_sub(1);
+        if self.frame(innermost).position != first {
+            match self.move_top::<D>(scope, first) {
+                Some(base) => number = base,
+                None => return false,
+            }
+        }
+        while number != 0 {
+            number = number.wrapping_sub(1);
+            let next = match number.checked_sub(1) {
+                Some(outer) => self.frame(outer).position,
+                None => END,
+            };
+            // SAFETY: the frame inwards of it leads there, or the thread's own state.
+            let is_same = unsafe { D::is_same(self.frame(number), next) };
+            if !is_same && !self.replace::<D>(scope, number, next) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Another instruction or function is at a kept frame's place. `false`: it leads elsewhere.
+    #[cold]
+    #[inline(never)]
+    fn replace<D: Dialect>(&mut self, scope: &mut Scope, number: usize, next: Position) -> bool {
+        let position = self.frame(number).position;
+        match D::step(&mut self.walk, position) {
+            Some((walked, outer)) if outer == next => self.set::<D>(scope, number, walked, position),
+            _ => return false,
+        }
+        let inner = number.wrapping_add(1);
+        if D::LOOKS_OUTWARDS && inner < self.depth {
+            let position = self.frame(inner).position;
+            match D::step(&mut self.walk, position) {
+                Some((walked, _)) => self.set::<D>(scope, inner, walked, position),
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Frames at the top have come or gone: drops and adds them. How many of the kept ones are to
+    /// be compared.
+    #[cold]
+    #[inline(never)]
+    fn move_top<D: Dialect>(&mut self, scope: &mut Scope, first: Position) -> Option<usize> {
+        let lowest = self.depth.saturating_sub(MOVED_MAX);
+        let (mut position, mut count) = (first, 0_usize);
+        let base = loop {
+            let kept = self.frames.get(lowest..self.depth)?;
+            if let Some(met) = kept.iter().rposition(|frame| frame.position == position) {
+                break lowest.wrapping_add(met).wrapping_add(1);
+            }
+            if position == END || count >= MOVED_MAX {
+                return None;
+            }
+            let (walked, next) = D::step(&mut self.walk, position)?;
+            *self.walked.get_mut(count)? = (walked, position);
             count = count.wrapping_add(1);
-            true
-        });
+            position = next;
+        };
+        if base.wrapping_add(count) > CAPACITY {
+            return None;
+        }
+        self.drop_from(base);
+        for inwards in (0..count).rev() {
+            let (walked, position) = *self.walked.get(inwards)?;
+            self.set::<D>(scope, self.depth, walked, position);
+            self.depth = self.depth.wrapping_add(1);
+        }
+        Some(base)
+    }
+
+    /// Reads the whole stack. What cannot be read ends it there, without its outer frames.
+    #[cold]
+    #[inline(never)]
+    fn walk_anew<D: Dialect>(&mut self, scope: &mut Scope, first: Position) {
+        let (mut position, mut count) = (first, 0_usize);
+        self.is_cut = false;
+        while position != END {
+            let step = D::step(&mut self.walk, position);
+            let (Some((walked, next)), Some(out)) = (step, self.walked.get_mut(count)) else {
+                self.is_cut = true;
+                break;
+            };
+            *out = (walked, position);
+            count = count.wrapping_add(1);
+            position = next;
+        }
         self.drop_from(count);
         for number in 0..count {
             let inwards = count.wrapping_sub(1).wrapping_sub(number);
-            // SAFETY: both are below the capacity, as `count` is at most that.
-            let (walked, kept) =
-                unsafe { (self.walked.get_unchecked(inwards), self.frames.get_unchecked(number)) };
-            if number >= self.depth || *walked != kept.walked {
-                let walked = *walked;
-                self.set(scope, dialect, number, walked);
+            let Some(&(walked, position)) = self.walked.get(inwards) else { return };
+            if number >= self.depth || walked != self.frame(number).walked {
+                self.set::<D>(scope, number, walked, position);
+            } else {
+                self.frame(number).position = position;
             }
         }
         self.depth = count;
@@ -143,10 +246,13 @@ impl KeptWalk {
     }
 
     /// Another frame is at a place.
-    #[cold]
     #[inline(never)]
-    fn set(&mut self, scope: &mut Scope, dialect: &Dialect, number: usize, walked: Walked) {
-        let place = if walked.code == 0 { 0 } else { self.describing.place(scope, dialect, &walked) };
+    fn set<D: Dialect>(&mut self, scope: &mut Scope, number: usize, walked: Walked, position: Position) {
+        let place = if walked.is_shown {
+            self.describing.place::<D>(scope, &mut self.walk.readable, &walked)
+        } else {
+            0
+        };
         let is_entry = u64::from(walked.is_entry);
         let part = tree::part_hash(number, place | 1, is_entry << 1 | u64::from(place == 0));
         let Some(frame) = self.frames.get_mut(number) else { return };
@@ -154,7 +260,7 @@ impl KeptWalk {
             self.sum = self.sum.wrapping_sub(frame.part);
             self.shown = self.shown.wrapping_sub(usize::from(frame.place != 0));
         }
-        *frame = WalkedFrame { walked, place, part, join: 0 };
+        *frame = WalkedFrame { walked, position, place, part, join: 0 };
         self.sum = self.sum.wrapping_add(part);
         self.shown = self.shown.wrapping_add(usize::from(place != 0));
     }
@@ -173,13 +279,15 @@ impl KeptWalk {
 
 impl Describing {
     /// What a frame stands for, as it is remembered or found.
-    fn place(&mut self, scope: &mut Scope, dialect: &Dialect, frame: &Walked) -> u64 {
-        let key = answers::key([frame.code, frame.check, frame.at]);
+    fn place<D: Dialect>(&mut self, scope: &mut Scope, readable: &mut Readable, frame: &Walked) -> u64 {
+        let key = answers::key([frame.code, frame.check, frame.at, frame.calls]);
         if let Some(place) = self.answers.find(key) {
             return place;
         }
         // What was mapped when the last function was looked at may be gone.
-        self.readable.forget();
+        if !core::mem::replace(&mut self.has_doubted, true) {
+            readable.doubt();
+        }
         let mut described = Described {
             name: Text { out: &mut self.name, bytes: 0 },
             file: Text { out: &mut self.file, bytes: 0 },
@@ -187,14 +295,14 @@ impl Describing {
             line: 0,
         };
         // What cannot be read now may be read the next time: it is not remembered.
-        if (dialect.describe)(&mut self.readable, frame, &mut described).is_none() {
+        if D::describe(readable, frame, &mut described).is_none() {
             return 0;
         }
         let Described { name, file, first_line, line } = described;
         let name = name.out.get(..name.bytes).unwrap_or_default();
         let file = file.out.get(..file.bytes).unwrap_or_default();
-        let number = code_table::number_of(scope, dialect.number, (name, file, first_line));
-        let place = language_place(dialect.number, number, line.min(LINE_MAX));
+        let number = code_table::number_of(scope, D::NUMBER, (name, file, first_line));
+        let place = language_place(D::NUMBER, number, line.min(LINE_MAX));
         self.answers.keep(key, place);
         place
     }

@@ -1,5 +1,5 @@
-//! Frames of languages whose interpreters keep them in a list or an array: read as a whole at each
-//! event, as there are few words to each, and compared with the thread's last ones.
+//! Frames of languages whose interpreters keep them in a list or an array: the thread's last ones
+//! are kept, and compared with what lies there at each event.
 //!
 //! What a frame's code and instruction stand for is kept, with words that tell the code from
 //! another at its address. A run of frames belongs to one call of the interpreter's evaluating
@@ -19,25 +19,36 @@ use crate::languages::path::Path;
 use crate::languages::readable::Readable;
 use crate::languages::text::Text;
 use crate::languages::verifying;
-use crate::languages::walked::kept::KeptWalk;
+use crate::languages::walked::kept::{KeptWalk, WalkedFrame};
 use crate::record::thread::Scope;
 use crate::stack;
 use crate::state::AGENT;
 use crate::tree;
 
 /// A frame as an interpreter has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub(crate) struct Walked {
-    /// What runs in it; 0: nothing that is shown.
+    /// What runs in it, as its frame names it; its kind of frame, where nothing is shown.
     pub(crate) code: usize,
     /// Tells it from other code at its address.
     pub(crate) check: usize,
     /// The instruction.
     pub(crate) at: usize,
+    /// What else is to be the same: where the frame has more of it, or what called it.
+    pub(crate) more: usize,
+    /// By which the function was called, if that names it: an instruction.
+    pub(crate) calls: usize,
     /// The outermost frame of its call of the evaluating function.
     pub(crate) is_entry: bool,
+    /// It is a function of the language.
+    pub(crate) is_shown: bool,
 }
+
+/// Where a frame lies, as far as its dialect needs it to go on from there.
+pub(crate) type Position = [usize; 3];
+/// Outwards of the outermost frame.
+pub(crate) const END: Position = [0; 3];
 
 /// Function and line of a frame.
 #[derive(Debug)]
@@ -48,47 +59,89 @@ pub(crate) struct Described<'a> {
     pub(crate) line: u32,
 }
 
-/// An event whose frames are walked: what can be read, and the native stack.
+/// An event whose frames are walked: what can be read, and the native stack. All zero: none yet.
 #[derive(Debug)]
-pub(crate) struct Walk<'a> {
-    pub(crate) readable: &'a mut Readable,
+#[repr(C)]
+pub(crate) struct Walk {
+    pub(crate) readable: Readable,
     pub(crate) start: Start,
     /// The node of its native frames.
     pub(crate) native: u32,
-    pub(crate) slots: &'a mut lua::Slots,
+    pub(crate) slots: lua::Slots,
+    pub(crate) threads: lua::Threads,
 }
 
 /// A language.
-#[derive(Debug)]
-pub(crate) struct Dialect {
-    number: u8,
-    /// Calls back with each frame of the calling thread, the innermost first, until it says no.
-    walk: fn(&mut Walk<'_>, &mut dyn FnMut(Walked) -> bool),
+pub(crate) trait Dialect {
+    const NUMBER: u8;
+    /// What a frame is, is seen in the one outwards, too.
+    const LOOKS_OUTWARDS: bool = false;
+    /// Where the innermost frame of the calling thread lies; `None`, or the end: it has none.
+    fn first(walk: &mut Walk) -> Option<Position>;
+    /// The frame there, and where the one outwards lies. `None`: it cannot be read.
+    fn step(walk: &mut Walk, position: Position) -> Option<(Walked, Position)>;
+    /// Whether [`Dialect::step`] would give this frame again, and this place outwards of it
+    /// (heapr's tests `scripts` compare them). `false` may be said of any.
+    ///
+    /// # Safety
+    /// 1. The frame was read from its place, and the thread's stack leads there now.
+    unsafe fn is_same(frame: &WalkedFrame, next: Position) -> bool;
     /// What a frame stands for.
-    describe: fn(&mut Readable, &Walked, &mut Described<'_>) -> Option<()>,
+    fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()>;
     /// Where the evaluating function begins and ends.
-    evaluates: fn() -> (usize, usize),
+    fn evaluates() -> (usize, usize);
     /// Finds out where that is, on a stack with so many runs of frames, if no module has said it.
-    learn: fn(&[Frame], usize),
+    fn learn(_natives: &[Frame], _runs: usize) {}
     /// Whether there is an interpreter of it with a known layout.
-    look: fn() -> bool,
+    fn look() -> bool;
 }
 
-static DIALECTS: [&Dialect; 4] = [&ruby::RUBY, &php::PHP, &perl::PERL, &lua::LUA];
-/// The number of the one that is spoken, plus one.
-static CHOSEN: AtomicUsize = AtomicUsize::new(0);
+/// The one that is spoken.
+static CHOSEN: AtomicUsize = AtomicUsize::new(NONE);
+const NONE: usize = 0;
+const RUBY: usize = 1;
+const PHP: usize = 2;
+const PERL: usize = 3;
+const LUA: usize = 4;
+const LUAJIT: usize = 5;
 
 /// Whether there is an interpreter of one of them that was not there before.
 pub(super) fn look() -> bool {
-    let found = DIALECTS.iter().position(|dialect| (dialect.look)());
-    CHOSEN.store(found.map_or(0, |found| found.wrapping_add(1)), Relaxed);
-    found.is_some()
+    let found = if ruby::Ruby::look() {
+        RUBY
+    } else if php::Php::look() {
+        PHP
+    } else if perl::Perl::look() {
+        PERL
+    } else if lua::Lua::look() {
+        LUA
+    } else if lua::LuaJit::look() {
+        LUAJIT
+    } else {
+        NONE
+    };
+    CHOSEN.store(found, Relaxed);
+    found != NONE
 }
 
 /// The node of the stack that begins at `start`, with the language's frames.
+#[inline(always)]
 pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
-    let chosen = CHOSEN.load(Relaxed).checked_sub(1).and_then(|chosen| DIALECTS.get(chosen));
-    let Some(dialect) = chosen.filter(|_| native != tree::ROOT) else { return native };
+    match CHOSEN.load(Relaxed) {
+        RUBY => node_of::<ruby::Ruby>(scope, start, native),
+        PHP => node_of::<php::Php>(scope, start, native),
+        PERL => node_of::<perl::Perl>(scope, start, native),
+        LUA => node_of::<lua::Lua>(scope, start, native),
+        LUAJIT => node_of::<lua::LuaJit>(scope, start, native),
+        _ => native,
+    }
+}
+
+#[inline(never)]
+fn node_of<D: Dialect>(scope: &mut Scope, start: Start, native: u32) -> u32 {
+    if native == tree::ROOT {
+        return native;
+    }
     if scope.level().language.is_null() {
         scope.level().language = KeptWalk::allocate().cast();
     }
@@ -97,34 +150,34 @@ pub(super) fn node(scope: &mut Scope, start: Start, native: u32) -> u32 {
         AGENT.count(|slot| &slot.stacks_lost);
         return native;
     };
-    kept.follow(scope, dialect, (start, native));
+    (kept.walk.start, kept.walk.native) = (start, native);
+    kept.follow::<D>(scope);
     if kept.hash() != 0 && verifying::is_due(scope) {
         let hash = kept.hash();
-        kept.forget(native);
-        kept.follow(scope, dialect, (start, native));
+        kept.forget();
+        kept.follow::<D>(scope);
         verifying::count(hash, kept.hash());
     }
     match kept.pairs.find(native, kept.hash()) {
         Ok(node) => node,
-        Err(pair) => build(scope, kept, dialect, (start, native, pair)),
+        Err(pair) => build::<D>(scope, kept, (start, native, pair)),
     }
 }
 
 /// Lays the frames of both together.
 #[cold]
 #[inline(never)]
-fn build(
+fn build<D: Dialect>(
     scope: &mut Scope,
     kept: &mut KeptWalk,
-    dialect: &Dialect,
     (start, native, pair): (Start, u32, u64),
 ) -> u32 {
     stack::settle(scope, start, native);
     let native_kept = &scope.level().kept;
     // SAFETY: `depth` frames are kept, and nothing here changes them.
     let natives: &[Frame] = unsafe { core::slice::from_raw_parts(native_kept.frames, native_kept.depth) };
-    (dialect.learn)(natives, kept.runs());
-    let (low, high) = (dialect.evaluates)();
+    D::learn(natives, kept.runs());
+    let (low, high) = D::evaluates();
     let evaluates = |frame: &&Frame| frame.pc > low && frame.pc <= high;
     kept.join(natives.iter().rev().filter(evaluates).map(|frame| frame.sp));
     let mut path = Path::of_frames(natives.len().wrapping_add(kept.shown()));
@@ -156,7 +209,7 @@ pub(super) mod tests {
 
     /// Describes frames whose code lies in memory that holds anything: numbers, addresses in it,
     /// and others.
-    pub(crate) fn describe_anything(dialect: &Dialect, rounds: u64) {
+    pub(crate) fn describe_anything<D: Dialect>(rounds: u64) {
         const WORDS: usize = 1024;
         let mut memory = vec![0_u64; WORDS];
         let mut state = 1_u64;
@@ -178,7 +231,8 @@ pub(super) mod tests {
                 };
             }
             let mut place = || first as usize + random() as usize % WORDS * 8;
-            let frame = Walked { code: place(), check: 0, at: place(), is_entry: false };
+            let frame =
+                Walked { code: place(), at: place(), more: place(), calls: place(), ..Walked::default() };
             let (mut name, mut file) = ([0; 64], [0; 64]);
             let mut out = Described {
                 name: Text { out: &mut name, bytes: 0 },
@@ -186,15 +240,15 @@ pub(super) mod tests {
                 first_line: 0,
                 line: 0,
             };
-            let _ = (dialect.describe)(&mut readable, &frame, &mut out);
+            let _ = D::describe(&mut readable, &frame, &mut out);
             assert!(out.name.bytes <= 64 && out.file.bytes <= 64);
         }
     }
 
     #[test]
     fn memory_of_any_kind_is_described_or_not() {
-        for dialect in DIALECTS {
-            describe_anything(dialect, 2_000);
-        }
+        describe_anything::<ruby::Ruby>(2_000);
+        describe_anything::<php::Php>(2_000);
+        describe_anything::<perl::Perl>(2_000);
     }
 }

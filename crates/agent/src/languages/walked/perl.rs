@@ -4,9 +4,10 @@ use core::sync::atomic::Ordering::*;
 
 use heapr_wire::LANGUAGE_PERL;
 
-use crate::languages::readable::{Readable, half};
+use crate::languages::readable::{Readable, half, word};
 use crate::languages::unknown;
-use crate::languages::walked::{Described, Dialect, Walk, Walked};
+use crate::languages::walked::kept::WalkedFrame;
+use crate::languages::walked::{Described, Dialect, END, Position, Walk, Walked};
 use crate::modules::interpreters::PERL as EXPORTS;
 use crate::x86_64::thread_pointer;
 
@@ -54,29 +55,163 @@ const NAME_BYTES_AT: usize = 4;
 const NAME_AT: usize = 8;
 const NAME_BYTES_MAX: usize = 1024;
 const STACKS_MAX: usize = 1 << 12;
+/// What stands for a string that is evaluated, and for the program itself, where others have a
+/// subroutine.
+const STRING: usize = 1;
+const PROGRAM: usize = 2;
+/// What stands for a stack at the place of the program itself.
+const NO_STACK: usize = 1;
+/// A frame of which not all could be read, which is read each time.
+const NOT_WHOLE: usize = 0x100;
 
-pub(super) static PERL: Dialect =
-    Dialect { number: LANGUAGE_PERL, walk, describe, evaluates, learn: |_, _| (), look };
+pub(super) struct Perl;
 
-fn evaluates() -> (usize, usize) {
-    (EXPORTS.eval.load(Relaxed), EXPORTS.eval_end.load(Relaxed))
+impl Dialect for Perl {
+    const NUMBER: u8 = LANGUAGE_PERL;
+
+    fn evaluates() -> (usize, usize) {
+        (EXPORTS.eval.load(Relaxed), EXPORTS.eval_end.load(Relaxed))
+    }
+
+    fn look() -> bool {
+        let key = EXPORTS.key.load(Acquire);
+        if key == 0 || EXPORTS.is_seen.swap(1, Relaxed) != 0 {
+            return false;
+        }
+        let number = |at: usize| {
+            // SAFETY: three numbers of a byte, which the module exports.
+            if at == 0 { 0 } else { u32::from(unsafe { (at as *const u8).read() }) }
+        };
+        let version = number(EXPORTS.revision.load(Relaxed)) << 8 | number(EXPORTS.version.load(Relaxed));
+        let is_known = VERSIONS.contains(&version);
+        if !is_known {
+            unknown::note(LANGUAGE_PERL, version);
+        }
+        is_known
+    }
+
+    #[inline(always)]
+    fn first(walk: &mut Walk) -> Option<Position> {
+        let readable = &mut walk.readable;
+        let interpreter = interpreter(readable)?;
+        if !readable.has(interpreter, STACKS_AT.wrapping_add(8)) {
+            return None;
+        }
+        // SAFETY: readable.
+        let field = |offset: usize| unsafe { word(interpreter.wrapping_add(offset)) };
+        let (statement, stack) = (field(STATEMENT_AT), field(STACKS_AT));
+        let count = context_count(readable, stack)?;
+        if count == 0 { outwards(readable, stack, statement) } else { Some([stack, count, statement]) }
+    }
+
+    /// (One context of any kind a frame: most are loops and blocks, which are not shown.)
+    fn step(walk: &mut Walk, [stack, number, statement]: Position) -> Option<(Walked, Position)> {
+        let readable = &mut walk.readable;
+        if stack == NO_STACK {
+            // The program itself.
+            return Some((of_statement(readable, PROGRAM, statement, true), END));
+        }
+        let inner = number.checked_sub(1)?;
+        let contexts = readable.word(stack.wrapping_add(CONTEXTS_AT))?;
+        let context = contexts.wrapping_add(inner.wrapping_mul(CONTEXT_BYTES));
+        let kind = readable.word(context)? & CONTEXT_KIND;
+        let (mut walked, mut outer_statement) = (Walked { more: kind, ..Walked::default() }, statement);
+        if is_call(kind) {
+            let subroutine = match kind {
+                EVALUATION => STRING,
+                _ => readable.word(context.wrapping_add(SUBROUTINE_AT))?,
+            };
+            let is_entry = kind == CALL && readable.word(context.wrapping_add(RETURN_AT))? == 0;
+            walked = of_statement(readable, subroutine, statement, is_entry);
+            walked.more |= kind;
+            outer_statement = readable.word(context.wrapping_add(OUTER_STATEMENT_AT))?;
+        }
+        let next = match inner {
+            0 => outwards(readable, stack, outer_statement)?,
+            _ => [stack, inner, outer_statement],
+        };
+        Some((walked, next))
+    }
+
+    #[inline(always)]
+    unsafe fn is_same(frame: &WalkedFrame, next: Position) -> bool {
+        let (walked, [stack, number, statement]) = (&frame.walked, frame.position);
+        // SAFETY: the caller's: the interpreter has this stack of contexts, and each context holds
+        // its subroutine and statement, which could be read when they were first seen.
+        unsafe {
+            if stack == NO_STACK {
+                return is_same_statement(walked, statement);
+            }
+            let inner = number.wrapping_sub(1);
+            if inner == 0 {
+                // What comes outwards of it lies elsewhere.
+                let outer = word(stack.wrapping_add(OUTER_AT));
+                let is_next = if outer == 0 {
+                    next[0] == NO_STACK
+                } else {
+                    outer == next[0] && innermost_of(outer) == (next[1] as i32).wrapping_sub(1)
+                };
+                if !is_next {
+                    return false;
+                }
+            }
+            let contexts = word(stack.wrapping_add(CONTEXTS_AT));
+            let context = contexts.wrapping_add(inner.wrapping_mul(CONTEXT_BYTES));
+            let field = |offset: usize| word(context.wrapping_add(offset));
+            if field(0) & CONTEXT_KIND != walked.more {
+                return false;
+            }
+            if !is_call(walked.more) {
+                return next[2] == statement;
+            }
+            let (is_evaluation, is_called) = (walked.more == EVALUATION, walked.more == CALL);
+            (is_evaluation || field(SUBROUTINE_AT) == walked.code)
+                && (is_called && field(RETURN_AT) == 0) == walked.is_entry
+                && field(OUTER_STATEMENT_AT) == next[2]
+                && is_same_statement(walked, statement)
+        }
+    }
+
+    fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
+        describe(readable, walked, out)
+    }
 }
 
-fn look() -> bool {
-    let key = EXPORTS.key.load(Acquire);
-    if key == 0 || EXPORTS.is_seen.swap(1, Relaxed) != 0 {
-        return false;
+#[inline(always)]
+fn is_call(kind: usize) -> bool {
+    matches!(kind, CALL | FORMAT | EVALUATION)
+}
+
+/// How many contexts a stack has.
+fn context_count(readable: &mut Readable, stack: usize) -> Option<usize> {
+    let innermost = readable.word(stack.wrapping_add(INNERMOST_AT))? as u32 as i32;
+    (innermost <= CONTEXTS_MAX).then(|| usize::try_from(innermost.wrapping_add(1)).unwrap_or(0))
+}
+
+/// The number of a stack's innermost context; -1: it has none.
+///
+/// # Safety
+/// 1. It is a stack of the interpreter's.
+#[inline(always)]
+unsafe fn innermost_of(stack: usize) -> i32 {
+    // SAFETY: (1).
+    (unsafe { half(stack.wrapping_add(INNERMOST_AT)) }).cast_signed()
+}
+
+/// The innermost context outwards of all that a stack has; at last the program itself.
+fn outwards(readable: &mut Readable, stack: usize, statement: usize) -> Option<Position> {
+    let mut stack = stack;
+    for _ in 0..STACKS_MAX {
+        stack = readable.word(stack.wrapping_add(OUTER_AT))?;
+        if stack == 0 {
+            return Some([NO_STACK, 0, statement]);
+        }
+        let count = context_count(readable, stack)?;
+        if count != 0 {
+            return Some([stack, count, statement]);
+        }
     }
-    let number = |at: usize| {
-        // SAFETY: three numbers of a byte, which the module exports.
-        if at == 0 { 0 } else { u32::from(unsafe { (at as *const u8).read() }) }
-    };
-    let version = number(EXPORTS.revision.load(Relaxed)) << 8 | number(EXPORTS.version.load(Relaxed));
-    let is_known = VERSIONS.contains(&version);
-    if !is_known {
-        unknown::note(LANGUAGE_PERL, version);
-    }
-    is_known
+    None
 }
 
 /// The interpreter that the calling thread runs.
@@ -91,56 +226,49 @@ fn interpreter(readable: &mut Readable) -> Option<usize> {
     (interpreter != 0).then_some(interpreter)
 }
 
-fn walk(walk: &mut Walk<'_>, frame: &mut dyn FnMut(Walked) -> bool) {
-    let _ = walk_frames(walk.readable, frame);
-}
-
-fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> Option<()> {
-    let interpreter = interpreter(readable)?;
-    let mut statement = readable.word(interpreter.wrapping_add(STATEMENT_AT))?;
-    let mut stack = readable.word(interpreter.wrapping_add(STACKS_AT))?;
-    for _ in 0..STACKS_MAX {
-        if stack == 0 {
-            break;
-        }
-        let contexts = readable.word(stack.wrapping_add(CONTEXTS_AT))?;
-        let innermost = readable.word(stack.wrapping_add(INNERMOST_AT))? as u32 as i32;
-        if innermost > CONTEXTS_MAX {
-            return None;
-        }
-        for number in (0..=innermost).rev() {
-            let context = contexts.wrapping_add((number as usize).wrapping_mul(CONTEXT_BYTES));
-            let kind = readable.word(context)? & CONTEXT_KIND;
-            if !matches!(kind, CALL | FORMAT | EVALUATION) {
-                continue;
-            }
-            let subroutine =
-                if kind == EVALUATION { 1 } else { readable.word(context.wrapping_add(SUBROUTINE_AT))? };
-            let is_entry = kind == CALL && readable.word(context.wrapping_add(RETURN_AT))? == 0;
-            if !out(of_statement(readable, subroutine, statement, is_entry)) {
-                return Some(());
-            }
-            statement = readable.word(context.wrapping_add(OUTER_STATEMENT_AT))?;
-        }
-        stack = readable.word(stack.wrapping_add(OUTER_AT))?;
-    }
-    // The program itself.
-    out(of_statement(readable, 2, statement, true));
-    Some(())
-}
-
 fn of_statement(readable: &mut Readable, subroutine: usize, statement: usize, is_entry: bool) -> Walked {
-    let line = readable.word(statement.wrapping_add(LINE_AT & !7)).unwrap_or(0) >> 32;
-    let file = readable.word(statement.wrapping_add(FILE_AT)).unwrap_or(0);
-    let body = if subroutine > 2 { readable.word(subroutine).unwrap_or(0) } else { 0 };
-    let check = file ^ line.rotate_left(47) ^ body.rotate_left(19);
-    Walked { code: subroutine, check, at: statement, is_entry }
+    let line = readable.word(statement.wrapping_add(LINE_AT & !7)).map(|word| word >> 32);
+    let file = readable.word(statement.wrapping_add(FILE_AT));
+    let body = if subroutine > PROGRAM { readable.word(subroutine) } else { Some(0) };
+    let is_whole = line.is_some() && file.is_some() && body.is_some();
+    let check = check(file.unwrap_or(0), line.unwrap_or(0), body.unwrap_or(0));
+    Walked {
+        code: subroutine,
+        check,
+        at: statement,
+        more: if is_whole { 0 } else { NOT_WHOLE },
+        is_entry,
+        is_shown: true,
+        ..Walked::default()
+    }
+}
+
+#[inline(always)]
+fn check(file: usize, line: usize, body: usize) -> usize {
+    file ^ line.rotate_left(47) ^ body.rotate_left(19)
+}
+
+/// Whether a statement, and the subroutine that it stands in, are what they were.
+///
+/// # Safety
+/// 1. The statement, and the subroutine, are the ones that were read, and held.
+#[inline(always)]
+unsafe fn is_same_statement(walked: &Walked, statement: usize) -> bool {
+    if statement != walked.at || walked.more & NOT_WHOLE != 0 {
+        return false;
+    }
+    // SAFETY: (1).
+    unsafe {
+        let line = half(statement.wrapping_add(LINE_AT)) as usize;
+        let body = if walked.code > PROGRAM { word(walked.code) } else { 0 };
+        check(word(statement.wrapping_add(FILE_AT)), line, body) == walked.check
+    }
 }
 
 fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
     match walked.code {
-        1 => out.name.push_all("(eval)"),
-        2 => out.name.push_all("(main)"),
+        STRING => out.name.push_all("(eval)"),
+        PROGRAM => out.name.push_all("(main)"),
         subroutine => {
             let body = readable.word(subroutine)?;
             let flags = (readable.word(body.wrapping_add(FLAGS_AT & !7))? >> 32) as u32;

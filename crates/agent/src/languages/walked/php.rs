@@ -1,12 +1,13 @@
 //! PHP: the list of what the engine executes, from its globals.
 
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use heapr_wire::LANGUAGE_PHP;
 
 use crate::languages::readable::{Readable, word};
 use crate::languages::unknown;
-use crate::languages::walked::{Described, Dialect, Walk, Walked};
+use crate::languages::walked::kept::WalkedFrame;
+use crate::languages::walked::{Described, Dialect, Position, Walk, Walked};
 use crate::modules::interpreters::PHP as EXPORTS;
 
 /// What differs between the versions whose offsets are known (without threads), by their headers.
@@ -55,72 +56,117 @@ const TEXT_AT: usize = 24;
 const TEXT_BYTES_MAX: usize = 4096;
 const FRAMES_MAX: usize = 1 << 16;
 
-pub(super) static PHP: Dialect =
-    Dialect { number: LANGUAGE_PHP, walk, describe, evaluates, learn: |_, _| (), look };
-
-fn evaluates() -> (usize, usize) {
-    (EXPORTS.eval.load(Relaxed), EXPORTS.eval_end.load(Relaxed))
-}
-
-fn look() -> bool {
-    if EXPORTS.globals.load(Acquire) == 0 || EXPORTS.is_seen.swap(1, Relaxed) != 0 {
-        return false;
-    }
-    let is_known = layout().is_some();
-    if !is_known {
-        unknown::note(LANGUAGE_PHP, 0);
-    }
-    is_known
-}
+/// The number of the layout.
+static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 
 #[inline(always)]
-fn layout() -> Option<&'static Layout> {
-    let globals_bytes = EXPORTS.globals_bytes.load(Relaxed);
-    LAYOUTS.iter().find(|layout| layout.globals_bytes == globals_bytes)
+fn layout() -> &'static Layout {
+    let [first, last] = &LAYOUTS;
+    if CHOSEN.load(Relaxed) == 0 { first } else { last }
 }
 
-fn walk(walk: &mut Walk<'_>, frame: &mut dyn FnMut(Walked) -> bool) {
-    let _ = walk_frames(walk.readable, frame);
-}
+pub(super) struct Php;
 
-fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> Option<()> {
-    let layout = layout()?;
-    let mut at = readable.word(EXPORTS.globals.load(Relaxed).wrapping_add(EXECUTED_AT))?;
-    for _ in 0..FRAMES_MAX {
-        if at == 0 {
-            break;
+impl Dialect for Php {
+    const NUMBER: u8 = LANGUAGE_PHP;
+
+    fn evaluates() -> (usize, usize) {
+        (EXPORTS.eval.load(Relaxed), EXPORTS.eval_end.load(Relaxed))
+    }
+
+    fn look() -> bool {
+        if EXPORTS.globals.load(Acquire) == 0 || EXPORTS.is_seen.swap(1, Relaxed) != 0 {
+            return false;
         }
+        let globals_bytes = EXPORTS.globals_bytes.load(Relaxed);
+        let number = LAYOUTS.iter().position(|layout| layout.globals_bytes == globals_bytes);
+        match number {
+            Some(number) => CHOSEN.store(number, Relaxed),
+            None => unknown::note(LANGUAGE_PHP, 0),
+        }
+        number.is_some()
+    }
+
+    #[inline(always)]
+    fn first(_: &mut Walk) -> Option<Position> {
+        // SAFETY: inside of the module's globals.
+        let executed = unsafe { word(EXPORTS.globals.load(Relaxed).wrapping_add(EXECUTED_AT)) };
+        Some([executed, 0, 0])
+    }
+
+    fn step(walk: &mut Walk, [at, ..]: Position) -> Option<(Walked, Position)> {
+        let readable = &mut walk.readable;
         if !readable.has(at, FRAME_BYTES) {
             return None;
         }
         // SAFETY: inside of what can be read.
         let field = |offset: usize| unsafe { word(at.wrapping_add(offset)) };
-        let (function, outer) = (field(FUNCTION_AT), field(OUTER_AT));
+        let function = field(FUNCTION_AT);
         let is_entry = field(KIND_AT) & IS_TOP != 0;
-        let mut walked = Walked { code: 0, check: 0, at: 0, is_entry };
-        if function != 0 && readable.has(function, HEAD_BYTES) {
+        let next = [field(OUTER_AT), 0, 0];
+        let mut walked = Walked { code: function, is_entry, ..Walked::default() };
+        if function != 0
+            && readable.has(function, HEAD_BYTES)
             // SAFETY: as above.
-            let member = |offset: usize| unsafe { word(function.wrapping_add(offset)) };
-            if matches!(member(0) & 0xff, FUNCTION_OF_PROGRAM | EVALUATED)
-                && readable.has(function, CODE_BYTES)
+            && unsafe { is_of_program(function) }
+            && readable.has(function, CODE_BYTES)
+        {
+            // SAFETY: as above.
+            (walked.check, walked.is_shown) = (unsafe { check(function, layout()) }, true);
+            walked.at = field(OPERATION_AT);
+        }
+        Some((walked, next))
+    }
+
+    #[inline(always)]
+    unsafe fn is_same(frame: &WalkedFrame, next: Position) -> bool {
+        let (walked, [at, ..]) = (&frame.walked, frame.position);
+        // SAFETY: the caller's: a frame of the engine's; it holds its function, which could be read
+        // when it was first seen.
+        unsafe {
+            let field = |offset: usize| word(at.wrapping_add(offset));
+            if field(FUNCTION_AT) != walked.code
+                || field(OUTER_AT) != next[0]
+                || (field(KIND_AT) & IS_TOP != 0) != walked.is_entry
             {
-                walked.code = function;
-                walked.check = member(layout.operations)
-                    ^ member(NAME_AT).rotate_left(23)
-                    ^ member(layout.file).rotate_left(41);
-                walked.at = field(OPERATION_AT);
+                return false;
+            }
+            if walked.is_shown {
+                field(OPERATION_AT) == walked.at
+                    && is_of_program(walked.code)
+                    && check(walked.code, layout()) == walked.check
+            } else {
+                walked.code == 0 || !is_of_program(walked.code)
             }
         }
-        if !out(walked) {
-            break;
-        }
-        at = outer;
     }
-    Some(())
+
+    fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
+        describe(readable, walked, out)
+    }
+}
+
+/// # Safety
+/// 1. The head of a function is readable there.
+#[inline(always)]
+unsafe fn is_of_program(function: usize) -> bool {
+    // SAFETY: (1).
+    matches!(unsafe { word(function) } & 0xff, FUNCTION_OF_PROGRAM | EVALUATED)
+}
+
+/// What tells a function from another at its address.
+///
+/// # Safety
+/// 1. A function of the program is readable there.
+#[inline(always)]
+unsafe fn check(function: usize, layout: &Layout) -> usize {
+    // SAFETY: (1).
+    let member = |offset: usize| unsafe { word(function.wrapping_add(offset)) };
+    member(layout.operations) ^ member(NAME_AT).rotate_left(23) ^ member(layout.file).rotate_left(41)
 }
 
 fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
-    let layout = layout()?;
+    let layout = layout();
     let mut field = |offset: usize| readable.word(walked.code.wrapping_add(offset));
     let (name, class, file) = (field(NAME_AT)?, field(CLASS_AT)?, field(layout.file)?);
     let (operations, count, first_line) =

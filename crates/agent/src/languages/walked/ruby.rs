@@ -11,8 +11,9 @@ use crate::frames::frame::Frame;
 use crate::languages::readable::{Readable, word};
 use crate::languages::text::Text;
 use crate::languages::unknown;
+use crate::languages::walked::kept::WalkedFrame;
 use crate::languages::walked::learned::Learned;
-use crate::languages::walked::{Described, Dialect, Walk, Walked};
+use crate::languages::walked::{Described, Dialect, END, Position, Walk, Walked};
 use crate::modules::interpreters::RUBY as EXPORTS;
 use crate::x86_64::{thread_pointer, thread_variable};
 
@@ -103,47 +104,129 @@ const HANDLERS: [&[u8]; 2] = [b"rescue in ", b"ensure in "];
 /// Frames of a stack that are walked.
 const FRAMES_MAX: usize = 1 << 16;
 
-pub(super) static RUBY: Dialect = Dialect { number: LANGUAGE_RUBY, walk, describe, evaluates, learn, look };
-
 /// The module's number among those with thread-local variables; 0: the variable is hidden.
 static TLS_MODULE: AtomicUsize = AtomicUsize::new(0);
 static EVAL: Learned = Learned::new();
 
-fn evaluates() -> (usize, usize) {
-    let exported = EXPORTS.eval.load(Relaxed);
-    if exported == 0 { EVAL.range() } else { (exported, EXPORTS.eval_end.load(Relaxed)) }
-}
+pub(super) struct Ruby;
 
-fn learn(natives: &[Frame], runs: usize) {
-    if EXPORTS.eval.load(Relaxed) == 0 {
-        // The outermost frame of a thread is nobody's: it only ends the stack.
-        EVAL.learn(natives, runs.saturating_sub(1), EXPORTS.reader.load(Relaxed));
-    }
-}
+impl Dialect for Ruby {
+    const NUMBER: u8 = LANGUAGE_RUBY;
 
-fn look() -> bool {
-    let text = EXPORTS.version.load(Acquire);
-    if text == 0 || EXPORTS.is_seen.swap(1, Relaxed) != 0 {
-        return false;
+    fn evaluates() -> (usize, usize) {
+        let exported = EXPORTS.eval.load(Relaxed);
+        if exported == 0 { EVAL.range() } else { (exported, EXPORTS.eval_end.load(Relaxed)) }
     }
-    // SAFETY: a text that the module exports, of digits and points.
-    let version = unsafe { (text as *const [u8; 4]).read() };
-    let version = match version {
-        [major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9', b'.'] => {
-            u32::from(major.wrapping_sub(b'0')) << 8 | u32::from(minor.wrapping_sub(b'0'))
+
+    fn learn(natives: &[Frame], runs: usize) {
+        if EXPORTS.eval.load(Relaxed) == 0 {
+            // The outermost frame of a thread is nobody's: it only ends the stack.
+            EVAL.learn(natives, runs.saturating_sub(1), EXPORTS.reader.load(Relaxed));
         }
-        _ => 0,
-    };
-    let eval = EXPORTS.eval.load(Relaxed);
-    let module = if eval == 0 { 0 } else { crate::modules::link_map::tls_module_of(eval) };
-    let number = LAYOUTS.iter().position(|layout| layout.version == version);
-    let Some(number) = number else {
-        unknown::note(LANGUAGE_RUBY, version);
-        return false;
-    };
-    CHOSEN.store(number, Relaxed);
-    TLS_MODULE.store(module, Relaxed);
-    true
+    }
+
+    fn look() -> bool {
+        let text = EXPORTS.version.load(Acquire);
+        if text == 0 || EXPORTS.is_seen.swap(1, Relaxed) != 0 {
+            return false;
+        }
+        // SAFETY: a text that the module exports, of digits and points.
+        let version = unsafe { (text as *const [u8; 4]).read() };
+        let version = match version {
+            [major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9', b'.'] => {
+                u32::from(major.wrapping_sub(b'0')) << 8 | u32::from(minor.wrapping_sub(b'0'))
+            }
+            _ => 0,
+        };
+        let eval = EXPORTS.eval.load(Relaxed);
+        let module = if eval == 0 { 0 } else { crate::modules::link_map::tls_module_of(eval) };
+        let number = LAYOUTS.iter().position(|layout| layout.version == version);
+        let Some(number) = number else {
+            unknown::note(LANGUAGE_RUBY, version);
+            return false;
+        };
+        CHOSEN.store(number, Relaxed);
+        TLS_MODULE.store(module, Relaxed);
+        true
+    }
+
+    #[inline(always)]
+    fn first(walk: &mut Walk) -> Option<Position> {
+        let readable = &mut walk.readable;
+        let context = context(readable)?;
+        if !readable.has(context, FRAME_AT.wrapping_add(8)) {
+            return None;
+        }
+        // SAFETY: readable.
+        let field = |offset: usize| unsafe { word(context.wrapping_add(offset)) };
+        let (at, stack, words) = (field(FRAME_AT), field(STACK_AT), field(STACK_WORDS_AT));
+        let end = stack.checked_add(words.checked_mul(8)?)?;
+        if at < stack || at >= end { None } else { Some([at, end, 0]) }
+    }
+
+    fn step(walk: &mut Walk, [at, end, _]: Position) -> Option<(Walked, Position)> {
+        let (layout, readable) = (layout(), &mut walk.readable);
+        let bytes = end.checked_sub(at)?;
+        let is_whole = bytes.is_multiple_of(layout.frame_bytes) && bytes / layout.frame_bytes <= FRAMES_MAX;
+        if !is_whole || !readable.has(at, layout.frame_bytes) {
+            return None;
+        }
+        // SAFETY: inside of what was found readable.
+        let field = |offset: usize| unsafe { word(at.wrapping_add(offset)) };
+        let (pc, iseq, environment) = (field(PC_AT), field(ISEQ_AT), field(ENVIRONMENT_AT));
+        let flags = readable.word(environment);
+        let is_entry = flags.is_some_and(|flags| flags & IS_FINISH != 0);
+        let more = if flags.is_some() { environment } else { 0 };
+        let mut walked = Walked { at: pc, more, is_entry, ..Walked::default() };
+        if pc != 0
+            && readable.word(iseq).is_some_and(|flags| flags & KIND == KIND_OF_ISEQ)
+            && let Some(body) = readable.word(iseq.wrapping_add(BODY_AT))
+            && readable.has(body, BODY_BYTES)
+        {
+            // SAFETY: readable.
+            (walked.code, walked.check, walked.is_shown) = (iseq, unsafe { check(body) }, true);
+        }
+        let outer = at.wrapping_add(layout.frame_bytes);
+        Some((walked, if outer == end { END } else { [outer, end, 0] }))
+    }
+
+    #[inline(always)]
+    unsafe fn is_same(frame: &WalkedFrame, _: Position) -> bool {
+        let (walked, [at, ..]) = (&frame.walked, frame.position);
+        // SAFETY: the caller's: a control frame, which holds its code and its environment. Both could
+        // be read when they were first seen.
+        unsafe {
+            let field = |offset: usize| word(at.wrapping_add(offset));
+            if field(PC_AT) != walked.at || field(ENVIRONMENT_AT) != walked.more || walked.more == 0 {
+                return false;
+            }
+            if (word(walked.more) & IS_FINISH != 0) != walked.is_entry {
+                return false;
+            }
+            if !walked.is_shown {
+                return walked.at == 0;
+            }
+            field(ISEQ_AT) == walked.code
+                && word(walked.code) & KIND == KIND_OF_ISEQ
+                && check(word(walked.code.wrapping_add(BODY_AT))) == walked.check
+        }
+    }
+
+    fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
+        describe(readable, walked, out)
+    }
+}
+
+/// What tells code from other code at its address.
+///
+/// # Safety
+/// 1. The body of an `rb_iseq_t` is readable there.
+#[inline(always)]
+unsafe fn check(body: usize) -> usize {
+    // SAFETY: (1).
+    let field = |offset: usize| unsafe { word(body.wrapping_add(offset)) };
+    let texts = field(LABEL_AT) ^ field(PATH_AT).rotate_left(11);
+    texts ^ field(INSTRUCTIONS_AT).rotate_left(23) ^ body.rotate_left(17)
 }
 
 /// The calling thread's execution context.
@@ -171,52 +254,8 @@ fn hidden_context(readable: &mut Readable) -> Option<usize> {
     readable.word(place).filter(|&context| context != 0)
 }
 
-fn walk(walk: &mut Walk<'_>, frame: &mut dyn FnMut(Walked) -> bool) {
-    let _ = walk_frames(walk.readable, frame);
-}
-
-fn walk_frames(readable: &mut Readable, out: &mut dyn FnMut(Walked) -> bool) -> Option<()> {
-    let layout = layout();
-    let context = context(readable)?;
-    let mut at = readable.word(context.wrapping_add(FRAME_AT))?;
-    let stack = readable.word(context.wrapping_add(STACK_AT))?;
-    let words = readable.word(context.wrapping_add(STACK_WORDS_AT))?;
-    let end = stack.checked_add(words.checked_mul(8)?)?;
-    let bytes = end.checked_sub(at)?;
-    let is_whole = bytes.is_multiple_of(layout.frame_bytes) && bytes / layout.frame_bytes <= FRAMES_MAX;
-    if at < stack || !is_whole || !readable.has(at, bytes) {
-        return None;
-    }
-    while at < end {
-        // SAFETY: inside of what was found readable.
-        let (pc, iseq, environment) = unsafe {
-            let field = |offset: usize| word(at.wrapping_add(offset));
-            (field(PC_AT), field(ISEQ_AT), field(ENVIRONMENT_AT))
-        };
-        at = at.wrapping_add(layout.frame_bytes);
-        let is_entry = readable.word(environment).is_some_and(|flags| flags & IS_FINISH != 0);
-        let mut walked = Walked { code: 0, check: 0, at: pc, is_entry };
-        if pc != 0
-            && readable.word(iseq).is_some_and(|flags| flags & KIND == KIND_OF_ISEQ)
-            && let Some(body) = readable.word(iseq.wrapping_add(BODY_AT))
-            && readable.has(body, BODY_BYTES)
-        {
-            // SAFETY: readable.
-            let field = |offset: usize| unsafe { word(body.wrapping_add(offset)) };
-            let texts = field(LABEL_AT) ^ field(PATH_AT).rotate_left(11);
-            let tables = field(INSTRUCTIONS_AT).rotate_left(23) ^ field(layout.lines_at).rotate_left(31);
-            walked.code = body;
-            walked.check = texts ^ tables ^ field(layout.index_at).rotate_left(43) ^ iseq.rotate_left(17);
-        }
-        if !out(walked) {
-            break;
-        }
-    }
-    Some(())
-}
-
 fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
-    let (layout, body) = (layout(), walked.code);
+    let (layout, body) = (layout(), readable.word(walked.code.wrapping_add(BODY_AT))?);
     let mut field = |offset: usize| readable.word(body.wrapping_add(offset));
     let (label, path, first_line) = (field(LABEL_AT)?, field(PATH_AT)?, field(FIRST_LINE_AT)?);
     let (instructions, lines, index) =

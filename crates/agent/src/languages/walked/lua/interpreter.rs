@@ -1,67 +1,181 @@
 //! Calls of a thread of Lua's own interpreter.
 
-use crate::languages::readable::Readable;
+use crate::languages::readable::{Readable, half, word};
+use crate::languages::walked::kept::WalkedFrame;
 use crate::languages::walked::lua::layout::{Entries, Layout};
-use crate::languages::walked::lua::threads::Running;
-use crate::languages::walked::lua::{evaluates, lines, text, threads};
-use crate::languages::walked::{Described, Walk, Walked};
+use crate::languages::walked::lua::{EVAL, lines, text, threads};
+use crate::languages::walked::{Described, END, Position, Walk, Walked};
 
-const FRAMES_MAX: usize = 1 << 18;
 /// A value: what it is or where, and its kind.
 const VALUE_BYTES: usize = 16;
 const KIND_AT: usize = 8;
 const CLOSURE_BYTES: usize = 40;
 const IS_NATIVE_AT: usize = 10;
+/// In a call (5.1): how many functions have taken the place of the one that was called.
+const TAIL_CALLS_AT: usize = 36;
 const PROTOTYPE_BYTES: usize = 120;
 const INSTRUCTION_BYTES: usize = 4;
 /// Calls of Lua by Lua in the same evaluating function (5.1).
 const CALLS: [u32; 2] = [28, 29];
 
-/// Calls back with the functions of Lua that a thread runs. `true`: those of the one that has
-/// resumed it come next.
-pub(super) fn walk(
-    walk: &mut Walk<'_>,
-    layout: &Layout,
-    (running, is_innermost): (Running, bool),
-    out: &mut dyn FnMut(Walked) -> bool,
-) -> Option<bool> {
-    let thread = running.thread;
-    let innermost = walk.readable.word(thread.wrapping_add(layout.call))?;
-    let base = if layout.has_array {
-        walk.readable.word(thread.wrapping_add(layout.base_call))?
-    } else {
-        thread.wrapping_add(layout.base_call)
-    };
-    let mut call = innermost;
-    for _ in 0..FRAMES_MAX {
-        if call == base || call == 0 {
-            break;
-        }
-        if !walk.readable.has(call, layout.call_bytes) {
-            return None;
-        }
-        let outer = outer_of(walk.readable, layout, call)?;
-        if let Some(prototype) = prototype_of(walk.readable, layout, call) {
-            let mut at = walk.readable.word(call.wrapping_add(layout.instruction))?;
-            if call == innermost && layout.saved != 0 {
-                at = walk.readable.word(thread.wrapping_add(layout.saved))?;
-            }
-            if call == innermost && is_innermost && !layout.silent.is_empty() {
-                at = running_instruction(walk, layout, (prototype, running.anchor), at);
-            }
-            let is_entry = is_entry(walk.readable, layout, (call, outer, base));
-            let mut field = |offset: usize| walk.readable.word(prototype.wrapping_add(offset));
-            let check = field(layout.code)?
-                ^ field(layout.lines)?.rotate_left(17)
-                ^ field(layout.source)?.rotate_left(31)
-                ^ field(layout.first_line & !7)?.rotate_left(47);
-            if !out(Walked { code: prototype, check, at, is_entry }) {
-                return None;
-            }
-        }
-        call = outer;
+/// Where a call stands: inwards of it are others of its thread, or of another one, or none.
+const INNER: usize = 0;
+const TOP_OF_THREAD: usize = 1;
+const INNERMOST: usize = 2;
+
+/// The innermost call.
+#[inline(always)]
+pub(super) fn first(walk: &mut Walk, layout: &Layout) -> Option<Position> {
+    let thread = walk.threads.innermost()?;
+    let call = walk.readable.word(thread.wrapping_add(layout.call))?;
+    if call == 0 || call == base_of(&mut walk.readable, layout, thread)? {
+        return outwards(walk, layout, thread);
     }
-    Some(true)
+    Some([call, thread, INNERMOST])
+}
+
+/// The outermost call of a thread, which is nobody's.
+#[inline(always)]
+fn base_of(readable: &mut Readable, layout: &Layout, thread: usize) -> Option<usize> {
+    let place = thread.wrapping_add(layout.base_call);
+    if layout.has_array { readable.word(place) } else { Some(place) }
+}
+
+/// The innermost call of the threads outwards of one.
+fn outwards(walk: &mut Walk, layout: &Layout, inner: usize) -> Option<Position> {
+    let mut inner = inner;
+    while let Some(thread) = walk.threads.outwards_of(inner) {
+        let call = walk.readable.word(thread.wrapping_add(layout.call))?;
+        if call != 0 && call != base_of(&mut walk.readable, layout, thread)? {
+            return Some([call, thread, TOP_OF_THREAD]);
+        }
+        inner = thread;
+    }
+    Some(END)
+}
+
+/// The function of a call, and the call outwards.
+pub(super) fn step(walk: &mut Walk, layout: &Layout, position: Position) -> Option<(Walked, Position)> {
+    let [call, thread, standing] = position;
+    if !walk.readable.has(call, layout.call_bytes) {
+        return None;
+    }
+    let outer = outer_of(&mut walk.readable, layout, call)?;
+    let is_last = outer == 0 || outer == base_of(&mut walk.readable, layout, thread)?;
+    let next = if is_last { outwards(walk, layout, thread)? } else { [outer, thread, INNER] };
+    let Some(prototype) = prototype_of(&mut walk.readable, layout, call) else {
+        return Some((Walked::default(), next));
+    };
+    let mut at = walk.readable.word(call.wrapping_add(layout.instruction))?;
+    if standing != INNER && layout.saved != 0 {
+        at = walk.readable.word(thread.wrapping_add(layout.saved))?;
+    }
+    if standing == INNERMOST && !layout.silent.is_empty() {
+        at = running_instruction(walk, layout, prototype, at);
+    }
+    let readable = &mut walk.readable;
+    let caller = if is_last { None } else { prototype_of(readable, layout, outer) };
+    let is_entry = is_entry(readable, layout, call, (outer, caller));
+    let mut walked = Walked { code: prototype, at, is_entry, is_shown: true, ..Walked::default() };
+    walked.check = check(readable, layout, prototype)?;
+    if let Some(caller) = caller.filter(|_| !is_tail_call(readable, layout, call)) {
+        walked.more = caller;
+        walked.calls = readable.word(outer.wrapping_add(layout.instruction))?;
+        walked.check ^= check(readable, layout, caller)?.rotate_left(37);
+    }
+    Some((walked, next))
+}
+
+/// What tells a prototype from another at its address.
+fn check(readable: &mut Readable, layout: &Layout, prototype: usize) -> Option<usize> {
+    // SAFETY: readable.
+    readable.has(prototype, PROTOTYPE_BYTES).then(|| unsafe { check_of(layout, prototype) })
+}
+
+/// The same.
+///
+/// # Safety
+/// 1. The prototype can be read.
+#[inline(always)]
+unsafe fn check_of(layout: &Layout, prototype: usize) -> usize {
+    // SAFETY: (1).
+    let field = |offset: usize| unsafe { word(prototype.wrapping_add(offset)) };
+    field(layout.code) ^ field(layout.source).rotate_left(31) ^ field(layout.first_line & !7).rotate_left(47)
+}
+
+/// Whether [`step`] would give the same. (What it sees in the call outwards is compared there.)
+///
+/// # Safety
+/// 1. The call was read from its place, and the thread leads there now.
+#[inline(always)]
+pub(super) unsafe fn is_same(layout: &Layout, frame: &WalkedFrame, next: Position) -> bool {
+    let (walked, [call, thread, standing]) = (&frame.walked, frame.position);
+    if standing != INNER && (layout.saved != 0 || standing == INNERMOST && !layout.silent.is_empty()) {
+        return false;
+    }
+    // SAFETY: the caller's: a call holds its function, and that its prototype, which could be read
+    // when they were first seen.
+    unsafe {
+        let field = |offset: usize| word(call.wrapping_add(offset));
+        if next[1] == thread {
+            let outer =
+                if layout.has_array { call.wrapping_sub(layout.call_bytes) } else { field(layout.outer) };
+            if outer != next[0] {
+                return false;
+            }
+        } else {
+            // Where a thread's calls end is read.
+            return false;
+        }
+        let function = field(layout.function);
+        if (word(function.wrapping_add(KIND_AT)) as u8) != layout.closure_kind {
+            return !walked.is_shown;
+        }
+        let closure = word(function);
+        if layout.entries == Entries::Unmarked
+            && word(closure.wrapping_add(IS_NATIVE_AT & !7)) >> 16 & 0xff != 0
+        {
+            return !walked.is_shown;
+        }
+        if !walked.is_shown
+            || word(closure.wrapping_add(layout.prototype)) != walked.code
+            || field(layout.instruction) != walked.at
+        {
+            return false;
+        }
+        let is_tail = match layout.entries {
+            Entries::Marked(at, set, unset) => {
+                let marks = half(call.wrapping_add(at & !3)) >> (at % 4 * 8) & layout.marks_mask;
+                if (marks & set == set && marks & unset == 0) != walked.is_entry {
+                    return false;
+                }
+                marks & layout.tail != 0
+            }
+            Entries::Unmarked => half(call.wrapping_add(TAIL_CALLS_AT)) != 0,
+        };
+        if is_tail && walked.calls != 0 {
+            return false;
+        }
+        let mut now = check_of(layout, walked.code);
+        if walked.more != 0 {
+            now ^= check_of(layout, walked.more).rotate_left(37);
+        }
+        now == walked.check
+    }
+}
+
+/// Whether the function has taken the place of the one that was called: by whom is not known.
+fn is_tail_call(readable: &mut Readable, layout: &Layout, call: usize) -> bool {
+    match layout.entries {
+        Entries::Marked(at, ..) => {
+            marks(readable, layout, call, at).is_some_and(|marks| marks & layout.tail != 0)
+        }
+        Entries::Unmarked => readable.half(call.wrapping_add(TAIL_CALLS_AT)) != Some(0),
+    }
+}
+
+fn marks(readable: &mut Readable, layout: &Layout, call: usize, at: usize) -> Option<u32> {
+    Some(readable.half(call.wrapping_add(at & !3))? >> (at % 4 * 8) & layout.marks_mask)
 }
 
 fn outer_of(readable: &mut Readable, layout: &Layout, call: usize) -> Option<usize> {
@@ -90,16 +204,19 @@ fn prototype_of(readable: &mut Readable, layout: &Layout, call: usize) -> Option
 }
 
 /// Whether an evaluating function has begun with this call.
-fn is_entry(readable: &mut Readable, layout: &Layout, (call, outer, base): (usize, usize, usize)) -> bool {
+fn is_entry(
+    readable: &mut Readable,
+    layout: &Layout,
+    call: usize,
+    (outer, caller): (usize, Option<usize>),
+) -> bool {
     match layout.entries {
-        Entries::Marked(at, set, unset) => readable
-            .bytes(call.wrapping_add(at), 2)
-            .and_then(|bytes| bytes.try_into().ok())
-            .map(|bytes| u32::from(u16::from_le_bytes(bytes)))
-            .is_some_and(|marks| marks & set == set && marks & unset == 0),
+        Entries::Marked(at, set, unset) => {
+            marks(readable, layout, call, at).is_some_and(|marks| marks & set == set && marks & unset == 0)
+        }
         Entries::Unmarked => {
             // Not where the function outwards has called it by an instruction for that.
-            if outer == base || prototype_of(readable, layout, outer).is_none() {
+            if caller.is_none() {
                 return true;
             }
             let at = readable.word(outer.wrapping_add(layout.instruction)).unwrap_or(0);
@@ -111,16 +228,11 @@ fn is_entry(readable: &mut Readable, layout: &Layout, (call, outer, base): (usiz
 
 /// The instruction behind the one that is running, where that may not have put it away: it is at
 /// hand on the native stack then.
-fn running_instruction(
-    walk: &mut Walk<'_>,
-    layout: &Layout,
-    (prototype, anchor): (usize, usize),
-    saved: usize,
-) -> usize {
+fn running_instruction(walk: &mut Walk, layout: &Layout, prototype: usize, saved: usize) -> usize {
     let Some(code) = walk.readable.word(prototype.wrapping_add(layout.code)) else { return saved };
     let count = walk.readable.half(prototype.wrapping_add(layout.code_count)).unwrap_or(0) as usize;
     let end = code.saturating_add(count.saturating_mul(INSTRUCTION_BYTES));
-    let mut is_silent = |readable: &mut Readable, word: usize| {
+    let is_silent = |readable: &mut Readable, word: usize| {
         if word <= code || word > end || word & 3 != 0 {
             return false;
         }
@@ -132,15 +244,14 @@ fn running_instruction(
         let last = if last == Some(layout.argument) { operation(2) } else { last };
         last.is_some_and(|last| layout.silent.contains(&last))
     };
-    let (eval, eval_end) = evaluates();
-    let limit = call_of(walk, (eval, eval_end), anchor);
     let kind = walk.readable.half(saved.wrapping_sub(INSTRUCTION_BYTES)).unwrap_or(0);
     let kind = kind & layout.operation_mask;
-    threads::instruction(walk, limit, (saved, kind), &mut is_silent).unwrap_or(saved)
+    let limit = |walk: &mut Walk| call_of(walk, EVAL.range(), walk.threads.innermost_anchor());
+    threads::instruction(walk, limit, (saved, kind), is_silent).unwrap_or(saved)
 }
 
 /// Where the innermost call in a function stands on the native stack.
-fn call_of(walk: &mut Walk<'_>, (low, high): (usize, usize), anchor: usize) -> usize {
+fn call_of(walk: &mut Walk, (low, high): (usize, usize), anchor: usize) -> usize {
     let mut at = walk.start.sp;
     if walk.start.pc > low && walk.start.pc <= high {
         return at;

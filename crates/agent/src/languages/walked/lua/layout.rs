@@ -41,6 +41,9 @@ pub(super) struct Layout {
     pub(super) outer: usize,
     pub(super) instruction: usize,
     pub(super) entries: Entries,
+    /// The bits that are marks, and the one that says: it was called in another one's place.
+    pub(super) marks_mask: u32,
+    pub(super) tail: u32,
     /// The kind of a value that is a function of Lua.
     pub(super) closure_kind: u8,
     /// `LClosure`: its prototype.
@@ -74,6 +77,8 @@ const LATEST: Layout = Layout {
     outer: 16,
     instruction: 32,
     entries: Entries::Marked(62, 1 << 2, 1 << 1),
+    marks_mask: 0xffff,
+    tail: 1 << 5,
     closure_kind: 0x46,
     prototype: 24,
     code: 64,
@@ -132,6 +137,8 @@ static LAYOUTS: [Layout; 4] = [
         instruction: 56,
         // (Of Lua, and not run by the call outwards.)
         entries: Entries::Marked(34, 1, 1 << 2),
+        marks_mask: 0xff,
+        tail: 1 << 6,
         code: 24,
         code_count: 88,
         lines: 40,

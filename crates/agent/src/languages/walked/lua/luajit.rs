@@ -11,7 +11,7 @@
 use crate::languages::readable::Readable;
 use crate::languages::walked::lua::text;
 use crate::languages::walked::lua::threads::{Main, Running, Shape};
-use crate::languages::walked::{Described, Walked};
+use crate::languages::walked::{Described, END, Position, Walk, Walked};
 
 /// `lua_State`; the main one lies before the shared state. The frame of the interpreter on the
 /// native stack has it, too.
@@ -46,53 +46,61 @@ const VARIABLE: usize = 3;
 /// Words of the shared state that are looked at for the main thread, and from there for the one
 /// that runs.
 const SHARED_WORDS: usize = 128;
-const FRAMES_MAX: usize = 1 << 18;
 /// Stands for an instruction that is not known.
 const NO_INSTRUCTION: usize = 0;
 
-/// Calls back with the functions of Lua that a thread runs. `true`: those of the one that has
-/// resumed it come next.
-pub(super) fn walk(
-    readable: &mut Readable,
-    running: Running,
-    out: &mut dyn FnMut(Walked) -> bool,
-) -> Option<bool> {
-    let thread = running.thread;
-    let bottom = readable.word(thread.wrapping_add(STACK_AT))?.wrapping_add(8);
-    let compiled = compiled_base(readable, thread);
-    let base = compiled.map_or_else(|| readable.word(thread.wrapping_add(BASE_AT)), Some)?;
-    let mut frame = base.wrapping_sub(8);
-    let mut at = match compiled {
-        Some(_) => NO_INSTRUCTION,
-        None => readable.word(running.anchor.wrapping_add(SAVED_AT))?,
-    };
-    for _ in 0..FRAMES_MAX {
-        if frame <= bottom {
-            break;
+/// Where the innermost frame of the threads outwards of one lies, of the innermost one by `None`.
+/// A place is a frame, the instruction behind the one that runs there, and the thread.
+pub(super) fn first(walk: &mut Walk, inner: Option<usize>) -> Option<Position> {
+    let mut inner = inner;
+    loop {
+        let running = match inner {
+            None => walk.threads.first(),
+            Some(inner) => walk.threads.running_outwards_of(inner),
+        };
+        let Some(Running { thread, anchor }) = running else { return Some(END) };
+        let readable = &mut walk.readable;
+        let compiled = compiled_base(readable, thread);
+        let base = compiled.map_or_else(|| readable.word(thread.wrapping_add(BASE_AT)), Some)?;
+        let at = match compiled {
+            Some(_) => NO_INSTRUCTION,
+            None => readable.word(anchor.wrapping_add(SAVED_AT))?,
+        };
+        let frame = base.wrapping_sub(8);
+        if frame > bottom_of(readable, thread)? {
+            return Some([frame, at, thread]);
         }
-        let link = readable.word(frame)?;
-        let function = readable.word(frame.wrapping_sub(8))? & ADDRESS;
-        let prototype = prototype_of(readable, function);
-        if link & KIND == VARIABLE {
-            // The function's own frame lies outwards, with the same function.
-            frame = frame.checked_sub(link & !KIND)?;
-            if let Some(prototype) = prototype
-                && !emit(readable, (prototype, at, false), out)?
-            {
-                return None;
-            }
-            let link = readable.word(frame)?;
-            (frame, at) = outwards(readable, frame, link)?;
-            continue;
-        }
-        if let Some(prototype) = prototype
-            && !emit(readable, (prototype, at, link & RETURN == NATIVE), out)?
-        {
-            return None;
-        }
-        (frame, at) = outwards(readable, frame, link)?;
+        inner = Some(thread);
     }
-    Some(true)
+}
+
+fn bottom_of(readable: &mut Readable, thread: usize) -> Option<usize> {
+    Some(readable.word(thread.wrapping_add(STACK_AT))?.wrapping_add(8))
+}
+
+pub(super) fn step(walk: &mut Walk, [frame, at, thread]: Position) -> Option<(Walked, Position)> {
+    let readable = &mut walk.readable;
+    let link = readable.word(frame)?;
+    let function = readable.word(frame.wrapping_sub(8))? & ADDRESS;
+    let (mut own, mut own_link) = (frame, link);
+    if link & KIND == VARIABLE {
+        // The function's own frame lies outwards, with the same function.
+        own = frame.checked_sub(link & !KIND).filter(|&own| own < frame)?;
+        own_link = readable.word(own)?;
+    }
+    let is_entry = link & KIND != VARIABLE && link & RETURN == NATIVE;
+    let (outer, outer_at) = outwards(readable, own, own_link)?;
+    let mut walked = Walked::default();
+    if let Some(prototype) = prototype_of(readable, function) {
+        walked = Walked { code: prototype, at, is_entry, is_shown: true, ..walked };
+        walked.check = check(readable, prototype)?;
+    }
+    let next = if outer > bottom_of(readable, thread)? {
+        [outer, outer_at, thread]
+    } else {
+        first(walk, Some(thread))?
+    };
+    Some((walked, next))
 }
 
 /// The frame outwards, and the instruction behind the one that runs there.
@@ -141,14 +149,9 @@ fn prototype_of(readable: &mut Readable, function: usize) -> Option<usize> {
     is_one.then_some(prototype)
 }
 
-fn emit(
-    readable: &mut Readable,
-    (prototype, at, is_entry): (usize, usize, bool),
-    out: &mut dyn FnMut(Walked) -> bool,
-) -> Option<bool> {
+fn check(readable: &mut Readable, prototype: usize) -> Option<usize> {
     let mut field = |offset: usize| readable.word(prototype.wrapping_add(offset));
-    let check = field(LINES_AT)? ^ field(FILE_AT)?.rotate_left(31) ^ field(FIRST_LINE_AT)?.rotate_left(17);
-    Some(out(Walked { code: prototype, check, at, is_entry }))
+    Some(field(LINES_AT)? ^ field(FILE_AT)?.rotate_left(31) ^ field(FIRST_LINE_AT)?.rotate_left(17))
 }
 
 pub(super) fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {

@@ -22,65 +22,109 @@ use heapr_wire::LANGUAGE_LUA;
 use crate::frames::frame::Frame;
 use crate::languages::readable::Readable;
 use crate::languages::unknown;
+use crate::languages::walked::kept::WalkedFrame;
 use crate::languages::walked::learned::Learned;
-use crate::languages::walked::{Described, Dialect, Walk, Walked};
+use crate::languages::walked::{Described, Dialect, Position, Walk, Walked};
 use crate::modules::interpreters::LUA as EXPORTS;
 
-pub(crate) use threads::Slots;
-
-pub(super) static LUA: Dialect = Dialect { number: LANGUAGE_LUA, walk, describe, evaluates, learn, look };
+pub(crate) use threads::{Slots, Threads};
 
 static EVAL: Learned = Learned::new();
 /// The number of the layout, plus one; 0: it is LuaJIT's.
 static LAYOUT: AtomicUsize = AtomicUsize::new(0);
 
-fn evaluates() -> (usize, usize) {
-    EVAL.range()
-}
+/// Lua of its authors.
+pub(super) struct Lua;
+/// LuaJIT.
+pub(super) struct LuaJit;
 
 fn learn(natives: &[Frame], runs: usize) {
     EVAL.learn(natives, runs, EXPORTS.new_state.load(Relaxed));
 }
 
-fn look() -> bool {
-    if EXPORTS.new_state.load(Acquire) == 0 || EXPORTS.is_seen.swap(1, Relaxed) != 0 {
-        return false;
-    }
-    if EXPORTS.is_luajit.load(Relaxed) != 0 {
-        LAYOUT.store(0, Relaxed);
-        return true;
-    }
-    let release = layout::release(EXPORTS.ident.load(Relaxed), EXPORTS.ident_bytes.load(Relaxed));
-    let number = release.and_then(layout::number_of);
-    if number.is_none() {
-        unknown::note(LANGUAGE_LUA, release.map_or(0, |[major, minor, _]| major << 8 | minor));
-    }
-    LAYOUT.store(number.map_or(0, |number| number.wrapping_add(1)), Relaxed);
-    number.is_some()
-}
+impl Dialect for Lua {
+    const NUMBER: u8 = LANGUAGE_LUA;
+    const LOOKS_OUTWARDS: bool = true;
 
-fn walk(walk: &mut Walk<'_>, out: &mut dyn FnMut(Walked) -> bool) {
-    let layout = layout::by_number(LAYOUT.load(Relaxed));
-    let shape = layout.map_or(&luajit::THREAD, |layout| &layout.thread);
-    walk.slots.forget_before(EVAL.times());
-    let threads = threads::running(walk, shape);
-    let mut is_innermost = true;
-    for &thread in threads.iter() {
-        let goes_on = match layout {
-            Some(layout) => interpreter::walk(walk, layout, (thread, is_innermost), out),
-            None => luajit::walk(walk.readable, thread, out),
-        };
-        is_innermost = false;
-        if goes_on != Some(true) {
-            return;
+    fn evaluates() -> (usize, usize) {
+        EVAL.range()
+    }
+
+    fn learn(natives: &[Frame], runs: usize) {
+        learn(natives, runs);
+    }
+
+    fn look() -> bool {
+        let is_there = EXPORTS.new_state.load(Acquire) != 0 && EXPORTS.is_luajit.load(Relaxed) == 0;
+        if !is_there || EXPORTS.is_seen.swap(1, Relaxed) != 0 {
+            return false;
         }
+        let release = layout::release(EXPORTS.ident.load(Relaxed), EXPORTS.ident_bytes.load(Relaxed));
+        let number = release.and_then(layout::number_of);
+        if number.is_none() {
+            unknown::note(LANGUAGE_LUA, release.map_or(0, |[major, minor, _]| major << 8 | minor));
+        }
+        LAYOUT.store(number.map_or(0, |number| number.wrapping_add(1)), Relaxed);
+        number.is_some()
+    }
+
+    #[inline(always)]
+    fn first(walk: &mut Walk) -> Option<Position> {
+        let layout = layout::by_number(LAYOUT.load(Relaxed))?;
+        walk.slots.forget_before(EVAL.times());
+        threads::follow(walk, &layout.thread);
+        interpreter::first(walk, layout)
+    }
+
+    fn step(walk: &mut Walk, position: Position) -> Option<(Walked, Position)> {
+        interpreter::step(walk, layout::by_number(LAYOUT.load(Relaxed))?, position)
+    }
+
+    #[inline(always)]
+    unsafe fn is_same(frame: &WalkedFrame, next: Position) -> bool {
+        // SAFETY: the caller's.
+        layout::by_number(LAYOUT.load(Relaxed))
+            .is_some_and(|layout| unsafe { interpreter::is_same(layout, frame, next) })
+    }
+
+    fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
+        interpreter::describe(readable, layout::by_number(LAYOUT.load(Relaxed))?, walked, out)
     }
 }
 
-fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
-    match layout::by_number(LAYOUT.load(Relaxed)) {
-        Some(layout) => interpreter::describe(readable, layout, walked, out),
-        None => luajit::describe(readable, walked, out),
+impl Dialect for LuaJit {
+    const NUMBER: u8 = LANGUAGE_LUA;
+
+    fn evaluates() -> (usize, usize) {
+        EVAL.range()
+    }
+
+    fn learn(natives: &[Frame], runs: usize) {
+        learn(natives, runs);
+    }
+
+    fn look() -> bool {
+        let is_there = EXPORTS.new_state.load(Acquire) != 0 && EXPORTS.is_luajit.load(Relaxed) != 0;
+        is_there && EXPORTS.is_seen.swap(1, Relaxed) == 0
+    }
+
+    fn first(walk: &mut Walk) -> Option<Position> {
+        walk.slots.forget_before(EVAL.times());
+        threads::follow(walk, &luajit::THREAD);
+        luajit::first(walk, None)
+    }
+
+    fn step(walk: &mut Walk, position: Position) -> Option<(Walked, Position)> {
+        luajit::step(walk, position)
+    }
+
+    /// (Its blocks come from elsewhere, so that there are few events: each frame is read again.)
+    unsafe fn is_same(_: &WalkedFrame, _: Position) -> bool {
+        false
+    }
+
+    fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
+        luajit::describe(readable, walked, out)
     }
 }
 
@@ -94,7 +138,11 @@ mod tests {
         let versions = (0..).take_while(|&number| number == 0 || layout::by_number(number).is_some());
         for number in versions.collect::<Vec<_>>() {
             LAYOUT.store(number, Relaxed);
-            describe_anything(&LUA, 2_000);
+            if number == 0 {
+                describe_anything::<LuaJit>(2_000);
+            } else {
+                describe_anything::<Lua>(2_000);
+            }
         }
         LAYOUT.store(0, Relaxed);
     }

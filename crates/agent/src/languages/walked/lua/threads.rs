@@ -4,9 +4,12 @@
 //! are kept by the native stack's node; what lies there is looked at each time. Two places are kept
 //! of each thread and have to agree, as a word of a stack may be one that is left of another call.
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use crate::languages::copied_memory::CopiedMemory;
-use crate::languages::readable::Readable;
+use crate::languages::readable::{Readable, word};
 use crate::languages::walked::Walk;
+use crate::state::AGENT;
 
 /// What a thread is told by, and where it points to the native stack.
 #[derive(Debug)]
@@ -42,16 +45,38 @@ pub(super) struct Running {
 
 /// Threads of a stack that are looked at.
 const THREADS_MAX: usize = 6;
-/// Those of a stack.
-#[derive(Debug, Default)]
-pub(super) struct Threads {
+/// Those of a stack, innermost first.
+#[derive(Debug, Default, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Threads {
     all: [Running; THREADS_MAX],
     count: usize,
 }
 
 impl Threads {
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Running> {
+    fn iter(&self) -> impl Iterator<Item = &Running> {
         self.all.iter().take(self.count)
+    }
+
+    pub(super) fn first(&self) -> Option<Running> {
+        self.iter().next().copied()
+    }
+
+    pub(super) fn innermost(&self) -> Option<usize> {
+        self.first().map(|running| running.thread)
+    }
+
+    pub(super) fn innermost_anchor(&self) -> usize {
+        self.first().map_or(0, |running| running.anchor)
+    }
+
+    /// The one that has resumed a thread.
+    pub(super) fn running_outwards_of(&self, thread: usize) -> Option<Running> {
+        self.iter().skip_while(|running| running.thread != thread).nth(1).copied()
+    }
+
+    pub(super) fn outwards_of(&self, thread: usize) -> Option<usize> {
+        self.running_outwards_of(thread).map(|running| running.thread)
     }
 
     fn push(&mut self, running: Running) {
@@ -66,6 +91,11 @@ const ENTRIES: usize = 1024;
 /// Words of a stack that are looked at.
 const WORDS_MAX: usize = 1 << 15;
 const KEPT: u8 = 1;
+const SKIPPED_POWER_MAX: u16 = 12;
+/// As often an instruction has to be found at a place, or not at all, before others are not looked
+/// at; and of these each so many are.
+const FOUND_ENOUGH: u16 = 8;
+const NONE_ENOUGH: u16 = 64;
 
 /// Where a native stack has threads, by its node. All zero: nothing is known.
 #[derive(Debug)]
@@ -87,8 +117,16 @@ struct Entry {
     saved: u16,
     /// The first place of each, in words, and the last one inwards of the call that runs it.
     places: [(u16, u16); THREADS_MAX],
-    /// What the threads share.
+    /// What the threads share, and the main one.
     global: usize,
+    main: usize,
+    /// Where an instruction was found, in words, plus one; how often there; how often none was.
+    instruction: u16,
+    found_count: u16,
+    none_count: u16,
+    /// How often no thread was found, and stacks until they are looked for again.
+    failed_count: u16,
+    skipped_count: u16,
 }
 
 const VARIES: u16 = u16::MAX;
@@ -138,13 +176,19 @@ struct Copied<'c> {
 impl<'c> Copied<'c> {
     /// `None`: what lies there is none.
     fn of(
-        memory: &CopiedMemory,
+        (readable, memory): (&mut Readable, &mut CopiedMemory),
         shape: &'c Shape,
         thread: usize,
         into: &'c mut [u8; THREAD_BYTES_MAX],
     ) -> Option<Self> {
         let bytes = into.get_mut(..shape.bytes)?;
-        memory.copy(thread, bytes)?;
+        if is_alone() {
+            // SAFETY: readable, and nobody else is there to unmap it.
+            let found = readable.bytes(thread, bytes.len())?;
+            bytes.copy_from_slice(found);
+        } else {
+            memory.copy(thread, bytes)?;
+        }
         let (kind_at, kind) = shape.kind;
         (*bytes.get(kind_at)? == kind).then_some(Self { bytes, shape })
     }
@@ -163,11 +207,20 @@ impl<'c> Copied<'c> {
     }
 }
 
-/// Where a thread runs on the native stack (0: nowhere), and the state that it shares, if there is
-/// one at an address.
-fn anchor_of(memory: &CopiedMemory, shape: &Shape, thread: usize) -> Option<(usize, usize)> {
+/// Whether no other thread has been seen, which could unmap what has just been found readable.
+fn is_alone() -> bool {
+    AGENT.thread_count.load(Relaxed) <= 1
+}
+
+/// Where a thread runs on the native stack (0: nowhere), the state that it shares, and the main
+/// thread, if there is one at an address.
+fn anchor_of(
+    (readable, memory): (&mut Readable, &mut CopiedMemory),
+    shape: &Shape,
+    thread: usize,
+) -> Option<(usize, usize, usize)> {
     let mut room = [0; THREAD_BYTES_MAX];
-    let copied = Copied::of(memory, shape, thread, &mut room)?;
+    let copied = Copied::of((readable, memory), shape, thread, &mut room)?;
     let (global, anchor) = (copied.global()?, copied.anchor()?);
     let main = match shape.main {
         Main::At(offset) => memory.word(global.checked_add(offset)?)?,
@@ -175,48 +228,68 @@ fn anchor_of(memory: &CopiedMemory, shape: &Shape, thread: usize) -> Option<(usi
     };
     if main != thread {
         let mut room = [0; THREAD_BYTES_MAX];
-        if Copied::of(memory, shape, main, &mut room)?.global()? != global {
+        if Copied::of((readable, memory), shape, main, &mut room)?.global()? != global {
             return None;
         }
     }
     let is_right = anchor == 0
         || shape.names_itself == 0
         || memory.word(anchor.wrapping_add(shape.names_itself)) == Some(thread);
-    Some((if is_right { anchor } else { 0 }, global))
+    Some((if is_right { anchor } else { 0 }, global, main))
 }
 
-/// The same of a thread that was found to share `global` before: each copy is a system call, so
-/// that one has to do.
+/// The anchor of a thread that was found to share `global` before, or of another one that does. The
+/// main one is there for as long as any is.
+#[inline(always)]
 fn anchor_again(
-    memory: &CopiedMemory,
-    readable: &mut Readable,
+    walk: &mut Walk,
     shape: &Shape,
-    (thread, global, low): (usize, usize, usize),
+    thread: usize,
+    (global, main): (usize, usize),
 ) -> Option<usize> {
-    let mut room = [0; THREAD_BYTES_MAX];
-    let copied = Copied::of(memory, shape, thread, &mut room)?;
-    let anchor = copied.anchor()?;
-    if copied.global()? != global {
-        return None;
+    let readable = &mut walk.readable;
+    let anchor = if thread == main || is_alone() {
+        if !readable.has(thread, shape.bytes) {
+            return None;
+        }
+        // SAFETY: readable.
+        let field = |at: usize| unsafe { word(thread.wrapping_add(at)) };
+        let (kind_at, kind) = shape.kind;
+        let is_one =
+            (field(kind_at & !7) >> (kind_at % 8 * 8)) as u8 == kind && field(shape.global) == global;
+        if !is_one {
+            return None;
+        }
+        field(shape.anchor) & !7
+    } else {
+        let mut room = [0; THREAD_BYTES_MAX];
+        let copied = Copied::of((readable, &mut CopiedMemory::default()), shape, thread, &mut room)?;
+        if copied.global()? != global {
+            return None;
+        }
+        copied.anchor()?
+    };
+    if shape.names_itself != 0 {
+        let low = walk.start.sp;
+        let is_right = (low..readable.end_of(low)).contains(&anchor)
+            && readable.word(anchor.wrapping_add(shape.names_itself)) == Some(thread);
+        return is_right.then_some(anchor);
     }
-    let is_right = shape.names_itself == 0
-        || ((low..readable.end_of(low)).contains(&anchor)
-            && readable.word(anchor.wrapping_add(shape.names_itself)) == Some(thread));
-    is_right.then_some(anchor)
+    Some(anchor)
 }
 
-/// The same of LuaJIT's main thread, which is there for as long as any is.
-fn anchor_of_main(readable: &mut Readable, shape: &Shape, thread: usize) -> Option<usize> {
-    let anchor = readable.word(thread.wrapping_add(shape.anchor))? & !7;
-    (readable.word(anchor.wrapping_add(shape.names_itself))? == thread).then_some(anchor)
-}
-
-/// The threads that run on the native stack of the event.
+/// Finds the threads that run on the native stack of the event.
 ///
 /// A word that is left of another call may lead to a thread that is gone, and to memory that is.
-pub(super) fn running(walk: &mut Walk<'_>, shape: &Shape) -> Threads {
-    let (low, entry) = (walk.start.sp, *walk.slots.entry(walk.native));
-    let mut memory = None;
+#[inline(always)]
+pub(super) fn follow(walk: &mut Walk, shape: &Shape) {
+    walk.threads = running(walk, shape);
+}
+
+#[inline(always)]
+fn running(walk: &mut Walk, shape: &Shape) -> Threads {
+    let (low, native) = (walk.start.sp, walk.native);
+    let entry = *walk.slots.entry(native);
     if entry.state == KEPT {
         let mut threads = Threads::default();
         for &(first, last) in entry.places.iter().take(usize::from(entry.count)) {
@@ -224,19 +297,10 @@ pub(super) fn running(walk: &mut Walk<'_>, shape: &Shape) -> Threads {
                 |place: u16| walk.readable.word(low.wrapping_add(usize::from(place).wrapping_mul(8)));
             let outer = threads.all.get(threads.count.wrapping_sub(1)).map_or(low, |outer| outer.anchor);
             let Some(thread) = word(first) else { break };
-            if word(last) != Some(thread) {
+            if first != last && word(last) != Some(thread) {
                 break;
             }
-            let anchor = match shape.main {
-                Main::Before(bytes) if entry.global.wrapping_sub(bytes) == thread => {
-                    anchor_of_main(walk.readable, shape, thread)
-                }
-                _ => {
-                    memory = memory.or_else(CopiedMemory::open);
-                    let known = (thread, entry.global, low);
-                    memory.as_ref().and_then(|memory| anchor_again(memory, walk.readable, shape, known))
-                }
-            };
+            let anchor = anchor_again(walk, shape, thread, (entry.global, entry.main));
             if let Some(anchor) = anchor.filter(|&anchor| anchor > outer) {
                 threads.push(Running { thread, anchor });
             }
@@ -244,22 +308,22 @@ pub(super) fn running(walk: &mut Walk<'_>, shape: &Shape) -> Threads {
         if threads.count == usize::from(entry.count) {
             return threads;
         }
+    } else if entry.skipped_count != 0 {
+        walk.slots.entry(native).skipped_count = entry.skipped_count.wrapping_sub(1);
+        return Threads::default();
     }
-    walk.readable.forget();
-    match memory.or_else(CopiedMemory::open) {
-        Some(memory) => find(walk, shape, &memory),
-        None => Threads::default(),
-    }
+    walk.readable.doubt();
+    find(walk, shape, &mut CopiedMemory::default())
 }
 
 /// The same by all words of the stack.
 #[cold]
 #[inline(never)]
-fn find(walk: &mut Walk<'_>, shape: &Shape, memory: &CopiedMemory) -> Threads {
+fn find(walk: &mut Walk, shape: &Shape, memory: &mut CopiedMemory) -> Threads {
     let low = walk.start.sp;
     let high = walk.readable.end_of(low);
     let mut found = [(Running::default(), (0_u16, 0_u16)); THREADS_MAX];
-    let (mut count, mut global) = (0_usize, 0);
+    let (mut count, mut global, mut main) = (0_usize, 0, 0);
     let mut is_settled = true;
     for place in 0..(high.saturating_sub(low) / 8).min(WORDS_MAX) {
         let Some(word) = walk.readable.word(low.wrapping_add(place.wrapping_mul(8))) else { break };
@@ -278,14 +342,15 @@ fn find(walk: &mut Walk<'_>, shape: &Shape, memory: &CopiedMemory) -> Threads {
         if !walk.readable.has(word, shape.bytes) {
             continue;
         }
-        let Some((anchor, of_word)) = anchor_of(memory, shape, word) else { continue };
+        let found_there = anchor_of((&mut walk.readable, memory), shape, word);
+        let Some((anchor, of_word, main_of_word)) = found_there else { continue };
         if !(low..high).contains(&anchor) {
             // It may run the next time.
             is_settled = false;
         } else if let Some(entry) = found.get_mut(count) {
             *entry = (Running { thread: word, anchor }, (place, place));
             count = count.wrapping_add(1);
-            global = of_word;
+            (global, main) = (of_word, main_of_word);
         } else {
             is_settled = false;
         }
@@ -300,35 +365,63 @@ fn find(walk: &mut Walk<'_>, shape: &Shape, memory: &CopiedMemory) -> Threads {
         }
         threads.push(*running);
     }
-    entry.global = global;
+    (entry.global, entry.main) = (global, main);
     entry.count = count as u8;
     entry.state = if count != 0 || is_settled { KEPT } else { 0 };
+    if entry.state != KEPT {
+        // Ever more seldom: most of such stacks belong to what makes or ends a state.
+        entry.skipped_count = 1 << entry.failed_count.min(SKIPPED_POWER_MAX);
+        entry.failed_count = entry.failed_count.saturating_add(1);
+    }
     threads
 }
 
-/// The word of the native stack, below `end`, that is the instruction which is running: one that
-/// `is_one` says could be it. `saved`: the one that was put away last, and what it is.
+/// The word of the native stack that is the instruction which is running: one that `is_one` says
+/// could be it, below `end`. `saved`: the one that was put away last, and what it is.
+///
+/// The same way through native code has it at the same place, or nowhere.
 pub(super) fn instruction(
-    walk: &mut Walk<'_>,
-    end: usize,
+    walk: &mut Walk,
+    end: impl FnOnce(&mut Walk) -> usize,
     (saved, saved_kind): (usize, u32),
-    is_one: &mut dyn FnMut(&mut Readable, usize) -> bool,
+    is_one: impl Fn(&mut Readable, usize) -> bool,
 ) -> Option<usize> {
     let low = walk.start.sp;
     let entry = walk.slots.entry(walk.native);
     let kind = (saved_kind as u16).wrapping_add(1);
     if entry.saved != kind && entry.saved != VARIES {
-        entry.saved = if entry.saved == 0 { kind } else { VARIES };
+        (entry.saved, entry.none_count) = (if entry.saved == 0 { kind } else { VARIES }, 0);
     }
     let varies = entry.saved == VARIES;
+    let (known, found_count, none_count) = (entry.instruction, entry.found_count, entry.none_count);
+    entry.none_count = none_count.wrapping_add(1).max(1);
+    if none_count >= NONE_ENOUGH && !none_count.is_multiple_of(NONE_ENOUGH) {
+        return None;
+    }
+    if known != 0 && (varies || found_count >= FOUND_ENOUGH) {
+        let place = low.wrapping_add(usize::from(known).wrapping_sub(1).wrapping_mul(8));
+        if let Some(word) = walk.readable.word(place).filter(|word| word & 3 == 0)
+            && is_one(&mut walk.readable, word)
+        {
+            walk.slots.entry(walk.native).none_count = 0;
+            return Some(word);
+        }
+    }
+    let words = end(walk).saturating_sub(low) / 8;
     let mut found = None;
-    for place in 0..(end.saturating_sub(low) / 8).min(WORDS_MAX) {
+    for place in 0..words.min(WORDS_MAX) {
         let Some(word) = walk.readable.word(low.wrapping_add(place.wrapping_mul(8))) else { break };
-        if word & 3 == 0 && is_one(walk.readable, word) {
-            found = Some(word);
+        if word & 3 == 0 && is_one(&mut walk.readable, word) {
+            found = Some((word, (place as u16).wrapping_add(1)));
         } else if word == saved && !varies {
             found = None;
         }
     }
-    found
+    let entry = walk.slots.entry(walk.native);
+    if let Some((_, place)) = found {
+        let is_again = entry.instruction == place;
+        entry.found_count = if is_again { entry.found_count.saturating_add(1) } else { 1 };
+        (entry.instruction, entry.none_count) = (place, 0);
+    }
+    found.map(|(word, _)| word)
 }
