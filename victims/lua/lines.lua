@@ -1,5 +1,5 @@
 -- Each table has a size that stands for the place that asked for it: function and line, as the
--- program itself finds them (`debug.getinfo`). At the end FILE (the first argument) is told which
+-- program itself finds them (`debug.getinfo`): its name by how it was called, else where it begins. At the end FILE (the first argument) is told which
 -- size stands for what, and how many there were.
 --
 -- TABLE(i) is written out before the program runs: a constructor of so many values, whose array has
@@ -20,12 +20,14 @@ if not TOLD then
     end
     function size(number)
         local bytes = values(number) * 16
-        local place = debug.getinfo(2, "Sl")
+        local place = debug.getinfo(2, "Sln")
         local entry = TOLD[bytes]
         if not entry then
             local file = place.source:sub(2)
             local name = ("function <%s:%d>"):format(file, place.linedefined)
             if place.what == "main" then name = "main chunk" end
+            -- (What the language calls by itself, for an operator, has no name of the program's.)
+            if place.name and place.namewhat ~= "metamethod" and not is_luajit then name = place.name end
             entry = { name = name, file = file, line = place.currentline, blocks = 0 }
             TOLD[bytes] = entry
         end

@@ -86,13 +86,13 @@ pub(crate) fn are_in_blocks() -> bool {
     are_spoken() && SPOKEN.load(Relaxed) == WALKED
 }
 
-/// As [`whole_stack`], without a call where Python is spoken.
+/// As [`whole_stack`], without a call where Python or what is walked is spoken.
 #[inline(always)]
 pub(crate) fn whole_stack_inline(scope: &mut Scope, start: Start, native: u32) -> u32 {
-    if python::is_known() && SPOKEN.load(Relaxed) == PYTHON && is_roomy(scope, start) {
-        joined::node(scope, start, native)
-    } else {
-        whole_stack(scope, start, native)
+    match SPOKEN.load(Relaxed) {
+        PYTHON if python::is_known() && is_roomy(scope, start) => joined::node(scope, start, native),
+        WALKED if is_roomy(scope, start) => walked::node(scope, start, native),
+        _ => whole_stack(scope, start, native),
     }
 }
 

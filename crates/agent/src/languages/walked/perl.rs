@@ -93,7 +93,7 @@ impl Dialect for Perl {
     #[inline(always)]
     fn first(walk: &mut Walk) -> Option<Position> {
         let readable = &mut walk.readable;
-        let interpreter = interpreter(readable)?;
+        let interpreter = interpreter()?;
         if !readable.has(interpreter, STACKS_AT.wrapping_add(8)) {
             return None;
         }
@@ -215,14 +215,15 @@ fn outwards(readable: &mut Readable, stack: usize, statement: usize) -> Option<P
 }
 
 /// The interpreter that the calling thread runs.
-fn interpreter(readable: &mut Readable) -> Option<usize> {
+fn interpreter() -> Option<usize> {
     // SAFETY: a variable that the module exports.
     let key = unsafe { half(EXPORTS.key.load(Relaxed)) };
     if key >= INLINE_KEYS {
         return None;
     }
     let at = VALUES_AT.wrapping_add((key as usize).wrapping_mul(16)).wrapping_add(8);
-    let interpreter = readable.word(thread_pointer::thread_pointer().wrapping_add(at))?;
+    // SAFETY: inside of the thread's descriptor.
+    let interpreter = unsafe { word(thread_pointer::thread_pointer().wrapping_add(at)) };
     (interpreter != 0).then_some(interpreter)
 }
 

@@ -3,7 +3,7 @@
 use crate::languages::readable::{Readable, half, word};
 use crate::languages::walked::kept::WalkedFrame;
 use crate::languages::walked::lua::layout::{Entries, Layout};
-use crate::languages::walked::lua::{EVAL, lines, text, threads};
+use crate::languages::walked::lua::{EVAL, lines, names, text, threads};
 use crate::languages::walked::{Described, END, Position, Walk, Walked};
 
 /// A value: what it is or where, and its kind.
@@ -268,7 +268,7 @@ fn call_of(walk: &mut Walk, (low, high): (usize, usize), anchor: usize) -> usize
 
 pub(super) fn describe(
     readable: &mut Readable,
-    layout: &Layout,
+    layout: &'static Layout,
     walked: &Walked,
     out: &mut Described<'_>,
 ) -> Option<()> {
@@ -276,6 +276,10 @@ pub(super) fn describe(
     let source = readable.word(prototype.wrapping_add(layout.source))?;
     let first_line = readable.half(prototype.wrapping_add(layout.first_line))?;
     let code = readable.word(prototype.wrapping_add(layout.code))?;
+    let name = &mut out.name;
+    if walked.more == 0 || names::name(readable, layout, (walked.more, walked.calls), name).is_none() {
+        name.bytes = 0;
+    }
     text::describe(readable, (source.checked_add(layout.text)?, first_line), out);
     let offset = walked.at.wrapping_sub(code);
     let number = (offset / INSTRUCTION_BYTES).checked_sub(1);

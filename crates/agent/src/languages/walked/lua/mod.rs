@@ -12,6 +12,7 @@ mod interpreter;
 mod layout;
 mod lines;
 mod luajit;
+mod names;
 mod text;
 mod threads;
 

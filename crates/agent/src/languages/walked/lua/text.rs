@@ -8,11 +8,14 @@ const FILE_BYTES_MAX: usize = 1024;
 /// Characters of a piece of code that has no file, which is named by how it begins.
 const CODE_BYTES_MAX: usize = 40;
 
-/// Names a function by where it begins (its language has no names of functions), and its file, by
+/// Names a function by where it begins, if it has no name by what has called it, and its file, by
 /// the source's name: `@cache.lua`, `=stdin`, or the code itself.
 pub(super) fn describe(readable: &mut Readable, (source, first_line): (usize, u32), out: &mut Described<'_>) {
     out.first_line = first_line;
     write_file(readable, source, &mut out.file);
+    if out.name.bytes != 0 {
+        return;
+    }
     if first_line == 0 {
         out.name.push_all("main chunk");
         return;
