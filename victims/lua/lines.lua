@@ -132,7 +132,7 @@ local function work(rounds)
         maker:work(1, 2, nil)
         local _ = maker + maker
         deep(round % 40)
-        last(round % 3)
+        last(1 + round % 3)
         caught()
         values(round)
         each(3)

@@ -193,8 +193,8 @@ impl Dialect for Ruby {
     #[inline(always)]
     unsafe fn is_same(frame: &WalkedFrame, _: Position) -> bool {
         let (walked, [at, ..]) = (&frame.walked, frame.position);
-        // SAFETY: the caller's: a control frame, which holds its code and its environment. Both could
-        // be read when they were first seen.
+        // SAFETY: the caller's: a control frame, which holds its code and its environment. Both
+        // could be read when they were first seen.
         unsafe {
             let field = |offset: usize| word(at.wrapping_add(offset));
             if field(PC_AT) != walked.at || field(ENVIRONMENT_AT) != walked.more || walked.more == 0 {

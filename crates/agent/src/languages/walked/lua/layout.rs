@@ -1,7 +1,6 @@
 //! Where Lua's own interpreter keeps what is read of it, by version: as the compiler lays out the
 //! structures of its headers for x86-64.
 
-use crate::languages::walked::lua::names::{CODES, Code};
 use crate::languages::walked::lua::threads::{Main, Shape};
 
 /// How a version writes its lines.
@@ -25,7 +24,7 @@ pub(super) enum Entries {
 /// A version.
 #[derive(Debug)]
 pub(super) struct Layout {
-    minor: usize,
+    pub(super) minor: usize,
     /// The first and the last release of which the structures are known.
     releases: (usize, usize),
     pub(super) thread: Shape,
@@ -167,14 +166,6 @@ static LAYOUTS: [Layout; 4] = [
     },
     LATEST,
 ];
-
-impl Layout {
-    /// How names are found in its code.
-    pub(super) fn names(&self) -> &'static Code {
-        let [first, .., last] = &CODES;
-        CODES.get(self.minor.wrapping_sub(1)).unwrap_or(if self.minor == 0 { first } else { last })
-    }
-}
 
 /// The version, in what a module says of itself: `$LuaVersion: Lua 5.4.4 …`, or of 5.1 `$Lua: Lua
 /// 5.1.5 …`.

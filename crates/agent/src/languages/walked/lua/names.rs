@@ -25,7 +25,7 @@ const COPIES_MAX: usize = 8;
 
 /// What an instruction does, as far as names need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Does {
+enum Does {
     Other,
     /// Something else, with the result in its first register.
     Sets,
@@ -50,9 +50,9 @@ pub(super) enum Does {
 
 /// How a version writes its code.
 #[derive(Debug)]
-pub(super) struct Code {
+struct Code {
     /// By operation.
-    pub(super) does: &'static [(u8, u8, Does)],
+    does: &'static [(u8, u8, Does)],
     /// Where the parts of an instruction begin, and their bits.
     a: (u32, u32),
     b: (u32, u32),
@@ -100,7 +100,7 @@ const OLD: Code = Code {
 };
 
 /// By the minor version, from 5.1 on.
-pub(super) static CODES: [Code; 4] = [
+static CODES: [Code; 4] = [
     Code {
         does: &[
             (0, 0, Copies),
@@ -240,7 +240,7 @@ pub(super) fn name(
     if number >= count || number > LOOKED_AT_MAX {
         return None;
     }
-    let code = layout.names();
+    let code = CODES.get(layout.minor.checked_sub(1)?)?;
     let mut caller = Caller { readable, layout, code, prototype, instructions };
     let call = caller.instruction(number)?;
     match caller.does(call) {

@@ -92,10 +92,8 @@ const ENTRIES: usize = 1024;
 const WORDS_MAX: usize = 1 << 15;
 const KEPT: u8 = 1;
 const SKIPPED_POWER_MAX: u16 = 12;
-/// As often an instruction has to be found at a place, or not at all, before others are not looked
-/// at; and of these each so many are.
+/// As often an instruction has to be found at a place before others are not looked at.
 const FOUND_ENOUGH: u16 = 8;
-const NONE_ENOUGH: u16 = 64;
 
 /// Where a native stack has threads, by its node. All zero: nothing is known.
 #[derive(Debug)]
@@ -120,10 +118,9 @@ struct Entry {
     /// What the threads share, and the main one.
     global: usize,
     main: usize,
-    /// Where an instruction was found, in words, plus one; how often there; how often none was.
+    /// Where an instruction was found, in words, plus one; how often there.
     instruction: u16,
     found_count: u16,
-    none_count: u16,
     /// How often no thread was found, and stacks until they are looked for again.
     failed_count: u16,
     skipped_count: u16,
@@ -223,6 +220,7 @@ fn anchor_of(
     let copied = Copied::of((readable, memory), shape, thread, &mut room)?;
     let (global, anchor) = (copied.global()?, copied.anchor()?);
     let main = match shape.main {
+        Main::At(offset) if is_alone() => readable.word(global.checked_add(offset)?)?,
         Main::At(offset) => memory.word(global.checked_add(offset)?)?,
         Main::Before(bytes) => global.checked_sub(bytes)?,
     };
@@ -232,9 +230,10 @@ fn anchor_of(
             return None;
         }
     }
+    let itself = anchor.wrapping_add(shape.names_itself);
     let is_right = anchor == 0
         || shape.names_itself == 0
-        || memory.word(anchor.wrapping_add(shape.names_itself)) == Some(thread);
+        || (if is_alone() { readable.word(itself) } else { memory.word(itself) }) == Some(thread);
     Some((if is_right { anchor } else { 0 }, global, main))
 }
 
@@ -359,9 +358,11 @@ fn find(walk: &mut Walk, shape: &Shape, memory: &mut CopiedMemory) -> Threads {
     found.sort_unstable_by_key(|(running, _)| running.anchor);
     let mut threads = Threads::default();
     let entry = walk.slots.entry(walk.native);
+    let is_again = entry.state == KEPT;
     for (running, places) in found.iter() {
         if let Some(place) = entry.places.get_mut(threads.count) {
-            *place = *places;
+            // The inner one may be a word that is left of another call: it was not there again.
+            *place = if is_again { (places.1, places.1) } else { *places };
         }
         threads.push(*running);
     }
@@ -390,20 +391,15 @@ pub(super) fn instruction(
     let entry = walk.slots.entry(walk.native);
     let kind = (saved_kind as u16).wrapping_add(1);
     if entry.saved != kind && entry.saved != VARIES {
-        (entry.saved, entry.none_count) = (if entry.saved == 0 { kind } else { VARIES }, 0);
+        entry.saved = if entry.saved == 0 { kind } else { VARIES };
     }
     let varies = entry.saved == VARIES;
-    let (known, found_count, none_count) = (entry.instruction, entry.found_count, entry.none_count);
-    entry.none_count = none_count.wrapping_add(1).max(1);
-    if none_count >= NONE_ENOUGH && !none_count.is_multiple_of(NONE_ENOUGH) {
-        return None;
-    }
+    let (known, found_count) = (entry.instruction, entry.found_count);
     if known != 0 && (varies || found_count >= FOUND_ENOUGH) {
         let place = low.wrapping_add(usize::from(known).wrapping_sub(1).wrapping_mul(8));
         if let Some(word) = walk.readable.word(place).filter(|word| word & 3 == 0)
             && is_one(&mut walk.readable, word)
         {
-            walk.slots.entry(walk.native).none_count = 0;
             return Some(word);
         }
     }
@@ -421,7 +417,7 @@ pub(super) fn instruction(
     if let Some((_, place)) = found {
         let is_again = entry.instruction == place;
         entry.found_count = if is_again { entry.found_count.saturating_add(1) } else { 1 };
-        (entry.instruction, entry.none_count) = (place, 0);
+        entry.instruction = place;
     }
     found.map(|(word, _)| word)
 }
