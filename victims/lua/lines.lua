@@ -1,6 +1,6 @@
 -- Each table has a size that stands for the place that asked for it: function and line, as the
--- program itself finds them (`debug.getinfo`): its name by how it was called, else where it begins. At the end FILE (the first argument) is told which
--- size stands for what, and how many there were.
+-- program itself finds them (`debug.getinfo`): its name by how it was called, else where it begins.
+-- At the end FILE (the first argument) is told which size stands for what, and how many there were.
 --
 -- TABLE(i) is written out before the program runs: a constructor of so many values, whose array has
 -- 16 bytes for each; LuaJIT, which does not take its own blocks from the C library, calls `malloc`.
@@ -38,6 +38,11 @@ if not TOLD then
         local count = values(tonumber(number))
         if is_luajit then return ("C.free(C.malloc(%d))"):format(count * 16) end
         return "local t = {" .. ("nil,"):rep(count) .. "}"
+    end)
+    text = text:gsub("INNER%((%d+)%)", function(number)
+        local count = values(tonumber(number))
+        if is_luajit then return ("C.free(C.malloc(%d))"):format(count * 16) end
+        return "{" .. ("nil,"):rep(count) .. "}"
     end)
     return assert((loadstring or load)(text, "@" .. arg[0]))()
 end
@@ -123,6 +128,12 @@ local function sorted()
     end)
 end
 
+-- (Two instructions in a row that make a table.)
+local function nested()
+    local t = {
+        [1] = INNER(17) }; size(17)
+end
+
 local made = assert((loadstring or load)("return function()\n  return 1\nend", "=made"))()
 
 local function work(rounds)
@@ -138,6 +149,7 @@ local function work(rounds)
         each(3)
         sorted()
         made()
+        nested()
         size(15) TABLE(15)
     end
 end

@@ -27,6 +27,7 @@ use heapr_wire::{
 
 use crate::hooks::real::REAL;
 use crate::hooks::{self, Caller, NO_STACK, Pointer, inner_calls, inside, stack_for};
+use crate::languages;
 use crate::record::countdown::{self, Draw};
 use crate::record::events;
 use crate::record::thread::Scope;
@@ -267,12 +268,14 @@ struct Resized {
     size: usize,
     draw: Option<Draw>,
     freed: Freed,
+    /// Its stack, where that is read before the block moves.
+    early: Option<u64>,
 }
 
 impl Resized {
     /// What the old block is, as if it were freed: if the call fails it is marked again.
     fn new(block: Pointer, size: usize, draw: Option<Draw>) -> Self {
-        Self { block, size, draw, freed: page_marks::freed(block as usize) }
+        Self { block, size, draw, freed: page_marks::freed(block as usize), early: None }
     }
 }
 
@@ -292,8 +295,8 @@ pub(crate) fn reallocated<const NESTS: bool>(
         };
         begun = before;
     }
-    let resized = Resized::new(block, size, counted(caller, size));
-    let is_prepared = prepare(resized, caller);
+    let mut resized = Resized::new(block, size, counted(caller, size));
+    let is_prepared = prepare(&mut resized, caller);
     let new = real();
     if NESTS {
         inner_calls::end(begun);
@@ -306,20 +309,24 @@ pub(crate) fn reallocated<const NESTS: bool>(
 
 /// Records that a block is about to be resized, if that is of interest.
 #[cold]
-fn prepare(resized: Resized, caller: Caller) -> bool {
+fn prepare(resized: &mut Resized, caller: Caller) -> bool {
     let is_of_interest = resized.draw != Some(Draw::Passed) || resized.freed != Freed::NoSample;
     if resized.freed != Freed::NoSample {
         tell_probe_of_free(resized.block as usize);
     }
     is_of_interest
-        && Scope::enter(caller.sp())
-            .is_some_and(|mut scope| events::realloc_prepare(&mut scope, HEAP_MALLOC, resized.block as usize))
+        && Scope::enter(caller.sp()).is_some_and(|mut scope| {
+            if resized.draw != Some(Draw::Passed) && languages::are_in_blocks() {
+                resized.early = Some(stack_for(&mut scope, caller, FLAG_STACK_REALLOC));
+            }
+            events::realloc_prepare(&mut scope, HEAP_MALLOC, resized.block as usize)
+        })
 }
 
 /// Records what became of it.
 #[cold]
 fn commit(resized: Resized, new: Pointer, caller: Caller) {
-    let Resized { block, size, draw, freed } = resized;
+    let Resized { block, size, draw, freed, early } = resized;
     if new.is_null() && size != 0 && freed == Freed::Sample {
         page_marks::add(block as usize);
     }
@@ -334,7 +341,7 @@ fn commit(resized: Resized, new: Pointer, caller: Caller) {
     }
     match draw {
         Some(Draw::Sample(mean_bytes)) if !inside::is_made_inside(&mut scope, caller) => {
-            let stack = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
+            let stack = early.unwrap_or_else(|| stack_for(&mut scope, caller, FLAG_STACK_REALLOC));
             page_marks::add(new as usize);
             tell_probe(new as usize, size, mean_bytes);
             events::resized_sample(&mut scope, new as usize, size, stack, mean_bytes);
@@ -342,7 +349,7 @@ fn commit(resized: Resized, new: Pointer, caller: Caller) {
         // As if it had been freed: the new one is nobody's sample.
         Some(_) => events::realloc_commit(&mut scope, HEAP_MALLOC, 0, 0, NO_STACK),
         None => {
-            let stack = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
+            let stack = early.unwrap_or_else(|| stack_for(&mut scope, caller, FLAG_STACK_REALLOC));
             page_marks::add_each(new as usize);
             events::realloc_commit(&mut scope, HEAP_MALLOC, new as usize, size, stack);
         }
@@ -443,8 +450,8 @@ pub(crate) unsafe extern "C" fn realloc(
     if is_own(caller) {
         return REAL.realloc(block, size);
     }
-    let resized = Resized::new(block, size, draw);
-    let is_prepared = prepare(resized, caller);
+    let mut resized = Resized::new(block, size, draw);
+    let is_prepared = prepare(&mut resized, caller);
     let new = REAL.realloc(block, size);
     if is_prepared {
         commit(resized, new, caller);

@@ -68,6 +68,13 @@ pub(crate) fn take(identity: &Identity) -> Option<*mut ThreadState> {
     Some(state)
 }
 
+/// Whether no second thread has been seen at the same time as the first.
+#[inline(always)]
+pub(crate) fn has_one_thread() -> bool {
+    let first = ALL.load(Acquire);
+    !first.is_null() && next(first).is_null()
+}
+
 /// A fresh state, on no list.
 pub(crate) fn map() -> Option<*mut ThreadState> {
     Some(sys::map_anonymous(size_of::<ThreadState>(), true).ok()?.cast::<ThreadState>())

@@ -49,7 +49,7 @@ const LUA: Telling = Telling {
     required: "lua!",
     environment: &[],
     verify_every: 10,
-    sizes: 17,
+    sizes: 18,
     is_library: |_| false,
 };
 
@@ -90,10 +90,11 @@ fn each_block_of_a_lua_program_has_its_function_and_line() {
 }
 
 /// What the agent may ask the kernel for; the programs themselves hardly do.
-const CALLS: &str = "trace=openat,ioctl,close,pread64,process_vm_readv,msync,getpid";
-/// Calls by which the longer of two runs may have more, for memory that is new: one in so many of
-/// its events (without what is remembered: one in seven).
-const EVENTS_A_CALL: usize = 100;
+const CALLS: &str = "trace=openat,ioctl,close,pread64,process_vm_readv,msync,getpid,rt_sigprocmask";
+/// Calls by which the longer of two runs may have more: for memory that is new to it, code that is
+/// run the first time, and ways through native code on which Lua's threads are to be found. (One
+/// that asked at its events would have ten thousands; 590 were measured, for 240,000 events.)
+const NEW_MEMORY: usize = 1000;
 
 /// System calls of a program in a recording, and the recording's events.
 fn calls_and_events(interpreter: &Path, program: &str, rounds: u32) -> (usize, u64) {
@@ -124,11 +125,7 @@ fn frames_cost_system_calls_for_new_memory_and_new_code_alone() {
             // (LuaJIT takes its blocks from elsewhere.)
             let has_events = more.1 > less.1 + 50_000 || interpreter.ends_with("luajit");
             assert!(has_events, "{}: {less:?}, {more:?}", interpreter.display());
-            assert!(
-                more.0 < less.0 + 200 + (more.1 - less.1) as usize / EVENTS_A_CALL,
-                "{}: {less:?}, {more:?}",
-                interpreter.display()
-            );
+            assert!(more.0 < less.0 + NEW_MEMORY, "{}: {less:?}, {more:?}", interpreter.display());
         }
     }
 }

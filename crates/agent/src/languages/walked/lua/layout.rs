@@ -146,6 +146,7 @@ static LAYOUTS: [Layout; 4] = [
         first_line: 104,
         source: 72,
         line_form: Lines::Numbers,
+        operation_mask: 0x3f,
         silent: &[],
         ..LATEST
     },
@@ -161,6 +162,7 @@ static LAYOUTS: [Layout; 4] = [
         first_line: 40,
         source: 104,
         line_form: Lines::Numbers,
+        operation_mask: 0x3f,
         silent: &[],
         ..LATEST
     },

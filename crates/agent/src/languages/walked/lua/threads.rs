@@ -4,12 +4,10 @@
 //! are kept by the native stack's node; what lies there is looked at each time. Two places are kept
 //! of each thread and have to agree, as a word of a stack may be one that is left of another call.
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use crate::languages::copied_memory::CopiedMemory;
 use crate::languages::readable::{Readable, word};
 use crate::languages::walked::Walk;
-use crate::state::AGENT;
+use crate::record::thread_states;
 
 /// What a thread is told by, and where it points to the native stack.
 #[derive(Debug)]
@@ -88,12 +86,18 @@ impl Threads {
 }
 
 const ENTRIES: usize = 1024;
+/// Entries that a node may have: with one alone, two stacks that take turns could drive each other
+/// out at every event.
+const TOGETHER: usize = 4;
 /// Words of a stack that are looked at.
 const WORDS_MAX: usize = 1 << 15;
 const KEPT: u8 = 1;
 const SKIPPED_POWER_MAX: u16 = 12;
 /// As often an instruction has to be found at a place before others are not looked at.
 const FOUND_ENOUGH: u16 = 8;
+const INSTRUCTION_BYTES: usize = 4;
+/// Registers that a function puts away for its caller.
+const REGISTERS: u16 = 6;
 
 /// Where a native stack has threads, by its node. All zero: nothing is known.
 #[derive(Debug)]
@@ -101,6 +105,7 @@ const FOUND_ENOUGH: u16 = 8;
 pub(crate) struct Slots {
     entries: [Entry; ENTRIES],
     epoch: usize,
+    replaced_count: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -129,14 +134,31 @@ struct Entry {
 const VARIES: u16 = u16::MAX;
 
 impl Slots {
+    #[inline(always)]
     fn entry(&mut self, node: u32) -> &mut Entry {
-        let place = (node as usize).wrapping_mul(0x9e37_79b1) >> 12 & ENTRIES.wrapping_sub(1);
+        let hash = (node as usize).wrapping_mul(0x9e37_79b1) >> 12;
+        let first = hash & ENTRIES.wrapping_sub(TOGETHER);
+        let last = first.wrapping_add(TOGETHER);
         // SAFETY: inside of the array.
-        let entry = unsafe { self.entries.get_unchecked_mut(place) };
-        if entry.node != node {
+        let found = (first..last).find(|&place| unsafe { self.entries.get_unchecked(place).node } == node);
+        let place = found.unwrap_or_else(|| self.begin(first, node));
+        // SAFETY: inside of the array.
+        unsafe { self.entries.get_unchecked_mut(place) }
+    }
+
+    /// Takes a place for a node: a free one, or else another's, in turn.
+    #[cold]
+    #[inline(never)]
+    fn begin(&mut self, first: usize, node: u32) -> usize {
+        let set = self.entries.get_mut(first..first.wrapping_add(TOGETHER)).unwrap_or_default();
+        let place = set.iter().position(|entry| entry.node == 0).unwrap_or_else(|| {
+            self.replaced_count = self.replaced_count.wrapping_add(1);
+            self.replaced_count % TOGETHER
+        });
+        if let Some(entry) = set.get_mut(place) {
             *entry = Entry { node, ..Entry::default() };
         }
-        entry
+        first.wrapping_add(place)
     }
 
     /// Those of a native stack are to be found anew.
@@ -206,7 +228,7 @@ impl<'c> Copied<'c> {
 
 /// Whether no other thread has been seen, which could unmap what has just been found readable.
 fn is_alone() -> bool {
-    AGENT.thread_count.load(Relaxed) <= 1
+    thread_states::has_one_thread()
 }
 
 /// Where a thread runs on the native stack (0: nowhere), the state that it shares, and the main
@@ -408,7 +430,15 @@ pub(super) fn instruction(
     for place in 0..words.min(WORDS_MAX) {
         let Some(word) = walk.readable.word(low.wrapping_add(place.wrapping_mul(8))) else { break };
         if word & 3 == 0 && is_one(&mut walk.readable, word) {
-            found = Some((word, (place as u16).wrapping_add(1)));
+            let place = (place as u16).wrapping_add(1);
+            // A register put away beside it may hold where the instruction itself lies, which is
+            // behind the one before.
+            let is_itself = found.is_some_and(|(behind, inner): (usize, u16)| {
+                behind.wrapping_sub(word) == INSTRUCTION_BYTES && place.wrapping_sub(inner) < REGISTERS
+            });
+            if !is_itself {
+                found = Some((word, place));
+            }
         } else if word == saved && !varies {
             found = None;
         }
