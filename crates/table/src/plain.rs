@@ -78,7 +78,8 @@ pub fn printable(text: &str) -> String {
 pub fn one_line(text: &str, width: usize) -> String {
     // What no line limits is a text in the program, not a name.
     let limit = if width < NO_LIMIT { 200 } else { 64 << 10 };
-    let mut line: String = text.chars().take(limit).map(|c| if is_harmless(c) { c } else { ' ' }).collect();
+    let mut line: String =
+        text.chars().take(limit).map(|c| if c.is_control() { ' ' } else { harmless(c) }).collect();
     if text.chars().nth(limit).is_some() {
         line.push('…');
     }

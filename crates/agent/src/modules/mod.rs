@@ -49,6 +49,9 @@ const ANNOUNCING: u32 = 1;
 const LOADED: u32 = 2;
 const UNLOADED: u32 = 3;
 
+/// Modules that are marked as gone under one taking of the loader's lock.
+const GONE_AT_ONCE: usize = 16;
+
 /// One module. Written by the thread that found it, before `state` says so.
 #[derive(Debug)]
 #[repr(C)]
@@ -532,23 +535,43 @@ pub(crate) fn announce_all(sink: &mut dyn ModuleSink) {
 /// hooked, so that nothing else is loaded before; and behind `dlclose`.
 pub(crate) fn forget_unloaded(sink: &mut dyn ModuleSink) {
     let mut is_any_gone = false;
-    for module in all().iter().filter(|module| module.state.load(Acquire) == LOADED) {
-        let start = module.start.load(Relaxed);
-        // The loader may have put another where one was, under an entry at the same place.
-        let is_there = find(start).is_some_and(|found| {
-            found.start == start
-                && found.link == module.link.load(Relaxed)
-                && found.identity() == module.identity.load(Relaxed)
-        });
-        if !is_there {
-            module.state.store(UNLOADED, Release);
+    loop {
+        let (gone, is_all) = mark_gone();
+        for module in gone.into_iter().flatten() {
             is_any_gone = true;
             sink.module(module, MODULE_UNLOADED);
+        }
+        if is_all {
+            break;
         }
     }
     if is_any_gone {
         forget_code();
     }
+}
+
+/// Modules that are gone, marked so, and whether these are all: as many as fit.
+///
+/// Under the lock of the loader's list: another thread may unload a module while its headers are
+/// read. Nothing is told under it, as that may wait.
+fn mark_gone() -> ([Option<&'static Module>; GONE_AT_ONCE], bool) {
+    let mut gone = [None; GONE_AT_ONCE];
+    let mut is_all = true;
+    link_map::for_each_module(&mut |_first| {
+        let mut places = gone.iter_mut();
+        for module in all().iter().filter(|module| module.state.load(Acquire) == LOADED && !module.is_there())
+        {
+            let Some(place) = places.next() else {
+                is_all = false;
+                break;
+            };
+            if module.state.compare_exchange(LOADED, UNLOADED, AcqRel, Relaxed).is_ok() {
+                *place = Some(module);
+            }
+        }
+        true
+    });
+    (gone, is_all)
 }
 
 /// Code addresses may have changed their meaning: kept stacks and rules are void.
@@ -561,6 +584,17 @@ pub(crate) fn forget_code() {
 }
 
 impl Module {
+    /// Whether it is still what lies there. The lock of the loader's list is held.
+    fn is_there(&self) -> bool {
+        let start = self.start.load(Relaxed);
+        // The loader may have put another where one was, under an entry at the same place.
+        find(start).is_some_and(|found| {
+            found.start == start
+                && found.link == self.link.load(Relaxed)
+                && found.identity() == self.identity.load(Relaxed)
+        })
+    }
+
     /// What its file has of unwind tables. Two threads that look at once both read the file, and
     /// one of the two is thrown away.
     fn file_tables(&self, found: &Found) -> Option<&'static FileTables> {

@@ -41,7 +41,9 @@ mod tests {
         let command = crate::Arguments::command();
         let run = command.find_subcommand("run").unwrap();
         let mut expected = BTreeSet::new();
-        for option in run.get_opts().filter(|option| !option.is_require_equals_set()) {
+        let takes_next_word =
+            |option: &&clap::Arg| option.get_action().takes_values() && !option.is_require_equals_set();
+        for option in run.get_opts().filter(takes_next_word) {
             expected.extend(
                 option.get_long_and_visible_aliases().into_iter().flatten().map(|long| format!("--{long}")),
             );

@@ -34,20 +34,36 @@ pub(super) const UNKNOWN: Process = Process {
 
 impl Trace {
     /// From here on every process number that the trace gives out is one of
-    /// [`Trace::processes`], which has one at least. To be called when the tables are read.
+    /// [`Trace::processes`], which has one at least where there is anything of a process. To be
+    /// called when the tables are read.
     pub(super) fn complete_processes(&mut self) {
         let limit = (self.processes.len() * 2 + INDEX_GAP_MAX) as u32;
         let most = self.named_processes().filter(|process| process.0 < limit).max();
-        let mut count = most.map_or(0, |process| process.0 as usize + 1).max(1);
+        let mut count = most.map_or(0, |process| process.0 as usize + 1);
         // Only then can the stacks know of more; to read them takes time.
-        if !self.damage.is_empty() || !self.is_complete {
+        if !self.damage.is_empty() || !self.is_complete || self.processes.is_empty() {
             let of_stacks = self.loaded_stacks(limit as usize).0.process_count();
             count = count.max(of_stacks);
         }
+        // (The empty stack names the first process, whether there is one or not.)
+        let is_of_none = count <= 1 && self.is_of_no_process();
+        count = if is_of_none { 0 } else { count.max(1) };
         if count > self.processes.len() {
             self.processes.resize(count, UNKNOWN);
         }
         self.leave_out_unknown();
+    }
+
+    /// A recording in which no process came: nothing is lost, and nothing was written.
+    fn is_of_no_process(&self) -> bool {
+        let is_whole = self.damage.is_empty() && self.is_complete;
+        is_whole
+            && self.processes.is_empty()
+            && self.named_processes().next().is_none()
+            && self.event_chunks().next().is_none()
+            && self
+                .summary_totals()
+                .is_ok_and(|summary| summary.is_none_or(|summary| summary.by_heap.is_empty()))
     }
 
     /// Those that entries of the tables name.
