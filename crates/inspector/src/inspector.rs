@@ -26,6 +26,7 @@ use super::snapshot::{self, SnapshotOptions, SnapshotProgress, TakenSnapshot};
 use super::target::{Target, choose, targets};
 use super::v8_memory::{self, V8Memory};
 use super::worker::{self, Worker};
+use crate::own_scripts::CLOSE;
 
 /// So long the thread may take to hear that it shall close its port. Busy for longer, it does so
 /// when it is done: requests that it has received outlive their connection.
@@ -265,7 +266,6 @@ impl Inspector {
         // nothing alive. And once more when the event loop has polled: a thread that was busy when
         // SIGUSR1 came has opened the port from an interrupt, and opens it a second time from the
         // event that is still under way.
-        const CLOSE: &str = "setTimeout(() => { process._debugEnd(); setImmediate(() => process._debugEnd()); }, 50).unref(); 0";
         let params = json!({ "expression": CLOSE, "silent": true, "returnByValue": true });
         let never = AtomicBool::new(false);
         let deadline = Some(Instant::now() + CLOSE_TIME);

@@ -36,6 +36,7 @@ mod listening_ports;
 mod memory;
 mod message;
 mod network;
+mod own_scripts;
 mod port;
 mod process;
 mod profile;

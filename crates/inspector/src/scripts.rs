@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 use super::connection::{Connection, Isolate, Patience};
 use super::error::{Error, Result};
 use super::message::parse_value;
+use crate::own_scripts::is_own;
 
 /// A script as V8 knows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,7 +79,9 @@ pub(crate) fn each(
             match listing.ask(connection, isolate, patience, "Debugger.getScriptSource", params) {
                 Ok(answer) => {
                     let Source { text } = parse_value(&answer)?;
-                    take(script, text);
+                    if !is_own(&text) {
+                        take(script, text);
+                    }
                 }
                 // Collected meanwhile.
                 Err(Error::Refused { .. }) => {}

@@ -9,12 +9,7 @@ use serde_json::json;
 use super::connection::{Connection, Isolate, OnEvent, Patience};
 use super::error::Result;
 use super::message::parse_value;
-
-/// Nothing is kept of it in the program.
-const QUESTION: &str = "(() => {
-    const { external, arrayBuffers } = process.memoryUsage(), v8 = require('v8');
-    return JSON.stringify({ external, arrayBuffers, spaces: v8.getHeapSpaceStatistics() });
-})()";
+use crate::own_scripts::QUESTION;
 
 /// What an isolate has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

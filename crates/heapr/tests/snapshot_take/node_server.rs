@@ -137,19 +137,24 @@ impl Program {
             .unwrap()
     }
 
-    /// Waits for it.
+    /// Waits for it; what it says is read meanwhile, as a pipe holds little.
     pub(crate) fn finish(&self, mut child: Child) -> Outcome {
         let started = Instant::now();
-        while child.try_wait().unwrap().is_none() {
-            if started.elapsed() > LIMIT {
-                let _ = child.kill();
-                panic!("heapr was not done after {LIMIT:?}: {:?}", child.wait_with_output());
+        let mut pipes = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let errors = std::thread::spawn(move || std::io::read_to_string(&mut pipes.1).unwrap());
+        let output = std::thread::spawn(move || std::io::read_to_string(&mut pipes.0).unwrap());
+        let status = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status,
+                None if started.elapsed() > LIMIT => {
+                    let _ = child.kill();
+                    let said = (output.join(), errors.join());
+                    panic!("heapr was not done after {LIMIT:?}: {said:?}");
+                }
+                None => std::thread::sleep(Duration::from_millis(10)),
             }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let output = child.wait_with_output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Outcome { status: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        };
+        Outcome { status: status.code(), stdout: output.join().unwrap(), stderr: errors.join().unwrap() }
     }
 
     /// Waits until heapr has begun to write into the folder.
