@@ -53,10 +53,12 @@ impl Search<'_> {
                 self.take(byte);
                 continue;
             }
-            if holds(&self.range, self.address_avma) && self.length <= self.path.len() {
-                return self.length;
+            let is_it = holds(&self.range, self.address_avma);
+            let length = core::mem::take(&mut self.length);
+            (self.range, self.column) = ([0; RANGE_BYTES], 0);
+            if is_it && length != 0 && length <= self.path.len() {
+                return length;
             }
-            (self.range, self.column, self.length) = ([0; RANGE_BYTES], 0, 0);
         }
         0
     }

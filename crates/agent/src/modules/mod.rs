@@ -534,26 +534,19 @@ pub(crate) fn announce_all(sink: &mut dyn ModuleSink) {
 /// After something was unloaded: which modules are gone? In the loader itself, where its entry is
 /// hooked, so that nothing else is loaded before; and behind `dlclose`.
 pub(crate) fn forget_unloaded(sink: &mut dyn ModuleSink) {
-    let mut is_any_gone = false;
     loop {
         let (gone, is_all) = mark_gone();
-        for module in gone.into_iter().flatten() {
-            is_any_gone = true;
-            sink.module(module, MODULE_UNLOADED);
-        }
+        gone.into_iter().flatten().for_each(|module| sink.module(module, MODULE_UNLOADED));
         if is_all {
             break;
         }
-    }
-    if is_any_gone {
-        forget_code();
     }
 }
 
 /// Modules that are gone, marked so, and whether these are all: as many as fit.
 ///
 /// Under the lock of the loader's list: another thread may unload a module while its headers are
-/// read. Nothing is told under it, as that may wait.
+/// read, or load another at its place. Nothing is told under it, as that may wait.
 fn mark_gone() -> ([Option<&'static Module>; GONE_AT_ONCE], bool) {
     let mut gone = [None; GONE_AT_ONCE];
     let mut is_all = true;
@@ -568,6 +561,10 @@ fn mark_gone() -> ([Option<&'static Module>; GONE_AT_ONCE], bool) {
             if module.state.compare_exchange(LOADED, UNLOADED, AcqRel, Relaxed).is_ok() {
                 *place = Some(module);
             }
+        }
+        // Before another thread can load what is at the same place.
+        if gone.iter().any(Option::is_some) {
+            forget_code();
         }
         true
     });
