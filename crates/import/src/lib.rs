@@ -8,8 +8,8 @@
 //! ```
 //! A file is told by what it holds, never by its name. What a tool does not tell is unknown
 //! ([`heapr_trace::Untold`]), and a notice of the trace says so. Nothing is believed: memory is
-//! bounded by the size of the file, a line that makes no sense is counted, a file that makes none is
-//! refused with the offset.
+//! bounded by the size of the file, a line that makes no sense is counted, a file that makes none
+//! is refused with the offset.
 #![forbid(unsafe_code)]
 
 mod budget;
