@@ -44,14 +44,13 @@ fn trigger() -> impl Strategy<Value = SnapshotTrigger> {
 }
 
 fn head() -> impl Strategy<Value = Snapshot> {
-    let process = (any::<u32>(), proptest::option::of(0..u64::MAX - 1), any::<u64>(), any::<u64>()).prop_map(
-        |(process, rss_bytes, block_count, block_bytes)| SnapshotProcess {
+    let process = (0..65_536_u32, proptest::option::of(0..u64::MAX - 1), any::<u64>(), any::<u64>())
+        .prop_map(|(process, rss_bytes, block_count, block_bytes)| SnapshotProcess {
             process: ProcessIndex(process),
             rss_bytes,
             block_count,
             block_bytes,
-        },
-    );
+        });
     let texts = proptest::collection::vec("[a-zä \n]{0,9}", 0..3);
     (0..3_u64, any::<u64>(), "\\PC{0,12}", trigger(), proptest::collection::vec(process, 0..3), texts)
         .prop_map(|(time_ns, event_index, name, trigger, processes, notes)| Snapshot {

@@ -37,7 +37,8 @@ impl Trace {
     /// [`Trace::processes`], which has one at least where there is anything of a process. To be
     /// called when the tables are read.
     pub(super) fn complete_processes(&mut self) {
-        let limit = (self.processes.len() * 2 + INDEX_GAP_MAX) as u32;
+        // One more: a number that does not fit into 16 bits is written in another way, and believed.
+        let limit = (self.processes.len() * 2 + INDEX_GAP_MAX + 1) as u32;
         let most = self.named_processes().filter(|process| process.0 < limit).max();
         let mut count = most.map_or(0, |process| process.0 as usize + 1);
         // Only then can the stacks know of more; to read them takes time.
@@ -60,6 +61,7 @@ impl Trace {
         is_whole
             && self.processes.is_empty()
             && self.named_processes().next().is_none()
+            && self.snapshots.is_empty()
             && self.event_chunks().next().is_none()
             && self
                 .summary_totals()
