@@ -73,6 +73,20 @@ fn head() -> impl Strategy<Value = Snapshot> {
 fn write(snapshots: &mut [(Snapshot, Vec<Vec<Block>>)], is_finished: bool) -> Vec<u8> {
     let mut file = Vec::new();
     let mut writer = TraceWriter::new(&mut file).unwrap();
+    for pid in 0..3 {
+        let (executable, command_line) = (String::new(), Vec::new());
+        let process = heapr_trace::Process {
+            pid,
+            parent_pid: 0,
+            origin: heapr_trace::ProcessOrigin::Exec,
+            start_ns: 0,
+            end_ns: None,
+            executable,
+            command_line,
+            exit_status: None,
+        };
+        writer.add_process(process).unwrap();
+    }
     for number in 0..STACK_COUNT {
         let node = StackNode {
             parent: StackIndex(number),
