@@ -37,7 +37,7 @@ impl Trace {
     /// [`Trace::processes`], which has one at least where there is anything of a process. To be
     /// called when the tables are read.
     pub(super) fn complete_processes(&mut self) {
-        // One more: a number that does not fit into 16 bits is written in another way, and believed.
+        // One more: a number that does not fit into 16 bits is written in another way.
         let limit = (self.processes.len() * 2 + INDEX_GAP_MAX + 1) as u32;
         let most = self.named_processes().filter(|process| process.0 < limit).max();
         let mut count = most.map_or(0, |process| process.0 as usize + 1);
