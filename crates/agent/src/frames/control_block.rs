@@ -55,13 +55,13 @@ fn word(offset: usize) -> usize {
     unsafe { *(thread_pointer::thread_pointer().wrapping_add(offset) as *const usize) }
 }
 
-/// Who the calling thread is.
+/// Identity of the calling thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Identity {
-    /// Of the thread that its events are told of.
+    /// Id of the thread that its events are told of.
     pub(crate) thread_id: u32,
     pub(crate) is_main: bool,
-    /// What the kernel calls the thread, as far as that is known: for who asks whether it lives.
+    /// The kernel's id of the thread, as far as it is known: it tells whether the thread lives.
     pub(crate) kernel_id: u32,
     /// The control block has this id, and the kernel clears it there when the thread has ended.
     pub(crate) is_in_block: bool,
@@ -76,7 +76,7 @@ fn id_in_block() -> u32 {
     if main_high() == 0 { 0 } else { unsafe { thread_pointer::id_in_control_block() } }
 }
 
-/// Who the calling thread is: by its control block, which a child that shares the memory (vfork,
+/// Identity of the calling thread by its control block, which a child that shares the memory (vfork,
 /// clone) has from its parent with all else of the thread, or by the kernel.
 pub(crate) fn identity() -> Identity {
     let process_id = AGENT.fork_local().map_or(0, |local| local.process_id.load(Relaxed));

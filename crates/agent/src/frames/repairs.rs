@@ -9,7 +9,7 @@ const REPAIRED_MAX: usize = 16;
 /// Words of a frame: its return address and the frame pointer; only realigned frames read a third.
 pub(crate) const WORDS_MAX: usize = 2;
 
-/// What a frame becomes.
+/// New state of a frame.
 #[derive(Clone, Copy)]
 pub(crate) struct Repaired {
     pub(crate) index: usize,

@@ -15,7 +15,7 @@ use crate::hooks::{Caller, inner_calls, stack_for};
 use crate::record::events;
 use crate::record::thread::Scope;
 
-/// What jemalloc's functions are told of an arena stands above so many bits of their flags.
+/// Bits below the arena's number in the flags of jemalloc's functions.
 const ARENA_SHIFT: u32 = 20;
 /// Flags are no larger.
 const FLAGS_END: usize = 1 << 32;
@@ -60,7 +60,7 @@ pub(crate) fn run_alloc_in(
     block
 }
 
-/// The same of a block that moves into it. One that stays in its place stays in its pool.
+/// Reallocates a block into a pool. One that stays in its place stays in its pool.
 pub(crate) fn run_realloc_in(
     real: &AtomicUsize,
     all: [usize; 4],
