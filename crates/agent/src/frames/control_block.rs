@@ -76,8 +76,8 @@ fn id_in_block() -> u32 {
     if main_high() == 0 { 0 } else { unsafe { thread_pointer::id_in_control_block() } }
 }
 
-/// Identity of the calling thread by its control block, which a child that shares the memory (vfork,
-/// clone) has from its parent with all else of the thread, or by the kernel.
+/// Identity of the calling thread by its control block or by the kernel. A child that shares the
+/// memory (vfork, clone) has the block of its parent's thread.
 pub(crate) fn identity() -> Identity {
     let process_id = AGENT.fork_local().map_or(0, |local| local.process_id.load(Relaxed));
     let in_block = id_in_block();
