@@ -28,6 +28,8 @@ pub enum Cell {
     Text(String),
     /// Frames, the innermost first.
     Frames(Vec<String>),
+    /// The same, which programs get as objects: one for each.
+    ToldFrames(Vec<String>, Value),
     /// What programs get, and what people read in place of it; in CSV, too, where it is a list.
     Worded(Value, String),
     /// A number that is an estimate, and half of its 95 % interval in the same unit. JSON and CSV
@@ -56,6 +58,14 @@ impl Cell {
         }
     }
 
+    /// The lines of frames.
+    pub(crate) fn frames(&self) -> Option<&[String]> {
+        match self {
+            Self::Frames(lines) | Self::ToldFrames(lines, _) => Some(lines),
+            _ => None,
+        }
+    }
+
     pub(crate) fn text(&self, kind: Kind, width: usize) -> String {
         match (self, kind) {
             (Self::Nothing, _) => String::new(),
@@ -79,7 +89,9 @@ impl Cell {
                 within(&number.text(kind, width), &half)
             }
             (Self::Text(text) | Self::Worded(_, text), _) => one_line(text, width),
-            (Self::Frames(frames), _) => frames.first().map_or(NO_STACK, String::as_str).to_owned(),
+            (Self::Frames(frames) | Self::ToldFrames(frames, _), _) => {
+                frames.first().map_or(NO_STACK, String::as_str).to_owned()
+            }
         }
     }
 
@@ -87,7 +99,7 @@ impl Cell {
         match self {
             Self::Nothing => String::new(),
             Self::Text(text) | Self::Worded(Value::String(text), _) => quoted(text),
-            Self::Frames(frames) => quoted(&frames.join(" <- ")),
+            Self::Frames(frames) | Self::ToldFrames(frames, _) => quoted(&frames.join(" <- ")),
             Self::Worded(Value::Array(_) | Value::Object(_), text) => quoted(text),
             Self::Estimate(number, _) => number.csv(),
             Self::Series(values) => values.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
@@ -106,7 +118,7 @@ impl Serialize for Cell {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Series(values) => values.serialize(serializer),
             Self::Frames(frames) => frames.serialize(serializer),
-            Self::Worded(value, _) => value.serialize(serializer),
+            Self::Worded(value, _) | Self::ToldFrames(_, value) => value.serialize(serializer),
             Self::Estimate(number, _) => number.serialize(serializer),
         }
     }

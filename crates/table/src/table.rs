@@ -127,7 +127,7 @@ impl Table {
         writeln!(out, "{}", lines[0])?;
         for (line, row) in lines[1..].iter().zip(&self.rows) {
             writeln!(out, "{line}")?;
-            if let (Some(depth), Some(Cell::Frames(frames))) = (self.depth, row.last()) {
+            if let (Some(depth), Some(frames)) = (self.depth, row.last().and_then(Cell::frames)) {
                 write_stack(out, frames, depth, width)?;
             }
         }
@@ -145,7 +145,7 @@ impl Table {
             .filter(|&at| self.columns[at].is_shown && self.rows.iter().any(|row| row[at] != Cell::Nothing))
             .collect();
         let text = |row: &[Cell], at: usize| match &row[at] {
-            Cell::Frames(_) if self.depth.is_some() => String::new(),
+            cell if self.depth.is_some() && cell.frames().is_some() => String::new(),
             cell => cell.text(self.columns[at].kind, width),
         };
         let mut rows = vec![shown.iter().map(|&at| self.columns[at].heading.to_owned()).collect()];

@@ -70,6 +70,28 @@ pub struct Line {
     pub rows: Vec<LiveRow>,
     /// A stack of it in the first file that has one.
     pub stack: LineStack,
+    /// Its groups: numbers of the file and of the group in it, one at least.
+    groups: Vec<(u32, u32)>,
+}
+
+impl Line {
+    /// Its frames, innermost first, as the groups of all files tell them ([`Series::with_groups`]).
+    /// A place in the source that is not the same in all of its groups is not told.
+    #[must_use]
+    pub fn told_frames<'g>(&self, groups: &'g [StackGroups<'_>]) -> Vec<FrameView<'g>> {
+        let mut of_groups = self.groups.iter().map(|&(file, group)| groups[file as usize].frames(group));
+        let mut told = of_groups.next().unwrap_or_default();
+        for others in of_groups {
+            for (frame, other) in told.iter_mut().zip(others) {
+                if frame.file != other.file {
+                    (frame.file, frame.line) = (None, None);
+                } else if frame.line != other.line {
+                    frame.line = None;
+                }
+            }
+        }
+        told
+    }
 }
 
 /// What is listed first of one snapshot.
@@ -107,8 +129,20 @@ impl Series {
     pub fn read<'t>(
         files: &[SeriesFile<'t>],
         by: GroupBy,
-        mut groups: impl FnMut(usize, &BTreeSet<StackIndex>) -> Result<StackGroups<'t>>,
+        groups: impl FnMut(usize, &BTreeSet<StackIndex>) -> Result<StackGroups<'t>>,
     ) -> Result<Self> {
+        Self::with_groups(files, by, groups).map(|(series, _)| series)
+    }
+
+    /// The same, and the groups of each file: see [`Line::told_frames`].
+    ///
+    /// # Errors
+    /// As those of [`Series::read`].
+    pub fn with_groups<'t>(
+        files: &[SeriesFile<'t>],
+        by: GroupBy,
+        mut groups: impl FnMut(usize, &BTreeSet<StackIndex>) -> Result<StackGroups<'t>>,
+    ) -> Result<(Self, Vec<StackGroups<'t>>)> {
         // By file and place in its list, in order of the wall clock.
         let mut taken: Vec<Taken> =
             files.iter().enumerate().flat_map(|(number, file)| taken_of(number, file)).collect();
@@ -117,6 +151,7 @@ impl Series {
         let mut series = Self { wholes: vec![LiveRow::default(); taken.len()], ..Self::default() };
         let builds = SameBuilds::of(files.iter().map(|file| file.trace));
         let mut places: HashMap<Vec<String>, usize> = HashMap::new();
+        let mut of_files = Vec::new();
         for (number, file) in files.iter().enumerate() {
             check(&file.filter)?;
             let start_unix_ns = file.trace.session().start_unix_ns;
@@ -138,15 +173,18 @@ impl Series {
                 .map(|group| {
                     let frames: Vec<String> =
                         groups.frames(group).iter().map(|frame| identity(&builds, frame, by)).collect();
-                    *places.entry(frames).or_insert_with_key(|frames| {
+                    let place = *places.entry(frames).or_insert_with_key(|frames| {
                         let key = groups.representative(group).unwrap_or_default();
                         series.lines.push(Line {
                             frames: frames.clone(),
                             rows: vec![LiveRow::default(); taken.len()],
                             stack: LineStack { file: number, key },
+                            groups: Vec::new(),
                         });
                         series.lines.len() - 1
-                    })
+                    });
+                    series.lines[place].groups.push((number as u32, group));
+                    place
                 })
                 .collect();
             for (place, rows) in &found {
@@ -157,9 +195,10 @@ impl Series {
                     series.wholes[*place].add(row);
                 }
             }
+            of_files.push(groups);
         }
         series.taken = taken;
-        Ok(series)
+        Ok((series, of_files))
     }
 
     /// Notes and damage, one line each; `name` gives a file's name.

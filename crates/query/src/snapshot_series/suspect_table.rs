@@ -18,9 +18,9 @@ pub const SUSPECT_COLUMNS: [Column; 9] = [
 ];
 
 impl Suspect<'_> {
-    /// Its row in these columns, and its frames.
+    /// Its row in these columns, and its frames as they are to be told.
     #[must_use]
-    pub fn row(&self) -> Vec<Cell> {
+    pub fn row(&self, frames: impl Into<Cell>) -> Vec<Cell> {
         let amounts = || self.line.rows.iter().map(|row| row.amount);
         let bytes: Vec<u64> = amounts().map(|amount| amount.block_bytes).collect();
         let counts: Vec<u64> = amounts().map(|amount| amount.block_count).collect();
@@ -35,7 +35,7 @@ impl Suspect<'_> {
             self.trend.rising_share,
             self.trend.chance,
             self.kept_share,
-            self.line.frames.clone(),
+            frames.into(),
         ]
     }
 }

@@ -86,7 +86,11 @@ pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     .concat();
     let page = found.iter().skip(request.offset).take(request.limit.min(ROWS_MAX));
     let row = |suspect: &Suspect<'_>| {
-        [suspect.row(), row![line_id(&read, suspect.line), own_place(&read, suspect.line)]].concat()
+        [
+            suspect.row(suspect.line.frames.clone()),
+            row![line_id(&read, suspect.line), own_place(&read, suspect.line)],
+        ]
+        .concat()
     };
     let table = Table::of("", &columns, page.map(row));
     let mut options = vec![

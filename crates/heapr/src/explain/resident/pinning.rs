@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use heapr_export::frame_text::frame_name;
+use heapr_query::json::FrameJson;
 use heapr_query::{CullList, GroupBy, OwnCode, StackGroups};
 use heapr_resident::BlockWatcher;
 use heapr_trace::{Snapshot, StackIndex, Trace};
@@ -75,8 +76,9 @@ impl RecordedBlocks {
             .map(|(group, pin)| {
                 let frames = group.map_or_else(Vec::new, |group| groups.frames(group));
                 let own_frame = own.place(&frames).and_then(|place| frames.get(place)).map(frame_name);
+                let told = json!(frames.iter().map(FrameJson::from).collect::<Vec<_>>());
                 let frames = frames.iter().map(frame_name).collect();
-                PinnedBy { free_bytes: pin.free_bytes, blocks: pin.blocks, frames, own_frame }
+                PinnedBy { free_bytes: pin.free_bytes, blocks: pin.blocks, frames, told, own_frame }
             })
             .collect();
         pinned.sort_by(|a, b| b.free_bytes.cmp(&a.free_bytes).then_with(|| a.frames.cmp(&b.frames)));
@@ -121,6 +123,8 @@ pub(super) struct PinnedBy {
     pub(super) blocks: BlockSum,
     /// Innermost first; none: not recorded.
     pub(super) frames: Vec<String>,
+    /// The same as objects, for programs.
+    told: Value,
     /// The program's own of them.
     pub(super) own_frame: Option<String>,
 }
@@ -141,7 +145,7 @@ impl PinnedBy {
             "block_count": self.blocks.count,
             "block_bytes": self.blocks.bytes,
             "own_frame": self.own_frame,
-            "frames": self.frames,
+            "frames": self.told,
         })
     }
 }

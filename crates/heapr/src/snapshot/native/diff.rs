@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
 use heapr_filters::{FilterArguments, find_snapshot};
-use heapr_query::{Change, ChangeOrder, Taken};
+use heapr_query::{Change, ChangeOrder, LineChange, Taken};
 use serde_json::json;
 
 use super::held_growth::{self, HeldGrowth};
@@ -53,7 +53,8 @@ pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result
         bail!("--fail-if-growth {}=…: native heaps have no classes: give an amount alone", limit.class);
     }
     let files = chosen(&asked.files, options.snapshots.as_deref(), &options.series.filters)?;
-    let (series, mut warnings) = read(&files, &options.series)?;
+    let read = read(&files, &options.series)?;
+    let (series, mut warnings) = (&read.series, read.warnings.clone());
     let [before, after] = series.taken.as_slice() else {
         bail!("the two snapshots are one: name another with --snapshots A B")
     };
@@ -77,8 +78,9 @@ pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result
             Column::text("state", ""),
         ],
     );
-    let row = |change: &Change, frames: &[String]| [cells(change), row![frames.to_vec()]].concat();
-    sheet.rows(asked.output.top(), lines.iter().map(|changed| row(&changed.change, &changed.line.frames)));
+    let row =
+        |changed: &LineChange<'_>| [cells(&changed.change), vec![read.frames_cell(changed.line)]].concat();
+    sheet.rows(asked.output.top(), lines.iter().map(row));
     let whole = series.whole_change().context("there are no snapshots")?;
     sheet.fact("heap", "native");
     sheet.fact("before", taken_json(before, &files));

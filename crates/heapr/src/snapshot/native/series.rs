@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use heapr_query::{GroupBy, SeriesFile, SnapshotSeries, StackGroups};
+use heapr_export::frame_text::place;
+use heapr_query::json::FrameJson;
+use heapr_query::{FrameView, GroupBy, Line, SeriesFile, SnapshotSeries, StackGroups};
 use heapr_trace::Trace;
 
 use crate::report::names::{NameArguments, TraceNames};
 use crate::trace_file::open;
 use heapr_filters::FilterArguments;
-use heapr_table::{Column, Table};
+use heapr_table::{Cell, Column, Table};
+use serde_json::json;
 
 /// Frames shown of a stack as text, where nothing is said.
 const FRAMES_SHOWN: usize = 10;
@@ -89,18 +92,37 @@ impl Chosen {
     }
 }
 
-/// Reads the chosen snapshots of all files; tells, and gives, what is to be warned of.
-pub(crate) fn read(
-    chosen: &[Chosen],
-    arguments: &SeriesArguments,
-) -> anyhow::Result<(SnapshotSeries, Vec<String>)> {
+/// What was read of files.
+pub(crate) struct ReadSeries<'t> {
+    pub(crate) series: SnapshotSeries,
+    /// By file.
+    groups: Vec<StackGroups<'t>>,
+    /// What is to be warned of.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl ReadSeries<'_> {
+    /// The frames of a line: a name and a place in its source each, for programs as objects.
+    pub(crate) fn frames_cell(&self, line: &Line) -> Cell {
+        let told = line.told_frames(&self.groups);
+        let text = |(name, frame): (&String, &FrameView<'_>)| match place(frame) {
+            place if place.is_empty() || frame.is_of_language() => name.clone(),
+            place => format!("{name}  {place}"),
+        };
+        let lines = line.frames.iter().zip(&told).map(text).collect();
+        Cell::ToldFrames(lines, json!(told.iter().map(FrameJson::from).collect::<Vec<_>>()))
+    }
+}
+
+/// Reads the chosen snapshots of all files, and tells what is to be warned of.
+pub(crate) fn read<'t>(chosen: &'t [Chosen], arguments: &SeriesArguments) -> anyhow::Result<ReadSeries<'t>> {
     let cull = arguments.filters.cull_list()?;
     let mut files = Vec::new();
     for file in chosen {
         let filter = arguments.filters.filter(&file.trace)?;
         files.push(SeriesFile { trace: &file.trace, numbers: file.numbers.clone(), filter });
     }
-    let series = SnapshotSeries::read(&files, arguments.by(), |number, stacks| {
+    let (series, groups) = SnapshotSeries::with_groups(&files, arguments.by(), |number, stacks| {
         let SeriesFile { trace, filter, .. } = &files[number];
         let mut names = TraceNames::new(trace, &arguments.names);
         let stacks = stacks.iter().copied();
@@ -110,5 +132,5 @@ pub(crate) fn read(
     for warning in &warnings {
         warn!("{warning}");
     }
-    Ok((series, warnings))
+    Ok(ReadSeries { series, groups, warnings })
 }

@@ -34,7 +34,8 @@ pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow:
         Ok(vec![find_snapshot(trace, text)?.number])
     })?;
     let files = [chosen];
-    let (series, mut warnings) = read(&files, options)?;
+    let read = read(&files, options)?;
+    let (series, mut warnings) = (&read.series, read.warnings.clone());
     let [Chosen { trace, .. }] = &files;
     let sorted = series.sorted(order);
     let Some(taken) = series.taken.first() else { anyhow::bail!("the snapshot is not there any more") };
@@ -56,7 +57,7 @@ pub(super) fn run(asked: &SummaryQuestion, options: &SeriesArguments) -> anyhow:
             row.youngest_age_ns,
             row.mean_age_ns(),
             row.oldest_age_ns,
-            line.frames.clone(),
+            read.frames_cell(line),
         ]
     });
     sheet.rows(asked.output.top(), lines);

@@ -67,7 +67,8 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
         })
     };
     let files = asked.files.iter().map(numbers).collect::<anyhow::Result<Vec<_>>>()?;
-    let (series, mut warnings) = read(&files, &options.series)?;
+    let read = read(&files, &options.series)?;
+    let (series, mut warnings) = (&read.series, read.warnings.clone());
     let graphs = held_growth::points(&series.taken, &files, &options.series, &mut warnings);
     let graph_count = graphs.len();
     // Of a single one the largest holders are listed.
@@ -139,7 +140,8 @@ pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow
     if held.is_some() {
         table.fact("holders", held_suspects.iter().copied().map(holder_json).collect::<Vec<_>>());
     }
-    table.rows(asked.output.top(), suspects.iter().map(Suspect::row));
+    let row = |suspect: &Suspect<'_>| suspect.row(read.frames_cell(suspect.line));
+    table.rows(asked.output.top(), suspects.iter().map(row));
     print_table(&table, asked.output.format, &title)?;
     let is_over = |suspect: &Suspect<'_>| {
         asked.fail_if_growth.is_some_and(|limit| suspect.trend.growth > i128::from(limit))
