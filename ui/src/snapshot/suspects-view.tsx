@@ -11,6 +11,7 @@ import { type SnapshotViewProps, showObject } from './snapshot-page';
 const VERDICTS: Record<Suspect['confidence'], string> = { high: 'almost certainly a leak', medium: 'likely a leak', low: 'probably not a leak' };
 const DOUBTS: Record<string, string> = {
   'other-program': 'the snapshots are of different programs', 'other-numbering': 'the snapshots number their objects differently: objects are matched by their names', 'wrong-order': 'the snapshots are given in the wrong order: what shrank is said to grow', 'other-capture-mode': 'the snapshots were taken in different ways',
+  'entries-missing': 'the file has no references from Maps and Sets to their entries (Bun writes none): who keeps them is told by the size of tables',
 };
 
 interface SuspectsAnswer {

@@ -123,18 +123,38 @@ pub fn owner_table(
     table
 }
 
-fn doubt_json(doubt: &Doubt) -> Value {
-    match *doubt {
-        Doubt::OtherProgram { snapshot, kept_percent } => {
-            json!({ "doubt": "other-program", "snapshot": snapshot, "kept_percent": kept_percent })
-        }
-        Doubt::OtherNumbering { snapshot } => json!({ "doubt": "other-numbering", "snapshot": snapshot }),
-        Doubt::WrongOrder { snapshot } => json!({ "doubt": "wrong-order", "snapshot": snapshot }),
-        Doubt::EntriesMissing { snapshot } => json!({ "doubt": "entries-missing", "snapshot": snapshot }),
-        Doubt::OtherCaptureMode { snapshot } => {
-            json!({ "doubt": "other-capture-mode", "snapshot": snapshot })
+impl Doubt {
+    /// What JSON calls it, and the page's list of sentences.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::OtherProgram { .. } => "other-program",
+            Self::OtherNumbering { .. } => "other-numbering",
+            Self::WrongOrder { .. } => "wrong-order",
+            Self::EntriesMissing { .. } => "entries-missing",
+            Self::OtherCaptureMode { .. } => "other-capture-mode",
         }
     }
+
+    /// The number of the later snapshot, from 0.
+    #[must_use]
+    pub fn snapshot(&self) -> usize {
+        match *self {
+            Self::OtherProgram { snapshot, .. }
+            | Self::OtherNumbering { snapshot }
+            | Self::WrongOrder { snapshot }
+            | Self::EntriesMissing { snapshot }
+            | Self::OtherCaptureMode { snapshot } => snapshot,
+        }
+    }
+}
+
+fn doubt_json(doubt: &Doubt) -> Value {
+    let mut told = json!({ "doubt": doubt.word(), "snapshot": doubt.snapshot() });
+    if let Doubt::OtherProgram { kept_percent, .. } = *doubt {
+        told["kept_percent"] = kept_percent.into();
+    }
+    told
 }
 
 fn collected_json(collected: &Collected) -> Value {
@@ -148,4 +168,38 @@ fn collected_json(collected: &Collected) -> Value {
             collected.example_allocated_by.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "example_place": collected.example_place.as_ref().map(|(_, place)| place.to_string()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of each; a new one does not compile before it is among them.
+    fn after(doubt: Option<&Doubt>) -> Option<Doubt> {
+        let snapshot = 1;
+        Some(match doubt {
+            None => Doubt::OtherProgram { snapshot, kept_percent: 3 },
+            Some(Doubt::OtherProgram { .. }) => Doubt::OtherNumbering { snapshot },
+            Some(Doubt::OtherNumbering { .. }) => Doubt::WrongOrder { snapshot },
+            Some(Doubt::WrongOrder { .. }) => Doubt::EntriesMissing { snapshot },
+            Some(Doubt::EntriesMissing { .. }) => Doubt::OtherCaptureMode { snapshot },
+            Some(Doubt::OtherCaptureMode { .. }) => return None,
+        })
+    }
+
+    #[test]
+    fn the_page_has_a_sentence_for_every_doubt() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ui/src/snapshot/suspects-view.tsx");
+        let page = std::fs::read_to_string(page).unwrap();
+        let mut doubt = after(None);
+        let mut count = 0;
+        while let Some(one) = doubt {
+            let key = format!("'{}': '", one.word());
+            assert!(page.contains(&key), "ui/src/snapshot/suspects-view.tsx has no {key}");
+            assert_eq!(doubt_json(&one)["snapshot"], 1);
+            count += 1;
+            doubt = after(Some(&one));
+        }
+        assert_eq!(count, 5);
+    }
 }
