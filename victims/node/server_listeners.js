@@ -1,7 +1,8 @@
 // Each proxy listens to the server and never stops: the server is the runtime's, and no function of the runtime holds it.
 // Owner: the listeners of the server.
-// suspect: Server._events.close
-// place: server_listeners.js:12
+// suspect: Server._events.close of server (variable in 
+// place: server_listeners.js:10
+// collects: Proxy|Function|Object at server_listeners.js:13
 'use strict';
 
 const http = require('http');

@@ -5,6 +5,7 @@ use heapr_graph::{Dominators, Graph, Retainers};
 use crate::CallFunction;
 use crate::call_tree::allocation_stack;
 use crate::devtools;
+use crate::devtools::MovedBytes;
 use crate::objects::Objects;
 
 pub(super) use crate::objects::{EdgeName, group_name};
@@ -18,6 +19,8 @@ pub trait HeapView: Objects {
     /// The dominators over the edges that keep their target alive; those of the program in both
     /// ways of taking a snapshot.
     fn dominators(&self) -> &Dominators;
+    /// The bytes of inner objects that count for their owners, in the sizes of both.
+    fn moved_bytes(&self) -> &[MovedBytes];
     /// The functions in which an object was made, innermost first, as far as an allocation trace
     /// tells.
     fn allocation_stack(&self, node: u32) -> Vec<CallFunction>;
@@ -34,6 +37,10 @@ impl HeapView for devtools::Heap {
 
     fn dominators(&self) -> &Dominators {
         self.owner_dominators()
+    }
+
+    fn moved_bytes(&self) -> &[MovedBytes] {
+        self.moved_bytes()
     }
 
     fn allocation_stack(&self, node: u32) -> Vec<CallFunction> {

@@ -3,6 +3,7 @@
 mod program_holders;
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -12,6 +13,7 @@ use super::storage::{is_dictionary, is_of_the_engine};
 use crate::objects::ScriptPaths;
 use crate::objects::{EdgeName, Objects};
 use crate::{EdgeKind, Location, NodeKind};
+use program_holders::Holder;
 
 /// An object with fewer retainers is looked at each time.
 const MAX_RETAINERS_LOOKED_AT: usize = 512;
@@ -69,6 +71,9 @@ pub struct Called {
     /// The program's own name for what the base, an object of a package or of the runtime, is a
     /// part of: `EventLog.entries`, `render (variable in /srv/app.js)`.
     pub part_of: Option<String>,
+    /// Nothing of the program holds the base, an object of the runtime: by whom the program keeps
+    /// it is not known.
+    pub is_held_by_the_runtime: bool,
 }
 
 impl Called {
@@ -84,6 +89,7 @@ impl Called {
         };
         match &self.part_of {
             Some(holder) => format!("{named} of {holder}"),
+            None if self.is_held_by_the_runtime => format!("{named} (held by the runtime)"),
             None => named,
         }
     }
@@ -134,11 +140,15 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         {
             return called;
         }
-        let holder = self.holder_in_the_program(&way);
+        let holder = self.holder_of_base(&way);
         let mut called = self.called(way);
-        if let Some(holder) = holder {
-            called.place = holder.place.or(called.place);
-            called.part_of = Some(holder.text);
+        match holder {
+            Holder::Program(holder) => {
+                called.place = holder.place.or(called.place);
+                called.part_of = Some(holder.text);
+            }
+            Holder::Runtime => called.is_held_by_the_runtime = true,
+            Holder::Unknown => {}
         }
         called
     }
@@ -183,7 +193,15 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             } else {
                 format!("{} (variable in {script})", joined(&fields))
             };
-            return Called { text, fields, base: script, base_node, place, part_of: None };
+            return Called {
+                text,
+                fields,
+                base: script,
+                base_node,
+                place,
+                part_of: None,
+                is_held_by_the_runtime: false,
+            };
         }
         let place = self.heap.location(base_node).map(|location| place_of(&self.scripts, location));
         // What a module of Node exports is called as programs call it: `fs.readCache`.
@@ -194,7 +212,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             Some(first) if first.starts_with('[') => format!("{base}{}", joined(&fields)),
             Some(_) => format!("{base}.{}", joined(&fields)),
         };
-        Called { text, fields, base, base_node, place, part_of: None }
+        Called { text, fields, base, base_node, place, part_of: None, is_held_by_the_runtime: false }
     }
 
     /// The class of an object, the name of a function, the group of anything else.
@@ -357,10 +375,23 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
                     EdgeKind::HIDDEN => 3,
                     _ => 4,
                 };
-                Some(((doubts, heap.distance(source), rank, source), edge))
+                Some(((doubts, heap.distance(source), rank), edge))
             })
-            .min()
+            .min_by(|(one, edge), (other, other_edge)| {
+                one.cmp(other).then_with(|| self.in_order_of_names(*edge, *other_edge))
+            })
             .map(|(_, edge)| edge)
+    }
+
+    /// Of equals the first by name, and symbols last: numbers of nodes are others in each run.
+    fn in_order_of_names(&self, one: u32, other: u32) -> Ordering {
+        let heap = self.heap;
+        let key = |edge: u32| match heap.edge_name(edge) {
+            EdgeName::Index(index) => (false, index, Cow::Borrowed("")),
+            EdgeName::Name(name) => (name.starts_with("<symbol"), 0, name),
+        };
+        let nodes = || (heap.source(one), one).cmp(&(heap.source(other), other));
+        key(one).cmp(&key(other)).then_with(nodes)
     }
 
     /// How a field is written in a name; nothing for what only the engine sees.

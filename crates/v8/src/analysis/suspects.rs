@@ -15,6 +15,7 @@ mod growth;
 mod holders;
 mod late_owners;
 mod lost_entries;
+mod own_bytes;
 mod ownership;
 mod ranking;
 mod timers;

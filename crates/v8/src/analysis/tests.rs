@@ -561,3 +561,112 @@ proptest! {
         }
     }
 }
+
+/// An object of the program whose property store another one, of the engine, has too or not, with
+/// texts that a second object of the program has.
+fn with_shared_store(is_shared: bool) -> Heap {
+    let mut heap = MadeHeap::new();
+    let node = MadeHeap::node;
+    let global = node(&mut heap, "object", "global", 40);
+    heap.edge(0, "shortcut", "2", global);
+    let cache = node(&mut heap, "object", "PatternCache", 24);
+    heap.edge(global, "property", "patterns", cache);
+    let store = node(&mut heap, "hidden", "system / PropertyArray", 4000);
+    heap.edge(cache, "internal", "properties", store);
+    let other = node(&mut heap, "object", "CompilationCache", 24);
+    heap.edge(global, "property", "compiled", other);
+    if is_shared {
+        heap.edge(other, "internal", "pattern", store);
+    }
+    // V8 lists what there is in another order each time.
+    let texts: Vec<String> =
+        (0..40).map(|at| format!("key {}", if is_shared { at } else { 39 - at })).collect();
+    for (at, text) in texts.iter().enumerate() {
+        let text = node(&mut heap, "string", text, 40 + 8 * (text.len() as u64 % 2));
+        let holder = node(&mut heap, "closure", &format!("f{at}"), 64);
+        heap.edge(global, "property", &format!("f{at}"), holder);
+        heap.edge(holder, "internal", "name", text);
+    }
+    heap.open(1)
+}
+
+#[test]
+fn bytes_that_find_their_owner_again_are_no_growth() {
+    let (before, after) = (with_shared_store(true), with_shared_store(false));
+    let of_cache =
+        |heap: &Heap| (0..heap.snapshot().node_count()).find(|&it| heap.name(it) == "PatternCache");
+    let bytes = |heap: &Heap| heap.self_bytes(of_cache(heap).unwrap());
+    assert_eq!((bytes(&before), bytes(&after)), (24, 4024), "the store counts for its one owner");
+    let found = suspects(&[&before, &after], 5);
+    assert_eq!((found.growth_bytes, &found.suspects[..]), (0, &[][..]));
+}
+
+#[test]
+fn texts_are_found_again_wherever_they_are() {
+    let (before, after) = (with_shared_store(true), with_shared_store(false));
+    let matching = Matching::by_place(&before, &after);
+    let is_text = |node: &u32| before.kind(*node).is_string();
+    let texts: Vec<u32> = (0..before.snapshot().node_count()).filter(is_text).collect();
+    assert_eq!(texts.len(), 40);
+    for text in texts {
+        let later = matching.later[text as usize];
+        assert_ne!(later, NOT_THERE, "{}", before.name(text));
+        assert_eq!(before.name(text), after.name(later));
+    }
+}
+
+#[test]
+fn what_a_function_of_the_runtime_has_is_not_named_after_that() {
+    let mut heap = MadeHeap::new();
+    let global = heap.node("object", "global", 40);
+    heap.edge(0, "shortcut", "2", global);
+    let function = heap.node("closure", "setTimeout", 64);
+    heap.edge(global, "property", "setTimeout", function);
+    let call = heap.node("object", "system / Context", 48);
+    heap.edge(function, "internal", "context", call);
+    let list = heap.node("object", "TimersList", 48);
+    heap.edge(call, "context", "list", list);
+    let item = heap.node("object", "Array", 16);
+    heap.edge(list, "property", "items", item);
+    heap.place(function, "node:timers", 3);
+    heap.place(list, "node:internal/timers", 9);
+    let heap = heap.open(1);
+    let called = Naming::of(&heap).call(list);
+    assert_eq!(called.whole(Some("items")), "TimersList.items (held by the runtime)", "{called:?}");
+}
+
+/// A function that was compiled, or not yet, and scripts that are kept with their texts.
+fn with_code(is_compiled: bool, script_count: u32) -> Heap {
+    let mut heap = MadeHeap::new();
+    let global = heap.node("object", "global", 40);
+    heap.edge(0, "shortcut", "2", global);
+    let function = heap.node("closure", "listOnTimeout", 64);
+    heap.edge(global, "property", "timers", function);
+    let shared = heap.node("code", "listOnTimeout", 56);
+    heap.edge(function, "internal", "shared", shared);
+    let scripts = heap.node("object", "Array", 16);
+    heap.edge(global, "property", "scripts", scripts);
+    for at in 0..script_count {
+        let script = heap.node_with_id("code", "system / Script", 0, 20_001 + 4 * u64::from(at), false);
+        let source = heap.node_with_id("string", "return 1", 5000, 20_003 + 4 * u64::from(at), false);
+        heap.edge(scripts, "element", &at.to_string(), script);
+        heap.edge(script, "internal", "source", source);
+    }
+    if is_compiled {
+        let constants = heap.node_with_id("code", "(constant pool)", 80, 30_001, false);
+        heap.edge(shared, "internal", "constant_pool", constants);
+        for at in 0..20 {
+            let text = heap.node_with_id("string", "process timer lists %d", 40, 30_003 + 2 * at, false);
+            heap.edge(constants, "internal", &at.to_string(), text);
+        }
+    }
+    heap.open(1)
+}
+
+#[test]
+fn texts_of_compiled_code_are_no_growth_and_those_of_scripts_are() {
+    let found = suspects(&[&with_code(false, 0), &with_code(true, 0)], 5);
+    assert_eq!((found.growth_bytes, &found.suspects[..]), (0, &[][..]));
+    let found = suspects(&[&with_code(false, 1), &with_code(true, 31)], 5);
+    assert_eq!((found.suspects[0].name.as_str(), found.growth_bytes), ("globalThis.scripts", 30 * 5000));
+}

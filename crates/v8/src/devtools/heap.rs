@@ -11,7 +11,7 @@ use crate::devtools::dom_states::spread_dom_states;
 use crate::devtools::dominator_intervals::DominatorIntervals;
 use crate::devtools::essential_edges::EssentialEdges;
 use crate::devtools::page_objects::{contexts_held_by_roots, has_user_roots, led_to, page_objects};
-use crate::devtools::shallow_sizes::{move_to_owners, owners};
+use crate::devtools::shallow_sizes::{MovedBytes, move_to_owners, owners};
 use crate::devtools::weak_map_edges::WeakMapEdges;
 use crate::node_set::NodeSet;
 use crate::objects::CaptureMode;
@@ -30,6 +30,7 @@ pub struct Heap {
     dominators: OnceLock<Dominators>,
     owner_dominators: OnceLock<Dominators>,
     retained: OnceLock<Vec<u64>>,
+    moved: OnceLock<Vec<MovedBytes>>,
     intervals: OnceLock<DominatorIntervals>,
     dominator_tree: OnceLock<DominatorTree>,
     retainers: OnceLock<Retainers>,
@@ -43,7 +44,7 @@ impl Heap {
     pub fn new(snapshot: Snapshot) -> Result<Self> {
         let mut heap = Self::begin(snapshot)?;
         if let Some(owners) = owners(&heap.snapshot) {
-            move_to_owners(&mut heap.snapshot, &owners);
+            heap.moved = OnceLock::from(move_to_owners(&mut heap.snapshot, &owners));
         }
         Ok(heap)
     }
@@ -64,7 +65,7 @@ impl Heap {
             rest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         if let Some(owners) = owners {
-            move_to_owners(&mut heap.snapshot, &owners);
+            heap.moved = OnceLock::from(move_to_owners(&mut heap.snapshot, &owners));
         }
         heap.retained();
         Ok(heap)
@@ -85,7 +86,7 @@ impl Heap {
             rest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         if let Some(owners) = owners {
-            move_to_owners(&mut heap.snapshot, &owners);
+            heap.moved = OnceLock::from(move_to_owners(&mut heap.snapshot, &owners));
         }
         heap.page_objects.take();
         heap.retained();
@@ -116,6 +117,7 @@ impl Heap {
             dominators: OnceLock::new(),
             owner_dominators: OnceLock::new(),
             retained: OnceLock::new(),
+            moved: OnceLock::new(),
             intervals: OnceLock::new(),
             dominator_tree: OnceLock::new(),
             retainers: OnceLock::new(),
@@ -204,6 +206,14 @@ impl Heap {
         self.retained.get_or_init(|| {
             let stored = self.stored.as_ref().and_then(|stored| stored.retained());
             stored.unwrap_or_else(|| retained_bytes(self.dominators(), |node| self.snapshot.self_bytes(node)))
+        })
+    }
+
+    /// The bytes of inner objects that count for their owners.
+    pub(crate) fn moved_bytes(&self) -> &[MovedBytes] {
+        self.moved.get_or_init(|| {
+            let stored = self.stored.as_ref().and_then(|stored| stored.moved_bytes());
+            stored.unwrap_or_default()
         })
     }
 

@@ -46,6 +46,7 @@ pub use likeness::Likeness;
 pub use native_contexts::{ContextOwner, NativeContextSizes, NativeContexts};
 pub use population::Population;
 pub use retainers_view::RetainersView;
+pub use shallow_sizes::MovedBytes;
 pub use statistics::Statistics;
 pub use time_samples::LiveSample;
 

@@ -55,8 +55,20 @@ pub(crate) fn owners(snapshot: &Snapshot) -> Option<Owners> {
     Some(Owners(owners))
 }
 
-/// Moves the sizes.
-pub(crate) fn move_to_owners(snapshot: &mut Snapshot, owners: &Owners) {
+/// Bytes of an inner object that count for its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MovedBytes {
+    /// The inner object.
+    pub node: u32,
+    /// Its owner.
+    pub owner: u32,
+    /// How many.
+    pub bytes: u64,
+}
+
+/// Moves the sizes, and tells which.
+pub(crate) fn move_to_owners(snapshot: &mut Snapshot, owners: &Owners) -> Vec<MovedBytes> {
+    let mut moved = Vec::new();
     for (node, &owner) in (0..).zip(&owners.0) {
         if owner == node
             || owner >= SEVERAL
@@ -66,8 +78,13 @@ pub(crate) fn move_to_owners(snapshot: &mut Snapshot, owners: &Owners) {
             continue;
         }
         let bytes = snapshot.self_bytes(node);
+        if bytes > 0 {
+            moved.push(MovedBytes { node, owner, bytes });
+        }
         snapshot.nodes.set_self_bytes(node, 0);
         let sum = snapshot.self_bytes(owner).saturating_add(bytes);
         snapshot.nodes.set_self_bytes(owner, sum);
     }
+    moved.shrink_to_fit();
+    moved
 }

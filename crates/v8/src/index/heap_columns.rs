@@ -99,6 +99,11 @@ fn write_nodes(writer: &mut ColumnWriter, heap: &Heap) -> io::Result<()> {
         Column::WideSelfBytes,
         nodes.wide_sizes().iter().map(|(&node, &bytes)| (node, bytes)),
     )?;
+    let moved = heap.moved_bytes().iter();
+    writer.numbers(
+        Column::MovedBytes,
+        moved.flat_map(|it| [it.node, it.owner, it.bytes as u32, (it.bytes >> 32) as u32]),
+    )?;
     let locations = heap.snapshot().locations().all().iter();
     writer.numbers(
         Column::Locations,
@@ -185,6 +190,7 @@ pub(super) fn estimated_bytes(heap: &Heap) -> u64 {
         + u64::from(snapshot.edge_count()) * 17
         + u64::from(snapshot.strings().count()) * 4
         + snapshot.locations().all().len() as u64 * 16
+        + heap.moved_bytes().len() as u64 * 16
         + text_bytes
         + fixed_bytes
 }

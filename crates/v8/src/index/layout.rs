@@ -33,7 +33,7 @@ pub(super) const NUMBERS_OF_NODE: usize = 3;
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 pub(crate) const MAGIC: [u8; 8] = *b"heaprV8i";
 /// Changes with the layout and with the meaning of any column.
-pub(crate) const VERSION: u32 = 6;
+pub(crate) const VERSION: u32 = 7;
 pub(crate) const HEADER_BYTES: usize = 32;
 /// A directory is a few bytes for each block of the file; this one would be of a file of terabytes.
 pub(crate) const MOST_DIRECTORY_BYTES: u64 = 1 << 30;
@@ -141,6 +141,8 @@ columns! {
     RetainerOrderRows,
     /// Their edges, in the order of the retainers view.
     RetainerOrders,
+    /// An inner object, its owner, and both halves of its bytes, which count for that.
+    MovedBytes,
 }
 
 pub(crate) const COLUMN_COUNT: usize = ALL.len();

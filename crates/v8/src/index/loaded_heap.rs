@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use heapr_graph::{Dominators, Graph, Retainers};
 
-use crate::devtools::{Classes, ComputedColumns, Heap};
+use crate::devtools::{Classes, ComputedColumns, Heap, MovedBytes};
 use crate::format::{EdgeColumns, Locations, NodeColumns};
 use crate::index::layout::Column;
 use crate::index::stored_graph::StoredGraph;
@@ -102,6 +102,16 @@ impl ComputedColumns for StoredGraph {
             *retained.get_mut(node as usize)? = bytes;
         }
         self.loaded(retained)
+    }
+
+    fn moved_bytes(&self) -> Option<Vec<MovedBytes>> {
+        let numbers = self.blocks.all_numbers(Column::MovedBytes);
+        let node_count = self.node_count();
+        let moved = numbers.as_chunks::<4>().0.iter().map(|&[node, owner, low, high]| {
+            let bytes = u64::from(low) | u64::from(high) << 32;
+            (node < node_count && owner < node_count).then_some(MovedBytes { node, owner, bytes })
+        });
+        self.loaded(moved.collect::<Option<_>>()?)
     }
 
     fn retainers(&self, graph: &Graph) -> Option<Retainers> {

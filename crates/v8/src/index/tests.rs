@@ -187,6 +187,7 @@ fn an_index_says_what_the_heap_says() {
         assert_alike(&*made.heap, &loaded);
         assert_eq!(StoredSummary::of(&loaded), StoredSummary::of(&made.heap));
         assert_eq!(loaded.classes().interfaces(), made.heap.classes().interfaces());
+        assert_eq!(loaded.moved_bytes(), made.heap.moved_bytes());
     }
 }
 

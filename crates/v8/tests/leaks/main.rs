@@ -100,10 +100,8 @@ fn check_course(name: &str, course: Course, heaps: &[Heap]) {
     let numbering = |doubt: &Doubt| matches!(doubt, Doubt::OtherNumbering { .. });
     assert!(found.doubts.iter().all(numbering), "{name} {course:?}: {:?}", found.doubts);
     assert_eq!(!found.doubts.is_empty(), is_by_place, "{name} {course:?}: {:?}", found.doubts);
-    // Who has a function of the runtime holds nothing of what that function's module has. (What is
-    // only possible, and is the runtime's own, may still be named so.)
-    let is_of_a_function =
-        |suspect: &Suspect| suspect.confidence > Confidence::Low && suspect.name.contains(" of globalThis.");
+    // Who has a function of the runtime holds nothing of what that function's module has.
+    let is_of_a_function = |suspect: &Suspect| suspect.name.contains(" of globalThis.");
     assert!(!found.suspects.iter().any(is_of_a_function), "{name} {course:?}\n{shown}");
     match found.suspects.first() {
         Some(first) => expectation.check(first, &format!("{name} {course:?}\n{shown}")),

@@ -10,12 +10,18 @@
 //! looked at. In a collection that lost its first and gained new last objects the wrong ones are
 //! matched, but as many as were kept.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
+
+use rustc_hash::FxHashMap;
 
 use super::super::storage::is_storage;
 use super::{HeapView, MatchedBy, Matching, NOT_THERE};
 use crate::{EdgeKind, NodeKind};
+
+/// V8 cuts the texts of a snapshot to so many bytes (`--heap-snapshot-string-limit`).
+const TEXT_LIMIT: usize = 1024;
 
 pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Matching {
     let (before, after) = (Hashed::of(before), Hashed::of(after));
@@ -25,12 +31,13 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Matching
     let mut by_name = VecDeque::from([roots]);
     let mut by_order = VecDeque::new();
     let (mut old_edges, mut new_edges) = (Vec::new(), Vec::new());
+    let mut changed = Vec::new();
     loop {
         let (pair, is_by_name) = match by_name.pop_front() {
             Some(pair) => (pair, true),
             None => match by_order.pop_front() {
                 Some(pair) => (pair, false),
-                None => return matching,
+                None => break,
             },
         };
         before.keyed_targets(pair.0, is_by_name, &mut old_edges);
@@ -48,11 +55,14 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Matching
             // One that has its partner already takes no other one's.
             let (is_old_free, is_new_free) =
                 (matching.later[a as usize] == NOT_THERE, matching.earlier[b as usize] == NOT_THERE);
-            if is_old_free && is_new_free {
+            let is_changed = is_old_free && is_new_free && before.is_other_text(a, &after, b);
+            if is_changed {
+                changed.push((a, b));
+            } else if is_old_free && is_new_free {
                 matching.pair(a, b);
                 by_name.push_back((a, b));
             }
-            let is_pair = matching.later[a as usize] == b;
+            let is_pair = is_changed || matching.later[a as usize] == b;
             if is_pair || !is_old_free {
                 old.next();
             }
@@ -64,6 +74,14 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Matching
             by_order.push_back(pair);
         }
     }
+    before.pair_equal_texts(&after, &mut matching);
+    // A text that has gone, where another one has come: a counter, a state.
+    for (a, b) in changed {
+        if matching.later[a as usize] == NOT_THERE && matching.earlier[b as usize] == NOT_THERE {
+            matching.pair(a, b);
+        }
+    }
+    matching
 }
 
 /// A heap with what makes names comparable: their hashes.
@@ -83,6 +101,39 @@ impl<'a, H: HeapView> Hashed<'a, H> {
 
     fn string(&self, index: u32) -> u64 {
         self.strings.get(index as usize).copied().unwrap_or(0)
+    }
+
+    /// Pairs texts that are left over: a text has no identity, and one that many refer to has many
+    /// places.
+    fn pair_equal_texts(&self, after: &Hashed<'_, impl HeapView>, matching: &mut Matching) {
+        let mut free: FxHashMap<(Cow<'_, [u8]>, u64), VecDeque<u32>> = FxHashMap::default();
+        for node in (0..self.heap.graph().node_count()).filter(|&node| self.is_whole_text(node)) {
+            if matching.later[node as usize] == NOT_THERE {
+                free.entry(self.text(node)).or_default().push_back(node);
+            }
+        }
+        for node in (0..after.heap.graph().node_count()).filter(|&node| after.is_whole_text(node)) {
+            if matching.earlier[node as usize] == NOT_THERE
+                && let Some(was) = free.get_mut(&after.text(node)).and_then(VecDeque::pop_front)
+            {
+                matching.pair(was, node);
+            }
+        }
+    }
+
+    /// Whether both are texts, and not the same.
+    fn is_other_text(&self, node: u32, after: &Hashed<'_, impl HeapView>, other: u32) -> bool {
+        self.is_whole_text(node) && after.is_whole_text(other) && self.text(node) != after.text(other)
+    }
+
+    fn text(&self, node: u32) -> (Cow<'_, [u8]>, u64) {
+        (self.heap.string_bytes(self.heap.name_index(node)), self.heap.self_bytes(node))
+    }
+
+    /// Whether a node is a text that stands in the file as a whole.
+    fn is_whole_text(&self, node: u32) -> bool {
+        self.heap.kind(node) == NodeKind::STRING
+            && self.heap.string_bytes(self.heap.name_index(node)).len() < TEXT_LIMIT
     }
 
     /// The edges of `node` that have names that mean something, or those that have none, by key and

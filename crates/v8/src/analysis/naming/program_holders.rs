@@ -24,6 +24,22 @@ pub(super) struct ProgramHolder {
     pub(super) place: Option<Place>,
 }
 
+/// Who holds a part of a package or of the runtime.
+#[derive(Debug)]
+pub(super) enum Holder {
+    Program(ProgramHolder),
+    /// Nothing but the runtime, as far as the way up leads.
+    Runtime,
+    /// A package, or the way leads nowhere.
+    Unknown,
+}
+
+impl Holder {
+    fn of(called: Called) -> Self {
+        Self::Program(ProgramHolder { text: called.text, place: called.place })
+    }
+}
+
 impl<H: Objects + ?Sized> Naming<'_, H> {
     pub(super) fn is_of_the_runtime(&self, way: &Way) -> bool {
         way.context.is_none()
@@ -78,50 +94,74 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
             base_node: at,
             place: Some(place),
             part_of: None,
+            is_held_by_the_runtime: false,
         })
     }
 
-    /// What of the program holds the base of `way`, if that is of a package or of the runtime;
-    /// `None` where a package holds it by a variable of its own: then it is the package's affair.
-    pub(super) fn holder_in_the_program(&self, way: &Way) -> Option<ProgramHolder> {
-        if way.context.is_some() || !(self.is_of_a_package(way.at) || self.is_of_the_runtime(way)) {
-            return None;
+    /// Who holds the base of `way`, if that is of a package or of the runtime; unknown where a
+    /// package holds it by a variable of its own: then it is the package's affair.
+    pub(super) fn holder_of_base(&self, way: &Way) -> Holder {
+        let is_of_a_package = self.is_of_a_package(way.at);
+        if way.context.is_some() || !(is_of_a_package || self.is_of_the_runtime(way)) {
+            return Holder::Unknown;
         }
-        let base = self.own_name(way.at);
-        let mut way = Way { at: way.at, fields: Vec::new(), context: None };
+        match self.holder_above(way.at) {
+            Holder::Runtime => {}
+            holder => return holder,
+        }
+        // The nearest holder is the runtime, and the program may have it by a variable, too.
+        if let Some(variable) = self.variable_of_the_program(way.at) {
+            return Holder::of(self.called(variable));
+        }
+        // Of an object without a place it is not certain whose it is; and those of the runtime that
+        // programs know are called as programs call them.
+        let is_certain = self.place(way.at).is_some_and(|place| place.is_of_the_runtime());
+        if is_certain && !self.is_known_of_the_runtime(way.at) { Holder::Runtime } else { Holder::Unknown }
+    }
+
+    fn holder_above(&self, node: u32) -> Holder {
+        let base = self.own_name(node);
+        let mut way = Way { at: node, fields: Vec::new(), context: None };
         let mut passed = Vec::new();
+        // By a variable of a function of the runtime: who has that function does not hold what it
+        // has.
+        let mut is_by_variable = false;
         for _ in 0..MAX_HOLDERS_OF_A_PART {
             if let Some(script) = modules::script_of_common_module(self.heap, way.at) {
                 let is_own = !is_of_a_package(&script);
-                let called = self.called_in_module(outermost(way), script).filter(|_| is_own)?;
-                return Some(ProgramHolder { text: called.text, place: called.place });
+                let called = self.called_in_module(outermost(way), script).filter(|_| is_own);
+                return called.map_or(Holder::Unknown, Holder::of);
             }
             passed.push(way.at);
             if !self.go_up(&mut way) || passed.contains(&way.at) {
-                return None;
+                return Holder::Unknown;
             }
             if way.context.is_some() {
-                let place = self.place_of_context(way.at)?;
-                // A package may hold it by a variable of its own, too. And who has a function of a
-                // module of the runtime does not hold that module's variables.
-                let is_aside = is_of_a_package(&place.script)
-                    || place.is_of_the_runtime() && self.is_of_a_module(way.at);
-                if is_aside {
-                    let called = self.called(self.variable_of_the_program(*passed.last()?)?);
-                    return Some(ProgramHolder { text: called.text, place: called.place });
+                let Some(place) = self.place_of_context(way.at) else { return Holder::Unknown };
+                // A package may hold it by a variable of its own, too.
+                let is_of_a_module = place.is_of_the_runtime() && self.is_of_a_module(way.at);
+                if is_of_a_package(&place.script) || is_of_a_module {
+                    let variable = passed.last().and_then(|&held| self.variable_of_the_program(held));
+                    let otherwise = if is_of_a_module { Holder::Runtime } else { Holder::Unknown };
+                    return variable.map_or(otherwise, |variable| Holder::of(self.called(variable)));
                 }
                 if place.is_of_the_runtime() {
+                    is_by_variable = true;
                     way.context = None;
                     continue;
                 }
             } else if self.is_known_of_the_runtime(way.at) {
                 let called = self.called(outermost(way));
+                if is_by_variable {
+                    return Holder::Runtime;
+                }
                 // `console` of `globalThis.console` says nothing more.
                 let is_more = !called.fields.is_empty() && called.fields.last() != Some(&base);
-                return is_more.then_some(ProgramHolder { text: called.text, place: None });
+                let holder = ProgramHolder { text: called.text, place: None };
+                return if is_more { Holder::Program(holder) } else { Holder::Unknown };
             } else {
                 let is_end = match self.heap.kind(way.at) {
-                    NodeKind::SYNTHETIC => return None,
+                    NodeKind::SYNTHETIC => return Holder::Runtime,
                     NodeKind::OBJECT | NodeKind::CLOSURE => {
                         self.has_own_name(way.at)
                             && !self.is_of_the_runtime(&way)
@@ -130,20 +170,20 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
                     _ => false,
                 };
                 if !is_end {
+                    is_by_variable |= self.is_context(way.at)
+                        && self.place_of_context(way.at).is_none_or(|place| place.is_of_the_runtime());
                     continue;
                 }
             }
             let called = self.called(outermost(way));
-            return called
-                .is_of_the_program()
-                .then_some(ProgramHolder { text: called.text, place: called.place });
+            return if called.is_of_the_program() { Holder::of(called) } else { Holder::Unknown };
         }
-        None
+        Holder::Unknown
     }
 
     /// The nearest variable of the program that is `node`.
     fn variable_of_the_program(&self, node: u32) -> Option<Way> {
-        const MAX_HOLDERS: usize = 64;
+        const MAX_HOLDERS: usize = 512;
         let heap = self.heap;
         let holders = heap.edges_into(node, MAX_HOLDERS);
         let variables = holders.iter().copied().filter(|&edge| {

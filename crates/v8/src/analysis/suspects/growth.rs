@@ -3,9 +3,10 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::classes::{Classes, Names};
-use super::super::heap_view::HeapView;
+use super::super::heap_view::{EdgeName, HeapView};
 use super::super::matching::{Matching, NOT_THERE};
 use super::super::storage::{is_of_the_engine, is_storage};
+use super::own_bytes::OwnBytes;
 use super::ownership::{NONE, Ownership, is_collection};
 use crate::NodeKind;
 
@@ -101,14 +102,17 @@ pub(super) fn growth_between<H: HeapView>(
 ) -> FxHashMap<Holding, Growth> {
     let mut all: FxHashMap<Holding, Growth> = FxHashMap::default();
 
+    let was_own = OwnBytes::of(before, &matching.later, |node| counts(before, node));
+    let is_own = OwnBytes::of(after, &matching.earlier, |node| counts(after, node));
     let mut classes = Classes::of(after);
     for &node in after.dominators().order() {
         let index = node as usize;
         if matching.earlier[index] != NOT_THERE {
             // The node itself may have become larger: a store that was enlarged in place.
-            let was = before.self_bytes(matching.earlier[index]);
-            let is = after.self_bytes(node);
-            if was != is && counts(after, node) {
+            let earlier = matching.earlier[index];
+            let (was, is) = (was_own.bytes(earlier), is_own.bytes(node));
+            let is_inner = was_own.is_inner(earlier) || is_own.is_inner(node);
+            if was != is && (is_inner || counts(after, node)) {
                 let holding = Holding::new(ownership.owner[index], NONE);
                 all.entry(holding).or_default().bytes += is as i64 - was as i64;
             }
@@ -119,7 +123,7 @@ pub(super) fn growth_between<H: HeapView>(
         }
         if late.contains(&node) {
             let holding = Holding::new(node, NONE);
-            all.entry(holding).or_default().bytes += after.self_bytes(node) as i64;
+            all.entry(holding).or_default().bytes += is_own.bytes(node) as i64;
         }
         if ownership.item[index] == NONE {
             continue;
@@ -128,7 +132,7 @@ pub(super) fn growth_between<H: HeapView>(
         let class = classes.class(after, names, node);
         let holding = holding_of(after, ownership, &mut classes, names, item);
         let growth = all.entry(holding).or_default();
-        let bytes = after.self_bytes(node) as i64;
+        let bytes = is_own.bytes(node) as i64;
         growth.bytes += bytes;
         let of_class = growth.by_class.entry(class).or_default();
         of_class.count += 1;
@@ -164,7 +168,7 @@ pub(super) fn growth_between<H: HeapView>(
             owner => owner,
         };
         let growth = all.entry(Holding { owner, ..was }).or_default();
-        let bytes = before.self_bytes(node) as i64;
+        let bytes = was_own.bytes(node) as i64;
         growth.bytes -= bytes;
         let of_class = growth.by_class.entry(class).or_default();
         of_class.count -= 1;
@@ -189,8 +193,21 @@ fn counts(heap: &impl HeapView, node: u32) -> bool {
             let name = heap.name(node);
             is_asked_for(&name) || !name.starts_with("Node / ") && !is_of_the_engine(heap, node)
         }
+        NodeKind::STRING => !is_of_compiled_code(heap, node),
         _ => true,
     }
+}
+
+/// Whether a text belongs to code that was compiled: a constant, a name. The text of the script
+/// itself does not: who makes ever more scripts keeps their texts.
+fn is_of_compiled_code(heap: &impl HeapView, text: u32) -> bool {
+    let code = heap.dominators().idom(text);
+    let mut edges = heap.graph().edges(code).filter(|&edge| heap.graph().target(edge) == text);
+    heap.kind(code) == NodeKind::CODE
+        && edges.all(|edge| match heap.edge_name(edge) {
+            EdgeName::Name(name) => name != "source",
+            EdgeName::Index(_) => true,
+        })
 }
 
 /// Whether the engine makes one of these for each call of the program: `then`, and the `register`

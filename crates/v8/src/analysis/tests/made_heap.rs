@@ -16,6 +16,9 @@ pub(super) struct MadeHeap {
     nodes: Vec<(usize, usize, u64, u64, u64)>,
     /// Source, kind, name or index, target.
     edges: Vec<(u32, usize, usize, u32)>,
+    /// Node, number of the script, line.
+    locations: Vec<(u32, usize, u32)>,
+    scripts: Vec<String>,
 }
 
 /// A node that a heap was told to leave out.
@@ -23,7 +26,13 @@ const LEFT_OUT: u32 = u32::MAX;
 
 impl MadeHeap {
     pub(super) fn new() -> Self {
-        let mut heap = Self { strings: vec!["<dummy>".to_owned()], nodes: Vec::new(), edges: Vec::new() };
+        let mut heap = Self {
+            strings: vec!["<dummy>".to_owned()],
+            nodes: Vec::new(),
+            edges: Vec::new(),
+            locations: Vec::new(),
+            scripts: Vec::new(),
+        };
         heap.node_with_id("synthetic", "", 0, 1, false);
         heap
     }
@@ -54,6 +63,23 @@ impl MadeHeap {
         let node = self.node("native", name, bytes);
         self.nodes[node as usize].4 = 2;
         node
+    }
+
+    /// Where an object was constructed or a function stands.
+    pub(super) fn place(&mut self, node: u32, script: &str, line: u32) {
+        let known = self.scripts.iter().position(|known| known == script);
+        let number = known.unwrap_or_else(|| {
+            self.scripts.push(script.to_owned());
+            // The paths of scripts are told by functions alone.
+            let function = self.node("closure", "", 0);
+            let shared = self.node("code", "", 0);
+            let script = self.node("code", script, 0);
+            self.edge(function, "internal", "shared", shared);
+            self.edge(shared, "internal", "script", script);
+            self.locations.push((function, self.scripts.len() - 1, 0));
+            self.scripts.len() - 1
+        });
+        self.locations.push((node, number, line));
     }
 
     /// An edge; for elements the name is the index.
@@ -101,6 +127,11 @@ impl MadeHeap {
             .iter()
             .flat_map(|&(_, kind, name, to)| [kind as u64, name as u64, u64::from(to) * 7])
             .collect();
+        let locations: Vec<u64> = self
+            .locations
+            .iter()
+            .flat_map(|&(node, script, line)| [u64::from(node) * 7, script as u64 + 1, u64::from(line), 0])
+            .collect();
         let fields = ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"];
         let (node_types, edge_types) =
             (json!([NODE_KINDS, "string"]), json!([EDGE_KINDS, "string_or_number", "node"]));
@@ -116,9 +147,10 @@ impl MadeHeap {
         // In the order that V8 writes; serde_json would sort the keys.
         let text = format!(
             "{{\"snapshot\":{head},\"nodes\":{},\"edges\":{},\"trace_function_infos\":[],\"trace_tree\":[],\
-             \"samples\":[],\"locations\":[],\"strings\":{}}}",
+             \"samples\":[],\"locations\":{},\"strings\":{}}}",
             json!(nodes),
             json!(edges),
+            json!(locations),
             json!(self.strings)
         );
         let options = ReadOptions { thread_count, ..ReadOptions::default() };
