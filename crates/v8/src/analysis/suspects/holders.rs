@@ -71,7 +71,10 @@ fn holders_of<H: HeapView>(heap: &H, matching: &Matching, items: &[u32], ancesto
                 continue;
             }
             let Some(holder) = old_holder(heap, matching, heap.graph().source(edge)) else { continue };
-            let is_sibling = heap.kind(holder) == heap.kind(item) && heap.name(holder) == heap.name(item);
+            // A plain object that is used as a dictionary is no link of a list of plain objects.
+            let is_sibling = heap.kind(holder) == heap.kind(item)
+                && heap.name(holder) == heap.name(item)
+                && !is_collection(heap, holder);
             if holder != ancestor && !is_sibling && !of_item.contains(&holder) {
                 of_item.push(holder);
             }

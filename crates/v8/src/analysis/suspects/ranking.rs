@@ -103,6 +103,7 @@ pub(super) fn ranked_groups<H: HeapView>(
     groups.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name)));
     let told = also_told(&groups);
     groups.retain(|group| !told.contains(&group.owner));
+    fold_holders(&mut groups);
     groups.truncate(top);
     for group in &mut groups {
         group.reasons.extend(timers::duration_in_words(last, group.owner).filter(|_| group.owner_count == 1));
@@ -117,6 +118,29 @@ fn also_told(groups: &[Group]) -> FxHashSet<u32> {
     let rooms: FxHashSet<u32> = groups.iter().filter(is_room).map(|group| group.owner).collect();
     let told = groups.iter().filter(|group| group.count > 0).flat_map(|group| &group.also_held_by);
     told.copied().filter(|owner| rooms.contains(owner)).collect()
+}
+
+/// An owner that another one names as a holder of what it gained, and that gained no more things
+/// than that (their keys), is part of the same leak: it is told once.
+fn fold_holders(groups: &mut Vec<Group>) {
+    let mut at = 0;
+    while at < groups.len() {
+        let (told, rest) = groups.split_at_mut(at);
+        let group = &rest[0];
+        let is_same = |other: &&mut Group| {
+            let is_single = other.owner_count == 1 && group.owner_count == 1;
+            is_single && other.also_held_by.contains(&group.owner) && group.count <= other.count
+        };
+        let Some(other) = told.iter_mut().find(is_same) else {
+            at += 1;
+            continue;
+        };
+        for (sum, bytes) in other.series.iter_mut().zip(&group.series) {
+            *sum += bytes;
+        }
+        other.growth.add(group.growth.clone());
+        groups.remove(at);
+    }
 }
 
 /// What a root holds: of Node's own classes it is known what they stand for.
