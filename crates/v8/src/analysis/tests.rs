@@ -534,7 +534,7 @@ proptest! {
     #[test]
     fn all_growth_is_somebodys((before, after) in two_heaps()) {
         let (before, after) = (before.open(1), after.open(1));
-        // Texts that only compiled code has count for nobody, and may be another's in the other heap.
+        // Texts that only compiled code has count for nobody, and may be another's elsewhere.
         let is_of_code = |heap: &Heap, node: u32| {
             heap.kind(node) == crate::NodeKind::STRING
                 && heap.kind(heap.dominator(node)) == crate::NodeKind::CODE
