@@ -24,6 +24,62 @@ const FUNCTIONS_MAX: usize = 256;
 /// Of a longer one the beginning is looked at.
 const FUNCTION_BYTES_MAX: u64 = 16 << 10;
 
+/// What code calls of other files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Elsewhere {
+    names: HashSet<String>,
+    /// Something without a name.
+    is_any_unknown: bool,
+}
+
+impl Elsewhere {
+    fn add(&mut self, name: Option<&str>) {
+        match name {
+            Some(name) => drop(self.names.insert(name.to_owned())),
+            None => self.is_any_unknown = true,
+        }
+    }
+
+    /// Whether one of the functions is another file's allocator's.
+    pub(crate) fn is_allocator_called(&self) -> bool {
+        const FAMILY: [&str; 10] = [
+            "malloc",
+            "calloc",
+            "realloc",
+            "reallocarray",
+            "posix_memalign",
+            "aligned_alloc",
+            "memalign",
+            "valloc",
+            "pvalloc",
+            "free",
+        ];
+        let is_such = |name: &String| {
+            let plain = name.strip_prefix("__libc_").unwrap_or(name);
+            FAMILY.contains(&plain)
+                || ["_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "je_", "mi_", "tc_"]
+                    .iter()
+                    .any(|start| name.starts_with(start))
+                || name.ends_with("allocx")
+        };
+        self.names.iter().any(is_such)
+    }
+
+    /// Whether memory is mapped.
+    pub(crate) fn is_memory_mapped(&self) -> bool {
+        const MAPS: [&str; 9] =
+            ["mmap", "mmap64", "mremap", "sbrk", "brk", "__sbrk", "syscall", "shmat", "memfd_create"];
+        self.names.iter().any(|name| MAPS.contains(&name.as_str()))
+    }
+
+    /// Whether an exception may come out of it.
+    pub(crate) fn may_throw(&self) -> bool {
+        let throws =
+            |name: &String| name.starts_with("_Z") || name.contains("throw") || name.contains("Unwind");
+        self.is_any_unknown || self.names.iter().any(throws)
+    }
+}
+
 /// The code of a file.
 pub(crate) struct Code {
     file: File,
@@ -66,6 +122,52 @@ impl Code {
         code.truncate(count);
         let decoder = Decoder::with_ip(64, &code, start, DecoderOptions::NONE);
         decoder.into_iter().take_while(|found| !found.is_invalid()).collect()
+    }
+
+    /// What the function at `svma`, and all that it calls in its file, calls of others: by name
+    /// where the loader is told one.
+    pub(crate) fn calls_elsewhere(&self, svma: u64) -> Elsewhere {
+        let mut elsewhere = Elsewhere::default();
+        let mut todo: VecDeque<(u64, u64)> = self.function_of(svma).into_iter().collect();
+        let mut known: HashSet<(u64, u64)> = todo.iter().copied().collect();
+        while let Some(function) = todo.pop_front() {
+            for found in self.instructions(function) {
+                let target = match found.flow_control() {
+                    FlowControl::IndirectCall | FlowControl::IndirectBranch => {
+                        elsewhere.add(self.import_of(&found));
+                        continue;
+                    }
+                    _ => found.near_branch_target(),
+                };
+                if target == 0 || (function.0..function.1).contains(&target) {
+                    continue;
+                }
+                if self.places.is_loaders_stub(target) {
+                    elsewhere.add(self.import_of_stub(target));
+                    continue;
+                }
+                match self.function_of(target) {
+                    Some(next) if known.contains(&next) => {}
+                    Some(next) if known.len() < FUNCTIONS_MAX => {
+                        known.insert(next);
+                        todo.push_back(next);
+                    }
+                    _ => elsewhere.add(None),
+                }
+            }
+        }
+        elsewhere
+    }
+
+    fn import_of(&self, found: &Instruction) -> Option<&str> {
+        let is_by_loader = found.is_ip_rel_memory_operand() && found.segment_prefix() == Register::None;
+        is_by_loader.then(|| self.places.import_at(found.memory_displacement64())).flatten()
+    }
+
+    fn import_of_stub(&self, svma: u64) -> Option<&str> {
+        const STUB_BYTES: u64 = 16;
+        let jump = self.instructions((svma, svma + STUB_BYTES));
+        self.import_of(jump.iter().find(|found| found.flow_control() == FlowControl::IndirectBranch)?)
     }
 
     /// Whether the callers of the function at `svma` keep to the convention.

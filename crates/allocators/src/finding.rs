@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use heapr_symbols::{SymbolOptions, Told, visit_functions};
-use heapr_wire::{CALLED, Signature};
+use heapr_wire::{CALLED, InnerAction, Signature};
 
-use crate::convention::Code;
+use crate::convention::{Code, Elsewhere};
 use crate::row::Allocator;
 use crate::table::Table;
 use crate::texts;
@@ -33,6 +33,8 @@ pub struct FoundFunction {
     pub signature: Signature,
     /// The function that is called in its place.
     pub instead_svma: Option<u64>,
+    /// It may throw, and nothing is called in its place.
+    pub may_throw: bool,
     /// No caller keeps anything in a register that the calling convention gives up.
     pub keeps_convention: bool,
 }
@@ -46,6 +48,8 @@ pub struct FoundAllocator {
     pub heap: String,
     /// Its functions.
     pub functions: Vec<FoundFunction>,
+    /// Its functions are recorded all, or none.
+    pub is_whole: bool,
 }
 
 /// What was found in a module.
@@ -98,18 +102,23 @@ impl InsideOf {
         };
         let mut taken = HashSet::new();
         for allocator in &table.allocators {
-            if allocator.is_last && !inside.allocators.is_empty() {
+            let is_beside = allocator.is_last && !inside.allocators.is_empty();
+            if is_beside || allocator.is_alone && is_of_language(path) {
                 continue;
             }
             for prefix in prefixes(allocator, &symbols) {
                 if allocator.is_named && !inside.named_allocators.contains(&allocator.name) {
                     inside.named_allocators.push(allocator.name.clone());
                 }
-                let functions = functions(allocator, &prefix, &symbols, &mut taken);
+                let mut functions = functions(allocator, &prefix, &symbols, &mut taken);
+                if allocator.is_alone {
+                    keep_if_alone(file, &places, &mut functions);
+                }
                 if !functions.is_empty() {
                     inside.named_allocators.retain(|name| *name != allocator.name);
                     let (name, heap) = (allocator.name.clone(), allocator.heap.clone());
-                    inside.allocators.push(FoundAllocator { name, heap, functions });
+                    let is_whole = allocator.is_alone;
+                    inside.allocators.push(FoundAllocator { name, heap, functions, is_whole });
                 }
             }
         }
@@ -125,7 +134,26 @@ impl InsideOf {
         let Some(code) = Code::open(file, places) else { return };
         for function in self.allocators.iter_mut().flat_map(|allocator| &mut allocator.functions) {
             function.keeps_convention = code.is_convention_kept(function.svma);
+            function.may_throw = function.may_throw && code.calls_elsewhere(function.svma).may_throw();
         }
+    }
+}
+
+/// Whether a file is a library of C++ itself, whose operators end in malloc.
+fn is_of_language(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ["libstdc++.", "libc++.", "libc++abi."].iter().any(|start| name.starts_with(start))
+}
+
+/// Drops the functions of a family that hands on another file's allocator's blocks: they are
+/// recorded there. (What maps memory of its own calls the other one for a part of its blocks.)
+fn keep_if_alone(file: &Path, places: &[(u64, u64)], functions: &mut Vec<FoundFunction>) {
+    let is_alone = Code::open(file, places.to_vec()).is_some_and(|code| {
+        let calls: Vec<_> = functions.iter().map(|function| code.calls_elsewhere(function.svma)).collect();
+        calls.iter().any(Elsewhere::is_memory_mapped) || !calls.iter().any(Elsewhere::is_allocator_called)
+    });
+    if !is_alone {
+        functions.clear();
     }
 }
 
@@ -133,7 +161,9 @@ impl InsideOf {
 fn prefixes(allocator: &Allocator, symbols: &Symbols) -> Vec<String> {
     if allocator.any_prefix.is_empty() {
         let has = |name: &String| symbols.contains_key(name);
-        let is_there = allocator.needs.iter().all(has) && !allocator.absent.iter().any(has);
+        let is_there = allocator.needs.iter().all(has)
+            && allocator.any_of.iter().all(|names| names.iter().any(has))
+            && !allocator.absent.iter().any(has);
         return if is_there { vec![String::new()] } else { Vec::new() };
     }
     let mut prefixes: Vec<String> = symbols
@@ -163,19 +193,30 @@ fn functions(
     for row in &allocator.functions {
         let name = format!("{prefix}{}", row.name);
         let Some(&(svma, size_bytes)) = symbols.get(&name) else { continue };
-        let instead_svma = match &row.instead {
-            None => None,
-            Some(instead) => match symbols.get(&format!("{prefix}{instead}")) {
-                Some(&(svma, _)) => Some(svma),
-                None => continue,
-            },
-        };
+        let instead = row.instead.as_ref().map(|instead| symbols.get(&format!("{prefix}{instead}")));
+        let instead_svma = instead.flatten().map(|&(svma, _)| svma);
+        let may_throw = instead == Some(None);
+        if may_throw && !allocator.is_alone {
+            continue;
+        }
         if taken.insert(svma) {
             let mut signature = row.signature;
+            if may_throw {
+                signature.action = InnerAction::Allocate;
+                signature.block = None;
+            }
             let shown = CALLED.iter().position(|known| prefix.is_empty() && *known == name);
             signature.called = shown.and_then(|place| u8::try_from(place).ok()).unwrap_or(signature.called);
             let keeps_convention = false;
-            found.push(FoundFunction { name, svma, size_bytes, signature, instead_svma, keeps_convention });
+            found.push(FoundFunction {
+                name,
+                svma,
+                size_bytes,
+                signature,
+                instead_svma,
+                may_throw,
+                keeps_convention,
+            });
         }
     }
     found
@@ -201,7 +242,9 @@ impl<'a> Wanted<'a> {
     fn of(table: &'a Table) -> Self {
         let (mut names, mut ends) = (HashSet::new(), Vec::new());
         for allocator in &table.allocators {
-            names.extend(allocator.needs.iter().chain(&allocator.absent).map(String::as_str));
+            let of_family = allocator.any_of.iter().flatten();
+            names
+                .extend(allocator.needs.iter().chain(&allocator.absent).chain(of_family).map(String::as_str));
             let of_functions = allocator.functions.iter().map(|row| row.name.as_str());
             if allocator.any_prefix.is_empty() {
                 names.extend(of_functions);

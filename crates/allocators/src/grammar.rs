@@ -41,8 +41,10 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Allocator>, ParseError> {
         match word {
             "any-prefix" => allocator.any_prefix.push(rest.to_owned()),
             "needs" => allocator.needs.extend(rest.split_whitespace().map(str::to_owned)),
+            "any-of" => allocator.any_of.push(rest.split_whitespace().map(str::to_owned).collect()),
             "absent" => allocator.absent.extend(rest.split_whitespace().map(str::to_owned)),
             "last" => allocator.is_last = true,
+            "alone" => allocator.is_alone = true,
             "named" => allocator.is_named = true,
             "heap" => allocator.heap = rest.to_owned(),
             _ if allocator.functions.len() >= FUNCTIONS_MAX => {

@@ -24,8 +24,12 @@ pub struct Allocator {
     pub needs: Vec<String>,
     /// Symbols that must not be there.
     pub absent: Vec<String>,
+    /// It is there only if one of each of these is.
+    pub any_of: Vec<Vec<String>>,
     /// Only where nothing else is found.
     pub is_last: bool,
+    /// Only where its blocks are not those of another file's allocator, which is recorded.
+    pub is_alone: bool,
     /// It has no blocks that could be recorded: what is mapped there is called by its name.
     pub is_named: bool,
     /// The heap that its blocks belong to; empty: the program's main heap.

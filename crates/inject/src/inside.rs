@@ -21,7 +21,7 @@ use crate::address_room;
 use crate::change::Change;
 use crate::detach::find_record;
 use crate::error::{Error, Result};
-use crate::inside_function::{InsideFunction, InsideHeaps};
+use crate::inside_function::{InsideFunction, InsideHeaps, NOT_ALL, THROWS, broken_groups};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
 use crate::own_thread::in_own_thread;
@@ -221,9 +221,14 @@ fn plan_functions(
     let mut heaps = InsideHeaps::known(known);
     let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
     let sampling = agent.sampling(memory);
+    let broken = broken_groups(memory, functions, agent.record.is_some());
     let mut planned: Vec<Planned> = Vec::new();
     for function in functions {
         let seen: Vec<u64> = planned.iter().map(|planned| planned.prologue.function_avma).collect();
+        if function.may_throw && agent.record.is_some() {
+            report.not_hooked.push((function.name.clone(), THROWS.to_owned()));
+            continue;
+        }
         let prologue = match function.prologue(memory, &seen) {
             Ok(Some(prologue)) => prologue,
             Ok(None) => continue,
@@ -232,6 +237,10 @@ fn plan_functions(
                 continue;
             }
         };
+        if function.whole_of.is_some_and(|group| broken.contains(&group)) {
+            report.not_hooked.push((function.name.clone(), NOT_ALL.to_owned()));
+            continue;
+        }
         // Hooked already, in the process that this one was forked from.
         if jumps_to_island(memory, &mappings, prologue.entry_avma) {
             continue;

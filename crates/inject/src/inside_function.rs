@@ -23,8 +23,14 @@ pub struct InsideFunction {
     pub heap: String,
     /// The function that answers null where this one throws: called in its place.
     pub instead_avma: Option<u64>,
+    /// It may throw, and nothing is called in its place: only where the program's unwinder knows
+    /// the agent may it be called by that.
+    pub may_throw: bool,
     /// No caller keeps anything in a register that the calling convention gives up.
     pub keeps_convention: bool,
+    /// Functions with the same number are hooked only if those of them that free blocks can be: the
+    /// file that they lie in.
+    pub whole_of: Option<u64>,
 }
 
 impl InsideFunction {
@@ -39,7 +45,9 @@ impl InsideFunction {
             signature: Signature::of_word_untrusted(InnerAction::Quiet as u64)?,
             heap: String::new(),
             instead_avma: None,
+            may_throw: false,
             keeps_convention: false,
+            whole_of: None,
         })
     }
 
@@ -97,17 +105,52 @@ impl InsideFunction {
     ) -> Result<Option<Prologue>, &'static str> {
         let (body, behind) = self.code(memory);
         // What is thrown must find its way.
-        let planned = if self.instead_avma.is_some() {
+        let planned = if self.instead_avma.is_some() || self.may_throw {
             Prologue::plan(self.address_avma, &body, &behind)
         } else {
             Prologue::plan_calling(self.address_avma, &body, &behind)
         };
         match planned {
+            Err(_) if self.signature.action == InnerAction::Free && is_return(&body) => Err(DOES_NOTHING),
             Err(_) if calls_one_of(self.address_avma, &body, seen) => Ok(None),
             planned => planned.map(Some),
         }
     }
 }
+
+/// Whether a function returns at once.
+fn is_return(code: &[u8]) -> bool {
+    const LANDING_PAD: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+    let body = code.strip_prefix(&LANDING_PAD).unwrap_or(code);
+    matches!(body, [0xc3, ..] | [0xf3, 0xc3, ..])
+}
+
+/// The groups of which nothing is to be hooked. Where a function that frees cannot be, their blocks
+/// would stand as live. (One that does nothing leaves its blocks where they are.) Where nothing may
+/// throw through the agent, `is_attached`, blocks would be freed that nobody has seen.
+pub(crate) fn broken_groups(
+    memory: &ProcessMemory,
+    functions: &[InsideFunction],
+    is_attached: bool,
+) -> Vec<u64> {
+    let is_broken = |function: &&InsideFunction| match function.signature.action {
+        InnerAction::Free => function.prologue(memory, &[]).is_err_and(|reason| reason != DOES_NOTHING),
+        _ => function.may_throw && is_attached,
+    };
+    let grouped = functions.iter().filter(|function| function.whole_of.is_some());
+    grouped.filter(is_broken).filter_map(|function| function.whole_of).collect()
+}
+
+/// Why a function that is too short is left alone, and the others of its group are not.
+pub(crate) const DOES_NOTHING: &str =
+    "it does nothing and has no room for a jump: what is given to it stands as live";
+
+/// Why a function is left alone with those that it belongs to.
+pub(crate) const NOT_ALL: &str = "another function that takes or frees the same blocks cannot be hooked";
+
+/// Why a function that may throw is left alone after an attach.
+pub(crate) const THROWS: &str =
+    "it may throw through the agent, and the program has no form of it that does not";
 
 /// The heaps of such functions, numbered as they come.
 #[derive(Debug, Default)]

@@ -15,7 +15,7 @@ use crate::allocator_code::AllocatorCode;
 use crate::attach_request::AttachRequest;
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::inside_function::{InsideFunction, InsideHeaps};
+use crate::inside_function::{InsideFunction, InsideHeaps, NOT_ALL, THROWS, broken_groups};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::{Module, Modules, StaticProgram, Symbol, auxiliary};
 use crate::remote::Gadgets;
@@ -309,9 +309,14 @@ impl Plan {
         let names = word(&self.image, offset_of!(Injection, inner_heap_names))?;
         let mut heaps = InsideHeaps::default();
         let mut number = 0;
+        let broken = broken_groups(memory, functions, true);
         for function in functions {
             if number >= INNER_FUNCTIONS as u64 || self.hooks.len() >= HOOKS_MAX {
                 self.not_hooked.push((function.name.clone(), "there are too many".to_owned()));
+                continue;
+            }
+            if function.may_throw {
+                self.not_hooked.push((function.name.clone(), THROWS.to_owned()));
                 continue;
             }
             let prologue = match function.prologue(memory, &self.seen_functions()) {
@@ -322,6 +327,10 @@ impl Plan {
                     continue;
                 }
             };
+            if function.whole_of.is_some_and(|group| broken.contains(&group)) {
+                self.not_hooked.push((function.name.clone(), NOT_ALL.to_owned()));
+                continue;
+            }
             if self.hooks.iter().any(|hook| hook.prologue.entry_avma == prologue.entry_avma) {
                 continue;
             }

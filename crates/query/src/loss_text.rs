@@ -52,6 +52,8 @@ pub fn notice_lines(trace: &Trace, duration: impl Fn(u64) -> String) -> Vec<Stri
         if pid == 0 {
             return notice.text.clone();
         }
+        // It had ended before anybody could ask what it is.
+        let name = if name.trim().is_empty() { "process" } else { name };
         format!("{name} ({pid}), at {}: {}", duration(notice.time_ns), notice.text)
     };
     let mut lines: Vec<String> = notices.iter().take(NOTICES_SHOWN).map(line).collect();

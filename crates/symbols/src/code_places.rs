@@ -1,13 +1,16 @@
 //! Where the code of a file lies, and which of it is the loader's: stubs that lead to what other
 //! files have.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, LittleEndian, UnwindSection as _};
 use object::Endianness;
-use object::elf::{FileHeader64, PF_X, PT_LOAD};
+use object::elf::{FileHeader64, PF_X, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, SHT_DYNSYM};
 use object::read::ReadCache;
-use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _};
+use object::read::elf::{
+    FileHeader as _, ProgramHeader as _, Rela as _, SectionHeader as _, SectionTable, Sym as _,
+};
 
 use crate::elf_facts::open_regular;
 
@@ -20,6 +23,8 @@ pub struct CodePlaces {
     stubs: Vec<(u64, u64)>,
     /// See [`Self::unwound`].
     unwound: Vec<(u64, u64)>,
+    /// See [`Self::import_at`].
+    imports: HashMap<u64, String>,
 }
 
 /// Functions without names that are kept.
@@ -57,7 +62,14 @@ impl CodePlaces {
             .section_by_name(endian, b".eh_frame")
             .and_then(|(_, section)| Some(unwound(section.sh_addr(endian), section.data(endian, data).ok()?)))
             .unwrap_or_default();
-        Some(Self { segments, stubs, unwound })
+        let imports = imports(endian, data, &sections).unwrap_or_default();
+        Some(Self { segments, stubs, unwound, imports })
+    }
+
+    /// The function of another file whose address the loader puts into this word.
+    #[must_use]
+    pub fn import_at(&self, svma: u64) -> Option<&str> {
+        self.imports.get(&svma).map(String::as_str)
     }
 
     /// Start and end of what is unwound by rules of its own: functions, or parts of one, with names
@@ -80,6 +92,33 @@ impl CodePlaces {
     pub fn is_loaders_stub(&self, svma: u64) -> bool {
         self.stubs.iter().any(|&(start, end)| (start..end).contains(&svma))
     }
+}
+
+/// The words that the loader fills with addresses of symbols, and which. Untrusted, and bounded by
+/// the file.
+fn imports<'d>(
+    endian: Endianness,
+    data: &'d ReadCache<std::fs::File>,
+    sections: &SectionTable<'d, FileHeader64<Endianness>, &'d ReadCache<std::fs::File>>,
+) -> Option<HashMap<u64, String>> {
+    let symbols = sections.symbols(endian, data, SHT_DYNSYM).ok()?;
+    let mut found = HashMap::new();
+    for section in sections.iter() {
+        let Ok(Some((relocations, _))) = section.rela(endian, data) else { continue };
+        for relocation in relocations {
+            let kind = relocation.r_type(endian, false);
+            let symbol = relocation.symbol(endian, false);
+            if ![R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT].contains(&kind) {
+                continue;
+            }
+            let name =
+                symbol.and_then(|index| symbols.symbol(index).ok()?.name(endian, symbols.strings()).ok());
+            if let Some(name) = name {
+                found.insert(relocation.r_offset(endian), String::from_utf8_lossy(name).into_owned());
+            }
+        }
+    }
+    Some(found)
 }
 
 fn unwound(table_svma: u64, bytes: &[u8]) -> Vec<(u64, u64)> {

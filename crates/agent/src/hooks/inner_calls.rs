@@ -15,6 +15,7 @@
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use crate::hooks;
+use crate::hooks::outermost;
 use crate::hooks::real::REAL;
 use crate::modules::link_map::{self, DlPhdrInfo};
 use crate::record::thread::{self, Scope};
@@ -73,9 +74,35 @@ fn is_of_allocator(pc: usize) -> bool {
 /// 1: allocators lie in the program itself, among its own code.
 static IS_ANYWHERE: AtomicU32 = AtomicU32::new(0);
 
+/// Start and end of C++'s runtime, where it is a library: what it allocates for an exception
+/// outlives the call of the allocator that throws it.
+static RUNTIME: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+fn is_of_runtime(pc: usize) -> bool {
+    let [low, high] = &RUNTIME;
+    let start = low.load(Acquire);
+    start != 0 && pc.wrapping_sub(start) < high.load(Relaxed).wrapping_sub(start)
+}
+
 /// From now on a call of whatever code is an inner one while the thread is in an allocator.
 pub(crate) fn expect_from_anywhere() {
     IS_ANYWHERE.store(1, Relaxed);
+}
+
+/// Learns where C++'s runtime is.
+#[cold]
+pub(crate) fn find_runtime() {
+    link_map::for_each_module(&mut |info| {
+        let has = |name: &[u8]| info.dynamic().is_some_and(|dynamic| dynamic.find_entry(name).is_some());
+        // (A program that has the runtime inside may have the allocator beside it.)
+        let is_it = info.is_library() && has(b"__cxa_allocate_exception");
+        if is_it && let Some((start, end)) = info.range() {
+            let [low, high] = &RUNTIME;
+            high.store(end, Relaxed);
+            low.store(start, Release);
+        }
+        is_it
+    });
 }
 
 /// Begins a call of an allocator's function: what [`end`] is to be told. `None`: it is an inner
@@ -111,7 +138,10 @@ fn is_inner(outer_sp: usize, entry_sp: *const usize) -> bool {
     // An injector that has changed the functions themselves does not tell where they are.
     let may_be =
         || is_of_allocator(pc) || AGENT.is_injected.load(Relaxed) != 0 || IS_ANYWHERE.load(Relaxed) != 0;
-    (entry_sp as usize) < outer_sp && may_be()
+    (entry_sp as usize) < outer_sp
+        && may_be()
+        && !is_of_runtime(pc)
+        && !outermost::was_left(outer_sp, entry_sp as usize)
 }
 
 /// Ends a call that [`begin`] has begun.

@@ -152,6 +152,9 @@ pub(crate) fn ask() {
     LOADS.store(loads, Relaxed);
     wide_registers::begin_keeping();
     own_stack::leave(|| writer::ask_for_look(pool, slot, LIMIT_NS, true));
+    if inner_table::is_any_known() {
+        inner_calls::find_runtime();
+    }
     note_found();
 }
 

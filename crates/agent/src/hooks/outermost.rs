@@ -74,6 +74,26 @@ impl Outermost {
     }
 }
 
+/// Whether a call of one of the functions began at `outer_sp`, on the stack of `sp`, and an
+/// exception or longjmp has left it.
+#[inline]
+pub(crate) fn was_left(outer_sp: usize, sp: usize) -> bool {
+    let state = thread::current();
+    if state.is_null() {
+        return false;
+    }
+    // SAFETY: this thread's state, which is never unmapped; a signal handler leaves what is read as
+    // it was.
+    let state = unsafe { &mut *state };
+    let call = state.outermost;
+    if call.entry_sp != outer_sp || call.function == 0 {
+        return false;
+    }
+    let here = state.ranges.find(sp, state.is_main);
+    // SAFETY: on the stack that the call is on, outwards of its stack pointer.
+    here.contains(outer_sp) && !unsafe { call.is_under_way() }
+}
+
 /// Whether a call of one of the functions is under way around a stack pointer.
 #[inline]
 pub(crate) fn is_under_way(scope: &mut Scope, sp: usize) -> bool {

@@ -87,6 +87,12 @@ impl DlPhdrInfo {
         Some((flags >> 2 & 1) | (flags & 2) | ((flags & 1) << 2))
     }
 
+    /// Whether it is not the program itself.
+    pub(crate) fn is_library(&self) -> bool {
+        // SAFETY: the loader's name of it ends with a zero; the program's own is empty.
+        !self.name.is_null() && unsafe { *self.name } != 0
+    }
+
     /// From the first loaded byte to behind the last.
     pub(crate) fn range(&self) -> Option<(usize, usize)> {
         let loads = || self.headers().iter().filter(|header| header.kind == PT_LOAD);

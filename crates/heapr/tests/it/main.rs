@@ -28,6 +28,7 @@ mod names;
 mod native_snapshots;
 mod own_files;
 mod own_heaps;
+mod own_operators;
 mod passthrough;
 mod python;
 mod reading;

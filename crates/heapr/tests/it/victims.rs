@@ -93,6 +93,7 @@ victims! {
     on_tcmalloc: "on_tcmalloc.cc",
     own_heaps: "own_heaps.c",
     own_malloc: "own_malloc.c",
+    own_operators: "own_operators.cc",
     peaks: "peaks.c",
     pipeline: "pipeline.sh",
     plugins_in_turn: "plugins_in_turn.c",

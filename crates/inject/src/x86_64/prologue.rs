@@ -28,6 +28,8 @@ pub(crate) struct Prologue {
     instructions: Vec<Instruction>,
     /// The last instruction never falls through.
     is_closed: bool,
+    /// The last instruction is a call that is made so that it returns to the rest.
+    returns_to_rest: bool,
 }
 
 /// The address behind an `endbr64`, which must stay where indirect calls look for it.
@@ -61,6 +63,7 @@ impl Prologue {
         let mut decoder = Decoder::with_ip(64, body, entry_avma, DecoderOptions::NONE);
         let mut instructions = Vec::new();
         let mut is_closed = false;
+        let mut returns_to_rest = false;
         let mut rest_avma = entry_avma;
         while rest_avma < entry_avma + JUMP_BYTES as u64 {
             if is_closed && rest_avma == end_avma && has_padding(end_avma, behind, entry_avma) {
@@ -80,6 +83,10 @@ impl Prologue {
                     return Err("it begins with an instruction that cannot be moved");
                 }
                 FlowControl::Call if may_call => {}
+                // What it calls returns behind what is overwritten, as if nothing were.
+                FlowControl::Call if instruction.next_ip() >= entry_avma + JUMP_BYTES as u64 => {
+                    returns_to_rest = true;
+                }
                 // A call in the moved part would return to where the jump now stands.
                 _ => return Err("it begins with a call"),
             }
@@ -101,16 +108,28 @@ impl Prologue {
                 return Err("it jumps back to its own beginning");
             }
         }
-        Ok(Self { function_avma, entry_avma, rest_avma, instructions, is_closed })
+        Ok(Self { function_avma, entry_avma, rest_avma, instructions, is_closed, returns_to_rest })
     }
 
     /// The moved instructions for `island_avma`, and the jump back.
     pub(crate) fn moved(&self, island_avma: u64) -> Result<Vec<u8>, &'static str> {
-        let block = InstructionBlock::new(&self.instructions, island_avma);
-        let encoded = BlockEncoder::encode(64, block, BlockEncoderOptions::NONE)
-            .map_err(|_| "its first instructions cannot be moved that far")?;
-        let mut code = encoded.code_buffer;
-        if !self.is_closed {
+        let (call, plain) = match self.instructions.split_last() {
+            Some((call, plain)) if self.returns_to_rest => (Some(call), plain),
+            _ => (None, self.instructions.as_slice()),
+        };
+        let mut code = Vec::new();
+        if !plain.is_empty() {
+            let block = InstructionBlock::new(plain, island_avma);
+            let encoded = BlockEncoder::encode(64, block, BlockEncoderOptions::NONE)
+                .map_err(|_| "its first instructions cannot be moved that far")?;
+            code = encoded.code_buffer;
+        }
+        if let Some(call) = call {
+            code.extend(pushes(self.rest_avma));
+            let jump_avma = island_avma + code.len() as u64;
+            let target_avma = call.near_branch_target();
+            code.extend(jump(jump_avma, target_avma).ok_or("the island is too far away")?);
+        } else if !self.is_closed {
             let jump_avma = island_avma + code.len() as u64;
             code.extend(jump(jump_avma, self.rest_avma).ok_or("the island is too far away")?);
         }
@@ -129,6 +148,13 @@ impl Prologue {
     pub(crate) fn is_inside(&self, address_avma: u64) -> bool {
         address_avma > self.entry_avma && address_avma < self.rest_avma
     }
+}
+
+/// Pushes an address; registers and flags stay as they are.
+fn pushes(avma: u64) -> [u8; 13] {
+    let [a, b, c, d, e, f, g, h] = avma.to_le_bytes();
+    // push (four bytes, extended); mov dword [rsp + 4]
+    [0x68, a, b, c, d, 0xc7, 0x44, 0x24, 0x04, e, f, g, h]
 }
 
 /// Whether code, at its address, calls or jumps to one of `functions` by itself.
@@ -191,10 +217,23 @@ mod tests {
     fn what_cannot_be_moved_is_refused() {
         // A call; a return without a known end; a loop back to the second instruction.
         let plan = |code: &[u8]| Prologue::plan(0x1000, code, &[]);
-        assert!(plan(&with_padding(&[0xe8, 0, 0, 0, 0])).is_err());
+        assert!(plan(&with_padding(&[0xff, 0xd0, 0x90, 0x90, 0x90])).is_err());
         assert!(plan(&with_padding(&[0x31, 0xc0, 0xc3])).is_err());
         assert!(plan(&with_padding(&[0x55, 0x90, 0x90, 0x90, 0x90, 0xeb, 0xfa])).is_err());
         assert!(plan(&[]).is_err());
+    }
+
+    #[test]
+    fn what_a_last_call_calls_returns_to_the_rest() {
+        // sub rsp, 8; call 0x2000
+        let body = with_padding(&[0x48, 0x83, 0xec, 0x08, 0xe8, 0xf7, 0x0f, 0, 0]);
+        let plan = Prologue::plan(0x7f00_8000_1000, &body, &[]).unwrap();
+        assert_eq!(plan.rest_avma, 0x7f00_8000_1009);
+        let moved = plan.moved(0x7f00_8000_5000).unwrap();
+        assert_eq!(moved[..4], body[..4]);
+        assert_eq!(moved[4..9], [0x68, 0x09, 0x10, 0x00, 0x80]);
+        assert_eq!(moved[9..17], [0xc7, 0x44, 0x24, 0x04, 0x00, 0x7f, 0, 0]);
+        assert_eq!(moved[17..], jump(0x7f00_8000_5011, 0x7f00_8000_2000).unwrap());
     }
 
     #[test]

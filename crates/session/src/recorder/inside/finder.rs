@@ -215,7 +215,9 @@ pub(crate) fn functions_of(inside: &Inside) -> Vec<InsideFunction> {
                 signature: function.signature,
                 heap: allocator.heap.clone(),
                 instead_avma: function.instead_svma.map(|svma| bias_avma.wrapping_add(svma)),
+                may_throw: function.may_throw,
                 keeps_convention: function.keeps_convention,
+                whole_of: allocator.is_whole.then_some(bias_avma),
             };
             allocator.functions.iter().map(function).collect::<Vec<_>>()
         };
