@@ -1,8 +1,8 @@
 //! What a recording has allocated since it was looked at last: of one that grows only what is new
 //! is read.
 
-use heapr_ledger::{Ledger, SummaryBuilder};
-use heapr_trace::{Damage, EqualBlocks, ProcessIndex, StackTotals, Trace};
+use heapr_ledger::{Cause, Death, Ledger, Observer, ProcessEnds, SummaryBuilder};
+use heapr_trace::{Block, Damage, EqualBlocks, ProcessIndex, StackIndex, StackTotals, ThreadIndex, Trace};
 
 use crate::ended_processes::written_summary;
 use crate::error::Result;
@@ -65,6 +65,7 @@ impl Since {
                 counted.add_sampling(*period);
             }
         }
+        let mut ends = new_ends(trace, &self.ledger);
         let mut events = trace.events(self.last_ns, u64::MAX);
         let mut known = self.at_last;
         while let Some(batch) = events.next_batch()? {
@@ -77,9 +78,42 @@ impl Since {
                     (self.last_ns, self.at_last) = (event.time_ns, 0);
                 }
                 self.at_last += 1;
+                end_before(&mut ends, event.time_ns, &mut self.ledger, counted);
                 self.ledger.apply(event, trace.process_of(event.thread), counted);
             }
         }
+        // The recording goes on, and who has ended holds nothing any more.
+        end_before(&mut ends, u64::MAX, &mut self.ledger, counted);
         Ok(events.damage().to_vec())
+    }
+}
+
+/// The ends of processes that a ledger does not know yet. (What was read before one was known was
+/// counted as live until then.)
+fn new_ends(trace: &Trace, ledger: &Ledger) -> ProcessEnds {
+    let processes = (0..).map(ProcessIndex).zip(trace.processes());
+    let new = processes.filter(|&(index, _)| !ledger.has_ended(index));
+    ProcessEnds::new(new.filter_map(|(index, process)| Some((process.end_ns?, index))).collect())
+}
+
+#[inline(always)]
+fn end_before(ends: &mut ProcessEnds, time_ns: u64, ledger: &mut Ledger, counted: &mut SummaryBuilder) {
+    while let Some((end_ns, process)) = ends.take_before(time_ns) {
+        ledger.end_process(process, end_ns, &mut Leaving(counted));
+    }
+}
+
+/// What a process leaves is not there any more. (A report of the whole says what each had left.)
+struct Leaving<'a>(&'a mut SummaryBuilder);
+
+impl Observer for Leaving<'_> {
+    fn alloc_ns(&self, block: &Block) -> u64 {
+        self.0.alloc_ns(block)
+    }
+
+    fn left(&mut self, block: &Block, time_ns: u64) {
+        let (thread, stack) = (ThreadIndex(0), StackIndex::EMPTY);
+        let death = Death { time_ns, thread, stack, is_temporary: false, cause: Cause::Free };
+        self.0.died(block, &death);
     }
 }

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_query::{Interval, Since, for_each_interval};
 use heapr_trace::{
-    Action, Block, Event, HeapId, Process, ProcessIndex, ProcessOrigin, StackIndex, StackNode, Statistic,
-    Thread, ThreadIndex, Trace, TraceWriter,
+    Action, Block, Event, HeapId, Process, ProcessIndex, ProcessOrigin, StackIndex, StackNode, StackTotals,
+    Statistic, Thread, ThreadIndex, Trace, TraceWriter,
 };
 
 /// A file that others read, on a disk that has room for so much.
@@ -51,21 +51,24 @@ struct Recording {
 
 const PROCESS: ProcessIndex = ProcessIndex(0);
 
+fn process() -> Process {
+    Process {
+        pid: 7,
+        parent_pid: 1,
+        origin: ProcessOrigin::Exec,
+        start_ns: 0,
+        end_ns: None,
+        executable: "/bin/app".to_owned(),
+        command_line: Vec::new(),
+        exit_status: None,
+    }
+}
+
 impl Recording {
     fn begin(disk: &Disk) -> Self {
         let mut writer = TraceWriter::new(disk.clone()).unwrap();
         writer.keep_definitions();
-        let process = Process {
-            pid: 7,
-            parent_pid: 1,
-            origin: ProcessOrigin::Exec,
-            start_ns: 0,
-            end_ns: None,
-            executable: "/bin/app".to_owned(),
-            command_line: Vec::new(),
-            exit_status: None,
-        };
-        writer.add_process(process).unwrap();
+        writer.add_process(process()).unwrap();
         let thread = Thread { process: PROCESS, tid: 7, name: "app".to_owned(), start_ns: 0, end_ns: None };
         writer.add_thread(thread).unwrap();
         Self { writer, ledger: Ledger::new(), summary: SummaryBuilder::new(), event_count: 0 }
@@ -88,6 +91,11 @@ impl Recording {
         // (One that is full is told of elsewhere.)
         let _ = self.writer.event(&event);
         self.event_count += 1;
+    }
+
+    fn end_process(&mut self, end_ns: u64) {
+        let ended = Process { end_ns: Some(end_ns), ..process() };
+        self.writer.update_process(PROCESS, &ended).unwrap();
     }
 
     fn alloc(&mut self, time_ns: u64, address_avma: u64, size_bytes: u64, stack: StackIndex) {
@@ -181,4 +189,26 @@ fn what_was_defined_while_the_disk_was_full_is_in_the_next_file() {
     assert_eq!(by_stack, [(first, 1), (second, 320)]);
     assert_eq!(trace.stacks().node(second).unwrap().return_address_avma, 0x2000);
     assert_eq!(trace.processes()[0].pid, 7);
+}
+
+#[test]
+fn what_a_process_has_left_is_not_live_once_it_has_ended() {
+    let disk = Disk::with(usize::MAX);
+    let mut recording = Recording::begin(&disk);
+    let stack = recording.stack(1);
+    recording.alloc(10, 0x1000, 100, stack);
+    recording.alloc(20, 0x2000, 200, stack);
+    recording
+        .event(30, Action::Free { address_avma: 0x1000, stack: StackIndex::EMPTY, is_moved_realloc: false });
+    recording.writer.flush().unwrap();
+    let mut since = Since::default();
+    let mut live = |trace: &Trace| {
+        let (rows, _) = since.advance(trace).unwrap();
+        let sum = |of: fn(&StackTotals) -> u64| rows.iter().map(of).sum::<u64>();
+        (sum(|row| row.amounts.total_bytes), sum(|row| row.amounts.outstanding_bytes))
+    };
+    assert_eq!(live(&disk.open()), (300, 200));
+    recording.end_process(40);
+    recording.writer.flush().unwrap();
+    assert_eq!(live(&disk.open()), (0, 0));
 }
