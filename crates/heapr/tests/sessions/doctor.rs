@@ -1,6 +1,7 @@
 //! `heapr doctor` finds what the other tests use.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
 
 use crate::stage::Stage;
 
@@ -23,4 +24,48 @@ fn it_finds_what_works_on_this_machine() {
         let heap = line("blocks before attaching");
         assert!(heap.starts_with("ok") && heap.contains(&version), "{heap}, {version}");
     }
+}
+
+/// Waits for a line once it may not make memory executable any more; 77: the kernel does not know
+/// that.
+const REFUSES_CODE: &str = r"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+int main(void) {
+    char line[8];
+    if (prctl(65, 1, 0, 0, 0)) return 77;
+    puts(`ready`);
+    fflush(stdout);
+    for (int number = 0; number < 100; number++) free(malloc(100));
+    return fgets(line, sizeof line, stdin) ? 0 : 1;
+}
+";
+
+#[test]
+fn a_process_that_may_not_make_memory_executable_is_named_and_runs_on() {
+    let stage = Stage::new();
+    let (source, program) = (stage.path("refuses.c"), stage.path("refuses"));
+    std::fs::write(&source, REFUSES_CODE.replace('`', "\"")).unwrap();
+    let built = Command::new("gcc").args(["-O1", "-fno-builtin", "-o"]).arg(&program).arg(&source).status();
+    assert!(built.unwrap().success());
+    let mut child = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    if ready.is_empty() {
+        assert_eq!(child.wait().unwrap().code(), Some(77));
+        heapr_testkit::not_run("the kernel has no PR_SET_MDWE");
+        return;
+    }
+    let pid = child.id().to_string();
+    let said = stage.heapr(&["doctor", &pid]);
+    let named = said.stdout.contains("MemoryDenyWriteExecute=") && said.stdout.contains("PR_SET_MDWE");
+    assert!(named, "{}{}", said.stdout, said.stderr);
+    stage.heapr(&["start", "refuses", "--pid", &pid]).fails_with(&[
+        "it may not make memory executable",
+        "MemoryDenyWriteExecute=",
+        "start it",
+    ]);
+    child.stdin.take().unwrap().write_all(b"on\n").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
