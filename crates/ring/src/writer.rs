@@ -128,14 +128,25 @@ fn packed_name(path: &[u8]) -> [u64; EXECUTABLE_NAME_BYTES_MAX / 8] {
         .map(|()| u64::from_le_bytes([0; 8].map(|none| bytes.next().copied().unwrap_or(none))))
 }
 
+/// The slots that a thread tries, in order: each once, and some a few times more.
+///
+/// Few threads at a time touch few pages. Where thousands live, and the first windows are full, a
+/// place that depends on the thread keeps the scan short.
+fn thread_places(thread_id: u32) -> impl Iterator<Item = u32> {
+    const ALL: u32 = THREAD_SLOT_COUNT as u32;
+    const _: () = assert!(THREAD_SLOT_COUNT.is_power_of_two(), "a mask takes the place of a division");
+    /// The last slot of each, and how many of it are tried.
+    const WINDOWS: [(u32, u32); 4] = [(255, 32), (1023, 32), (4095, 32), (ALL - 1, ALL)];
+    let first = thread_id.wrapping_mul(7);
+    let of_window =
+        move |(mask, tries): (u32, u32)| (0..tries).map(move |step| first.wrapping_add(step) & mask);
+    WINDOWS.into_iter().flat_map(of_window)
+}
+
 /// Registers the calling thread at a nesting level. `None`: no slot is free (counted).
 #[must_use]
 pub fn claim_thread(pool: &Pool, process: SlotClaim, thread_id: u32, nested_level: u32) -> Option<SlotClaim> {
-    // Starting at a place that depends on the thread keeps the scan short when thousands of threads
-    // are alive.
-    let first = thread_id.wrapping_mul(7) % THREAD_SLOT_COUNT as u32;
-    for step in 0..THREAD_SLOT_COUNT as u32 {
-        let index = first.wrapping_add(step) % THREAD_SLOT_COUNT as u32;
+    for index in thread_places(thread_id) {
         let Some(slot) = pool.thread_slot(index) else { break };
         if slot.state.load(Relaxed) != THREAD_FREE
             || slot.state.compare_exchange(THREAD_FREE, THREAD_CLAIMED, Acquire, Relaxed).is_err()
@@ -456,3 +467,19 @@ pub fn wait_for<T>(pool: &Pool, mut try_claim: impl FnMut(u64) -> Option<T>) -> 
 
 /// The slot claim that stands for none.
 pub const NO_CLAIM: SlotClaim = SlotClaim { index: NO_SLOT, generation: 0 };
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_tries_all_slots_and_few_threads_touch_few_pages() {
+        for thread_id in [1, 4711, u32::MAX] {
+            let tried: HashSet<u32> = thread_places(thread_id).collect();
+            assert_eq!(tried.len(), THREAD_SLOT_COUNT, "{thread_id}");
+            assert!(thread_places(thread_id).take(32).all(|index| index < 256), "{thread_id}");
+        }
+    }
+}

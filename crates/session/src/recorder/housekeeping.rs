@@ -233,7 +233,7 @@ impl Recorder {
     }
 
     /// Names, ends, and slots of threads.
-    fn look_at_threads(&mut self, now_ns: u64) {
+    pub(super) fn look_at_threads(&mut self, now_ns: u64) {
         // A thread that has gone without a word may have the buffer that another waits for.
         let is_needed = self.pool.control().waiter_count.load(Relaxed) != 0;
         let mut number = 0;
