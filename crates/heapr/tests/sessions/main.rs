@@ -20,3 +20,4 @@ mod sending;
 mod sending_securely;
 mod stage;
 mod targets;
+mod unseen_exec;

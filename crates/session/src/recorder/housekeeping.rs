@@ -129,12 +129,16 @@ impl Recorder {
             }
             self.note_notices(place, now_ns);
             if self.processes[place].has_ended {
+                self.note_unseen_exec(place, now_ns);
                 freed_count += self.end_process(place, now_ns);
                 continue;
             }
             if self.processes[place].life.has_ended() {
                 // Its last events are read in the next round; then it is done.
                 self.processes[place].has_ended = true;
+                continue;
+            }
+            if self.look_for_unseen_exec(place, now_ns) {
                 continue;
             }
             self.take_looks(place);

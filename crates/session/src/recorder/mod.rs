@@ -48,6 +48,7 @@ mod next_file;
 mod samples;
 mod scan;
 mod snapshots;
+mod unseen_exec;
 mod watermark;
 
 use std::collections::HashMap;

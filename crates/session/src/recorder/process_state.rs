@@ -42,6 +42,11 @@ pub(crate) struct ProcessState {
     pub(crate) was_attached: bool,
     /// See [`super::process_facts::image`]; of one that was attached to.
     pub(crate) image: Option<[u64; 2]>,
+    /// The image that has registered; see [`super::unseen_exec`].
+    pub(crate) first_image: Option<[u64; 2]>,
+    /// When it was first seen to run another one, and the file of that.
+    pub(crate) other_image_ns: Option<u64>,
+    pub(crate) other_image_name: String,
     /// It was recorded before, was let go, and is recorded again: the entries in the file are the
     /// same.
     pub(crate) is_resumed: bool,
@@ -161,6 +166,9 @@ impl ProcessState {
             child_pid: pid,
             is_elsewhere: false,
             has_gone_on: false,
+            first_image: None,
+            other_image_ns: None,
+            other_image_name: String::new(),
             was_attached: false,
             image: None,
             is_resumed: false,

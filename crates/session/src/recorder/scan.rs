@@ -14,6 +14,7 @@ use super::{Recorder, ThreadState};
 use crate::recorder::merge::{Stream, StreamBuffer};
 use crate::recorder::process_facts;
 use crate::recorder::process_state::ProcessState;
+use crate::recorder::unseen_exec;
 
 /// In place of the id of a process in another process namespace that /proc does not show: it has
 /// ended.
@@ -140,6 +141,7 @@ impl Recorder {
         let parent = self.processes.iter().rfind(|process| is_fork && process.slot == parent_slot);
         let Program { executable, command_line, has_gone_on } =
             program_of(pid, parent, &told_name, has_gone_on);
+        let parents_image = parent.and_then(|parent| parent.first_image);
         let parent = parent.map(|parent| parent.index);
         let entry = Process {
             pid: shown_pid.unwrap_or(inner_pid),
@@ -169,6 +171,7 @@ impl Recorder {
         state.executable = executable;
         state.has_gone_on = has_gone_on;
         state.was_attached = was_attached;
+        state.first_image = unseen_exec::first_image(&state, parents_image);
         state.entry = Some(entry);
         if let Some(parent) = self.processes.iter().find(|process| Some(process.index) == parent) {
             let (own_heaps, names) = parent.own_heaps.for_child(file_index, self.clock.now_ns());

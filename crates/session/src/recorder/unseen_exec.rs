@@ -1,0 +1,98 @@
+//! Programs that a process goes on to by a system call of its own: no hook sees that, and with an
+//! environment that does not lead to the session nobody in the new program registers.
+//!
+//! The kernel tells it: the first stack begins elsewhere in each image, and at the same place in a
+//! forked child. What lives shorter than from one look to the next is not seen.
+
+use std::path::Path;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use heapr_trace::Notice;
+use heapr_wire::{FLAG_NO_FOLLOW, ProcessSlot};
+
+use super::Recorder;
+use crate::recorder::process_facts;
+use crate::recorder::process_state::ProcessState;
+
+/// What a program that finds the session has at most until it registers: its loader runs before.
+const REGISTERS_NS: u64 = 5_000_000_000;
+/// Of the variables that lead into the session: both are given on, or none.
+const VARIABLE: &str = "HEAPR_SESSION";
+
+/// The image of a process that has just registered. `parents`: of the process that it was forked
+/// from, whose stack it has.
+pub(super) fn first_image(process: &ProcessState, parents: Option<[u64; 2]>) -> Option<[u64; 2]> {
+    let image = process_facts::image(process.pid)?;
+    match parents {
+        Some([_, stack]) => Some([image[0], stack]),
+        // What it ran when it registered is not known any more.
+        None => Some(image).filter(|_| !process.has_gone_on),
+    }
+}
+
+/// Whether a process runs another program than the one that has registered. (One that has ended
+/// has no stack.)
+fn has_other_image(process: &ProcessState) -> bool {
+    let images = process.first_image.zip(process_facts::image(process.pid));
+    images.is_some_and(|([first_start, first_stack], [start, stack])| {
+        first_start == start && first_stack != stack && first_stack != 0 && stack != 0
+    })
+}
+
+/// Whether the agent has said what becomes of it.
+fn was_seen(slot: &ProcessSlot) -> bool {
+    slot.untraced_exec.load(Acquire) != 0 || slot.exec_held.load(Relaxed) != 0
+}
+
+impl Recorder {
+    /// Looks whether a process went on to another program unseen, and says so. `true`: it did, and
+    /// what it had is gone.
+    pub(super) fn look_for_unseen_exec(&mut self, place: usize, now_ns: u64) -> bool {
+        let is_followed = self.pool.control().flags.load(Relaxed) & FLAG_NO_FOLLOW == 0;
+        let process = &mut self.processes[place];
+        if !is_followed || process.is_replaced || process.is_let_go || !has_other_image(process) {
+            process.other_image_ns = None;
+            return false;
+        }
+        let slot = self.pool.process_slot(process.slot);
+        if slot.is_none_or(|slot| slot.generation.load(Relaxed) != process.generation || was_seen(slot)) {
+            return false;
+        }
+        let is_new = process.other_image_ns.is_none();
+        let since_ns = *process.other_image_ns.get_or_insert(now_ns);
+        let name = process_facts::executable(process.pid);
+        name.clone_into(&mut process.other_image_name);
+        // (What is looked at for the first time may have registered just now.)
+        let finds_session = heapr_proc::variable(process.pid, VARIABLE).is_some();
+        if is_new || finds_session && now_ns.saturating_sub(since_ns) < REGISTERS_NS {
+            return false;
+        }
+        self.note_unseen_exec(place, now_ns);
+        true
+    }
+
+    /// Says that a process went on to another program unseen, if a look has found that.
+    pub(super) fn note_unseen_exec(&mut self, place: usize, now_ns: u64) {
+        let process = &mut self.processes[place];
+        let Some(since_ns) = process.other_image_ns.take().filter(|_| !process.is_replaced) else { return };
+        let path = Path::new(&process.other_image_name);
+        let name = path.file_name().map_or("another program".into(), |name| name.to_string_lossy());
+        let text = format!(
+            "it went on to {name} by a system call that no hook sees: what that allocates is not recorded (heapr \
+             start --pid attaches to it)"
+        );
+        let notice = Notice { process: process.index, time_ns: now_ns.max(self.sink.last_ns), text };
+        let is_end_known = std::mem::replace(&mut process.is_end_counted, true);
+        process.has_ended = true;
+        process.is_replaced = true;
+        if let Some(entry) = &mut process.entry {
+            entry.end_ns.get_or_insert(since_ns);
+        }
+        let index = process.index;
+        let outcome = self.sink.writer.notice(&notice);
+        self.sink.keep(outcome);
+        if !is_end_known {
+            self.sink.add_end(since_ns, index);
+        }
+    }
+}
