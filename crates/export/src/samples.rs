@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use heapr_query::{Answer, FrameView, Group, Metric, Report};
+use heapr_query::{Answer, FrameView, Group, Metric, Report, StackFold};
 use heapr_trace::Amounts;
 
 use crate::SampleFrame;
@@ -72,12 +72,16 @@ impl Samples {
         });
         let groups: Vec<&Group> = rankings.flat_map(|ranking| &ranking.groups).collect();
         let mut builder = SamplesBuilder::default();
+        let mut fold = StackFold::new(report);
         for (done, group) in groups.iter().enumerate() {
             if done % 1024 == 0 {
                 progress(done, groups.len());
             }
-            builder.add(&report.frames(group), group.amounts);
+            let (stack, away) = fold.of_group(group, &mut |caller, view| builder.step(caller, view));
+            let stack = builder.samples.caller(stack, away);
+            builder.samples.rows.push(Row { stack, amounts: group.amounts });
         }
+        builder.samples.keep_used();
         builder.samples
     }
 
@@ -145,6 +149,39 @@ impl Samples {
         &self.nodes
     }
 
+    /// Forgets what no row has: frames that culling took away.
+    fn keep_used(&mut self) {
+        let mut is_used = vec![false; self.nodes.len()];
+        self.rows.iter().for_each(|row| is_used[row.stack as usize] = true);
+        for node in (1..self.nodes.len()).rev() {
+            if is_used[node] {
+                is_used[self.nodes[node].0 as usize] = true;
+            }
+        }
+        is_used[0] = true;
+        let mut nodes: Vec<(Node, u32)> = vec![(0, 0)];
+        let mut new_node: Vec<Node> = vec![0; self.nodes.len()];
+        let mut new_frame: Vec<Option<u32>> = vec![None; self.frames.len()];
+        let mut frames = Vec::new();
+        for (node, &(caller, frame)) in
+            self.nodes.iter().enumerate().skip(1).filter(|(node, _)| is_used[*node])
+        {
+            let frame = *new_frame[frame as usize].get_or_insert_with(|| {
+                frames.push(std::mem::take(&mut self.frames[frame as usize]));
+                frames.len() as u32 - 1
+            });
+            new_node[node] = nodes.len() as Node;
+            nodes.push((new_node[caller as usize], frame));
+        }
+        self.rows.iter_mut().for_each(|row| row.stack = new_node[row.stack as usize]);
+        (self.nodes, self.frames) = (nodes, frames);
+    }
+
+    /// A stack without so many of its innermost frames.
+    fn caller(&self, stack: Node, away: u32) -> Node {
+        (0..away).fold(stack, |stack, _| self.nodes.get(stack as usize).map_or(0, |&(caller, _)| caller))
+    }
+
     /// Numbers of the frames of a stack, the innermost first.
     pub(crate) fn frame_numbers(&self, stack: Node) -> impl Iterator<Item = u32> + '_ {
         let mut next = stack;
@@ -172,12 +209,9 @@ struct SamplesBuilder {
 }
 
 impl SamplesBuilder {
-    fn add(&mut self, views: &[FrameView<'_>], amounts: Amounts) {
-        let stack = views.iter().rev().fold(0, |caller, view| {
-            let frame = self.frame(view);
-            self.node(caller, frame)
-        });
-        self.samples.rows.push(Row { stack, amounts });
+    fn step(&mut self, caller: Node, view: &FrameView<'_>) -> Node {
+        let frame = self.frame(view);
+        self.node(caller, frame)
     }
 
     fn frame(&mut self, view: &FrameView<'_>) -> u32 {

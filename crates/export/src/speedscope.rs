@@ -1,5 +1,6 @@
 //! The file format of <https://www.speedscope.app> (schema 0.0.1): one sampled profile.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use heapr_table::json_text::{JsonText, escaped};
@@ -40,7 +41,8 @@ pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()
             if place > 0 {
                 text.push(',');
             }
-            text.push_str(&number.to_string());
+            // A String cannot fail to take text.
+            let _ = write!(text, "{number}");
         }
         text.push(']');
         out.write_all(text.as_bytes())?;

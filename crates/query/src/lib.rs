@@ -55,6 +55,7 @@ mod run;
 mod same_builds;
 mod since;
 mod snapshot_series;
+mod stack_fold;
 mod stack_groups;
 mod stack_source;
 mod steady_growth;
@@ -84,13 +85,14 @@ pub use query::{Action, GroupBy, Query};
 pub use recorded_span::RecordedSpan;
 pub use replay::Progress;
 pub use report::{Answer, Group, HeapRow, Ranking, Report, Section};
-pub use run::{run, run_with_progress, whole_summary};
+pub use run::{run, run_with_progress, summary_and_rows, whole_summary};
 pub use same_builds::{SameBuilds, common_name, module_of_name};
 pub use since::Since;
 pub use snapshot_series::{
     Change, ChangeOrder, Confidence, Line, LineChange, LineOrder, LineStack, SUSPECT_COLUMNS,
     Series as SnapshotSeries, SeriesFile, Suspect, SuspectOrder, Taken, is_at_end, process_names,
 };
+pub use stack_fold::StackFold;
 pub use stack_groups::StackGroups;
 pub use steady_growth::{SteadyGrowth, course_in_words, ordered};
 pub use suppressions::{FrameText, SuppressionError, Suppressions};

@@ -125,6 +125,12 @@ impl Report<'_> {
         FrameView { file: self.tree.frames.file(function.frame), ..self.tree.frames.view(function.frame) }
     }
 
+    /// The names of all stacks with a row.
+    #[must_use]
+    pub fn names(&self) -> &SymbolTree {
+        &self.tree
+    }
+
     /// The frame of a node of a tree, with its place in the source in one of the stacks that pass
     /// through it.
     #[must_use]

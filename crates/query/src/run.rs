@@ -149,10 +149,25 @@ pub fn run_with_progress<'t>(
 /// # Errors
 /// There is neither, or the events cannot be read.
 pub fn whole_summary(trace: &Trace) -> Result<(Summary, Vec<Damage>)> {
-    let is_written = matches!(written_summary(trace), Ok(Some(_)));
-    let written = if is_written { trace.summary().ok().flatten() } else { None };
+    let (mut summary, rows, damage) = summary_and_rows(trace)?;
+    summary.by_stack = match rows {
+        RowSource::Memory(rows) => rows.totals,
+        RowSource::Summary(trace) => trace.summary()?.map(|summary| summary.by_stack).unwrap_or_default(),
+    };
+    Ok((summary, damage))
+}
+
+/// As [`whole_summary`]; the totals by stack stay where they are, which is in the file where they
+/// can be: in a large recording they are most of what is read.
+///
+/// # Errors
+/// As [`whole_summary`].
+pub fn summary_and_rows(trace: &Trace) -> Result<(Summary, RowSource<'_>, Vec<Damage>)> {
+    // All of it can be read, so that no later pass fails half-way.
+    let can_be_read = |_: &Summary| trace.for_each_stack_totals(|_| {}).is_ok();
+    let written = written_summary(trace).ok().flatten().filter(can_be_read);
     let course = trace.course().ok().flatten();
-    let known = |summary| Ok((summary, Vec::new()));
+    let known = |summary| Ok((summary, RowSource::Summary(trace), Vec::new()));
     match (written, course) {
         (Some(written), Some(course)) => known(Summary { course, ..written }),
         (Some(written), None) if is_without_events(trace) || written.event_count == 0 => known(written),
@@ -160,8 +175,9 @@ pub fn whole_summary(trace: &Trace) -> Result<(Summary, Vec<Damage>)> {
         _ => {
             let progress: &mut Progress<'_> = &mut |_, _| {};
             let mut replay = Replay::new(trace, progress);
-            let summary = replay.summary()?;
-            Ok((summary, replay.damage))
+            let mut summary = replay.summary()?;
+            let totals = std::mem::take(&mut summary.by_stack);
+            Ok((summary, RowSource::Memory(Rows { totals, threads: Vec::new() }), replay.damage))
         }
     }
 }

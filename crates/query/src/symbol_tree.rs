@@ -226,6 +226,20 @@ impl SymbolTree {
         views
     }
 
+    /// Shows what [`SymbolTree::views`] has of the innermost place of a file's stack alone, the
+    /// outermost of its inlined functions first.
+    pub(crate) fn for_each_own_view(
+        &self,
+        stacks: &(impl StackSource + ?Sized),
+        stack: StackIndex,
+        visit: &mut dyn FnMut(&FrameView<'_>),
+    ) {
+        let Some(code) = self.codes.code_of(stacks, stack) else { return };
+        for location in self.codes.locations(code).iter().rev() {
+            visit(&self.view(location, self.codes.address(code)));
+        }
+    }
+
     fn view(&self, location: &Location, offset: u64) -> FrameView<'_> {
         FrameView {
             file: location.file.map(|file| self.frames.names.get(file)),

@@ -1,6 +1,7 @@
 //! What is exported, read by others: the same sums everywhere.
 #![forbid(unsafe_code)]
 
+mod folded_stacks;
 mod languages;
 mod made_trace;
 mod python;
