@@ -7,6 +7,7 @@
 
 mod blocks;
 mod class_ends;
+mod edge_sources;
 mod edge_walks;
 mod heap_columns;
 mod layout;

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::Meta;
 use crate::devtools::InterfaceDefinition;
 use crate::index::blocks::Blocks;
+use crate::index::edge_sources::EdgeSources;
 use crate::index::layout::{Column, Directory, NUMBERS_OF_CLASS, NUMBERS_OF_NODE};
 use crate::objects::Class;
 use crate::source_maps::SourceMaps;
@@ -24,7 +25,7 @@ pub struct StoredGraph {
     pub(super) classes: OnceLock<Vec<Class>>,
     wide: [OnceLock<FxHashMap<u32, u64>>; 3],
     string_wraps: OnceLock<Vec<u32>>,
-    pub(super) edge_samples: OnceLock<Vec<u32>>,
+    pub(super) edge_sources: EdgeSources,
     pub(super) source_maps: OnceLock<Arc<SourceMaps>>,
 }
 
@@ -64,7 +65,7 @@ impl StoredGraph {
             classes: OnceLock::new(),
             wide: Default::default(),
             string_wraps: OnceLock::new(),
-            edge_samples: OnceLock::new(),
+            edge_sources: EdgeSources::default(),
             source_maps: OnceLock::new(),
         }))
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::format::NodeColumns;
-use crate::index::layout::{Column, EDGE_SAMPLE};
+use crate::index::layout::Column;
 use crate::index::stored_graph::StoredGraph;
 use crate::index::walks::STEP;
 use crate::objects::{CaptureMode, Class, NodeFacts, NodeNumber, ObjectOrder, Objects, Page, ScriptPaths};
@@ -139,21 +139,7 @@ impl Objects for StoredGraph {
     }
 
     fn source(&self, edge: u32) -> u32 {
-        // The last node whose first edge is not behind this one.
-        let samples = self.edge_samples.get_or_init(|| self.blocks.all_numbers(Column::EdgeSamples));
-        let behind = samples.partition_point(|&first| first <= edge) as u32;
-        let step = EDGE_SAMPLE as u32;
-        let mut low = behind.saturating_sub(1).saturating_mul(step).min(self.node_count());
-        let mut high = behind.saturating_mul(step).min(self.node_count());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.number(Column::FirstEdges, middle) <= edge {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low.saturating_sub(1)
+        self.edge_sources.source(&self.blocks, self.node_count(), edge)
     }
 
     fn edge_kind(&self, edge: u32) -> EdgeKind {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::edge_sources::SEARCHES_MAX;
 use super::{END_ROWS, IndexStore, StoredGraph};
 use crate::EdgeKind;
 use crate::analysis::{Naming, path_from_root};
@@ -127,6 +128,18 @@ impl Indexed {
         let entry = entries.next().unwrap().unwrap().path();
         assert!(entries.next().is_none(), "nothing else is left behind");
         entry
+    }
+}
+
+#[test]
+fn sources_in_memory_are_those_that_a_search_in_the_file_finds() {
+    let indexed = indexed(6000, 11);
+    let stored = indexed.open();
+    assert!(stored.edge_count() > SEARCHES_MAX, "in the second round they are in memory");
+    for _ in 0..2 {
+        for edge in 0..stored.edge_count() {
+            assert_eq!(stored.source(edge), indexed.heap.source(edge), "edge {edge}");
+        }
     }
 }
 
