@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """The ten questions of docs/tables.md, asked of DuckDB, ClickHouse (chDB), Spark and DataFusion, as
-far as they are installed: all must give the same answers.
+far as they are installed: all must give the same answers. And each table read by pandas with
+pyarrow, fastparquet and polars: all must see the same rows.
 
     benches/ten_questions.py DIR             DIR has tables of `heapr export --to parquet`
     benches/ten_questions.py --install VENV  makes VENV with all of them; Spark needs a Java beside
                                              (apt-get install default-jre-headless)
 """
-import decimal, importlib.util, json, pathlib, shutil, subprocess, sys, time
+import datetime, decimal, importlib.util, json, pathlib, shutil, subprocess, sys, time
 
 PACKAGES = ["duckdb", "chdb", "pyspark", "datafusion"]
+READING = ["pandas", "pyarrow", "fastparquet", "polars"]
+TABLES = ["processes", "frames", "stacks", "samples", "mappings", "resident"]
 PAGE = pathlib.Path(__file__).parent.parent / "docs/tables.md"
 
 
@@ -82,6 +85,66 @@ ENGINES = {
 }
 
 
+def by_pyarrow(files):
+    import pandas
+
+    return pandas.concat([pandas.read_parquet(file, engine="pyarrow", partitioning=None) for file in files])
+
+
+def by_fastparquet(files):
+    import fastparquet, pandas
+
+    return pandas.concat([fastparquet.ParquetFile(file).to_pandas() for file in files])
+
+
+def by_polars(files):
+    import polars
+
+    return polars.concat([polars.read_parquet(file, hive_partitioning=False) for file in files])
+
+
+READERS = {
+    "pyarrow": ("pyarrow", by_pyarrow),
+    "fastparquet": ("fastparquet", by_fastparquet),
+    "polars": ("polars", by_polars),
+}
+
+
+def cell(value):
+    """As text: a time in ns, nothing as empty."""
+    import numpy, pandas
+
+    if value is None or value is pandas.NaT or value != value:
+        return ""
+    if isinstance(value, (datetime.datetime, numpy.datetime64)):
+        return str(pandas.Timestamp(value).as_unit("ns").value)
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def read(folder):
+    """How many of the tables the readers that are there see in different ways."""
+    there = {name: reader for name, (package, reader) in READERS.items() if is_there(package)}
+    if not there or not is_there("pandas"):
+        return 0
+    differ = 0
+    for table in TABLES:
+        files = sorted(str(file) for file in pathlib.Path(folder, table).glob("**/*.parquet"))
+        seen, columns = {}, None
+        for name, reader in there.items():
+            data = reader(files)
+            columns = columns or list(data.columns)
+            data = data[columns]
+            data = data.iter_rows() if name == "polars" else data.itertuples(index=False)
+            seen[name] = sorted(tuple(map(cell, row)) for row in data)
+        first = next(iter(seen.values()))
+        others = [name for name, found in seen.items() if found != first]
+        differ += bool(others)
+        print(f"{table}: {len(first)} rows by {', '.join(seen)}", " DIFFERENT" if others else " equal", flush=True)
+        for name in others:
+            print("  ", name, next(iter(set(seen[name]) - set(first)), None), next(iter(set(first) - set(seen[name])), None))
+    return differ
+
+
 def is_there(package):
     return importlib.util.find_spec(package) is not None and (package != "pyspark" or shutil.which("java"))
 
@@ -108,7 +171,7 @@ def main(folder):
     asked = {name: make(views[name]) for name, (package, make) in ENGINES.items() if is_there(package)}
     if len(asked) < 2:
         sys.exit(f"two engines at least are needed of {', '.join(PACKAGES)}: {sys.argv[0]} --install VENV")
-    differ = 0
+    differ = read(folder)
     for number, question in enumerate(questions, 1):
         answers, line = {}, f"{number:2}"
         for name, ask in asked.items():
@@ -128,6 +191,6 @@ def main(folder):
 
 if sys.argv[1:2] == ["--install"]:
     subprocess.run([sys.executable, "-m", "venv", sys.argv[2]], check=True)
-    subprocess.run([sys.argv[2] + "/bin/pip", "install", "-q", *PACKAGES], check=True)
+    subprocess.run([sys.argv[2] + "/bin/pip", "install", "-q", *PACKAGES, *READING], check=True)
 else:
     main(sys.argv[1])
