@@ -34,34 +34,42 @@ pub(crate) struct Part {
 }
 
 impl<'r, 'a> Calls<'r, 'a> {
+    /// `tell` is given what takes an amount of a stack.
     pub(crate) fn new(
         recording: &'r Recording<'a>,
-        amounts_of: impl Iterator<Item = (StackIndex, i64)>,
+        tell: impl FnOnce(&mut dyn FnMut(StackIndex, i64)),
     ) -> Self {
         let tree: &SymbolTree = &recording.tree;
         let mut amounts = vec![0_i64; tree.count()];
-        for (stack, amount) in amounts_of {
+        tell(&mut |stack, amount| {
             let named = recording.near(stack);
             if named != 0 {
                 amounts[named as usize] = amounts[named as usize].saturating_add(amount);
             }
-        }
+        });
+        // What holds nothing, nor leads to what does, is nobody's part.
+        let mut is_part: Vec<bool> = amounts.iter().map(|&amount| amount != 0).collect();
         let mut begins = vec![0_u32; tree.count() + 1];
         // Callers have smaller numbers.
         for stack in (1..tree.count()).rev() {
-            let caller = tree.parent(stack as NamedStack) as usize;
-            amounts[caller] = amounts[caller].saturating_add(amounts[stack]);
-            begins[caller + 1] += 1;
+            if is_part[stack] {
+                let caller = tree.parent(stack as NamedStack) as usize;
+                amounts[caller] = amounts[caller].saturating_add(amounts[stack]);
+                is_part[caller] = true;
+                begins[caller] += 1;
+            }
         }
-        for caller in 0..tree.count() {
-            begins[caller + 1] += begins[caller];
+        let mut count = 0;
+        for begin in &mut begins {
+            count += *begin;
+            *begin = count;
         }
-        let mut next = begins.clone();
-        let mut children = vec![0; tree.count().saturating_sub(1)];
-        for stack in 1..tree.count() {
-            let place = &mut next[tree.parent(stack as NamedStack) as usize];
+        // From behind: where the children of a caller end becomes where they begin.
+        let mut children = vec![0; count as usize];
+        for stack in (1..tree.count()).rev().filter(|&stack| is_part[stack]) {
+            let place = &mut begins[tree.parent(stack as NamedStack) as usize];
+            *place -= 1;
             children[*place as usize] = stack as NamedStack;
-            *place += 1;
         }
         Self { recording, amounts, begins, children }
     }

@@ -2,14 +2,16 @@
 
 use heapr_query::engine::SymbolTree;
 use heapr_query::{Confidence, SymbolSource, file_name};
+use heapr_table::quantity::plural;
 use heapr_trace::Trace;
 
 use crate::finding::{Finding, Kind, OwnFrame};
 use crate::growth::growing;
 use crate::judged::Judged;
-use crate::recording::Recording;
+use crate::recording::{Names, Recording};
 use crate::site::Site;
 use crate::unread::{self, Sight};
+use crate::whole_growth::whole_growth;
 use crate::{churn, held, peak, seen, together};
 
 /// Most findings of an answer.
@@ -43,10 +45,11 @@ pub fn of_recording(
     judged: Judged<'_>,
     symbols: &mut dyn SymbolSource,
 ) -> heapr_query::Result<Found> {
-    Ok(found(&Recording::new(trace, judged, symbols)?))
+    let names = Names { known: None, symbols: Some(symbols) };
+    Ok(found(&Recording::new(trace, judged, names)?))
 }
 
-/// As [`of_recording`], with names that are known.
+/// As [`of_recording`], with names that are known: of all stacks.
 ///
 /// # Errors
 /// As [`of_recording`].
@@ -55,7 +58,23 @@ pub fn of_named_recording(
     judged: Judged<'_>,
     names: &SymbolTree,
 ) -> heapr_query::Result<Found> {
-    Ok(found(&Recording::with_names(trace, judged, names)?))
+    let names = Names { known: Some(names), symbols: None };
+    Ok(found(&Recording::new(trace, judged, names)?))
+}
+
+/// As [`of_recording`], with names that are known, of all stacks or of some: a report has named
+/// most.
+///
+/// # Errors
+/// As [`of_recording`].
+pub fn of_reported_recording(
+    trace: &Trace,
+    judged: Judged<'_>,
+    names: &SymbolTree,
+    symbols: &mut dyn SymbolSource,
+) -> heapr_query::Result<Found> {
+    let names = Names { known: Some(names), symbols: Some(symbols) };
+    Ok(found(&Recording::new(trace, judged, names)?))
 }
 
 fn found(recording: &Recording<'_>) -> Found {
@@ -68,6 +87,9 @@ fn found(recording: &Recording<'_>) -> Found {
     let mut findings: Vec<Finding> =
         growing.iter().take(OF_KIND_MAX).map(|growing| growing.finding(recording)).collect();
     findings.extend(together.map(|(_, finding)| finding));
+    if findings.is_empty() {
+        findings.extend(whole_growth(recording));
+    }
     findings.extend(unread::unread(recording));
     findings.extend(seen::loss(recording));
     findings.extend(seen::frees(recording));
@@ -85,6 +107,10 @@ fn found(recording: &Recording<'_>) -> Found {
         finding.curve_plus_minus = recording.halves_of_curve(&finding.curve);
     }
     let verdict = verdict(&findings, Sight::of(recording), || peak::largest(recording));
+    let verdict = match tells_growth(recording) {
+        true => verdict,
+        false => without_growth(recording.whole_course.count(), &findings, &verdict),
+    };
     Found {
         work_end_ns: recording.work_end_ns(),
         is_unread: unread::is_unread(recording),
@@ -140,6 +166,24 @@ fn harm(kind: Kind) -> u8 {
         Kind::Idle => 7,
         Kind::Overhead => 8,
     }
+}
+
+/// Whether growth would have been seen: of a program that was recorded from event to event, or at
+/// enough moments.
+fn tells_growth(recording: &Recording<'_>) -> bool {
+    recording.trace.event_count() > 0 || recording.whole_course.tells_growth()
+}
+
+/// The verdict on a file of too few moments, in which growth can't be seen.
+fn without_growth(moment_count: usize, findings: &[Finding], verdict: &str) -> String {
+    let Some(rest) = verdict.strip_prefix("Nothing grows") else { return verdict.to_owned() };
+    let moments = match moment_count {
+        0 => "no moment but the last and the peak".to_owned(),
+        count => plural(count as u64, "moment"),
+    };
+    let rest = rest.strip_prefix("; nothing").map_or(String::new(), |rest| format!(" Nothing{rest}"));
+    let rest = if findings.is_empty() { rest.as_str() } else { "" };
+    format!("Whether memory grows is not known: the file tells {moments}.{rest}")
 }
 
 /// What is said where little is found; of what was not seen nothing is said.

@@ -5,18 +5,17 @@
 //! up.
 
 use heapr_query::{Confidence, Trend};
-use heapr_table::quantity::{bytes_within, duration, percent};
+use heapr_table::quantity::{duration, percent};
 
 use crate::finding::{Chosen, Finding, Kind, OwnFrame};
 use crate::recording::Recording;
 use crate::site::Site;
+use crate::whole_course::MOMENTS_MIN;
 use crate::work_time::WorkTime;
 
 /// The parts of a process's time and of its work in which it warms up.
 const WARM_UP_TIME: f64 = 0.1;
 const WARM_UP_WORK: f64 = 0.15;
-/// Moments without which no growth is seen.
-const MOMENTS_MIN: usize = 6;
 /// Growth of less is not worth a word: bytes, and share of what is live at the end of work.
 pub(crate) const GROWTH_MIN_BYTES: u64 = 16 << 10;
 const GROWTH_MIN_SHARE: f64 = 0.05;
@@ -140,7 +139,16 @@ pub(crate) fn judge<'a>(
 }
 
 impl Growing<'_> {
-    fn confidence(&self, work: &WorkTime) -> Confidence {
+    /// The first and the last moment that it was judged by.
+    pub(crate) fn moments(&self) -> (usize, usize) {
+        (self.from, self.to)
+    }
+
+    pub(crate) fn trend(&self) -> &Trend {
+        &self.trend
+    }
+
+    pub(crate) fn confidence(&self, work: &WorkTime) -> Confidence {
         let is_steady = self.trend.chance <= 0.001 && self.largest_fall <= 0.1 && self.late >= 0.2;
         let is_large = self.growth_bytes as f64 >= work.last_bytes() as f64 * 0.15;
         match (is_steady, is_large) {
@@ -161,16 +169,8 @@ impl Growing<'_> {
         let (work, said) = (&recording.processes[self.site.process.0 as usize], recording.said);
         let (first, last) = (self.site.held[self.from], self.site.held[self.to]);
         let (first_ns, last_ns) = (recording.times_ns[self.from], recording.times_ns[self.to]);
-        let per_second = (self.growth_bytes as f64 / (last_ns - first_ns).max(1) as f64 * 1e9) as u64;
         let half = said.half_of_change(first, last, self.kept >= KEPT_ALL);
-        let half = (half as f64 / (last_ns - first_ns).max(1) as f64 * 1e9) as u64;
-        let rate = match per_second {
-            0..1024 => {
-                let [rate, half] = [per_second, half].map(|bytes| bytes.saturating_mul(3600));
-                format!("{} an hour", bytes_within(rate, half))
-            }
-            _ => format!("{} a second", bytes_within(per_second, half)),
-        };
+        let more = recording.rate(self.growth_bytes, half, first_ns, last_ns);
         let mean = last.bytes / last.count.max(1);
         let blocks = |count: u64| said.count(count, count.saturating_mul(mean));
         let is_left = self.site.amounts.outstanding_bytes.saturating_mul(2) >= last.bytes;
@@ -200,17 +200,17 @@ impl Growing<'_> {
             ""
         };
         let sentence = format!(
-            "Memory grows: {name} holds {} after {}, {rate} more; {fate}.{map}",
+            "Memory grows: {name} holds {} {}, {more}; {fate}.{map}",
             said.held(last),
-            duration(last_ns),
+            recording.after(last_ns),
         );
         let mut evidence = vec![
             format!(
-                "{} at {}, {} at {}: it rises in {:.0} % of the steps between {} moments",
+                "{} {}, {} {}: it rises in {:.0} % of the steps between {} moments",
                 said.bytes(first.bytes, first.count),
-                duration(first_ns),
+                recording.when(first_ns),
                 said.bytes(last.bytes, last.count),
-                duration(last_ns),
+                recording.when(last_ns),
                 self.trend.rising_share * 100.0,
                 self.to - self.from + 1,
             ),

@@ -1,7 +1,7 @@
 //! Memory that is held without growing: idle blocks, and many small ones.
 
 use heapr_query::{Confidence, Owner};
-use heapr_table::quantity::{bytes, duration, percent};
+use heapr_table::quantity::{bytes, percent};
 
 use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::Recording;
@@ -61,7 +61,7 @@ pub(crate) fn idle(recording: &Recording<'_>) -> Option<Finding> {
         sentence: format!(
             "Idle memory: {name} has held {} since {}, {} of what is live, and neither frees nor makes any.",
             recording.said.held(last),
-            duration(recording.times_ns[since]),
+            recording.when(recording.times_ns[since]).trim_start_matches("at "),
             percent(last.bytes, work.last_bytes()),
         ),
         confidence: if last.bytes as f64 >= work.last_bytes() as f64 * 0.6 {

@@ -21,6 +21,7 @@ mod held;
 mod judged;
 #[cfg(test)]
 mod made;
+mod own_frames;
 mod own_name;
 mod peak;
 mod recording;
@@ -29,9 +30,12 @@ mod site;
 mod together;
 mod unread;
 mod v8_snapshots;
+mod wanted_stacks;
+mod whole_course;
+mod whole_growth;
 mod work_time;
 
 pub use finding::{Chosen, Finding, Kind, OwnFrame};
-pub use found::{Found, of_named_recording, of_recording};
+pub use found::{Found, of_named_recording, of_recording, of_reported_recording};
 pub use judged::Judged;
 pub use v8_snapshots::of_v8_snapshots;

@@ -1,7 +1,7 @@
 //! A moment at which much more is live than at others, and who made it.
 
 use heapr_query::Confidence;
-use heapr_table::quantity::{duration, percent};
+use heapr_table::quantity::percent;
 
 use crate::finding::{Chosen, Finding, Kind};
 use crate::recording::Recording;
@@ -67,9 +67,9 @@ pub(crate) fn peak(recording: &Recording<'_>, growing: &[&Site]) -> Option<Findi
         }
     };
     let sentence = format!(
-        "The peak is {} at {}{}: {who}.",
+        "The peak is {} {}{}: {who}.",
         said.bytes(totals.peak_bytes, totals.peak_count),
-        duration(totals.peak_time_ns),
+        recording.when(totals.peak_time_ns),
         if is_spike { format!(", where {} are usual", recording.bytes(usual)) } else { String::new() },
     );
     let mut evidence = vec![format!(

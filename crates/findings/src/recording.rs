@@ -2,33 +2,36 @@
 
 use std::collections::HashMap;
 
-use heapr_query::engine::{CodeTable, FrameId, NamedStack, SymbolTree};
-use heapr_query::{
-    CullList, FrameText, NAMED_WITHIN, OwnCode, Owner, Suppressions, SymbolSource, whole_summary,
-};
+use heapr_query::engine::{CodeTable, FrameId, NamedStack, RowSource, SymbolTree};
+use heapr_query::{FrameText, NoSymbols, OwnCode, Owner, Suppressions, SymbolSource, summary_and_rows};
+use heapr_table::quantity::{bytes_within, duration, percent};
 use heapr_trace::{
     Amounts, CourseRow, Damage, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Trace,
 };
 
 use crate::estimated::Estimated;
 use crate::judged::Judged;
+use crate::own_frames::own_frames;
 use crate::site::{Held, Site};
+use crate::wanted_stacks::wanted_stacks;
+use crate::whole_course::{WholeCourse, is_told};
 use crate::work_time::WorkTime;
-
-/// Stacks that are named of each order: by what was held at the peak, what is left, what was made.
-const NAMED_HELD: usize = 20_000;
-const NAMED_MADE: usize = 2_000;
-/// Of what is held so much is enough to name.
-const NAMED_SHARE: f64 = 0.97;
 
 /// See the module.
 pub(crate) struct Recording<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) own: &'a OwnCode,
+    /// Without its totals by stack.
     pub(crate) summary: Summary,
+    /// Those.
+    rows: RowSource<'a>,
+    /// By stack: whether it is worth a name, or leads to one that is.
+    is_wanted: Vec<bool>,
     /// What of the file is in no number.
     pub(crate) damage: Vec<Damage>,
     pub(crate) tree: Tree<'a>,
+    /// What was live at moments of which no more is told, too.
+    pub(crate) whole_course: WholeCourse,
     /// Moments of the course.
     pub(crate) times_ns: Vec<u64>,
     /// By moment: blocks made until then, by all: how far the work had come.
@@ -58,47 +61,74 @@ impl std::ops::Deref for Tree<'_> {
     }
 }
 
+/// Where the names of stacks are from.
+pub(crate) struct Names<'a, 's> {
+    /// Those that are known already.
+    pub(crate) known: Option<&'a SymbolTree>,
+    /// Who knows the others; `None`: nobody is asked.
+    pub(crate) symbols: Option<&'s mut dyn SymbolSource>,
+}
+
+impl<'a> Names<'a, '_> {
+    /// What is known, where that is all that is wanted or there is nobody to ask.
+    fn tree(self, trace: &Trace, is_wanted: &[bool]) -> Tree<'a> {
+        let names_all = |tree: &SymbolTree| {
+            let mut wanted = (1_u32..).zip(is_wanted.iter().skip(1)).filter(|(_, is_wanted)| **is_wanted);
+            wanted.all(|(stack, _)| tree.named(StackIndex(stack)) != 0)
+        };
+        match (self.known, self.symbols) {
+            (Some(tree), None) => Tree::Shared(tree),
+            (Some(tree), _) if names_all(tree) => Tree::Shared(tree),
+            (_, symbols) => {
+                let mut nobody = NoSymbols;
+                let symbols = symbols.unwrap_or(&mut nobody);
+                let codes = CodeTable::new(trace.mappings());
+                Tree::Own(Box::new(SymbolTree::build(trace, codes, symbols, is_wanted.to_vec())))
+            }
+        }
+    }
+}
+
 impl<'a> Recording<'a> {
     /// Reads the summary and the course, and names the stacks that matter.
     pub(crate) fn new(
         trace: &'a Trace,
         judged: Judged<'a>,
-        symbols: &mut dyn SymbolSource,
+        names: Names<'a, '_>,
     ) -> heapr_query::Result<Self> {
-        let (summary, damage) = whole_summary(trace)?;
-        let wanted = wanted_stacks(trace, &summary);
-        let codes = CodeTable::new(trace.mappings());
-        let tree = Tree::Own(Box::new(SymbolTree::build(trace, codes, symbols, wanted)));
-        Ok(Self::grouped(trace, judged, (summary, damage), tree))
-    }
-
-    /// As [`Recording::new`], with names that are known.
-    pub(crate) fn with_names(
-        trace: &'a Trace,
-        judged: Judged<'a>,
-        tree: &'a SymbolTree,
-    ) -> heapr_query::Result<Self> {
-        Ok(Self::grouped(trace, judged, whole_summary(trace)?, Tree::Shared(tree)))
+        let (mut summary, rows, damage) = summary_and_rows(trace)?;
+        let whole_course = WholeCourse::of(&summary.course.moments);
+        summary.course.moments.retain(is_told);
+        let is_wanted = wanted_stacks(trace, &rows, &summary.course)?;
+        let tree = names.tree(trace, &is_wanted);
+        let mut recording = Self::grouped(trace, judged, (summary, rows, damage), (tree, is_wanted));
+        recording.whole_course = whole_course;
+        Ok(recording)
     }
 
     fn grouped(
         trace: &'a Trace,
         judged: Judged<'a>,
-        (mut summary, mut damage): (Summary, Vec<Damage>),
-        tree: Tree<'a>,
+        (summary, rows, mut damage): (Summary, RowSource<'a>, Vec<Damage>),
+        (tree, is_wanted): (Tree<'a>, Vec<bool>),
     ) -> Self {
         // What the recorder itself has summed up does not miss what of the events is damaged.
         if trace.summary_totals().is_ok_and(|written| written.is_none()) {
             damage.extend_from_slice(trace.damage());
         }
-        // (massif tells the stacks of some moments only.)
-        summary.course.moments.retain(|moment| moment.live_bytes == 0 || !moment.rows.is_empty());
         let times_ns: Vec<u64> = summary.course.moments.iter().map(|moment| moment.time_ns).collect();
-        let work_done = summary.course.moments.iter().map(|moment| moment.total_count).collect();
+        // Who tells no blocks tells no work: time stands for it.
+        let work_done = match trace.sampling().untold().counts {
+            true => times_ns.clone(),
+            false => summary.course.moments.iter().map(|moment| moment.total_count).collect(),
+        };
         let mut recording = Self {
             trace,
             own: judged.own,
             summary,
+            rows,
+            whole_course: WholeCourse::default(),
+            is_wanted,
             damage,
             tree,
             times_ns,
@@ -120,19 +150,15 @@ impl<'a> Recording<'a> {
     }
 
     fn add_sites(&mut self) {
-        let frames = own_frames(&self.tree, self.own);
+        let stacks = (0..self.is_wanted.len() as u32).map(StackIndex);
+        let wanted = stacks.filter_map(|stack| self.wanted_name(stack));
+        let frames = own_frames(&self.tree, self.own, wanted);
         let mut numbers: HashMap<(ProcessIndex, Option<FrameId>), usize> = HashMap::new();
         let mut sites: Vec<Site> = Vec::new();
         let moment_count = self.times_ns.len();
-        let tree = &self.tree;
-        let trace = self.trace;
-        let mut site_of = |stack: StackIndex| {
-            let named = tree.named(stack);
-            if named == 0 {
-                return None;
-            }
-            let (frame, owner) = frames[named as usize];
-            let process = trace.stacks().node(stack).map_or(ProcessIndex(0), |node| node.process);
+        let mut site_of = |sites: &mut Vec<Site>, stack: StackIndex| {
+            let (frame, owner) = frames[self.wanted_name(stack)? as usize];
+            let process = self.process_of(stack);
             let number = *numbers.entry((process, frame)).or_insert_with(|| {
                 sites.push(Site {
                     process,
@@ -146,16 +172,8 @@ impl<'a> Recording<'a> {
             });
             Some(number)
         };
-        let totals = self.summary.by_stack.iter().filter(|totals| totals.heap != HeapId::MMAP);
-        let by_site: Vec<(usize, &StackTotals)> =
-            totals.filter_map(|totals| Some((site_of(totals.stack)?, totals))).collect();
-        // Stacks of the course alone, too.
-        for moment in &self.summary.course.moments {
-            moment.rows.iter().for_each(|row| {
-                site_of(row.stack);
-            });
-        }
-        for (number, totals) in by_site {
+        self.for_each_total(|totals| {
+            let Some(number) = site_of(&mut sites, totals.stack) else { return };
             let site = &mut sites[number];
             site.amounts += &totals.amounts;
             let weight = totals.amounts.peak_bytes.max(totals.amounts.outstanding_bytes);
@@ -163,17 +181,38 @@ impl<'a> Recording<'a> {
                 site.weight = weight.max(1);
                 site.stack = totals.stack;
             }
+        });
+        // Stacks of the course alone, too.
+        for moment in &self.summary.course.moments {
+            moment.rows.iter().for_each(|row| {
+                site_of(&mut sites, row.stack);
+            });
         }
         for place in 0..moment_count {
             for (process, row) in self.rows(place) {
-                let named = self.tree.named(row.stack);
-                match numbers.get(&(process, frames[named as usize].0)) {
-                    Some(&number) if named != 0 => sites[number].held[place].add(row),
-                    _ => {}
+                let Some(named) = self.wanted_name(row.stack) else { continue };
+                if let Some(&number) = numbers.get(&(process, frames[named as usize].0)) {
+                    sites[number].held[place].add(row);
                 }
             }
         }
         self.sites = sites;
+    }
+
+    /// A stack that is worth a name, by names.
+    fn wanted_name(&self, stack: StackIndex) -> Option<NamedStack> {
+        let is_wanted = self.is_wanted.get(stack.0 as usize).copied().unwrap_or(false);
+        Some(self.tree.named(stack)).filter(|&named| is_wanted && named != 0)
+    }
+
+    /// Shows what stacks add up to; mappings are not among them.
+    pub(crate) fn for_each_total(&self, mut visit: impl FnMut(&StackTotals)) {
+        // It has been read before: it can be.
+        let _ = self.rows.for_each(|totals| {
+            if totals.heap != HeapId::MMAP {
+                visit(totals);
+            }
+        });
     }
 
     /// What is live in the middle of the time and at the end of a process's work: in the process,
@@ -280,105 +319,39 @@ impl<'a> Recording<'a> {
         curve.iter().map(|&(_, bytes)| self.half_of_bytes(bytes)).collect()
     }
 
+    /// `at 1.23 s`; of a file that tells no times how far into it.
+    pub(crate) fn when(&self, time_ns: u64) -> String {
+        match self.trace.sampling().untold().times {
+            true => format!("{} of the way through", percent(time_ns, self.trace.duration_ns())),
+            false => format!("at {}", duration(time_ns)),
+        }
+    }
+
+    /// `after 1.23 s`; see [`Recording::when`].
+    pub(crate) fn after(&self, time_ns: u64) -> String {
+        let when = self.when(time_ns);
+        when.strip_prefix("at ").map_or(when.clone(), |time| format!("after {time}"))
+    }
+
+    /// `1.23 MiB ± 99 KiB a second more`; of a file that tells no times how much more.
+    pub(crate) fn rate(&self, growth_bytes: u64, half_bytes: u64, from_ns: u64, to_ns: u64) -> String {
+        if self.trace.sampling().untold().times {
+            return format!("{} more than {}", bytes_within(growth_bytes, half_bytes), self.when(from_ns));
+        }
+        let per_second =
+            |bytes: u64| (bytes as f64 / to_ns.saturating_sub(from_ns).max(1) as f64 * 1e9) as u64;
+        let rate = [growth_bytes, half_bytes].map(per_second);
+        match rate {
+            [0..1024, _] => {
+                let [rate, half] = rate.map(|bytes| bytes.saturating_mul(3600));
+                format!("{} an hour more", bytes_within(rate, half))
+            }
+            [rate, half] => format!("{} a second more", bytes_within(rate, half)),
+        }
+    }
+
     /// What a site held over time.
     pub(crate) fn curve(&self, site: &Site) -> Vec<(u64, u64)> {
         self.times_ns.iter().zip(&site.held).map(|(&time_ns, held)| (time_ns, held.bytes)).collect()
     }
-}
-
-/// By stack of the tree: the innermost frame of the program's, else of a library's, else of the
-/// runtime's; what only allocates for others is none of them.
-fn own_frames(tree: &SymbolTree, own: &OwnCode) -> Vec<(Option<FrameId>, Owner)> {
-    let allocators = CullList::built_in();
-    let owners: Vec<Option<Owner>> = (0..tree.frames.count() as u32)
-        .map(|number| {
-            let frame = FrameId(number);
-            let (module, symbol) = (tree.frames.module(frame), tree.frames.symbol(frame));
-            match own.owner(module, symbol, tree.frames.file(frame)) {
-                Owner::Runtime if allocators.matches(module, symbol) => None,
-                owner => Some(owner),
-            }
-        })
-        .collect();
-    let mut found: Vec<(Option<FrameId>, Owner)> = vec![(None, Owner::Runtime); tree.count()];
-    for stack in 1..tree.count() {
-        let Some(frame) = tree.frame(stack as NamedStack) else { continue };
-        let of_caller = found[tree.parent(stack as NamedStack) as usize];
-        found[stack] = match owners[frame.0 as usize] {
-            // Who comes first owns more of it.
-            Some(owner) if owner <= of_caller.1 => {
-                let named = named_near(tree, &owners, stack as NamedStack, owner).unwrap_or(frame);
-                (Some(tree.frames.function(named)), owner)
-            }
-            None if of_caller.0.is_none() => (Some(tree.frames.function(frame)), Owner::Runtime),
-            _ => of_caller,
-        };
-    }
-    found
-}
-
-/// As [`OwnCode::place`]: of code without a name the nearest caller that has one.
-fn named_near(
-    tree: &SymbolTree,
-    owners: &[Option<Owner>],
-    stack: NamedStack,
-    owner: Owner,
-) -> Option<FrameId> {
-    let has_name = |frame: FrameId| tree.frames.symbol(frame).is_some();
-    let mut frames = tree.frames_of(stack);
-    if frames.next().is_none_or(has_name) {
-        return None;
-    }
-    frames.take(NAMED_WITHIN).find(|&frame| has_name(frame) && owners[frame.0 as usize] == Some(owner))
-}
-
-/// By stack: whether it, or one that it leads to, is to be named.
-fn wanted_stacks(trace: &Trace, summary: &Summary) -> Vec<bool> {
-    let mut chosen: Vec<StackIndex> = Vec::new();
-    let mut choose = |most: usize, share: f64, amount: fn(&Amounts) -> u64| {
-        let mut order: Vec<(u64, StackIndex)> = summary
-            .by_stack
-            .iter()
-            .filter(|totals| totals.heap != HeapId::MMAP)
-            .map(|totals| (amount(&totals.amounts), totals.stack))
-            .filter(|(amount, _)| *amount > 0)
-            .collect();
-        order.sort_unstable_by(|a, b| b.cmp(a));
-        let all: u64 =
-            order.iter().map(|(amount, _)| amount).fold(0, |sum, amount| sum.saturating_add(*amount));
-        let mut sum = 0_u64;
-        for (amount, stack) in order.into_iter().take(most) {
-            if sum as f64 > all as f64 * share {
-                break;
-            }
-            sum = sum.saturating_add(amount);
-            chosen.push(stack);
-        }
-    };
-    choose(NAMED_HELD, NAMED_SHARE, |amounts| amounts.peak_bytes);
-    choose(NAMED_HELD, NAMED_SHARE, |amounts| amounts.outstanding_bytes);
-    choose(NAMED_MADE, 1.0, |amounts| amounts.total_count);
-    choose(NAMED_MADE, 1.0, |amounts| amounts.temporary_count);
-    choose(NAMED_MADE, 1.0, |amounts| amounts.realloc_count);
-    choose(NAMED_MADE, 1.0, |amounts| amounts.peak_count);
-    // What was held in between.
-    for moment in &summary.course.moments {
-        let mut rows: Vec<(u64, StackIndex)> =
-            moment.rows.iter().map(|row| (row.live_bytes, row.stack)).collect();
-        rows.sort_unstable_by(|a, b| b.cmp(a));
-        chosen.extend(rows.into_iter().take(NAMED_MADE / 4).map(|(_, stack)| stack));
-    }
-    let stacks = trace.stacks();
-    let mut wanted = vec![false; stacks.len()];
-    for stack in chosen {
-        let mut next = stack;
-        while let Some(is_wanted) = wanted.get_mut(next.0 as usize).filter(|is_wanted| !**is_wanted) {
-            *is_wanted = true;
-            if next == StackIndex::EMPTY {
-                break;
-            }
-            next = stacks.parent(next);
-        }
-    }
-    wanted
 }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use heapr_query::{Confidence, Owner};
 use heapr_table::quantity::percent;
-use heapr_trace::{Amounts, HeapId, ProcessIndex};
+use heapr_trace::{Amounts, ProcessIndex};
 
 use crate::calls::{Calls, Part};
 use crate::finding::{Finding, OwnFrame};
@@ -49,10 +49,13 @@ impl Together {
 /// The part of the calls that holds most of the peak; of one process, or of all.
 pub(crate) fn at_peak(recording: &Recording<'_>, process: Option<ProcessIndex>) -> Option<Together> {
     let is_of_it = |stack| process.is_none_or(|process| recording.process_of(stack) == process);
-    let of_it = recording.summary.by_stack.iter().filter(|totals| totals.heap != HeapId::MMAP);
-    let peak = |amounts: &Amounts| i64::try_from(amounts.peak_bytes).unwrap_or(i64::MAX);
-    let of_it = of_it.filter(|totals| is_of_it(totals.stack));
-    let calls = Calls::new(recording, of_it.map(|totals| (totals.stack, peak(&totals.amounts))));
+    let calls = Calls::new(recording, |add| {
+        recording.for_each_total(|totals| {
+            if is_of_it(totals.stack) {
+                add(totals.stack, i64::try_from(totals.amounts.peak_bytes).unwrap_or(i64::MAX));
+            }
+        });
+    });
     let root = calls.root();
     let way = calls.way_down(&root, (root.amount as f64 * PEAK_SHARE) as i64);
     let (own_frame, name, amount) = way.iter().rev().find_map(|part| {
@@ -79,13 +82,13 @@ pub(crate) fn growing(recording: &Recording<'_>, alone: &[Growing<'_>]) -> Optio
     let most_alone = alone.by_ref().map(|growing| growing.growth_bytes).max().unwrap_or(0);
     let work = work_of(process);
     let (from, to) = growth::judged_moments(&recording.work_done, work)?;
-    let of_it = |place: usize, sign: i64| {
-        let rows = recording.rows(place).filter(move |(of, _)| *of == process);
-        rows.map(move |(_, row)| {
-            (row.stack, i64::try_from(row.live_bytes).unwrap_or(i64::MAX).saturating_mul(sign))
-        })
-    };
-    let calls = Calls::new(recording, of_it(to, 1).chain(of_it(from, -1)));
+    let calls = Calls::new(recording, |add| {
+        for (place, sign) in [(to, 1), (from, -1)] {
+            for (_, row) in recording.rows(place).filter(|(of, _)| *of == process) {
+                add(row.stack, i64::try_from(row.live_bytes).unwrap_or(i64::MAX).saturating_mul(sign));
+            }
+        }
+    });
     let least = GROWTH_MIN_BYTES.max((work.last_bytes() as f64 * GROWTH_SHARE) as u64);
     let way = calls.way_down(&calls.root(), i64::try_from(least).ok()?);
     let sites = sites_of(recording, process, &way);
@@ -137,12 +140,12 @@ fn sites_of(recording: &Recording<'_>, process: ProcessIndex, way: &[Part]) -> V
             held: vec![Held::default(); recording.times_ns.len()],
         });
     }
-    for totals in recording.summary.by_stack.iter().filter(|totals| totals.heap != HeapId::MMAP) {
+    recording.for_each_total(|totals| {
         let level = levels[recording.near(totals.stack) as usize];
         if level > 0 && recording.process_of(totals.stack) == process {
             sites[level - 1].amounts += &totals.amounts;
         }
-    }
+    });
     for place in 0..recording.times_ns.len() {
         for (_, row) in recording.rows(place).filter(|(of, _)| *of == process) {
             let level = levels[recording.near(row.stack) as usize];

@@ -120,8 +120,9 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
         for (stack, bytes) in rows {
             builder.add(stack, &Amounts { peak_bytes: bytes, ..Amounts::default() });
         }
-        builder.untold =
+        let untold =
             Untold { counts: true, totals: true, reallocs: true, temporary: true, ..Untold::default() };
+        builder.untold = Untold { times: !unit_name.is_empty() && unit_name != "ms", ..untold };
         builder.note(format!(
             "of {count} snapshots of massif the stacks are those of the peak (number {}{}) and the end; {} bytes of the allocator's own and {} \
              of stacks at the peak are not among them; massif tells neither blocks nor totals: they are unknown",

@@ -155,7 +155,8 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
                 let file = file.display().to_string();
                 let left_out = Suppressions::known();
                 let judged = Judged { own: &subject.own, left_out: &left_out, file: &file };
-                if let Ok(found) = heapr_findings::of_recording(&trace, judged, &mut names) {
+                let known = report.names();
+                if let Ok(found) = heapr_findings::of_reported_recording(&trace, judged, known, &mut names) {
                     finding_text::write(&mut out, &found.verdict, &found.findings, options.style, false)?;
                     writeln!(out)?;
                 }

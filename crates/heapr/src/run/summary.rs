@@ -103,7 +103,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     // Where nothing can be judged the numbers stand alone.
     let left_out = Suppressions::known();
     let judged = Judged { own: &subject.own, left_out: &left_out, file: &file };
-    if let Ok(found) = heapr_findings::of_recording(&trace, judged, &mut names) {
+    if let Ok(found) = heapr_findings::of_reported_recording(&trace, judged, report.names(), &mut names) {
         finding_text::write(&mut text, &found.verdict, &found.findings, Style::of_stderr(), false)?;
     }
     write_stacks(&mut text, &subject, &report, (is_cut, &lived))?;

@@ -26,6 +26,7 @@ mod lives;
 mod mappings;
 mod names;
 mod native_snapshots;
+mod other_tools_growth;
 mod own_files;
 mod own_heaps;
 mod own_operators;
