@@ -316,7 +316,9 @@ fn a_file_that_was_not_read_is_not_called_healthy() {
             assert_eq!((verdict, first["kind"].as_str()), ("", Some("unseen")), "{length}: {answer}");
             assert!(first["sentence"].as_str().unwrap().starts_with("Nothing"), "{answer}");
             let text = heapr(&recording, "report cut.heapr").stdout;
-            assert!(text.contains("Nothing could be read") && !text.contains("Nothing grows"), "{text}");
+            // Right behind a chunk nothing is damaged: so ends a file that is being written.
+            let says_so = text.contains("Nothing could be read") || text.contains("Nothing was recorded yet");
+            assert!(says_so && !text.contains("Nothing grows"), "{text}");
             let judged = heapr(&recording, "explain cut.heapr --fail-on growth");
             assert_eq!(judged.status, 2, "{}", judged.stderr);
         } else if verdict.contains("Nothing grows") {
