@@ -1,5 +1,8 @@
 //! The words of the table: see the head of `allocators.txt`. A user's file is untrusted.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use heapr_wire::{CALLED, InnerAction, POOL_BEFORE_BLOCK, Signature};
 
 use crate::row::{Allocator, FunctionRow};
@@ -170,8 +173,13 @@ fn number_of(name: &str, action: InnerAction) -> u8 {
         InnerAction::Reallocate | InnerAction::Resize | InnerAction::Expand => "(reallocate)",
         _ => "(allocate)",
     };
-    let place = |name: &str| CALLED.iter().position(|known| *known == name);
-    place(name).or_else(|| place(any)).and_then(|place| u8::try_from(place).ok()).unwrap_or(0)
+    called(name).or_else(|| called(any)).unwrap_or(0)
+}
+
+/// The number of a name in [`CALLED`].
+pub(crate) fn called(name: &str) -> Option<u8> {
+    static NUMBERS: LazyLock<HashMap<&str, u8>> = LazyLock::new(|| CALLED.iter().copied().zip(0..).collect());
+    NUMBERS.get(name).copied()
 }
 
 #[cfg(test)]

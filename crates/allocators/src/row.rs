@@ -3,7 +3,7 @@
 use heapr_wire::Signature;
 
 /// A function of an allocator.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FunctionRow {
     /// Its symbol, without the prefix.
     pub name: String,
@@ -14,7 +14,7 @@ pub struct FunctionRow {
 }
 
 /// An allocator.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Allocator {
     /// What it is called.
     pub name: String,

@@ -1,16 +1,20 @@
 //! The table: what stands in `allocators.txt`, and what a user has added.
 
+use std::sync::LazyLock;
+
 use crate::grammar::{self, ParseError};
 use crate::row::Allocator;
 
 /// All allocators that are looked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Table {
     /// In the order in which they are looked for: the first that names a function has it.
     pub allocators: Vec<Allocator>,
 }
 
 const OWN: &str = include_str!("allocators.txt");
+/// The rows of [`OWN`], read once.
+static OWN_ROWS: LazyLock<Vec<Allocator>> = LazyLock::new(|| grammar::parse(OWN).unwrap_or_default());
 
 impl Table {
     /// The table, with the rows of a user's texts before its own.
@@ -22,8 +26,16 @@ impl Table {
         for text in texts {
             allocators.extend(grammar::parse(text)?);
         }
-        allocators.extend(grammar::parse(OWN).unwrap_or_default());
+        allocators.extend_from_slice(&OWN_ROWS);
         Ok(Self { allocators })
+    }
+
+    /// Whether [`Self::with`] takes a user's texts.
+    ///
+    /// # Errors
+    /// A line of a text is none.
+    pub fn check(texts: &[String]) -> Result<(), ParseError> {
+        texts.iter().try_for_each(|text| grammar::parse(text).map(drop))
     }
 
     /// Without those whose blocks belong to heaps of their own, inside of what others have given.
@@ -36,7 +48,7 @@ impl Table {
 
 impl Default for Table {
     fn default() -> Self {
-        Self { allocators: grammar::parse(OWN).unwrap_or_default() }
+        Self { allocators: OWN_ROWS.clone() }
     }
 }
 

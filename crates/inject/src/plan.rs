@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::mem::offset_of;
 use std::sync::Arc;
 
+use memchr::memmem;
+
 use heapr_wire::{
     BUILD_ID, HOOK_ALLOCATOR, HOOK_EXEC, HOOK_FOREIGN, HOOK_LOADER, HOOK_MAPPING, HOOK_OPERATOR,
     INJECTION_MAGIC, INJECTION_SYMBOL, INNER_FUNCTIONS, InjectedHook, Injection, InnerFunction,
@@ -626,9 +628,7 @@ fn find_gadgets(pid: u32, memory: &ProcessMemory, (start, end): (u64, u64)) -> R
         // What lies across two slices is in the first one.
         let bytes = (SLICE_BYTES + SIGRETURN.len() as u64).min(end - slice) as usize;
         let code = memory.read_vec(slice, bytes).map_err(|source| Error::Memory { pid, source })?;
-        let find = |pattern: &[u8]| {
-            code.windows(pattern.len()).position(|window| window == pattern).map(|at| slice + at as u64)
-        };
+        let find = |pattern: &[u8]| memmem::find(&code, pattern).map(|at| slice + at as u64);
         system_call = system_call.or_else(|| find(&SYSTEM_CALL));
         sigreturn = sigreturn.or_else(|| find(&SIGRETURN));
         slice += SLICE_BYTES;

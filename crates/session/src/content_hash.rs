@@ -5,12 +5,12 @@ pub(crate) fn content_hash(content: &[u8]) -> u64 {
     const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
     let mixed = |hash: u64, word: u64| (hash ^ word).wrapping_mul(PRIME).rotate_left(31);
     let mut lanes = [1_u64, 2, 3, 4];
-    let mut blocks = content.chunks_exact(32);
-    for block in &mut blocks {
-        for (lane, word) in lanes.iter_mut().zip(block.chunks_exact(8)) {
-            *lane = mixed(*lane, word.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+    let (blocks, rest) = content.as_chunks::<32>();
+    for block in blocks {
+        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
+            *lane = mixed(*lane, u64::from_le_bytes(*word));
         }
     }
-    let rest = blocks.remainder().iter().map(|&byte| u64::from(byte));
+    let rest = rest.iter().map(|&byte| u64::from(byte));
     lanes.into_iter().chain(rest).fold(content.len() as u64, mixed)
 }

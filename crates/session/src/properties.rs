@@ -260,7 +260,7 @@ impl SessionProperties {
                 self.min_buffers, self.max_buffers
             ));
         }
-        if let Err(error) = Table::with(&self.allocators) {
+        if let Err(error) = Table::check(&self.allocators) {
             return invalid(format!("a file of allocators: {error}"));
         }
         if self.flush_timer.is_zero() {

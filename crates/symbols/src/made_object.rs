@@ -3,14 +3,19 @@
 
 use std::path::Path;
 
-use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
+use memchr::memmem;
+use object::elf::{FileHeader64, SHN_UNDEF, SHT_SYMTAB, gnu_hash};
+use object::read::elf::{FileHeader as _, SectionHeader as _, Sym as _, VersionTable};
+use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 
 use crate::demangle::demangle;
 use crate::made_code::MadeFunction;
 use crate::mapped_file::map;
 
 /// Where programs that make code keep the list of their objects.
-const JIT_DESCRIPTOR: &str = "__jit_debug_descriptor";
+const JIT_DESCRIPTOR: &[u8] = b"__jit_debug_descriptor";
+
+type Header = FileHeader64<Endianness>;
 
 /// The functions of an untrusted object in memory. Its sections say where they were put, or (of an
 /// object that is linked) its symbols do.
@@ -52,14 +57,31 @@ pub fn read_made_object(bytes: &[u8]) -> Vec<MadeFunction> {
     functions
 }
 
-/// Where a module's file has the list of its program's objects, if it has one.
+/// Where a module's file has the list of its program's objects, if it has one: by the table of
+/// hashes of what it offers to others, and among all of its symbols where it has them.
 #[must_use]
 pub fn jit_descriptor_svma(path: &Path) -> Option<u64> {
     let bytes = map(path)?;
-    let file = object::File::parse(&*bytes).ok()?;
-    let mut symbols = file.dynamic_symbols().chain(file.symbols());
-    let wanted = |symbol: &object::Symbol<'_, '_>| {
-        symbol.is_definition() && symbol.name_bytes().is_ok_and(|name| name == JIT_DESCRIPTOR.as_bytes())
+    let data = &*bytes;
+    let header = Header::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, data).ok()?;
+    if let Ok(Some((table, link))) = sections.gnu_hash(endian, data) {
+        let symbols = sections.symbol_table_by_index(endian, data, link).ok()?;
+        let versions = VersionTable::default();
+        let found = table.find(endian, JIT_DESCRIPTOR, gnu_hash(JIT_DESCRIPTOR), None, &symbols, &versions);
+        if let Some((_, symbol)) = found
+            && symbol.st_shndx(endian) != SHN_UNDEF
+        {
+            return Some(symbol.st_value(endian));
+        }
+    }
+    let symbols = sections.symbols(endian, data, SHT_SYMTAB).ok()?;
+    let names = sections.section(symbols.string_section()).ok()?.data(endian, data).ok()?;
+    // Few have it: its name is searched in one piece, before the symbols are.
+    memmem::find(names, JIT_DESCRIPTOR)?;
+    let is_wanted = |symbol: &&object::elf::Sym64<Endianness>| {
+        symbol.st_shndx(endian) != SHN_UNDEF && symbol.name(endian, symbols.strings()) == Ok(JIT_DESCRIPTOR)
     };
-    symbols.find(wanted).map(|symbol| symbol.address())
+    symbols.symbols().iter().find(is_wanted).map(|symbol| symbol.st_value(endian))
 }

@@ -51,7 +51,7 @@ impl InnerFunction {
 }
 
 /// What a function does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum InnerAction {
     /// Answers a new block, or null.
@@ -102,7 +102,7 @@ pub const POOL_BEFORE_BLOCK: u8 = 6;
 const FIXED_MASK: u64 = (1 << 28) - 1;
 
 /// What a function does with which of its first four arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature {
     /// What it does.
     pub action: InnerAction,
