@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use heapr_symbols::{SymbolOptions, Told, visit_functions};
-use heapr_wire::{CALLED, InnerAction, Signature};
+use heapr_wire::{InnerAction, Signature};
 
 use crate::convention::{Code, Elsewhere};
+use crate::grammar::called;
 use crate::row::Allocator;
 use crate::table::Table;
 use crate::texts;
@@ -205,8 +206,8 @@ fn functions(
                 signature.action = InnerAction::Allocate;
                 signature.block = None;
             }
-            let shown = CALLED.iter().position(|known| prefix.is_empty() && *known == name);
-            signature.called = shown.and_then(|place| u8::try_from(place).ok()).unwrap_or(signature.called);
+            let shown = prefix.is_empty().then(|| called(&name)).flatten();
+            signature.called = shown.unwrap_or(signature.called);
             let keeps_convention = false;
             found.push(FoundFunction {
                 name,

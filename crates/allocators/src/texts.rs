@@ -1,9 +1,10 @@
 //! Allocators by the texts that they would print: what is left of them in a stripped file.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use heapr_symbols::constant_sections;
 use memchr::memmem::Finder;
 
 /// An allocator's name, and a text of its own.
@@ -26,36 +27,59 @@ const OF_RUNTIMES: [(&str, &str, [&str; 2]); 3] = [
 const PIECE_BYTES: usize = 1 << 20;
 const OVERLAP_BYTES: usize = 32;
 /// A larger file is looked at up to here.
-const FILE_BYTES_MAX: usize = 256 << 20;
+const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// The allocators whose texts a file holds.
-/// `path`: as the process names it.
+/// The allocators whose texts a file holds, in its constants or, where it tells no sections,
+/// anywhere. `path`: as the process names it.
 pub(crate) fn named_in(file: &Path, path: &Path) -> Vec<String> {
-    let Ok(mut file) = File::open(file) else { return Vec::new() };
+    let Ok(opened) = File::open(file) else { return Vec::new() };
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_such = |starts: &[&str]| starts.iter().any(|start| file_name.starts_with(start));
     let of_runtimes = OF_RUNTIMES.iter().filter(|(.., starts)| is_such(starts));
     let texts = TEXTS.into_iter().chain(of_runtimes.map(|&(name, text, _)| (name, text)));
-    let finders: Vec<(&str, Finder<'_>)> = texts.map(|(name, text)| (name, Finder::new(text))).collect();
-    let mut found = Vec::new();
-    let mut piece = vec![0; OVERLAP_BYTES + PIECE_BYTES];
-    let mut begin = OVERLAP_BYTES;
-    for _ in 0..FILE_BYTES_MAX / PIECE_BYTES {
-        let count = match file.read(&mut piece[OVERLAP_BYTES..]) {
-            Ok(count @ 1..) => count,
-            _ => break,
-        };
-        let now = &piece[begin..OVERLAP_BYTES + count];
-        let names = finders
-            .iter()
-            .filter(|(name, finder)| !found.contains(&(*name).to_owned()) && finder.find(now).is_some());
-        let names: Vec<String> = names.map(|(name, _)| (*name).to_owned()).collect();
-        found.extend(names);
-        let kept = count.min(OVERLAP_BYTES);
-        piece.copy_within(OVERLAP_BYTES + count - kept..OVERLAP_BYTES + count, OVERLAP_BYTES - kept);
-        begin = OVERLAP_BYTES - kept;
+    let mut search = Search {
+        file: opened,
+        wanted: texts.map(|(name, text)| (name, Finder::new(text))).collect(),
+        found: Vec::new(),
+        piece: vec![0; PIECE_BYTES],
+        bytes_left: FILE_BYTES_MAX,
+    };
+    for (offset, bytes) in constant_sections(file).unwrap_or_else(|| vec![(0, u64::MAX)]) {
+        search.look_at(offset, bytes);
     }
-    found
+    search.found
+}
+
+/// A search for texts in the ranges of a file.
+struct Search<'a> {
+    file: File,
+    /// An allocator's name, and the text that is not found yet.
+    wanted: Vec<(&'a str, Finder<'a>)>,
+    found: Vec<String>,
+    piece: Vec<u8>,
+    bytes_left: u64,
+}
+
+impl Search<'_> {
+    fn look_at(&mut self, mut offset: u64, bytes: u64) {
+        let end = offset.saturating_add(bytes);
+        while offset < end && self.bytes_left > 0 {
+            let most = (end - offset).min(PIECE_BYTES as u64) as usize;
+            let count = match self.file.read_at(&mut self.piece[..most], offset) {
+                Ok(count @ 1..) => count,
+                _ => return,
+            };
+            let piece = &self.piece[..count];
+            for (name, _) in self.wanted.extract_if(.., |(_, finder)| finder.find(piece).is_some()) {
+                self.found.push(name.to_owned());
+            }
+            // The next piece begins with the end of this one, where a text may have begun.
+            let is_last = count <= OVERLAP_BYTES || offset.saturating_add(count as u64) >= end;
+            let passed = if is_last { count } else { count - OVERLAP_BYTES };
+            offset = offset.saturating_add(passed as u64);
+            self.bytes_left = self.bytes_left.saturating_sub(passed as u64);
+        }
+    }
 }
 
 #[cfg(test)]

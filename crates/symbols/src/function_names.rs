@@ -2,7 +2,7 @@
 //! its separate debug file, in what distributions pack into `.gnu_debugdata`.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use object::elf::{FileHeader64, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, SectionType};
 use object::read::elf::{FileHeader as _, SectionHeader as _, Sym as _};
@@ -57,17 +57,32 @@ pub fn visit_functions(
     {
         return Some(Told::All);
     }
-    let key = ModuleKey { path: path.to_owned(), build_id: facts.build_id.clone() };
-    let mut options = options.clone();
-    options.files.insert(key.clone(), file.to_owned());
-    if let Ok(found) = debug_file::find(&key, &options)
-        && found.debug != file
-        && let Some(debug) = File::open(&found.debug).ok().map(ReadCache::new)
+    if let Some(debug) = separate_debug_file(file, path, &facts.build_id, options)
+        && let Some(debug) = File::open(&debug).ok().map(ReadCache::new)
         && section(&debug, SHT_SYMTAB, visit).is_some()
     {
         return Some(Told::All);
     }
     Some(Told::Exported { build_id: facts.build_id })
+}
+
+/// Whether a stripped module has a debug file of its own here. `build_id`: the module's.
+#[must_use]
+pub fn has_separate_debug_file(file: &Path, path: &Path, build_id: &[u8], options: &SymbolOptions) -> bool {
+    separate_debug_file(file, path, build_id, options).is_some()
+}
+
+fn separate_debug_file(
+    file: &Path,
+    path: &Path,
+    build_id: &[u8],
+    options: &SymbolOptions,
+) -> Option<PathBuf> {
+    let key = ModuleKey { path: path.to_owned(), build_id: build_id.to_vec() };
+    let mut options = options.clone();
+    options.files.insert(key.clone(), file.to_owned());
+    let found = debug_file::find(&key, &options).ok()?;
+    (found.debug != file).then_some(found.debug)
 }
 
 /// Visits the functions of a table; `None`: there is none.

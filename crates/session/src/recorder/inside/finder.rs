@@ -1,7 +1,6 @@
 //! What allocators the modules of a process have inside.
 
 use std::collections::{HashMap, HashSet};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use heapr_inject::{InsideFunction, LoadedModule};
 use heapr_symbols::{DebugServers, GoProgram, SymbolOptions, debuginfod};
 
 use crate::recorder::go::{GoSeen, GoTarget};
+use crate::recorder::inside::look_cache::{FileIdentity, Found, LookCache, ModuleFile, identity_of};
 
 /// A module with what is inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,15 +72,13 @@ pub struct Inside {
     pub(crate) go: Option<GoTarget>,
 }
 
-/// A file and which it is: device, number, bytes, time of the last change.
-type FileIdentity = [u64; 4];
-
 /// Looks into files, into each once.
 #[derive(Debug)]
 pub(crate) struct Finder {
     table: Table,
     options: SymbolOptions,
-    known: HashMap<(FileIdentity, bool, bool), (InsideOf, Option<GoProgram>)>,
+    known: HashMap<(FileIdentity, bool, bool), Found>,
+    cache: Option<LookCache>,
     /// Builds whose debug files were wanted before.
     asked: HashSet<Vec<u8>>,
 }
@@ -93,7 +91,8 @@ impl Finder {
         // (Servers are asked by who may wait for them.)
         let debug_servers = DebugServers::Kept;
         let options = SymbolOptions { debug_servers, cache_dir: None, ..SymbolOptions::default() };
-        Self { table, options, known: HashMap::new(), asked: HashSet::new() }
+        let cache = LookCache::of_user(&table);
+        Self { table, options, known: HashMap::new(), cache, asked: HashSet::new() }
     }
 
     /// The debug files that would tell more of what was found, each once.
@@ -157,24 +156,28 @@ impl Finder {
         Some((found, go))
     }
 
-    fn inside_of(
-        &mut self,
-        file: &Path,
-        path: &Path,
-        kind: ModuleKind,
-    ) -> Option<(InsideOf, Option<GoProgram>)> {
-        let facts = std::fs::metadata(file).ok()?;
-        let identity = [facts.dev(), facts.ino(), facts.len(), facts.mtime().cast_unsigned()];
-        let key = (identity, kind.is_main, kind.exports_malloc);
+    fn inside_of(&mut self, file: &Path, path: &Path, kind: ModuleKind) -> Option<Found> {
+        let module = ModuleFile { file, path, kind, identity: identity_of(file)? };
+        let key = (module.identity, kind.is_main, kind.exports_malloc);
         if let Some(known) = self.known.get(&key) {
             return Some(known.clone());
         }
-        let found = InsideOf::read(&self.table, file, path, &self.options, kind)?;
-        let inside = (found, GoProgram::read(file));
+        let cached = self.cache.as_ref().and_then(|cache| cache.load(&module, &self.options));
+        let found = match cached {
+            Some(found) => found,
+            None => {
+                let inside = InsideOf::read(&self.table, file, path, &self.options, kind)?;
+                let found = (inside, GoProgram::read(file));
+                if let Some(cache) = &self.cache {
+                    cache.store(&module, &found);
+                }
+                found
+            }
+        };
         if self.known.len() < KNOWN_MAX {
-            self.known.insert(key, inside.clone());
+            self.known.insert(key, found.clone());
         }
-        Some(inside)
+        Some(found)
     }
 }
 

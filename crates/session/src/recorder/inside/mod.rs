@@ -2,6 +2,7 @@
 //! for it or an attach comes.
 
 mod finder;
+mod look_cache;
 mod watch;
 
 pub(crate) use finder::{Finder, WantedFile, functions_of};
