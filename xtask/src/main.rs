@@ -68,6 +68,10 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                          what frames of Python add to an event, beside memray; six minutes at most
   bench attach           speed of programs after a detach, and attached to against started
   bench instructions     the agent's instructions per event, counted by Valgrind: hardly any noise
+  bench counts [--debug] [--write | --first] [WORD…]
+                         instructions, system calls and memory of fixed jobs, held against benches/counts.tsv; --write
+                         sets the lines, --first the column of the commit that all are compared with (`HEAPR` names a program);
+                         --debug: of the debug build, on smaller inputs, held against benches/counts-debug.tsv
   bench scaling          the agent's time per event with one thread and with four
   bench report           heapr report against heaptrack_print on the same run
   bench export           heapr export in each format against heapr report: processor time and memory

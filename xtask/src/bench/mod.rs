@@ -2,6 +2,8 @@
 
 mod attach;
 mod billion;
+mod callgrind;
+mod counts;
 mod disabled;
 mod exports;
 mod graphs;
@@ -32,6 +34,7 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["languages", options @ ..] => print(&languages::run(&overhead::Options::parse(options)?)?),
         ["attach", only @ ..] => print(&attach::run(only)?),
         ["instructions"] => print(&instructions::run()?),
+        ["counts", options @ ..] => print(&counts::run(&counts::Options::parse(options))?),
         ["scaling"] => print(&scaling::run()?),
         ["report"] => print(&reports::run()?),
         ["export"] => print(&exports::run()?),

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const RANGES: [(u64, u64); 5] = [(0, 100), (10, 60), (40, 45), (90, 100), (25, 75)];
 
 /// A server that ends with this value.
-struct Viewing {
+pub(super) struct Viewing {
     child: Child,
     address: String,
     token: String,
@@ -34,7 +34,12 @@ impl Drop for Viewing {
 
 impl Viewing {
     fn start(heapr: &str, file: &Path) -> anyhow::Result<Self> {
-        let mut child = Command::new(heapr)
+        Self::start_as(Command::new(heapr), file)
+    }
+
+    /// Starts the server by a command that takes its arguments.
+    pub(super) fn start_as(mut heapr: Command, file: &Path) -> anyhow::Result<Self> {
+        let mut child = heapr
             .args(["view", "--no-open", "--port", "0"])
             .arg(file)
             .stdout(Stdio::piped())
@@ -48,7 +53,20 @@ impl Viewing {
         Ok(Self { address: address.to_owned(), token: token.to_owned(), child })
     }
 
-    fn ask(&self, name: &str, body: &Value) -> anyhow::Result<Value> {
+    /// Asks the server to end, as a person does, and waits for it.
+    pub(super) fn end(mut self) -> anyhow::Result<()> {
+        crate::run(Command::new("kill").args(["-INT", &self.child.id().to_string()]))?;
+        let begin = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            if begin.elapsed() > PATIENCE {
+                bail!("the server has not ended");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    pub(super) fn ask(&self, name: &str, body: &Value) -> anyhow::Result<Value> {
         let mut stream = TcpStream::connect(&self.address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let body = body.to_string();

@@ -1,0 +1,202 @@
+//! Programs and files that the jobs need: made anew for each measurement, by the program that is
+//! measured, so that one that reads no newer files can be measured, too.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+/// Functions of each of the forty libraries.
+const FUNCTIONS: usize = 20_000;
+/// Libraries of the program that maps many.
+const LIBRARIES: usize = 40;
+/// What clang compiles: some 200,000 allocations.
+const SOURCE: &str = "#include <map>\n#include <string>\nstd::map<std::string, int> counts;\n\
+                      int main() { counts[\"a\"]++; return int(counts.size()); }\n";
+
+/// How large inputs are.
+#[derive(Debug)]
+pub(super) struct Scale {
+    /// Units of `benches/make_snapshot.js`, of half a MB each.
+    snapshot_units: &'static str,
+    /// What is recorded for the commands that read traces: two commands.
+    recorded: [&'static [&'static str]; 2],
+}
+
+impl Scale {
+    /// As people have them.
+    pub(super) const WHOLE: Self = Self {
+        snapshot_units: "20",
+        recorded: [
+            &["clang++", "-O1", "-c", "-o", "/dev/null", "{source}"],
+            &["clang++", "-O0", "-c", "-o", "/dev/null", "{source}"],
+        ],
+    };
+    /// For a build without optimization.
+    pub(super) const SMALL: Self = Self {
+        snapshot_units: "2",
+        recorded: [&["{events}", "deep", "10000"], &["{events}", "deep", "8000"]],
+    };
+}
+
+/// The inputs of the jobs.
+#[derive(Debug)]
+pub(super) struct Inputs {
+    folder: PathBuf,
+    /// Values of the names in braces.
+    values: BTreeMap<&'static str, String>,
+}
+
+impl Inputs {
+    /// Makes all that the jobs need, in a folder that is emptied first.
+    pub(super) fn make(heapr: &str, scale: &Scale) -> anyhow::Result<Self> {
+        let folder = super::super::inputs::folder()?.join("counts");
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => std::fs::create_dir_all(folder.join("cache")),
+        }
+        .with_context(|| folder.display().to_string())?;
+        let mut inputs = Self { folder, values: BTreeMap::new() };
+        inputs.make_programs()?;
+        inputs.make_traces(heapr, scale)?;
+        inputs.make_snapshots(scale)?;
+        Ok(inputs)
+    }
+
+    /// A file of the folder.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Removes what commands have written, and with `is_all` what they keep between two runs.
+    pub(super) fn forget(&self, is_all: bool) -> anyhow::Result<()> {
+        let kept = is_all.then_some("cache/heapr");
+        for name in ["exported", "exported.tables"].into_iter().chain(kept) {
+            let path = self.file(name);
+            let removed =
+                if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+            match removed {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| path.display().to_string());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The words with the names in braces replaced; an error for a name that has no value.
+    pub(super) fn filled(&self, words: &[&str]) -> anyhow::Result<Vec<String>> {
+        let filled = |word: &&str| match word.strip_prefix('{').and_then(|word| word.strip_suffix('}')) {
+            Some(name) => self.values.get(name).cloned().with_context(|| format!("there is no {name} here")),
+            None => Ok((*word).to_owned()),
+        };
+        words.iter().map(filled).collect()
+    }
+
+    /// A command that finds no cache, session or trace but those of the folder.
+    pub(super) fn command(&self, words: &[String]) -> Command {
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).current_dir(&self.folder).stdin(Stdio::null());
+        command.env("XDG_CACHE_HOME", self.file("cache")).env("HEAPR_RUNTIME_DIR", self.file("cache"));
+        command
+    }
+
+    fn set(&mut self, name: &'static str, path: &Path) {
+        self.values.insert(name, path.display().to_string());
+    }
+
+    fn make_programs(&mut self) -> anyhow::Result<()> {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        std::fs::set_permissions(self.file("cache"), std::fs::Permissions::from_mode(0o700))?;
+        let events = self.file("events");
+        let source = crate::root().join("benches/events.c");
+        crate::run(Command::new("gcc").args(["-O1", "-g", "-o"]).arg(&events).arg(source))?;
+        self.set("events", &events);
+        self.make_libraries()?;
+        Ok(())
+    }
+
+    /// A program that maps many libraries, of each of which it uses nothing.
+    fn make_libraries(&mut self) -> anyhow::Result<()> {
+        let mut text = String::from(".section .note.GNU-stack\n.text\n");
+        for function in 0..FUNCTIONS {
+            let name = format!("library_function{function}");
+            // A String cannot fail to take text.
+            let _ = write!(text, ".globl {name}\n.type {name},@function\n{name}: .cfi_startproc\nret\n");
+            let _ = write!(text, ".cfi_endproc\n.size {name}, .-{name}\n");
+        }
+        let (source, object) = (self.file("library.s"), self.file("library.o"));
+        std::fs::write(&source, text)?;
+        crate::run(Command::new("gcc").arg("-c").arg("-o").arg(&object).arg(&source))?;
+        let (source, forty) = (self.file("forty.c"), self.file("forty"));
+        std::fs::write(&source, "int main(void) { return 0; }\n")?;
+        let empty = self.file("empty.c");
+        std::fs::write(&empty, "")?;
+        let libraries: Vec<PathBuf> =
+            (0..LIBRARIES).map(|number| self.file(&format!("library{number}.so"))).collect();
+        let link = |library: &Path, object: &Path| {
+            crate::run(Command::new("gcc").args(["-shared", "-Wl,--build-id", "-o"]).arg(library).arg(object))
+        };
+        // The program is linked with empty ones, which takes no minute.
+        for library in &libraries {
+            link(library, &empty)?;
+        }
+        crate::run(
+            Command::new("gcc").arg("-Wl,--no-as-needed").arg("-o").arg(&forty).arg(&source).args(&libraries),
+        )?;
+        for library in &libraries {
+            link(library, &object)?;
+        }
+        self.set("forty", &forty);
+        Ok(())
+    }
+
+    fn make_traces(&mut self, heapr: &str, scale: &Scale) -> anyhow::Result<()> {
+        let source = self.file("small.cc");
+        std::fs::write(&source, SOURCE)?;
+        self.set("source", &source);
+        for (name, command) in ["trace", "other"].into_iter().zip(scale.recorded) {
+            let trace = self.file(&format!("{name}.heapr"));
+            let words =
+                [heapr, "run", "--quiet", "-f", "-o", &trace.display().to_string(), "--"].map(str::to_owned);
+            crate::run(&mut self.command(&[words.to_vec(), self.filled(command)?].concat()))?;
+            self.set(name, &trace);
+        }
+        self.set("out", &self.file("exported"));
+        self.set("folder", &self.file("exported.tables"));
+        self.make_graph(heapr)
+    }
+
+    /// A trace with a graph; a program that is too old for graphs leaves the jobs of it out.
+    fn make_graph(&mut self, heapr: &str) -> anyhow::Result<()> {
+        let graph = self.file("graph.heapr");
+        let words = [heapr, "run", "--quiet", "--graph-at-exit", "-f", "-o"].map(str::to_owned);
+        let rest = self.filled(&["{events}", "list", "5000"])?;
+        let words = [words.to_vec(), vec![graph.display().to_string(), "--".into()], rest].concat();
+        let output = self.command(&words).output().context("heapr run --graph-at-exit")?;
+        if output.status.success() {
+            self.set("graph", &graph);
+        }
+        Ok(())
+    }
+
+    fn make_snapshots(&mut self, scale: &Scale) -> anyhow::Result<()> {
+        let (before, after) = (self.file("a.heapsnapshot"), self.file("a.heapsnapshot.2"));
+        let script = crate::root().join("benches/make_snapshot.js");
+        crate::run(Command::new("node").arg(script).arg(&before).args([
+            scale.snapshot_units,
+            "--grow",
+            "2",
+        ]))?;
+        if !after.exists() {
+            bail!("{} was not written", after.display());
+        }
+        self.set("v8_before", &before);
+        self.set("v8", &after);
+        Ok(())
+    }
+}
