@@ -1,8 +1,6 @@
 // Plugins that are opened by paths relative to the folder, closed at once, and followed by another at the same address; by one thread, then by four
 // that take turns at the loader.
 // build: -ldl -pthread
-// Some stacks of the four threads differ from their full unwinds, and it is not known which of the two is wrong: docs/book/limits.md.
-// verify: 0
 // library: plugin.c -DPLUGIN=victim_plugin_c as plugin_c.so
 // library: plugin.c -DPLUGIN=victim_plugin_d as plugin_d.so
 // library: plugin.c -DPLUGIN=victim_plugin_e -DROOM=70000 as plugin_e.so

@@ -68,6 +68,7 @@ use crate::frames::suffix::StackSuffix;
 use crate::modules::{self, rules};
 use crate::record::thread::{Scope, ScopeHandle};
 use crate::stack::suffix_cache::Recent;
+use crate::stack::verify::Hashed;
 use crate::state::AGENT;
 use crate::tree;
 use crate::x86_64::Rule;
@@ -191,10 +192,10 @@ pub(crate) fn finish(scope: &mut Scope, node: u32, start: Start) -> u32 {
     let kept = &scope.level().kept;
     // SAFETY: `depth` frames are kept, and are not changed until `finish_specially` has returned.
     let frames = unsafe { core::slice::from_raw_parts(kept.frames, kept.depth) };
-    // While the stack was captured modules may have been found that are hashed in another way.
-    let is_present = kept.code_epoch == AGENT.code_epoch.load(Relaxed);
-    let path_hash = is_present.then_some(kept.path_hash);
-    finish_specially(scope, node, start, frames, path_hash)
+    // Since it was begun modules may have been found that are hashed in another way.
+    let salt = modules::salt();
+    let hashed = (kept.first_salt == salt).then_some(Hashed { path_hash: kept.path_hash, salt });
+    finish_specially(scope, node, start, frames, hashed)
 }
 
 /// Whether more is to be done with a stack than to find its node.
@@ -212,7 +213,7 @@ pub(crate) fn finish_specially(
     node: u32,
     start: Start,
     frames: &[Frame],
-    path_hash: Option<u64>,
+    hashed: Option<Hashed>,
 ) -> u32 {
     let (is_main, ranges) = (scope.state().is_main, scope.state().ranges);
     let Some(control) = AGENT.pool().map(Pool::control) else { return node };
@@ -221,7 +222,7 @@ pub(crate) fn finish_specially(
     let kept = &mut scope.level().kept;
     if verify_every != 0 && kept.capture_count.is_multiple_of(verify_every) && !frames.is_empty() {
         // (From here, and so on the program's stack.)
-        verify::compare(frames, path_hash, start, is_main, ranges);
+        verify::compare(frames, hashed, start, is_main, ranges);
     }
     if max_frames == 0 || frames.len() <= max_frames {
         return node;
@@ -330,6 +331,7 @@ fn capture_anew(handle: ScopeHandle, pc: usize, sp: usize, bp: usize) -> u32 {
     }
     kept.forget();
     kept.is_unprovable = false;
+    kept.first_salt = modules::salt();
     if kept.code_epoch != epoch {
         kept.code_epoch = epoch;
         // SAFETY: null, or a table of this level alone, which is never unmapped.

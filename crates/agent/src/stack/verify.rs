@@ -97,12 +97,20 @@ impl Unwind {
     }
 }
 
+/// A captured stack's hash, and the salt that all its parts were made with. (Another thread may
+/// find a module meanwhile, with which those of later stacks are.)
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hashed {
+    pub(crate) path_hash: u64,
+    pub(crate) salt: u64,
+}
+
 /// Compares a captured stack (outermost frame first) with a full unwind, and its path's hash, and
 /// counts the result.
 #[inline(never)]
 pub(crate) fn compare(
     frames: &[Frame],
-    path_hash: Option<u64>,
+    hashed: Option<Hashed>,
     start: Start,
     is_main: bool,
     ranges: KnownRanges,
@@ -122,10 +130,11 @@ pub(crate) fn compare(
             break;
         }
     }
-    let hash = |hash, (depth, frame): (usize, &Frame)| {
-        tree::path_hash(hash, depth, frame.pc as u64, modules::salt())
-    };
-    is_equal &= path_hash.is_none_or(|kept| kept == frames.iter().enumerate().fold(tree::ROOT_HASH, hash));
+    is_equal &= hashed.is_none_or(|Hashed { path_hash, salt }| {
+        let with =
+            |hash, (depth, frame): (usize, &Frame)| tree::path_hash(hash, depth, frame.pc as u64, salt);
+        path_hash == frames.iter().enumerate().fold(tree::ROOT_HASH, with)
+    });
     AGENT.count(|slot| &slot.verify_count);
     if !is_equal {
         AGENT.count(|slot| &slot.verify_mismatch_count);
