@@ -5,7 +5,7 @@
 //! symbols from their hash tables. What the loader has mapped and relocated is trusted here: it
 //! runs in this process already.
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_void};
 
 use crate::modules::dynamic_section::Dynamic;
 use crate::x86_64::weak_symbols;
@@ -146,11 +146,16 @@ pub(crate) fn for_each_module(visit: &mut dyn FnMut(&DlPhdrInfo) -> bool) {
 
 /// Whether `name` is the kernel's vdso, whose symbols are no functions of a library.
 fn is_vdso(info: &DlPhdrInfo) -> bool {
+    const NAME: &[u8] = b"linux-vdso";
     if info.name.is_null() {
         return false;
     }
-    // SAFETY: a zero-terminated string of the loader.
-    unsafe { CStr::from_ptr(info.name) }.to_bytes().starts_with(b"linux-vdso")
+    // (Its length would be counted at every name that is looked for in every module.)
+    let name = info.name.cast::<u8>();
+    NAME.iter().enumerate().all(|(place, &byte)| {
+        // SAFETY: a zero-terminated string of the loader, which was equal so far.
+        byte == unsafe { name.add(place).read() }
+    })
 }
 
 /// Address of `name` in the first module behind the agent, in search order, that defines it; 0 if

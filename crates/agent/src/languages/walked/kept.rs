@@ -1,16 +1,18 @@
 //! The last frames of a thread's level, and the present ones at the cost of what changed.
 //!
 //! ```text
-//! kept    outermost                                innermost
-//!         [{main}:60] [fill:12] [features:41]
+//! kept    outermost                                innermost   former
+//!         [{main}:60] [fill:12] [features:41]                | [scale:7]
 //! now     [{main}:60] [fill:13] [features:41] [scale:7]
-//!                        ^ in its place          ^ new
+//!                        ^ in its place          ^ as it was when it lay there last
 //! ```
 //!
 //! The present stack is read from the innermost frame on until a kept one lies at the same place.
 //! From there each kept frame is compared with what lies there now, and with what it leads to: so
-//! each is reached as the frame inwards of it has it, and nothing is taken on trust. The hash of a
-//! stack is the sum of what each frame gives at its place, so that a change costs one frame.
+//! each is reached as the frame inwards of it has it, and nothing is taken on trust. Frames that
+//! have returned are kept behind the others, as a program calls the same functions again and again
+//! from the same place: one of them is met like any other. The hash of a stack is the sum of what
+//! each frame gives at its place, so that a change costs one frame.
 
 use heapr_ring::sys;
 use heapr_wire::{LINE_MAX, language_place};
@@ -26,8 +28,10 @@ use crate::tree;
 
 /// Innermost frames that are read.
 const CAPACITY: usize = 1 << 14;
-/// Innermost frames that may be gone or new without reading the stack anew.
-const MOVED_MAX: usize = 32;
+/// Innermost frames that may be new without reading the stack anew.
+const MOVED_MAX: usize = 256;
+/// Places of frames that are found at once.
+const NUMBERS: usize = 1 << 12;
 const ANSWERS: usize = 4096;
 const NAME_BYTES_MAX: usize = 512;
 const FILE_BYTES_MAX: usize = 1024;
@@ -51,6 +55,8 @@ pub(crate) struct WalkedFrame {
 #[repr(C)]
 pub(crate) struct KeptWalk {
     depth: usize,
+    /// The same with the former ones.
+    known: usize,
     /// Frames that are shown, and the sum of what all give.
     shown: usize,
     sum: u64,
@@ -58,6 +64,8 @@ pub(crate) struct KeptWalk {
     is_cut: bool,
     /// Outermost first.
     frames: [WalkedFrame; CAPACITY],
+    /// Numbers of frames plus one, by the hash of where they lie.
+    numbers: [u16; NUMBERS],
     /// Innermost first: a stack that is read anew.
     walked: [(Walked, Position); CAPACITY],
     pub(crate) pairs: Pairs,
@@ -107,7 +115,8 @@ impl KeptWalk {
 
     /// Nothing is kept any more, and what was remembered is looked at anew.
     pub(crate) fn forget(&mut self) {
-        self.drop_from(0);
+        self.set_depth(0);
+        self.known = 0;
         self.describing.answers.forget();
         self.walk.slots.forget_those_of(self.walk.native);
     }
@@ -117,7 +126,7 @@ impl KeptWalk {
     pub(crate) fn follow<D: Dialect>(&mut self, scope: &mut Scope) {
         let first = D::first(&mut self.walk).unwrap_or(END);
         self.describing.has_doubted = false;
-        if self.depth == 0 || self.is_cut || !self.compare::<D>(scope, first) {
+        if self.is_cut || !self.compare::<D>(scope, first) {
             self.walk_anew::<D>(scope, first);
         }
     }
@@ -132,62 +141,92 @@ impl KeptWalk {
     /// differ in more than that, and what is kept means nothing.
     #[inline(always)]
     fn compare<D: Dialect>(&mut self, scope: &mut Scope, first: Position) -> bool {
+        let innermost = self.depth.wrapping_sub(1);
         let mut number = self.depth;
-        let innermost = number.wrapping_sub(1);
-        if self.frame(innermost).position != first {
+        if number == 0 || self.frame(innermost).position != first {
             match self.move_top::<D>(scope, first) {
                 Some(base) => number = base,
                 None => return false,
             }
         }
+        // The frame inwards of it leads elsewhere than before.
+        let mut is_moved = false;
         while number != 0 {
             number = number.wrapping_sub(1);
             let next = match number.checked_sub(1) {
                 Some(outer) => self.frame(outer).position,
                 None => END,
             };
-            // SAFETY: the frame inwards of it leads there, or the thread's own state.
-            let is_same = unsafe { D::is_same(self.frame(number), next) };
-            if !is_same && !self.replace::<D>(scope, number, next) {
-                return false;
+            // SAFETY: the frame inwards of it leads there, or the thread's own state, as before.
+            if is_moved || !unsafe { self.is_same::<D>(number, next) } {
+                let Some(outer) = self.replace::<D>(scope, number) else { return false };
+                is_moved = outer != next;
+                if is_moved {
+                    match number.checked_sub(1).filter(|_| outer != END) {
+                        Some(number) => self.lay(number, outer),
+                        None => return false,
+                    }
+                }
+            }
+            if D::LOOKS_OUTWARDS && !self.inner_fits(number) {
+                let inner = number.wrapping_add(1);
+                if self.replace::<D>(scope, inner).is_none() {
+                    return false;
+                }
             }
         }
         true
     }
 
-    /// Another instruction or function is at a kept frame's place. `false`: it leads elsewhere.
-    #[cold]
-    #[inline(never)]
-    fn replace<D: Dialect>(&mut self, scope: &mut Scope, number: usize, next: Position) -> bool {
-        let position = self.frame(number).position;
-        match D::step(&mut self.walk, position) {
-            Some((walked, outer)) if outer == next => self.set::<D>(scope, number, walked, position),
-            _ => return false,
-        }
+    /// Whether what the frame inwards of one says of it is so. `false` may be said of any.
+    #[inline(always)]
+    fn inner_fits(&mut self, number: usize) -> bool {
         let inner = number.wrapping_add(1);
-        if D::LOOKS_OUTWARDS && inner < self.depth {
-            let position = self.frame(inner).position;
-            match D::step(&mut self.walk, position) {
-                Some((walked, _)) => self.set::<D>(scope, inner, walked, position),
-                None => return false,
-            }
+        if inner >= self.depth {
+            return true;
         }
-        true
+        let &mut WalkedFrame { walked: Walked { more, calls, .. }, position: [_, thread, _], .. } =
+            self.frame(inner);
+        let outer = self.frame(number);
+        let is_told = more == outer.walked.code && calls == outer.walked.at;
+        is_told || (more == 0 && thread != outer.position[1])
     }
 
-    /// Frames at the top have come or gone: drops and adds them. How many of the kept ones are to
-    /// be compared.
-    #[cold]
+    /// See [`Dialect::is_same`].
+    #[inline(always)]
+    unsafe fn is_same<D: Dialect>(&mut self, number: usize, next: Position) -> bool {
+        let Self { frames, walk, .. } = self;
+        // SAFETY: the caller's; and its numbers are below the capacity.
+        unsafe { D::is_same(walk, frames.get_unchecked(number), next) }
+    }
+
+    /// Another instruction or function is at a kept frame's place. Where it leads; `None`: it cannot
+    /// be read.
+    #[inline(never)]
+    fn replace<D: Dialect>(&mut self, scope: &mut Scope, number: usize) -> Option<Position> {
+        let position = self.frame(number).position;
+        let (walked, outer) = D::step(&mut self.walk, position)?;
+        if walked == self.frame(number).walked {
+            return Some(outer);
+        }
+        self.set::<D>(scope, number, walked, position);
+        Some(outer)
+    }
+
+    /// Frames at the top have come or gone: the kept ones become the known one that the present stack
+    /// meets, those outwards of it, and what the stack has inwards of it. How many are to be
+    /// compared; `None`: it meets none.
     #[inline(never)]
     fn move_top<D: Dialect>(&mut self, scope: &mut Scope, first: Position) -> Option<usize> {
-        let lowest = self.depth.saturating_sub(MOVED_MAX);
         let (mut position, mut count) = (first, 0_usize);
         let base = loop {
-            let kept = self.frames.get(lowest..self.depth)?;
-            if let Some(met) = kept.iter().rposition(|frame| frame.position == position) {
-                break lowest.wrapping_add(met).wrapping_add(1);
+            if position == END {
+                break 0;
             }
-            if position == END || count >= MOVED_MAX {
+            if let Some(met) = self.number_at(position) {
+                break met.wrapping_add(1);
+            }
+            if count >= MOVED_MAX {
                 return None;
             }
             let (walked, next) = D::step(&mut self.walk, position)?;
@@ -198,13 +237,44 @@ impl KeptWalk {
         if base.wrapping_add(count) > CAPACITY {
             return None;
         }
-        self.drop_from(base);
+        self.set_depth(base);
         for inwards in (0..count).rev() {
             let (walked, position) = *self.walked.get(inwards)?;
             self.set::<D>(scope, self.depth, walked, position);
-            self.depth = self.depth.wrapping_add(1);
         }
         Some(base)
+    }
+
+    /// The number of the frame that lies, or lay last, at a place.
+    #[inline(always)]
+    fn number_at(&mut self, position: Position) -> Option<usize> {
+        let number = usize::from(*self.number_place(position)).checked_sub(1)?;
+        (number < self.known && self.frame(number).position == position).then_some(number)
+    }
+
+    #[inline(always)]
+    fn number_place(&mut self, [at, second, third]: Position) -> &mut u16 {
+        let spread = second.wrapping_mul(0xd6e8_feb8_6659_fd93).wrapping_add(third);
+        let hash = (at ^ spread.rotate_left(23)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // SAFETY: inside of the array.
+        unsafe { self.numbers.get_unchecked_mut((hash >> 40) % NUMBERS) }
+    }
+
+    /// Makes so many of the known frames the kept ones.
+    #[inline(always)]
+    fn set_depth(&mut self, depth: usize) {
+        while self.depth > depth {
+            self.depth = self.depth.wrapping_sub(1);
+            let &mut WalkedFrame { part, place, .. } = self.frame(self.depth);
+            self.sum = self.sum.wrapping_sub(part);
+            self.shown = self.shown.wrapping_sub(usize::from(place != 0));
+        }
+        while self.depth < depth {
+            let &mut WalkedFrame { part, place, .. } = self.frame(self.depth);
+            self.sum = self.sum.wrapping_add(part);
+            self.shown = self.shown.wrapping_add(usize::from(place != 0));
+            self.depth = self.depth.wrapping_add(1);
+        }
     }
 
     /// Reads the whole stack. What cannot be read ends it there, without its outer frames.
@@ -223,26 +293,23 @@ impl KeptWalk {
             count = count.wrapping_add(1);
             position = next;
         }
-        self.drop_from(count);
+        self.set_depth(count.min(self.known));
+        self.known = self.depth;
         for number in 0..count {
             let inwards = count.wrapping_sub(1).wrapping_sub(number);
             let Some(&(walked, position)) = self.walked.get(inwards) else { return };
             if number >= self.depth || walked != self.frame(number).walked {
                 self.set::<D>(scope, number, walked, position);
             } else {
-                self.frame(number).position = position;
+                self.lay(number, position);
             }
         }
-        self.depth = count;
     }
 
-    /// The kept frames from a place on are gone.
-    fn drop_from(&mut self, count: usize) {
-        for frame in self.frames.get(count..self.depth).unwrap_or_default() {
-            self.sum = self.sum.wrapping_sub(frame.part);
-            self.shown = self.shown.wrapping_sub(usize::from(frame.place != 0));
-        }
-        self.depth = self.depth.min(count);
+    /// A frame lies at a place.
+    fn lay(&mut self, number: usize, position: Position) {
+        self.frame(number).position = position;
+        *self.number_place(position) = (number as u16).wrapping_add(1);
     }
 
     /// Another frame is at a place.
@@ -263,6 +330,9 @@ impl KeptWalk {
         *frame = WalkedFrame { walked, position, place, part, join: 0 };
         self.sum = self.sum.wrapping_add(part);
         self.shown = self.shown.wrapping_add(usize::from(place != 0));
+        self.depth = self.depth.max(number.wrapping_add(1));
+        self.known = self.known.max(self.depth);
+        self.lay(number, position);
     }
 
     /// Gives each frame the place of the call that runs it: `calls` from the innermost on.

@@ -69,12 +69,14 @@ pub(crate) struct Walk {
     pub(crate) native: u32,
     pub(crate) slots: lua::Slots,
     pub(crate) threads: lua::Threads,
+    pub(crate) running: lua::RunningInstruction,
 }
 
 /// A language.
 pub(crate) trait Dialect {
     const NUMBER: u8;
-    /// What a frame is, is seen in the one outwards, too.
+    /// What a frame is, is seen in the one outwards, too: its `more` is the other one's code, and its
+    /// `calls` the other one's instruction, unless the second word of their positions differs.
     const LOOKS_OUTWARDS: bool = false;
     /// Where the innermost frame of the calling thread lies; `None`, or the end: it has none.
     fn first(walk: &mut Walk) -> Option<Position>;
@@ -85,7 +87,7 @@ pub(crate) trait Dialect {
     ///
     /// # Safety
     /// 1. The frame was read from its place, and the thread's stack leads there now.
-    unsafe fn is_same(frame: &WalkedFrame, next: Position) -> bool;
+    unsafe fn is_same(walk: &mut Walk, frame: &WalkedFrame, next: Position) -> bool;
     /// What a frame stands for.
     fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()>;
     /// Where the evaluating function begins and ends.

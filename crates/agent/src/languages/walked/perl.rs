@@ -114,17 +114,19 @@ impl Dialect for Perl {
         let inner = number.checked_sub(1)?;
         let contexts = readable.word(stack.wrapping_add(CONTEXTS_AT))?;
         let context = contexts.wrapping_add(inner.wrapping_mul(CONTEXT_BYTES));
-        let kind = readable.word(context)? & CONTEXT_KIND;
+        if !readable.has(context, CONTEXT_BYTES) {
+            return None;
+        }
+        // SAFETY: inside of what can be read.
+        let field = |offset: usize| unsafe { word(context.wrapping_add(offset)) };
+        let kind = field(0) & CONTEXT_KIND;
         let (mut walked, mut outer_statement) = (Walked { more: kind, ..Walked::default() }, statement);
         if is_call(kind) {
-            let subroutine = match kind {
-                EVALUATION => STRING,
-                _ => readable.word(context.wrapping_add(SUBROUTINE_AT))?,
-            };
-            let is_entry = kind == CALL && readable.word(context.wrapping_add(RETURN_AT))? == 0;
+            let subroutine = if kind == EVALUATION { STRING } else { field(SUBROUTINE_AT) };
+            let is_entry = kind == CALL && field(RETURN_AT) == 0;
             walked = of_statement(readable, subroutine, statement, is_entry);
             walked.more |= kind;
-            outer_statement = readable.word(context.wrapping_add(OUTER_STATEMENT_AT))?;
+            outer_statement = field(OUTER_STATEMENT_AT);
         }
         let next = match inner {
             0 => outwards(readable, stack, outer_statement)?,
@@ -134,7 +136,7 @@ impl Dialect for Perl {
     }
 
     #[inline(always)]
-    unsafe fn is_same(frame: &WalkedFrame, next: Position) -> bool {
+    unsafe fn is_same(_: &mut Walk, frame: &WalkedFrame, next: Position) -> bool {
         let (walked, [stack, number, statement]) = (&frame.walked, frame.position);
         // SAFETY: the caller's: the interpreter has this stack of contexts, and each context holds
         // its subroutine and statement, which could be read when they were first seen.
@@ -228,11 +230,11 @@ fn interpreter() -> Option<usize> {
 }
 
 fn of_statement(readable: &mut Readable, subroutine: usize, statement: usize, is_entry: bool) -> Walked {
-    let line = readable.word(statement.wrapping_add(LINE_AT & !7)).map(|word| word >> 32);
-    let file = readable.word(statement.wrapping_add(FILE_AT));
-    let body = if subroutine > PROGRAM { readable.word(subroutine) } else { Some(0) };
-    let is_whole = line.is_some() && file.is_some() && body.is_some();
-    let check = check(file.unwrap_or(0), line.unwrap_or(0), body.unwrap_or(0));
+    let is_statement = readable.has(statement, FILE_AT.wrapping_add(8));
+    let is_subroutine = subroutine <= PROGRAM || readable.has(subroutine, 8);
+    let is_whole = is_statement && is_subroutine;
+    // SAFETY: both can be read.
+    let check = if is_whole { unsafe { check_of(statement, subroutine) } } else { 0 };
     Walked {
         code: subroutine,
         check,
@@ -244,9 +246,18 @@ fn of_statement(readable: &mut Readable, subroutine: usize, statement: usize, is
     }
 }
 
+/// What tells a statement, and the subroutine that it stands in, from others at their addresses.
+///
+/// # Safety
+/// 1. The statement, and the subroutine if it is one, can be read.
 #[inline(always)]
-fn check(file: usize, line: usize, body: usize) -> usize {
-    file ^ line.rotate_left(47) ^ body.rotate_left(19)
+unsafe fn check_of(statement: usize, subroutine: usize) -> usize {
+    // SAFETY: (1).
+    unsafe {
+        let (file, line) = (word(statement.wrapping_add(FILE_AT)), half(statement.wrapping_add(LINE_AT)));
+        let body = if subroutine > PROGRAM { word(subroutine) } else { 0 };
+        file ^ (line as usize).rotate_left(47) ^ body.rotate_left(19)
+    }
 }
 
 /// Whether a statement, and the subroutine that it stands in, are what they were.
@@ -259,11 +270,7 @@ unsafe fn is_same_statement(walked: &Walked, statement: usize) -> bool {
         return false;
     }
     // SAFETY: (1).
-    unsafe {
-        let line = half(statement.wrapping_add(LINE_AT)) as usize;
-        let body = if walked.code > PROGRAM { word(walked.code) } else { 0 };
-        check(word(statement.wrapping_add(FILE_AT)), line, body) == walked.check
-    }
+    unsafe { check_of(statement, walked.code) == walked.check }
 }
 
 fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {

@@ -54,7 +54,6 @@ const CLASS_NAME_AT: usize = 8;
 const LENGTH_AT: usize = 16;
 const TEXT_AT: usize = 24;
 const TEXT_BYTES_MAX: usize = 4096;
-const FRAMES_MAX: usize = 1 << 16;
 
 /// The number of the layout.
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
@@ -119,7 +118,7 @@ impl Dialect for Php {
     }
 
     #[inline(always)]
-    unsafe fn is_same(frame: &WalkedFrame, next: Position) -> bool {
+    unsafe fn is_same(_: &mut Walk, frame: &WalkedFrame, next: Position) -> bool {
         let (walked, [at, ..]) = (&frame.walked, frame.position);
         // SAFETY: the caller's: a frame of the engine's; it holds its function, which could be read
         // when it was first seen.
@@ -162,7 +161,8 @@ unsafe fn is_of_program(function: usize) -> bool {
 unsafe fn check(function: usize, layout: &Layout) -> usize {
     // SAFETY: (1).
     let member = |offset: usize| unsafe { word(function.wrapping_add(offset)) };
-    member(layout.operations) ^ member(NAME_AT).rotate_left(23) ^ member(layout.file).rotate_left(41)
+    // (The first line's word has the last one, too.)
+    member(layout.first_line) ^ member(NAME_AT).rotate_left(23) ^ member(layout.file).rotate_left(41)
 }
 
 fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {

@@ -191,7 +191,7 @@ impl Dialect for Ruby {
     }
 
     #[inline(always)]
-    unsafe fn is_same(frame: &WalkedFrame, _: Position) -> bool {
+    unsafe fn is_same(_: &mut Walk, frame: &WalkedFrame, _: Position) -> bool {
         let (walked, [at, ..]) = (&frame.walked, frame.position);
         // SAFETY: the caller's: a control frame, which holds its code and its environment. Both
         // could be read when they were first seen.

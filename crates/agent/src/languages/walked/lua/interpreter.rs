@@ -3,7 +3,8 @@
 use crate::languages::readable::{Readable, half, word};
 use crate::languages::walked::kept::WalkedFrame;
 use crate::languages::walked::lua::layout::{Entries, Layout};
-use crate::languages::walked::lua::{EVAL, lines, names, text, threads};
+use crate::languages::walked::lua::threads::{self, Wanted};
+use crate::languages::walked::lua::{EVAL, lines, names, text};
 use crate::languages::walked::{Described, END, Position, Walk, Walked};
 
 /// A value: what it is or where, and its kind.
@@ -18,20 +19,17 @@ const INSTRUCTION_BYTES: usize = 4;
 /// Calls of Lua by Lua in the same evaluating function (5.1).
 const CALLS: [u32; 2] = [28, 29];
 
-/// Where a call stands: inwards of it are others of its thread, or of another one, or none.
-const INNER: usize = 0;
-const TOP_OF_THREAD: usize = 1;
-const INNERMOST: usize = 2;
-
 /// The innermost call.
 #[inline(always)]
 pub(super) fn first(walk: &mut Walk, layout: &Layout) -> Option<Position> {
+    walk.running = RunningInstruction::default();
     let thread = walk.threads.innermost()?;
     let call = walk.readable.word(thread.wrapping_add(layout.call))?;
     if call == 0 || call == base_of(&mut walk.readable, layout, thread)? {
         return outwards(walk, layout, thread);
     }
-    Some([call, thread, INNERMOST])
+    walk.running.call = call;
+    Some([call, thread, 0])
 }
 
 /// The outermost call of a thread, which is nobody's.
@@ -47,7 +45,7 @@ fn outwards(walk: &mut Walk, layout: &Layout, inner: usize) -> Option<Position> 
     while let Some(thread) = walk.threads.outwards_of(inner) {
         let call = walk.readable.word(thread.wrapping_add(layout.call))?;
         if call != 0 && call != base_of(&mut walk.readable, layout, thread)? {
-            return Some([call, thread, TOP_OF_THREAD]);
+            return Some([call, thread, 0]);
         }
         inner = thread;
     }
@@ -56,21 +54,21 @@ fn outwards(walk: &mut Walk, layout: &Layout, inner: usize) -> Option<Position> 
 
 /// The function of a call, and the call outwards.
 pub(super) fn step(walk: &mut Walk, layout: &Layout, position: Position) -> Option<(Walked, Position)> {
-    let [call, thread, standing] = position;
+    let [call, thread, _] = position;
     if !walk.readable.has(call, layout.call_bytes) {
         return None;
     }
     let outer = outer_of(&mut walk.readable, layout, call)?;
     let is_last = outer == 0 || outer == base_of(&mut walk.readable, layout, thread)?;
-    let next = if is_last { outwards(walk, layout, thread)? } else { [outer, thread, INNER] };
+    let next = if is_last { outwards(walk, layout, thread)? } else { [outer, thread, 0] };
     let Some(prototype) = prototype_of(&mut walk.readable, layout, call) else {
         return Some((Walked::default(), next));
     };
     let mut at = walk.readable.word(call.wrapping_add(layout.instruction))?;
-    if standing != INNER && layout.saved != 0 {
+    if layout.saved != 0 && walk.readable.word(thread.wrapping_add(layout.call))? == call {
         at = walk.readable.word(thread.wrapping_add(layout.saved))?;
     }
-    if standing == INNERMOST && !layout.silent.is_empty() {
+    if call == walk.running.call && !layout.silent.is_empty() {
         at = running_instruction(walk, layout, prototype, at);
     }
     let readable = &mut walk.readable;
@@ -108,24 +106,23 @@ unsafe fn check_of(layout: &Layout, prototype: usize) -> usize {
 /// # Safety
 /// 1. The call was read from its place, and the thread leads there now.
 #[inline(always)]
-pub(super) unsafe fn is_same(layout: &Layout, frame: &WalkedFrame, next: Position) -> bool {
-    let (walked, [call, thread, standing]) = (&frame.walked, frame.position);
-    if standing != INNER && (layout.saved != 0 || standing == INNERMOST && !layout.silent.is_empty()) {
-        return false;
-    }
+pub(super) unsafe fn is_same(walk: &mut Walk, layout: &Layout, frame: &WalkedFrame, next: Position) -> bool {
+    let (walked, [call, thread, _]) = (&frame.walked, frame.position);
     // SAFETY: the caller's: a call holds its function, and that its prototype, which could be read
     // when they were first seen.
     unsafe {
         let field = |offset: usize| word(call.wrapping_add(offset));
+        let outer = if layout.has_array { call.wrapping_sub(layout.call_bytes) } else { field(layout.outer) };
         if next[1] == thread {
-            let outer =
-                if layout.has_array { call.wrapping_sub(layout.call_bytes) } else { field(layout.outer) };
             if outer != next[0] {
                 return false;
             }
         } else {
-            // Where a thread's calls end is read.
-            return false;
+            let base = thread.wrapping_add(layout.base_call);
+            let is_last = outer == 0 || outer == if layout.has_array { word(base) } else { base };
+            if !is_last || outwards(walk, layout, thread) != Some(next) {
+                return false;
+            }
         }
         let function = field(layout.function);
         if (word(function.wrapping_add(KIND_AT)) as u8) != layout.closure_kind {
@@ -137,10 +134,16 @@ pub(super) unsafe fn is_same(layout: &Layout, frame: &WalkedFrame, next: Positio
         {
             return !walked.is_shown;
         }
-        if !walked.is_shown
-            || word(closure.wrapping_add(layout.prototype)) != walked.code
-            || field(layout.instruction) != walked.at
-        {
+        if !walked.is_shown || word(closure.wrapping_add(layout.prototype)) != walked.code {
+            return false;
+        }
+        let of_thread = |offset: usize| word(thread.wrapping_add(offset));
+        let is_top = layout.saved != 0 && of_thread(layout.call) == call;
+        let mut at = if is_top { of_thread(layout.saved) } else { field(layout.instruction) };
+        if call == walk.running.call && !layout.silent.is_empty() {
+            at = running_instruction(walk, layout, walked.code, at);
+        }
+        if at != walked.at {
             return false;
         }
         let is_tail = match layout.entries {
@@ -187,20 +190,26 @@ fn outer_of(readable: &mut Readable, layout: &Layout, call: usize) -> Option<usi
 
 /// The prototype of the function that a call runs, if that is one of Lua.
 fn prototype_of(readable: &mut Readable, layout: &Layout, call: usize) -> Option<usize> {
-    let function = readable.word(call.wrapping_add(layout.function))?;
-    if !readable.has(function, VALUE_BYTES) {
-        return None;
+    // SAFETY: each place is found readable before it is read.
+    unsafe {
+        if !readable.has(call, layout.call_bytes) {
+            return None;
+        }
+        let function = word(call.wrapping_add(layout.function));
+        if !readable.has(function, VALUE_BYTES) {
+            return None;
+        }
+        let (kind, closure) = (word(function.wrapping_add(KIND_AT)) as u8, word(function));
+        if kind != layout.closure_kind || !readable.has(closure, CLOSURE_BYTES) {
+            return None;
+        }
+        let is_native = word(closure.wrapping_add(IS_NATIVE_AT & !7)) >> (IS_NATIVE_AT % 8 * 8) & 0xff != 0;
+        if layout.entries == Entries::Unmarked && is_native {
+            return None;
+        }
+        let prototype = word(closure.wrapping_add(layout.prototype));
+        readable.has(prototype, PROTOTYPE_BYTES).then_some(prototype)
     }
-    let kind = *readable.bytes(function.wrapping_add(KIND_AT), 1)?.first()?;
-    let closure = readable.word(function)?;
-    if kind != layout.closure_kind || !readable.has(closure, CLOSURE_BYTES) {
-        return None;
-    }
-    if layout.entries == Entries::Unmarked && readable.bytes(closure.wrapping_add(IS_NATIVE_AT), 1)? != [0] {
-        return None;
-    }
-    let prototype = readable.word(closure.wrapping_add(layout.prototype))?;
-    readable.has(prototype, PROTOTYPE_BYTES).then_some(prototype)
 }
 
 /// Whether an evaluating function has begun with this call.
@@ -226,16 +235,32 @@ fn is_entry(
     }
 }
 
+/// An event's innermost call, and the instruction that it was found to have, in a function. All
+/// zero: none yet.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct RunningInstruction {
+    call: usize,
+    prototype: usize,
+    at: usize,
+}
+
 /// The instruction behind the one that is running, where that may not have put it away: it is at
 /// hand on the native stack then.
 fn running_instruction(walk: &mut Walk, layout: &Layout, prototype: usize, saved: usize) -> usize {
+    if walk.running.prototype != prototype {
+        let at = find_instruction(walk, layout, prototype, saved);
+        (walk.running.prototype, walk.running.at) = (prototype, at);
+    }
+    walk.running.at
+}
+
+/// The same, by the native stack. (Once an event, as it is remembered how often it was found.)
+fn find_instruction(walk: &mut Walk, layout: &Layout, prototype: usize, saved: usize) -> usize {
     let Some(code) = walk.readable.word(prototype.wrapping_add(layout.code)) else { return saved };
     let count = walk.readable.half(prototype.wrapping_add(layout.code_count)).unwrap_or(0) as usize;
     let end = code.saturating_add(count.saturating_mul(INSTRUCTION_BYTES));
     let is_silent = |readable: &mut Readable, word: usize| {
-        if word <= code || word > end || word & 3 != 0 {
-            return false;
-        }
         let mut operation = |back: usize| {
             let at = word.wrapping_sub(back.wrapping_mul(INSTRUCTION_BYTES));
             if at < code { None } else { Some(readable.half(at)? & layout.operation_mask) }
@@ -246,24 +271,8 @@ fn running_instruction(walk: &mut Walk, layout: &Layout, prototype: usize, saved
     };
     let kind = walk.readable.half(saved.wrapping_sub(INSTRUCTION_BYTES)).unwrap_or(0);
     let kind = kind & layout.operation_mask;
-    let limit = |walk: &mut Walk| call_of(walk, EVAL.range(), walk.threads.innermost_anchor());
-    threads::instruction(walk, limit, (saved, kind), is_silent).unwrap_or(saved)
-}
-
-/// Where the innermost call in a function stands on the native stack.
-fn call_of(walk: &mut Walk, (low, high): (usize, usize), anchor: usize) -> usize {
-    let mut at = walk.start.sp;
-    if walk.start.pc > low && walk.start.pc <= high {
-        return at;
-    }
-    while at < anchor {
-        match walk.readable.word(at) {
-            Some(word) if word > low && word <= high => return at,
-            Some(_) => at = at.wrapping_add(8),
-            None => break,
-        }
-    }
-    anchor
+    let wanted = Wanted { code: code.wrapping_add(1)..end.wrapping_add(1), saved, saved_kind: kind };
+    threads::instruction(walk, EVAL.range(), &wanted, is_silent).unwrap_or(saved)
 }
 
 pub(super) fn describe(

@@ -28,6 +28,7 @@ use crate::languages::walked::learned::Learned;
 use crate::languages::walked::{Described, Dialect, Position, Walk, Walked};
 use crate::modules::interpreters::LUA as EXPORTS;
 
+pub(crate) use interpreter::RunningInstruction;
 pub(crate) use threads::{Slots, Threads};
 
 static EVAL: Learned = Learned::new();
@@ -82,10 +83,12 @@ impl Dialect for Lua {
     }
 
     #[inline(always)]
-    unsafe fn is_same(frame: &WalkedFrame, next: Position) -> bool {
-        // SAFETY: the caller's.
-        layout::by_number(LAYOUT.load(Relaxed))
-            .is_some_and(|layout| unsafe { interpreter::is_same(layout, frame, next) })
+    unsafe fn is_same(walk: &mut Walk, frame: &WalkedFrame, next: Position) -> bool {
+        match layout::by_number(LAYOUT.load(Relaxed)) {
+            // SAFETY: the caller's.
+            Some(layout) => unsafe { interpreter::is_same(walk, layout, frame, next) },
+            None => false,
+        }
     }
 
     fn describe(readable: &mut Readable, walked: &Walked, out: &mut Described<'_>) -> Option<()> {
@@ -120,7 +123,7 @@ impl Dialect for LuaJit {
     }
 
     /// (Its blocks come from elsewhere, so that there are few events: each frame is read again.)
-    unsafe fn is_same(_: &WalkedFrame, _: Position) -> bool {
+    unsafe fn is_same(_: &mut Walk, _: &WalkedFrame, _: Position) -> bool {
         false
     }
 

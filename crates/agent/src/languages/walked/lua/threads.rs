@@ -4,6 +4,8 @@
 //! are kept by the native stack's node; what lies there is looked at each time. Two places are kept
 //! of each thread and have to agree, as a word of a stack may be one that is left of another call.
 
+use core::ops::Range;
+
 use crate::languages::copied_memory::CopiedMemory;
 use crate::languages::readable::{Readable, word};
 use crate::languages::walked::Walk;
@@ -91,6 +93,7 @@ const ENTRIES: usize = 1024;
 const TOGETHER: usize = 4;
 /// Words of a stack that are looked at.
 const WORDS_MAX: usize = 1 << 15;
+const REFUSED: usize = 32;
 const KEPT: u8 = 1;
 const SKIPPED_POWER_MAX: u16 = 12;
 /// As often an instruction has to be found at a place before others are not looked at.
@@ -337,6 +340,26 @@ fn running(walk: &mut Walk, shape: &Shape) -> Threads {
     find(walk, shape, &mut CopiedMemory::default())
 }
 
+/// The last words of a stack that lead to nothing which can be read.
+#[derive(Default)]
+struct Refused {
+    words: [usize; REFUSED],
+    next: usize,
+}
+
+impl Refused {
+    fn has(&self, word: usize) -> bool {
+        self.words.contains(&word)
+    }
+
+    fn keep(&mut self, word: usize) {
+        if let Some(place) = self.words.get_mut(self.next % REFUSED) {
+            *place = word;
+        }
+        self.next = self.next.wrapping_add(1);
+    }
+}
+
 /// The same by all words of the stack.
 #[cold]
 #[inline(never)]
@@ -346,6 +369,8 @@ fn find(walk: &mut Walk, shape: &Shape, memory: &mut CopiedMemory) -> Threads {
     let mut found = [(Running::default(), (0_u16, 0_u16)); THREADS_MAX];
     let (mut count, mut global, mut main) = (0_usize, 0, 0);
     let mut is_settled = true;
+    // Words that lead nowhere come again and again, and the kernel is asked of each.
+    let mut refused = Refused::default();
     for place in 0..(high.saturating_sub(low) / 8).min(WORDS_MAX) {
         let Some(word) = walk.readable.word(low.wrapping_add(place.wrapping_mul(8))) else { break };
         if word & 7 != 0 || (low..high).contains(&word) || word >> 47 != 0 {
@@ -360,7 +385,11 @@ fn find(walk: &mut Walk, shape: &Shape, memory: &mut CopiedMemory) -> Threads {
             }
             continue;
         }
+        if refused.has(word) {
+            continue;
+        }
         if !walk.readable.has(word, shape.bytes) {
+            refused.keep(word);
             continue;
         }
         let found_there = anchor_of((&mut walk.readable, memory), shape, word);
@@ -399,37 +428,52 @@ fn find(walk: &mut Walk, shape: &Shape, memory: &mut CopiedMemory) -> Threads {
     threads
 }
 
+/// An instruction that is looked for on the native stack.
+pub(super) struct Wanted {
+    /// Where it lies if it is one of its function.
+    pub(super) code: Range<usize>,
+    /// The one that was put away last, and what it is.
+    pub(super) saved: usize,
+    pub(super) saved_kind: u32,
+}
+
 /// The word of the native stack that is the instruction which is running: one that `is_one` says
-/// could be it, below `end`. `saved`: the one that was put away last, and what it is.
+/// could be it, inwards of the innermost call in the function `low..high`.
 ///
 /// The same way through native code has it at the same place, or nowhere.
 pub(super) fn instruction(
     walk: &mut Walk,
-    end: impl FnOnce(&mut Walk) -> usize,
-    (saved, saved_kind): (usize, u32),
+    (low, high): (usize, usize),
+    wanted: &Wanted,
     is_one: impl Fn(&mut Readable, usize) -> bool,
 ) -> Option<usize> {
-    let low = walk.start.sp;
+    let start = walk.start;
+    let is_in_code = |word: usize| wanted.code.contains(&word) && word & 3 == 0;
+    let is_call = |word: usize| word > low && word <= high;
     let entry = walk.slots.entry(walk.native);
-    let kind = (saved_kind as u16).wrapping_add(1);
+    let kind = (wanted.saved_kind as u16).wrapping_add(1);
     if entry.saved != kind && entry.saved != VARIES {
         entry.saved = if entry.saved == 0 { kind } else { VARIES };
     }
     let varies = entry.saved == VARIES;
     let (known, found_count) = (entry.instruction, entry.found_count);
     if known != 0 && (varies || found_count >= FOUND_ENOUGH) {
-        let place = low.wrapping_add(usize::from(known).wrapping_sub(1).wrapping_mul(8));
-        if let Some(word) = walk.readable.word(place).filter(|word| word & 3 == 0)
+        let place = start.sp.wrapping_add(usize::from(known).wrapping_sub(1).wrapping_mul(8));
+        if let Some(word) = walk.readable.word(place).filter(|&word| is_in_code(word))
             && is_one(&mut walk.readable, word)
         {
             return Some(word);
         }
     }
-    let words = end(walk).saturating_sub(low) / 8;
+    if is_call(start.pc) {
+        return None;
+    }
+    let end = walk.threads.innermost_anchor().min(walk.readable.end_of(start.sp));
     let mut found = None;
-    for place in 0..words.min(WORDS_MAX) {
-        let Some(word) = walk.readable.word(low.wrapping_add(place.wrapping_mul(8))) else { break };
-        if word & 3 == 0 && is_one(&mut walk.readable, word) {
+    for place in 0..(end.saturating_sub(start.sp) / 8).min(WORDS_MAX) {
+        // SAFETY: below the end of what can be read.
+        let word = unsafe { word(start.sp.wrapping_add(place.wrapping_mul(8))) };
+        if is_in_code(word) && is_one(&mut walk.readable, word) {
             let place = (place as u16).wrapping_add(1);
             // A register put away beside it may hold where the instruction itself lies, which is
             // behind the one before.
@@ -439,8 +483,12 @@ pub(super) fn instruction(
             if !is_itself {
                 found = Some((word, place));
             }
-        } else if word == saved && !varies {
-            found = None;
+        } else if word == wanted.saved {
+            if !varies {
+                found = None;
+            }
+        } else if is_call(word) {
+            break;
         }
     }
     let entry = walk.slots.entry(walk.native);
