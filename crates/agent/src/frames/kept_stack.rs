@@ -31,9 +31,6 @@ pub(crate) struct Kept {
     pub(crate) depth: usize,
     /// Hash of the kept stack's path.
     pub(crate) path_hash: u64,
-    /// The salt when its first frame was kept. Another one at present: the frames' parts of the hash
-    /// may be made with either.
-    pub(crate) first_salt: u64,
     /// How many frames, from the outer end, have the hash of their path. A repair of the stack
     /// leaves those further in for when they are asked for ([`Kept::settle_hashes`]).
     pub(crate) hashed: usize,
@@ -63,6 +60,9 @@ pub(crate) struct Kept {
     /// A rule that needs more than (pc, sp, bp) was used: nothing of the stack can be proven later.
     pub(crate) is_unprovable: bool,
     pub(crate) cut_memo: [(u32, u32); CUT_MEMO],
+    /// The salt when its first frame was kept. Another one at present: the frames' parts of the hash
+    /// may be made with either.
+    pub(crate) first_salt: u64,
 }
 
 impl Kept {
