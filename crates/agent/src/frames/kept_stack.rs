@@ -60,7 +60,7 @@ pub(crate) struct Kept {
     /// A rule that needs more than (pc, sp, bp) was used: nothing of the stack can be proven later.
     pub(crate) is_unprovable: bool,
     pub(crate) cut_memo: [(u32, u32); CUT_MEMO],
-    /// The salt when its first frame was kept. Another one at present: the frames' parts of the hash
+    /// The salt when its first frame was kept. If it is another at present, the parts of the hash
     /// may be made with either.
     pub(crate) first_salt: u64,
 }

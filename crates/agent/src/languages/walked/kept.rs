@@ -15,14 +15,10 @@
 //! each frame gives at its place, so that a change costs one frame.
 
 use heapr_ring::sys;
-use heapr_wire::{LINE_MAX, language_place};
 
-use crate::languages::answers::{self, Answers};
-use crate::languages::code_table;
 use crate::languages::pairs::Pairs;
-use crate::languages::readable::Readable;
-use crate::languages::text::Text;
-use crate::languages::walked::{Described, Dialect, END, Position, Walk, Walked};
+use crate::languages::walked::describing::Describing;
+use crate::languages::walked::{Dialect, END, Position, Walk, Walked};
 use crate::record::thread::Scope;
 use crate::tree;
 
@@ -32,9 +28,6 @@ const CAPACITY: usize = 1 << 14;
 const MOVED_MAX: usize = 256;
 /// Places of frames that are found at once.
 const NUMBERS: usize = 1 << 12;
-const ANSWERS: usize = 4096;
-const NAME_BYTES_MAX: usize = 512;
-const FILE_BYTES_MAX: usize = 1024;
 
 /// A frame that was read.
 #[derive(Debug, Clone, Copy)]
@@ -74,17 +67,6 @@ pub(crate) struct KeptWalk {
     describing: Describing,
 }
 
-/// What frames stand for, and room to find it.
-#[derive(Debug)]
-#[repr(C)]
-struct Describing {
-    answers: Answers<ANSWERS>,
-    /// What can be read has been doubted at this event.
-    has_doubted: bool,
-    name: [u8; NAME_BYTES_MAX],
-    file: [u8; FILE_BYTES_MAX],
-}
-
 impl KeptWalk {
     /// Maps one. Wiped in a forked child, whose recorder's entry knows no functions yet.
     #[cold]
@@ -117,7 +99,7 @@ impl KeptWalk {
     pub(crate) fn forget(&mut self) {
         self.set_depth(0);
         self.known = 0;
-        self.describing.answers.forget();
+        self.describing.forget();
         self.walk.slots.forget_those_of(self.walk.native);
     }
 
@@ -125,7 +107,7 @@ impl KeptWalk {
     #[inline(always)]
     pub(crate) fn follow<D: Dialect>(&mut self, scope: &mut Scope) {
         let first = D::first(&mut self.walk).unwrap_or(END);
-        self.describing.has_doubted = false;
+        self.describing.begin_event();
         if self.is_cut || !self.compare::<D>(scope, first) {
             self.walk_anew::<D>(scope, first);
         }
@@ -200,8 +182,8 @@ impl KeptWalk {
         unsafe { D::is_same(walk, frames.get_unchecked(number), next) }
     }
 
-    /// Another instruction or function is at a kept frame's place. Where it leads; `None`: it cannot
-    /// be read.
+    /// Another instruction or function is at a kept frame's place. Where it leads; `None`: it
+    /// cannot be read.
     #[inline(never)]
     fn replace<D: Dialect>(&mut self, scope: &mut Scope, number: usize) -> Option<Position> {
         let position = self.frame(number).position;
@@ -213,8 +195,8 @@ impl KeptWalk {
         Some(outer)
     }
 
-    /// Frames at the top have come or gone: the kept ones become the known one that the present stack
-    /// meets, those outwards of it, and what the stack has inwards of it. How many are to be
+    /// Frames at the top have come or gone: the kept ones become the known one that the present
+    /// stack meets, those outwards of it, and what the stack has inwards of it. How many are to be
     /// compared; `None`: it meets none.
     #[inline(never)]
     fn move_top<D: Dialect>(&mut self, scope: &mut Scope, first: Position) -> Option<usize> {
@@ -344,36 +326,5 @@ impl KeptWalk {
                 join = calls.next().unwrap_or(usize::MAX);
             }
         }
-    }
-}
-
-impl Describing {
-    /// What a frame stands for, as it is remembered or found.
-    fn place<D: Dialect>(&mut self, scope: &mut Scope, readable: &mut Readable, frame: &Walked) -> u64 {
-        let key = answers::key([frame.code, frame.check, frame.at, frame.calls]);
-        if let Some(place) = self.answers.find(key) {
-            return place;
-        }
-        // What was mapped when the last function was looked at may be gone.
-        if !core::mem::replace(&mut self.has_doubted, true) {
-            readable.doubt();
-        }
-        let mut described = Described {
-            name: Text { out: &mut self.name, bytes: 0 },
-            file: Text { out: &mut self.file, bytes: 0 },
-            first_line: 0,
-            line: 0,
-        };
-        // What cannot be read now may be read the next time: it is not remembered.
-        if D::describe(readable, frame, &mut described).is_none() {
-            return 0;
-        }
-        let Described { name, file, first_line, line } = described;
-        let name = name.out.get(..name.bytes).unwrap_or_default();
-        let file = file.out.get(..file.bytes).unwrap_or_default();
-        let number = code_table::number_of(scope, D::NUMBER, (name, file, first_line));
-        let place = language_place(D::NUMBER, number, line.min(LINE_MAX));
-        self.answers.keep(key, place);
-        place
     }
 }

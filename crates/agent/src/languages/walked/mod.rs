@@ -5,6 +5,7 @@
 //! another at its address. A run of frames belongs to one call of the interpreter's evaluating
 //! function: the innermost run to the innermost call.
 
+mod describing;
 mod kept;
 mod learned;
 mod lua;
@@ -75,8 +76,8 @@ pub(crate) struct Walk {
 /// A language.
 pub(crate) trait Dialect {
     const NUMBER: u8;
-    /// What a frame is, is seen in the one outwards, too: its `more` is the other one's code, and its
-    /// `calls` the other one's instruction, unless the second word of their positions differs.
+    /// What a frame is, is seen in the one outwards, too: its `more` is the other one's code, and
+    /// its `calls` the other one's instruction, unless the second word of their places differs.
     const LOOKS_OUTWARDS: bool = false;
     /// Where the innermost frame of the calling thread lies; `None`, or the end: it has none.
     fn first(walk: &mut Walk) -> Option<Position>;
