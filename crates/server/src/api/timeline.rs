@@ -242,6 +242,14 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     })
 }
 
+/// In place of a course: what else there is.
+fn what_is_known(file: &TraceFile) -> &'static str {
+    match heapr_query::written_summary(file.trace()) {
+        Ok(Some(_)) => "recorded without events (--mode snapshot): only snapshots and totals are known",
+        _ => "no events and no totals can be read: only snapshots are known",
+    }
+}
+
 /// Of a trace without events: what is known beside them.
 fn without_course(
     context: &Context<'_>,
@@ -260,9 +268,7 @@ fn without_course(
     });
     crate::request::json(&TimelineAnswer {
         schema: "heapr.view.timeline/1",
-        note: live_bytes
-            .is_none()
-            .then_some("recorded without events (--mode snapshot): only snapshots and totals are known"),
+        note: live_bytes.is_none().then(|| what_is_known(file)),
         from_ns,
         to_ns,
         bins: query.bins,
