@@ -78,11 +78,14 @@ fn snapshots_show_what_grows_and_how_fast() {
         leak_over_time.push((number(snapshot, "time_ns") as f64, leaked_bytes as f64));
     }
 
-    // The cache is as large as before, and none of its blocks is the same.
+    // The cache is as large as before, or one of its blocks was just being replaced in the first
+    // snapshot; none of its blocks is the same.
     let diff = read(&recording, &["diff", "--snapshots", "1", "last"]);
     let cache = line(&diff, "rows", "victim_cache");
-    assert_eq!((cache["bytes_delta"].as_i64(), number(cache, "new_count")), (Some(0), 1000));
-    assert_eq!(number(cache, "gone_count"), 1000);
+    let gone = number(cache, "gone_count");
+    assert!((999..=1000).contains(&gone), "{cache}");
+    let delta = (1000 - gone.cast_signed()) * 500;
+    assert_eq!((cache["bytes_delta"].as_i64(), number(cache, "new_count")), (Some(delta), 1000));
     let leak = line(&diff, "rows", "victim_leak");
     assert_eq!((number(leak, "gone_bytes"), leak["state"].as_str()), (0, Some("grown")));
     assert!(

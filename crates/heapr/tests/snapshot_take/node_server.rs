@@ -137,12 +137,18 @@ impl Program {
             .unwrap()
     }
 
-    /// Waits for it; what it says is read meanwhile, as a pipe holds little.
+    /// Waits for it; what it says is read meanwhile, as a pipe holds little. A pipe that was taken
+    /// before says nothing.
     pub(crate) fn finish(&self, mut child: Child) -> Outcome {
         let started = Instant::now();
-        let mut pipes = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        let errors = std::thread::spawn(move || std::io::read_to_string(&mut pipes.1).unwrap());
-        let output = std::thread::spawn(move || std::io::read_to_string(&mut pipes.0).unwrap());
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        let read = |pipe: Option<Box<dyn Read + Send>>| {
+            std::thread::spawn(move || {
+                pipe.map_or(String::new(), |pipe| std::io::read_to_string(pipe).unwrap())
+            })
+        };
+        let output = read(output.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
+        let errors = read(errors.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
         let status = loop {
             match child.try_wait().unwrap() {
                 Some(status) => break status,
