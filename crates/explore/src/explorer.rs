@@ -238,6 +238,10 @@ impl Explorer {
         if let Some(summary) = self.summary.get_or_init(|| self.stored()) {
             return Ok(summary);
         }
+        // A replay would find nothing, and say so in zeros.
+        if self.is_without_events() {
+            return Err(Error::NoEventsNoSummary);
+        }
         if let Some((summary, known)) = self.replayed_summary.get() {
             damage.clone_from(known);
             return Ok(summary);
