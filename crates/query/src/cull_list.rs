@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::allocator_frames::ALLOCATOR_FRAMES;
 use crate::error::{Error, Result};
-use crate::frame_pattern::FramePattern;
+use crate::frame_pattern::{FramePattern, module_names};
 use crate::symbol_forms::for_each_form;
 
 /// A set of frame patterns, made to be asked for many frames.
@@ -12,6 +12,10 @@ use crate::symbol_forms::for_each_form;
 pub struct CullList {
     /// Patterns that are only a symbol: looked up.
     symbols: HashSet<Box<str>>,
+    /// Patterns that are only a module's name: looked up.
+    module_names: HashSet<Box<str>>,
+    /// Other patterns that are only a module.
+    modules: Vec<FramePattern>,
     /// All others: tried one by one.
     others: Vec<FramePattern>,
 }
@@ -38,11 +42,14 @@ impl CullList {
 
     /// Adds a pattern.
     pub fn add(&mut self, pattern: FramePattern) {
-        match pattern.as_plain_symbol() {
-            Some(symbol) => {
-                self.symbols.insert(symbol.into());
-            }
-            None => self.others.push(pattern),
+        if let Some(symbol) = pattern.as_plain_symbol() {
+            self.symbols.insert(symbol.into());
+        } else if let Some(module) = pattern.as_plain_module() {
+            self.module_names.insert(module.into());
+        } else if pattern.needs_symbol() {
+            self.others.push(pattern);
+        } else {
+            self.modules.push(pattern);
         }
     }
 
@@ -73,29 +80,36 @@ impl CullList {
     /// Whether no frame can match.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.symbols.is_empty() && self.others.is_empty()
+        !self.needs_symbols() && self.module_names.is_empty() && self.modules.is_empty()
     }
 
     /// Whether it can only be decided with symbols.
     #[must_use]
     pub(crate) fn needs_symbols(&self) -> bool {
-        !self.symbols.is_empty() || self.others.iter().any(FramePattern::needs_symbol)
+        !self.symbols.is_empty() || !self.others.is_empty()
     }
 
     /// Whether a frame matches one of the patterns: see [`FramePattern::matches`].
     #[must_use]
     pub fn matches(&self, module_path: Option<&str>, symbol: Option<&str>) -> bool {
         let module_lower = module_path.map(str::to_ascii_lowercase);
-        let symbol_lower = symbol.map(str::to_ascii_lowercase);
         let module_lower = module_lower.as_deref();
-        let Some(symbol) = symbol_lower.as_deref() else {
-            return self.others.iter().any(|other| other.matches_lower(module_lower, None));
-        };
+        if module_lower.is_some_and(|path| self.matches_module(path)) {
+            return true;
+        }
+        let Some(symbol) = symbol else { return false };
         // The forms are made once for all patterns: making them takes longer than comparing.
-        for_each_form(symbol, |form| {
+        for_each_form(&symbol.to_ascii_lowercase(), |form| {
             self.symbols.contains(form)
                 || self.others.iter().any(|other| other.matches_form(module_lower, form))
         })
+    }
+
+    /// Whether one of the patterns without a symbol matches.
+    fn matches_module(&self, path_lower: &str) -> bool {
+        (!self.module_names.is_empty()
+            && module_names(path_lower).any(|name| self.module_names.contains(name)))
+            || self.modules.iter().any(|pattern| pattern.module_fits(Some(path_lower)))
     }
 }
 

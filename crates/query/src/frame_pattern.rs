@@ -14,6 +14,8 @@ use crate::symbol_forms::for_each_form;
 pub struct FramePattern {
     text: String,
     module: Option<Glob>,
+    /// The module is named by its path.
+    is_path: bool,
     symbol: Option<Glob>,
 }
 
@@ -35,7 +37,8 @@ impl FramePattern {
             return Err(Error::EmptyPattern { pattern: text.to_owned() });
         }
         let glob = |part: &str| (!part.is_empty()).then(|| Glob::new(part));
-        Ok(Self { text: pattern.to_owned(), module: glob(module), symbol: glob(symbol) })
+        let is_path = module.contains('/');
+        Ok(Self { text: pattern.to_owned(), module: glob(module), is_path, symbol: glob(symbol) })
     }
 
     /// The pattern as it was given.
@@ -72,12 +75,20 @@ impl FramePattern {
         self.symbol.as_ref().is_none_or(|glob| glob.matches_lower(form)) && self.module_fits(module_lower)
     }
 
-    fn module_fits(&self, module_lower: Option<&str>) -> bool {
+    /// Whether it matches a module, whatever the symbol is.
+    pub(crate) fn module_fits(&self, module_lower: Option<&str>) -> bool {
         match (&self.module, module_lower) {
             (None, _) => true,
-            (Some(glob), Some(path)) => module_matches(glob, &self.text, path),
+            (Some(glob), Some(path)) if self.is_path => glob.matches_lower(path),
+            (Some(glob), Some(path)) => module_names(path).any(|name| glob.matches_lower(name)),
             (Some(_), None) => false,
         }
+    }
+
+    /// The module's name, if the pattern is nothing but one without stars: such patterns can be
+    /// looked up by [`module_names`].
+    pub(crate) fn as_plain_module(&self) -> Option<&str> {
+        if self.symbol.is_some() || self.is_path { None } else { self.module.as_ref()?.as_literal() }
     }
 
     /// The symbol, if the pattern is nothing but a symbol without stars: such patterns can be
@@ -98,29 +109,27 @@ fn separator(pattern: &str) -> Option<usize> {
     pattern.match_indices('!').map(|(at, _)| at).find(|&at| !is_of_name(at))
 }
 
-fn module_matches(glob: &Glob, pattern: &str, path_lower: &str) -> bool {
-    if pattern[..separator(pattern).unwrap_or(0)].contains('/') {
-        return glob.matches_lower(path_lower);
-    }
-    let mut name = file_name(path_lower);
-    if glob.matches_lower(name) {
-        return true;
-    }
-    // libstdc++.so.6.0.30 -> libstdc++.so.6.0 -> libstdc++.so.6 -> libstdc++.so -> libstdc++
-    let Some(so) = name.find(".so") else { return false };
-    while name.len() > so {
-        name = &name[..name.rfind('.').unwrap_or(so).max(so)];
-        if glob.matches_lower(name) {
-            return true;
-        }
-    }
-    // libc-2.31.so -> libc
-    match name.rfind('-') {
-        Some(dash) if name[dash + 1..].starts_with(|first: char| first.is_ascii_digit()) => {
-            glob.matches_lower(&name[..dash])
-        }
-        _ => false,
-    }
+/// The names by which a module may be meant: its file's, without parts of its version one after the
+/// other, without a version behind a dash.
+///
+/// ```text
+/// libstdc++.so.6.0.30 -> libstdc++.so.6.0 -> libstdc++.so.6 -> libstdc++.so -> libstdc++
+/// libc-2.31.so -> libc-2.31 -> libc
+/// ```
+pub(crate) fn module_names(path: &str) -> impl Iterator<Item = &str> {
+    let whole = file_name(path);
+    let so = whole.find(".so");
+    // Bytes of the next shorter one.
+    let shorter = move |&bytes: &usize| {
+        let so = so.filter(|&so| bytes > so)?;
+        Some(whole[..bytes].rfind('.').unwrap_or(so).max(so))
+    };
+    let without_version = |name: &str| {
+        let dash = name.rfind('-')?;
+        name[dash + 1..].starts_with(|first: char| first.is_ascii_digit()).then(|| &whole[..dash])
+    };
+    let stem = so.and_then(|so| without_version(&whole[..so]));
+    std::iter::successors(Some(whole.len()), shorter).map(|bytes| &whole[..bytes]).chain(stem)
 }
 
 /// Last part of a path.
@@ -163,6 +172,17 @@ mod tests {
         assert!(!matches("libc!", "/lib/libcrypto.so.3", "f"));
         assert!(!matches("/lib/libc.so!", "/usr/lib/libc.so", "f"));
         assert!(matches("python3.11!", "/usr/bin/python3.11", "f"));
+    }
+
+    #[test]
+    fn names_of_a_module_lose_their_version_part_by_part() {
+        let names = |path| module_names(path).collect::<Vec<_>>();
+        let of_version =
+            ["libstdc++.so.6.0.30", "libstdc++.so.6.0", "libstdc++.so.6", "libstdc++.so", "libstdc++"];
+        assert_eq!(names("/usr/lib/libstdc++.so.6.0.30"), of_version);
+        assert_eq!(names("/lib/libc-2.31.so"), ["libc-2.31.so", "libc-2.31", "libc"]);
+        assert_eq!(names("/usr/bin/python3.11"), ["python3.11"]);
+        assert_eq!(names("/opt/a-1"), ["a-1"]);
     }
 
     #[test]

@@ -7,8 +7,8 @@
 //! ```
 
 use iced_x86::{
-    BlockEncoder, BlockEncoderOptions, Decoder, DecoderOptions, FlowControl, Instruction, InstructionBlock,
-    Mnemonic,
+    BlockEncoder, BlockEncoderOptions, Code, Decoder, DecoderOptions, FlowControl, Instruction,
+    InstructionBlock, Mnemonic,
 };
 
 /// Length of `jmp rel32`.
@@ -16,6 +16,8 @@ pub(crate) const JUMP_BYTES: usize = 5;
 /// Compilers put functions at multiples of this, and fill what is between.
 const FUNCTION_ALIGNMENT: u64 = 16;
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+/// `ret`.
+const RETURN: [u8; 1] = [0xc3];
 
 /// A function's beginning.
 #[derive(Debug, Clone)]
@@ -60,6 +62,9 @@ impl Prologue {
         let entry_avma = entry_of(function_avma, code);
         let end_avma = function_avma + code.len() as u64;
         let body = code.get((entry_avma - function_avma) as usize..).unwrap_or_default();
+        if body == RETURN && is_room_behind(end_avma, behind, entry_avma, is_plain_padding) {
+            return Ok(Self::of_return(function_avma, entry_avma));
+        }
         let mut decoder = Decoder::with_ip(64, body, entry_avma, DecoderOptions::NONE);
         let mut instructions = Vec::new();
         let mut is_closed = false;
@@ -111,6 +116,18 @@ impl Prologue {
         Ok(Self { function_avma, entry_avma, rest_avma, instructions, is_closed, returns_to_rest })
     }
 
+    /// A function that only returns.
+    fn of_return(function_avma: u64, entry_avma: u64) -> Self {
+        Self {
+            function_avma,
+            entry_avma,
+            rest_avma: entry_avma + JUMP_BYTES as u64,
+            instructions: vec![Instruction::with(Code::Retnq)],
+            is_closed: true,
+            returns_to_rest: false,
+        }
+    }
+
     /// The moved instructions for `island_avma`, and the jump back.
     pub(crate) fn moved(&self, island_avma: u64) -> Result<Vec<u8>, &'static str> {
         let (call, plain) = match self.instructions.split_last() {
@@ -118,7 +135,9 @@ impl Prologue {
             _ => (None, self.instructions.as_slice()),
         };
         let mut code = Vec::new();
-        if !plain.is_empty() {
+        if matches!(plain, [only] if only.code() == Code::Retnq) {
+            code.extend(RETURN);
+        } else if !plain.is_empty() {
             let block = InstructionBlock::new(plain, island_avma);
             let encoded = BlockEncoder::encode(64, block, BlockEncoderOptions::NONE)
                 .map_err(|_| "its first instructions cannot be moved that far")?;
@@ -166,14 +185,51 @@ pub(crate) fn calls_one_of(code_avma: u64, code: &[u8], functions: &[u64]) -> bo
     })
 }
 
-/// Whether a function that ends before a jump would has nothing but padding behind it: up to where
-/// the next one may begin, so that what looks like padding is not the beginning of that.
+/// Whether a function that ends before a jump would has nothing but padding behind it.
 fn has_padding(end_avma: u64, behind: &[u8], entry_avma: u64) -> bool {
+    is_room_behind(end_avma, behind, entry_avma, |padding| {
+        let mut decoder = Decoder::with_ip(64, padding, end_avma, DecoderOptions::NONE);
+        decoder.iter().all(|found| matches!(found.mnemonic(), Mnemonic::Nop | Mnemonic::Int3))
+    })
+}
+
+/// Whether a jump has room up to where the next function may begin, and what lies there is padding:
+/// what looks like padding may be the beginning of that function.
+fn is_room_behind(
+    end_avma: u64,
+    behind: &[u8],
+    entry_avma: u64,
+    is_padding: impl FnOnce(&[u8]) -> bool,
+) -> bool {
     let next_avma = end_avma.next_multiple_of(FUNCTION_ALIGNMENT);
-    let Some(padding) = behind.get(..(next_avma - end_avma) as usize) else { return false };
-    let mut decoder = Decoder::with_ip(64, padding, end_avma, DecoderOptions::NONE);
-    next_avma >= entry_avma + JUMP_BYTES as u64
-        && decoder.iter().all(|found| matches!(found.mnemonic(), Mnemonic::Nop | Mnemonic::Int3))
+    let padding = behind.get(..(next_avma - end_avma) as usize);
+    next_avma >= entry_avma + JUMP_BYTES as u64 && padding.is_some_and(is_padding)
+}
+
+/// Whether bytes are the fillings of GNU's assembler and of LLVM's: `nop`, `int3`, `nop` with an
+/// operand. The decoder knows others, and its tables take longer to make than all else of a start.
+fn is_plain_padding(mut bytes: &[u8]) -> bool {
+    while let [first, rest @ ..] = bytes {
+        if matches!(first, 0x90 | 0xcc) {
+            bytes = rest;
+            continue;
+        }
+        // data16 prefixes, cs:, 0f 1f, ModRM, SIB, displacement.
+        let prefixes = bytes.iter().take_while(|&&byte| byte == 0x66 || byte == 0x2e).count();
+        let Some([0x0f, 0x1f, mode, ..]) = bytes.get(prefixes..) else { return false };
+        let has_sib = usize::from(mode & 7 == 4);
+        let operand_bytes = match mode >> 6 {
+            0 if mode & 7 != 5 => has_sib,
+            1 => has_sib + 1,
+            2 => has_sib + 4,
+            _ => return false,
+        };
+        match bytes.get(prefixes + 3 + operand_bytes..) {
+            Some(rest) => bytes = rest,
+            None => return false,
+        }
+    }
+    true
 }
 
 /// `jmp rel32`, if it reaches.
@@ -250,6 +306,12 @@ mod tests {
         assert_eq!(moved, jump(0x5000, 0x1080).unwrap());
         let returns = Prologue::plan(0x1000, &[0xf3, 0x0f, 0x1e, 0xfa, 0xc3], &[0x90; 11]).unwrap();
         assert_eq!((returns.rest_avma, returns.moved(0x5000).unwrap()), (0x1009, vec![0xc3]));
+        // As glibc's loader has it for debuggers.
+        let filled = [0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x0f, 0x1f, 0x40, 0];
+        let returns = Prologue::plan(0x2060, &[0xc3], &filled).unwrap();
+        assert_eq!((returns.rest_avma, returns.moved(0x5000).unwrap()), (0x2065, vec![0xc3]));
+        assert!(is_plain_padding(&filled) && !is_plain_padding(&filled[..14]));
+        assert!(!is_plain_padding(&[0x90, 0x55]));
         // The next function begins at once, or looks like padding where it begins, or the padding
         // ends too soon.
         let mut next = [0x90; 14];
