@@ -7,7 +7,7 @@ pyarrow, fastparquet and polars: all must see the same rows.
     benches/ten_questions.py --install VENV  makes VENV with all of them; Spark needs a Java beside
                                              (apt-get install default-jre-headless)
 """
-import datetime, decimal, importlib.util, json, pathlib, shutil, subprocess, sys, time
+import datetime, decimal, importlib.util, json, pathlib, re, shutil, subprocess, sys, time
 
 PACKAGES = ["duckdb", "chdb", "pyspark", "datafusion"]
 READING = ["pandas", "pyarrow", "fastparquet", "polars"]
@@ -159,32 +159,57 @@ def plain(value):
     try:
         return f"{float(text):.3f}"
     except ValueError:
-        return text.replace("T", " ").split("+")[0].rstrip("0").rstrip(".") if text[:2] == "20" else text
+        pass
+    if re.match(r"\d{4}-\d\d-\d\d[T ]", text):
+        text = text.replace("T", " ").split("+")[0]
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    return text
 
 
 def rows(found):
     return sorted(tuple(plain(value) for value in row) for row in found)
 
 
-def main(folder):
+def answer(name, folder):
+    """Prints what an engine answers, a line a question: seconds and rows."""
     views, questions = statements(folder)
-    asked = {name: make(views[name]) for name, (package, make) in ENGINES.items() if is_there(package)}
+    ask = ENGINES[name][1](views[name])
+    for question in questions:
+        started = time.time()
+        found = rows(ask(question))
+        print("answer", json.dumps([time.time() - started, found]), flush=True)
+
+
+def answers(name, folder):
+    """By question: seconds and rows. Each engine has a process of its own: they share libraries that
+    do not bear each other."""
+    ran = subprocess.run([sys.executable, __file__, "--answer", name, folder], stdout=subprocess.PIPE, text=True)
+    lines = [line for line in ran.stdout.splitlines() if line.startswith("answer ")]
+    found = [json.loads(line.removeprefix("answer ")) for line in lines]
+    # What is done at an interpreter's end is not what is asked.
+    if len(found) != len(statements(folder)[1]):
+        sys.exit(f"{name} ended with status {ran.returncode} after {len(found)} answers")
+    return found
+
+
+def main(folder):
+    asked = [name for name, (package, _) in ENGINES.items() if is_there(package)]
     if len(asked) < 2:
         sys.exit(f"two engines at least are needed of {', '.join(PACKAGES)}: {sys.argv[0]} --install VENV")
     differ = read(folder)
-    for number, question in enumerate(questions, 1):
-        answers, line = {}, f"{number:2}"
-        for name, ask in asked.items():
-            started = time.time()
-            answers[name] = rows(ask(question))
-            line += f"  {name} {len(answers[name])} rows {time.time() - started:.2f} s"
-        first = next(iter(answers.values()))
-        # Where the last rows of a limit are equal, either may be left out: amounts are compared.
-        others = [name for name, found in answers.items() if found != first and not len(found) == len(first) == 20]
+    of_engines = [answers(name, folder) for name in asked]
+    for number, of_question in enumerate(zip(*of_engines), 1):
+        first, line = of_question[0][1], f"{number:2}"
+        others = []
+        for name, (seconds, found) in zip(asked, of_question):
+            line += f"  {name} {len(found)} rows {seconds:.2f} s"
+            # Where the last rows of a limit are equal, either may be left out: amounts are compared.
+            if found != first and not len(found) == len(first) == 20:
+                others.append((name, found))
         differ += bool(others)
         print(line, " DIFFERENT" if others else " equal", flush=True)
-        for name in others:
-            print(f"   {name}: {answers[name][:3]}\n   {next(iter(answers))}: {first[:3]}")
+        for name, found in others:
+            print(f"   {name}: {found[:3]}\n   {asked[0]}: {first[:3]}")
     print(f"asked: {', '.join(asked)}")
     sys.exit(differ > 0)
 
@@ -192,5 +217,7 @@ def main(folder):
 if sys.argv[1:2] == ["--install"]:
     subprocess.run([sys.executable, "-m", "venv", sys.argv[2]], check=True)
     subprocess.run([sys.argv[2] + "/bin/pip", "install", "-q", *PACKAGES, *READING], check=True)
+elif sys.argv[1:2] == ["--answer"]:
+    answer(*sys.argv[2:])
 else:
     main(sys.argv[1])

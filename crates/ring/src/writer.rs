@@ -136,10 +136,11 @@ fn thread_places(thread_id: u32) -> impl Iterator<Item = u32> {
     const ALL: u32 = THREAD_SLOT_COUNT as u32;
     const _: () = assert!(THREAD_SLOT_COUNT.is_power_of_two(), "a mask takes the place of a division");
     /// The last slot of each, and how many of it are tried.
-    const WINDOWS: [(u32, u32); 4] = [(255, 32), (1023, 32), (4095, 32), (ALL - 1, ALL)];
+    const WINDOWS: [(u32, u32); 4] = [(255, 32), (1023, 32), (4095, 32), (u32::MAX, ALL)];
     let first = thread_id.wrapping_mul(7);
-    let of_window =
-        move |(mask, tries): (u32, u32)| (0..tries).map(move |step| first.wrapping_add(step) & mask);
+    let of_window = move |(mask, tries): (u32, u32)| {
+        (0..tries).map(move |step| first.wrapping_add(step) & mask & (ALL - 1))
+    };
     WINDOWS.into_iter().flat_map(of_window)
 }
 

@@ -90,7 +90,8 @@ fn all_engines_give_the_same_answers() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/ten_questions.py");
     let ran = Command::new(python).arg(script).arg(folder.path()).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{}: {said}{errors}", ran.status);
     assert!(said.contains("asked: duckdb") && said.contains("datafusion"), "{said}");
     if !said.contains("spark") {
         heapr_testkit::not_run("no java: Spark does not run");
