@@ -12,7 +12,7 @@ use crate::x86_64::entries::syscall_entry;
 const SYS_EXECVE: usize = 59;
 const SYS_EXECVEAT: usize = 322;
 
-/// Whether the C function `syscall` is to come to [`checked_syscall`] with this number.
+/// Numbers of the calls with which the C function `syscall` comes to [`checked_syscall`].
 pub(crate) const CHECKED_CALLS: [usize; 4] = [SYS_SECCOMP, SYS_PRCTL, SYS_EXECVE, SYS_EXECVEAT];
 
 syscall_entry! { SYSCALL, CHECKED_CALLS, checked_syscall, start_for_call }

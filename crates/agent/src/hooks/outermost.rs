@@ -74,8 +74,8 @@ impl Outermost {
     }
 }
 
-/// Whether a call of one of the functions began at `outer_sp`, on the stack of `sp`, and an
-/// exception or longjmp has left it.
+/// Returns true if an exception or longjmp has left a call of one of the functions that began at
+/// `outer_sp`, on the stack of `sp`.
 #[inline]
 pub(crate) fn was_left(outer_sp: usize, sp: usize) -> bool {
     let state = thread::current();

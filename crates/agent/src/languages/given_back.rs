@@ -37,7 +37,7 @@ pub(crate) fn memory_goes(address: usize, bytes: usize) {
     let _ = entry.number.compare_exchange(BUSY, number.wrapping_add(1), AcqRel, Relaxed);
 }
 
-/// The same, where it is not known how much goes.
+/// Notes that memory goes, where nothing tells which: all of it is looked at anew.
 pub(crate) fn any_memory_goes() {
     memory_goes(0, usize::MAX);
 }

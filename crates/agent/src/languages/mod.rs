@@ -79,8 +79,8 @@ pub(crate) fn are_spoken() -> bool {
     AGENT.plain_bytes_end.load(Relaxed) == 0
 }
 
-/// Whether the frames lie in blocks of the allocator, which the program resizes: they are read
-/// before.
+/// Returns true if a language's frames lie in blocks of the allocator. The program may resize those
+/// blocks, so that the frames are read before the call.
 #[inline(always)]
 pub(crate) fn are_in_blocks() -> bool {
     are_spoken() && SPOKEN.load(Relaxed) == WALKED

@@ -1,9 +1,10 @@
 //! Whether memory that a structure of an interpreter points to can be read: asked of the kernel
 //! once a mapping, so that a structure that is not what it is taken for costs no fault.
 //!
-//! What was found is forgotten where memory of the process is given back: as the hooks of munmap
-//! and its kin tell, and, of the program's data, as the C library has its end. No descriptor is
-//! kept. Where the kernel's list of mappings cannot be read, pages are asked for one by one.
+//! Readable ranges are forgotten where memory of the process is given back. The hooks of munmap and
+//! its kin tell of mappings, the C library's own end of the program's data of that data. No
+//! descriptor is kept. Where the kernel's list of mappings cannot be read, pages are asked for one
+//! by one.
 
 use heapr_ring::sys;
 
@@ -28,8 +29,7 @@ pub(crate) struct Readable {
     /// The one that was asked for last, and the one before it.
     last: (usize, usize),
     before: (usize, usize),
-    /// Where the program's data begins, which ends where the C library has its end; 0: it is not
-    /// known.
+    /// Begin of the program's data, which ends where the C library has its end; 0: unknown.
     data: usize,
     /// Ranges that are to be asked for again before they are believed: a bit each.
     doubted: u64,
@@ -72,7 +72,7 @@ impl Readable {
         (self.last, self.before) = ((0, 0), (0, 0));
     }
 
-    /// What was given back by hooked calls since is not known any more.
+    /// Takes off the ranges that hooked calls have given back since.
     #[cold]
     #[inline(never)]
     fn take_off_what_went(&mut self) {
@@ -169,7 +169,7 @@ impl Readable {
             let is_beside = range.1 == low || range.0 == high;
             let is_doubted = self.doubted >> number & 1 != 0;
             if range.0 < high && low < range.1 {
-                // What it was found to be before.
+                // The older range of the same memory.
                 *range = (0, 0);
             } else if is_beside && !is_doubted && range.1 != 0 {
                 (low, high) = (low.min(range.0), high.max(range.1));
