@@ -44,4 +44,4 @@ pub use process::{
 pub use resident::ResidentCounters;
 pub use served_memory::ServedMemory;
 pub use sleeping_call::{LastRun, SleepingCall};
-pub use stat::{Stat, parent, start_ticks};
+pub use stat::{Stat, parent, start_ticks, wait_status_of_zombie};

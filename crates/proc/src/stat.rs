@@ -40,6 +40,14 @@ impl Stat {
     }
 }
 
+/// How a process has ended that nobody has waited for yet, as `wait` tells it (wait(2)); `None`
+/// where that is not known: it lives, it is gone, or the kernel writes 0, which it also does for
+/// who may not know (proc(5), `exit_code`).
+pub fn wait_status_of_zombie(pid: u32) -> Option<i32> {
+    let stat = Stat::of_process(pid).filter(Stat::has_ended)?;
+    stat.number(52)?.try_into().ok().filter(|&status| status != 0)
+}
+
 /// The process that has started another.
 pub fn parent(pid: u32) -> Option<u32> {
     Stat::of_process(pid)?.number(4)?.try_into().ok()
@@ -62,6 +70,18 @@ mod tests {
         assert_eq!((stat.number(4), stat.number(22), stat.number(99)), (Some(1), Some(123_456), None));
         assert!(Stat::parse(b"7 (a) Z 1").unwrap().has_ended());
         assert!(Stat::parse(b"7 (a").is_none() && Stat::parse(b"7 (a)").is_none());
+    }
+
+    #[test]
+    fn a_process_that_nobody_has_waited_for_tells_how_it_has_ended() {
+        let mut child = std::process::Command::new("sh").args(["-c", "kill -9 $$"]).spawn().unwrap();
+        while crate::is_alive(child.id()) {
+            std::thread::yield_now();
+        }
+        assert_eq!(wait_status_of_zombie(child.id()), Some(9));
+        child.wait().unwrap();
+        assert_eq!(wait_status_of_zombie(child.id()), None);
+        assert_eq!(wait_status_of_zombie(std::process::id()), None);
     }
 
     #[test]

@@ -96,7 +96,7 @@ const CALLS: &str = "trace=openat,ioctl,close,pread64,process_vm_readv,msync,get
 /// again where the words that named them are others: on some layouts of memory once in a thousand
 /// events, with thirty calls (1 in 26 was the most).
 fn may_have(is_lua: bool, (calls, events): (usize, u64), more_events: u64) -> usize {
-    let searches = if is_lua { (more_events - events) / 10 } else { 0 };
+    let searches = if is_lua { more_events.saturating_sub(events) / 10 } else { 0 };
     calls + calls / 10 + 50 + searches as usize
 }
 

@@ -116,7 +116,7 @@ impl Recorder {
     /// Looks at once whether the processes live.
     pub(crate) fn look_for_ends(&mut self) {
         for process in self.processes.iter_mut().filter(|process| !process.has_ended) {
-            process.has_ended = process.life.has_ended();
+            process.look_at_life();
         }
     }
 
@@ -133,9 +133,8 @@ impl Recorder {
                 freed_count += self.end_process(place, now_ns);
                 continue;
             }
-            if self.processes[place].life.has_ended() {
+            if self.processes[place].look_at_life() {
                 // Its last events are read in the next round; then it is done.
-                self.processes[place].has_ended = true;
                 continue;
             }
             if self.look_for_unseen_exec(place, now_ns) {

@@ -210,6 +210,19 @@ impl ProcessState {
         }
     }
 
+    /// Looks whether the process has ended, and how: it may be written as done before its parent
+    /// waits for it. Returns whether it has.
+    pub(crate) fn look_at_life(&mut self) -> bool {
+        self.has_ended = self.life.has_ended();
+        if self.has_ended
+            && !self.is_replaced
+            && let Some(entry) = self.entry.as_mut().filter(|entry| entry.exit_status.is_none())
+        {
+            entry.exit_status = heapr_proc::wait_status_of_zombie(self.pid);
+        }
+        self.has_ended
+    }
+
     /// Whether a snapshot of `scope` shows it.
     pub(crate) fn is_of(&self, scope: &SnapshotScope) -> bool {
         match scope {
