@@ -1,10 +1,13 @@
 //! Whether a child has ended, asked so that nothing is taken from who holds it still.
 
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+use crate::session::Session;
 
 /// As [`Child::try_wait`], for a child that a session of this process records.
 ///
@@ -15,14 +18,40 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 /// # Errors
 /// As of `try_wait`.
 pub fn ended(child: &mut Child) -> io::Result<Option<ExitStatus>> {
-    let Some(pid) = Pid::from_raw(child.id().cast_signed()) else { return child.try_wait() };
+    if has_ended(child)? { child.try_wait() } else { Ok(None) }
+}
+
+/// Whether `try_wait` would tell an end; its status is left for it.
+fn has_ended(child: &Child) -> io::Result<bool> {
+    let Some(pid) = Pid::from_raw(child.id().cast_signed()) else { return Ok(true) };
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     match waitid(WaitId::Pid(pid), options) {
         // It was waited for before, and knows its status.
-        Err(Errno::CHILD) => child.try_wait(),
+        Err(Errno::CHILD) => Ok(true),
         Err(error) => Err(error.into()),
-        Ok(Some(status)) if status.exited() || status.killed() || status.dumped() => child.try_wait(),
-        Ok(_) => Ok(None),
+        Ok(status) => {
+            Ok(status.is_some_and(|status| status.exited() || status.killed() || status.dumped()))
+        }
+    }
+}
+
+impl Session {
+    /// Returns how the child has ended that the session records, as [`ended`] does, once all that
+    /// registered before its end is found. The child is waited for afterwards: how a process has
+    /// ended is read from it while it is there.
+    ///
+    /// # Errors
+    /// As of `try_wait`.
+    pub fn child_ended(&mut self, child: &mut Child) -> io::Result<Option<ExitStatus>> {
+        if !has_ended(child)? {
+            return Ok(None);
+        }
+        self.step_now();
+        let status = child.try_wait()?;
+        if let Some(status) = status {
+            self.process_exited(child.id(), status.into_raw());
+        }
+        Ok(status)
     }
 }
 

@@ -261,11 +261,8 @@ fn record(
             signals.pass_on(pid, signal);
         }
         if status.is_none() {
-            status = heapr_session::ended(&mut child).context("cannot wait for the program")?;
-            if let Some(status) = status {
-                // What registered and ended between two rounds is found first.
-                session.step_now();
-                session.process_exited(pid, status.into_raw());
+            status = session.child_ended(&mut child).context("cannot wait for the program")?;
+            if status.is_some() {
                 session.look_for_ends();
                 ended = std::time::Instant::now();
                 next_look = ended;

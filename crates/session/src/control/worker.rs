@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use crate::child_end::ended;
 use crate::control::clerk::Clerk;
 use crate::control::target_thread::{Done, Job, TargetThread};
 use crate::control::{Order, Request, StopReport};
@@ -356,14 +355,10 @@ impl Worker {
 
     fn look_at_processes(&mut self) {
         if let Some(child) = &mut self.child
-            && let Ok(Some(status)) = ended(child)
+            && let Ok(Some(status)) = self.session.child_ended(child)
         {
-            let pid = child.id();
             self.wait_status = Some(status.into_raw());
             self.child = None;
-            // What registered and ended between two rounds is found first.
-            self.session.step_now();
-            self.session.process_exited(pid, status.into_raw());
         }
         if self.next_look.elapsed() >= LOOK_EVERY {
             self.session.look_for_ends();

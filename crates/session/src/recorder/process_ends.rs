@@ -23,7 +23,7 @@ impl Recorder {
         let is_new =
             |process: &&mut ProcessState| process.life.descriptor().is_none() && process.alive_ns == 0;
         for process in self.processes.iter_mut().filter(lives).filter(is_new) {
-            process.has_ended = process.life.has_ended();
+            process.look_at_life();
             process.alive_ns = if process.has_ended { 0 } else { now_ns };
         }
         let mut asked: Vec<&mut ProcessState> = self
@@ -42,7 +42,7 @@ impl Recorder {
         drop(polled);
         for (process, is_over) in asked.iter_mut().zip(over).filter(|_| is_known) {
             // (A process may only seem to be over while it goes on to another program.)
-            process.has_ended = is_over && process.life.has_ended();
+            process.has_ended = is_over && process.look_at_life();
             if !process.has_ended {
                 process.alive_ns = now_ns;
             }
