@@ -6,7 +6,9 @@ mod bench;
 mod book;
 mod check_agent;
 mod check_deps;
+mod check_words;
 mod comment_width;
+mod comments;
 mod dependency_policy;
 mod dist;
 mod header;
@@ -32,6 +34,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   book                   the book and all documents as pages for a browser, in target/book
   check-deps             dependency directions between the crates, where unsafe and printing may be,
                          comments that are too wide
+  check-words [FOLDER]   how comments begin, how long their sentences are, what they say; lists those of a folder
   check-agent [FILE]     what the built agent exports and imports; no panic is linked into it; no floating
                          point, and no register that is not saved
   check-dependencies     whether all that heapr is made of comes from the registry, once, with a licence that is
@@ -91,6 +94,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words[..] {
         ["check-deps"] => check_deps::run(),
+        ["check-words"] => check_words::run(None),
+        ["check-words", folder] => check_words::run(Some(folder)),
         ["check-agent"] => check_agent::run(None),
         ["check-agent", file] => check_agent::run(Some(file)),
         ["book"] => write_book(),

@@ -1,0 +1,182 @@
+//! Rules for the words of comments that a machine can hold: how a doc comment begins, how long a
+//! sentence is, and that a thing is described by what it is.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, bail};
+
+use crate::comments::{paragraphs, sentences};
+use crate::sources::rust_files;
+
+/// Largest number of words of a sentence.
+const WORDS_MAX: usize = 25;
+
+/// First words of a doc comment whose subject is a relative clause, or stands in another item.
+const OPENINGS: &[&str] = &[
+    "The same",
+    "What",
+    "Who",
+    "Whose",
+    "Whom",
+    "Where",
+    "When",
+    "How",
+    "Of",
+    "It",
+    "Its",
+    "They",
+    "Their",
+    "Those",
+    "These",
+    "That",
+    "Nothing",
+    "Nobody",
+    "None",
+    "So",
+    "Such",
+    "No longer",
+    "As there",
+    "As in",
+    "As of",
+    "As for",
+    "As above",
+    "As with",
+    "As before",
+    "As if",
+    "As by",
+    "As to",
+    "Whether it",
+    "Whether they",
+    "Whether one",
+    "Whether that",
+    "Whether there",
+    "Whether this",
+];
+/// First words that make a relative clause with one of [`RELATIVE`].
+const PREPOSITIONS: &[&str] = &["By", "From", "To", "For", "With", "In", "At", "On"];
+const RELATIVE: &[&str] = &["which", "what", "whom", "whose"];
+/// Verbs before "none" as a predicate.
+const VERBS: &[&str] = &["is", "are", "was", "were", "be", "has", "have"];
+
+/// Folders whose comments are not rewritten yet, with the number of breaches in each. A number
+/// above is an error; so is one below, so that the table follows.
+const LEFT: &[(&str, usize)] = &[];
+
+/// Checks the comments of all crates. `shown`: a folder whose breaches are listed, whatever is
+/// left of it.
+pub(crate) fn run(shown: Option<&str>) -> anyhow::Result<()> {
+    let mut counts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let root = crate::root();
+    for path in ["crates", "xtask"]
+        .iter()
+        .map(|folder| rust_files(&root.join(folder)))
+        .collect::<Result<Vec<_>, _>>()?
+        .concat()
+    {
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let path = path.strip_prefix(&root).unwrap_or(&path).display().to_string();
+        let parts: Vec<&str> = path.split('/').collect();
+        let folder = if parts[0] == "crates" { format!("crates/{}", parts[1]) } else { parts[0].to_owned() };
+        counts
+            .entry(folder)
+            .or_default()
+            .extend(breaches(&text).into_iter().map(|(line, what)| format!("{path}:{line}: {what}")));
+    }
+    let mut errors = Vec::new();
+    for (folder, found) in &counts {
+        let left = LEFT.iter().find(|(left, _)| left == folder).map_or(0, |(_, count)| *count);
+        if shown == Some(folder.as_str()) || found.len() > left {
+            errors.extend(found.iter().cloned());
+        }
+        if found.len() != left {
+            errors.push(format!(
+                "{folder}: {} breaches, and {left} in the table of check_words.rs",
+                found.len()
+            ));
+        }
+    }
+    if !errors.is_empty() {
+        bail!("comments break the rules of words (docs/contributing.md):\n  {}", errors.join("\n  "));
+    }
+    let left: usize = LEFT.iter().map(|(_, count)| count).sum();
+    println!(
+        "check-words: {} folders keep the rules, {left} breaches are left in {}",
+        counts.len() - LEFT.len(),
+        LEFT.len()
+    );
+    Ok(())
+}
+
+/// Returns the breaches of a source, each with the line in which its comment begins.
+fn breaches(source: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for paragraph in paragraphs(source) {
+        if paragraph.opens_doc
+            && let Some(opening) = bad_opening(&paragraph.text)
+        {
+            found.push((paragraph.line, format!("a doc comment begins with \"{opening}\"")));
+        }
+        for sentence in sentences(&paragraph.text) {
+            let words: Vec<&str> = sentence.split_whitespace().collect();
+            if words.len() > WORDS_MAX {
+                found.push((paragraph.line, format!("a sentence of {} words: {sentence}", words.len())));
+            }
+            if is_negative(&words) {
+                found.push((paragraph.line, format!("says what a thing is not: {sentence}")));
+            }
+        }
+    }
+    found
+}
+
+/// Returns the first words of a text that may not open a doc comment.
+fn bad_opening(text: &str) -> Option<String> {
+    let words: Vec<&str> = text.trim_start_matches('(').split_whitespace().take(2).map(bare).collect();
+    let first = words.first()?;
+    let both = words.join(" ");
+    let is_relative = words.len() > 1 && PREPOSITIONS.contains(first) && RELATIVE.contains(&words[1]);
+    (is_relative || OPENINGS.contains(first) || OPENINGS.contains(&both.as_str())).then_some(both)
+}
+
+/// True for "nobody", and for "none" after a form of "be" or "have".
+fn is_negative(words: &[&str]) -> bool {
+    let lower: Vec<String> = words.iter().map(|word| bare(word).to_lowercase()).collect();
+    lower.iter().any(|word| word == "nobody")
+        || lower.windows(2).any(|pair| VERBS.contains(&pair[0].as_str()) && pair[1] == "none")
+}
+
+/// Returns a word without the punctuation around it.
+fn bare(word: &str) -> &str {
+    word.trim_matches(|letter: char| !letter.is_alphanumeric())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::breaches;
+
+    #[test]
+    fn openings_lengths_and_negations_are_told() {
+        let long = format!("/// Number of {}.\n", "words ".repeat(30).trim_end());
+        let bad = [
+            "/// The same, of a thread.\n",
+            "/// By which it is told.\n",
+            "/// Whether it is.\n",
+            "/// A block that is none.\n",
+            "// Said by nobody.\n",
+            &long,
+        ];
+        for source in bad {
+            assert_eq!(breaches(source).len(), 1, "{source}");
+        }
+        let good = [
+            "/// Whether the thread is stopped.\n",
+            "/// Number of threads; none at the start.\n",
+            "// It may move.\n",
+            "/// ```\n/// What is shown.\n/// ```\n",
+            "/// By the name of `what is` there.\n",
+        ];
+        for source in good {
+            assert_eq!(breaches(source), [], "{source}");
+        }
+    }
+}
