@@ -1,5 +1,5 @@
-//! How long the analysis of a native heap takes, and how much memory: a made heap of blocks
-//! (`--blocks N`, default 10 million) with three references each.
+//! Measures time and memory of the analysis of a native heap: a synthetic heap of blocks (`--blocks
+//! N`, default 10 million) with three references each.
 //!
 //! Most references lead to blocks nearby, as in programs; a few to anywhere.
 
@@ -17,7 +17,7 @@ const DATA_AVMA: u64 = 0x5544_0000_0000;
 const STRIDE_BYTES: u64 = 48;
 const SIZE_BYTES: u64 = 40;
 
-/// Time by the clock, and on a processor: on a busy machine only that says something.
+/// Start by the wall clock and by processor time; on a busy machine only the latter is reliable.
 struct Lap(Instant, u64);
 
 impl Lap {
@@ -75,7 +75,7 @@ fn main() {
     let regions = Regions::of(&facts.mappings);
     println!("map         {}", started.end());
     let started = Lap::start();
-    // (Types are for names.)
+    // Types are for names only.
     let Scanned { first_edge, targets, slots, grades, roots, .. } =
         scan(&memory, &map, &areas, &regions, Texts::LeftOut, &|| true).expect("it fits");
     println!("scan        {}", started.end());
@@ -98,7 +98,7 @@ fn main() {
     println!("in all      {}  {edges} edges, {used} bytes, of {allowed} allowed", all.end());
 }
 
-/// Everything below one root.
+/// The graph below one artificial root.
 fn rooted(graph: &HeapGraph) -> Graph {
     let roots: Vec<u32> = graph.roots.iter().map(|root| root.target + 1).collect();
     let first = graph.first_edge.iter().map(|edge| edge + roots.len() as u32);

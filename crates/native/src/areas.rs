@@ -1,5 +1,5 @@
-//! What is to be looked through besides blocks: everything of the process that may hold a pointer
-//! of the program's, and nothing that only others write.
+//! Root areas: memory outside of blocks, and registers, in which the program may hold pointers to
+//! blocks. Memory that only the kernel, a device or heapr writes is left out.
 //!
 //! ```text
 //!  thread      registers, stack from the stack pointer on, thread-local memory
@@ -9,8 +9,8 @@
 //!              shared                what of it is in memory
 //!  heap        chunks in use that the recording does not know
 //! ```
-//! Left out is what is known to be dead: free chunks, the unused part of stacks, the agent. When in
-//! doubt memory is looked through: a leak that is missed is no harm, a wrong one is.
+//! Memory that is known to be dead is left out: free chunks, the unused part of stacks, the agent.
+//! Memory in doubt is scanned: a missed leak does no harm, a wrong one does.
 
 use heapr_proc::Mapping;
 use heapr_trace::{RootArea, RootClass};
@@ -23,47 +23,46 @@ use crate::modules::{is_looked_through, is_private_anonymous, joined, without};
 use crate::stacks::{Descriptors, stack_block};
 use crate::thread_modules::{LocalPlace, ThreadModule, local_places};
 
-/// Below the stack pointer: leaf functions keep data there.
+/// Bytes below the stack pointer in which leaf functions keep data.
 const RED_ZONE_BYTES: u64 = 128;
-/// What the C library keeps there of the thread-local blocks begins so far before the address in
-/// the descriptor.
+/// Bytes of a thread's vector of thread-local blocks before the address in its descriptor. The
+/// vector's heap block begins there.
 const THREAD_VECTOR_HEAD_BYTES: u64 = 16;
 
-/// A thread that stands still.
+/// A stopped thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadFacts {
-    /// Its number.
+    /// Thread id.
     pub tid: u32,
-    /// Its name.
+    /// Name of the thread.
     pub name: String,
-    /// Where its stack ends now.
+    /// Stack pointer at the stop.
     pub stack_pointer: u64,
-    /// Where its descriptor is.
+    /// Address of the thread's descriptor.
     pub thread_pointer: u64,
     /// All registers as words, vector registers too.
     pub registers: Vec<u64>,
-    /// What of its stack is whose, from the innermost frame on.
+    /// Frames of the stack, innermost first.
     pub frames: Vec<FrameFacts>,
 }
 
 /// A frame of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameFacts {
-    /// The instruction that it goes on with.
+    /// Address of the instruction that the frame continues with.
     pub pc_avma: u64,
-    /// Behind its last byte; it begins where the one before ends.
+    /// Exclusive end of the frame; the frame begins at the end of the next inner one.
     pub end_avma: u64,
 }
 
-/// A process that stands still.
+/// A stopped process.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessFacts {
-    /// By address.
+    /// Mappings, by address.
     pub mappings: Vec<Mapping>,
-    /// All of them.
+    /// All threads.
     pub threads: Vec<ThreadFacts>,
-    /// Memory that is the C library's allocator's own: what lies in it is in blocks, or nobody's.
-    /// `None`: that is not known.
+    /// Memory of the C library's allocator; live data in it lies in blocks only. `None`: unknown.
     pub heap: Option<Vec<(u64, u64)>>,
     /// Chunks in use that the recording does not know.
     pub untracked: Vec<(u64, u64)>,
@@ -71,27 +70,29 @@ pub struct ProcessFacts {
     pub agent: Vec<(u64, u64)>,
     /// Modules with thread-local variables.
     pub thread_modules: Vec<ThreadModule>,
-    /// Words that the kernel holds for the program, and what for.
+    /// Words that the kernel holds for the program, each list with its purpose.
     pub kernel: Vec<(String, Vec<u64>)>,
 }
 
-/// A root area and how it is looked through.
+/// A root area and the memory that is scanned for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Area {
-    /// As it is stored.
+    /// The area as it is stored in the trace.
     pub root: RootArea,
     /// The parts of it that are read.
     pub pieces: Vec<(u64, u64)>,
-    /// Words that are no memory.
+    /// Root words outside of memory: registers, or words that the kernel holds.
     pub words: Vec<u64>,
-    /// Who holds a block from here may be nobody.
+    /// Whether the area's memory may be unused, so that a block found from here may be held by no
+    /// live pointer.
     pub is_doubtful: bool,
-    /// It is what this block holds, which is then not looked through as a block.
+    /// Block whose contents the area is; the block is scanned as the area and not once more as a
+    /// block.
     pub block: Option<u32>,
 }
 
 impl Area {
-    /// All of a range.
+    /// Creates an area of a whole range.
     #[must_use]
     pub fn new(class: RootClass, (start_avma, end_avma): (u64, u64), name: &str) -> Self {
         Self {
@@ -104,7 +105,7 @@ impl Area {
     }
 }
 
-/// All that is to be looked through. `map`: the blocks.
+/// Returns all areas to scan. `map`: the live blocks.
 pub fn root_areas(facts: &ProcessFacts, map: &BlockMap, memory: &impl Memory) -> Vec<Area> {
     let mut areas = Vec::new();
     let mut taken = facts.agent.clone();
@@ -123,14 +124,14 @@ pub fn root_areas(facts: &ProcessFacts, map: &BlockMap, memory: &impl Memory) ->
     let taken = joined(taken);
     let mut module: Option<&Mapping> = None;
     for mapping in &facts.mappings {
-        // What follows a module's data without a file is the rest of its data.
+        // A mapping without a file right behind a module's data is the rest of this data (.bss).
         let continues = module.is_some_and(|module| module.end_avma == mapping.start_avma);
         let owner = module.filter(|_| continues && is_private_anonymous(mapping) && mapping.name.is_empty());
         areas.extend(of_mapping(mapping, owner, facts.heap.is_some(), map, memory, &taken));
         module = Some(mapping).filter(|mapping| mapping.inode != 0 && !mapping.is_shared);
     }
     areas.extend(of_untracked(&facts.untracked));
-    // What the process itself says of its stacks need not be true.
+    // Stack bounds come from the target's memory and may be wrong: only mapped parts are scanned.
     let mapped = facts.mappings.iter().map(|mapping| (mapping.start_avma, mapping.end_avma));
     let mapped = joined(mapped.collect());
     for area in &mut areas {
@@ -152,7 +153,7 @@ fn of_thread(
     registers.root.end_avma = thread.registers.len() as u64 * 8;
     registers.pieces.clear();
     registers.words = thread.registers.clone();
-    // A stack that was taken from the heap is held by whoever runs on it.
+    // A thread whose stack is a heap block holds this block.
     if let Some(hit) = map.find(sp_avma) {
         registers.words.push(map.start_avma(hit.block as usize));
     }
@@ -180,7 +181,8 @@ fn of_thread(
     let Some((start_avma, end_avma)) = stack else { return };
     let end_of_frames = local_avma.unwrap_or(end_avma);
     let is_own = (start_avma..end_avma).contains(&sp_avma);
-    // A thread that runs on another stack comes back to its own, nobody knows where.
+    // A thread that runs on another stack may return to any depth of this one: all of it is
+    // scanned.
     let first_avma =
         if is_own { sp_avma.saturating_sub(RED_ZONE_BYTES).max(start_avma) & !7 } else { start_avma };
     let mut rest_avma = first_avma;
@@ -204,16 +206,16 @@ fn of_thread(
     if end_of_frames < end_avma {
         push(areas, Area::new(RootClass::ThreadLocal, (end_of_frames, end_avma), ""));
     }
-    // Also what is below the stack pointer is nobody's.
+    // Memory below the stack pointer is dead: the whole stack is taken out of the mappings.
     taken.push((start_avma, end_avma));
 }
 
-/// What a thread has of a module's variables.
+/// Adds the area of a thread's variables of one module.
 fn of_locals(tid: u32, place: &LocalPlace, map: &BlockMap, areas: &mut Vec<Area>) {
     let mut area = Area::new(RootClass::ThreadLocal, (place.start_avma, place.end_avma), &place.name);
     area.root.tid = tid;
     area.block = place.block;
-    // Who has the variables has their block.
+    // The thread also holds the block in which its variables lie.
     if let Some(block) = place.block {
         let range = (place.start_avma, place.start_avma);
         let mut holds = Area::new(RootClass::ThreadLocal, range, &place.name);
@@ -225,8 +227,8 @@ fn of_locals(tid: u32, place: &LocalPlace, map: &BlockMap, areas: &mut Vec<Area>
     areas.push(area);
 }
 
-/// Stacks of threads that have ended are kept for later ones: what lies there is nobody's. What a
-/// thread that nobody has waited for yet has left is in its descriptor.
+/// Takes the stacks of ended threads out of the scan: the C library only caches them for later
+/// threads. The descriptor of a thread that is not joined yet remains a root: it holds the result.
 fn of_ended_threads(
     facts: &ProcessFacts,
     memory: &impl Memory,
@@ -254,7 +256,7 @@ fn of_ended_threads(
     }
 }
 
-/// The first thread's stack.
+/// Bounds of the first thread's stack, if the thread is the first one.
 fn kernel_made_stack(
     facts: &ProcessFacts,
     sp_avma: u64,
@@ -287,15 +289,16 @@ fn of_mapping(
     }
     let is_file = mapping.inode != 0;
     let written = memory.written_parts(range.0, range.1);
-    // What nobody can write and nobody has written; a file whose pages cannot be told is read.
+    // Read-only shared memory and anonymous memory without a written page hold no pointers of the
+    // program. A file whose written pages are unknown is scanned.
     if mapping.is_shared && !mapping.is_writable || !is_file && written.as_ref().is_some_and(Vec::is_empty) {
         return None;
     }
     let pieces = match written {
-        // Address space that was only reserved.
+        // Reserved address space.
         None if !mapping.is_readable => return None,
         Some(written) if !mapping.is_shared => both(&left, &written),
-        // Code of a file; that somebody has put pointers into it is not to be expected.
+        // Code of a file: pointers written into it are not expected.
         None if is_file && mapping.is_executable => return None,
         _ if mapping.is_shared => both(&left, &memory.shared_parts(mapping)),
         _ => left,
@@ -308,8 +311,7 @@ fn of_mapping(
         Some(owner) => (RootClass::Global, owner.name.as_str()),
         None if mapping.is_shared => (RootClass::Shared, mapping.name.as_str()),
         None if is_file => (RootClass::Global, mapping.name.as_str()),
-        // Memory that holds blocks and is not known to be the allocator's: another allocator's, of
-        // which nobody knows what it has given out and what not.
+        // Memory that holds blocks of an unknown allocator: which parts are in use is unknown, too.
         None if has_blocks && !is_heap_known => (RootClass::Unknown, mapping.name.as_str()),
         None => (RootClass::Mapping, mapping.name.as_str()),
     };
@@ -319,7 +321,7 @@ fn of_mapping(
     Some(area)
 }
 
-/// What lies in both of two lists of ranges by address.
+/// Intersection of two lists of ranges, each by address.
 fn both(one: &[(u64, u64)], other: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     for &(start_avma, end_avma) in one {
@@ -334,7 +336,7 @@ fn both(one: &[(u64, u64)], other: &[(u64, u64)]) -> Vec<(u64, u64)> {
     found
 }
 
-/// Chunks near each other share an area.
+/// Areas of untracked chunks; chunks near each other share an area.
 fn of_untracked(chunks: &[(u64, u64)]) -> Vec<Area> {
     const APART_BYTES: u64 = 64 << 20;
     let mut areas: Vec<Area> = Vec::new();

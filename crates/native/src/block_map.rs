@@ -1,31 +1,31 @@
-//! Live blocks by address: which one a word leads into.
+//! Live blocks by address: finds the block that a word leads into.
 //!
 //! ```text
 //! word bits   63..47 0   46..24 unit         23..12 page               11..0
 //!                        top[unit] --> rows of 4096 first blocks: the first that ends behind the page's start
 //! ```
-//! Both tables are memory that is touched only where there are blocks.
+//! Both tables use memory only where blocks exist.
 
 /// A live block, as the scan needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownBlock {
-    /// Running address.
+    /// Address in the running process.
     pub address_avma: u64,
-    /// Size asked for; what the block can hold where that is not known.
+    /// Requested size; the usable size if the requested one is unknown.
     pub size_bytes: u64,
-    /// What it can hold; the same if that is not known.
+    /// Usable size; the requested one if the usable one is unknown.
     pub usable_bytes: u64,
 }
 
-/// See the module.
+/// Map of live blocks; its tables are drawn in the module's documentation.
 #[derive(Debug)]
 pub struct BlockMap {
     starts: Vec<u64>,
     sizes: Vec<u64>,
-    /// Of what a block can hold beyond its size; more than fits is cut: it is memory that was not
-    /// asked for.
+    /// Bytes of each block between its requested and its usable size, at most `u16::MAX`. A cut
+    /// loses only memory that was not requested.
     slack: Vec<u16>,
-    /// By unit: the number of its rows plus one; 0: no blocks.
+    /// Number of each unit's rows plus one; 0: no blocks.
     units: Vec<u32>,
     rows: Vec<u32>,
 }
@@ -33,10 +33,10 @@ pub struct BlockMap {
 const UNIT_BITS: u32 = 24;
 const PAGE_BITS: u32 = 12;
 const PAGES_PER_UNIT: usize = 1 << (UNIT_BITS - PAGE_BITS);
-/// Addresses of programs lie below.
+/// Exclusive upper bound of the addresses of programs.
 pub(crate) const ADDRESS_LIMIT: u64 = 1 << 47;
 
-/// Where a word leads.
+/// The block that a word leads into, and the offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hit {
     pub(crate) block: u32,
@@ -44,7 +44,7 @@ pub(crate) struct Hit {
 }
 
 impl BlockMap {
-    /// The map of blocks; they are sorted, and of two at one address one is kept.
+    /// Builds the map. Blocks are sorted; of two at one address one is dropped.
     pub fn new(mut blocks: Vec<KnownBlock>) -> Self {
         blocks.retain(|block| block.address_avma < ADDRESS_LIMIT);
         blocks.sort_unstable_by_key(|block| block.address_avma);
@@ -60,7 +60,8 @@ impl BlockMap {
         let nexts = blocks.iter().skip(1).map(|block| block.address_avma).chain([ADDRESS_LIMIT]);
         let nexts: Vec<u64> = nexts.collect();
         for (block, next_avma) in blocks.iter().zip(nexts) {
-            // Blocks of which one was freed unseen may overlap: each ends before the next.
+            // A block whose free was missed may overlap the next one: each is cut where the next
+            // begins.
             let room = next_avma - block.address_avma;
             let size_bytes = block.size_bytes.min(room);
             map.starts.push(block.address_avma);
@@ -75,7 +76,7 @@ impl BlockMap {
     fn index(&mut self) {
         for block in 0..self.starts.len() {
             let start_avma = self.starts[block];
-            // The byte behind the end belongs to it too.
+            // A pointer just behind the block's end counts as a reference to it.
             let last_avma = start_avma.saturating_add(self.sizes[block]).min(ADDRESS_LIMIT - 1);
             for unit in start_avma >> UNIT_BITS..=last_avma >> UNIT_BITS {
                 let number = &mut self.units[unit as usize];
@@ -94,37 +95,37 @@ impl BlockMap {
         }
     }
 
-    /// How many blocks there are.
+    /// Number of blocks.
     pub fn len(&self) -> usize {
         self.starts.len()
     }
 
-    /// Whether there are none.
+    /// True if the map holds no block.
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
 
-    /// A block's first byte.
+    /// Address of a block's first byte.
     pub(crate) fn start_avma(&self, block: usize) -> u64 {
         self.starts[block]
     }
 
-    /// The bytes that were asked for.
+    /// Requested size of a block.
     pub(crate) fn size_bytes(&self, block: usize) -> u64 {
         self.sizes[block]
     }
 
-    /// Behind what it can hold.
+    /// Exclusive end of a block's usable memory.
     pub(crate) fn end_avma(&self, block: usize) -> u64 {
         self.starts[block] + self.sizes[block] + u64::from(self.slack[block])
     }
 
-    /// Where a block begins.
+    /// Address of a block's first byte.
     pub fn address_avma(&self, block: u32) -> u64 {
         self.starts[block as usize]
     }
 
-    /// The size that was asked for.
+    /// Requested size of a block.
     pub fn asked_bytes(&self, block: u32) -> u64 {
         self.sizes[block as usize]
     }
@@ -134,7 +135,7 @@ impl BlockMap {
         self.starts.binary_search(&address_avma).ok().map(|block| block as u32)
     }
 
-    /// Where the first block behind an address begins.
+    /// Start of the first block that begins behind an address; `u64::MAX` without one.
     pub(crate) fn next_start(&self, at_avma: u64) -> u64 {
         let behind = self.starts.partition_point(|&start_avma| start_avma <= at_avma);
         self.starts.get(behind).copied().unwrap_or(u64::MAX)
@@ -146,13 +147,13 @@ impl BlockMap {
         self.starts.get(first).is_some_and(|&block_avma| block_avma < end_avma)
     }
 
-    /// Whether anything lies near an address below the limit.
+    /// Whether the unit of a word holds any block; a cheap filter before [`find`](Self::find).
     #[inline(always)]
     pub(crate) fn may_hit(&self, word: u64) -> bool {
         word < ADDRESS_LIMIT && self.units[(word >> UNIT_BITS) as usize] != 0
     }
 
-    /// The block that a word leads into, or just behind whose end.
+    /// Finds the block that a word leads into, or just behind whose end the word leads.
     #[inline(always)]
     pub(crate) fn find(&self, word: u64) -> Option<Hit> {
         if !self.may_hit(word) { None } else { self.find_in_unit(word) }
@@ -165,7 +166,8 @@ impl BlockMap {
         if first == u32::MAX {
             return None;
         }
-        // The last block that begins at or before the word; at most 512 begin in the page.
+        // The block is the last one that begins at or before the word. At most 512 begin in one
+        // page.
         let rest = &self.starts[first as usize..];
         let near = &rest[..rest.len().min(514)];
         let behind = near.partition_point(|&start_avma| start_avma <= word);

@@ -1,11 +1,12 @@
-//! What each holder outside of the heap holds alone, and where in that most is gathered.
+//! Amounts that each holder outside of the heap holds alone, and the block in which most of it is
+//! gathered.
 //!
 //! ```text
 //!  root --> g_cache --> block --> 10,000 blocks     all are held by g_cache; they are gathered in its block
 //!       --> frame of a stack --> the same block     in passing: does not count, as something lasting holds it
 //! ```
-//! What several hold together, and no one alone, counts for a holder of its own: for these
-//! together. (Of the largest such blocks: there may be very many small ones.)
+//! Blocks that several holders reach, and no one alone, are counted for a joint holder: this set of
+//! holders. Only the largest such blocks are resolved: there may be very many small ones.
 
 use std::borrow::Cow;
 
@@ -15,13 +16,13 @@ use heapr_trace::HeapGraph;
 use crate::joint_holders::{JointHolder, joint_holders};
 use crate::lasting::LastingReferences;
 
-/// Share of what a node holds that its largest child must hold too, for the child to be what
-/// gathers it.
+/// Least share of what a node holds that its largest child must hold for the search to descend to
+/// it, in percent.
 const MAIN_SHARE_PERCENT: u128 = 80;
-/// Blocks that several hold together of which it is told who does.
+/// Largest number of jointly held blocks whose holders are determined.
 const JOINT_BLOCKS_MAX: usize = 256;
 
-/// Holders of a graph, by number.
+/// Dominator tree of a heap graph whose first nodes are the holders, by number.
 #[derive(Debug)]
 pub struct Holders {
     dominators: Dominators,
@@ -30,22 +31,23 @@ pub struct Holders {
     joint: Vec<JointHolder>,
 }
 
-/// Amounts of blocks, added up along who holds what.
+/// Amounts of blocks, summed up over the dominator tree.
 #[derive(Debug)]
 pub struct HeldSums(Vec<u64>);
 
-/// Where blocks are gathered.
+/// The path from a holder to the block in which most of what it holds is gathered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gathering {
-    /// The blocks on the way, the one that gathers last.
+    /// Blocks on the path; the last one gathers.
     pub way: Vec<u32>,
-    /// It is the first of a chain: each holds the next one of its kind.
+    /// Whether the last block is the first of a chain, in which each block holds the next one of
+    /// its kind.
     pub is_chain: bool,
 }
 
 impl Holders {
-    /// `holder_of`: by root its holder's number; `size`: bytes of a block. `None`: the graph is too
-    /// large.
+    /// Builds the tree. `holder_of`: number of the holder of each root; `size`: bytes of a block.
+    /// `None`: the graph is too large.
     #[must_use]
     pub fn of(
         graph: &HeapGraph,
@@ -59,7 +61,7 @@ impl Holders {
         let mut roots: Vec<(u32, u32)> = counted.map(|(root, &holder)| (holder, root.target)).collect();
         roots.sort_unstable();
         roots.dedup();
-        // Node 0 leads to the holders, these to blocks.
+        // Node 0 leads to the holders, and the holders to blocks.
         let first_block = holder_count.checked_add(1)?;
         let mut first_edge = vec![0_u32, holder_count];
         let mut targets: Vec<u32> = (1..=holder_count).collect();
@@ -94,33 +96,33 @@ impl Holders {
         }
         tops.sort_unstable_by_key(larger);
         if !tops.is_empty() {
-            // (What nothing leads to hangs from the root, too, and has no holders.)
+            // Leaked blocks hang from node 0, too, and have no holder.
             let joint = joint_holders(&graph, tops.into_iter(), &holders.by_node());
             holders.joint = joint.into_iter().filter(|joint| joint.holders.len() > 1).collect();
         }
         Some(holders)
     }
 
-    /// The numbers of those who hold together what no one holds alone: of each such, in order of
-    /// their own numbers, which follow those of the holders.
+    /// Holder numbers of each joint holder. The joint holders' own numbers follow those of the
+    /// single holders, in this order.
     pub fn joint(&self) -> impl Iterator<Item = &[u32]> {
         self.joint.iter().map(|joint| joint.holders.as_slice())
     }
 
-    /// Adds up `amount` of blocks.
+    /// Sums up `amount` of each block over the tree.
     #[must_use]
     pub fn sums(&self, amount: impl Fn(u32) -> u64) -> HeldSums {
         let of_node = |node: u32| node.checked_sub(self.first_block).map_or(0, &amount);
         HeldSums(retained_bytes(&self.dominators, of_node))
     }
 
-    /// What a holder holds alone, or several hold together.
+    /// Amount that a single or joint holder holds.
     #[must_use]
     pub fn of_holder(&self, holder: u32, sums: &HeldSums) -> u64 {
         self.tops(holder).iter().map(|&node| sums.0[node as usize]).sum()
     }
 
-    /// The nodes below which all that it holds is.
+    /// Nodes whose subtrees are all that a holder holds.
     fn tops(&self, holder: u32) -> Cow<'_, [u32]> {
         match holder.checked_sub(self.first_block - 1) {
             Some(joint) => self.joint.get(joint as usize).map_or(&[][..], |joint| &joint.tops).into(),
@@ -128,13 +130,13 @@ impl Holders {
         }
     }
 
-    /// What a block holds alone, itself included.
+    /// Amount that a block holds alone, itself included.
     #[must_use]
     pub fn of_block(&self, block: u32, sums: &HeldSums) -> u64 {
         sums.0[(self.first_block + block) as usize]
     }
 
-    /// By block the holder that holds it alone, or those who do together.
+    /// Number of the single or joint holder of each block.
     #[must_use]
     pub fn by_block(&self) -> Vec<Option<u32>> {
         self.by_node().split_off(self.first_block as usize)
@@ -156,8 +158,9 @@ impl Holders {
         holder_of
     }
 
-    /// Where most of what a holder holds is gathered, by `sums`: down from the holder, as long as
-    /// one child holds nearly all. `is_alike`: whether two blocks are of one kind.
+    /// Path to the block in which most of what a holder holds is gathered, by `sums`. It descends
+    /// from the holder while one child holds nearly all. `is_alike`: whether two blocks are of one
+    /// kind.
     #[must_use]
     pub fn gathering(
         &self,
@@ -200,7 +203,7 @@ mod tests {
         RootArea { class, start_avma: 0, end_avma: 64, tid: 0, name: String::new() }
     }
 
-    /// Two variables and a frame; blocks by their targets.
+    /// A graph with two variables and a frame as areas, and blocks given by their targets.
     fn graph(blocks: &[&[u32]], roots: &[(u32, u32)]) -> HeapGraph {
         let mut graph = HeapGraph {
             areas: vec![area(RootClass::Global), area(RootClass::Global), area(RootClass::Frame)],
@@ -229,7 +232,8 @@ mod tests {
 
     #[test]
     fn what_a_frame_refers_to_in_passing_is_still_its_holders() {
-        // Variable 0 holds 0, which holds 1 and 2; the frame is at 0 and 2, and holds 3 alone.
+        // Variable 0 holds block 0, which holds 1 and 2. The frame refers to 0, 2 and 3, and holds
+        // 3 alone.
         let graph = graph(&[&[1, 2], &[], &[], &[]], &[(0, 0), (2, 0), (2, 2), (2, 3)]);
         let holders = holders(&graph);
         let sums = holders.sums(|_| 10);
@@ -252,8 +256,8 @@ mod tests {
 
     #[test]
     fn who_holds_together_is_told_by_the_nearest_on_each_way() {
-        // Variable 0 and a block of variable 1 lead to 1; that one, and 3, lead to each other and
-        // to 4. 5 is leaked.
+        // Variable 0 and a block of variable 1 lead to block 1. Blocks 1 and 3 lead to each other,
+        // and 3 leads to 4. Block 5 is leaked.
         let graph = graph(&[&[1], &[3], &[], &[1, 4], &[], &[4]], &[(1, 0), (0, 1), (0, 2), (1, 3)]);
         let holders = holders(&graph);
         let sums = holders.sums(|_| 1);

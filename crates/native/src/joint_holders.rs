@@ -1,10 +1,10 @@
-//! Who holds together what no one holds alone.
+//! Joint holders: sets of holders that reach a block together, when no single one dominates it.
 //!
 //! ```text
 //!  root --> server --> db <-- client <-- list <-- lctx     db and all below: held by lctx and server
 //! ```
-//! Of each block that no other block and no holder dominates, the nearest holders on the ways up:
-//! beyond a block that one holds alone nothing is asked.
+//! For each block that only the root dominates, the search goes up to the nearest holders. It ends
+//! at each block that a single holder dominates.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -13,17 +13,17 @@ use heapr_graph::{Graph, Retainers};
 /// Blocks that the same holders hold together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JointHolder {
-    /// By number, ascending.
+    /// Numbers of the holders, ascending.
     pub(crate) holders: Vec<u32>,
     /// Nodes that nothing but the root dominates.
     pub(crate) tops: Vec<u32>,
 }
 
-/// Blocks that are looked at on the ways up from one.
+/// Largest number of blocks visited on the search up from one block.
 const VISITED_MAX: usize = 20_000;
 
-/// `tops`: the nodes that are asked for; `holder_of`: by node the holder that holds it alone, of a
-/// holder itself.
+/// Finds the joint holders of `tops`. `holder_of`: for each node the holder that holds it alone; a
+/// holder's node names itself.
 pub(crate) fn joint_holders(
     graph: &Graph,
     tops: impl Iterator<Item = u32>,

@@ -1,17 +1,17 @@
-//! Which references count for who holds what.
+//! Decides which references count when holders are determined.
 //!
-//! Those that are doubtful, or stand on a stack or in a register, count only for blocks that
-//! nothing sure and lasting leads to: else every loop over a cache would share it with the cache,
-//! and so would every word that has stayed behind in memory of nobody.
+//! A reference that is doubtful, or lies on a stack or in a register, counts only for blocks that
+//! no sure and lasting reference reaches. Otherwise every loop over a cache would share the cache
+//! with its owner, and so would stale words in unused memory.
 
 use heapr_trace::{HeapGraph, RootClass, RootEdge};
 
-/// By block whether sure references lead to it from where it stays.
+/// For each block whether sure references lead to it from a lasting root.
 #[derive(Debug)]
 pub struct LastingReferences(Vec<bool>);
 
 impl LastingReferences {
-    /// Follows them.
+    /// Follows the sure references from all lasting roots.
     #[must_use]
     pub fn of(graph: &HeapGraph) -> Self {
         let mut kept = vec![false; graph.node_count() as usize];
@@ -34,20 +34,20 @@ impl LastingReferences {
         Self(kept)
     }
 
-    /// Whether a reference from outside counts.
+    /// Whether a reference from a root counts.
     #[must_use]
     pub fn counts_root(&self, graph: &HeapGraph, root: &RootEdge) -> bool {
         is_lasting(graph, root) || !self.0[root.target as usize]
     }
 
-    /// Whether a reference from a block counts, by its number.
+    /// Whether a reference from a block counts, by the edge's number.
     #[must_use]
     pub fn counts_edge(&self, graph: &HeapGraph, edge: usize) -> bool {
         graph.grades[edge].is_strong() || !self.0[graph.targets[edge] as usize]
     }
 }
 
-/// Whether a reference from outside is sure, and does not stand there in passing.
+/// Whether a reference from a root is sure, and lies outside of stacks and registers.
 fn is_lasting(graph: &HeapGraph, root: &RootEdge) -> bool {
     let class = graph.areas[root.area as usize].class;
     let is_passing = matches!(class, RootClass::Registers | RootClass::Stack | RootClass::Frame);

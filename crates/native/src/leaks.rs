@@ -1,31 +1,31 @@
-//! What is leaked: the blocks that nothing leads to, folded so that each leak is told once.
+//! Leaked blocks, folded so that each leak is reported once.
 //!
 //! ```text
 //!   A --> B --> C          D <--> E --> C
-//!   A: nobody refers to it: a leak     D, E: a circle: one of them stands for it, the older one
+//!   A: without a referrer: a leak      D, E: a circle: one of them stands for it, the older one
 //!   B, C: indirect, they would go with their holders
 //! ```
-//! A leak retains what only it leads to: here A retains B, the circle its other block, and C is
-//! shared.
+//! A leak retains the blocks that only it leads to: A retains B, the circle retains its other
+//! block, and C is shared.
 
 use heapr_graph::{Components, Dominators, Graph, retained_bytes};
 use heapr_trace::HeapGraph;
 
 use crate::verdict::{Reach, Verdicts};
 
-/// Of what kind a leak is.
+/// Kind of a leak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LeakKind {
-    /// Nothing leads to it.
+    /// Without any reference to it.
     Definite,
-    /// Only something doubtful does.
+    /// Reached by doubtful references only.
     Possible,
-    /// Only leaked blocks lead to it.
+    /// Reached by leaked blocks only.
     Indirect,
 }
 
 impl LeakKind {
-    /// As it is written.
+    /// Name in reports and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Definite => "definite",
@@ -38,29 +38,28 @@ impl LeakKind {
 /// A leaked block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leak {
-    /// Which block.
+    /// Number of the block.
     pub node: u32,
-    /// Of what kind.
+    /// Kind of the leak.
     pub kind: LeakKind,
-    /// Bytes of it and of all that only it leads to among leaked blocks.
+    /// Bytes of the block and of all that only it leads to among leaked blocks.
     pub retained_bytes: u64,
-    /// It stands for a circle of blocks that lead to each other.
+    /// Whether the block stands for a circle of blocks that lead to each other.
     pub is_circle: bool,
-    /// The leaked block that would have to go for it to go, the nearest: all that this one retains
-    /// that one does, too.
+    /// Nearest dominator among leaked blocks. It retains all that this block retains.
     pub below: Option<u32>,
 }
 
 /// All leaked blocks, by node.
 #[derive(Debug, Clone)]
 pub struct Leaks {
-    /// In order of the blocks.
+    /// The leaks, in order of the blocks.
     pub leaks: Vec<Leak>,
 }
 
 impl Leaks {
-    /// Finds them. `size_bytes` and `age_key` of each block: of a circle the one with the least key
-    /// stands for it.
+    /// Finds the leaks. `size_bytes` and `age_key` of each block: the block with the least key
+    /// stands for its circle.
     pub fn of(
         graph: &HeapGraph,
         verdicts: &Verdicts,
@@ -76,7 +75,7 @@ impl Leaks {
     }
 }
 
-/// The leaks among the blocks that are held in one way.
+/// Leaks among the blocks with one verdict.
 fn fold(
     graph: &HeapGraph,
     verdicts: &Verdicts,
@@ -89,7 +88,7 @@ fn fold(
         return Vec::new();
     }
     let place = |node: u32| nodes.binary_search(&node).ok().map(|place| place as u32);
-    // Node 0 stands for nobody: it leads to the roots.
+    // Node 0 is an artificial root, which gets its edges below.
     let (mut rows, mut targets) = (vec![0_u32; 2], Vec::new());
     for &node in &nodes {
         for edge in graph.edges(node) {

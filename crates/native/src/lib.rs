@@ -1,16 +1,16 @@
-//! The native heap as a graph: which live block refers to which, what holds it, what is leaked.
+//! The native heap as a graph: references between live blocks, holders and leaks.
 //!
-//! You bring the live blocks ([`BlockMap`]), the memory as a [`Memory`], and what is known of the
-//! process ([`ProcessFacts`]); [`root_areas`] says what is to be looked through besides the blocks,
-//! and [`scan`] finds the references: words that lead into a block. What it gives is stored in the
-//! trace ([`heapr_trace::HeapGraph`]) and answers everything else later, without the process.
+//! The caller brings the live blocks ([`BlockMap`]), the memory as a [`Memory`], and facts of the
+//! process ([`ProcessFacts`]). [`root_areas`] lists the memory to scan besides the blocks, and
+//! [`scan`] finds the references: words that lead into a block. The result is stored in the trace
+//! ([`heapr_trace::HeapGraph`]) and answers all later questions without the process.
 //!
-//! Nothing in a process says which word is a pointer. So what looks like one counts as one, graded
-//! by how sure that is ([`heapr_trace::EdgeGrade`]), and a block is only called leaked for certain
-//! if nothing of any grade leads to it.
+//! A process does not say which words are pointers. Every word that looks like one counts, graded
+//! by how sure it is ([`heapr_trace::EdgeGrade`]). A block is called definitely leaked only if no
+//! reference of any grade leads to it.
 //!
-//! Invariants: nothing here does input or output but through [`Memory`], whose answers are
-//! untrusted; what the program can reach in ordinary ways is never left out of the roots.
+//! Invariants: all input and output goes through [`Memory`], whose answers are untrusted. Memory
+//! that the program can reach in ordinary ways is never left out of the roots.
 #![forbid(unsafe_code)]
 
 mod areas;

@@ -1,18 +1,18 @@
-//! What a block is, told by the functions that it was allocated by: templates and generic functions
-//! of the standard libraries carry the type in their names, also where they are inlined.
+//! Type of a block by the names of the functions that allocated it. Templates and generic functions
+//! of the standard libraries carry the type in their names, also when they are inlined.
 //!
 //! ```text
 //!  operator new
 //!  std::__new_allocator<Foo>::allocate          elements of type Foo ...
 //!  std::vector<Foo, std::allocator<Foo> >::_M_realloc_insert<Foo>     ... of a vector
-//!  fill                                         the program's own: what is further out says nothing
+//!  fill                                         user code: functions further out say nothing
 //! ```
 
-/// How the name of a function begins, and what is allocated in it.
+/// Beginning of a function's name, and the description of what such a function allocates.
 struct Row {
-    /// The arguments of the type follow.
+    /// Beginning of the name, up to the type's arguments.
     start: &'static str,
-    /// What is said of the first of its arguments, or of as many as there are marks.
+    /// Description; each `{}` stands for the next argument of the type.
     says: &'static str,
 }
 
@@ -20,7 +20,8 @@ const fn row(start: &'static str, says: &'static str) -> Row {
     Row { start, says }
 }
 
-/// Types that containers allocate by an allocator for them: these say all.
+/// Types that containers allocate through an allocator of this type; each describes the block
+/// alone.
 const NODES: [Row; 10] = [
     row("std::_Sp_counted_ptr_inplace<", "make_shared<{}>"),
     row("std::_Sp_counted_ptr<", "control block of shared_ptr<{}>"),
@@ -34,7 +35,7 @@ const NODES: [Row; 10] = [
     row("std::__1::__hash_node<", "node of unordered_map or set<{}>"),
 ];
 
-/// Allocators.
+/// Allocators: their argument is the element's type.
 const ALLOCATORS: [Row; 5] = [
     row("std::__new_allocator<", "{}[]"),
     row("__gnu_cxx::new_allocator<", "{}[]"),
@@ -43,7 +44,7 @@ const ALLOCATORS: [Row; 5] = [
     row("std::__1::allocator<", "{}[]"),
 ];
 
-/// Containers and makers.
+/// Containers and functions such as `make_shared`.
 const CONTAINERS: [Row; 24] = [
     row("std::__cxx11::basic_string<", "text of string"),
     row("std::basic_string<", "text of string"),
@@ -71,7 +72,8 @@ const CONTAINERS: [Row; 24] = [
     row("<std::collections::hash::map::HashMap<", "table of HashMap<{}, {}>"),
 ];
 
-/// Functions that a block comes through before one that tells, and in which to look further out.
+/// Beginnings of functions that may stand before the one that names the type; the search goes on
+/// outwards.
 const ON_THE_WAY: [&str; 16] = [
     "std::",
     "__gnu_cxx::",
@@ -91,7 +93,7 @@ const ON_THE_WAY: [&str; 16] = [
     "<hashbrown::",
 ];
 
-/// What a block is by the functions that it was allocated by, innermost first.
+/// Describes a block by the functions that allocated it, innermost first.
 pub fn made_type<'n>(functions: impl IntoIterator<Item = &'n str>) -> Option<String> {
     let mut of_allocator = None;
     for function in functions {
@@ -112,7 +114,7 @@ pub fn made_type<'n>(functions: impl IntoIterator<Item = &'n str>) -> Option<Str
     of_allocator
 }
 
-/// What the first row that fits says.
+/// Description by the first row that fits.
 fn told(name: &str, rows: &[Row]) -> Option<String> {
     rows.iter().find_map(|row| {
         let rest = &name[place_of(name, row.start)?..];
@@ -132,12 +134,13 @@ fn argument_of<'n>(name: &'n str, rows: &[Row]) -> Option<&'n str> {
     rows.iter().find_map(|row| arguments(&name[place_of(name, row.start)?..]).next())
 }
 
-/// Behind such a start, if a name begins so, or goes on so behind the type that it returns.
+/// Offset behind `start` in a name, if the name begins with it or continues with it behind the
+/// return type.
 fn place_of(name: &str, start: &str) -> Option<usize> {
     if name.starts_with(start) {
         return Some(start.len());
     }
-    // A template's name is preceded by what it returns: the one space outside of all brackets.
+    // A template's name is preceded by its return type: the only space outside of all brackets.
     let mut depth = 0_i32;
     for (at, byte) in name.bytes().enumerate() {
         match byte {
@@ -152,14 +155,14 @@ fn place_of(name: &str, start: &str) -> Option<usize> {
     None
 }
 
-/// The arguments of a list whose opening bracket was just before.
+/// Arguments of a list whose opening bracket precedes `list`.
 fn arguments(list: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     let mut ends = Vec::new();
     for (at, byte) in list.bytes().enumerate() {
         match byte {
             b'<' | b'(' | b'[' | b'{' => depth += 1,
-            // Of an arrow that is no bracket.
+            // The bracket of an arrow closes nothing.
             b'>' if at > 0 && list.as_bytes()[at - 1] == b'-' => {}
             b'>' | b')' | b']' | b'}' if depth == 0 => {
                 ends.push(at);

@@ -1,18 +1,18 @@
-//! What a mapping is: code, data of a module, anonymous memory; and what lies where.
+//! Kinds of mappings: code, data of a module, anonymous memory; and operations on lists of ranges.
 
 use heapr_proc::Mapping;
 
-/// Where code and data of modules lie.
+/// Ranges of code and data of modules.
 #[derive(Debug, Clone, Default)]
 pub struct Regions {
     code: Vec<(u64, u64)>,
     data: Vec<(u64, u64)>,
-    /// CPython is among them.
+    /// Whether CPython is among the modules.
     pub(crate) has_python: bool,
 }
 
 impl Regions {
-    /// Of the mappings of a process, by address.
+    /// Builds the ranges from the mappings of a process, by address.
     pub fn of(mappings: &[Mapping]) -> Self {
         let range = |mapping: &Mapping| (mapping.start_avma, mapping.end_avma);
         let code = mappings.iter().filter(|mapping| mapping.is_executable).map(range);
@@ -26,53 +26,53 @@ impl Regions {
         }
     }
 
-    /// Data alone.
+    /// Creates regions with data only.
     #[cfg(test)]
     pub(crate) fn made(data: Vec<(u64, u64)>) -> Self {
         Self { data, ..Self::default() }
     }
 
-    /// Whether code lies there.
+    /// Whether an address lies in code.
     pub(crate) fn is_code(&self, address_avma: u64) -> bool {
         holds(&self.code, address_avma)
     }
 
-    /// Whether a module's file is mapped there.
+    /// Whether an address lies in a private mapping of a file.
     pub(crate) fn is_data_of_module(&self, address_avma: u64) -> bool {
         holds(&self.data, address_avma)
     }
 }
 
-/// Whether one of some ranges, by address, holds an address.
+/// Whether any of the ranges, which are by address, holds an address.
 fn holds(ranges: &[(u64, u64)], address_avma: u64) -> bool {
     let behind = ranges.partition_point(|&(_, end_avma)| end_avma <= address_avma);
     ranges.get(behind).is_some_and(|&(start_avma, _)| start_avma <= address_avma)
 }
 
-/// Whether it is memory without a file, of this process alone.
+/// Whether a mapping is anonymous and private.
 pub(crate) fn is_private_anonymous(mapping: &Mapping) -> bool {
     mapping.inode == 0 && !mapping.is_shared && !is_of_kernel(mapping)
 }
 
-/// Whether the kernel has put it there.
+/// Whether the kernel made the mapping.
 pub(crate) fn is_of_kernel(mapping: &Mapping) -> bool {
     ["[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]"].contains(&mapping.name.as_str())
 }
 
-/// Whether it is memory of a device, which must not be read.
+/// Whether a mapping is memory of a device, which must not be read.
 fn is_of_device(mapping: &Mapping) -> bool {
     let is_below = |folder: &str| mapping.name.starts_with(folder);
     ["/dev/", "/sys/", "/proc/bus/"].into_iter().any(is_below)
         && !["/dev/shm/", "/dev/zero", "/dev/hugepages"].into_iter().any(is_below)
 }
 
-/// Whether memory is the program's, and may be read: not the kernel's, a device's or the
+/// Whether a mapping is the program's and may be read: not the kernel's, a device's or the
 /// recorder's buffers.
 pub fn is_looked_through(mapping: &Mapping) -> bool {
     !is_of_kernel(mapping) && !is_of_device(mapping) && !mapping.name.contains("memfd:heapr-pool")
 }
 
-/// What is left of a range without others, which are sorted and do not overlap.
+/// Rest of a range without `taken`, which is sorted and does not overlap.
 pub(crate) fn without(range: (u64, u64), taken: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let (mut start_avma, end_avma) = range;
     let mut left = Vec::new();
@@ -92,7 +92,7 @@ pub(crate) fn without(range: (u64, u64), taken: &[(u64, u64)]) -> Vec<(u64, u64)
     left
 }
 
-/// Ranges by address, those that touch made one.
+/// Sorts ranges by address and merges those that touch.
 pub(crate) fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     ranges.retain(|&(start_avma, end_avma)| start_avma < end_avma);
     ranges.sort_unstable();

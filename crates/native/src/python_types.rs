@@ -1,12 +1,13 @@
-//! Objects of CPython: a count, then the place of their type, whose type is a type in the end.
+//! Recognises objects of CPython: a reference count, then the address of the type. The chain of
+//! types ends in a type that is its own type.
 //!
 //! ```text
 //!  object            | count | type |            with the collector's two words before it, or without
 //!  type              | count | its type | size | name ...
 //!  type of all types | count | itself   | ...
 //! ```
-//! Only objects that have a block of their own are seen: small ones lie in the interpreter's
-//! arenas, unless it was told to have none (`PYTHONMALLOC=malloc`).
+//! Only objects with a block of their own are seen. Small ones lie in the interpreter's arenas,
+//! unless it runs without them (`PYTHONMALLOC=malloc`).
 
 use std::collections::HashMap;
 
@@ -14,26 +15,26 @@ use crate::areas::Regions;
 use crate::block_map::ADDRESS_LIMIT;
 use crate::memory::Memory;
 
-/// Types that were met.
+/// Cache of addresses that were tested for a type.
 pub(crate) struct PythonTypes<'a> {
     regions: &'a Regions,
-    /// By address.
+    /// Name of the type by address; `None` if the address holds no type.
     known: HashMap<u64, Option<String>>,
 }
 
-/// Of a heap that lies this many would be looked at.
+/// Largest number of addresses in the cache; bounds the work on a hostile heap.
 const KNOWN_MAX: usize = 1 << 20;
 const NAME_BYTES_MAX: usize = 128;
-/// How many types up the type of all types is.
+/// Largest number of steps up to the type of all types.
 const UP_MAX: u32 = 4;
 
 impl<'a> PythonTypes<'a> {
-    /// None where no CPython runs.
+    /// Creates the cache; `None` if the process has no CPython.
     pub(crate) fn of(regions: &'a Regions) -> Option<Self> {
         regions.has_python.then(|| Self { regions, known: HashMap::new() })
     }
 
-    /// The name of the type of the object that begins a block with these words.
+    /// Name of the type of the object at the start of a block, given the block's first words.
     pub(crate) fn name_of(&mut self, memory: &impl Memory, words: &[[u8; 8]]) -> Option<&str> {
         let word = |number: usize| words.get(number).map(|word| u64::from_le_bytes(*word));
         let [at, behind] = [0, 2].map(|start| {
@@ -69,7 +70,7 @@ impl<'a> PythonTypes<'a> {
             up_avma = above.unwrap_or(0);
             is_top
         });
-        // The type of all types is the interpreter's own.
+        // The type of all types lies in the interpreter's data.
         if !is_below_itself || !self.regions.is_data_of_module(up_avma) {
             return None;
         }
@@ -89,7 +90,7 @@ mod tests {
 
     const DATA: u64 = 0x7000_0000;
 
-    /// Words from [`DATA`] on.
+    /// Memory with these words from [`DATA`] on.
     struct Words(Vec<u64>);
 
     impl Memory for Words {

@@ -1,4 +1,4 @@
-//! The scan: every word of blocks and roots once, in order of address; those that lead into a block
+//! Scans every word of blocks and roots once, in order of address. Words that lead into a block
 //! become references.
 
 use std::collections::HashMap;
@@ -16,39 +16,39 @@ use crate::shapes::{Around, Chain, Seen, Shape};
 use crate::text::{LOOKED_AT_BYTES, text_of};
 use crate::type_names::{ToldBy, kept_name};
 
-/// Bytes that are read at once.
+/// Largest number of bytes per read.
 const WINDOW_BYTES: u64 = 1 << 20;
-/// Blocks with less between them are read together.
+/// Largest gap between two blocks that are read together.
 const GAP_BYTES: u64 = 16 << 10;
 const PAGE_BYTES: u64 = 4096;
-/// Something that more refer to weakly has no such count.
+/// Largest weak count that is believed of a shared block (`Arc`, `Rc`).
 const SHARED_WEAKLY_MAX: u64 = 64;
-/// Larger blocks are no packed structures.
+/// Size up to which blocks are searched for unaligned pointers.
 const PACKED_BYTES_MAX: u64 = 4096;
 
-/// A scan that was not finished.
+/// Reason why a scan ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// It was to go on no longer.
+    /// The caller stopped the scan.
     Ended,
-    /// More references than can be numbered.
+    /// The number of references exceeds the edge numbers.
     TooManyEdges,
 }
 
-/// What becomes of text that blocks begin with.
+/// Whether text at the start of blocks is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Texts {
-    /// Nothing of a block's contents is kept.
+    /// The blocks' contents are not stored.
     #[default]
     LeftOut,
-    /// The beginning of it is kept.
+    /// The first bytes of text are stored.
     Kept,
 }
 
-/// Looks through all blocks and areas. `goes_on` is asked now and then.
+/// Scans all blocks and areas. `goes_on` is called at each read and ends the scan by `false`.
 ///
 /// # Errors
-/// See [`Cut`].
+/// Returns a [`Cut`] if the scan was stopped or found too many references.
 pub fn scan(
     memory: &impl Memory,
     map: &BlockMap,
@@ -80,7 +80,7 @@ pub fn scan(
     Ok(scan.found)
 }
 
-/// Memory that was read.
+/// Memory that was read last.
 struct Window {
     start_avma: u64,
     bytes: Vec<u8>,
@@ -93,7 +93,7 @@ struct Scan<'a, M> {
     window: Window,
     /// First word of each block.
     heads: Vec<u64>,
-    /// References to the inside of blocks, which what these hold may explain.
+    /// References to the inside of blocks; the blocks' contents may prove them later.
     inside: Vec<(Place, Inside)>,
     told: Told,
     python: Option<PythonTypes<'a>>,
@@ -102,9 +102,9 @@ struct Scan<'a, M> {
     found: Scanned,
 }
 
-/// What blocks are, by what was met on the way.
+/// Evidence of the types of blocks, gathered by the scan.
 struct Told {
-    /// By block.
+    /// Shape of each block.
     shapes: Vec<Shape>,
     chains: Vec<Chain>,
     /// Objects of CPython: block, and number of its type's name plus one.
@@ -127,7 +127,7 @@ struct Names {
 }
 
 impl Names {
-    /// A name's number plus one.
+    /// Number of a name plus one; new names are added.
     fn number(&mut self, told_by: ToldBy, name: &str) -> u32 {
         let kept = kept_name(told_by, name);
         let next = self.texts.len() as u32 + 1;
@@ -139,7 +139,7 @@ impl Names {
     }
 }
 
-/// Where an edge is kept.
+/// Index of a reference's grade.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Edge(u32),
@@ -147,7 +147,7 @@ enum Place {
 }
 
 impl<M: Memory> Scan<'_, M> {
-    /// `of_areas`: in order, blocks that are looked through as areas.
+    /// Scans the blocks except `of_areas`: blocks that are scanned as areas, in order.
     fn blocks(&mut self, mut of_areas: &[u32]) -> Result<(), Cut> {
         for block in 0..self.map.len() {
             self.found.first_edge.push(self.found.targets.len() as u32);
@@ -238,7 +238,8 @@ impl<M: Memory> Scan<'_, M> {
         Ok(())
     }
 
-    /// Where reading from `at_avma` on, in `block`, goes on without a larger gap between blocks.
+    /// End of the run of blocks, from `at_avma` in `block` on, that has no larger gap than
+    /// [`GAP_BYTES`].
     fn end_of_run(&self, block: usize, at_avma: u64) -> u64 {
         let mut end_avma = self.map.end_avma(block);
         for next in block + 1..self.map.len() {
@@ -258,7 +259,7 @@ impl<M: Memory> Scan<'_, M> {
         for &(piece_avma, piece_end_avma) in &area.pieces {
             let mut at_avma = piece_avma.next_multiple_of(8);
             while at_avma + 8 <= piece_end_avma {
-                // Blocks are looked at as such.
+                // Blocks are scanned on their own.
                 if area.block.is_none()
                     && let Some(end_avma) = self.block_over(at_avma)
                 {
@@ -321,26 +322,26 @@ impl<M: Memory> Scan<'_, M> {
         }
     }
 
-    /// The end of the block that an address lies in.
+    /// End of the block that an address lies in.
     fn block_over(&self, at_avma: u64) -> Option<u64> {
         let block = self.map.find(at_avma)?.block as usize;
         Some(self.map.end_avma(block)).filter(|&end_avma| end_avma > at_avma)
     }
 
-    /// Where the next block begins.
+    /// Start of the next block.
     fn next_block(&self, at_avma: u64) -> u64 {
         self.map.next_start(at_avma)
     }
 
-    /// Sees to it that memory from `at_avma` on is in the window, up to `limit_avma` or as much as
-    /// is read at once. Gives the end of what is there.
+    /// Reads memory from `at_avma` on into the window, up to `limit_avma` or the largest read.
+    /// Returns the exclusive end of the whole words there.
     fn fill(&mut self, at_avma: u64, limit_avma: u64) -> Result<u64, Cut> {
         if !self.window.has(at_avma) {
             if !(self.goes_on)() {
                 return Err(Cut::Ended);
             }
-            // Where the last page could not be read the next one often cannot be, either: a whole
-            // window would be made for each.
+            // The page behind an unreadable one is often unreadable, too: a single page is tried
+            // first, to save the cost of a whole window.
             let most_bytes = if self.window.bytes.is_empty() { PAGE_BYTES } else { WINDOW_BYTES };
             let bytes = limit_avma.saturating_sub(at_avma).clamp(8, most_bytes);
             self.window.bytes.resize(bytes as usize, 0);
@@ -352,14 +353,14 @@ impl<M: Memory> Scan<'_, M> {
         Ok(self.window.start_avma + self.window.bytes.len() as u64 / 8 * 8)
     }
 
-    /// Goes on behind a page that cannot be read.
+    /// Skips to the end of an unreadable page.
     fn skip_unread(&mut self, at_avma: u64, end_avma: u64) -> u64 {
         let next_avma = ((at_avma / PAGE_BYTES + 1) * PAGE_BYTES).min(end_avma.next_multiple_of(8));
         self.found.unread_bytes += next_avma - at_avma;
         next_avma
     }
 
-    /// Takes a second look at references to the inside of blocks.
+    /// Judges the references to the inside of blocks, and assembles types, texts and names.
     fn judge(&mut self, regions: &Regions) {
         let mut inspector = Inspector::new(self.memory, self.map, regions, &self.heads);
         let mut numbers: HashMap<u64, u32> = HashMap::new();
@@ -387,7 +388,7 @@ impl<M: Memory> Scan<'_, M> {
                 Place::Root(root) => self.found.roots[root].grade = grade,
             }
         }
-        // (What begins with the address of a table of virtual functions is no text.)
+        // A block that begins with the address of a table of virtual functions holds no text there.
         let texts = std::mem::take(&mut self.found.texts);
         self.found.texts = texts.without(|block, text| {
             let head = self.heads[block as usize];
@@ -398,7 +399,7 @@ impl<M: Memory> Scan<'_, M> {
         self.found.type_names = std::mem::take(&mut self.names.texts);
     }
 
-    /// What blocks are of which nothing else tells it.
+    /// Classifies by shape the blocks for which no type name was found.
     fn tell_shapes(&mut self, types: &mut [u32]) {
         let Told { shapes, chains, .. } = &mut self.told;
         let links = Links { found: &self.found, heads: &self.heads };
@@ -424,7 +425,7 @@ impl Window {
     }
 }
 
-/// The block that a word refers to, and how sure that is before anything else is known.
+/// The block that a word leads into, with the grade of the reference before further evidence.
 #[inline(always)]
 fn reference(map: &BlockMap, word: u64) -> Option<(Hit, EdgeGrade)> {
     if word < ADDRESS_LIMIT {
@@ -439,7 +440,7 @@ fn reference(map: &BlockMap, word: u64) -> Option<(Hit, EdgeGrade)> {
     tagged(map, word)
 }
 
-/// A word with bits that no address has: tags, counters, boxed values.
+/// Finds the block for a word with bits that no address has: tags, counters, boxed values.
 #[inline(always)]
 fn tagged(map: &BlockMap, word: u64) -> Option<(Hit, EdgeGrade)> {
     const SIGN: u64 = !(ADDRESS_LIMIT - 1);
@@ -448,12 +449,13 @@ fn tagged(map: &BlockMap, word: u64) -> Option<(Hit, EdgeGrade)> {
         return None;
     }
     let hit = map.find(word & (ADDRESS_LIMIT - 1))?;
-    // Low bits may be a tag too; elsewhere a number would lead into some block too easily.
+    // Low bits may be a tag, too. A larger offset is not accepted: numbers would lead into blocks
+    // too easily.
     (hit.offset_bytes < 8).then_some((hit, EdgeGrade::Tagged))
 }
 
-/// Words that stand at no multiple of 8 and lead to a block's start: of packed structures, and of
-/// code that was made at run time. Gives the word that each begins in.
+/// Finds words at no multiple of 8 that lead to a block's start, as in packed structures and in JIT
+/// code. Reports the number of the word that each begins in.
 fn unaligned(map: &BlockMap, words: &[[u8; 8]], mut found: impl FnMut(usize, u32)) {
     for (number, pair) in words.windows(2).enumerate() {
         let (low, high) = (u64::from_le_bytes(pair[0]), u64::from_le_bytes(pair[1]));
@@ -472,7 +474,7 @@ fn unaligned(map: &BlockMap, words: &[[u8; 8]], mut found: impl FnMut(usize, u32
     }
 }
 
-/// Whether what a block holds may make the reference a sure one.
+/// Whether the block's contents may prove a reference of this grade.
 fn may_be_explained(grade: EdgeGrade) -> bool {
     matches!(grade, EdgeGrade::Interior | EdgeGrade::OnePast)
 }

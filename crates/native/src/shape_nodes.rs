@@ -1,19 +1,19 @@
-//! Parts of containers that are told by how they refer to each other: links of a list lead back to
-//! each other, nodes of a tree to their parents, elements of a table are chained from its first on.
+//! Parts of containers, recognised by their references to each other. Links of a list lead back to
+//! each other, nodes of a tree to their parents, and elements of a hash table form a chain.
 
 use heapr_trace::EdgeGrade;
 
 use crate::scanned::Scanned;
 use crate::shapes::{Chain, Shape};
 
-/// A look at what blocks refer to.
+/// The references of a scan, for lookups by block and word.
 pub(crate) struct Links<'a> {
     pub(crate) found: &'a Scanned,
     /// First word of each block.
     pub(crate) heads: &'a [u64],
 }
 
-/// Of a block's references the first few are looked at.
+/// Number of references of a block that are examined.
 const LOOKED_AT: usize = 6;
 
 impl Links<'_> {
@@ -30,7 +30,7 @@ impl Links<'_> {
         Some(self.found.targets[edge])
     }
 
-    /// Tells what it can of the blocks of which nothing is known (`is_open`).
+    /// Classifies blocks that are still open (`is_open`).
     pub(crate) fn tell(&self, shapes: &mut [Shape], chains: &[Chain], is_open: impl Fn(u32) -> bool) {
         let count = shapes.len() as u32;
         self.tell_chains(shapes, chains);
@@ -49,7 +49,7 @@ impl Links<'_> {
                 shapes[node as usize] = Shape::TreeNode;
             }
         }
-        // Next to the ring's end, which is in no block of its own.
+        // The ends of a ring whose head lies outside of a block.
         for node in 0..count {
             if shapes[node as usize] == Shape::None && is_open(node) && self.is_next_to_link(node, shapes) {
                 shapes[node as usize] = Shape::ListNode;
@@ -58,7 +58,7 @@ impl Links<'_> {
     }
 
     fn tell_chains(&self, shapes: &mut [Shape], chains: &[Chain]) {
-        // Chains that lie about their length meet what was told already.
+        // A chain with a wrong length stops at the first classified block.
         for chain in chains {
             let (mut next, mut left) = (Some(chain.first), chain.count);
             while let Some(node) = next.filter(|_| left > 0) {
@@ -94,7 +94,8 @@ impl Links<'_> {
         is_next(0, 1) || is_next(1, 0)
     }
 
-    /// A colour, the parent, two children: of the GNU library's trees.
+    /// Whether a block is a node of a red-black tree of the GNU library: colour, parent, two
+    /// children.
     fn is_tree_node(&self, node: u32) -> bool {
         let is_colour = |node: u32| self.heads[node as usize] as u32 <= 1;
         if !is_colour(node) {
@@ -110,8 +111,7 @@ impl Links<'_> {
         children.iter().any(Option::is_some) || parent.is_some_and(|it| is_colour(it) && is_child(it))
     }
 
-    /// Blocks that begin with how many refer to them (and how many do so weakly): of each the
-    /// number. One alone would say nothing.
+    /// Blocks whose first word equals the number of references to them, at least 2.
     pub(crate) fn counted(&self, is_open: impl Fn(u32) -> bool) -> Vec<u32> {
         let mut counts = vec![0_u32; self.heads.len()];
         let edges = self.found.targets.iter().zip(&self.found.grades);
@@ -131,7 +131,7 @@ impl Links<'_> {
 mod tests {
     use super::*;
 
-    /// Blocks by their references: word and target.
+    /// Classifies blocks given by their references: word and target.
     fn shapes(blocks: &[&[(u32, u32)]], heads: &[u64], shapes: &mut [Shape], chains: &[Chain]) {
         let mut found = Scanned { first_edge: vec![0], ..Scanned::default() };
         for (slot, target) in blocks.iter().flat_map(|edges| edges.iter()) {
@@ -150,15 +150,15 @@ mod tests {
     #[test]
     fn links_trees_and_chains_are_told_apart() {
         let none = [Shape::None; 4];
-        // Three in a row between two ends that are no blocks.
+        // Three in a row between two ends outside of blocks.
         let mut found = none;
         shapes(&[&[(0, 1)], &[(0, 2), (1, 0)], &[(1, 1)], &[(0, 3), (1, 3)]], &[9; 4], &mut found, &[]);
         assert_eq!(found, [Shape::ListNode, Shape::ListNode, Shape::ListNode, Shape::None]);
-        // A parent with two children; one that refers to none of them.
+        // A parent with two children, and a block that refers to the parent only.
         let mut found = none;
         shapes(&[&[(2, 1), (3, 2)], &[(1, 0)], &[(1, 0)], &[(1, 0)]], &[0, 1, 1, 0], &mut found, &[]);
         assert_eq!(found, [Shape::TreeNode, Shape::TreeNode, Shape::TreeNode, Shape::None]);
-        // A chain that says that it is longer than it is, and goes round.
+        // A circular chain with a length that is too large.
         let mut found = none;
         let chain = Chain { first: 0, count: u64::MAX };
         shapes(&[&[(0, 1)], &[(0, 2)], &[(0, 0)], &[]], &[5; 4], &mut found, &[chain]);

@@ -1,5 +1,5 @@
-//! What a block is by the shape of who holds it: containers keep beside the place of their elements
-//! how many there are, in a way of their own.
+//! Container types of blocks, recognised by the words around the reference to them. Each container
+//! stores the length beside the address of its elements in its own pattern.
 //!
 //! ```text
 //!  vector          | begin | end | end of room |        the room is the block, to the byte
@@ -9,47 +9,47 @@
 //!  Vec, String     | capacity | place | length |
 //!  HashMap         | behind the elements | count - 1 | room left | elements |
 //! ```
-//! Sizes are those that were asked for: this is what makes a look at three words as good as a
-//! proof. (Of blocks from before an attach sizes are rounded: these are not told.)
+//! A match of three words is proof because requested sizes are exact. Blocks from before an attach
+//! have rounded sizes and are not recognised.
 
 use heapr_trace::EdgeGrade;
 
 use crate::block_map::{BlockMap, Hit};
 
-/// What a block looks like.
+/// Shape of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub(crate) enum Shape {
-    /// Nothing that is known.
+    /// Unknown.
     None,
-    /// Of `std::vector` and what else keeps three places.
+    /// Elements of `std::vector`, or of another container with three addresses.
     Vector,
-    /// Of `std::string`.
+    /// Text of `std::string`.
     String,
-    /// Of `std::unordered_map` or set.
+    /// Buckets of `std::unordered_map` or set.
     Buckets,
-    /// An element of these.
+    /// Element of a table with [`Buckets`](Self::Buckets).
     HashNode,
-    /// Of `std::deque`.
+    /// Map of `std::deque`.
     DequeMap,
-    /// Elements of one.
+    /// Elements of `std::deque`.
     DequeChunk,
-    /// Of `std::list`, or any ring of two ways.
+    /// Node of `std::list`, or of any doubly linked ring.
     ListNode,
-    /// Of `std::map` or set.
+    /// Node of `std::map` or set.
     TreeNode,
-    /// With capacity and length: Rust's `Vec`.
+    /// Elements of Rust's `Vec`, with capacity and length.
     Vec,
-    /// The same of bytes: `String`, `Vec<u8>`.
+    /// Bytes of Rust's `String` or `Vec<u8>`.
     Bytes,
-    /// Of Rust's `HashMap`.
+    /// Table of Rust's `HashMap`.
     HashMap,
-    /// With a count of those who share it: `Arc`, `Rc`.
+    /// Block with a count of its owners: `Arc`, `Rc`.
     Shared,
 }
 
 impl Shape {
-    /// As it is written.
+    /// Name in reports; `None` if unknown.
     pub(crate) fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::None => return None,
@@ -69,30 +69,30 @@ impl Shape {
     }
 }
 
-/// A chain of elements: where it begins, and how long it says it is.
+/// A chain of elements: its first block, and the length that its container states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chain {
     pub(crate) first: u32,
     pub(crate) count: u64,
 }
 
-/// A word that leads into a block, and those around it.
+/// A word that leads into a block, with its neighbours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Around<'w> {
     words: &'w [[u8; 8]],
     at: usize,
 }
 
-/// What the words around a reference tell.
+/// Shape that the words around a reference prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) shape: Shape,
-    /// The elements of a table with buckets.
+    /// Elements of a table with buckets.
     pub(crate) chain: Option<Chain>,
 }
 
 impl Seen {
-    /// How sure the reference is then.
+    /// Grade of the reference, raised if the shape explains it.
     pub(crate) fn grade(&self, grade: EdgeGrade) -> EdgeGrade {
         if self.shape == Shape::HashMap { EdgeGrade::HashTable } else { grade }
     }
@@ -111,7 +111,7 @@ impl<'w> Around<'w> {
         self.words.get(self.at.checked_sub(1)?).map(|word| u64::from_le_bytes(*word))
     }
 
-    /// What the block is that the word leads to.
+    /// Shape of the block that the word leads to.
     #[inline(always)]
     pub(crate) fn shape(&self, map: &BlockMap, hit: Hit, grade: EdgeGrade) -> Option<Seen> {
         let size_bytes = map.size_bytes(hit.block as usize);
@@ -140,7 +140,7 @@ impl<'w> Around<'w> {
         if next > 0 && next.checked_mul(8) == Some(size_bytes) {
             return self.table_of_places(map, hit, second);
         }
-        // A length alone, or a capacity: of a single element it would say too little.
+        // A length alone, or a capacity of a single element, would prove too little.
         let capacity = self.before()?;
         if next > capacity || capacity < 4 || capacity > size_bytes || !size_bytes.is_multiple_of(capacity) {
             return None;
@@ -153,9 +153,9 @@ impl<'w> Around<'w> {
         }
     }
 
-    /// A block of as many words as the one behind its address says.
+    /// Shape of a block of as many words as the one behind its address says.
     fn table_of_places(&self, map: &BlockMap, hit: Hit, second: u64) -> Option<Seen> {
-        /// As a number of four bytes: the load that every table has unless told otherwise.
+        /// The default load factor 1.0 of `unordered_map` as an `f32`.
         const ONE: u64 = 0x3f80_0000;
         let (third, fourth) = (self.after(3)?, self.after(4)?);
         if fourth & 0xffff_ffff == ONE {
@@ -163,14 +163,15 @@ impl<'w> Around<'w> {
             let chain = first.map(|first| Chain { first: first.block, count: third });
             return Some(Seen { shape: Shape::Buckets, chain });
         }
-        // Of the first element's place: current, first, last, and where in the map.
+        // Iterator to the first element: current, first, last, and address in the map.
         let place = map.find(self.after(5)?)?;
         let is_in_order = third <= second && second <= fourth;
         (place.block == hit.block && place.offset_bytes.is_multiple_of(8) && is_in_order)
             .then_some(Seen { shape: Shape::DequeMap, chain: None })
     }
 
-    /// A table of bytes behind the elements, one for each and 16 more.
+    /// Whether the word leads to the control bytes of a hash table: behind the elements, one byte
+    /// for each and 16 more.
     fn is_hash_map(&self, hit: Hit, size_bytes: u64, mask: u64) -> bool {
         const GROUP_BYTES: u64 = 16;
         let Some(count) = mask.checked_add(1).filter(|count| count.is_power_of_two() && *count >= 4) else {

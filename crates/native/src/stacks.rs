@@ -1,35 +1,35 @@
-//! Where the stack of a thread lies, told by the thread's descriptor.
+//! Bounds of a thread's stack, from the thread's descriptor.
 //!
 //! ```text
 //!  block of the stack                                            its end
 //!  | guard | not in use |sp ... frames ... | static TLS | descriptor |
 //!                                                       ^ fs base    block and size stand somewhere in it
 //! ```
-//! Neither the descriptor's size nor the place of anything in it is the same in all versions of the
-//! C library: so the two words are looked for. A thread's block holds its descriptor, which no
-//! other pair of words does that could be a range of pages.
+//! The descriptor's size and layout differ between versions of the C library: the two words are
+//! searched for. They are the only pair of words that is a range of pages with the descriptor in
+//! it.
 
 use crate::memory::Memory;
 
 const PAGE_BYTES: u64 = 4096;
-/// More than any version's descriptor has.
+/// Upper bound of the descriptor's size in all versions.
 const DESCRIPTOR_BYTES: usize = 4096;
 
-/// The block that a thread's stack lies in, with its descriptor at `thread_pointer`; `None` for the
-/// first thread, whose stack the kernel has made, and for threads that are no pthreads.
+/// The block of a thread's stack with its descriptor at `thread_pointer`. `None` for the first
+/// thread, whose stack the kernel made, and for threads that are not pthreads.
 pub(crate) fn stack_block(memory: &impl Memory, thread_pointer: u64) -> Option<(u64, u64)> {
     let mut bytes = [0; DESCRIPTOR_BYTES];
-    // It may end with its page.
+    // The descriptor may end with its page.
     let count = memory.read(thread_pointer, &mut bytes);
     let words = bytes[..count].as_chunks::<8>().0;
     let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
     is_descriptor(&words, thread_pointer).then_some(())?;
     words.windows(2).find_map(|pair| {
         let &[start_avma, bytes] = pair else { return None };
-        // (The first thread has 0 there.)
+        // The first thread has 0 there.
         let is_of_pages = start_avma != 0 && start_avma % PAGE_BYTES == 0 && bytes % PAGE_BYTES == 0;
         let end_avma = start_avma.checked_add(bytes)?;
-        // The descriptor is at its end, as near as alignment allows.
+        // The descriptor lies at the end, as near as alignment allows.
         let is_at_end = start_avma < thread_pointer
             && thread_pointer < end_avma
             && end_avma - thread_pointer <= 2 * DESCRIPTOR_BYTES as u64;
@@ -37,40 +37,40 @@ pub(crate) fn stack_block(memory: &impl Memory, thread_pointer: u64) -> Option<(
     })
 }
 
-/// A descriptor begins with its own address, and has it again as its third word.
+/// Whether the words are a descriptor: the first and the third are its own address.
 fn is_descriptor(words: &[u64], thread_pointer: u64) -> bool {
     words.first() == Some(&thread_pointer) && words.get(2) == Some(&thread_pointer)
 }
 
-/// Descriptors of threads that have ended.
+/// Finds the descriptors of threads that have ended.
 pub(crate) struct Descriptors {
     live: Vec<u64>,
 }
 
-/// A thread that has ended and whose stack is still there.
+/// An ended thread whose stack is still mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EndedThread {
     pub(crate) thread_pointer: u64,
-    /// Of its stack, with the descriptor.
+    /// Range of its stack, with the descriptor.
     pub(crate) block: (u64, u64),
-    /// Nobody will ask for what it has left.
+    /// Whether the thread is joined or detached: its result is dead.
     pub(crate) is_done: bool,
 }
 
-/// Where a descriptor has its thread's number: the same in all versions on this processor; looked
-/// at in a living thread first.
+/// Offset of the thread id in a descriptor, equal in all versions on this processor. It is checked
+/// on live threads first.
 const TID_OFFSET: u64 = 720;
-/// Before the end of a stack's block, in which a descriptor begins.
+/// Bytes before the end of a stack's block in which a descriptor begins.
 const SEARCHED_BYTES: usize = 2 * DESCRIPTOR_BYTES;
-/// Descriptors are aligned so.
+/// Alignment of descriptors.
 const DESCRIPTOR_ALIGNMENT: usize = 64;
 
 impl Descriptors {
-    /// `live`: descriptor and number of each living thread. `None` if these do not say what they
-    /// should: then nothing is to be made of others.
+    /// `live`: descriptor and thread id of each live thread. `None` if fewer than half of these
+    /// hold a plausible id: then [`TID_OFFSET`] is not trusted.
     pub(crate) fn of(memory: &impl Memory, live: &[(u64, u32)]) -> Option<Self> {
         let tid = |thread_pointer: u64| tid_of(memory, thread_pointer);
-        // (In another namespace it has another number, but not 0 and not -1.)
+        // In another pid namespace the id differs, but is neither 0 nor -1.
         let is_told = |&&(thread_pointer, _): &&(u64, u32)| {
             tid(thread_pointer).is_some_and(|tid| tid > 0 && tid < 1 << 23)
         };
@@ -101,7 +101,7 @@ impl Descriptors {
         }
         let block = stack_block(memory, thread_pointer)?;
         let tid = tid_of(memory, thread_pointer)?;
-        // One that is its own waiter is waited for by nobody.
+        // A detached thread is its own joiner.
         let is_detached =
             (at + 24..SEARCHED_BYTES).step_by(8).any(|place| word(place) == Some(thread_pointer));
         match tid {

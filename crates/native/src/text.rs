@@ -1,25 +1,26 @@
-//! Whether a block holds text, at its start or behind a header.
+//! Text at the start of a block, or behind a header.
 
-/// So much of a text is kept.
+/// Largest number of bytes of a text that is stored.
 const TEXT_BYTES_MAX: usize = 64;
-/// Headers of strings are no longer: redis' have up to 17 bytes, and 16 of an object before them,
-/// CPython's 40 to 72.
+/// Largest length of a string's header. Redis has up to 17 bytes, and 16 of an object before them;
+/// CPython has 40 to 72.
 const HEADER_BYTES_MAX: usize = 80;
-/// So much of a block is looked at.
+/// Number of a block's first bytes that are examined.
 pub(crate) const LOOKED_AT_BYTES: usize = HEADER_BYTES_MAX + TEXT_BYTES_MAX;
-/// Shorter texts at the start of a block are too often something else.
+/// Least length of a text at the start of a block; shorter ones are too often other data.
 const TEXT_BYTES_MIN: usize = 4;
-/// Behind a header stand addresses and numbers, too: four to six bytes in a row are often text by
-/// chance.
+/// Least length of a text behind a header. Addresses and numbers lie there, too: four to six of
+/// their bytes in a row are often text by chance.
 const TEXT_BYTES_MIN_BEHIND: usize = 7;
 
-/// The text that a block begins with, or the first one behind a header: up to a zero or the end of
-/// the block. `bytes`: the block's first ones; `is_cut`: it has more; `has_header`: it is known to
-/// begin with something else.
+/// Returns the text at the start of a block, or the first one behind a header, up to a zero or the
+/// block's end. `bytes`: the block's first bytes; `is_cut`: the block is longer; `has_header`: the
+/// block is known to begin with other data.
 pub(crate) fn text_of(bytes: &[u8], is_cut: bool, has_header: bool) -> Option<&str> {
     let at_start = if has_header { None } else { text_at(bytes, is_cut, TEXT_BYTES_MIN) };
     at_start.or_else(|| {
-        // (Before a letter of ASCII any other byte may be one of a number: a hash, minus one.)
+        // A printable byte before an ASCII letter belongs to the text; any other byte may belong to
+        // a number: a hash, minus one.
         let begins = |start: usize| match (bytes[start - 1], bytes[start]) {
             (before, first) if first.is_ascii() => is_text(first) && !(before.is_ascii() && is_text(before)),
             (before, _) => !is_text(before),
@@ -51,13 +52,13 @@ fn text_at(bytes: &[u8], is_cut: bool, least_bytes: usize) -> Option<&str> {
     (text.len() >= least_bytes && text.chars().all(is_shown)).then_some(text)
 }
 
-/// Whether a byte may be one of a text.
+/// Whether a byte may belong to a text.
 fn is_text(byte: u8) -> bool {
     byte >= 0x20 && byte != 0x7f || matches!(byte, b'\t' | b'\n' | b'\r')
 }
 
-/// Whether what ends here is the address of something in a program that may lie anywhere
-/// (0x55... to 0x56...), whose last letter is always a U or a V.
+/// Whether the bytes before `end` are the upper ones of an address in a position-independent
+/// program (0x55... to 0x56...). Their last letter is always a U or a V.
 fn ends_as_address(bytes: &[u8], end: usize) -> bool {
     let top = end.checked_sub(1).and_then(|last| bytes.get(last));
     end % 8 == 6 && matches!(top, Some(b'U' | b'V')) && bytes.get(end..end + 2) == Some(&[0, 0])

@@ -1,10 +1,10 @@
-//! Thread-local variables of modules: where a thread has which.
+//! Thread-local variables of modules: their addresses for each thread.
 //!
 //! ```text
 //! descriptor +8 --> vector:  -1: how many | 0: - | 1: where | 2: where ...    (16 bytes each)
 //! ```
-//! Those of what was loaded at the start lie before the descriptor; others in blocks of the heap,
-//! made when a thread first asks for them.
+//! Variables of modules that were loaded at the start lie before the descriptor. Others lie in heap
+//! blocks, allocated at a thread's first access.
 
 use crate::block_map::BlockMap;
 use crate::memory::Memory;
@@ -12,37 +12,37 @@ use crate::memory::Memory;
 /// A module with thread-local variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadModule {
-    /// In the vectors of threads.
+    /// Index in the threads' vectors.
     pub number: u64,
-    /// Its path.
+    /// Path of the module's file.
     pub path: String,
-    /// Of its variables, for each thread.
+    /// Bytes of its variables per thread.
     pub bytes: u64,
 }
 
-/// How the name of an area begins that is a module's; its path and the thread's name follow, a line
-/// each.
+/// Prefix of the name of an area with a module's variables; the path and the thread's name follow,
+/// a line each.
 pub const OF_MODULE: &str = "module ";
-/// More modules than any program has.
+/// Largest module number that is believed.
 const NUMBER_MAX: u64 = 1 << 16;
-/// More than any module has for a thread.
+/// Largest number of bytes per thread that is believed of a module.
 const BYTES_MAX: u64 = 1 << 28;
-/// A block for variables is larger than they are by what their alignment needs; a stack by far
-/// more.
+/// Largest excess of a block for variables over their size, for alignment. A stack exceeds it by
+/// far.
 const ALIGNMENT_MAX: u64 = 4096;
 
-/// Where a thread has the variables of a module.
+/// Location of a module's variables for one thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LocalPlace {
     pub(crate) start_avma: u64,
     pub(crate) end_avma: u64,
-    /// The block that they are, if they are one.
+    /// The heap block that the variables lie in, if they lie in one.
     pub(crate) block: Option<u32>,
-    /// Of the area.
+    /// Name of the area.
     pub(crate) name: String,
 }
 
-/// The variables of a thread by module.
+/// Locations of a thread's variables, by module.
 pub(crate) fn local_places(
     modules: &[ThreadModule],
     name: &str,
@@ -55,11 +55,11 @@ pub(crate) fn local_places(
     let known = modules.iter().filter(|module| (1..=count).contains(&module.number));
     let places = known.filter_map(|module| {
         let start_avma = memory.word(vector_avma.wrapping_add(module.number * 16));
-        // (All bits: it has not asked for them yet.)
+        // The vector's word has all bits set before the thread's first access.
         let start_avma = start_avma.filter(|&start_avma| start_avma != 0 && start_avma % 8 == 0)?;
         let end_avma = start_avma.checked_add(module.bytes.min(BYTES_MAX))?;
         let block = map.find(start_avma).map(|hit| hit.block);
-        // A stack that the program has taken from its heap is looked through as such.
+        // A stack that the program allocated on its heap is scanned as a stack.
         let is_stack = |block| map.asked_bytes(block) > module.bytes.saturating_add(ALIGNMENT_MAX);
         let name = format!("{OF_MODULE}{}\n{name}", module.path);
         (!block.is_some_and(is_stack)).then_some(LocalPlace { start_avma, end_avma, block, name })

@@ -1,22 +1,22 @@
-//! Names of types as a graph keeps them, and what told them.
+//! Names of types in a graph, with their evidence.
 
-/// What told the type of a block from the program's memory.
+/// Evidence of a block's type in the program's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ToldBy {
-    /// Its table of virtual functions.
+    /// Table of virtual functions of the object.
     VirtualFunctions,
-    /// The type that CPython keeps in each object.
+    /// Type that a CPython object points to.
     Python,
-    /// What refers to it, and how.
+    /// References to the block.
     Shape,
 }
 
-/// How a name begins that a shape told; no compiler writes such.
+/// Prefix of a name found by shape; no compiler writes it.
 const OF_SHAPE: char = '~';
-/// How a name of CPython's begins.
+/// Prefix of the name of a CPython type.
 const OF_PYTHON: char = '%';
 
-/// The name that is kept.
+/// Name as it is stored.
 pub(crate) fn kept_name(told_by: ToldBy, name: &str) -> String {
     match told_by {
         ToldBy::VirtualFunctions => name.to_owned(),
@@ -25,8 +25,8 @@ pub(crate) fn kept_name(told_by: ToldBy, name: &str) -> String {
     }
 }
 
-/// The name of a type in a graph, and what told it. (That of virtual functions is as the compiler
-/// wrote it: `3Foo`.)
+/// Splits a stored name into the type's name and its evidence. Names from virtual functions are
+/// mangled: `3Foo`.
 pub fn told_type(kept: &str) -> (&str, ToldBy) {
     let of_shape = kept.strip_prefix(OF_SHAPE).map(|name| (name, ToldBy::Shape));
     let of_python = || kept.strip_prefix(OF_PYTHON).map(|name| (name, ToldBy::Python));

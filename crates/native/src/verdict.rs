@@ -1,28 +1,27 @@
-//! How each block is held: without doubt, in doubt, or not at all.
+//! Reachability of each block: certain, doubtful, or none.
 
 use heapr_trace::{HeapGraph, RootEdge};
 
-/// How a block is held.
+/// Reachability of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Reach {
-    /// A way of sure references leads from a root to it.
+    /// Reached from a root by sure references.
     Reachable,
-    /// Each way to it from a root has a doubtful reference.
+    /// Reached from roots only by paths with a doubtful reference.
     Possible,
-    /// No way leads to it.
+    /// Not reached.
     Unreached,
 }
 
-/// By block.
+/// Reachability of all blocks.
 #[derive(Debug, Clone)]
 pub struct Verdicts {
     reach: Vec<Reach>,
 }
 
 impl Verdicts {
-    /// Walks from the roots. `is_kept`: blocks that count as held without doubt, whoever holds
-    /// them.
+    /// Walks from the roots. `is_kept`: blocks that count as reachable in any case.
     pub fn of(graph: &HeapGraph, is_kept: impl Fn(u32) -> bool) -> Self {
         let mut walk =
             Walk { graph, reach: vec![Reach::Unreached; graph.node_count() as usize], stack: Vec::new() };
@@ -39,7 +38,8 @@ impl Verdicts {
         for root in graph.roots.iter().filter(|root| !root.grade.is_strong()) {
             walk.enter(root.target, Reach::Possible);
         }
-        // What the blocks that are held refer to in doubt. (Where sure ones lead is known.)
+        // Targets of doubtful references from reachable blocks. The targets of sure ones are
+        // reachable already.
         for node in 0..graph.node_count() {
             if walk.reach[node as usize] != Reach::Reachable {
                 continue;
@@ -54,7 +54,7 @@ impl Verdicts {
         Self { reach: walk.reach }
     }
 
-    /// How a block is held.
+    /// Reachability of a block.
     pub fn reach(&self, node: u32) -> Reach {
         self.reach[node as usize]
     }
