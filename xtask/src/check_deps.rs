@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use crate::comment_width;
+use crate::function_shape;
 use crate::module_circles;
 use crate::sources::{code_of, rust_files};
 
@@ -98,6 +99,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     for folder in ["crates", "xtask"] {
         breaches.extend(comment_width::too_wide(&crate::root().join(folder))?);
     }
+    check_shapes(&mut breaches)?;
     check_circles(dependencies.keys().map(String::as_str), &mut breaches)?;
     if !breaches.is_empty() {
         bail!("the architecture's rules are broken:\n  {}", breaches.join("\n  "));
@@ -127,6 +129,25 @@ fn check_circles<'a>(names: impl Iterator<Item = &'a str>, breaches: &mut Vec<St
         let folder = if short == "xtask" { "xtask/src".to_owned() } else { format!("crates/{short}/src") };
         for circle in module_circles::circles(&crate::root().join(&folder))? {
             breaches.push(format!("{folder}: modules import one another: {circle}"));
+        }
+    }
+    Ok(())
+}
+
+/// Files without content, and functions of unhandy shape outside of tests.
+fn check_shapes(breaches: &mut Vec<String>) -> anyhow::Result<()> {
+    let root = crate::root();
+    for path in [rust_files(&root.join("crates"))?, rust_files(&root.join("xtask"))?].concat() {
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let shown = path.strip_prefix(&root).unwrap_or(&path).display().to_string();
+        if text.trim().is_empty() {
+            breaches.push(format!("{shown} is empty"));
+        }
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        for (line, name, what) in function_shape::breaches(code).into_iter().filter(|_| !is_test(&path)) {
+            if !function_shape::is_left(&shown, &name) {
+                breaches.push(format!("{shown}:{line}: {name} {what}"));
+            }
         }
     }
     Ok(())

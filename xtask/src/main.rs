@@ -11,6 +11,7 @@ mod comment_width;
 mod comments;
 mod dependency_policy;
 mod dist;
+mod function_shape;
 mod header;
 mod matrix;
 mod miri;
