@@ -1,5 +1,5 @@
-//! The functions by which a program asks for memory and gives it back, by number: each event's
-//! stack names the one that was called.
+//! Numbers of the functions by which a program requests and releases memory. Each event's stack
+//! word names the function that was called.
 //!
 //! ```text
 //!  63            36 35       28 27                 0
@@ -10,8 +10,8 @@
 //! ```
 //! `malloc` is number 0, so that the most frequent call costs its hook nothing.
 
-/// Every function, at the place of its number: first those that the agent exports, then those of
-/// allocator libraries.
+/// All functions, each at the index of its number: first those that the agent exports, then those
+/// of allocator libraries.
 pub const CALLED: &[&str] = &[
     "malloc",
     "free",
@@ -190,17 +190,20 @@ pub const CALLED: &[&str] = &[
     "(free)",
 ];
 
-/// How many of [`CALLED`] the agent exports.
+/// Number of functions at the start of [`CALLED`] that the agent exports.
 pub const EXPORTED_COUNT: usize = called("_Znwm") as usize;
 
 /// Bits of a stack word that hold the node.
 pub const NODE_BITS: u32 = 28;
 /// Bits of a stack word.
 pub const STACK_BITS: u32 = 36;
-/// Largest size that stands in one word with a stack.
+/// Largest size that shares one word with a stack.
 pub const PACKED_SIZE_MAX: usize = (1 << (64 - STACK_BITS)) - 1;
 
-/// The number of a function, which must be in the table: for constants.
+/// Number of a function, for constants.
+///
+/// # Panics
+/// Panics if the function is not in the table.
 #[must_use]
 pub const fn called(name: &str) -> u8 {
     let mut number = 0;
@@ -221,14 +224,14 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     place == one.len() && place == other.len()
 }
 
-/// A node and the function that was called there.
+/// Packs a node and the number of the called function into a stack word.
 #[inline(always)]
 #[must_use]
 pub const fn stack_word(node: u32, called: u8) -> u64 {
     (called as u64) << NODE_BITS | node as u64
 }
 
-/// The node and the function of a word with a stack, whatever stands above.
+/// Splits a stack word into node and function number; the bits above [`STACK_BITS`] are ignored.
 #[inline(always)]
 #[must_use]
 pub const fn of_stack_word(word: u64) -> (u32, u8) {

@@ -1,8 +1,8 @@
-//! What the injector and an injected agent know of each other.
+//! Interface between the injector and an injected agent.
 //!
-//! The agent is not loaded by the target's loader: the injector maps it, relocates it and tells it
-//! what the loader would have told it. The agent describes itself in a static
-//! ([`INJECTION_SYMBOL`]), the injector its wishes in [`AttachParameters`].
+//! The target's loader does not load the agent. The injector maps and relocates it, and passes it
+//! what the loader would have passed. The agent describes itself in a static
+//! ([`INJECTION_SYMBOL`]); the injector passes its settings in [`AttachParameters`].
 
 use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
 
@@ -10,13 +10,13 @@ use crate::InnerFunction;
 
 /// Name under which the agent exports its [`Injection`].
 pub const INJECTION_SYMBOL: &str = "heapr_injection";
-/// [`Injection::magic`].
+/// Value of [`Injection::magic`].
 pub const INJECTION_MAGIC: u64 = u64::from_le_bytes(*b"heaprinj");
-/// Where in a thread's state the address of the thread's control block stands. Each state is the
-/// begin of a mapping of the agent's own.
+/// Offset in a thread's state of the word that holds the address of the thread's control block.
+/// Each state begins a mapping of the agent.
 pub const CONTROL_BLOCK_OFFSET: u64 = 8;
 
-/// The agent's description of itself. Constant once it is relocated.
+/// The agent's description of itself. Constant after relocation.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Injection {
@@ -30,115 +30,121 @@ pub struct Injection {
     pub end_of_thread: *const (),
     /// First of `hook_count` hooks.
     pub hooks: *const InjectedHook,
-    /// How many.
+    /// Number of entries at `hooks`.
     pub hook_count: usize,
-    /// First of `foreign_count` hooks of other allocators' interfaces.
+    /// First of `foreign_count` hooks of allocator libraries' own interfaces.
     pub foreign: *const InjectedHook,
-    /// How many.
+    /// Number of entries at `foreign`.
     pub foreign_count: usize,
-    /// First of `mapping_count` pairs (address, bytes) of the agent's own mappings; bytes 0: none.
+    /// First of `mapping_count` pairs (address, bytes) of the agent's own mappings; a pair with 0
+    /// bytes is unused.
     pub mappings: *const [AtomicUsize; 2],
-    /// How many.
+    /// Number of pairs at `mappings`.
     pub mapping_count: usize,
-    /// The byte that says which clock the agent reads: with [`CLOCK_STOPPED`] it records nothing
-    /// more.
+    /// Byte that selects the agent's clock; with [`CLOCK_STOPPED`] the agent records nothing more.
     pub clock: *const AtomicU8,
-    /// Where calls go whose callers may keep values in any register; behind it on the stack lies
-    /// [`InjectedHook::kept`].
+    /// Entry for calls whose callers may hold values in any register. [`InjectedHook::kept`] lies
+    /// on the stack above its return address.
     pub kept_entry: *const (),
-    /// As [`Injection::kept_entry`], for functions whose callers keep nothing.
+    /// Entry for calls whose callers follow the calling convention; it saves only the arguments.
     pub light_entry: *const (),
-    /// First of `more_count` hooks for further allocators of the process, [`MORE_ALLOCATORS`] times
-    /// the same functions.
+    /// First of `more_count` hooks for further allocators of the process: [`MORE_ALLOCATORS`]
+    /// copies of one list of functions.
     pub more: *const InjectedHook,
-    /// How many.
+    /// Number of entries at `more`.
     pub more_count: usize,
-    /// Asks the C library for a thread key: `extern "C" fn(create: usize, delete: usize, key: *mut
-    /// u32) -> i32`.
+    /// Requests a thread key from the C library: `extern "C" fn(create: usize, delete: usize, key:
+    /// *mut u32) -> i32`.
     pub claim_key: *const (),
-    /// First of [`crate::INNER_FUNCTIONS`] functions of allocators inside of the program.
+    /// First of [`crate::INNER_FUNCTIONS`] entries for functions of embedded allocators.
     pub inner: *const InnerFunction,
-    /// What [`Injection::kept_entry`] is to do for the first of them; the others follow.
+    /// First of the handlers that [`Injection::kept_entry`] runs for the entries at `inner`, in the
+    /// same order.
     pub inner_kept: *const (),
-    /// Bytes from one to the next.
+    /// Distance in bytes from one handler at `inner_kept` to the next.
     pub inner_kept_bytes: usize,
-    /// First of [`crate::INNER_HEAPS`] names of heaps, 32 bytes each with zeros behind.
+    /// First of [`crate::INNER_HEAPS`] heap names, 32 bytes each, padded with zeros.
     pub inner_heap_names: *const [AtomicU64; 4],
-    /// Called in place of the loader's `_dl_debug_state`, which does nothing: `extern "C" fn()`.
+    /// Handler that is called in place of the loader's empty function `_dl_debug_state`: `extern
+    /// "C" fn()`.
     pub after_load: *const (),
-    /// The address of the words that tell the frees of samples; null before the agent has started.
+    /// Address of the page marks by which the frees of samples are recognised; null before the
+    /// agent has started.
     pub marks: *const (),
-    /// From a thread's state to what is left of its countdown.
+    /// Offset in a thread's state of the rest of its sampling countdown.
     pub countdown_offset: usize,
-    /// A word: from the thread pointer to what is left of the thread's countdown; 0: that lies in
-    /// its state.
+    /// Word with the offset from the thread pointer to the thread's countdown. 0: the countdown
+    /// lies in the thread's state, at `countdown_offset`.
     pub countdown_place: *const AtomicUsize,
-    /// First of [`OWN_CALLS`] ranges (start, bytes): calls from there are not the program's.
+    /// First of [`OWN_CALLS`] ranges (start, bytes) of code whose calls are not the program's.
     pub own_calls: *const [AtomicUsize; 2],
-    /// First of `redirected_count` pairs: the address of a symbol's value that the agent has
-    /// changed, and what it was; 0: none.
+    /// First of `redirected_count` pairs: address of a symbol's value that the agent has changed,
+    /// and the former value. An address of 0 marks an unused pair.
     pub redirected: *const [AtomicUsize; 2],
-    /// How many.
+    /// Number of pairs at `redirected`.
     pub redirected_count: usize,
 }
 
-/// Symbols of allocators that an agent can change, of all of them.
+/// Largest number of symbols that an agent can redirect, over all allocators.
 pub const REDIRECTED_MAX: usize = 128;
 
-/// The agent's code, and the allocator's.
+/// Number of ranges of code whose calls are not the program's: the agent's and the allocator's.
 pub const OWN_CALLS: usize = 2;
 
-/// Allocators that are hooked besides the first one of a process.
+/// Largest number of allocators that are hooked besides the first one of a process.
 pub const MORE_ALLOCATORS: usize = 3;
 
-/// Value of [`Injection::clock`]: nothing has a time any more, so that nothing is recorded.
+/// Value of [`Injection::clock`]: events get no time, so that none is recorded.
 pub const CLOCK_STOPPED: u8 = 3;
-/// As [`CLOCK_STOPPED`], for an agent that the loader loaded when the program started: it cannot be
-/// taken out, and leads all calls around itself from the next one on.
+/// Value of [`Injection::clock`] for an agent that the program's loader loaded, which cannot be
+/// unloaded. It records nothing more, and from its next call on leads all calls around itself.
 pub const CLOCK_ENDED: u8 = 4;
 
 /// One function that can be hooked.
 #[derive(Debug)]
 #[repr(C)]
 pub struct InjectedHook {
-    /// Its C name, `name_bytes` long.
+    /// C name of the function, `name_bytes` long.
     pub name: *const u8,
     /// Length of the name.
     pub name_bytes: usize,
-    /// Where the function's calls go.
+    /// Target of the function's calls once it is hooked.
     pub trampoline: *const (),
-    /// Where the agent looks for the function itself. Written by the injector before any call.
+    /// Word from which the agent reads the original function's address. Written by the injector
+    /// before the first call.
     pub real: *const AtomicUsize,
     /// `HOOK_*`.
     pub group: u64,
-    /// What [`Injection::kept_entry`] is to do; null: only its `trampoline` can be used.
+    /// Handler for [`Injection::kept_entry`]; null if the function can be hooked only with its
+    /// `trampoline`.
     pub kept: *const (),
 }
 
-/// [`InjectedHook::group`]: the allocator's functions of the C library's interface.
+/// [`InjectedHook::group`]: the allocator functions of the C library's interface.
 pub const HOOK_ALLOCATOR: u64 = 1;
-/// [`InjectedHook::group`]: mmap and its kin.
+/// [`InjectedHook::group`]: mmap and related functions.
 pub const HOOK_MAPPING: u64 = 2;
 /// [`InjectedHook::group`]: dlclose.
 pub const HOOK_LOADER: u64 = 3;
-/// [`InjectedHook::group`]: execve and its kin.
+/// [`InjectedHook::group`]: execve and related functions.
 pub const HOOK_EXEC: u64 = 4;
-/// [`InjectedHook::group`]: functions that only other allocators have.
+/// [`InjectedHook::group`]: functions that only allocator libraries have.
 pub const HOOK_FOREIGN: u64 = 5;
 /// [`InjectedHook::group`]: operator new and delete; hooked only where the module also has a
 /// malloc.
 pub const HOOK_OPERATOR: u64 = 6;
 
-/// Bytes of the session variable's value.
+/// Largest size in bytes of the session variable's value.
 pub const SESSION_VALUE_BYTES_MAX: usize = 64;
-/// Bytes of the agent's path for children, with its end.
+/// Largest size in bytes of the agent's path for children, with the terminating zero.
 pub const AGENT_PATH_BYTES_MAX: usize = 1024;
 
-/// Bit of a key: it must be set to null before. The agent's own word is the key's value there
-/// (musl), and a value that does not change is not noted for the thread's end.
+/// Bit of [`AttachParameters::end_key`]: the key must be set to null first. With musl the key's
+/// value is the agent's own word already, and storing an unchanged value does not register it for
+/// the thread's end.
 pub const INJECTED_KEY_SET_TWICE: u32 = 1 << 31;
 
-/// What the injector tells an agent, and what it answers.
+/// Parameters that the injector passes to an agent, and the agent's answers.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct AttachParameters {
@@ -155,16 +161,17 @@ pub struct AttachParameters {
     pub stack_end_avma: u64,
     /// Value of the session variable, for children.
     pub session: [u8; SESSION_VALUE_BYTES_MAX],
-    /// Its length; 0: children by exec are not followed.
+    /// Length of `session` in bytes; 0: children that exec are not followed.
     pub session_bytes: u64,
-    /// Path of the agent's file, for children; zero-terminated; empty: as above.
+    /// Path of the agent's file, for children; zero-terminated. Empty: children that exec are not
+    /// followed.
     pub agent_path: [u8; AGENT_PATH_BYTES_MAX],
-    /// Answer: 1 when recording, [`ATTACH_REFUSED`] plus a [`crate::DisableReason`] when not, 0
-    /// before.
+    /// Answer: [`ATTACH_DONE`] when recording, [`ATTACH_REFUSED`] plus a [`crate::DisableReason`]
+    /// when not; 0 before the answer.
     pub outcome: u32,
     /// Answer: the process's slot.
     pub process_slot: u32,
-    /// Answer: its generation.
+    /// Answer: the generation of the process's slot.
     pub process_generation: u32,
     /// Answer: the process's id as it sees itself.
     pub inner_pid: u32,
@@ -174,5 +181,5 @@ pub struct AttachParameters {
 
 /// [`AttachParameters::outcome`]: recording.
 pub const ATTACH_DONE: u32 = 1;
-/// [`AttachParameters::outcome`]: not recording, for the reason that is added.
+/// [`AttachParameters::outcome`]: not recording; the reason's number is added to this value.
 pub const ATTACH_REFUSED: u32 = 0x100;

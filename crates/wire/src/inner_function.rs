@@ -1,42 +1,43 @@
-//! Functions of allocators inside of a program or a library: found by name from outside, hooked by
-//! changing their first instructions.
+//! Functions of embedded allocators: found by name from outside, hooked with detours.
 //!
-//! The injector fills in one [`InnerFunction`] for each, of a table that the agent has; what its
-//! arguments mean is a [`Signature`] in a word.
+//! The injector fills in one [`InnerFunction`] for each, in a table of the agent. A [`Signature`],
+//! packed in a word, says what the function's arguments mean.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize};
 
-/// Inner functions that a process can have hooked.
+/// Largest number of embedded allocators' functions that can be hooked in a process.
 pub const INNER_FUNCTIONS: usize = 320;
 
-/// Heaps of their own that inner functions can have.
+/// Largest number of heaps that embedded allocators can have in a process.
 pub const INNER_HEAPS: usize = 16;
-/// Number of the first of them; below are those that programs tell of.
+/// Number of the first heap of an embedded allocator. Lower numbers are heaps that programs
+/// announce by heapr's interface.
 pub const INNER_HEAP_FIRST: usize = 240;
-/// No agent's: what the recorder reads of a runtime's own account.
+/// Number of the heap that the recorder fills in from a runtime's own account; agents never use it.
 pub const RUNTIME_HEAP: usize = INNER_HEAP_FIRST - 1;
 
-/// One of them. Written by the injector before the first call, [`Self::real`] first of all.
+/// One hooked function of an embedded allocator. Written by the injector before the first call,
+/// [`Self::real`] first of all.
 #[derive(Debug)]
 #[repr(C)]
 pub struct InnerFunction {
-    /// Where the function itself is; 0: the entry is free. (For [`InnerAction::New`]: the function
-    /// that answers null where this one throws.)
+    /// Address of the function; 0 if the entry is free. For [`InnerAction::New`]: the function that
+    /// returns null where this one throws.
     pub real: AtomicUsize,
-    /// Where the function itself is, if `real` is another; else 0.
+    /// Address of the function itself if `real` holds another one; else 0.
     pub own: AtomicUsize,
-    /// [`Signature::word`].
+    /// Packed [`Signature`]: see [`Signature::word`].
     pub signature: AtomicU64,
-    /// Which heap its blocks belong to.
+    /// Number of the heap that the function's blocks belong to.
     pub heap: AtomicUsize,
-    /// Where its code begins in its module, whatever was moved.
+    /// Address of the function's code in its module, whichever instructions were moved.
     pub code: AtomicUsize,
-    /// Bytes of that; 0: unknown.
+    /// Size of the code in bytes; 0 if unknown.
     pub code_bytes: AtomicUsize,
 }
 
 impl InnerFunction {
-    /// A free entry.
+    /// Returns a free entry.
     #[must_use]
     pub const fn free() -> Self {
         Self {
@@ -50,80 +51,86 @@ impl InnerFunction {
     }
 }
 
-/// What a function does.
+/// Effect of a function's call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum InnerAction {
-    /// Answers a new block, or null.
+    /// Returns a new block, or null.
     Allocate = 1,
-    /// Takes a block back.
+    /// Frees a block.
     Free = 2,
-    /// Answers the block in its new size, or null.
+    /// Returns the block in its new size, or null.
     Reallocate = 3,
-    /// Stores a new block where its argument `block` points, and answers a status.
+    /// Stores a new block's address where its argument `block` points, and returns a status.
     Store = 4,
-    /// Changes a block's size in place, and answers what it has then.
+    /// Changes a block's size in place, and returns the resulting size.
     Resize = 5,
-    /// Changes a block's size in place, and answers null where it cannot.
+    /// Changes a block's size in place; returns null if it cannot.
     Expand = 6,
-    /// Answers a new block with a text in it.
+    /// Returns a new block with a text in it.
     Text = 7,
-    /// As [`Self::Allocate`], but throws where it cannot.
+    /// Returns a new block; throws if it cannot.
     New = 8,
-    /// Allocates where the block is null, frees where the size is 0, else reallocates.
+    /// Allocates if the block is null, frees if the size is 0, else reallocates.
     Any = 9,
-    /// Takes all blocks of a pool back.
+    /// Frees all blocks of a pool.
     Clear = 10,
-    /// Neither gives nor takes a block; what it calls of other allocators is its own affair.
+    /// Neither allocates nor frees a block for the program; calls that it makes to other allocators
+    /// are not recorded.
     Quiet = 11,
-    /// Takes back the block, and all that it leads to: each has the address of the next, so many
-    /// bytes from its begin as the argument `more` says.
+    /// Frees a linked list of blocks. Each block holds the address of the next one at the offset in
+    /// bytes that argument `more` gives.
     Chain = 12,
-    /// Gives or takes blocks that hang on one another, and of which those in a pool are recorded
-    /// (talloc). By its arguments: no block and no pool: it answers a new one; block and size: the
-    /// block in its new size; a block: takes it back with all that hangs on it; a pool: takes back
-    /// what hangs on that; both: takes the block back unless it hangs on another.
+    /// Allocates or frees blocks that form a tree (talloc); blocks in a pool are recorded. The
+    /// arguments decide:
+    ///
+    /// * without block and pool: returns a new block;
+    /// * block and size: resizes the block;
+    /// * block: frees it with all its descendants;
+    /// * pool: frees the pool's descendants;
+    /// * block and pool: frees the block unless it has another parent.
     Tree = 13,
-    /// The blocks of a pool live on without it.
+    /// Ends a pool whose blocks live on.
     Dissolve = 14,
-    /// jemalloc's `mallctl`, which may end an arena's blocks.
+    /// `mallctl` of jemalloc, which may end an arena's blocks.
     Control = 15,
-    /// `mallctlbymib`.
+    /// `mallctlbymib` of jemalloc.
     ControlByMib = 16,
-    /// `mallctlnametomib`.
+    /// `mallctlnametomib` of jemalloc.
     NameToMib = 17,
 }
 
-/// No argument.
+/// Packed form of an absent argument.
 const NONE: u8 = 7;
-/// [`Signature::pool`]: no argument, but the word that lies before a new block.
+/// [`Signature::pool`]: the pool is named by the word before a new block, instead of by an
+/// argument.
 pub const POOL_BEFORE_BLOCK: u8 = 6;
-/// What a size may be that no argument tells.
+/// Mask of a fixed size: 28 bits.
 const FIXED_MASK: u64 = (1 << 28) - 1;
 
-/// What a function does with which of its first four arguments.
+/// Effect of a function, and the meaning of its first four arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature {
-    /// What it does.
+    /// Effect of the call.
     pub action: InnerAction,
     /// Number of the argument that names the block.
     pub block: Option<u8>,
-    /// Number of the argument that the size is multiplied with.
+    /// Number of the argument that multiplies the size.
     pub count: Option<u8>,
     /// Number of the argument that is the size.
     pub size: Option<u8>,
-    /// Number of the argument that is added to the size, or to its multiple.
+    /// Number of the argument that is added to the product of size and count.
     pub more: Option<u8>,
     /// Number of the argument that names the pool, or [`POOL_BEFORE_BLOCK`].
     pub pool: Option<u8>,
-    /// The size where no argument tells it; less than 2^28.
+    /// Size in bytes if no argument gives it; less than 2^28.
     pub fixed_bytes: u32,
-    /// Number in [`crate::CALLED`] of what its calls are shown as.
+    /// Number in [`crate::CALLED`] under which its calls are shown.
     pub called: u8,
 }
 
 impl Signature {
-    /// All of it in a word, never 0.
+    /// Packs the signature into a word, which is never 0.
     #[must_use]
     pub const fn word(self) -> u64 {
         const fn place(argument: Option<u8>) -> u64 {
@@ -145,14 +152,14 @@ impl Signature {
             }
     }
 
-    /// [`Self::called`] of a word.
+    /// [`Self::called`] of a packed signature.
     #[must_use]
     #[inline(always)]
     pub const fn called_of(word: u64) -> u8 {
         (word >> 24) as u8
     }
 
-    /// What a word says.
+    /// Unpacks a signature; `None` if the action is unknown.
     #[must_use]
     pub const fn of_word_untrusted(word: u64) -> Option<Self> {
         const fn argument(nibble: u64) -> Option<u8> {
@@ -195,19 +202,20 @@ impl Signature {
     }
 }
 
-/// A signature of which one thing says all: those of most calls.
+/// Signature of the most frequent kinds of calls, which a single fact describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlainCall {
-    /// A new block, of the size that this argument is.
+    /// A new block; its size is this argument.
     Allocate(usize),
-    /// A new block of this size.
+    /// A new block of this fixed size in bytes.
     AllocateFixed(usize),
-    /// This argument is a block, and taken back.
+    /// A free of the block that is this argument.
     Free(usize),
 }
 
 impl PlainCall {
-    /// Must be what [`Signature::of_word_untrusted`] says. `None`: more is to be looked at.
+    /// Unpacks a word if its signature is one of these kinds, with the result of
+    /// [`Signature::of_word_untrusted`]. `None`: the full signature is needed.
     #[must_use]
     #[inline(always)]
     pub const fn of_word_untrusted(word: u64) -> Option<Self> {

@@ -2,22 +2,23 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-/// First word of the control page: "heaprpl" and the layout's version.
+/// First word of the control page: "heaprpl" and the version of the layout.
 pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"heaprpl\x01");
 
-/// A number that differs between builds whose layout or records differ. Change it with every change
+/// Number that differs between builds whose layout or records differ. Change it with every change
 /// of this crate.
 pub const BUILD_ID: u64 = 0x2026_1128_0000_0146;
 
-/// Process images that can be traced at the same time.
+/// Largest number of process images that can be traced at one time.
 pub const PROCESS_SLOT_COUNT: usize = 2048;
-/// Threads (and nested signal levels) that can be traced at the same time, over all processes.
+/// Largest number of threads (and nested signal levels) that can be traced at one time, over all
+/// processes.
 pub const THREAD_SLOT_COUNT: usize = 16_384;
 /// Largest number of buffers in a pool, whatever their size.
 pub const BUFFER_COUNT_LIMIT: usize = 65_536;
-/// Smallest and largest size of a buffer in bytes (a power of two).
+/// Smallest size of a buffer in bytes, a power of two.
 pub const BUFFER_BYTES_MIN: usize = 4096;
-/// See [`BUFFER_BYTES_MIN`].
+/// Largest size of a buffer in bytes, a power of two.
 pub const BUFFER_BYTES_MAX: usize = 1 << 20;
 
 /// Offset of the process slots in the pool.
@@ -27,38 +28,38 @@ pub const THREAD_SLOTS_OFFSET: usize = PROCESS_SLOTS_OFFSET + PROCESS_SLOT_COUNT
 /// Offset of the buffer headers in the pool.
 pub const BUFFER_HEADERS_OFFSET: usize = THREAD_SLOTS_OFFSET + THREAD_SLOT_COUNT * size_of::<ThreadSlot>();
 
-/// Offset of the first buffer for a pool of `buffer_count` buffers; page aligned.
+/// Offset of the first buffer in a pool of `buffer_count` buffers; page aligned.
 #[must_use]
 pub const fn buffers_offset(buffer_count: usize) -> usize {
     (BUFFER_HEADERS_OFFSET + buffer_count * size_of::<BufferHeader>() + 4095) & !4095
 }
 
-/// Size in bytes of a whole pool.
+/// Size in bytes of the whole pool.
 #[must_use]
 pub const fn pool_bytes(buffer_count: usize, buffer_bytes: usize) -> usize {
     buffers_offset(buffer_count) + buffer_count * buffer_bytes
 }
 
-/// [`Control::state`]: the recorder takes events.
+/// [`Control::state`]: the recorder reads events.
 pub const SESSION_RECORDING: u32 = 1;
 /// [`Control::state`]: the recorder is gone; agents disable themselves at their next slow path.
 pub const SESSION_CLOSED: u32 = 2;
 
 /// [`Control::flags`]: time stamps are `rdtsc` ticks; otherwise `CLOCK_MONOTONIC` nanoseconds.
 pub const FLAG_CLOCK_TSC: u32 = 1 << 0;
-/// [`Control::flags`]: when no buffer is free the event is counted as lost instead of waiting.
+/// [`Control::flags`]: when no buffer is free, the event is counted as lost instead of waiting.
 pub const FLAG_DROP_ON_FULL: u32 = 1 << 1;
 /// [`Control::flags`]: mmap, munmap, mremap and mprotect are recorded as a second heap.
 pub const FLAG_HOOK_MMAP: u32 = 1 << 2;
 /// [`Control::flags`]: children are not followed: the agent of a forked or exec'd child disables
 /// itself.
 pub const FLAG_NO_FOLLOW: u32 = 1 << 3;
-/// [`Control::flags`]: somebody looks for allocators inside of programs and libraries, when an
-/// agent asks for it ([`ProcessSlot::looks_wanted`]).
+/// [`Control::flags`]: the recorder searches programs and libraries for embedded allocators when an
+/// agent requests it ([`ProcessSlot::looks_wanted`]).
 pub const FLAG_LOOK_INSIDE: u32 = 1 << 4;
-/// [`Control::flags`]: stacks have native frames alone.
+/// [`Control::flags`]: stacks have native frames only.
 pub const FLAG_NO_LANGUAGES: u32 = 1 << 5;
-/// [`Control::flags`]: a process that ends by exit waits to be looked at before its memory goes.
+/// [`Control::flags`]: a process that ends by exit waits until the recorder has read its memory.
 pub const FLAG_SEE_EXITS: u32 = 1 << 6;
 /// [`Control::flags`]: allocations carry stacks.
 pub const FLAG_STACK_ALLOC: u32 = 1 << 8;
@@ -70,20 +71,21 @@ pub const FLAG_STACK_FREE: u32 = 1 << 10;
 pub const FLAG_STACK_CREATE: u32 = 1 << 11;
 /// [`Control::flags`]: the destruction of a heap carries a stack.
 pub const FLAG_STACK_DESTROY: u32 = 1 << 12;
-/// [`Control::flags`]: [`Control::max_frames`] or [`Control::verify_every`] is not 0. (A stack's
-/// way through the agent asks one question for both.)
+/// [`Control::flags`]: [`Control::max_frames`] or [`Control::verify_every`] is not 0. One test on
+/// the agent's path serves both.
 pub const FLAG_STACK_SPECIAL: u32 = 1 << 13;
 
-/// [`Control::flags`]: allocations may be samples, as [`Control::sample_mean_bytes`] says.
+/// [`Control::flags`]: allocations may be samples, at the mean distance
+/// [`Control::sample_mean_bytes`].
 pub const FLAG_SAMPLED: u32 = 1 << 14;
 
 /// [`Control::sample_mean_bytes`]: all allocations are recorded.
 pub const SAMPLE_ALL: u64 = 0;
-/// [`Control::sample_mean_bytes`]: none is.
+/// [`Control::sample_mean_bytes`]: no allocation is recorded.
 pub const SAMPLE_NOTHING: u64 = u64::MAX;
-/// Bytes of a page, as samples' pages are marked: the shift, …
+/// Binary logarithm of the size of a page for which there is a mark.
 pub const PAGE_SHIFT: usize = 12;
-/// … and the number of marks, which are found by the lower half of an address.
+/// Number of page marks. The lower 32 bits of an address select its page's mark.
 pub const PAGE_MARKS: usize = 1 << (32 - PAGE_SHIFT);
 
 /// The control page. Written by the recorder unless a field says otherwise.
@@ -100,13 +102,13 @@ pub struct Control {
     pub buffers_offset: AtomicU64,
     /// Bytes per buffer, a power of two.
     pub buffer_bytes: AtomicU32,
-    /// Buffers that there is room for in the file (the session's maximum).
+    /// Number of buffers that the file has room for (the session's maximum).
     pub buffer_count: AtomicU32,
     /// `FLAG_*`; may change while the session runs (stack flags only).
     pub flags: AtomicU32,
-    /// Frames kept of a stack; 0: no bound but the agent's own.
+    /// Largest number of frames recorded of a stack; 0: only the agent's own limit applies.
     pub max_frames: AtomicU32,
-    /// Every Nth stack is also unwound in full and compared; 0: never.
+    /// Interval of verified stacks: every Nth stack is also unwound in full and compared; 0: never.
     pub verify_every: AtomicU32,
     /// Process id of the recorder, as it sees itself.
     pub recorder_pid: AtomicU32,
@@ -115,65 +117,66 @@ pub struct Control {
     pub start_ticks: AtomicU64,
     /// `SESSION_*`.
     pub state: AtomicU32,
-    /// Incremented by the recorder at each round, so that a waiting agent can tell a slow recorder
-    /// from a dead one.
+    /// Counter that the recorder increments each round, so that a waiting agent can distinguish a
+    /// slow recorder from a dead one.
     pub heartbeat: AtomicU32,
-    /// Futex word: incremented by the recorder each time that it has freed buffers.
+    /// Futex word: counter that the recorder increments each time that it has freed buffers.
     pub freed_generation: AtomicU32,
-    /// Threads that wait on `freed_generation`. Written by agents.
+    /// Number of threads that wait on `freed_generation`. Written by agents.
     pub waiter_count: AtomicU32,
     /// Futex word on which the recorder sleeps: 1 while it sleeps, 0 when woken. Written by both.
     pub recorder_sleeping: AtomicU32,
-    /// Processes that found no free slot and run untraced. Written by agents.
+    /// Number of processes that found no free slot and run untraced. Written by agents.
     pub processes_refused: AtomicU32,
-    /// Buffers claimed at this moment. Written by both; a hint, recomputed by the recorder.
+    /// Number of buffers claimed at this moment. Written by both; a hint, recomputed by the
+    /// recorder.
     pub buffers_claimed: AtomicU32,
     /// Number of threads over all processes that found no free thread slot; their events are lost.
     /// Written by agents.
     pub threads_refused: AtomicU32,
-    /// Process id of the first process that registered, 0 before. Written by agents: with
+    /// Process id of the first process that registered; 0 before. Written by agents. With
     /// [`FLAG_NO_FOLLOW`] only images of this process are traced.
     pub root_pid: AtomicU32,
-    /// Forks that were about to be made, as the C library's fork handlers saw them. Written by
-    /// agents.
+    /// Number of forks that were about to be made, counted by the C library's fork handlers.
+    /// Written by agents.
     pub forks_begun: AtomicU32,
-    /// Forked processes that have registered. Written by agents: while fewer than were begun, one
-    /// may be on its way.
+    /// Number of forked processes that have registered. Written by agents. While it is less than
+    /// `forks_begun`, a child may be about to register.
     pub forks_arrived: AtomicU32,
-    /// Inode of the recorder's process namespace, 0 if unknown: process ids mean the same to an
-    /// agent only in the same one.
+    /// Inode of the recorder's process namespace; 0 if unknown. An agent can interpret the
+    /// recorder's process ids only in this namespace.
     pub recorder_namespace: AtomicU32,
-    /// When the recorder's process was started, in clock ticks since boot as /proc/PID/stat has it;
-    /// 0 if unknown. With its process id it tells whether it lives: another process that gets
-    /// the number later was started later.
+    /// Start time of the recorder's process in clock ticks since boot, as in /proc/PID/stat; 0 if
+    /// unknown. With the process id it identifies the recorder: a later process with the recorder's
+    /// number has a later start time.
     pub recorder_start_time: AtomicU64,
-    /// Buffers that are claimed and may stay so for as long as their owners do nothing: of events
-    /// and not closed, or of nodes. Written by both; recomputed by the recorder.
+    /// Number of claimed buffers that may stay claimed while their owners are idle: open event
+    /// buffers, and node buffers. Written by both; recomputed by the recorder.
     pub buffers_held: AtomicU32,
-    /// Incremented by the recorder each time that it has looked which processes have ended, whose
-    /// buffers it takes back then: so that a waiting agent can tell buffers whose owners live
-    /// from those that nobody has looked at yet.
+    /// Counter that the recorder increments after each search for ended processes, whose buffers it
+    /// then reclaims. A waiting agent learns by it whether the search has happened since the agent
+    /// began to wait.
     pub ends_looked_for: AtomicU32,
-    /// What `ends_looked_for` was when an agent gave up to wait for a buffer for stack nodes; 0:
-    /// none did. Written by agents.
+    /// Value of `ends_looked_for` when an agent gave up waiting for a buffer for stack nodes; 0 if
+    /// that has not happened. Written by agents.
     pub nodes_waited_in_vain: AtomicU32,
-    /// Buffers that may be claimed: the first ones, to which the recorder has given their memory.
-    /// So it is charged to the recorder's control group, and no agent ever touches a page for
-    /// which there is none. Grows.
+    /// Number of buffers that may be claimed: the first ones, whose memory the recorder has
+    /// allocated. The memory is charged to the recorder's control group, and agents never touch a
+    /// page without memory. Only grows.
     pub buffers_open: AtomicU32,
-    /// How many may be opened, as far as the recorder knows: less than exist where there is no room
-    /// for more.
+    /// Largest number of buffers that may be opened, as far as the recorder knows; below
+    /// `buffer_count` if memory is short.
     pub buffers_limit: AtomicU32,
-    /// Futex word: incremented by agents with each [`ProcessSlot::looks_wanted`].
+    /// Futex word: counter that agents increment with each [`ProcessSlot::looks_wanted`].
     pub looks_wanted: AtomicU32,
-    /// The recorder's effective user: programs of others do not see its descriptors.
+    /// Effective user id of the recorder. Programs of other users cannot see its descriptors.
     pub recorder_uid: AtomicU32,
-    /// With [`FLAG_SAMPLED`]: the mean distance of two samples, in bytes asked for; `SAMPLE_ALL`,
+    /// With [`FLAG_SAMPLED`]: mean distance of two samples, in bytes requested; or `SAMPLE_ALL` or
     /// `SAMPLE_NOTHING`. May change while the session runs.
     pub sample_mean_bytes: AtomicU64,
 }
 
-/// [`ProcessSlot::state`]: nobody's.
+/// [`ProcessSlot::state`]: the slot is free.
 pub const PROCESS_FREE: u32 = 0;
 /// [`ProcessSlot::state`]: claimed, fields being written.
 pub const PROCESS_CLAIMED: u32 = 1;
@@ -189,7 +192,7 @@ pub const ORIGIN_FORK: u32 = 2;
 /// [`ProcessSlot::origin`]: the agent was loaded into the running image.
 pub const ORIGIN_ATTACH: u32 = 3;
 
-/// No slot (process or thread).
+/// Index that stands for the absence of a slot (process or thread).
 pub const NO_SLOT: u32 = u32::MAX;
 
 /// Longest file name of a program that a process slot holds, in bytes.
@@ -214,90 +217,88 @@ pub struct ProcessSlot {
     pub origin: AtomicU32,
     /// For `ORIGIN_FORK`: the slot of the process it was forked from; else [`NO_SLOT`].
     pub parent_slot: AtomicU32,
-    /// [`DisableReason`] as a number; 0 while enabled.
+    /// Number of the [`DisableReason`]; 0 while enabled.
     pub disable_reason: AtomicU32,
-    /// Ticks (since the session's start) at which the image was registered.
+    /// Time at which the image was registered, in ticks since the session's start.
     pub start_ticks: AtomicU64,
-    /// Events lost in this process that no thread slot could count.
+    /// Number of events lost in this process that no thread slot could count.
     pub events_lost: AtomicU64,
-    /// Stacks cut short or unknown because the stack tree could not grow.
+    /// Number of stacks that are cut short or unknown because the stack tree could not grow.
     pub stacks_lost: AtomicU64,
-    /// Stacks compared with a full unwind, and how many differed.
+    /// Number of stacks compared with a full unwind.
     pub verify_count: AtomicU64,
-    /// See `verify_count`.
+    /// Number of compared stacks that differed.
     pub verify_mismatch_count: AtomicU64,
-    /// Incremented at each claim: tells apart two users of the same slot.
+    /// Counter incremented at each claim; distinguishes successive users of the slot.
     pub generation: AtomicU32,
     /// Inode of the process's process namespace; 0 if unknown.
     pub namespace: AtomicU32,
-    /// 1: the program has an allocator of its own that the agent does not see.
+    /// 1: the program has an allocator that the agent does not see.
     pub has_own_malloc: AtomicU32,
-    /// [`DisableReason`] as a number: why a program that this process went on to, or started, is
-    /// not recorded; 0: none.
+    /// Number of the [`DisableReason`] why a program that this process executed or started is not
+    /// recorded; 0 if there is no such program.
     pub untraced_exec: AtomicU32,
-    /// File name of the program, eight bytes a word, first byte lowest, zeros behind it; empty
-    /// where it is unknown or longer. For a process that has ended before anybody could ask
-    /// /proc, and has written no record that tells its path.
+    /// File name of the program, eight bytes a word, first byte lowest, padded with zeros. Empty if
+    /// unknown or longer. Used for a process that ended before the recorder could read /proc, and
+    /// that wrote no record with its path.
     pub executable_name: [AtomicU64; EXECUTABLE_NAME_BYTES_MAX / 8],
-    /// Incremented by the agent when modules were loaded in which an allocator may be. It waits
-    /// until `looks_done` is the same.
+    /// Counter that the agent increments when modules were loaded that may contain an allocator.
+    /// The agent waits until `looks_done` is equal.
     pub looks_wanted: AtomicU32,
-    /// Futex word. Written by who has looked.
+    /// Futex word: the value of `looks_wanted` whose inspection is done. Written by the recorder.
     pub looks_done: AtomicU32,
-    /// What the process had resident when it was about to end, as the kernel told it: anonymous
-    /// memory, files, shared memory, and the most of all; in bytes. 0: it did not come to that.
+    /// Resident bytes when the process was about to end, as the kernel reports them; 0 if not read.
+    /// In order: anonymous memory, files, shared memory, and the peak of all.
     pub resident_at_exit: [AtomicU64; 4],
-    /// Incremented when [`Self::resident_at_exit`] is written.
+    /// Counter incremented when [`Self::resident_at_exit`] is written.
     pub exits_noted: AtomicU32,
-    /// `MARK_EXIT_*`.
+    /// Bits `MARK_*`.
     pub exit_marks: AtomicU32,
-    /// Where the agent's list of its own mappings is: pairs of address and bytes.
+    /// Address of the agent's list of its own mappings: pairs of address and bytes.
     pub own_mappings_avma: AtomicU64,
-    /// Process and thread, as they see themselves, that are about to go on to a program which
-    /// cannot find the session by itself: with [`MARK_EXEC_WANTED`].
+    /// Process id, in its own namespace, of a thread about to exec a program that cannot find the
+    /// session by itself. Valid with [`MARK_EXEC_WANTED`].
     pub exec_pid: AtomicU32,
-    /// See `exec_pid`.
+    /// Thread id of the thread at `exec_pid`.
     pub exec_tid: AtomicU32,
-    /// 1: whoever looks holds that exec, and sees to the program. Written before `looks_done`.
+    /// 1: the recorder holds the exec and attaches to the new program. Written before `looks_done`.
     pub exec_held: AtomicU32,
-    /// The file name of the program that [`Self::untraced_exec`] is about, as `executable_name` is
-    /// packed.
+    /// File name of the program of [`Self::untraced_exec`], packed as `executable_name` is.
     pub untraced_name: [AtomicU64; EXECUTABLE_NAME_BYTES_MAX / 8],
-    /// Marks of pages to take one off, each by its number, in turn: written by the recorder, which
-    /// then increments `unmarked_told`.
+    /// Ring of page marks to decrement, each by its number. The recorder writes them, then
+    /// increments `unmarked_told`.
     pub unmarked: [AtomicU32; UNMARKED_MAX],
-    /// How many were written.
+    /// Number of entries written to `unmarked`.
     pub unmarked_told: AtomicU32,
-    /// How many the agent has taken.
+    /// Number of entries that the agent has taken from `unmarked`.
     pub unmarked_taken: AtomicU32,
 }
 
-/// Room for marks to take off.
+/// Capacity of [`ProcessSlot::unmarked`].
 pub const UNMARKED_MAX: usize = 32;
 
-/// [`ProcessSlot::exit_marks`]: it is about to end, and waits; set by the agent.
+/// [`ProcessSlot::exit_marks`]: the process is about to end, and waits; set by the agent.
 pub const MARK_EXIT_WAITS: u32 = 1;
-/// [`ProcessSlot::exit_marks`]: its memory is to be looked at with the next look that it asks for;
-/// taken off by who looks.
+/// [`ProcessSlot::exit_marks`]: the next inspection reads the process's memory; cleared by the
+/// recorder.
 pub const MARK_MEMORY_WANTED: u32 = 1 << 2;
-/// [`ProcessSlot::exit_marks`]: an exec is to be held with the next look; taken off by who looks.
+/// [`ProcessSlot::exit_marks`]: the next inspection holds an exec; cleared by the recorder.
 pub const MARK_EXEC_WANTED: u32 = 1 << 3;
-/// [`ProcessSlot::exit_marks`]: somebody is at the look, so that it is waited for longer (large
-/// files are read, or fetched); set and taken off by who looks.
+/// [`ProcessSlot::exit_marks`]: an inspection is in progress. The agent waits longer for it,
+/// because large files may be read or downloaded. Set and cleared by the recorder.
 pub const MARK_LOOK_BEGUN: u32 = 1 << 4;
-/// [`ProcessSlot::exit_marks`]: the blocks of a talloc are laid out in a way that is not known; set
-/// by the agent.
+/// [`ProcessSlot::exit_marks`]: the layout of a talloc's blocks is unknown; set by the agent.
 pub const MARK_TREE_UNKNOWN: u32 = 1 << 5;
-/// [`ProcessSlot::exit_marks`]: it need wait no longer; set by the recorder.
+/// [`ProcessSlot::exit_marks`]: the process need not wait any longer; set by the recorder.
 pub const MARK_EXIT_SEEN: u32 = 1 << 1;
 
-/// [`ThreadSlot::state`]: nobody's.
+/// [`ThreadSlot::state`]: the slot is free.
 pub const THREAD_FREE: u32 = 0;
 /// [`ThreadSlot::state`]: claimed, fields being written.
 pub const THREAD_CLAIMED: u32 = 1;
 /// [`ThreadSlot::state`]: in use.
 pub const THREAD_LIVE: u32 = 2;
-/// [`ThreadSlot::state`]: the thread has ended in good order; no more records will come.
+/// [`ThreadSlot::state`]: the thread has ended in good order and writes no more records.
 pub const THREAD_ENDED: u32 = 3;
 
 /// One thread of a traced process. Written by that thread alone; freed by the recorder once it has
@@ -309,61 +310,63 @@ pub struct ThreadSlot {
     pub state: AtomicU32,
     /// Index of the process slot.
     pub process_slot: AtomicU32,
-    /// [`ProcessSlot::generation`] of that process at registration.
+    /// [`ProcessSlot::generation`] of the process at registration.
     pub process_generation: AtomicU32,
     /// Thread id as the process sees it.
     pub tid: AtomicU32,
     /// 0 for the thread itself, 1 and up for signal handlers that interrupted a hook.
     pub nested_level: AtomicU32,
-    /// Incremented at each claim: tells apart two users of the same slot.
+    /// Counter incremented at each claim; distinguishes successive users of the slot.
     pub generation: AtomicU32,
-    /// Events lost for want of a buffer.
+    /// Number of events lost for want of a buffer.
     pub events_lost: AtomicU64,
-    /// Times that the thread waited for a buffer, and how long in all.
+    /// Number of times that the thread waited for a buffer.
     pub wait_count: AtomicU64,
-    /// See `wait_count`; nanoseconds.
+    /// Total time that the thread waited for buffers, in nanoseconds.
     pub wait_ns: AtomicU64,
-    /// Stacks captured.
+    /// Number of stacks captured.
     pub stack_count: AtomicU64,
-    /// Frames unwound anew over those stacks.
+    /// Number of frames unwound anew over those stacks.
     pub frames_unwound: AtomicU64,
-    /// Unwind rules that had to be read from `.eh_frame`.
+    /// Number of unwind rules that had to be read from `.eh_frame`.
     pub rule_miss_count: AtomicU64,
-    /// Stacks that stopped for another reason than reaching the root.
+    /// Number of stacks that stopped for another reason than reaching the root.
     pub stacks_truncated: AtomicU64,
 }
 
-/// [`BufferHeader::owner`] kinds: event records of one thread.
+/// Kind in [`BufferHeader::owner`]: event records of one thread.
 pub const OWNER_EVENTS: u64 = 1;
-/// [`BufferHeader::owner`] kinds: stack nodes of one process.
+/// Kind in [`BufferHeader::owner`]: stack nodes of one process.
 pub const OWNER_NODES: u64 = 2;
 
-/// One buffer's header. The owner word is the truth about whether the buffer is free: 0 is free,
-/// and a claim is one compare-exchange from 0, so that a claimed buffer always names its owner even
-/// if the claimer dies at once.
+/// Header of one buffer. The owner word decides whether the buffer is free: 0 is free, and a claim
+/// is one compare-exchange from 0. A claimed buffer thus always names its owner, even if the
+/// claimer dies at once.
 ///
 /// ```text
 /// owner = 0                         free
 /// owner = kind:4 | slot:20 | sequence:40   (sequence counts the buffers of that thread or process from 0)
 /// ```
 ///
-/// Claim (agent): CAS owner 0 -> owner; then store `owner_generation`. The `published` word and
-/// `closed` are 0 when free (the recorder zeroes them before it stores owner = 0, release).
+/// Claim (agent): CAS owner 0 -> owner; then store `owner_generation`. The words `published` and
+/// `closed` are 0 when free: the recorder zeroes them before it stores owner = 0 (release).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct BufferHeader {
-    /// See above. [`owner_word`] and [`split_owner`] build and take it apart.
+    /// Owner word: packed by [`owner_word`], unpacked by [`split_owner`].
     pub owner: AtomicU64,
-    /// [`ThreadSlot::generation`] (events) or [`ProcessSlot::generation`] (nodes) of the owner.
+    /// Events: number of bytes published (multiple of 8). Bit 0 is [`PUBLISHED_BUSY`] while an
+    /// event is being written; bit 1 is [`PUBLISHED_CLOSED`] if nothing follows. Release by the
+    /// agent; Acquire by the recorder.
     pub owner_generation: AtomicU32,
-    /// Events: bytes published (multiple of 8), with [`PUBLISHED_BUSY`] in bit 0 while an event is
-    /// being written, and [`PUBLISHED_CLOSED`] in bit 1 where nothing comes behind.
-    /// Release by the agent; Acquire by the recorder.
+    /// Events: number of bytes published (multiple of 8). Bit 0 is [`PUBLISHED_BUSY`] while an
+    /// event is being written; bit 1 is [`PUBLISHED_CLOSED`] if the buffer is complete. Release by
+    /// the agent; Acquire by the recorder.
     pub published: AtomicU32,
-    /// Events: 1 when the thread will write no more into this buffer. Stored (release) after the
-    /// last `published`.
+    /// Events: 1 when the thread writes no more into this buffer. Stored (release) after the last
+    /// `published`.
     pub closed: AtomicU32,
-    /// Nodes: index of the block's first node.
+    /// Nodes: number of the block's first node.
     pub first_node: AtomicU32,
     /// Ticks at which the buffer was claimed: no event in it is earlier.
     pub claimed_ticks: AtomicU64,
@@ -371,9 +374,8 @@ pub struct BufferHeader {
     pub reserved: [AtomicU64; 3],
 }
 
-/// Bit 0 of [`BufferHeader::published`]: the thread has begun an event (it will read the clock
-/// after this store) and has not published it yet. The recorder must not process later events of
-/// other threads until it is cleared.
+/// Bit 1 of [`BufferHeader::published`]: the buffer is closed, published with its last record.
+/// After this store the thread must not touch the buffer again: it may have a new owner.
 pub const PUBLISHED_BUSY: u32 = 1;
 /// Bit 1 of [`BufferHeader::published`]: as [`BufferHeader::closed`], told together with the last
 /// record. Whoever has stored it must not touch the buffer again: it may be another's by then.
@@ -386,7 +388,7 @@ pub const fn owner_word(kind: u64, slot: u32, sequence: u64) -> u64 {
     kind << 60 | ((slot as u64) & 0xf_ffff) << 40 | (sequence & ((1 << 40) - 1))
 }
 
-/// Takes a [`BufferHeader::owner`] word apart: (kind, slot, sequence).
+/// Unpacks a [`BufferHeader::owner`] word: (kind, slot, sequence).
 #[must_use]
 pub const fn split_owner(owner: u64) -> (u64, u32, u64) {
     (owner >> 60, (owner >> 40 & 0xf_ffff) as u32, owner & ((1 << 40) - 1))
@@ -400,9 +402,9 @@ pub const fn split_owner(owner: u64) -> (u64, u32, u64) {
 #[derive(Debug)]
 #[repr(C, align(16))]
 pub struct StackNode {
-    /// The address to which the frame returns; for a frame interrupted by a signal the exact
-    /// address plus one, so that `return_address - 1` always lies in the instruction meant.
-    /// Bits 56..: [`NODE_FLAG_TRUNCATED`] and the reason.
+    /// The address to which the frame returns. For a frame interrupted by a signal: the exact
+    /// address plus one, so that `return_address - 1` always lies in the right instruction. Bits
+    /// 56.. are 0.
     pub return_address: AtomicU64,
     /// The caller's node; 0 for an outermost frame.
     pub parent: AtomicU32,
@@ -413,7 +415,7 @@ pub struct StackNode {
 /// Bits of [`StackNode::return_address`] that hold the address.
 pub const NODE_ADDRESS_MASK: u64 = (1 << 56) - 1;
 
-/// Why an agent stopped recording.
+/// Reason why an agent stopped recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum DisableReason {
@@ -429,28 +431,28 @@ pub enum DisableReason {
     NoProcessSlot = 4,
     /// The address space is full: no memory for the agent's own tables.
     NoMemory = 5,
-    /// Children are not to be followed.
+    /// The session does not follow children.
     NotFollowed = 6,
     /// The real allocator's functions were not found.
     NoAllocator = 7,
-    /// It was let go.
+    /// The process was detached from.
     LetGo = 8,
-    /// The program has forbidden itself what the agent cannot do without.
+    /// The program has forbidden itself a system call that the agent needs (seccomp).
     Forbidden = 9,
     /// The program is built with a sanitizer.
     Sanitizer = 10,
-    /// Where the program runs, the agent's file or the recorder is not seen.
+    /// The agent's file or the recorder is not visible in the program's namespaces.
     NotVisible = 11,
-    /// The program is for another processor.
+    /// The program is for another processor architecture.
     OtherProcessor = 12,
     /// The program is linked statically.
     Static = 13,
-    /// The shared pages hold what neither side writes.
+    /// The shared pages hold values that neither side writes.
     PoolOverwritten = 14,
 }
 
 impl DisableReason {
-    /// Whether it ends the recording of a process that nobody wanted to end.
+    /// True if the recording of the process ended early, against the user's wish.
     #[must_use]
     pub const fn is_early_end(self) -> bool {
         match self {
@@ -472,7 +474,7 @@ impl DisableReason {
         }
     }
 
-    /// The reason for a number read from a shared page.
+    /// The reason for a number read from a shared page; `None` if the number is unknown.
     #[must_use]
     pub const fn from_number_untrusted(number: u32) -> Option<Self> {
         Some(match number {

@@ -1,9 +1,8 @@
-//! The records and the shared-page layout that the agent (inside the target) and the recorder
-//! share.
+//! Record formats and shared-page layout between the agent (inside the target) and the recorder.
 //!
 //! Both sides are always the same build ([`BUILD_ID`] is compared in the handshake), so this layout
-//! may change with every commit; what is stable is the `.heapr` file, which the recorder translates
-//! into.
+//! may change with every commit. The stable format is the `.heapr` file, into which the recorder
+//! translates.
 //!
 //! ```text
 //! memfd "heapr-pool"  created, sized, sealed by the recorder; every traced process maps it

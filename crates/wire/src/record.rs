@@ -1,4 +1,4 @@
-//! The event records inside an event buffer.
+//! Event records inside an event buffer.
 //!
 //! A record is 1 to n little-endian 64-bit words. Word 0 of each:
 //!
@@ -36,11 +36,11 @@
 //! | `ShortFree` | 1 | | | |
 //! | `ShortAlloc` | 2 | size:28 stack:36 | | |
 //!
-//! A stack is a node of the tree and the function that was called there: see [`crate::CALLED`].
+//! A stack is a node of the tree and the number of the called function: see [`crate::CALLED`].
 //!
-//! Nearly all records are short ones: of the program's main heap, with an address divisible by 8,
-//! soon after the record before it in the same buffer. (A buffer's first record is never short.)
-//! Their word 0 holds all but size and node:
+//! Nearly all records are short ones. They belong to the program's main heap, have an address
+//! divisible by 8, and follow soon after another record in their buffer. (A buffer's first record
+//! is never short.) Word 0 of a short record holds all but size and node:
 //!
 //! ```text
 //!  63      62      61                 44 43                             0
@@ -50,25 +50,28 @@
 //! +-------+-------+---------------------+--------------------------------+
 //! ```
 //!
-//! The parts of a heap's name, up to four, come before its `HeapCreate`. With `HeapDestroy` all its
-//! blocks are free.
+//! The parts of a heap's name, up to four, come before its `HeapCreate`. `HeapDestroy` frees all
+//! blocks of its heap.
 //!
-//! `Unmap` (the heap of mmap) names a range, which may cover a part of a mapping or several;
-//! `Protect` likewise, with the stack of the call and what becomes of it ([`PROTECT_RESERVE`] and
-//! its kin).
+//! `Unmap` (mmap heap) names a range, which may cover a part of a mapping or several mappings.
+//! `Protect` likewise names a range, with the call's stack and the new state ([`PROTECT_RESERVE`]
+//! and related constants).
 //!
-//! The last word of the two samples is the mean distance by which they were drawn.
+//! The last word of `Sample` and `ResizedSample` is the mean distance by which they were drawn.
 //! `ResizedSample` is a `ReallocCommit` whose new block is a sample.
 //!
-//! The last word of a `PoolAlloc` names the pool; with `PoolClear` all blocks of a pool are free. A
-//! block that is reallocated stays in its pool. `PoolJoin` says that a block which is there is of a
-//! pool; with `PoolDissolve` the blocks of a pool live on without it.
+//! `CandidateFree` frees a block on a marked page; only the recorder knows whether the block is a
+//! sample.
+//!
+//! The last word of a `PoolAlloc` names the pool. `PoolClear` frees all blocks of a pool. A block
+//! that is reallocated stays in its pool. `PoolJoin` adds an existing block to a pool;
+//! `PoolDissolve` ends a pool whose blocks live on.
 //!
 //! A `ReallocPrepare` is followed, in the same thread, by its `ReallocCommit` (moved or in place)
 //! or `ReallocAbort` (failed: the old block lives on). `realloc(p, 0)` that freed the block is a
-//! plain `Free`-like commit with new address 0 and size 0. `realloc(NULL, n)` is an `Alloc`.
+//! `ReallocCommit` with new address 0 and size 0. `realloc(NULL, n)` is an `Alloc`.
 
-/// What a record says.
+/// Kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "the table above describes each")]
@@ -97,17 +100,17 @@ pub enum RecordKind {
     PoolClear = 22,
     PoolJoin = 23,
     PoolDissolve = 24,
-    /// 32 to 47 in the place of a kind: the bits below belong to the time.
+    /// Kinds 32 to 47: the lower bits of the kind belong to the time.
     ShortFree = 32,
-    /// 48 to 63 in the place of a kind.
+    /// Kinds 48 to 63: the lower bits of the kind belong to the time.
     ShortAlloc = 48,
 }
 
 impl RecordKind {
-    /// Where a kind begins in word 0.
+    /// Position of the kind's lowest bit in word 0.
     pub const SHIFT: u32 = 58;
 
-    /// The kind in word 0 of a record, if there is such a kind.
+    /// Kind in word 0 of a record; `None` if the kind is unknown.
     #[must_use]
     pub const fn of_untrusted(word0: u64) -> Option<Self> {
         Some(match word0 >> Self::SHIFT {
@@ -141,8 +144,8 @@ impl RecordKind {
         })
     }
 
-    /// Words of a record of this kind; 0 for `Module` and `Function`, whose word 1 holds their
-    /// bytes.
+    /// Number of words of a record of this kind; 0 for `Module` and `Function`, whose word 1 holds
+    /// their size in bytes.
     #[must_use]
     pub const fn words(self) -> usize {
         match self {
@@ -162,31 +165,31 @@ impl RecordKind {
     }
 }
 
-/// Bits of word 0 that hold the time.
+/// Mask of the time in word 0.
 pub const TICKS_MASK: u64 = (1 << 56) - 1;
-/// Bits of an address word that hold the address; the 8 above hold the heap.
+/// Mask of the address in an address word; the 8 bits above hold the heap.
 pub const ADDRESS_MASK: u64 = (1 << 56) - 1;
 
-/// Heap numbers of an address word.
+/// Heap number in an address word: the program's main heap.
 pub const HEAP_MALLOC: u8 = 0;
-/// `mmap` and its kin, with [`crate::FLAG_HOOK_MMAP`].
+/// Heap number in an address word: the mmap heap, with [`crate::FLAG_HOOK_MMAP`].
 pub const HEAP_MMAP: u8 = 1;
 
-/// What `Protect` makes of a range, above the stack in its last word: a new mapping that is only
+/// State in a `Protect` record, above the stack in its last word: a new mapping that is only
 /// reserved.
 pub const PROTECT_MAP: u32 = 0;
-/// It can be used from now on.
+/// State in a `Protect` record: the range becomes usable.
 pub const PROTECT_USE: u32 = 1;
-/// It is reserved from now on, and holds nothing that can be used.
+/// State in a `Protect` record: the range becomes reserved, and holds nothing usable.
 pub const PROTECT_RESERVE: u32 = 2;
 
-/// Word 0 of a record.
+/// Packs word 0 of a record.
 #[must_use]
 pub const fn word0(kind: RecordKind, ticks: u64) -> u64 {
     (kind as u64) << RecordKind::SHIFT | (ticks & TICKS_MASK)
 }
 
-/// An address word.
+/// Packs an address word.
 #[must_use]
 pub const fn address_word(heap: u8, address_avma: u64) -> u64 {
     (heap as u64) << 56 | (address_avma & ADDRESS_MASK)
@@ -196,18 +199,19 @@ pub const fn address_word(heap: u8, address_avma: u64) -> u64 {
 pub const SHORT: u64 = 1 << 63;
 /// Bit of a short record's word 0 that makes it an allocation.
 pub const SHORT_ALLOC: u64 = 1 << 62;
-/// A short record's time begins here.
+/// Position of the time's lowest bit in a short record.
 const SHORT_TICKS_SHIFT: u32 = 44;
-/// Ticks since the record before that a short record can hold, plus one: 0.1 ms at 2.5 GHz.
+/// Exclusive limit of the ticks that a short record can hold since the preceding record: 0.1 ms at
+/// 2.5 GHz.
 const SHORT_TICKS_END: u64 = 1 << 18;
-/// The bits that an address in a short record may have.
+/// Mask of the addresses that a short record can hold.
 const SHORT_ADDRESS_MASK: u64 = (1 << 47) - 8;
-/// For who writes: the time of a record before which no other stands in its buffer. No time is near
-/// it.
+/// Time before a buffer's first record, for the writer. No real time is near this value.
 pub const NO_RECORD_BEFORE: u64 = 1 << 63;
 
-/// Word 0 of a short record of the program's main heap, if it can be one: `SHORT_ALLOC` or 0, the
-/// address, and the ticks of the record and of the one before it in the buffer.
+/// Packs word 0 of a short record of the program's main heap; `None` if address or time do not fit.
+/// `alloc_bit` is `SHORT_ALLOC` or 0; `ticks_before` is the time of the preceding record in the
+/// buffer.
 #[inline(always)]
 #[must_use]
 pub const fn short_word0(alloc_bit: u64, address_avma: u64, ticks: u64, ticks_before: u64) -> Option<u64> {
@@ -218,14 +222,14 @@ pub const fn short_word0(alloc_bit: u64, address_avma: u64, ticks: u64, ticks_be
     Some(SHORT | alloc_bit | since << SHORT_TICKS_SHIFT | address_avma >> 3)
 }
 
-/// The address in word 0 of a short record.
+/// Address in word 0 of a short record.
 #[inline(always)]
 #[must_use]
 pub const fn short_address(word0: u64) -> u64 {
     (word0 << 3) & SHORT_ADDRESS_MASK
 }
 
-/// The time of a record with this word 0, which follows one of `ticks_before` in its buffer.
+/// Time of a record with this word 0, which follows a record at `ticks_before` in its buffer.
 #[inline(always)]
 #[must_use]
 pub const fn record_ticks(word0: u64, ticks_before: u64) -> u64 {
@@ -236,77 +240,86 @@ pub const fn record_ticks(word0: u64, ticks_before: u64) -> u64 {
     }
 }
 
-/// The fixed part of a `Module` record: 8 words, then the build-id padded to a multiple of 8, then
-/// the path and the command line likewise.
+/// Fixed part of a `Module` record: 8 words, followed by build-id, path and command line, each
+/// padded to a multiple of 8 bytes.
 ///
-/// Words: 0 kind and time, 1 total bytes, 2 load bias (`l_addr`), 3 range start, 4 range end (both
-/// avma), 5 build-id bytes:32 | path bytes:32, 6 flags ([`MODULE_MAIN`], [`MODULE_UNLOADED`]), 7
-/// bytes of the command line (of the main program; each word of it has a zero behind it).
+/// * Word 0: kind and time.
+/// * Word 1: total bytes.
+/// * Word 2: load bias (`l_addr`).
+/// * Word 3: start of the range (avma).
+/// * Word 4: end of the range (avma).
+/// * Word 5: build-id bytes:32 | path bytes:32.
+/// * Word 6: flags ([`MODULE_MAIN`], [`MODULE_UNLOADED`]).
+/// * Word 7: bytes of the command line, which only the main program has. Each of its words ends
+///   with a zero.
 #[derive(Debug, Clone, Copy)]
 pub struct ModuleRecord;
 
 impl ModuleRecord {
-    /// Words before the build-id.
+    /// Number of words before the build-id.
     pub const FIXED_WORDS: usize = 8;
-    /// Largest build-id that is kept, in bytes.
+    /// Largest recorded build-id in bytes.
     pub const BUILD_ID_BYTES_MAX: usize = 64;
-    /// Largest path that is kept, in bytes; longer ones are cut at the front.
+    /// Largest recorded path in bytes; longer ones are cut at the front.
     pub const PATH_BYTES_MAX: usize = 1024;
-    /// Most of a command line that is kept, in bytes; longer ones are cut at the end.
+    /// Largest recorded command line in bytes; longer ones are cut at the end.
     pub const COMMAND_BYTES_MAX: usize = 1024;
     /// Largest record in bytes.
     pub const BYTES_MAX: usize =
         Self::FIXED_WORDS * 8 + Self::BUILD_ID_BYTES_MAX + Self::PATH_BYTES_MAX + Self::COMMAND_BYTES_MAX;
 }
 
-/// The fixed part of a `Function` record, a function of a language: 5 words, then its name padded
-/// to a multiple of 8, then its file likewise.
+/// Fixed part of a `Function` record, which describes a language's function. Name and file follow
+/// the 5 words, each padded to a multiple of 8 bytes.
 ///
-/// Words: 0 kind and time, 1 total bytes, 2 language:32 | number:32 (see [`language_place`]), 3
-/// first line, 4 name bytes:32 | file bytes:32.
+/// * Word 0: kind and time.
+/// * Word 1: total bytes.
+/// * Word 2: language:32 | number:32 (see [`language_place`]).
+/// * Word 3: first line.
+/// * Word 4: name bytes:32 | file bytes:32.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionRecord;
 
 impl FunctionRecord {
-    /// Words before the name.
+    /// Number of words before the name.
     pub const FIXED_WORDS: usize = 5;
     /// Largest record in bytes.
     pub const BYTES_MAX: usize = 3072;
 }
 
-/// The language of a frame: [`language_place`].
+/// Language number of a frame, as in [`language_place`]: Python.
 pub const LANGUAGE_PYTHON: u8 = 1;
-/// See [`LANGUAGE_PYTHON`].
+/// Language number: JavaScript.
 pub const LANGUAGE_JAVASCRIPT: u8 = 2;
-/// See [`LANGUAGE_PYTHON`].
+/// Language number: Java.
 pub const LANGUAGE_JAVA: u8 = 3;
-/// See [`LANGUAGE_PYTHON`].
+/// Language number: Ruby.
 pub const LANGUAGE_RUBY: u8 = 4;
-/// See [`LANGUAGE_PYTHON`].
+/// Language number: PHP.
 pub const LANGUAGE_PHP: u8 = 5;
-/// See [`LANGUAGE_PYTHON`].
+/// Language number: Perl.
 pub const LANGUAGE_PERL: u8 = 6;
-/// See [`LANGUAGE_PYTHON`].
+/// Language number: Lua.
 pub const LANGUAGE_LUA: u8 = 9;
-/// In the version of an `UnknownLanguage` record: it is a CPython without the interpreter's lock.
+/// Bit in the version of an `UnknownLanguage` record: a CPython without the interpreter's lock.
 pub const VERSION_WITHOUT_LOCK: u32 = 1 << 31;
-/// Largest line that a place holds.
+/// Largest line number that [`language_place`] holds.
 pub const LINE_MAX: u32 = (1 << 24) - 2;
 
-/// Where a frame of a language is, as a word that is no address of code: its language from bit 52
-/// on (1 to 14), its function's number from bit 24 on, its line (0: unknown).
+/// Packs a language frame's location into a word that is never an address of code. The language (1
+/// to 14) begins at bit 52, the function's number at bit 24, the line at bit 0 (0: unknown).
 ///
-/// A stack node holds it plus one, as a return address lies behind the call.
+/// A stack node holds this word plus one, because a return address lies behind its call.
 #[inline(always)]
 #[must_use]
 pub const fn language_place(language: u8, number: u32, line: u32) -> u64 {
     (language as u64) << 52 | ((number as u64) & 0xfff_ffff) << 24 | line as u64
 }
 
-/// Module flags: the main program (its path is empty in the link map; the recorder reads
-/// /proc/PID/exe).
+/// Module flag: the main program. Its path is empty in the link map, so the recorder reads
+/// /proc/PID/exe.
 pub const MODULE_MAIN: u64 = 1;
-/// Module flags: the module of this range is gone.
+/// Module flag: the module of this range is unloaded.
 pub const MODULE_UNLOADED: u64 = 2;
 
 const _: () = assert!(ModuleRecord::BYTES_MAX < crate::BUFFER_BYTES_MIN);
@@ -333,7 +346,7 @@ mod tests {
         for address in [1, 4, 1 << 47, (1 << 55) + 8, u64::MAX] {
             assert_eq!(short_word0(0, address, 5, 5), None);
         }
-        // Too long ago, after it, and none before.
+        // Too long after the previous record, before it, and without a previous record.
         for before in [5 - 1, u64::MAX, NO_RECORD_BEFORE] {
             let ticks = before.wrapping_add(SHORT_TICKS_END);
             assert_eq!(short_word0(0, 16, ticks, before), None);

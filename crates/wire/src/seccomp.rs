@@ -1,6 +1,7 @@
-//! Seccomp filters, and what the agent asks the kernel for: would a filter end the program for it?
+//! Simulation of seccomp filters on the system calls that the agent makes: would a filter end the
+//! program?
 //!
-//! The injector asks before it attaches to a process that has filters; the agent asks when its
+//! The injector checks before it attaches to a process that has filters; the agent checks when its
 //! program installs one.
 
 mod program;
@@ -8,21 +9,21 @@ mod program;
 pub use self::program::Instruction;
 use self::program::{CallFacts, run};
 
-/// A system call with those of its arguments that filters look at.
+/// A system call with its arguments, as filters see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
-    /// Its name.
+    /// Name of the system call.
     pub name: &'static str,
-    /// Its number on x86-64.
+    /// Number of the system call on x86-64.
     pub number: u32,
-    /// Its arguments; what differs from call to call is made up.
+    /// Arguments; those that differ from call to call have example values.
     pub arguments: [u64; 6],
-    /// The agent makes it while it starts, and not later.
+    /// True if the agent makes the call only while it starts.
     pub is_of_start: bool,
 }
 
 impl Call {
-    /// A call that may come at any time.
+    /// A call that the agent may make at any time.
     #[must_use]
     pub const fn new(name: &'static str, number: u32, arguments: [u64; 6]) -> Self {
         Self { name, number, arguments, is_of_start: false }
@@ -32,14 +33,15 @@ impl Call {
         Self { is_of_start: true, ..Self::new(name, number, arguments) }
     }
 
-    /// Whether a filter would end who makes this call. `instruction`: the filter's, by number;
-    /// `None` behind the last.
+    /// True if a filter would end the thread or process that makes this call. `instruction` returns
+    /// the filter's instruction by number, `None` behind the last one.
     ///
-    /// A filter that the kernel would not have taken ends everybody.
+    /// An invalid filter, which the kernel would have refused, counts as one that ends every
+    /// caller.
     #[must_use]
     pub fn would_be_ended_by(&self, instruction: impl Fn(usize) -> Option<Instruction>) -> bool {
-        // Of several answers the kernel takes the lowest as a signed number. Ending the process is
-        // negative, ending the thread 0, a signal 0x30000: all below an error.
+        // The kernel takes the lowest of several filters' answers, as a signed number. Ending the
+        // process is negative, ending the thread 0, a signal 0x30000: all below an error.
         const ERRNO: i32 = 0x0005_0000;
         let facts = CallFacts::new(self.number, self.arguments);
         run(instruction, &facts).is_none_or(|answer| answer.cast_signed() < ERRNO)
@@ -48,12 +50,12 @@ impl Call {
 
 const PAGE: u64 = 4096;
 const READ_WRITE: u64 = 3;
-/// All bits: no descriptor.
+/// File descriptor argument for anonymous memory: all bits set.
 const NONE: u64 = u64::MAX;
 /// `AT_FDCWD`.
 const HERE: u64 = -100_i64 as u64;
 
-/// What the agent calls, at its start and at any time after (crates/ring/src/sys.rs).
+/// System calls that the agent makes, at its start or at any time (crates/ring/src/sys.rs).
 pub const AGENT_CALLS: &[Call] = &[
     Call::new("mmap", 9, [0, PAGE, READ_WRITE, 0x4022, NONE, 0]),
     Call::of_start("mmap", 9, [0, PAGE, READ_WRITE, 0x01, 3, 0]),
@@ -72,7 +74,7 @@ pub const AGENT_CALLS: &[Call] = &[
     Call::of_start("fcntl", 72, [3, 1034, 0, 0, 0, 0]),
     // PROCMAP_QUERY.
     Call::new("ioctl", 16, [3, 0xc068_6611, 0, 0, 0, 0]),
-    // With a change that there is not; MS_ASYNC.
+    // An invalid operation number; MS_ASYNC.
     Call::new("rt_sigprocmask", 14, [u32::MAX as u64, 0, 0, 8, 0, 0]),
     Call::new("msync", 26, [0, PAGE, 1, 0, 0, 0]),
     Call::new("process_vm_readv", 310, [1, 0, 1, 0, 1, 0]),

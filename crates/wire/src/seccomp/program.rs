@@ -1,25 +1,25 @@
-//! A filter's program, run on a call that has not been made.
+//! Interpreter of a filter's program, for a call that has not been made.
 //!
-//! It is a classic BPF program as the kernel has checked it: it reads words of [`CallFacts`], jumps
-//! forwards only, and ends with what is to become of the call (Linux,
-//! Documentation/userspace-api/seccomp_filter.rst; networking/filter.rst for the instructions).
+//! The program is classic BPF, as the kernel has checked it. It reads words of [`CallFacts`], jumps
+//! forwards only, and ends with the action for the call. Sources: Linux,
+//! Documentation/userspace-api/seccomp_filter.rst; networking/filter.rst for the instructions.
 
-/// An instruction, as the kernel takes it and gives it out (`struct sock_filter`).
+/// A BPF instruction in the kernel's layout (`struct sock_filter`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Instruction {
-    /// What to do.
+    /// Operation code.
     pub code: u16,
-    /// Instructions to pass over if a comparison holds.
+    /// Number of instructions to skip if a comparison holds.
     pub if_true: u8,
-    /// The same if it does not.
+    /// Number of instructions to skip if a comparison does not hold.
     pub if_false: u8,
-    /// What it is done with.
+    /// Immediate operand.
     pub value: u32,
 }
 
-/// What the program sees of a call (`struct seccomp_data`, 64 bytes): number, architecture, address
-/// of the instruction, arguments.
+/// Data of a call that the program can read (`struct seccomp_data`, 64 bytes): number,
+/// architecture, address of the instruction, arguments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallFacts {
     words: [u32; 16],
@@ -29,7 +29,7 @@ impl CallFacts {
     pub(super) fn new(number: u32, arguments: [u64; 6]) -> Self {
         const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
         let [a, b, c, d, e, f] = arguments.map(|argument| (argument as u32, (argument >> 32) as u32));
-        // The two words between are the address of the instruction.
+        // Words 2 and 3 are the address of the instruction.
         Self {
             words: [
                 number,
@@ -57,8 +57,8 @@ impl CallFacts {
     }
 }
 
-/// What becomes of the call: the filter's answer. `instruction`: by its number. `None`: this is no
-/// program that the kernel would have taken.
+/// Runs a filter and returns its action for the call. `instruction` returns an instruction by
+/// number. `None`: the program is invalid, and the kernel would have refused it.
 pub(super) fn run(instruction: impl Fn(usize) -> Option<Instruction>, call: &CallFacts) -> Option<u32> {
     let (mut a, mut x) = (0_u32, 0_u32);
     let mut memory = [0_u32; 16];
@@ -68,7 +68,7 @@ pub(super) fn run(instruction: impl Fn(usize) -> Option<Instruction>, call: &Cal
         next = next.wrapping_add(1);
         let operand = if code & 0x08 == 0 { value } else { x };
         match code {
-            // Loads: of the call's words, numbers, memory, the length of what it sees.
+            // Loads: words of the call's data, constants, memory, length of the call's data.
             0x20 => a = call.word(value)?,
             0x00 => a = value,
             0x01 => x = value,
