@@ -5,9 +5,10 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::writer::wake_recorder;
 use crate::{Pool, sys};
 
-/// A thread has given up a buffer that is not full. Of a program that starts and ends threads
-/// without pause each takes one, and nearly all would be in use before the recorder wakes by
-/// itself: so it is woken now and then.
+/// Counts a buffer that a thread gives up before it is full, and wakes the recorder at every 32nd.
+///
+/// In a program that starts and ends threads without pause, each thread takes a buffer. Nearly all
+/// buffers would be in use before the recorder wakes by itself.
 pub fn note(pool: &Pool) {
     const ENDS: u32 = 32;
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -16,8 +17,8 @@ pub fn note(pool: &Pool) {
     }
 }
 
-/// Takes a buffer's pages out of this process's sight, which it would else have resident until it
-/// ends: what was written stays, for the recorder. `words`: the buffer's first.
+/// Drops a buffer's pages from this process's resident memory, where they would otherwise stay
+/// until the process ends. The content stays for the recorder. `words`: first word of the buffer.
 pub fn take_out_of_sight(pool: &Pool, words: *const u64) {
     sys::take_out_of_sight(words as usize, pool.buffer_bytes());
 }

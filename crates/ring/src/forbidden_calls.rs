@@ -1,28 +1,28 @@
-//! System calls that the program has forbidden itself (seccomp), so that it would be ended for
-//! them: they are not made.
+//! System calls that the program has forbidden itself (seccomp) and that would end it. The agent
+//! does not make them.
 //!
-//! The agent is told when its program installs a filter, asks the filter about each of its own
-//! calls, and notes here which would end the program. Each such call is answered with EPERM from
-//! then on, as a milder filter might have: what fails is then counted as lost.
+//! When its program installs a filter, the agent checks each of its own calls and marks here those
+//! that would end the program. A marked call returns EPERM, as with a milder filter; its failure is
+//! counted as a loss.
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use crate::x86_64::{number, syscall6};
 
-/// What a forbidden call is answered with.
+/// Error number that a forbidden call returns.
 const EPERM: isize = 1;
-/// Words of [`FORBIDDEN`]: x86-64 has numbers up to some 470.
+/// Length of [`FORBIDDEN`] in words: x86-64 has numbers up to some 470.
 const WORDS: usize = 8;
 
-/// A bit for each system call's number. Only ever set: filters are never taken away, and forked
-/// children have them too.
+/// Bitmap of forbidden system call numbers. Bits are only ever set: filters are never removed, and
+/// forked children inherit them.
 static FORBIDDEN: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
 
 fn place(number: usize) -> (Option<&'static AtomicU64>, u64) {
     (FORBIDDEN.get(number / 64), 1 << (number % 64))
 }
 
-/// From now on this call is not made.
+/// Marks a system call as forbidden for the rest of the process's life.
 pub fn forbid(number: u32) {
     if let (Some(word), bit) = place(number as usize) {
         word.fetch_or(bit, Relaxed);
@@ -35,22 +35,22 @@ fn is_forbidden(number: usize) -> bool {
     word.is_some_and(|word| word.load(Relaxed) & bit != 0)
 }
 
-/// Whether the time of day can be asked for.
+/// True if the process may read the time.
 #[must_use]
 pub fn has_clock() -> bool {
     !is_forbidden(number::CLOCK_GETTIME)
 }
 
-/// Whether a thread can wait for the recorder.
+/// True if a thread may wait for the recorder (futex).
 #[must_use]
 pub fn may_wait() -> bool {
     !is_forbidden(number::FUTEX)
 }
 
-/// As [`syscall6`], unless the program would be ended for it.
+/// Makes a system call like [`syscall6`], unless it is forbidden: then it returns EPERM.
 ///
 /// # Safety
-/// As there.
+/// The requirements of [`syscall6`] apply.
 #[inline]
 pub(crate) unsafe fn permitted_syscall(number: usize, arguments: [usize; 6]) -> isize {
     if is_forbidden(number) {
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_is_forbidden_is_not_called() {
-        // Not one that other tests of this process need.
+        // A call that the other tests of this process do not need.
         assert_ne!(crate::sys::parent_process_id(), 0);
         forbid(number::GETPPID as u32);
         assert_eq!(crate::sys::parent_process_id(), 0);

@@ -1,16 +1,16 @@
-//! The shared buffers between agent and recorder: mapping, claiming, publishing, draining.
+//! Shared buffers between agent and recorder: mapping, claiming, publishing, draining.
 //!
-//! You must provide: a recorder that calls [`Pool::create`] and drains, and agents that call
-//! [`Pool::open`] and write. It does no allocation, takes no lock, and links nothing: system calls
-//! are made directly ([`sys`]), so that the same code is safe inside a foreign process's `malloc`.
+//! The user provides a recorder that calls [`Pool::create`] and drains, and agents that call
+//! [`Pool::open`] and write. The crate allocates no memory, takes no lock, and links no library.
+//! System calls are made directly ([`sys`]), so that the same code is safe inside a foreign
+//! process's `malloc`.
 //!
-//! **Trust.** The pages are shared with processes that may be broken or hostile. All of it is read
-//! and written through atomics; whatever is read is copied to a local and checked before it is used
-//! as an index or length. No function here panics or reads outside the mapping for any content of
-//! the pages.
+//! **Trust.** The pages are shared with processes that may be broken or hostile. All accesses are
+//! atomic; each value is copied to a local and checked before it is used as an index or length. No
+//! function here panics or reads outside the mapping, whatever the pages contain.
 #![cfg_attr(not(test), no_std)]
 
-// By this name, so that the model in `tests/model` can put its own atomics in its place.
+// The alias lets the model in `tests/model` substitute its own atomics.
 use heapr_wire as wire;
 
 pub mod early_ends;

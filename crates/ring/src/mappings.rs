@@ -1,29 +1,29 @@
-//! A list of the mappings that were made here, so that whoever removes an agent from a process
-//! knows what to unmap.
+//! List of the mappings that this crate made in the process, for whoever removes an agent and must
+//! unmap them.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-/// Places in the list: what threads have makes up most (a handful of mappings for each thread that
-/// was alive at the same time). What finds none stays mapped when the agent is removed. Places that
-/// are not used take no memory.
+/// Capacity of the list. Threads need most of it: a handful of mappings for each thread alive at
+/// one time. A mapping that finds no entry stays mapped when the agent is removed. Unused entries
+/// take no memory.
 pub const MAPPINGS_MAX: usize = 32_768;
 
 /// (address, bytes) of each mapping; address 0: free.
 pub static MAPPINGS: [[AtomicUsize; 2]; MAPPINGS_MAX] =
     [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MAPPINGS_MAX];
 
-/// Places that were taken at once so far: those behind are free.
+/// Number of entries up to the last one ever used; all further ones are free.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// Where a free place is looked for first.
+/// Index at which the search for a free entry begins.
 static FIRST_FREE: AtomicUsize = AtomicUsize::new(0);
 
-/// Enters a mapping.
+/// Adds a mapping.
 pub(crate) fn note(address: usize, bytes: usize) {
     let first = FIRST_FREE.load(Relaxed).min(MAPPINGS_MAX);
     let places = MAPPINGS.get(first..).unwrap_or_default().iter().chain(&MAPPINGS);
     for (number, [place, place_bytes]) in places.enumerate() {
         if place.load(Relaxed) == 0 && place.compare_exchange(0, address, Relaxed, Relaxed).is_ok() {
-            // Release: who reads the list has stopped this thread, or sees a size of 0 and leaves
+            // Release: a reader of the list has stopped this thread, or sees a size of 0 and leaves
             // the mapping.
             place_bytes.store(bytes, Release);
             let behind = first.wrapping_add(number) % MAPPINGS_MAX + 1;
@@ -34,7 +34,7 @@ pub(crate) fn note(address: usize, bytes: usize) {
     }
 }
 
-/// Takes a mapping off the list.
+/// Removes a mapping.
 pub(crate) fn forget(address: usize) {
     let used = MAPPINGS.get(..USED.load(Relaxed)).unwrap_or(&MAPPINGS);
     for (number, [place, place_bytes]) in used.iter().enumerate() {

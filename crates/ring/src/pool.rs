@@ -1,4 +1,4 @@
-//! The mapping of the pool, and checked access to its parts.
+//! Mapping of the pool, and checked access to its parts.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -10,25 +10,25 @@ use heapr_wire::{
 
 use crate::sys::{self, Descriptor};
 
-/// Why a pool could not be made or opened.
+/// Reason why a pool could not be created or opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// A buffer size that is no power of two between the limits.
+    /// The buffer size is not a power of two between the limits.
     BufferSize {
-        /// What was asked, in bytes.
+        /// Requested size in bytes.
         bytes: usize,
     },
-    /// No buffers, or more than the limit.
+    /// The number of buffers is 0 or above the limit.
     BufferCount {
-        /// What was asked.
+        /// Requested number.
         count: usize,
     },
-    /// The kernel refused; its error number.
+    /// A system call failed.
     System {
-        /// Which call.
+        /// Name of the system call.
         call: &'static str,
-        /// errno's value.
+        /// Error number.
         errno: i32,
     },
     /// The file is not a pool of this build.
@@ -58,48 +58,49 @@ impl core::error::Error for PoolError {}
 pub struct PoolProperties {
     /// Bytes per buffer: a power of two from 4 KiB to 1 MiB.
     pub buffer_bytes: usize,
-    /// Most buffers, at most 65,536. They get their memory when they are opened.
+    /// Largest number of buffers, at most 65,536. A buffer gets its memory when it is opened.
     pub buffer_count: usize,
-    /// Buffers that have their memory from the start.
+    /// Number of buffers that have memory from the start.
     pub open_count: usize,
-    /// There is so much memory that an agent may use a buffer before it was given its own.
+    /// Whether memory is so ample that an agent may use a buffer before it has its memory.
     pub is_ample: bool,
 }
 
-/// A process maps at least so many buffers, or none.
+/// Smallest number of buffers that a process maps.
 const BUFFERS_MAPPED_MIN: usize = 4;
-/// A process whose address space is limited maps no more than this part of what is left of it.
+/// Divisor of the remaining address space of a process with a limit: the pool takes at most this
+/// fraction.
 const ROOM_SHARE: usize = 8;
 
-/// A mapped pool. Never unmapped in an agent (its threads may be anywhere); unmapped on drop by who
-/// made it.
+/// A mapped pool. An agent never unmaps its pool, because its threads may be using it; the creator
+/// unmaps on drop.
 #[derive(Debug)]
 pub struct Pool {
     base: *mut u8,
     bytes: usize,
     buffer_bytes: usize,
-    /// Those that are mapped.
+    /// Number of mapped buffers.
     buffer_count: usize,
     buffers_offset: usize,
-    /// Those that have their memory. Only its maker knows: what the control page says may be
-    /// scribbled over.
+    /// Number of buffers that have memory. Only the creator knows it; the control page's figure may
+    /// be overwritten by others.
     open_count: AtomicU32,
-    /// Made here, in a recorder.
+    /// True if the mapping is unmapped on drop.
     is_own: bool,
 }
 
 // SAFETY: the mapping is only reached through atomics, which any thread may use; the other fields
-// never change.
+// are atomics too or never change.
 unsafe impl Send for Pool {}
 // SAFETY: as above.
 unsafe impl Sync for Pool {}
 
 impl Pool {
-    /// Makes a pool (recorder). The descriptor must stay open for as long as new processes may
+    /// Creates a pool (recorder). The descriptor must stay open for as long as new processes may
     /// join.
     ///
     /// # Errors
-    /// Sizes out of bounds, or the kernel refused memory.
+    /// Returns an error if a size is out of bounds or the kernel refuses memory.
     pub fn create(properties: PoolProperties) -> Result<(Self, Descriptor), PoolError> {
         let PoolProperties { buffer_bytes, buffer_count, open_count, is_ample } = properties;
         check_sizes(buffer_bytes, buffer_count)?;
@@ -135,22 +136,23 @@ impl Pool {
         Ok((pool, descriptor))
     }
 
-    /// Opens the pool behind a descriptor that somebody else made (agent): everything is checked.
+    /// Opens the pool behind a descriptor from another process (agent). All values are checked.
     ///
     /// # Errors
-    /// [`PoolError::NotOurPool`] for whatever is not a sealed pool of this build with sane sizes.
+    /// [`PoolError::NotOurPool`] unless the descriptor is a sealed pool of this build with valid
+    /// sizes. [`PoolError::System`] if the mapping fails.
     pub fn open(descriptor: &Descriptor) -> Result<Self, PoolError> {
         const SEAL_SHRINK: usize = 2;
         let seals = sys::seals(descriptor).map_err(|_| PoolError::NotOurPool)?;
         if seals & SEAL_SHRINK == 0 {
-            // Its owner could cut it while we write: SIGBUS in the target.
+            // Its owner could shrink the file while this process writes: SIGBUS in the target.
             return Err(PoolError::NotOurPool);
         }
         let head = sys::map_shared(descriptor, PROCESS_SLOTS_OFFSET)
             .map_err(|errno| PoolError::System { call: "mmap of the control page", errno })?;
-        // SAFETY: the mapping is page aligned, at least one page long (a shorter file would fault
-        // only beyond its last page, and a file of length 0 cannot pass: the recorder seals after
-        // sizing), and only atomics are used.
+        // SAFETY: the mapping is page aligned and at least one page long, and only atomics are
+        // used. A shorter file would fault only beyond its last page. A file of length 0 cannot
+        // pass: the recorder seals after sizing.
         let control = unsafe { &*head.cast::<Control>() };
         let matches = control.magic.load(core::sync::atomic::Ordering::Acquire) == POOL_MAGIC
             && control.build_id.load(Relaxed) == BUILD_ID;
@@ -165,7 +167,7 @@ impl Pool {
         if bytes != pool_bytes(buffer_count, buffer_bytes) as u64 {
             return Err(PoolError::NotOurPool);
         }
-        // A process with little room maps fewer of the buffers than exist.
+        // A process with little address space maps fewer buffers than exist.
         let buffers_offset = buffers_offset(buffer_count);
         let bytes_of = |count: usize| buffers_offset.saturating_add(count.saturating_mul(buffer_bytes));
         let least_count = BUFFERS_MAPPED_MIN.min(buffer_count);
@@ -193,48 +195,48 @@ impl Pool {
         }
     }
 
-    /// Buffers that may be claimed now: the first ones.
+    /// Number of buffers that may be claimed at present: the first ones.
     #[inline]
     #[must_use]
     pub fn claimable_count(&self) -> usize {
         (self.control().buffers_open.load(Relaxed) as usize).min(self.buffer_count)
     }
 
-    /// An opened pool that is unmapped when it is dropped. (An agent's never is: signal handlers
-    /// may be in it.)
+    /// Marks an opened pool to be unmapped on drop. (An agent's pool is never unmapped: signal
+    /// handlers may be using it.)
     #[must_use]
     pub fn unmapped_when_dropped(mut self) -> Self {
         self.is_own = true;
         self
     }
 
-    /// Buffers that have their memory (recorder).
+    /// Number of buffers that have memory (recorder).
     #[must_use]
     pub fn open_count(&self) -> usize {
         self.open_count.load(Relaxed) as usize
     }
 
-    /// From now on only buffers that have their memory are claimed (recorder).
+    /// Restricts claims to buffers that have memory (recorder).
     pub fn forbid_others(&self) {
         self.control().buffers_open.store(self.open_count.load(Relaxed), Relaxed);
     }
 
-    /// Buffers that may be open one day, as far as is known.
+    /// Largest number of buffers that may ever be open, as far as is known.
     #[must_use]
     pub fn limit_count(&self) -> usize {
-        // (No `clamp`: it can panic, and the agent links it.)
+        // `clamp` can panic, and the agent links this function.
         (self.control().buffers_limit.load(Relaxed) as usize).min(self.buffer_count).max(1)
     }
 
-    /// Says that no more than these buffers can be opened for now (recorder).
+    /// Sets the largest number of buffers that can be opened at present (recorder).
     pub fn set_limit_count(&self, count: usize) {
         self.control().buffers_limit.store(count as u32, Relaxed);
     }
 
-    /// Opens buffers up to this number, with memory of the caller's (recorder).
+    /// Opens buffers up to number `count`, with memory of the caller's (recorder).
     ///
     /// # Errors
-    /// The kernel has none.
+    /// Returns an error if the kernel has no memory.
     pub fn open_up_to(&self, descriptor: &Descriptor, count: usize) -> Result<(), PoolError> {
         let (open, count) = (self.open_count(), count.min(self.buffer_count));
         let offset = self.buffers_offset + open * self.buffer_bytes;
@@ -253,13 +255,13 @@ impl Pool {
         self.buffer_bytes
     }
 
-    /// Number of buffers that are mapped: in the recorder all that exist.
+    /// Number of mapped buffers: in the recorder all that exist.
     #[must_use]
     pub fn buffer_count(&self) -> usize {
         self.buffer_count
     }
 
-    /// Stack nodes per node block.
+    /// Number of stack nodes per node block.
     #[must_use]
     pub fn nodes_per_block(&self) -> usize {
         self.buffer_bytes / size_of::<StackNode>()
@@ -269,12 +271,12 @@ impl Pool {
     #[inline]
     #[must_use]
     pub fn control(&self) -> &Control {
-        // SAFETY: the mapping begins with the control page, is aligned to a page and lives as long
-        // as `self`; `Control` consists of atomics, for which every bit pattern is valid.
+        // SAFETY: the mapping begins with the control page, is page aligned and lives as long as
+        // `self`. `Control` consists of atomics, for which every bit pattern is valid.
         unsafe { &*self.base.cast::<Control>() }
     }
 
-    /// Process slot `index`.
+    /// Process slot `index`; `None` if out of range.
     #[inline]
     #[must_use]
     pub fn process_slot(&self, index: u32) -> Option<&ProcessSlot> {
@@ -285,7 +287,7 @@ impl Pool {
         Some(unsafe { &*self.base.add(PROCESS_SLOTS_OFFSET).cast::<ProcessSlot>().add(index as usize) })
     }
 
-    /// Thread slot `index`.
+    /// Thread slot `index`; `None` if out of range.
     #[inline]
     #[must_use]
     pub fn thread_slot(&self, index: u32) -> Option<&ThreadSlot> {
@@ -296,7 +298,7 @@ impl Pool {
         Some(unsafe { &*self.base.add(THREAD_SLOTS_OFFSET).cast::<ThreadSlot>().add(index as usize) })
     }
 
-    /// Header of buffer `index`.
+    /// Header of buffer `index`; `None` if it is not mapped.
     #[inline]
     #[must_use]
     pub fn buffer_header(&self, index: u32) -> Option<&BufferHeader> {
@@ -308,7 +310,7 @@ impl Pool {
         Some(unsafe { &*self.base.add(BUFFER_HEADERS_OFFSET).cast::<BufferHeader>().add(index as usize) })
     }
 
-    /// The words of buffer `index`: `buffer_bytes / 8` of them.
+    /// Words of buffer `index`: `buffer_bytes / 8` of them.
     #[inline]
     #[must_use]
     pub fn buffer_words(&self, index: u32) -> Option<&[AtomicU64]> {
@@ -322,7 +324,7 @@ impl Pool {
         })
     }
 
-    /// The stack nodes of buffer `index`.
+    /// Stack nodes of buffer `index`.
     #[inline]
     #[must_use]
     pub fn buffer_nodes(&self, index: u32) -> Option<&[StackNode]> {
@@ -340,8 +342,7 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         if self.is_own {
-            // SAFETY: `self` is the only owner of the mapping; whatever was borrowed from it is
-            // gone.
+            // SAFETY: `self` is the only owner of the mapping, and all borrows from it have ended.
             unsafe { sys::unmap(self.base, self.bytes) };
         }
     }

@@ -1,7 +1,7 @@
 //! The recorder's side: scanning, reading untrusted records, freeing.
 //!
-//! Everything here may have been written by a hostile process: nothing is assumed of it but that it
-//! is there.
+//! All content may have been written by a hostile process. The only assumption is that the pages
+//! are mapped.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -12,50 +12,51 @@ use crate::wire::{
 
 use crate::{Pool, PoolError, sys};
 
-/// A buffer that somebody has claimed.
+/// A claimed buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimedBuffer {
-    /// Its number.
+    /// Number of the buffer.
     pub index: u32,
-    /// What it is for.
+    /// Content of the buffer.
     pub content: Content,
     /// Thread slot (events) or process slot (nodes); may be out of range.
     pub slot: u32,
-    /// Generation of that slot at the claim.
+    /// Generation of the slot at the claim.
     pub generation: u32,
-    /// Number of the buffer (events) or block (nodes) among the owner's.
+    /// Number of the buffer (events) or block (nodes) among those of the owner.
     pub sequence: u64,
-    /// Ticks at the claim, as the agent says.
+    /// Ticks at the claim, as the agent states them.
     pub claimed_ticks: u64,
 }
 
-/// What a buffer is for.
+/// Content of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// Event records.
     Events {
-        /// Words published, at most as many as the buffer has.
+        /// Number of published words, at most the size of the buffer.
         words: usize,
-        /// An event is being written: its time may be earlier than now.
+        /// An event is being written: its time may be earlier than the present.
         is_busy: bool,
-        /// Nothing more will come.
+        /// The owner writes no more into the buffer.
         is_closed: bool,
     },
     /// Stack nodes.
     Nodes {
-        /// Number of the first.
+        /// Number of the first node.
         first_node: u32,
     },
 }
 
-/// File name of a process's program as its slot tells it, with zeros behind it: see
-/// [`ProcessSlot::executable_name`]. Any bytes.
+/// File name of a process's program from its slot, padded with zeros: see
+/// [`ProcessSlot::executable_name`]. Any bytes are possible.
 #[must_use]
 pub fn executable_name(slot: &ProcessSlot) -> [u8; EXECUTABLE_NAME_BYTES_MAX] {
     unpacked(slot.executable_name.iter().map(|word| word.load(Relaxed)))
 }
 
-/// That of a program that it started and that is not recorded. Any bytes.
+/// File name of the untraced program that a process started: see [`ProcessSlot::untraced_name`].
+/// Any bytes are possible.
 #[must_use]
 pub fn untraced_name(slot: &ProcessSlot) -> [u8; EXECUTABLE_NAME_BYTES_MAX] {
     unpacked(slot.untraced_name.iter().map(|word| word.load(Relaxed)))
@@ -69,12 +70,12 @@ fn unpacked(words: impl Iterator<Item = u64>) -> [u8; EXECUTABLE_NAME_BYTES_MAX]
     bytes
 }
 
-/// The claimed buffers whose headers are complete, in order of their numbers.
+/// Claimed buffers whose headers are complete, in order of their numbers.
 pub fn claimed_buffers(pool: &Pool) -> impl Iterator<Item = ClaimedBuffer> + '_ {
     (0..pool.buffer_count() as u32).filter_map(|index| claimed_buffer(pool, index))
 }
 
-/// The state of buffer `index`, if it is claimed.
+/// State of buffer `index`, if it is claimed.
 #[must_use]
 pub fn claimed_buffer(pool: &Pool, index: u32) -> Option<ClaimedBuffer> {
     let header = pool.buffer_header(index)?;
@@ -87,7 +88,7 @@ pub fn claimed_buffer(pool: &Pool, index: u32) -> Option<ClaimedBuffer> {
     let (kind, slot, sequence) = split_owner(owner);
     let content = match kind {
         OWNER_EVENTS => {
-            // `closed` before `published`: what is closed is published in full.
+            // `closed` is read before `published`: a closed buffer is published in full.
             let is_closed = header.closed.load(Acquire) == 1;
             let published = header.published.load(Acquire);
             let is_closed = is_closed || published & PUBLISHED_CLOSED != 0;
@@ -98,15 +99,16 @@ pub fn claimed_buffer(pool: &Pool, index: u32) -> Option<ClaimedBuffer> {
         _ => return None,
     };
     let claimed_ticks = header.claimed_ticks.load(Relaxed);
-    // An agent may have given the buffer back since (see `unclaim_buffer`), and another claimed it.
+    // An agent may have given the buffer back since (see `unclaim_buffer`), and another one claimed
+    // it.
     if generation == 0 || header.owner.load(Acquire) != owner {
         return None;
     }
     Some(ClaimedBuffer { index, content, slot, generation, sequence, claimed_ticks })
 }
 
-/// Makes a buffer free that is claimed for nothing that there is. Whether it was: no agent claims
-/// one so, and nobody would ever give it back.
+/// Frees a buffer whose owner word has an unknown kind, and returns whether it had one. No agent
+/// writes such a word, so that no owner would ever give the buffer back.
 pub fn free_if_senseless(pool: &Pool, index: u32) -> bool {
     let Some(header) = pool.buffer_header(index) else { return false };
     let owner = header.owner.load(Acquire);
@@ -128,13 +130,13 @@ pub fn word(pool: &Pool, index: u32, place: usize) -> Option<u64> {
 /// A stack node as an agent wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RawNode {
-    /// Number of the caller's node; anything.
+    /// Number of the caller's node; any value is possible.
     pub parent: u32,
     /// Return address.
     pub return_address: u64,
 }
 
-/// Node `place` of node block `index`; `None` if it is not written yet.
+/// Node `place` of the node block in buffer `index`; `None` if it is not written yet.
 #[must_use]
 pub fn node(pool: &Pool, index: u32, place: usize) -> Option<RawNode> {
     let node = pool.buffer_nodes(index)?.get(place)?;
@@ -143,11 +145,11 @@ pub fn node(pool: &Pool, index: u32, place: usize) -> Option<RawNode> {
     (return_address != 0).then(|| RawNode { parent: node.parent.load(Relaxed), return_address })
 }
 
-/// Opens buffers up to this number, with memory of the caller's, and wakes agents that wait for
+/// Opens buffers up to number `count`, with memory of the caller's, and wakes agents that wait for
 /// one.
 ///
 /// # Errors
-/// The kernel has no memory.
+/// Returns an error if the kernel has no memory.
 pub fn open_buffers(pool: &Pool, descriptor: &sys::Descriptor, count: usize) -> Result<(), PoolError> {
     pool.open_up_to(descriptor, count)?;
     wake_waiters(pool);
@@ -162,43 +164,43 @@ fn wake_waiters(pool: &Pool) {
     }
 }
 
-/// Makes a buffer free. The caller has read all of it.
+/// Frees a buffer. The caller has read all of it.
 pub fn free_buffer(pool: &Pool, index: u32) {
     let Some(header) = pool.buffer_header(index) else { return };
     header.published.store(0, Relaxed);
     header.closed.store(0, Relaxed);
     header.owner_generation.store(0, Relaxed);
-    // Release: whoever claims it sees the header cleared.
+    // Release: the next claimer sees the header cleared.
     header.owner.store(0, Release);
 }
 
-/// Makes a buffer free that was held: of nodes, or of events and not closed. The caller has read
+/// Frees a buffer that counts as held (of nodes, or of events and not closed). The caller has read
 /// all of it.
 pub fn free_held_buffer(pool: &Pool, index: u32) {
     pool.control().buffers_held.fetch_sub(1, Relaxed);
     free_buffer(pool, index);
 }
 
-/// Sets how many buffers are claimed, as a scan has counted them. (Agents add theirs as they claim
-/// them.)
+/// Sets the number of claimed buffers to the count of a scan. Agents add each further claim.
 pub fn note_claimed(pool: &Pool, claimed_count: u32) {
     pool.control().buffers_claimed.store(claimed_count, Relaxed);
 }
 
-/// How many buffers are held, as far as is known: to be asked before a scan.
+/// Number of held buffers, as far as is known. A scan reads it before it begins: see [`note_held`].
 #[must_use]
 pub fn held_count(pool: &Pool) -> u32 {
     pool.control().buffers_held.load(Relaxed)
 }
 
-/// Corrects how many buffers are held by what a scan has counted; `before` it there were so many.
-/// (What agents have claimed meanwhile stays counted, at worst twice until the next scan.)
+/// Corrects the number of held buffers by the count of a scan; `before` is the number at its
+/// beginning. Buffers that agents claimed meanwhile stay counted, at worst twice until the next
+/// scan.
 pub fn note_held(pool: &Pool, before: u32, counted: u32) {
     pool.control().buffers_held.fetch_add(counted.wrapping_sub(before), Relaxed);
 }
 
-/// Gives a sign of life, and, if buffers were freed, takes them off the count and wakes agents that
-/// wait for one.
+/// Increments the heartbeat. If buffers were freed, subtracts them from the count and wakes agents
+/// that wait for one.
 pub fn finish_slice(pool: &Pool, freed_count: u32) {
     let control = pool.control();
     control.heartbeat.fetch_add(1, Relaxed);
@@ -208,13 +210,13 @@ pub fn finish_slice(pool: &Pool, freed_count: u32) {
     }
 }
 
-/// Tells waiting agents that it was looked which processes have ended.
+/// Announces to waiting agents that a search for ended processes has finished.
 pub fn note_ends_looked_for(pool: &Pool) {
-    // Release: after what was freed then has been taken off the count of those that are held.
+    // Release: after the buffers freed by the search were subtracted from the number held.
     pool.control().ends_looked_for.fetch_add(1, Release);
 }
 
-/// Sleeps until an agent wakes the recorder or the time is up.
+/// Sleeps until an agent wakes the recorder or the time-out passes.
 pub fn sleep(pool: &Pool, timeout_ns: u64) {
     let word = &pool.control().recorder_sleeping;
     if word.swap(1, AcqRel) != RUNG {
@@ -223,17 +225,18 @@ pub fn sleep(pool: &Pool, timeout_ns: u64) {
     word.swap(0, AcqRel);
 }
 
-/// In place of whether it sleeps: its own process has woken it, or does before it sleeps.
+/// Value of `recorder_sleeping` instead of 0 or 1: the recorder's own process has woken it, or
+/// keeps it from its next sleep.
 const RUNG: u32 = 2;
 
-/// Wakes a recorder that sleeps, and keeps one awake that is about to.
+/// Wakes a sleeping recorder, or keeps one awake that is about to sleep.
 pub fn wake(pool: &Pool) {
     let word = &pool.control().recorder_sleeping;
     word.swap(RUNG, AcqRel);
     sys::futex_wake(word, 1);
 }
 
-/// Tells all agents that nobody records any more.
+/// Closes the session, and wakes all agents that wait for a buffer.
 pub fn close_session(pool: &Pool) {
     let control = pool.control();
     control.state.store(SESSION_CLOSED, Release);

@@ -1,5 +1,5 @@
-//! The few system calls that agent and recorder make by themselves, without the C library: its
-//! wrappers set errno, may be interposed by the target, and some allocate.
+//! The system calls that agent and recorder make directly. The C library's wrappers set errno, may
+//! be interposed by the target, and some allocate.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -8,7 +8,7 @@ use crate::mappings;
 use crate::x86_64::number;
 pub use crate::x86_64::{ticks_ordered, ticks_unordered};
 
-/// What the kernel answered: a value, or the error number.
+/// Result of a system call: a value, or the error number.
 pub type SysResult = Result<usize, i32>;
 
 fn answer(raw: isize) -> SysResult {
@@ -27,13 +27,13 @@ pub const ESRCH: i32 = 3;
 pub struct Descriptor(i32);
 
 impl Descriptor {
-    /// Its number.
+    /// Number of the descriptor.
     #[must_use]
     pub fn number(&self) -> i32 {
         self.0
     }
 
-    /// Takes over a descriptor that somebody else has opened for this value alone.
+    /// Takes ownership of a descriptor that was opened for this value alone.
     #[must_use]
     pub fn from_number(number: i32) -> Self {
         Self(number)
@@ -47,7 +47,7 @@ impl Drop for Descriptor {
     }
 }
 
-/// Where the list of the mappings that are made here is.
+/// Address of the list of the mappings that this crate made.
 pub fn own_mappings_avma() -> u64 {
     (&raw const mappings::MAPPINGS) as u64
 }
@@ -67,36 +67,39 @@ pub fn map_anonymous(bytes: usize, wipe_on_fork: bool) -> Result<*mut u8, i32> {
         // SAFETY: advice on the mapping just made.
         answer(unsafe { permitted_syscall(number::MADVISE, [address, bytes, MADV_WIPEONFORK, 0, 0, 0]) })?;
     }
-    // SAFETY: as above. Core dumps of the target stay as small as without us; failure is harmless.
+    // SAFETY: as above. Core dumps of the target stay as small as without the agent; failure is
+    // harmless.
     let _ = unsafe { permitted_syscall(number::MADVISE, [address, bytes, MADV_DONTDUMP, 0, 0, 0]) };
     Ok(memory)
 }
 
-/// Unmaps memory that [`map_anonymous`] or [`map_shared`] gave.
+/// Unmaps memory from [`map_anonymous`] or [`map_shared`].
 ///
 /// # Safety
-/// 1. `address..address + bytes` is a whole mapping of ours that nothing refers to any more.
+/// 1. `address..address + bytes` is a whole mapping of this crate's, and no references to it
+///    remain.
 pub unsafe fn unmap(address: *mut u8, bytes: usize) {
     mappings::forget(address as usize);
     // SAFETY: (1).
     let _ = unsafe { permitted_syscall(number::MUNMAP, [address as usize, bytes, 0, 0, 0, 0]) };
 }
 
-/// Gives pages of ours back: they read as zero from now on. Where the kernel refuses, they stay.
+/// Returns pages to the kernel: they read as zero afterwards. If the kernel refuses, they stay.
 ///
 /// # Safety
-/// 1. `address..address + bytes` is whole pages of a mapping that [`map_anonymous`] gave, of which
-///    only atomics are read or written, to whose readers zeros say that nothing is there.
+/// 1. `address..address + bytes` is whole pages of a mapping from [`map_anonymous`]. All accesses
+///    to it are atomic, and its readers take zeros for the absence of content.
 pub unsafe fn give_back(address: *mut u8, bytes: usize) {
     const MADV_DONTNEED: usize = 4;
     // SAFETY: (1).
     let _ = unsafe { permitted_syscall(number::MADVISE, [address as usize, bytes, MADV_DONTNEED, 0, 0, 0]) };
 }
 
-/// Pages of a shared mapping of ours need not be resident here any more: what they hold stays.
+/// Drops pages of a shared mapping from this process's resident memory; the content stays in the
+/// file.
 pub(crate) fn take_out_of_sight(address: usize, bytes: usize) {
     const MADV_DONTNEED: usize = 4;
-    // SAFETY: of a shared mapping only the way to the pages is dropped, not what they hold.
+    // SAFETY: for a shared mapping the call drops only the page table entries; the content stays.
     let _ = unsafe { permitted_syscall(number::MADVISE, [address, bytes, MADV_DONTNEED, 0, 0, 0]) };
 }
 
@@ -112,17 +115,17 @@ pub(crate) fn map_shared(descriptor: &Descriptor, bytes: usize) -> Result<*mut u
     Ok(address as *mut u8)
 }
 
-/// 1: the program has asked the kernel to lock what is mapped from now on (`MCL_FUTURE`).
+/// 1: the program has requested that future mappings be locked (`MCL_FUTURE`).
 static LOCKS_MAPPINGS: AtomicU32 = AtomicU32::new(0);
 
-/// From now on what is mapped here is unlocked again before it gets memory: the program's limit is
-/// the program's.
+/// Makes later mappings of this crate unlocked before they get memory, because the limit on locked
+/// memory is the program's.
 pub fn note_locking() {
     LOCKS_MAPPINGS.store(1, Relaxed);
 }
 
-/// As [`map_shared`], for a file of which only parts have memory: none is given to the rest where
-/// the program locks what it maps.
+/// Maps `bytes` of a descriptor like [`map_shared`], for a file of which only parts have memory.
+/// The rest gets none, even if the program locks its mappings.
 ///
 /// # Errors
 /// The kernel's error number: EAGAIN and ENOMEM if there is no room.
@@ -133,9 +136,9 @@ pub(crate) fn map_shared_unlocked(descriptor: &Descriptor, bytes: usize) -> Resu
 const PROT_READ_WRITE: usize = 3;
 const MAP_SHARED: usize = 1;
 
-/// Maps memory, readable and writable, that is not locked.
+/// Maps unlocked memory, readable and writable.
 fn map(bytes: usize, flags: usize, descriptor: usize) -> Result<*mut u8, i32> {
-    // The kernel fills a locked mapping at once, unless nobody may read it.
+    // The kernel fills a locked mapping at once, unless its protection forbids access.
     let is_locked = LOCKS_MAPPINGS.load(Relaxed) != 0;
     let protection = if is_locked { 0 } else { PROT_READ_WRITE };
     // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
@@ -144,7 +147,7 @@ fn map(bytes: usize, flags: usize, descriptor: usize) -> Result<*mut u8, i32> {
     if is_locked {
         // SAFETY: the mapping just made.
         let _ = unsafe { permitted_syscall(number::MUNLOCK, [address, bytes, 0, 0, 0, 0]) };
-        // SAFETY: as above, which nobody uses yet.
+        // SAFETY: the same mapping, which is not in use yet.
         if let Err(errno) = unsafe { protect(address, bytes, PROT_READ_WRITE) } {
             // SAFETY: as above.
             let _ = unsafe { permitted_syscall(number::MUNMAP, [address, bytes, 0, 0, 0, 0]) };
@@ -167,20 +170,20 @@ pub unsafe fn protect(address: usize, bytes: usize, protection: usize) -> Result
     answer(unsafe { permitted_syscall(number::MPROTECT, [address, bytes, protection, 0, 0, 0]) }).map(|_| ())
 }
 
-/// The signals that a thread has blocked, a bit each.
+/// Signals that a thread has blocked, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct SignalMask(u64);
 
-/// Blocks all signals of the calling thread. What it had blocked before.
+/// Blocks all signals of the calling thread, and returns the mask before.
 ///
 /// # Errors
-/// The kernel's error number, where the program is not permitted to.
+/// The kernel's error number, if the program is not permitted to make the call.
 pub fn block_signals() -> Result<SignalMask, i32> {
     change_signals(SignalMask(u64::MAX))
 }
 
-/// Has the calling thread block these signals, and no others.
+/// Sets the calling thread's blocked signals to exactly these.
 pub fn set_signals(mask: SignalMask) {
     let _ = change_signals(mask);
 }
@@ -218,8 +221,8 @@ pub fn open(path: &[u8], is_writable: bool) -> Result<Descriptor, i32> {
     answer(raw).map(|number| Descriptor(number as i32))
 }
 
-/// Where a symbolic link leads: its bytes in `buffer`, cut if it is too small. `path` must end with
-/// a zero byte.
+/// Reads a symbolic link's target into `buffer`, cut if the buffer is too small. `path` must end
+/// with a zero byte.
 ///
 /// # Errors
 /// The kernel's error number; EINVAL if `path` has no zero byte.
@@ -255,7 +258,7 @@ pub fn read(descriptor: &Descriptor, buffer: &mut [u8]) -> SysResult {
     })
 }
 
-/// Reads into `buffer` from a place in the file; 0 behind its end.
+/// Reads into `buffer` at an offset in the file; 0 behind its end.
 ///
 /// # Errors
 /// The kernel's error number.
@@ -269,7 +272,8 @@ pub fn read_at(descriptor: &Descriptor, buffer: &mut [u8], offset: usize) -> Sys
     })
 }
 
-/// A new memfd of `bytes`, sealed against changes of its size (which would make accesses fault).
+/// Creates a memfd of `bytes` bytes, sealed against changes of its size (which would make accesses
+/// fault).
 ///
 /// # Errors
 /// The kernel's error number.
@@ -286,7 +290,7 @@ pub(crate) fn memfd_sealed(bytes: usize) -> Result<Descriptor, i32> {
         )
     };
     let descriptor = Descriptor(answer(raw)? as i32);
-    // SAFETY: plain calls on a descriptor of ours.
+    // SAFETY: calls on a descriptor that this function owns.
     answer(unsafe { permitted_syscall(number::FTRUNCATE, [descriptor.0 as usize, bytes, 0, 0, 0, 0]) })?;
     // SAFETY: as above.
     answer(unsafe {
@@ -295,15 +299,15 @@ pub(crate) fn memfd_sealed(bytes: usize) -> Result<Descriptor, i32> {
     Ok(descriptor)
 }
 
-/// Gives a part of a file its memory now instead of when it is first written.
+/// Allocates memory for a part of a file at once, instead of at its first write.
 ///
 /// # Errors
-/// The kernel's: `ENOMEM` or `ENOSPC` if there is not enough.
+/// The kernel's error number: `ENOMEM` or `ENOSPC` if memory is short.
 pub fn allocate(descriptor: &Descriptor, offset: usize, bytes: usize) -> Result<(), i32> {
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: a plain call on a descriptor of ours.
+    // SAFETY: a call on a descriptor of this crate's.
     answer(unsafe { permitted_syscall(number::FALLOCATE, [descriptor.0 as usize, 0, offset, bytes, 0, 0]) })
         .map(|_| ())
 }
@@ -314,7 +318,7 @@ pub fn allocate(descriptor: &Descriptor, offset: usize, bytes: usize) -> Result<
 /// The kernel's error number: EINVAL for a file that cannot be sealed.
 pub fn seals(descriptor: &Descriptor) -> SysResult {
     const F_GET_SEALS: usize = 1034;
-    // SAFETY: a plain call on a descriptor of ours.
+    // SAFETY: a call on a descriptor of this crate's.
     answer(unsafe { permitted_syscall(number::FCNTL, [descriptor.0 as usize, F_GET_SEALS, 0, 0, 0, 0]) })
 }
 
@@ -341,21 +345,21 @@ pub fn futex_wake(word: &AtomicU32, count: u32) {
     };
 }
 
-/// What four bytes of this process are.
+/// Result of comparing four bytes of this process with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Held {
-    /// The value that was asked for.
+    /// The bytes equal the value.
     Equal,
-    /// Another.
+    /// The bytes differ from the value.
     Differs,
-    /// Nothing: no memory is there.
+    /// No memory is mapped at the address.
     Nothing,
-    /// The kernel did not say.
+    /// The kernel gave no answer.
     Unknown,
 }
 
-/// Whether the four bytes at an address of this process, which may not be mapped, are `value`. The
-/// kernel reads them, so that nothing faults.
+/// Compares the four bytes at an address of this process, which may be unmapped, with `value`. The
+/// kernel reads them, so that no access faults.
 #[must_use]
 pub fn held_at(address: usize, value: u32) -> Held {
     const EFAULT: i32 = 14;
@@ -363,7 +367,7 @@ pub fn held_at(address: usize, value: u32) -> Held {
     const NO_TIME: [i64; 2] = [0; 2];
     const ETIMEDOUT: i32 = 110;
     let arguments = [address, FUTEX_WAIT_PRIVATE, value as usize, NO_TIME.as_ptr() as usize, 0, 0];
-    // SAFETY: the kernel compares the word and, if it is equal, waits for no time.
+    // SAFETY: the kernel compares the word and, if it is equal, waits for zero time.
     match answer(unsafe { permitted_syscall(number::FUTEX, arguments) }) {
         Ok(_) | Err(ETIMEDOUT | EINTR) => Held::Equal,
         Err(EAGAIN) => Held::Differs,
@@ -372,14 +376,15 @@ pub fn held_at(address: usize, value: u32) -> Held {
     }
 }
 
-/// Sets the four bytes at an address of this process to 0, by the kernel: nothing faults where
-/// nothing is mapped. Whether they were set.
+/// Sets the four bytes at an address of this process to 0, and returns whether it succeeded. The
+/// kernel writes them, so that an unmapped address does not fault.
 ///
 /// # Safety
-/// 1. If anything is mapped there, it is a word that may be set to 0.
+/// 1. If memory is mapped there, it is a word that may be set to 0.
 pub unsafe fn clear(address: usize) -> bool {
     const FUTEX_WAKE_OP_PRIVATE: usize = 5 | 128;
-    /// Sets the word to 0, and wakes one more if it was -1, which nobody waits for.
+    /// Operation that sets the word to 0. It also wakes one waiter if the word was -1; there are no
+    /// waiters.
     const SET_TO_0: usize = 0xfff;
     static NOBODYS: AtomicU32 = AtomicU32::new(0);
     let arguments = [NOBODYS.as_ptr() as usize, FUTEX_WAKE_OP_PRIVATE, 0, 0, address, SET_TO_0];
@@ -387,7 +392,7 @@ pub unsafe fn clear(address: usize) -> bool {
     answer(unsafe { permitted_syscall(number::FUTEX, arguments) }).is_ok()
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds, by a real system call; 0 if the program may not ask.
+/// `CLOCK_MONOTONIC` in nanoseconds, by a real system call; 0 if the program may not make it.
 #[must_use]
 #[cold]
 #[inline(never)]
@@ -399,7 +404,7 @@ pub fn monotonic_ns() -> u64 {
     seconds.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(nanoseconds.cast_unsigned())
 }
 
-/// This process's id, as it sees itself; 0 if the program may not ask.
+/// Process id, in the process's own namespace; 0 if the program may not ask.
 #[must_use]
 pub fn process_id() -> u32 {
     // SAFETY: no arguments.
@@ -413,14 +418,14 @@ pub fn parent_process_id() -> u32 {
     answer(unsafe { permitted_syscall(number::GETPPID, [0; 6]) }).map_or(0, |id| id as u32)
 }
 
-/// This thread's id; 0 if the program may not ask.
+/// Id of the calling thread; 0 if the program may not ask.
 #[must_use]
 pub fn thread_id() -> u32 {
     // SAFETY: no arguments.
     answer(unsafe { permitted_syscall(number::GETTID, [0; 6]) }).map_or(0, |id| id as u32)
 }
 
-/// Whether a process exists, as far as this process can see.
+/// True if a process exists, as far as this process can see.
 #[must_use]
 pub fn process_exists(process_id: u32) -> bool {
     // SAFETY: signal 0 only checks.
@@ -428,21 +433,21 @@ pub fn process_exists(process_id: u32) -> bool {
     answer(raw) != Err(ESRCH)
 }
 
-/// When a thread is let run.
+/// Scheduling policy of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precedence {
-    /// As any other (`SCHED_OTHER`).
+    /// Ordinary policy (`SCHED_OTHER`).
     Ordinary = 0,
-    /// Only in time that nobody else wants (`SCHED_IDLE`).
+    /// Runs only while a processor would be idle (`SCHED_IDLE`).
     Last = 5,
 }
 
-/// Sets when a thread of this process is let run; thread 0 is the calling one. Only who may raise
-/// priorities can let one run as any other that ran last.
+/// Sets the scheduling policy of a thread of this process; 0 is the calling thread. Returning from
+/// [`Precedence::Last`] to [`Precedence::Ordinary`] needs the permission to raise priorities.
 ///
 /// # Errors
-/// The kernel's error number: EPERM for that, and for a thread of a real-time policy in some
-/// containers; ESRCH: it has ended.
+/// The kernel's error number. EPERM: no permission, or a thread with a real-time policy in some
+/// containers. ESRCH: the thread has ended.
 pub fn set_precedence(thread_id: u32, precedence: Precedence) -> Result<(), i32> {
     let parameters = [0_i32; 1];
     let arguments = [thread_id as usize, precedence as usize, parameters.as_ptr() as usize, 0, 0, 0];
@@ -461,22 +466,22 @@ pub fn thread_name() -> [u8; 16] {
     name
 }
 
-/// What a mapping allows, for [`query_mapping`].
+/// Permission of a mapping, for [`query_mapping`]: read.
 pub const MAPPING_READABLE: u64 = 1;
-/// As above.
+/// Permission of a mapping: write.
 pub const MAPPING_WRITABLE: u64 = 2;
-/// As above.
+/// Permission of a mapping: execute.
 pub const MAPPING_EXECUTABLE: u64 = 4;
 
-/// Asks the kernel for the mapping that holds `address` and allows all that is `wanted`
+/// Returns start and end of the mapping that holds `address` and has all `wanted` permissions
 /// (`PROCMAP_QUERY` on an open /proc/self/maps, Linux 6.11).
 ///
 /// # Errors
-/// ENOTTY on older kernels; ENOENT if nothing such is mapped there.
+/// ENOTTY on older kernels; ENOENT if no such mapping exists.
 pub fn query_mapping(maps: &Descriptor, address: usize, wanted: u64) -> Result<(usize, usize), i32> {
-    // struct procmap_query: size, flags, address, vma start, end, flags, page size, offset, inode,
-    // device (2 x u32), name size and build-id size (u32 each), name address, build-id address: 13
-    // words.
+    // struct procmap_query is 13 words: size, flags, address; start, end and flags of the vma; page
+    // size, offset, inode. The last four words are pairs of u32 or addresses: device, sizes of name
+    // and build-id, their addresses.
     const PROCMAP_QUERY: usize = 0xC068_6611;
     let mut query = [0_u64; 13];
     query[0] = 104;
@@ -492,15 +497,14 @@ pub fn query_mapping(maps: &Descriptor, address: usize, wanted: u64) -> Result<(
     Ok((query[3] as usize, query[4] as usize))
 }
 
-/// Whether the eight bytes at an address can be read, without a descriptor: the kernel copies a set
-/// of signals from there before it finds that it is not told what to do with it. `None`: it does
-/// not tell.
+/// True if the eight bytes at an address can be read; needs no descriptor. The kernel copies a
+/// signal set from the address before it refuses the invalid operation. `None`: unknown.
 #[must_use]
 pub fn is_readable(address: usize) -> Option<bool> {
     const NO_SUCH_CHANGE: usize = u32::MAX as usize;
     const EFAULT: i32 = 14;
     const EINVAL: i32 = 22;
-    // SAFETY: the kernel changes nothing, as there is no such change.
+    // SAFETY: the operation is invalid, so that the kernel changes nothing.
     match answer(unsafe { permitted_syscall(number::RT_SIGPROCMASK, [NO_SUCH_CHANGE, address, 0, 8, 0, 0]) })
     {
         Err(EFAULT) => Some(false),
@@ -509,16 +513,16 @@ pub fn is_readable(address: usize) -> Option<bool> {
     }
 }
 
-/// Whether all of a range of whole pages is mapped (`msync` with nothing to wait for, which does
-/// nothing else). `false` also where the kernel may not be asked.
+/// True if a range of whole pages is fully mapped. Also false if the program may not make the call
+/// (`msync` with `MS_ASYNC`, which has no other effect).
 #[must_use]
 pub fn is_all_mapped(address: usize, bytes: usize) -> bool {
     const MS_ASYNC: usize = 1;
-    // SAFETY: nothing is changed.
+    // SAFETY: the call changes nothing.
     answer(unsafe { permitted_syscall(number::MSYNC, [address, bytes, MS_ASYNC, 0, 0, 0]) }).is_ok()
 }
 
-/// Copies the process's own memory, which may be gone: that is an error and no fault.
+/// Copies memory of this process that may be unmapped: that is an error instead of a fault.
 ///
 /// # Errors
 /// The kernel's error number: EFAULT if not all of it can be read.
@@ -532,22 +536,21 @@ pub fn copy_own(address: usize, into: &mut [u8]) -> Result<(), i32> {
     if copied == into.len() { Ok(()) } else { Err(EFAULT) }
 }
 
-/// The soft limit of the stack's size in bytes (`RLIMIT_STACK`); `usize::MAX` for none.
+/// Soft limit of the stack's size in bytes (`RLIMIT_STACK`); `usize::MAX` if unlimited.
 #[must_use]
 pub fn stack_limit_bytes() -> usize {
     const RLIMIT_STACK: usize = 3;
     soft_limit(RLIMIT_STACK).unwrap_or(8 << 20)
 }
 
-/// The soft limit of the memory that may be locked (`RLIMIT_MEMLOCK`) in bytes; `usize::MAX` for
-/// none.
+/// Soft limit of locked memory in bytes (`RLIMIT_MEMLOCK`); `usize::MAX` if unlimited.
 #[must_use]
 pub fn lock_limit_bytes() -> usize {
     const RLIMIT_MEMLOCK: usize = 8;
     soft_limit(RLIMIT_MEMLOCK).unwrap_or(usize::MAX)
 }
 
-/// What the limit of the address space (`RLIMIT_AS`) leaves; `None` without a limit.
+/// Bytes left below the limit of the address space (`RLIMIT_AS`); `None` without a limit.
 #[must_use]
 pub(crate) fn address_room_bytes() -> Option<usize> {
     const RLIMIT_AS: usize = 9;
@@ -555,7 +558,7 @@ pub(crate) fn address_room_bytes() -> Option<usize> {
     let file = open(b"/proc/self/statm\0", false).ok()?;
     let mut text = [0; 64];
     let count = read(&file, &mut text).ok()?;
-    // Its first number are the mapped pages.
+    // The first number is the count of mapped pages.
     let digits = text.get(..count)?.iter().take_while(|byte| byte.is_ascii_digit());
     let pages =
         digits.fold(0_usize, |number, &digit| number.wrapping_mul(10).wrapping_add((digit & 15) as usize));
@@ -570,14 +573,14 @@ fn soft_limit(resource: usize) -> Option<usize> {
     (raw == 0).then_some(limit[0] as usize)
 }
 
-/// Locks pages that are mapped; `on_fault`: those that come, as they come. What cannot be locked
-/// stays as it is.
+/// Locks mapped pages; with `on_fault` each page only when it becomes resident. Pages that cannot
+/// be locked stay as they are.
 pub fn lock(address: usize, bytes: usize, on_fault: bool) {
-    // SAFETY: changes no contents.
+    // SAFETY: the call changes no contents.
     let _ = unsafe { permitted_syscall(number::MLOCK2, [address, bytes, usize::from(on_fault), 0, 0, 0]) };
 }
 
-/// The calling thread's alternate signal stack: its lowest address and size, if one is set.
+/// Lowest address and size of the calling thread's alternate signal stack, if one is set.
 #[must_use]
 pub fn alternate_stack() -> Option<(usize, usize)> {
     const SS_DISABLE: usize = 2;
@@ -602,7 +605,7 @@ mod tests {
         // SAFETY: as above.
         assert!(unsafe { clear(address) });
         assert_eq!(held_at(address, 0), Held::Equal);
-        // SAFETY: nobody else has it.
+        // SAFETY: the test owns the mapping.
         unsafe { unmap(pages, 8192) };
         assert_eq!(held_at(address, 0), Held::Nothing);
         // SAFETY: nothing is mapped there.

@@ -1,8 +1,8 @@
-//! The agent's side: claiming slots and buffers, waiting when there is none.
+//! The agent's side: claiming slots and buffers, waiting for free ones.
 //!
-//! A claim is one compare-exchange, so that a thread that dies in the middle leaves nothing
-//! half-owned: a claimed buffer names its owner from the first moment. Generations start at 1; a
-//! header whose `owner_generation` is 0 is not complete.
+//! A claim is one compare-exchange, so that a claimed buffer names its owner from the first moment,
+//! even if the thread dies at once. Generations start at 1; a header whose `owner_generation` is 0
+//! is not complete.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -15,20 +15,20 @@ use crate::wire::{
 
 use crate::{Pool, forbidden_calls, sys};
 
-/// A thread that waits for a buffer looks again at least this often: a wake-up that was missed (the
-/// recorder died) costs no more than this.
+/// Longest uninterrupted wait for a buffer, in nanoseconds. A missed wake-up (the recorder died)
+/// costs no more than this.
 const WAIT_SLICE_NS: u64 = 20_000_000;
-/// A recorder without a heartbeat for this long, whose process is gone, is dead.
+/// Time without a heartbeat, in nanoseconds, after which a recorder is dead if its process is gone.
 const HEARTBEAT_GONE_NS: u64 = 1_000_000_000;
-/// A recorder without a heartbeat for this long is taken for dead even if a process of its number
-/// exists (the agent may see another pid namespace).
+/// Time without a heartbeat, in nanoseconds, after which a recorder counts as dead even if a
+/// process with its id exists. The agent may see another pid namespace.
 const HEARTBEAT_LOST_NS: u64 = 30_000_000_000;
 
-/// 1: this process and the recorder are in the same process namespace, so that the recorder's id
-/// means the recorder here.
+/// 1: this process and the recorder share a process namespace, so that the recorder's id is valid
+/// here.
 static SEES_RECORDER: AtomicU32 = AtomicU32::new(0);
 
-/// Inode of the calling process's process namespace; 0 if /proc does not tell.
+/// Inode of the calling process's process namespace; 0 if /proc cannot be read.
 #[must_use]
 pub fn process_namespace() -> u32 {
     let mut buffer = [0; 32];
@@ -39,31 +39,31 @@ pub fn process_namespace() -> u32 {
         .fold(0_u32, |number, byte| number.wrapping_mul(10).wrapping_add(u32::from(byte.wrapping_sub(b'0'))))
 }
 
-/// What a process says of itself when it registers.
+/// Facts with which a process registers.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessClaim<'a> {
-    /// Its id; 0: the caller's own.
+    /// Process id; 0: read it for the caller.
     pub process_id: u32,
-    /// Its parent's; 0: the caller's own parent's.
+    /// Parent's process id; 0: read it for the caller.
     pub parent_id: u32,
     /// `ORIGIN_*`.
     pub origin: u32,
-    /// Slot of the process this one was forked from, or [`NO_SLOT`].
+    /// Slot of the process that this one was forked from, or [`NO_SLOT`].
     pub parent_slot: u32,
     /// Ticks since the session's start.
     pub start_ticks: u64,
-    /// The program has an allocator of its own that the agent does not see.
+    /// True if the program has an allocator that the agent does not see.
     pub has_own_malloc: bool,
-    /// Path of the program; empty if it is not known.
+    /// Path of the program; empty if unknown.
     pub executable: &'a [u8],
 }
 
-/// A claimed slot and its generation.
+/// Claim of a slot, with the slot's generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotClaim {
-    /// Index.
+    /// Index of the slot.
     pub index: u32,
-    /// Generation, never 0.
+    /// Generation of the slot, never 0.
     pub generation: u32,
 }
 
@@ -113,13 +113,13 @@ pub fn claim_process(pool: &Pool, claim: ProcessClaim<'_>) -> Option<SlotClaim> 
     None
 }
 
-/// Tells of a program that is started and not recorded.
+/// Stores the file name of a started program that is not recorded.
 pub fn store_untraced_name(slot: &ProcessSlot, path: &[u8]) {
     slot.untraced_name.iter().zip(packed_name(path)).for_each(|(word, name)| word.store(name, Relaxed));
 }
 
-/// The file name of a path as a slot holds it; nothing of one that does not fit, for its beginning
-/// would be another name.
+/// Packs the file name of a path for a slot. A name that does not fit gives zeros, because its
+/// beginning would be another name.
 fn packed_name(path: &[u8]) -> [u64; EXECUTABLE_NAME_BYTES_MAX / 8] {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let name = if name.len() <= EXECUTABLE_NAME_BYTES_MAX { name } else { &[] };
@@ -128,14 +128,15 @@ fn packed_name(path: &[u8]) -> [u64; EXECUTABLE_NAME_BYTES_MAX / 8] {
         .map(|()| u64::from_le_bytes([0; 8].map(|none| bytes.next().copied().unwrap_or(none))))
 }
 
-/// The slots that a thread tries, in order: each once, and some a few times more.
+/// Indices of the thread slots to try, in order. Each slot appears at least once, some a few times
+/// more.
 ///
-/// Few threads at a time touch few pages. Where thousands live, and the first windows are full, a
-/// place that depends on the thread keeps the scan short.
+/// A few threads thus touch few pages. With thousands of threads, whose first windows are full, a
+/// start that depends on the thread id keeps the scan short.
 fn thread_places(thread_id: u32) -> impl Iterator<Item = u32> {
     const ALL: u32 = THREAD_SLOT_COUNT as u32;
     const _: () = assert!(THREAD_SLOT_COUNT.is_power_of_two(), "a mask takes the place of a division");
-    /// The last slot of each, and how many of it are tried.
+    /// Largest slot of each window, and the number of slots tried in it.
     const WINDOWS: [(u32, u32); 4] = [(255, 32), (1023, 32), (4095, 32), (u32::MAX, ALL)];
     let first = thread_id.wrapping_mul(7);
     let of_window = move |(mask, tries): (u32, u32)| {
@@ -179,29 +180,29 @@ pub fn claim_thread(pool: &Pool, process: SlotClaim, thread_id: u32, nested_leve
     None
 }
 
-/// What a buffer is claimed for.
+/// Purpose of a claimed buffer.
 #[derive(Debug, Clone, Copy)]
 pub enum BufferUse {
-    /// Event records of the thread in a thread slot; its n-th buffer.
+    /// Event records of one thread.
     Events {
-        /// The thread's slot.
+        /// Slot of the thread.
         thread: SlotClaim,
-        /// Number of the buffer, from 0.
+        /// Number of the buffer among those of the thread, from 0.
         sequence: u64,
     },
-    /// Stack nodes of the process in a process slot; its n-th block.
+    /// Stack nodes of one process.
     Nodes {
-        /// The process's slot.
+        /// Slot of the process.
         process: SlotClaim,
-        /// Number of the block, from 0.
+        /// Number of the block among those of the process, from 0.
         block: u32,
     },
 }
 
-/// Claims a free buffer, the lowest one first so that a lightly used pool touches little memory.
-/// `None`: all are in use, or those that are left are not for nodes.
+/// Claims the first free buffer, so that a lightly used pool touches little memory. `None`: all are
+/// in use, or the rest is reserved for events.
 ///
-/// Wakes the recorder when more than half of the buffers are in use.
+/// Wakes the recorder when more than half of the buffers are in use, or when it should open more.
 #[must_use]
 pub fn claim_buffer(pool: &Pool, purpose: BufferUse, ticks: u64) -> Option<u32> {
     let (owner, generation, first_node) = match purpose {
@@ -224,7 +225,7 @@ pub fn claim_buffer(pool: &Pool, purpose: BufferUse, ticks: u64) -> Option<u32> 
         header.first_node.store(first_node, Relaxed);
         header.claimed_ticks.store(ticks, Relaxed);
         if let (BufferUse::Nodes { .. }, Some(nodes)) = (purpose, pool.buffer_nodes(index)) {
-            // What the buffer held before must not be taken for nodes.
+            // Stale content must not be read as nodes.
             for node in nodes {
                 node.return_address.store(0, Relaxed);
             }
@@ -246,78 +247,77 @@ pub fn claim_buffer(pool: &Pool, purpose: BufferUse, ticks: u64) -> Option<u32> 
     None
 }
 
-/// Whether with so many claimed buffers the recorder should open more, before anybody waits for
-/// them.
+/// True if the recorder should open more buffers at this number of claimed ones, before threads
+/// must wait.
 #[must_use]
 pub fn is_to_be_opened(pool: &Pool, claimed_count: usize) -> bool {
     let open_count = pool.claimable_count();
     claimed_count > open_count / 4 && open_count < pool.limit_count()
 }
 
-/// Gives back a buffer into which nothing was written.
+/// Returns an unused buffer.
 pub fn unclaim_buffer(pool: &Pool, index: u32) {
     if let Some(header) = pool.buffer_header(index) {
         header.owner_generation.store(0, Relaxed);
         pool.control().buffers_claimed.fetch_sub(1, Relaxed);
         let_go(pool);
-        // Release: whoever claims it next sees the header cleared.
+        // Release: the next claimer sees the header cleared.
         header.owner.store(0, Release);
     }
 }
 
-/// Tells that an event is being written behind so many words, before its time is read.
+/// Marks an event as being written behind `words` words, before its time is read.
 #[inline(always)]
 pub fn begin_event(header: &BufferHeader, words: u32) {
-    // Release: whoever reads this word has read the words before it, too.
+    // Release: a reader of this word also sees the words before it.
     header.published.store((words * 8) | PUBLISHED_BUSY, Release);
 }
 
-/// Publishes all up to so many words. `closing`: 0, or [`PUBLISHED_CLOSED`].
+/// Publishes the first `words` words. `closing`: 0, or [`PUBLISHED_CLOSED`].
 #[inline(always)]
 pub fn publish(header: &BufferHeader, words: u32, closing: u32) {
     // Release: pairs with the recorder's Acquire of `published`.
     header.published.store((words * 8) | closing, Release);
 }
 
-/// Tells that nothing more comes into a buffer of events.
+/// Closes a buffer of events: no more records follow.
 pub fn close_buffer(pool: &Pool, header: &BufferHeader) {
     // Release: after the last record.
     header.closed.store(1, Release);
     let_go(pool);
 }
 
-/// Takes a buffer off the count of those that are held, because it is closed or will be with its
-/// first record.
+/// Subtracts a buffer from the number of held ones: it is closed, or closes with its first record.
 pub fn let_go(pool: &Pool) {
     pool.control().buffers_held.fetch_sub(1, Relaxed);
 }
 
-/// Whether so many buffers are held that who has just claimed one for events should close it with
-/// the first: else all of them may end up with threads that do nothing any more, and everybody else
-/// waits for ever. Three quarters may be held.
+/// True if more than three quarters of the buffers are held, so that a new event buffer should be
+/// closed with its first record. Otherwise idle threads might hold all buffers, and all other
+/// threads would wait for ever.
 #[must_use]
 pub fn is_to_pass_on(pool: &Pool) -> bool {
     let held = count_of(pool.control().buffers_held.load(Relaxed));
     held.saturating_mul(4) > pool.limit_count().saturating_mul(3)
 }
 
-/// Whether one more buffer may be claimed for nodes: not the last sixteenth, which is for events.
+/// True if one more buffer may be claimed for nodes. The last sixteenth is reserved for events.
 #[must_use]
 pub fn may_hold_nodes(pool: &Pool) -> bool {
     leaves_some(pool, pool.control().buffers_held.load(Relaxed).wrapping_add(1))
 }
 
-/// How often the recorder has looked which processes have ended.
+/// Number of searches for ended processes that the recorder has finished.
 #[must_use]
 pub fn ends_looked_for(pool: &Pool) -> u32 {
-    // Acquire: pairs with the Release in the recorder; what it has freed is not counted as held any
-    // more.
+    // Acquire: pairs with the Release in the recorder, which has subtracted the freed buffers from
+    // the number held.
     pool.control().ends_looked_for.load(Acquire)
 }
 
-/// Whether somebody has lately waited in vain for a buffer for nodes, so that the others need not:
-/// owners that live and do nothing may go on so for long. Lately: within a hundred looks of the
-/// recorder, which are ten seconds, or one where somebody waits.
+/// True if a thread has lately waited in vain for a node buffer. Others then need not wait, because
+/// idle owners may stay idle for long. "Lately" is within a hundred of the recorder's searches: ten
+/// seconds, or one while threads wait.
 #[must_use]
 pub fn was_waited_in_vain(pool: &Pool) -> bool {
     const LATELY_LOOKS: u32 = 100;
@@ -325,7 +325,7 @@ pub fn was_waited_in_vain(pool: &Pool) -> bool {
     given_up != 0 && ends_looked_for(pool).wrapping_sub(given_up) < LATELY_LOOKS
 }
 
-/// Tells the others of a wait in vain for a buffer for nodes.
+/// Announces to other threads a vain wait for a node buffer.
 pub fn note_waited_in_vain(pool: &Pool) {
     pool.control().nodes_waited_in_vain.store(ends_looked_for(pool), Relaxed);
 }
@@ -334,8 +334,8 @@ fn leaves_some(pool: &Pool, held: u32) -> bool {
     count_of(held) + (pool.limit_count() / 16).max(1) <= pool.limit_count()
 }
 
-/// (Below zero for a moment where the recorder has counted a buffer as closed before its owner took
-/// it off.)
+/// The count is below zero for a moment if the recorder counts a buffer as closed before its owner
+/// subtracts it.
 fn count_of(held: u32) -> usize {
     held.cast_signed().max(0) as usize
 }
@@ -348,16 +348,18 @@ pub(crate) fn wake_recorder(pool: &Pool) {
     }
 }
 
-/// What a look that takes its time is waited for at most.
+/// Longest wait for an inspection in progress, in nanoseconds.
 const SLOW_LOOK_NS: u64 = 40_000_000_000;
 
-/// The recorder's id and its heartbeat in whose time nobody has answered: it may have been killed,
-/// and nobody waits for it again before its heart beats. 0: none.
+/// Recorder id and heartbeat of a request that got no answer: the recorder may have been killed. No
+/// thread waits for it again before its next heartbeat. 0: no such request.
 static UNANSWERED: AtomicU64 = AtomicU64::new(0);
 
-/// Asks for a look at what a process has loaded, and waits until it was done, the session ends, or
-/// `limit_ns` is over. `waits_on`: longer, while somebody is at it. A recorder that was killed is
-/// waited for once, and no longer than it takes to see that it is gone.
+/// Requests an inspection of the process's modules by the recorder. Waits until it is done, the
+/// session ends, or `limit_ns` has passed. With `waits_on`, waits longer while the inspection is in
+/// progress.
+///
+/// A killed recorder costs one wait, until it is seen to be gone.
 pub fn ask_for_look(pool: &Pool, slot: &ProcessSlot, limit_ns: u64, waits_on: bool) {
     let control = pool.control();
     let (recorder, first_beat) = (control.recorder_pid.load(Relaxed), control.heartbeat.load(Relaxed));
@@ -380,7 +382,7 @@ pub fn ask_for_look(pool: &Pool, slot: &ProcessSlot, limit_ns: u64, waits_on: bo
         if beat != last_beat {
             (last_beat, beat_ns) = (beat, waited_ns);
         }
-        // Who looks is alive as long as the recorder is.
+        // The inspection makes progress only while the recorder lives.
         let is_alive = waited_ns.saturating_sub(beat_ns) < limit_ns;
         is_in_time = waited_ns < limit_ns || is_begun() && is_alive && waited_ns < SLOW_LOOK_NS;
         let is_gone = SEES_RECORDER.load(Relaxed) != 0 && !sys::process_exists(recorder);
@@ -391,10 +393,10 @@ pub fn ask_for_look(pool: &Pool, slot: &ProcessSlot, limit_ns: u64, waits_on: bo
     }
 }
 
-/// How a wait for a buffer ended.
+/// Outcome of a wait for a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitOutcome {
-    /// The recorder has freed buffers: try again.
+    /// The recorder has freed buffers; the claim can be retried.
     Freed,
     /// The recorder has closed the session.
     Closed,
@@ -402,8 +404,8 @@ pub enum WaitOutcome {
     Dead,
 }
 
-/// How long a wait has taken: by the clock, or by the slices that were waited out where the program
-/// may not ask for the time.
+/// Duration of a wait: by the clock, or by the number of expired slices if the program may not read
+/// the time.
 #[derive(Debug)]
 struct Stopwatch {
     start_ns: u64,
@@ -424,11 +426,11 @@ impl Stopwatch {
     }
 }
 
-/// Waits until the recorder frees a buffer (`--on-full block`). `try_claim` is asked again after
-/// each wake, with the nanoseconds that were waited so far.
+/// Waits until the recorder frees a buffer (`--on-full block`). Calls `try_claim` after each wake,
+/// with the nanoseconds waited so far.
 ///
 /// # Errors
-/// Why no buffer will come any more.
+/// Returns the reason why no buffer will become free.
 pub fn wait_for<T>(pool: &Pool, mut try_claim: impl FnMut(u64) -> Option<T>) -> Result<T, WaitOutcome> {
     let control = pool.control();
     let mut last_beat = control.heartbeat.load(Relaxed);
@@ -466,7 +468,7 @@ pub fn wait_for<T>(pool: &Pool, mut try_claim: impl FnMut(u64) -> Option<T>) -> 
     outcome
 }
 
-/// The slot claim that stands for none.
+/// Slot claim that stands for the absence of a slot.
 pub const NO_CLAIM: SlotClaim = SlotClaim { index: NO_SLOT, generation: 0 };
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Who asks a recorder that was killed does not wait for its answer.
+//! An agent that requests an inspection does not wait for a killed recorder.
 
 use std::process::Command;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -7,7 +7,7 @@ use heapr_ring::writer::{self, ProcessClaim};
 use heapr_ring::{Pool, PoolProperties};
 use heapr_wire::{NO_SLOT, ORIGIN_EXEC, SESSION_RECORDING};
 
-/// No test may last so long.
+/// Time limit in nanoseconds that no test reaches.
 const HOURS_NS: u64 = 10_000_000_000_000;
 
 #[test]
@@ -31,7 +31,7 @@ fn a_recorder_that_is_gone_is_not_waited_for_and_one_that_lives_is() {
     };
     let claimed = writer::claim_process(&pool, claim).unwrap();
     let slot = pool.process_slot(claimed.index).unwrap();
-    // Each ends though nobody answers.
+    // Each request ends without an answer.
     writer::ask_for_look(&pool, slot, HOURS_NS, true);
     writer::ask_for_look(&pool, slot, HOURS_NS, false);
     assert_eq!((slot.looks_wanted.load(Relaxed), slot.looks_done.load(Relaxed)), (2, 0));

@@ -1,5 +1,5 @@
-//! All interleavings of agents and a recorder over a small pool, and what each may see of the
-//! others' stores: the sources of both sides, compiled over the atomics of `loom`.
+//! Model check of all interleavings of agents and a recorder over a small pool, and of the stores
+//! that each may see. The sources of both sides are compiled over the atomics of `loom`.
 
 #![allow(unreachable_pub, reason = "the sources are those of a library")]
 
@@ -24,19 +24,19 @@ use reader::{Content, claimed_buffers};
 use sys::forbidden_calls;
 use writer::{BufferUse, SlotClaim};
 
-/// What a thread writes: its slot and the number of the event.
+/// Word that a thread writes: its slot and the number of the event.
 const fn value(slot: u32, event: u64) -> u64 {
     0x1000 * (slot as u64 + 1) + event
 }
 
 fn model(run: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    // More switches than the events that any known fault of the kind needs.
+    // More switches than any known fault of this kind needs.
     model.preemption_bound = Some(2);
     model.check(run);
 }
 
-/// Claims a buffer for events and writes one; `closing` as in the agent.
+/// Claims a buffer for events and writes `count` of them; `closing` as in the agent.
 fn write_events(pool: &Pool, slot: u32, sequence: u64, count: u64, closing: u32) -> bool {
     let thread = SlotClaim { index: slot, generation: slot + 1 };
     let purpose = BufferUse::Events { thread, sequence };
@@ -56,7 +56,8 @@ fn write_events(pool: &Pool, slot: u32, sequence: u64, count: u64, closing: u32)
     true
 }
 
-/// What a recorder has read, by buffer: who owned it, and how many words were taken.
+/// Words that a recorder has read. `open`: buffer, slot, sequence and number of words of each open
+/// buffer.
 #[derive(Default)]
 struct Recorder {
     open: Vec<(u32, u32, u64, usize)>,
@@ -64,7 +65,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// A round: takes what was published, and frees what is closed.
+    /// One round: reads published words, and frees closed buffers.
     fn round(&mut self, pool: &Pool) {
         let mut freed = 0;
         for buffer in claimed_buffers(pool) {
@@ -95,8 +96,8 @@ impl Recorder {
     }
 }
 
-/// Each event is taken once, whole, and as its own thread's, in whatever order things happen; a
-/// buffer that is freed is clean for the next. Each of the agents claims so many buffers in turn.
+/// Checks that each event is read once, whole, and as its own thread's, in every order. A freed
+/// buffer is clean for its next owner. Each agent claims `claims` buffers in turn.
 fn each_event_is_taken_once(buffer_count: usize, agents: u32, claims: u64, events: u64, closing: u32) {
     model(move || {
         let pool = Arc::new(Pool::new(buffer_count));
@@ -166,7 +167,7 @@ fn who_waits_for_a_buffer_gets_the_one_that_is_freed() {
 fn a_node_is_seen_whole_or_not_at_all_and_never_one_of_the_buffer_s_last_use() {
     model(|| {
         let pool = Arc::new(Pool::new(2));
-        // What another process has left.
+        // Nodes that another process left behind.
         for index in 0..2 {
             let node = &pool.buffer_nodes(index).unwrap()[0];
             node.parent.store(99, Relaxed);

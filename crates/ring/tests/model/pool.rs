@@ -1,4 +1,4 @@
-//! A pool of a few words, of the atomics of `loom`; the constants are the real ones.
+//! A pool of a few words, made of the atomics of `loom`; the constants are the real ones.
 
 pub use heapr_wire::{
     EXECUTABLE_NAME_BYTES_MAX, MARK_LOOK_BEGUN, NO_SLOT, NODE_ADDRESS_MASK, OWNER_EVENTS, OWNER_NODES,
@@ -10,14 +10,14 @@ use loom::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::sys::Descriptor;
 
-/// The model registers no processes and threads.
+/// Number of process slots; the model registers no processes.
 pub const PROCESS_SLOT_COUNT: usize = 1;
-/// See [`PROCESS_SLOT_COUNT`].
+/// Number of thread slots; the model registers no threads.
 pub const THREAD_SLOT_COUNT: usize = 1;
-/// Words of a buffer.
+/// Number of words per buffer.
 const WORDS: usize = 2;
 
-/// A struct of atomics that begin as 0, as the kernel's memory does.
+/// Defines a struct of atomics that begin as 0, as the kernel's memory does.
 macro_rules! shared {
     ($name:ident { $($field:ident: $kind:ty),* $(,)? }) => {
         #[derive(Debug, Default)]
@@ -27,9 +27,9 @@ macro_rules! shared {
     };
 }
 
-/// A word whose every access takes a turn first. `loom` compares an access with the last one alone:
-/// a load between another thread's load and a store hides that these could have come in another
-/// order; two turns never do.
+/// A word whose accesses each increment a counter first. `loom` compares an access only with the
+/// last one. A load between another thread's load and a store would hide that these two could swap;
+/// the counters do not.
 #[derive(Debug, Default)]
 pub struct OwnerWord {
     word: AtomicU64,
@@ -120,11 +120,11 @@ shared!(BufferHeader {
 shared!(StackNode { return_address: AtomicU64, parent: AtomicU32 });
 shared!(Buffer { header: BufferHeader, words: [AtomicU64; WORDS], nodes: [StackNode; 1] });
 
-/// Opening buffers is not in the model.
+/// Error of opening buffers, which is not in the model.
 #[derive(Debug)]
 pub struct PoolError;
 
-/// The buffers and what is counted of them.
+/// The buffers and their counters.
 #[derive(Debug)]
 pub struct Pool {
     control: Control,

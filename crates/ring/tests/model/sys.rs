@@ -1,12 +1,12 @@
-//! The system of the model: a wait may end at any time, as a futex's may, and time stands still.
+//! System calls of the model: a wait may end at any time, as a futex's may, and time stands still.
 
 use loom::sync::atomic::AtomicU32;
 
-/// Of no file.
+/// Descriptor without a file.
 #[derive(Debug)]
 pub struct Descriptor;
 
-/// Nothing is forbidden.
+/// Model in which no call is forbidden.
 pub mod forbidden_calls {
     pub fn has_clock() -> bool {
         true
