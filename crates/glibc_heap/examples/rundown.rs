@@ -1,4 +1,4 @@
-//! Prints the rundown of a process that is at rest: `cargo run --example rundown -- PID`.
+//! Prints the rundown of an idle process: `cargo run --example rundown -- PID`.
 
 use heapr_glibc_heap::{Plan, walk};
 use heapr_inject::StoppedProcess;

@@ -1,4 +1,4 @@
-//! Arenas: recognising one, reading it, its ring, and the heaps of those that do not use brk.
+//! Arenas: recognition, reading, the ring of arenas, and the heaps of arenas that do not use brk.
 
 use super::finding::Finding;
 use super::heap_memory::HeapMemory;
@@ -7,21 +7,21 @@ use super::layout::{
     is_chunk_size, state, word,
 };
 
-/// What a place with an arena's ring looks like otherwise.
+/// Judgement of a position whose ring pointer is plausible for an arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArenaShape {
-    /// Its bins are in order, but for so many.
+    /// Bins are consistent, up to some faults.
     Initialised {
-        /// Bins that do not hold.
+        /// Number of inconsistent bins.
         faults: usize,
     },
-    /// All zero: nobody has called malloc.
+    /// All bins are zero: malloc was never called.
     Untouched,
-    /// It is something else.
+    /// Other data.
     Other,
 }
 
-/// Whether `next` is the arena itself, or lies behind the header of a page-aligned heap.
+/// Whether `next` points to the arena itself, or behind the header of a page-aligned heap.
 pub(super) fn has_plausible_ring(bytes: &[u8], arena_avma: u64, layout: &Layout) -> bool {
     let next = word(bytes, layout.state.next);
     next == arena_avma
@@ -31,7 +31,8 @@ pub(super) fn has_plausible_ring(bytes: &[u8], arena_avma: u64, layout: &Layout)
 /// Judges the arena in `bytes` by its bins.
 pub(super) fn shape(memory: &impl HeapMemory, layout: &Layout, bytes: &[u8], arena_avma: u64) -> ArenaShape {
     let offsets = &layout.state;
-    /// A running target may be changing a few bins while they are read.
+    /// Largest number of faults in an arena: a running target may change a few bins while they are
+    /// read.
     const MOST_FAULTS: usize = 7;
     let bins = &bytes[offsets.bins..offsets.bins + state::BIN_COUNT * 16];
     if bins.iter().all(|byte| *byte == 0) {
@@ -44,13 +45,13 @@ pub(super) fn shape(memory: &impl HeapMemory, layout: &Layout, bytes: &[u8], are
     if has_top && faults <= MOST_FAULTS { ArenaShape::Initialised { faults } } else { ArenaShape::Other }
 }
 
-/// Where bin `bin` pretends to be a chunk.
+/// Address at which bin `bin` poses as a chunk.
 fn bin_avma(offsets: &StateOffsets, arena_avma: u64, bin: usize) -> u64 {
     arena_avma + (offsets.bins + bin * 16) as u64 - HEADER_BYTES
 }
 
-/// What is wrong with the bins, at most one thing of each: it must point to itself both ways, or to
-/// chunks that point back.
+/// Faults of the bins, at most one of each: name and value. A bin must point to itself both ways,
+/// or to chunks that point back.
 fn bin_faults(
     memory: &impl HeapMemory,
     offsets: &StateOffsets,
@@ -65,7 +66,7 @@ fn bin_faults(
         let own_avma = bin_avma(offsets, arena_avma, bin);
         ends(bin).0 != own_avma && ends(bin).1 != own_avma
     };
-    // All of them with one call: many arenas have more than a thousand.
+    // All words are read by one call: many arenas have more than a thousand.
     let mut places = [0; state::BIN_COUNT * 2];
     let mut words = [None; state::BIN_COUNT * 2];
     let filled = (0..state::BIN_COUNT).filter(|&bin| is_filled(bin));
@@ -108,13 +109,13 @@ fn read_word(memory: &impl HeapMemory, address_avma: u64) -> Option<u64> {
     (memory.read(address_avma, &mut bytes) == 8).then(|| u64::from_le_bytes(bytes))
 }
 
-/// An arena as it was read.
+/// Fields of an arena.
 #[derive(Debug, Clone)]
 pub(super) struct Arena {
     pub(super) address_avma: u64,
     pub(super) is_contiguous: bool,
     pub(super) fastbins: [u64; state::FASTBIN_COUNT],
-    /// 0 where it has no memory yet.
+    /// Address of the top chunk; 0 if the arena has no memory yet.
     pub(super) top_avma: u64,
     pub(super) top_bytes: u64,
     pub(super) system_bytes: u64,
@@ -122,7 +123,7 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    /// Reads the arena at `address_avma`; an error is the field that cannot be.
+    /// Reads the arena at `address_avma`. The error is the name and value of an impossible field.
     fn read(
         memory: &impl HeapMemory,
         layout: &Layout,
@@ -149,7 +150,7 @@ impl Arena {
             }
         }
         let is_untouched = arena.top_avma == 0;
-        // A fresh arena's top is a place inside itself.
+        // The top of a fresh arena points into the arena itself.
         if is_untouched || arena.top_avma == bin_avma(offsets, address_avma, 0) {
             arena.top_avma = 0;
             return Ok(arena);
@@ -169,14 +170,15 @@ impl Arena {
     }
 }
 
-/// The ring that begins with the main arena; what cannot be followed becomes a finding.
+/// Reads the ring that begins with the main arena. A broken link becomes a finding.
 pub(super) fn ring(
     memory: &impl HeapMemory,
     layout: &Layout,
     main_avma: u64,
     findings: &mut Vec<Finding>,
 ) -> Vec<Arena> {
-    /// More than any machine's cores times eight; the end of a ring that leads elsewhere.
+    /// Largest number of arenas: more than eight times any machine's cores. It ends a ring that
+    /// leads elsewhere.
     const MOST_ARENAS: usize = 65_536;
     let mut arenas: Vec<Arena> = Vec::new();
     let mut seen = std::collections::HashSet::new();
@@ -211,17 +213,17 @@ pub(super) fn ring(
 /// One heap of an arena that does not use brk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SubHeap {
-    /// The mapping's beginning.
+    /// Start of the mapping.
     pub(super) start_avma: u64,
-    /// Its first chunk.
+    /// Address of the first chunk.
     pub(super) first_chunk_avma: u64,
-    /// Behind its last accessible byte.
+    /// Exclusive end of the accessible memory.
     pub(super) end_avma: u64,
-    /// Whether it holds the arena itself.
+    /// Whether the heap holds the arena's record.
     pub(super) is_first: bool,
 }
 
-/// The heaps of `arena`, newest first (that one holds top).
+/// Heaps of `arena`, newest first; the newest holds the top.
 pub(super) fn sub_heaps(
     memory: &impl HeapMemory,
     layout: &Layout,
@@ -229,7 +231,7 @@ pub(super) fn sub_heaps(
     huge_page_bytes: u64,
     findings: &mut Vec<Finding>,
 ) -> Vec<SubHeap> {
-    /// Heaps are aligned to their largest size: 64 MiB, or four huge pages.
+    /// Usual alignment of heaps, equal to their largest size: 64 MiB, or four huge pages.
     const USUAL_BYTES: u64 = 64 << 20;
     let mut heaps: Vec<SubHeap> = Vec::new();
     let broken = |what, value| Finding::BrokenArena { arena_avma: arena.address_avma, what, value };

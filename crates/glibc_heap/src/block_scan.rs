@@ -1,5 +1,5 @@
-//! Blocks with a mapping of their own, and pieces of a main heap that can no longer use brk: both
-//! begin at some page of anonymous memory, and nothing points to them.
+//! Finds blocks with a mapping of their own, and pieces of a main heap that can no longer use brk.
+//! Both begin at a page of anonymous memory that no pointer of malloc's leads to.
 //!
 //! ```text
 //! a block of its own       a block of its own, aligned          a piece of the main heap
@@ -20,44 +20,45 @@ use super::thread_caches::CacheCandidates;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MappedBlock {
     pub(super) chunk_avma: u64,
-    /// Of the chunk; the mapping begins `lead_bytes` before it.
+    /// Size of the chunk; the mapping begins `lead_bytes` before the chunk.
     pub(super) size_bytes: u64,
     pub(super) lead_bytes: u64,
 }
 
-/// How the header of such a chunk is read.
+/// Reads the headers of mapped chunks, as the glibc version lays them out.
 #[derive(Debug, Clone, Copy)]
 struct MappedShape {
-    /// See [`Layout::mapped_rest_bytes`].
+    /// Bytes behind the chunk, [`Layout::mapped_rest_bytes`].
     rest_bytes: u64,
 }
 
 impl MappedShape {
-    /// From the chunk to the end of its mapping.
+    /// Bytes from the chunk to the end of its mapping.
     fn size_bytes(self, header: &[u8; 16]) -> u64 {
         (word(header, 8) & !FLAGS).saturating_add(self.rest_bytes)
     }
 
-    /// From the beginning of its mapping to the chunk.
+    /// Bytes from the beginning of the mapping to the chunk.
     fn lead_bytes(self, header: &[u8; 16]) -> u64 {
-        /// With sizes that leave a rest come huge pages.
+        /// Flag in the first word that the block has huge pages; exists in versions with a rest
+        /// behind the chunk.
         const HAS_HUGE_PAGES: u64 = 1;
         if self.rest_bytes == 0 { word(header, 0) } else { word(header, 0) & !HAS_HUGE_PAGES }
     }
 }
 
-/// What the scan is to look for besides mapped blocks: pieces of this main arena.
+/// A main arena whose pieces are searched for besides mapped blocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MainPieces {
     pub(super) arena: u32,
     pub(super) top_avma: u64,
 }
 
-/// What the scan found.
+/// State and result of the scan.
 #[derive(Debug)]
 pub(super) struct Scan {
-    /// Whether the header of an aligned block is looked for on every page of its mapping: `mremap`
-    /// may have moved it to where its address is a multiple of a page only.
+    /// Whether the header of an aligned block is searched for on every page of its mapping.
+    /// `mremap` may have moved the block to an address that is a multiple of a page only.
     pub(super) is_thorough: bool,
     pub(super) blocks: Vec<MappedBlock>,
     pub(super) segments: Vec<Segment>,
@@ -67,13 +68,13 @@ pub(super) struct Scan {
     shape: MappedShape,
 }
 
-/// Pages of which it is asked in one go whether they were touched.
+/// Number of pages per query for touched pages.
 const BATCH_PAGES: u64 = 4096;
-/// Pages whose second word is read with one system call: one for each took two thirds of the
-/// reading of a Node server's heap, most of whose memory is V8's.
+/// Number of pages whose second word is read with one system call. One call per page took two
+/// thirds of the time for a Node server, most of whose memory is V8's.
 const BATCH_WORDS: usize = 256;
 
-/// Whether something of malloc's may begin at a page with such a second word.
+/// Whether memory of malloc's may begin at a page with this second word.
 fn may_begin(size_field: u64) -> bool {
     matches!(size_field & FLAGS, IS_MMAPPED | PREV_INUSE) && is_chunk_size(size_field)
 }
@@ -91,12 +92,12 @@ impl Scan {
         }
     }
 
-    /// The bytes of the mappings of all blocks.
+    /// Bytes of the mappings of all blocks found.
     pub(super) fn mapping_bytes(&self) -> u64 {
         self.blocks.iter().map(|block| block.size_bytes + block.lead_bytes).sum()
     }
 
-    /// Looks at each page of `start_avma..end_avma`, one anonymous mapping.
+    /// Examines each page of `start_avma..end_avma`, one anonymous mapping.
     pub(super) fn look(
         &mut self,
         memory: &impl HeapMemory,
@@ -131,7 +132,8 @@ impl Scan {
         }
     }
 
-    /// Whether something of malloc's begins at `page_avma`; returns how many bytes it takes.
+    /// Looks for a block or a piece at `page_avma`. Returns the bytes that it occupies; 0 if the
+    /// page begins neither.
     fn look_at_page(
         &mut self,
         memory: &impl HeapMemory,
@@ -141,8 +143,8 @@ impl Scan {
     ) -> u64 {
         let mut header = [0; 16];
         if memory.read(page_avma, &mut header) != header.len() || self.shape.lead_bytes(&header) != 0 {
-            // An aligned block in a mapping that was not written before it is found below, from the
-            // zero page on.
+            // A header with a lead belongs to an aligned block inside of a mapping. The block is
+            // found from the mapping's first page.
             return 0;
         }
         let size_field = word(&header, 8);
@@ -199,11 +201,11 @@ impl Scan {
     }
 }
 
-/// The block whose mapping begins at `page_avma` with a header that says `size_bytes`, if that can
-/// be.
+/// The block whose mapping begins at `page_avma` with a header that states `size_bytes`; `None` if
+/// the numbers contradict each other.
 ///
-/// An aligned block leaves the header of the whole mapping in place, with the size that it had
-/// then, and has its own behind it: that one counts.
+/// An aligned block has its own header further on. The header of the whole mapping stays in place
+/// with the old size, and the block's own one counts.
 fn block_at(
     memory: &impl HeapMemory,
     shape: MappedShape,
@@ -216,7 +218,7 @@ fn block_at(
     }
     let first_block_avma = page_avma + HEADER_BYTES;
     for alignment in (5..47).map(|shift| 1_u64 << shift).take_while(|alignment| *alignment < rest_bytes) {
-        // The lead is a chunk of its own size at least, so the block may be one alignment further.
+        // The lead is at least a whole chunk: the block may lie one alignment further.
         let nearest_avma = first_block_avma.next_multiple_of(alignment);
         for block_avma in [nearest_avma, nearest_avma + alignment] {
             if let Some(block) = aligned_block(memory, shape, page_avma, block_avma, rest_bytes) {
@@ -227,7 +229,8 @@ fn block_at(
     (size_bytes <= rest_bytes).then_some(MappedBlock { chunk_avma: page_avma, size_bytes, lead_bytes: 0 })
 }
 
-/// The same where the mapping was moved: the header is just before some page of it.
+/// The block of a moved mapping that begins at `page_avma`: its header is searched for before each
+/// page.
 fn moved_block_at(
     memory: &impl HeapMemory,
     shape: MappedShape,
@@ -246,7 +249,7 @@ fn moved_block_at(
     None
 }
 
-/// The block at `block_avma` if its header says that its mapping begins at `page_avma`.
+/// The block at `block_avma`, if its header states that its mapping begins at `page_avma`.
 fn aligned_block(
     memory: &impl HeapMemory,
     shape: MappedShape,

@@ -1,26 +1,25 @@
-//! Singly linked lists of free chunks: fastbins and the bins of the threads' caches.
+//! Singly linked lists of free chunks: fastbins and the bins of thread caches.
 
 use super::finding::{BrokenEntry, Finding, ListKind};
 use super::heap_memory::HeapMemory;
 use super::layout::{ADDRESS_LIMIT, ALIGNMENT_BYTES, FLAGS, HEADER_BYTES, Layout};
 use super::page_cache::PageCache;
 
-/// One list.
+/// A list and its bounds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChunkList {
     pub(super) kind: ListKind,
-    /// Where its head is stored.
+    /// Address of the list's head.
     pub(super) head_avma: u64,
-    /// The head: a chunk of a fastbin, a block of a cache.
+    /// Content of the head: address of a chunk in a fastbin, of a block in a thread cache.
     pub(super) first_avma: u64,
-    /// The least and the largest size of its chunks.
+    /// Least and largest size of the list's chunks.
     pub(super) chunk_bytes: (u64, u64),
-    /// How many it can hold at most.
+    /// Largest number of chunks that the list can hold.
     pub(super) most_entries: u64,
 }
 
-/// Follows `list` and adds its chunks to `free`. Ends at the first entry that cannot be, and says
-/// so.
+/// Follows `list` and adds its chunks to `free`. Returns the first impossible entry as a finding.
 pub(super) fn follow<M: HeapMemory>(
     cache: &mut PageCache<'_, M>,
     layout: &Layout,
@@ -34,7 +33,8 @@ pub(super) fn follow<M: HeapMemory>(
         entry_avma,
         reason,
     };
-    // Brent: the kept entry moves on at each power of two; a circle meets it.
+    // Brent's algorithm: the remembered entry moves on after each power of two steps, and a circle
+    // returns to it.
     let (mut kept_avma, mut steps, mut steps_until_moved) = (0, 0, 1);
     let mut count = 0;
     while entry_avma != 0 {

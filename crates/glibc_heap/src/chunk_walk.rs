@@ -1,4 +1,4 @@
-//! From chunk to chunk through one piece of heap.
+//! Walks chunk by chunk through one piece of heap.
 
 use super::heap_memory::HeapMemory;
 use super::layout::{
@@ -8,33 +8,33 @@ use super::layout::{
 use super::segment::Segment;
 use super::thread_caches::CacheCandidates;
 
-/// Where a piece of heap lies and what bounds it.
+/// Bounds of a piece of heap.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
-    /// The first chunk.
+    /// First chunk.
     pub(super) start_avma: u64,
-    /// Nothing of it lies here or behind.
+    /// Exclusive end of the piece.
     pub(super) end_avma: u64,
-    /// The arena's top, wherever that is.
+    /// The arena's top; it may lie outside of the piece.
     pub(super) top_avma: u64,
-    /// Whether it belongs to the main arena.
+    /// Whether the piece belongs to the main arena.
     pub(super) is_main: bool,
-    /// Whether its first chunk is the arena's first: usually the cache of the thread that it was
-    /// made for.
+    /// Whether the first chunk is the arena's first: usually the cache of the thread that the arena
+    /// was made for.
     pub(super) begins_arena: bool,
 }
 
-/// Why a walk ended.
+/// Reason why a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WalkEnd {
-    /// At the arena's top: all is seen.
+    /// The arena's top was reached: the piece is walked completely.
     Top,
-    /// At the marks that malloc sets where a piece ends; nothing of malloc's lies before
-    /// `behind_avma`.
+    /// The marks that malloc sets at the end of a piece were reached; memory of malloc's may lie
+    /// again from `behind_avma` on.
     Fence { behind_avma: u64 },
-    /// At a chunk whose size cannot be.
+    /// A chunk has an impossible size.
     Corrupt { chunk_avma: u64, size_field: u64 },
-    /// At memory that cannot be read.
+    /// Memory cannot be read.
     Unreadable { address_avma: u64 },
 }
 
@@ -45,7 +45,8 @@ pub(super) fn may_stand_in(size_field: u64, is_main: bool) -> bool {
         && (!is_main || size_field & NON_MAIN_ARENA == 0)
 }
 
-/// A free chunk of whose size the chunk behind knows nothing: something overwrote the flag.
+/// A chunk that is marked free, but whose size differs from its copy in the chunk behind: the flag
+/// or a size was overwritten.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contradiction {
     pub(super) chunk_avma: u64,
@@ -53,8 +54,8 @@ pub(super) struct Contradiction {
     pub(super) recorded_bytes: u64,
 }
 
-/// Walks `piece` from its first chunk, adds each chunk to `segment`, and says how it ended.
-/// `window`: memory to read into.
+/// Walks `piece` from its first chunk, adds each chunk to `segment`, and returns the reason of the
+/// end. `window`: buffer for reads.
 pub(super) fn walk_chunks(
     memory: &impl HeapMemory,
     piece: &Piece,
@@ -63,7 +64,8 @@ pub(super) fn walk_chunks(
     caches: &mut CacheCandidates,
     contradictions: &mut Vec<Contradiction>,
 ) -> WalkEnd {
-    /// So many are told one by one; a heap overwritten as a whole has millions.
+    /// Largest number of contradictions that are reported one by one; a wholly overwritten heap has
+    /// millions.
     const MOST_CONTRADICTIONS: usize = 64;
     let mut window = Window::new(memory, piece.end_avma, window);
     let mut chunk_avma = piece.start_avma;
@@ -88,13 +90,13 @@ pub(super) fn walk_chunks(
             return WalkEnd::Unreadable { address_avma: next_avma };
         };
         let mut looks_used = next_field & PREV_INUSE != 0;
-        // The last piece of a heap that was left behind: all of its top is the mark.
+        // The last piece of an abandoned heap: all of its top became the mark.
         if next_field & !FLAGS == 0 && !piece.is_main {
             return WalkEnd::Fence { behind_avma: next_avma + HEADER_BYTES };
         }
         if !looks_used && recorded_bytes != size_bytes {
-            // Taken as used: to list a block that may be free is the smaller mistake, and it is
-            // said.
+            // The chunk counts as used, and is reported. Listing a block that may be free is the
+            // smaller mistake.
             looks_used = true;
             if contradictions.len() < MOST_CONTRADICTIONS {
                 contradictions.push(Contradiction { chunk_avma, size_bytes, recorded_bytes });
@@ -110,7 +112,8 @@ pub(super) fn walk_chunks(
     }
 }
 
-/// Skips the marks: two chunk headers of 16 bytes, and a third where the old top had no more room.
+/// Exclusive end of the marks: two chunk headers of 16 bytes, and a third one if the old top had no
+/// more room.
 fn behind_fence<M: HeapMemory>(window: &mut Window<'_, M>, fence_avma: u64) -> u64 {
     let mut behind_avma = fence_avma;
     for _ in 0..3 {
@@ -122,17 +125,17 @@ fn behind_fence<M: HeapMemory>(window: &mut Window<'_, M>, fence_avma: u64) -> u
     behind_avma
 }
 
-/// The part of the target that the walk is in, read in one go.
+/// Buffer over the part of the target around the walk.
 ///
-/// Small chunks make it large, so that the calls' cost is spread; where the walk jumps over large
-/// blocks it is small, so that their content is not read for nothing.
+/// Small chunks make it larger, to spread the cost of calls. Large blocks make it smaller: the walk
+/// jumps over their contents.
 struct Window<'m, M> {
     memory: &'m M,
     limit_avma: u64,
     start_avma: u64,
-    /// Where the memory keeps what it reads.
+    /// Content of the window if the memory stores what it reads.
     kept: Option<&'m [u8]>,
-    /// Where it does not.
+    /// Content of the window otherwise.
     bytes: &'m mut Vec<u8>,
     length: usize,
     reads_since_fill: usize,
@@ -140,9 +143,10 @@ struct Window<'m, M> {
 }
 
 const SMALLEST_WINDOW_BYTES: usize = 4096;
-/// Fits the second-level cache of the machines that this was measured on; larger ones were slower.
+/// Largest window in bytes. It fits the second-level cache of the machines it was measured on;
+/// larger ones were slower.
 const LARGEST_WINDOW_BYTES: usize = 512 << 10;
-/// A window that served fewer headers was too large.
+/// Number of headers below which a window was too large.
 const FEW_HEADERS: usize = 16;
 
 impl<'m, M: HeapMemory> Window<'m, M> {
@@ -159,7 +163,7 @@ impl<'m, M: HeapMemory> Window<'m, M> {
         }
     }
 
-    /// What was read from `start_avma` on.
+    /// Content of the window.
     #[inline]
     fn content(&self) -> &[u8] {
         match self.kept {
@@ -168,8 +172,8 @@ impl<'m, M: HeapMemory> Window<'m, M> {
         }
     }
 
-    /// The two words at `chunk_avma`. The one behind them is in the window, too, where there is
-    /// one: lists of free chunks run through it, and are followed in what was read.
+    /// Reads the two words at `chunk_avma`. The window also covers the word behind them, if it
+    /// exists: lists of free chunks run through it, and are followed in the stored windows.
     #[inline]
     fn header(&mut self, chunk_avma: u64) -> Option<(u64, u64)> {
         const LINK_BYTES: u64 = 8;
@@ -204,7 +208,7 @@ impl<'m, M: HeapMemory> Window<'m, M> {
         (self.length >= HEADER_BYTES as usize).then_some(())
     }
 
-    /// Shows the content of a chunk to `caches` if it has a thread cache's size.
+    /// Passes the content of a chunk to `caches`.
     fn look_at_cache(&mut self, chunk_avma: u64, is_first: bool, caches: &mut CacheCandidates) {
         let block_avma = chunk_avma + HEADER_BYTES;
         let offset = block_avma.wrapping_sub(self.start_avma);

@@ -1,33 +1,33 @@
-//! All chunks of a heap, used or not, and what lies at the arenas' tops.
+//! All chunks of a heap, used or not.
 
 use super::live_blocks::Rundown;
 use super::segment::{Segment, SegmentChunk};
 
-/// What a chunk is used for.
+/// Use of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChunkUse {
-    /// The program holds its block.
+    /// Holds a live block.
     Live,
-    /// It waits in a thread's cache, or is such a cache.
+    /// Lies in a thread's cache, or is such a cache.
     ThreadCache,
-    /// It waits in a fastbin of its arena: a trim makes one of it and its free neighbours.
+    /// Lies in a fastbin of its arena; a trim merges it with its free neighbours.
     Fastbin,
-    /// It is free.
+    /// Free, in another bin.
     Free,
 }
 
 /// A chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapChunk {
-    /// Where it begins; its block is 16 bytes behind.
+    /// Start of the chunk; its block begins 16 bytes further.
     pub chunk_avma: u64,
-    /// To the next one.
+    /// Bytes up to the next chunk.
     pub size_bytes: u64,
-    /// What it is used for.
+    /// Use of the chunk.
     pub usage: ChunkUse,
 }
 
-/// Neighbouring chunks.
+/// A run of neighbouring chunks.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkRun<'a> {
     rundown: &'a Rundown,
@@ -35,17 +35,17 @@ pub struct ChunkRun<'a> {
 }
 
 impl ChunkRun<'_> {
-    /// The first chunk's address.
+    /// Address of the first chunk.
     pub fn start_avma(&self) -> u64 {
         self.segment.start_avma
     }
 
-    /// The arena's place in the ring.
+    /// Index of the arena in the ring.
     pub fn arena(&self) -> u32 {
         self.segment.arena
     }
 
-    /// The chunks, each where the one before ends.
+    /// The chunks, each of which begins at the end of the one before.
     pub fn chunks(&self) -> impl Iterator<Item = HeapChunk> {
         let rundown = self.rundown;
         let mut cached = rundown.cached_from(self.segment.start_avma);
@@ -64,8 +64,7 @@ impl ChunkRun<'_> {
 }
 
 impl Rundown {
-    /// The chunks in the arenas' heaps, by address. Blocks with mappings of their own are not among
-    /// them.
+    /// The chunks in the arenas' heaps, by address. Blocks with mappings of their own are left out.
     pub fn chunk_runs(&self) -> Vec<ChunkRun<'_>> {
         let runs = self.segments.iter().map(|segment| ChunkRun { rundown: self, segment });
         let mut runs: Vec<ChunkRun<'_>> = runs.collect();

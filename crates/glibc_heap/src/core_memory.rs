@@ -1,4 +1,4 @@
-//! The heap of a process that is gone, by its core file.
+//! The heap of a process that has ended, from its core file.
 
 use std::io;
 

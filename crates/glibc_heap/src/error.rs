@@ -1,17 +1,17 @@
-//! Why a rundown cannot be made at all.
+//! Reasons why a rundown cannot be made.
 
 use super::layout::Version;
 
-/// Why there is no rundown; the target itself is as it was.
+/// Reason why a rundown cannot be made; the target is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The process's list of mappings could not be read.
     #[error("failed to read {path}: {source}; the process ended, or reading it is not permitted")]
     Mappings {
-        /// The file of /proc.
+        /// Path of the file in /proc.
         path: String,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// No mapping of the process belongs to glibc.
@@ -32,37 +32,37 @@ pub enum Error {
         Version::NEWEST
     )]
     UnknownVersion {
-        /// The libc that was looked at.
+        /// Path of the libc file.
         path: String,
     },
-    /// The heap of this version has another layout.
+    /// The heap layout of this version is unknown.
     #[error(
         "glibc {found} has a heap that is not known here; a rundown needs {} to {}",
         Version::OLDEST,
         Version::NEWEST
     )]
     UnsupportedVersion {
-        /// What libc says it is.
+        /// Version that libc states.
         found: Version,
     },
-    /// Nothing in libc's data is consistent as an arena.
+    /// No part of libc's data is consistent as an arena.
     #[error(
         "no main arena was found in the data of {path}: {candidates} places had the right ring, none the right bins"
     )]
     NoMainArena {
-        /// The libc that was looked at.
+        /// Path of the libc file.
         path: String,
-        /// How many places looked like it at first sight.
+        /// Number of positions with a plausible ring pointer.
         candidates: usize,
     },
-    /// The arena was there before the stop and is not now.
+    /// The main arena was consistent before the stop and is damaged at the stop.
     #[error("the main arena at {address_avma:#x} is damaged: {what} is {value:#x}")]
     DamagedMainArena {
-        /// Where the arena is.
+        /// Address of the arena.
         address_avma: u64,
-        /// The field that cannot be.
+        /// Name of the impossible field.
         what: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: u64,
     },
 }

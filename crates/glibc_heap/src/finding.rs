@@ -1,81 +1,81 @@
-//! What is wrong with a heap, or could not be decided: facts with their place, collected while the
-//! walk goes on.
+//! Findings: damage of a heap, or parts that could not be decided, with their addresses; collected
+//! during the walk.
 
 use std::fmt;
 
-/// One thing that the walk noticed.
+/// A finding of the walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finding {
-    /// A chunk's size cannot be; what lies behind it was skipped up to `resumed_avma`.
+    /// A chunk's size is impossible; the memory behind the chunk was skipped up to `resumed_avma`.
     CorruptSize {
-        /// The chunk.
+        /// Address of the chunk.
         chunk_avma: u64,
-        /// Its size field, flags included.
+        /// Size field of the chunk, flags included.
         size_field: u64,
-        /// Where a consistent run of chunks begins again; nothing where there is none.
+        /// Start of the next consistent run of chunks; `None` without one.
         resumed_avma: Option<u64>,
-        /// The end of the segment.
+        /// End of the piece.
         end_avma: u64,
     },
-    /// A chunk is marked free, but the copy of its size behind it is another; it is listed as a
-    /// block.
+    /// A chunk is marked free, but its size differs from the copy behind it; the chunk is listed as
+    /// a live block.
     Contradiction {
-        /// The chunk.
+        /// Address of the chunk.
         chunk_avma: u64,
-        /// Its size.
+        /// Size of the chunk.
         size_bytes: u64,
-        /// The size that the chunk behind it recorded.
+        /// Size that the chunk behind records.
         recorded_bytes: u64,
     },
-    /// Memory inside the main heap that the program took with sbrk itself.
+    /// Memory inside the main heap that the program itself requested by sbrk.
     ForeignBrk {
-        /// Its first byte.
+        /// First byte.
         start_avma: u64,
-        /// The first byte behind it.
+        /// Exclusive end.
         end_avma: u64,
     },
     /// A list of free chunks leaves the heap, runs in a circle, or holds chunks of another size.
     BrokenList {
-        /// What list.
+        /// Kind of the list.
         list: ListKind,
-        /// Where its head is.
+        /// Address of the list's head.
         head_avma: u64,
-        /// The entry that cannot be.
+        /// The impossible entry.
         entry_avma: u64,
-        /// What is wrong with it.
+        /// Fault of the entry.
         reason: BrokenEntry,
     },
-    /// An arena in the ring is not one; it and those behind it were not walked.
+    /// An arena in the ring is damaged; this arena and those behind it were not walked.
     BrokenArena {
-        /// The arena.
+        /// Address of the arena.
         arena_avma: u64,
-        /// The field that cannot be.
+        /// Name of the impossible field.
         what: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: u64,
     },
-    /// Memory that belongs to the heap could not be read.
+    /// Memory of the heap that could not be read.
     Unreadable {
         /// First byte.
         start_avma: u64,
-        /// First byte behind it.
+        /// Exclusive end.
         end_avma: u64,
     },
-    /// The blocks with a mapping of their own are not those that malloc counts.
+    /// The number of blocks with a mapping of their own differs from malloc's count.
     MappedCount {
-        /// Found by looking.
+        /// Number of blocks found.
         found: u64,
-        /// Found, in bytes of mapping.
+        /// Bytes of mappings found.
         found_bytes: u64,
-        /// What malloc counts.
+        /// Number that malloc counts.
         expected: u64,
-        /// What malloc counts, in bytes of mapping.
+        /// Bytes of mappings that malloc counts.
         expected_bytes: u64,
     },
 }
 
-/// The lists that chunks hang in.
+/// Kind of a list of chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListKind {
     /// A fastbin of an arena.
@@ -84,23 +84,23 @@ pub enum ListKind {
     ThreadCache,
 }
 
-/// What is wrong with an entry of a list.
+/// Fault of a list's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BrokenEntry {
-    /// It cannot be read.
+    /// The entry cannot be read.
     Unreadable,
-    /// It is not aligned as chunks are.
+    /// The entry is not aligned as chunks are.
     Misaligned,
-    /// Its chunk has a size that this list does not hold.
+    /// The chunk has a size that this list does not hold.
     WrongSize(u64),
-    /// The list comes round to where it was.
+    /// The list returns to an earlier entry.
     Circle,
     /// The list is longer than its counter says.
     TooLong(u64),
 }
 
 impl Finding {
-    /// The part of the heap of which nothing is known because of it.
+    /// Part of the heap that is unknown because of the finding.
     pub(super) fn unknown_range(&self) -> Option<(u64, u64)> {
         match *self {
             Self::CorruptSize { chunk_avma, resumed_avma, end_avma, .. } => {

@@ -1,8 +1,8 @@
-//! Before the stop: which libc, its version, where its `main_arena` and its parameters are.
+//! The plan, made before the stop: libc, its version, its `main_arena` and its parameters.
 //!
-//! Stripped libraries have no symbol for either, so both are found by what they must look like: an
-//! arena's bins point to themselves or to chunks that point back, and its ring of arenas begins
-//! with itself or with a page-aligned heap.
+//! Stripped libraries have symbols for neither, so both are found by their contents. An arena's
+//! bins point to themselves or to chunks that point back. Its ring of arenas begins with itself or
+//! with a page-aligned heap.
 
 use super::allocator;
 use super::arena::{self, ArenaShape};
@@ -14,16 +14,16 @@ use super::parameters;
 use super::read_store::ReadStore;
 use heapr_proc::Mapping;
 
-/// What a walk needs to know beforehand; stays true as long as the process runs the same program.
+/// Facts that a walk needs; valid as long as the process runs the same program.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub(super) version: Version,
     pub(super) layout: Layout,
-    /// One for each libc of the process: `dlmopen` makes more than one.
+    /// One entry for each libc of the process: `dlmopen` loads more than one.
     pub(super) heaps: Vec<MainHeap>,
 }
 
-/// The places in one libc's data.
+/// Addresses in one libc's data.
 #[derive(Debug, Clone)]
 pub(super) struct MainHeap {
     pub(super) arena_avma: u64,
@@ -44,7 +44,7 @@ impl Plan {
         for (index, library) in libraries.iter().enumerate() {
             match main_heap(memory, library, &layout, &mappings) {
                 Ok(heap) => heaps.push(heap),
-                // A second libc that was never used is no reason to give up.
+                // A second libc that was never used is ignored.
                 Err(error) if index == 0 => return Err(error),
                 Err(_) => {}
             }
@@ -52,25 +52,26 @@ impl Plan {
         Ok(Self { version, layout, heaps })
     }
 
-    /// Room for reading the heap as large as it is now. To be made before the stop: it takes its
-    /// pages at once.
+    /// Allocates room for reading the heap at its present size. It is made before the stop, as its
+    /// pages are written at once.
     pub fn room(&self, memory: &impl HeapMemory) -> ReadStore {
-        /// Heaps of arenas begin at multiples of their largest size.
+        /// Alignment of arenas' heaps: their largest size.
         const ARENA_HEAP_BYTES: u64 = 64 << 20;
         let mut heap_bytes = 0_u64;
         for heap in &self.heaps {
-            // The target runs: what looks damaged may be in the midst of a change.
+            // The target runs: apparent damage may be a change in progress.
             let arenas = arena::ring(memory, &self.layout, heap.arena_avma, &mut Vec::new());
             let own = arenas.iter().map(|arena| arena.system_bytes);
             heap_bytes = own.fold(heap_bytes, u64::saturating_add);
         }
-        // What they say of themselves is not more than what is mapped.
+        // The arenas' own sizes are untrusted: the mapped bytes bound them.
         let mapped = memory.mappings().unwrap_or_default();
         let bytes_of = |is_such: fn(&&Mapping) -> bool| {
             mapped.iter().filter(is_such).map(Mapping::bytes).fold(0, u64::saturating_add)
         };
         let mapped_bytes = bytes_of(|mapping| mapping.is_writable && !mapping.is_shared);
-        // And where they are being changed not all are found.
+        // Arenas that are being changed may be missed: memory that looks like heaps is the lower
+        // bound.
         let heaps_bytes = bytes_of(|mapping| {
             let may_be_heap = mapping.start_avma.is_multiple_of(ARENA_HEAP_BYTES);
             mapping.is_writable
@@ -85,7 +86,7 @@ impl Plan {
     }
 }
 
-/// The mappings of one loaded libc, with the anonymous one behind its data.
+/// Mappings of one loaded libc, with the anonymous one behind its data.
 struct Library<'a> {
     mappings: Vec<&'a Mapping>,
 }
@@ -118,9 +119,10 @@ fn libraries(mappings: &[Mapping]) -> Vec<Library<'_>> {
     found
 }
 
-/// Reads what can be read of `mapping`.
+/// Reads the readable start of `mapping`.
 fn content(memory: &impl HeapMemory, mapping: &Mapping) -> Vec<u8> {
-    /// libc's largest segment has under 2 MiB; a bound for what the target may make us read.
+    /// Largest number of bytes read; it bounds hostile targets. libc's largest segment has under 2
+    /// MiB.
     const MOST_BYTES: u64 = 16 << 20;
     let mut bytes = vec![0; mapping.bytes().min(MOST_BYTES) as usize];
     let count = memory.read(mapping.start_avma, &mut bytes);
@@ -160,8 +162,8 @@ fn main_heap(
     let joined = join(data);
     let mut candidates = 0;
     let mut untouched = None;
-    // An empty bin looks the same wherever the arena is thought to begin: some bins off, all but
-    // those few are in order. The true beginning has the fewest faults.
+    // Empty bins look alike at shifted starts: an assumed start that is some bins off has few
+    // faults, too. The true start has the fewest.
     let mut best: Option<(usize, MainHeap)> = None;
     for (start_avma, bytes) in &joined {
         for offset in (0..bytes.len().saturating_sub(layout.state.bytes - 1)).step_by(8) {

@@ -1,8 +1,8 @@
-//! Which of several runs of chunks is the true one? The one that most is known of.
+//! Chooses the true one of several runs of chunks by the number of known chunks in it.
 //!
-//! Behind a damaged chunk there may be headers that were left inside of blocks, and anybody may
-//! still hold the address of what was freed long ago. So one chunk that somebody points to proves
-//! little; of the true run nearly all are known:
+//! Behind a damaged chunk there may be stale headers inside of blocks, and the program may still
+//! hold addresses of blocks freed long ago. One chunk with a pointer to it proves little. In the
+//! true run nearly all chunks are known:
 //!
 //! ```text
 //! true     | k | k | k |   | k | k | k | k | ...     k  a block that the program points to, or a free chunk by both of its ends
@@ -18,10 +18,11 @@ use super::page_cache::PageCache;
 use super::references::referenced;
 use heapr_proc::Mapping;
 
-/// Chunks of a run that are compared. Runs meet after a few, or nothing is known.
+/// Largest number of chunks of a run that are compared. Runs meet after a few chunks, or nothing is
+/// known.
 const MOST_STEPS: usize = 512;
 
-/// Of the runs that begin at `starts` (by address) the beginning of the one that most is known of.
+/// Start of the run with the most known chunks, among those that begin at `starts` (by address).
 pub(super) fn best_known<M: HeapMemory>(
     memory: &M,
     mappings: &[Mapping],
@@ -58,8 +59,8 @@ fn run<M: HeapMemory>(pages: &mut PageCache<'_, M>, start_avma: u64) -> Vec<u64>
     .collect()
 }
 
-/// Whether more is known of the run that begins later, up to where both meet. (One that begins in
-/// the other is a part of it.)
+/// Whether the run that begins later has more known chunks, up to the chunk where both meet. Runs
+/// that begin inside the other one are parts of it.
 fn is_more_known(first: &[u64], later: &[u64], is_known: impl Fn(u64) -> bool) -> bool {
     let Some(&meeting_avma) = later.iter().find(|&chunk_avma| first.binary_search(chunk_avma).is_ok()) else {
         return false;
@@ -69,17 +70,18 @@ fn is_more_known(first: &[u64], later: &[u64], is_known: impl Fn(u64) -> bool) -
         (chunks.len(), chunks.iter().filter(|&&chunk_avma| is_known(chunk_avma)).count())
     };
     match (until(first), until(later)) {
-        // Blocks that were leaked: a chance value leaps over chunks.
+        // Runs of leaked blocks: a chance value leaps over chunks, and the run with more chunks is
+        // the true one.
         ((first_steps, 0), (later_steps, 0)) => later_steps > first_steps,
         ((_, 0), _) => true,
-        // Some of what was freed is still pointed to, but not most of it.
+        // Some freed blocks are still pointed to, but not most of them.
         ((_, first_known), (later_steps, later_known)) => {
             later_known > first_known && later_known * 2 >= later_steps
         }
     }
 }
 
-/// Whether the chunk is free, and the copy of its size behind it says so too.
+/// Whether the chunk is free by the flag behind it, and the copy of its size there agrees.
 pub(super) fn is_free_by_both_ends<M: HeapMemory>(pages: &mut PageCache<'_, M>, chunk_avma: u64) -> bool {
     let Some(size_field) = pages.word(chunk_avma + 8) else { return false };
     let size_bytes = size_field & !FLAGS;
@@ -100,7 +102,7 @@ mod tests {
     fn one_stale_pointer_does_not_leap_over_blocks_that_live() {
         let (stale, live) = ([16, 160, 192], [32, 64, 96, 128, 160, 192]);
         assert!(is_later_better(&stale, &live, &[16, 32, 96, 128, 160]));
-        // The same headers inside of a block that lives, one of which is still pointed to.
+        // Stale headers inside of a live block, one of which is still pointed to.
         assert!(!is_later_better(&stale, &live, &[16, 96, 160]));
         assert!(!is_later_better(&stale, &live, &[16, 32, 160]));
     }

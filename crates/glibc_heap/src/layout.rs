@@ -23,15 +23,16 @@ use std::fmt;
 
 /// Offset of the block in its chunk, and size of the two words before it.
 pub(super) const HEADER_BYTES: u64 = 16;
-/// Chunks are aligned so.
+/// Alignment of chunks.
 pub(super) const ALIGNMENT_BYTES: u64 = 16;
-/// The smallest chunk.
+/// Size of the smallest chunk.
 pub(super) const MIN_CHUNK_BYTES: u64 = 32;
-/// A chunk of this size is not a chunk but marks the end of a piece of heap.
+/// Size of the marks at the end of a piece of heap; no chunk has this size.
 pub(super) const FENCE_BYTES: u64 = 16;
-/// A page of x86-64.
+/// Size of a page of x86-64.
 pub const PAGE_BYTES: u64 = 4096;
-/// No user address lies above (five-level tables are used only on request; 57 bits then).
+/// Exclusive upper bound of user addresses: 56 of the 57 bits of five-level page tables, which are
+/// used on request only.
 pub(super) const ADDRESS_LIMIT: u64 = 1 << 56;
 
 /// Flag: the chunk before is in use.
@@ -40,47 +41,48 @@ pub(super) const PREV_INUSE: u64 = 1;
 pub(super) const IS_MMAPPED: u64 = 2;
 /// Flag: the chunk belongs to an arena other than the main one.
 pub(super) const NON_MAIN_ARENA: u64 = 4;
-/// All three.
+/// All three flags.
 pub(super) const FLAGS: u64 = 7;
 
-/// Facts of malloc_state that are the same in all versions.
+/// Facts of malloc_state that are equal in all versions.
 pub(super) mod state {
     pub(crate) const FLAGS: usize = 4;
     pub(crate) const FASTBIN_COUNT: usize = 10;
     pub(crate) const BIN_COUNT: usize = 127;
-    /// The largest.
+    /// Largest size of malloc_state in any version.
     pub(crate) const MOST_BYTES: usize = 2200;
-    /// The arena does not grow by brk, or no longer does.
+    /// Flag: the arena does not grow by brk, or cannot any more.
     pub(crate) const NONCONTIGUOUS: u32 = 2;
 }
 
 /// Offsets in malloc_state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StateOffsets {
-    /// Where there are fastbins.
+    /// Offset of the fastbins; `None` in versions without them.
     pub(super) fastbins: Option<usize>,
     pub(super) top: usize,
     pub(super) bins: usize,
     pub(super) next: usize,
     pub(super) system_bytes: usize,
-    /// Size of all of it.
+    /// Size of the structure.
     pub(super) bytes: usize,
 }
 
-/// What tcache_perthread_struct looks like.
+/// Layout of tcache_perthread_struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CacheLayout {
     pub(super) bin_count: usize,
-    /// Its numbers say how many more chunks a bin may take, not how many it holds.
+    /// Whether a bin's number is the chunks that it may still take, instead of the chunks that it
+    /// holds.
     pub(super) counts_free_slots: bool,
 }
 
 impl CacheLayout {
-    /// Bins of one size each.
+    /// Number of bins with one size each.
     pub(super) const SMALL_BINS: usize = 64;
-    /// Bins of several sizes each, since 2.42.
+    /// Number of bins with several sizes each, since 2.42.
     const LARGE_BINS: usize = 12;
-    /// The largest.
+    /// Largest size of the structure in any version.
     pub(super) const MOST_BYTES: usize = (Self::SMALL_BINS + Self::LARGE_BINS) * 10;
 
     pub(super) fn entries_offset(self) -> usize {
@@ -91,33 +93,33 @@ impl CacheLayout {
         self.bin_count * 10
     }
 
-    /// Whether it may lie in a chunk of `size_bytes`: the exact size, or with a rest too small for
-    /// a chunk of its own.
+    /// Whether the structure may lie in a chunk of `size_bytes`: the exact size, or with a rest too
+    /// small for a chunk.
     #[inline]
     pub(super) fn fits(self, size_bytes: u64) -> bool {
         let exact_bytes = (self.bytes() as u64 + 8).next_multiple_of(ALIGNMENT_BYTES);
         size_bytes == exact_bytes || size_bytes == exact_bytes + ALIGNMENT_BYTES
     }
 
-    /// The least and the largest size of the chunks in bin `bin`.
+    /// Least and largest size of the chunks in bin `bin`.
     pub(super) fn chunk_bytes(self, bin: usize) -> (u64, u64) {
         match bin.checked_sub(Self::SMALL_BINS) {
             None => {
                 let bytes = MIN_CHUNK_BYTES + bin as u64 * ALIGNMENT_BYTES;
                 (bytes, bytes)
             }
-            // By the number of their bits.
+            // The bin number is the number of the size's bits.
             Some(large) => (1024 << large, (2048 << large) - 1),
         }
     }
 }
 
-/// The size of the chunks in fastbin `bin`.
+/// Size of the chunks in fastbin `bin`.
 pub(super) fn fastbin_chunk_bytes(bin: usize) -> u64 {
     MIN_CHUNK_BYTES + bin as u64 * ALIGNMENT_BYTES
 }
 
-/// Whether `size_field` can be that of a chunk.
+/// Whether `size_field` is possible for a chunk.
 pub(super) fn is_chunk_size(size_field: u64) -> bool {
     let size_bytes = size_field & !FLAGS;
     size_bytes >= MIN_CHUNK_BYTES && size_bytes.is_multiple_of(ALIGNMENT_BYTES) && size_bytes < ADDRESS_LIMIT
@@ -126,16 +128,16 @@ pub(super) fn is_chunk_size(size_field: u64) -> bool {
 /// A glibc version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// 2.
+    /// Major version: 2.
     pub major: u32,
-    /// The second number.
+    /// Minor version.
     pub minor: u32,
 }
 
 impl Version {
-    /// The oldest whose heap is known here.
+    /// Oldest version with a known heap.
     pub const OLDEST: Self = Self { major: 2, minor: 31 };
-    /// The newest.
+    /// Newest version with a known heap.
     pub const NEWEST: Self = Self { major: 2, minor: 43 };
 }
 
@@ -145,15 +147,14 @@ impl fmt::Display for Version {
     }
 }
 
-/// What differs between the versions.
+/// Differences between the versions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     /// Size of the header of a secondary heap.
     pub(super) heap_info_bytes: u64,
-    /// Links in lists are stored as `link ^ (place >> 12)`.
+    /// Whether links in lists are stored as `link ^ (place >> 12)`.
     pub(super) has_hidden_links: bool,
-    /// Between the end of a chunk with a mapping of its own, as its size says, and that of the
-    /// mapping.
+    /// Bytes between the end of a mapped chunk, by its size field, and the end of its mapping.
     pub(super) mapped_rest_bytes: u64,
     pub(super) state: StateOffsets,
     pub(super) cache: CacheLayout,
@@ -163,7 +164,7 @@ pub(super) struct Layout {
 /// Offsets in malloc_par.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ParameterOffsets {
-    /// Where the page size of huge-page heaps is, if there are any.
+    /// Offset of the page size of huge-page heaps; `None` in versions without it.
     pub(super) huge_page_bytes: Option<usize>,
     pub(super) mapped_count: usize,
     pub(super) mapped_bytes: usize,
@@ -174,8 +175,8 @@ pub(super) struct ParameterOffsets {
 
 impl ParameterOffsets {
     fn at(huge_page_bytes: Option<usize>, mapped_count: usize, mapped_bytes: usize) -> Self {
-        // The rest follows: most mapped bytes, the beginning of brk, three words on the threads'
-        // caches.
+        // The other fields follow: the peak of mapped bytes, the start of brk, three words on
+        // thread caches.
         let brk_start = mapped_bytes + 16;
         Self {
             huge_page_bytes,
@@ -189,7 +190,7 @@ impl ParameterOffsets {
 }
 
 impl Layout {
-    /// The layout of `version`, if it is known.
+    /// The layout of `version`; `None` if unknown.
     pub(super) fn of(version: Version) -> Option<Self> {
         if version < Version::OLDEST || version > Version::NEWEST {
             return None;
@@ -227,13 +228,13 @@ impl Layout {
         })
     }
 
-    /// The header of a block with a mapping of its own, and what is left behind it: since 2.43 such
-    /// a chunk ends with the word that others take from the next, too.
+    /// Bytes of a mapped chunk that the program cannot use. Since 2.43 such a chunk ends with the
+    /// word that others share with the next chunk.
     pub(super) fn mapped_overhead_bytes(&self) -> u64 {
         HEADER_BYTES + self.mapped_rest_bytes / 2
     }
 
-    /// The link stored as `stored` at `place_avma`.
+    /// Decodes the link stored as `stored` at `place_avma`.
     pub(super) fn link(&self, place_avma: u64, stored: u64) -> u64 {
         if self.has_hidden_links { stored ^ (place_avma >> 12) } else { stored }
     }
@@ -246,7 +247,7 @@ pub(super) fn word(bytes: &[u8], offset: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The little-endian half word at `offset`, which must lie in `bytes`.
+/// The little-endian 4-byte word at `offset`, which must lie in `bytes`.
 pub(super) fn half(bytes: &[u8], offset: usize) -> u32 {
     let mut half = [0; 4];
     half.copy_from_slice(&bytes[offset..offset + 4]);

@@ -1,14 +1,15 @@
-//! The rundown: the live blocks of glibc's heap in a stopped process, read from outside.
+//! The rundown: live blocks of glibc's heap in a stopped process, read from outside.
 //!
-//! You provide: a [`HeapMemory`] that reads the target, and the target at rest, with no thread
+//! The caller brings a [`HeapMemory`] that reads the target, and a stopped target with no thread
 //! inside the allocator.
 //!
-//! It lists every block that the program holds, with its usable size, and none that is free: chunks
-//! in bins are told by the flag of the chunk behind them; chunks in fastbins and in the threads'
-//! caches look used and are taken out by walking those lists. Two steps, so that the stop is short:
-//! [`Plan::make`] before it finds libc, its version and its `main_arena`; [`walk`] under it reads.
-//! What `walk` gives is compact (4 bytes a chunk); its blocks are listed after the target runs
-//! again.
+//! The rundown lists every block that the program holds, with its usable size, and no free one.
+//! Chunks in bins are recognised by the flag of the chunk behind them. Chunks in fastbins and in
+//! thread caches look used and are removed by following those lists.
+//!
+//! Two steps make the stop short. [`Plan::make`] runs before it and finds libc, its version and its
+//! `main_arena`; [`walk`] reads during it. The result of `walk` is compact (4 bytes a chunk);
+//! blocks are listed after the target runs again.
 //!
 //! ```text
 //!  libc's .data                     a heap of 64 MiB, so aligned         [heap], by brk
@@ -21,12 +22,12 @@
 //!  | mp_ counts   |                +-> prev: the heap before            +----------------------+
 //! ```
 //!
-//! It is not for: other allocators (said as [`Error::OtherAllocator`]), and sizes as requested:
-//! malloc does not keep them, only what a block can hold.
+//! Limits: other allocators are refused ([`Error::OtherAllocator`]). Requested sizes are unknown:
+//! malloc stores only the size that a block can hold.
 //!
-//! Invariants: memory and time are bounded by the target's mappings, whatever its heap holds; no
-//! list is followed twice round; damage becomes a [`Finding`], with address and value, and the walk
-//! goes on behind it where that is possible.
+//! Invariants: memory and time are bounded by the target's mappings, whatever its heap holds. A
+//! list is followed once round at most. Damage becomes a [`Finding`] with address and value, and
+//! the walk continues behind it if possible.
 #![forbid(unsafe_code)]
 
 mod allocator;

@@ -1,4 +1,4 @@
-//! What a walk gives: compact while the target waits, a list of blocks afterwards.
+//! Result of a walk: compact while the target waits, listed as blocks afterwards.
 
 use super::arena_top::ArenaTop;
 use super::block_scan::MappedBlock;
@@ -6,42 +6,42 @@ use super::finding::Finding;
 use super::layout::{HEADER_BYTES, Version};
 use super::segment::Segment;
 
-/// A block that the program held when it was stopped.
+/// A block that the program held at the stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveBlock {
-    /// What malloc returned.
+    /// Address that malloc returned.
     pub address_avma: u64,
-    /// What the block can hold; at least what was asked for, which malloc does not keep.
+    /// Usable size; at least the requested one, which malloc does not store.
     pub usable_bytes: u64,
-    /// The arena's place in the ring; 0 is the main arena, which also has the mapped blocks.
+    /// Index of the arena in the ring; 0 is the main arena, which also owns the mapped blocks.
     pub arena: u32,
-    /// Where it lies.
+    /// Kind of memory that the block lies in.
     pub kind: BlockKind,
 }
 
-/// Where a block lies.
+/// Kind of memory that a block lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BlockKind {
-    /// In an arena's heap.
+    /// An arena's heap.
     Heap,
-    /// In a mapping of its own.
+    /// A mapping of its own.
     Mapped,
 }
 
 /// Sums over a rundown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Live blocks.
+    /// Number of live blocks.
     pub live_blocks: u64,
-    /// What they can hold.
+    /// Usable bytes of the live blocks.
     pub live_bytes: u64,
-    /// Of them, with a mapping of their own.
+    /// Number of live blocks with a mapping of their own.
     pub mapped_blocks: u64,
-    /// Chunks in fastbins and thread caches, and the caches themselves.
+    /// Number of chunks in fastbins and thread caches, with the caches themselves.
     pub cached_chunks: u64,
-    /// Free chunks in other bins.
+    /// Number of free chunks in other bins.
     pub free_chunks: u64,
-    /// Bytes of chunks that are free, cached or not.
+    /// Bytes of free chunks, cached or not.
     pub free_bytes: u64,
 }
 
@@ -50,22 +50,22 @@ pub struct Totals {
 pub struct Rundown {
     pub(super) version: Version,
     pub(super) segments: Vec<Segment>,
-    /// Sorted: chunks that look used and are not the program's.
+    /// Chunks that look used but are free or a thread cache, sorted.
     pub(super) cached: Vec<u64>,
     pub(super) mapped: Vec<MappedBlock>,
-    /// What of such a block's chunk, to the end of the mapping, the program cannot use.
+    /// Bytes of a mapped block's chunk, to the end of the mapping, that the program cannot use.
     pub(super) mapped_overhead_bytes: u64,
     pub(super) arena_count: u32,
     pub(super) findings: Vec<Finding>,
-    /// Heaps of arenas, their unused ends, and the arenas' own records.
+    /// Ranges of arenas' heaps, tops, and records.
     pub(super) own: Vec<(u64, u64)>,
-    /// Sorted: of `cached` those in fastbins.
+    /// Chunks of `cached` that lie in fastbins, sorted.
     pub(super) fastbins: Vec<u64>,
     pub(super) tops: Vec<ArenaTop>,
 }
 
 impl Rundown {
-    /// The live blocks: by heaps, in each by address; then those with a mapping of their own.
+    /// The live blocks: by heap, in each by address; then those with a mapping of their own.
     pub fn blocks(&self) -> impl Iterator<Item = LiveBlock> {
         let heap = self.segments.iter().flat_map(|segment| {
             let mut cached = self.cached_from(segment.start_avma);
@@ -73,14 +73,14 @@ impl Rundown {
                 let is_cached = take_if(&mut cached, chunk.chunk_avma);
                 (chunk.looks_used && !is_cached).then_some(LiveBlock {
                     address_avma: chunk.chunk_avma + HEADER_BYTES,
-                    // The chunk behind lends its first word.
+                    // A chunk also uses the first word of the chunk behind it.
                     usable_bytes: chunk.size_bytes - 8,
                     arena: segment.arena,
                     kind: BlockKind::Heap,
                 })
             })
         });
-        // With a larger bound than usual the threads' caches keep these, too.
+        // With a raised size limit, thread caches hold mapped blocks, too.
         let is_live = |block: &&MappedBlock| self.cached.binary_search(&block.chunk_avma).is_err();
         heap.chain(self.mapped.iter().filter(is_live).map(|block| LiveBlock {
             address_avma: block.chunk_avma + HEADER_BYTES,
@@ -90,8 +90,8 @@ impl Rundown {
         }))
     }
 
-    /// All memory that is the allocator's: blocks, free chunks, its own records. By address; what
-    /// of it could not be made out is left out.
+    /// All memory of the allocator: blocks, free chunks, its records; by address. Unknown parts are
+    /// left out.
     pub fn memory(&self) -> Vec<(u64, u64)> {
         let whole_segment = |segment: &Segment| {
             let bytes: u64 = segment.chunks().map(|chunk| chunk.size_bytes).sum();
@@ -107,12 +107,12 @@ impl Rundown {
         without(joined(all.collect()), &joined(unknown))
     }
 
-    /// The arenas' tops, by address.
+    /// Tops of the arenas, by address.
     pub fn tops(&self) -> &[ArenaTop] {
         &self.tops
     }
 
-    /// Sums over all of it.
+    /// Sums over the rundown.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for block in self.blocks() {
@@ -132,17 +132,17 @@ impl Rundown {
         totals
     }
 
-    /// What was wrong or could not be decided; empty for a heap in order.
+    /// Damage and undecided parts; empty for a consistent heap.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// How many arenas the heap has.
+    /// Number of arenas.
     pub fn arena_count(&self) -> u32 {
         self.arena_count
     }
 
-    /// The version of the target's libc.
+    /// Version of the target's libc.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -153,7 +153,7 @@ impl Rundown {
     }
 }
 
-/// Ranges by address, those that touch made one.
+/// Sorts ranges by address and merges those that touch.
 fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     ranges.sort_unstable();
     let mut joined: Vec<(u64, u64)> = Vec::new();
@@ -166,7 +166,7 @@ fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     joined
 }
 
-/// What is left of ranges without others, both by address.
+/// Rest of `ranges` without `others`, both by address.
 fn without(ranges: Vec<(u64, u64)>, others: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut left = Vec::new();
     for (mut start_avma, end_avma) in ranges {
@@ -183,7 +183,7 @@ fn without(ranges: Vec<(u64, u64)>, others: &[(u64, u64)]) -> Vec<(u64, u64)> {
     left
 }
 
-/// Whether `chunk_avma` is in the sorted list; chunks are asked for in order.
+/// Whether `chunk_avma` is in the sorted list; callers pass chunks in ascending order.
 fn take_if(cached: &mut std::iter::Peekable<std::slice::Iter<'_, u64>>, chunk_avma: u64) -> bool {
     while cached.next_if(|next| **next < chunk_avma).is_some() {}
     cached.peek() == Some(&&chunk_avma)

@@ -1,8 +1,8 @@
-//! What the walk asks of a mapping.
+//! Kinds of mappings that the walk distinguishes.
 
 use heapr_proc::Mapping;
 
-/// Whether it is private memory without a file that the program may write.
+/// Whether a mapping is private anonymous memory that the program may write.
 pub(super) fn is_private_anonymous(mapping: &Mapping) -> bool {
     mapping.inode == 0
         && !mapping.is_shared
@@ -11,12 +11,12 @@ pub(super) fn is_private_anonymous(mapping: &Mapping) -> bool {
         && (mapping.name.is_empty() || mapping.name.starts_with("[anon:"))
 }
 
-/// Whether it is memory by brk.
+/// Whether a mapping is memory by brk.
 pub(super) fn is_brk(mapping: &Mapping) -> bool {
     mapping.name == "[heap]"
 }
 
-/// The last part of the file's path, without the kernel's note on deleted files.
+/// Last part of the file's path, without the kernel's suffix for deleted files.
 pub(super) fn file_name(mapping: &Mapping) -> &str {
     let path = mapping.name.strip_suffix(" (deleted)").unwrap_or(&mapping.name);
     path.rsplit('/').next().unwrap_or(path)

@@ -1,11 +1,11 @@
-//! Random reads of the target that touch the same pages again: lists of free chunks run all over
-//! the heap.
+//! Cache for scattered reads: lists of free chunks run all over the heap and touch the same pages
+//! again.
 
 use std::collections::HashMap;
 
 use super::heap_memory::HeapMemory;
 
-/// Pages read so far, within a bound of memory.
+/// Cached pieces of the target, within a bound of memory.
 pub(super) struct PageCache<'m, M> {
     memory: &'m M,
     granules: HashMap<u64, Box<[u8]>>,
@@ -14,17 +14,17 @@ pub(super) struct PageCache<'m, M> {
     edge_pages: HashMap<u64, Box<[u8]>>,
 }
 
-/// A page for the first reads: most programs' lists are short.
+/// Size of the first reads, one page: most programs' lists are short.
 const FIRST_GRANULE_BYTES: u64 = 4096;
-/// After that many misses the lists run through the whole heap, and reading it in larger pieces
-/// costs less.
+/// Number of misses after which larger pieces are read: the lists then run through the whole heap,
+/// and fewer reads cost less.
 const MISSES_BEFORE_LARGER: usize = 64;
 const LARGER_GRANULE_BYTES: u64 = 64 << 10;
-/// Beyond it, all is forgotten and read again.
+/// Largest number of cached granules; beyond it the cache is emptied.
 const MOST_LARGER_GRANULES: usize = (256 << 20) / LARGER_GRANULE_BYTES as usize;
 
 impl<'m, M: HeapMemory> PageCache<'m, M> {
-    /// An empty cache over `memory`.
+    /// Creates an empty cache over `memory`.
     pub(super) fn new(memory: &'m M) -> Self {
         Self {
             memory,
@@ -65,7 +65,7 @@ impl<'m, M: HeapMemory> PageCache<'m, M> {
         let offset = (address_avma - start_avma) as usize;
         let found = bytes.get(offset..offset + 8).map(|word| super::layout::word(word, 0));
         self.granules.insert(start_avma, bytes.into_boxed_slice());
-        // The piece may begin before the mapping does.
+        // The granule may begin before the mapping does.
         found.or_else(|| self.alone(address_avma))
     }
 

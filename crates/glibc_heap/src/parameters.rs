@@ -1,28 +1,28 @@
-//! malloc's parameters (`mp_`): where brk began, how many blocks have a mapping of their own.
+//! malloc's parameters (`mp_`): the start of brk, the count of mapped blocks.
 
 use super::heap_memory::HeapMemory;
 use super::layout::{ALIGNMENT_BYTES, CacheLayout, Layout, MIN_CHUNK_BYTES, PAGE_BYTES, half, word};
 use super::mappings;
 use heapr_proc::Mapping;
 
-/// What the walk takes from `mp_`.
+/// Fields of `mp_` that the walk uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Parameters {
-    /// Blocks with a mapping of their own, now.
+    /// Present number of blocks with a mapping of their own.
     pub(super) mapped_count: u64,
-    /// Bytes of their mappings; since 2.43 each that was moved or resized adds the 16 bytes of its
+    /// Bytes of their mappings. Since 2.43 each move or resize of a block adds the 16 bytes of its
     /// header once more.
     pub(super) mapped_bytes: u64,
-    /// Whether that is so.
+    /// Whether `mapped_bytes` drifts in this way.
     pub(super) drifts: bool,
-    /// The first address from sbrk; 0 where brk was never used.
+    /// First address from sbrk; 0 if brk was never used.
     pub(super) brk_start_avma: u64,
-    /// The page size of huge-page heaps; 0 where there are none.
+    /// Page size of huge-page heaps; 0 without them.
     pub(super) huge_page_bytes: u64,
 }
 
 impl Parameters {
-    /// Reads them at `address_avma`.
+    /// Reads the parameters at `address_avma`.
     pub(super) fn read(memory: &impl HeapMemory, layout: &Layout, address_avma: u64) -> Option<Self> {
         let mut bytes = vec![0; layout.parameters.bytes];
         (memory.read(address_avma, &mut bytes) == bytes.len()).then(|| Self::decode(&bytes, layout))
@@ -40,7 +40,7 @@ impl Parameters {
     }
 }
 
-/// The one place in libc's data that can be `mp_`; nothing where there is none or more than one.
+/// The only position in libc's data that is plausible as `mp_`; `None` without one or with several.
 pub(super) fn find(data: &[(u64, Vec<u8>)], layout: &Layout, mappings: &[Mapping]) -> Option<u64> {
     let mut found = None;
     for (start_avma, bytes) in data {
@@ -58,7 +58,7 @@ pub(super) fn find(data: &[(u64, Vec<u8>)], layout: &Layout, mappings: &[Mapping
 }
 
 fn is_plausible(bytes: &[u8], layout: &Layout, mappings: &[Mapping]) -> bool {
-    /// No threshold that a program sets is larger.
+    /// Largest threshold that is believed.
     const MOST_THRESHOLD_BYTES: u64 = 1 << 47;
     let offsets = &layout.parameters;
     let cache_bins = word(bytes, offsets.cache_bins);
@@ -67,8 +67,8 @@ fn is_plausible(bytes: &[u8], layout: &Layout, mappings: &[Mapping]) -> bool {
     if cache_bins == 0 || cache_bins > CacheLayout::SMALL_BINS as u64 || cache_count > 0xffff {
         return false;
     }
-    // The bins follow from the largest size: 1032 with all 64. Since 2.42 it may be larger, up to 4
-    // MiB: all 64 then; a tunable sets a chunk's size, since 2.43 one byte more.
+    // The number of bins follows from the largest size: 1032 with all 64. Since 2.42 this may be
+    // larger, up to 4 MiB, with all 64. A tunable sets a chunk's size, since 2.43 one byte more.
     let has_implied = if layout.cache.counts_free_slots {
         let implied_bins =
             cache_most_bytes.checked_sub(MIN_CHUNK_BYTES).map(|rest| rest / ALIGNMENT_BYTES + 1);

@@ -1,4 +1,4 @@
-//! Walking pieces of heap, one after the other and, where there are many arenas, side by side.
+//! Walks pieces of heap one after the other, and many arenas in parallel.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
@@ -15,7 +15,7 @@ use super::segment::Segment;
 use super::thread_caches::{CacheCandidates, worker_count};
 use heapr_proc::Mapping;
 
-/// What was found in some pieces.
+/// Results of walks over pieces.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) segments: Vec<Segment>,
@@ -42,7 +42,7 @@ impl Found {
         self.taken.append(&mut other.taken);
     }
 
-    /// Notes free chunks whose neighbours disagree.
+    /// Adds free chunks whose neighbours disagree as findings.
     pub(super) fn contradicted(&mut self, contradictions: Vec<Contradiction>) {
         self.findings.extend(contradictions.into_iter().map(|contradiction| Finding::Contradiction {
             chunk_avma: contradiction.chunk_avma,
@@ -52,7 +52,7 @@ impl Found {
     }
 }
 
-/// A walk over pieces.
+/// State of a walk over pieces.
 #[derive(Debug)]
 pub(super) struct PieceWalk<'a, M> {
     memory: &'a M,
@@ -66,7 +66,7 @@ impl<'a, M: HeapMemory> PieceWalk<'a, M> {
         Self { memory, mappings, window: Vec::new(), found: Found::new(layout) }
     }
 
-    /// An arena that does not use brk: its heaps.
+    /// Walks the heaps of an arena that does not use brk.
     fn other_arena(&mut self, layout: &Layout, arena: &Arena, number: u32, parameters: Option<Parameters>) {
         let huge_page_bytes = parameters.map_or(0, |parameters| parameters.huge_page_bytes);
         let heaps = arena::sub_heaps(self.memory, layout, arena, huge_page_bytes, &mut self.found.findings);
@@ -83,7 +83,7 @@ impl<'a, M: HeapMemory> PieceWalk<'a, M> {
         }
     }
 
-    /// Walks a piece, and goes on behind what is not malloc's or is damaged.
+    /// Walks a piece, and continues behind foreign or damaged memory.
     pub(super) fn piece(&mut self, mut piece: Piece, arena: u32) {
         loop {
             let mut segment = Segment::new(piece.start_avma, arena);
@@ -135,7 +135,7 @@ impl<'a, M: HeapMemory> PieceWalk<'a, M> {
                 }
             };
             match again_avma {
-                // Each round begins further on, so this ends.
+                // Each round begins further on, so the loop ends.
                 Some(again_avma) if again_avma > piece.start_avma => {
                     piece = Piece { start_avma: again_avma, begins_arena: false, ..piece };
                 }
@@ -144,7 +144,7 @@ impl<'a, M: HeapMemory> PieceWalk<'a, M> {
         }
     }
 
-    /// Behind marks: usually at once or after the program's own memory.
+    /// Start of the next run of chunks behind marks: at once, or behind memory of the program.
     fn begins_again(&self, rest: &Piece) -> Option<u64> {
         if rest.start_avma == rest.top_avma {
             return Some(rest.start_avma);
@@ -159,18 +159,19 @@ pub(super) struct Heaps<'a> {
     pub(super) layout: &'a Layout,
     pub(super) mappings: &'a [Mapping],
     pub(super) parameters: Option<Parameters>,
-    /// Index of the first arena in the ring of all.
+    /// Index of the first arena in the ring of all arenas.
     pub(super) first_number: u32,
 }
 
-/// Walks arenas besides the main one.
+/// Walks the arenas besides the main one.
 pub(super) fn other_arenas<'s, M: HeapMemory + Sync>(
     memory: &M,
     slabs: &Slabs<'s>,
     heaps: &Heaps<'_>,
     arenas: &[Arena],
 ) -> (Found, Pieces<'s>) {
-    /// Smaller heaps are read in less time than a thread takes to begin.
+    /// Least bytes for a second thread: smaller heaps are read in less time than a thread needs to
+    /// start.
     const LEAST_BYTES: u64 = 4 << 20;
     let next = AtomicUsize::new(0);
     let work = || {
@@ -191,7 +192,7 @@ pub(super) fn other_arenas<'s, M: HeapMemory + Sync>(
     let bytes = arenas.iter().map(|arena| arena.system_bytes).fold(0, u64::saturating_add);
     let others = if bytes < LEAST_BYTES { 0 } else { worker_count(arenas.len()).saturating_sub(1) };
     let outcomes = thread::scope(|scope| {
-        // Where no thread can be made this one does all of it.
+        // If no thread can be created, this one does all the work.
         let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
         let others: Vec<_> = (0..others).filter_map(start).collect();
         let mut outcomes = vec![work()];

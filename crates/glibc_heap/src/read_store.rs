@@ -1,4 +1,4 @@
-//! What the walk has read, kept for the lists that run through the same memory once more.
+//! Memory that the walk has read, stored for the lists that run through it once more.
 //!
 //! ```text
 //! bytes   | slab | slab | slab | ...    their pages are in memory before the target is stopped: a page fault for each would take
@@ -17,18 +17,18 @@ use super::error::Error;
 use super::heap_memory::HeapMemory;
 use heapr_proc::Mapping;
 
-/// Room for what is read of one heap.
+/// Room for the memory that is read of one heap.
 #[derive(Debug, Default)]
 pub struct ReadStore {
     bytes: Vec<u8>,
 }
 
-/// Some of the largest windows.
+/// Size of a slab: a few of the largest windows.
 const SLAB_BYTES: usize = 2 << 20;
 
 impl ReadStore {
-    /// Room for a heap of about `heap_bytes`. A heap of larger blocks is not read whole; one that
-    /// is larger than all the room is read again where the lists run.
+    /// Allocates room for a heap of about `heap_bytes`. Large blocks are not read whole. Memory
+    /// beyond the room is read again when lists are followed.
     pub(super) fn with_room_for(heap_bytes: u64) -> Self {
         const MOST_BYTES: u64 = 64 << 20;
         if heap_bytes == 0 {
@@ -36,7 +36,7 @@ impl ReadStore {
         }
         // Windows begin at chunks, overlap a little, and leave slabs half empty.
         let room = heap_bytes.saturating_add(heap_bytes / 4).min(MOST_BYTES) as usize;
-        // Not zeros: those would be no pages yet.
+        // Zeros would leave the pages unallocated.
         Self { bytes: vec![0xff; room + 4 * SLAB_BYTES] }
     }
 
@@ -45,7 +45,7 @@ impl ReadStore {
     }
 }
 
-/// What is left of the room.
+/// The slabs that are still free.
 #[derive(Debug)]
 pub(super) struct Slabs<'s> {
     left: Mutex<ChunksMut<'s, u8>>,
@@ -61,18 +61,18 @@ impl<'s> Slabs<'s> {
         slab
     }
 
-    /// Whether all that was to be kept has found room.
+    /// Whether the room was enough.
     pub(super) fn were_enough(&self) -> bool {
         !self.were_short.load(Relaxed)
     }
 }
 
-/// What was read, by first address.
+/// Stored memory by its first address.
 #[derive(Debug, Default)]
 pub(super) struct Pieces<'s>(BTreeMap<u64, &'s [u8]>);
 
 impl<'s> Pieces<'s> {
-    /// What is there from `address_avma` on.
+    /// Stored memory from `address_avma` on.
     fn find(&self, address_avma: u64) -> Option<&'s [u8]> {
         let (start_avma, piece) = self.0.range(..=address_avma).next_back()?;
         piece.get(usize::try_from(address_avma - start_avma).ok()?..)
@@ -109,7 +109,7 @@ impl<'m, 's, M: HeapMemory> ReadOnce<'m, 's, M> {
         self.kept.into_inner().1
     }
 
-    /// Room for so many bytes, if there is some.
+    /// Room for `bytes`, if any is left.
     fn room(&self, slab: &mut &'s mut [u8], bytes: usize) -> Option<&'s mut [u8]> {
         if slab.len() < bytes {
             *slab = self.slabs.take()?;
@@ -136,9 +136,8 @@ impl<M: HeapMemory> HeapMemory for ReadOnce<'_, '_, M> {
         let room = self.room(slab, most_bytes)?;
         let length = self.memory.read(address_avma, room);
         let found = &room[..length];
-        // Each begins near the end of the one before, or elsewhere: none lies in another, which
-        // would hide what is behind it. If one that begins at the same place is forgotten for this
-        // one, that is shorter.
+        // Pieces begin near the end of the one before, or elsewhere; a piece inside another one
+        // would hide the rest of it. A piece that is replaced at the same address is shorter.
         pieces.0.insert(address_avma, found);
         Some(found)
     }
@@ -164,7 +163,7 @@ impl<M: HeapMemory> HeapMemory for ReadOnce<'_, '_, M> {
     }
 }
 
-/// A target of which some is known already.
+/// A target with some memory stored already.
 #[derive(Debug)]
 pub(super) struct Known<'m, 's, M> {
     memory: &'m M,
@@ -177,7 +176,7 @@ impl<'m, 's, M: HeapMemory> Known<'m, 's, M> {
     }
 }
 
-/// A target that has gone on: nothing more can be read of it.
+/// A target that runs again: no memory can be read.
 #[derive(Debug)]
 pub(super) struct Nothing;
 
@@ -226,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// Each word is its address; nothing above `end_avma`.
+    /// Memory in which each word is its address, up to `end_avma`.
     struct Counted {
         end_avma: u64,
         reads: AtomicUsize,
@@ -264,11 +263,11 @@ mod tests {
         assert_eq!((once.word_at_hand(0x10_0ff8), once.word_at_hand(0x10_1000)), (Some(0x10_0ff8), None));
         assert_eq!(once.word_at_hand(0x10_0ffc), None);
         assert_eq!(memory.reads.load(Relaxed), 1);
-        // As far as it could be read.
+        // A read ends at the end of readable memory.
         assert_eq!(once.read_kept(0x20_1000, 0x1000).map(<[u8]>::len), Some(0x800));
         assert_eq!((once.word_at_hand(0x20_17f8), once.word_at_hand(0x20_1800)), (Some(0x20_17f8), None));
         assert!(slabs.were_enough());
-        // There is room for half of it.
+        // The room is enough for half of it.
         assert_eq!(once.read_kept(0x10_4000, 0x1000), None);
         assert!(!slabs.were_enough());
         assert_eq!(once.read(0x10_4000, &mut bytes), 0x1000);

@@ -1,17 +1,18 @@
-//! Which of some chunks anybody points to.
+//! Finds the chunks to which a pointer exists.
 //!
-//! A program holds the address of a block that lives, and malloc's lists that of a chunk that is
-//! free (in lists of single links mixed with the place where it is kept, since glibc 2.32). Chance
-//! values that look like a chunk have neither.
+//! A program holds the address of each live block, and malloc's lists hold that of each free chunk.
+//! Since glibc 2.32, singly linked lists mix the link with its own address. Chance values that look
+//! like a chunk have no such pointer.
 
 use super::heap_memory::HeapMemory;
 use super::layout::{HEADER_BYTES, PAGE_BYTES, word};
 use heapr_proc::Mapping;
 
-/// Memory that is looked through; some seconds' worth. Asked for only where the heap has holes.
+/// Largest amount of memory that is searched: some seconds' worth. The search runs only for heaps
+/// with holes.
 const MOST_BYTES: u64 = 4 << 30;
 const WINDOW_BYTES: u64 = 256 << 10;
-/// The kernel's own page size in the mixing of links: `address >> 12`.
+/// Shift of the address that is mixed into links: `address >> 12`.
 const LINK_SHIFT: u32 = 12;
 
 /// For each of `chunks`, in order of address, whether a word of the target's memory leads to it.
@@ -26,7 +27,7 @@ pub(super) fn referenced(memory: &impl HeapMemory, mappings: &[Mapping], chunks:
         let mut start_avma = mapping.start_avma;
         while start_avma < mapping.end_avma && looked_at < MOST_BYTES {
             let wanted = (mapping.end_avma - start_avma).min(WINDOW_BYTES) as usize;
-            // What was never touched holds nothing, and reading it would make it take memory.
+            // Untouched memory holds nothing, and reading it would allocate pages.
             let page_count = wanted.div_ceil(PAGE_BYTES as usize);
             let touched = memory.touched_pages(start_avma, page_count);
             if touched.is_some_and(|pages| !pages.contains(&true)) {
@@ -50,7 +51,7 @@ pub(super) fn referenced(memory: &impl HeapMemory, mappings: &[Mapping], chunks:
     is_found
 }
 
-/// The address of a chunk, or of the block in it.
+/// Marks the chunk if `value` is its address or that of its block.
 fn note(chunks: &[u64], value: u64, is_found: &mut [bool]) {
     for chunk_avma in [value, value.wrapping_sub(HEADER_BYTES)] {
         if let Ok(index) = chunks.binary_search(&chunk_avma) {

@@ -1,4 +1,4 @@
-//! Where the heap lies, without its blocks: what can be told of a process that runs.
+//! Regions of the heap without its blocks: as much as can be found while the process runs.
 
 use super::arena;
 use super::block_scan::{MainPieces, Scan};
@@ -15,18 +15,18 @@ use heapr_proc::Mapping;
 pub struct Region {
     /// First address.
     pub start_avma: u64,
-    /// Behind the last.
+    /// Exclusive end.
     pub end_avma: u64,
-    /// The arena's place in the ring; 0 is the main arena, which also has the mapped blocks.
+    /// Index of the arena in the ring; 0 is the main arena, which also owns the mapped blocks.
     pub arena: u32,
-    /// How it came.
+    /// Origin of the region.
     pub kind: RegionKind,
 }
 
-/// How a region came.
+/// Origin of a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RegionKind {
-    /// By brk.
+    /// Memory by brk.
     Brk,
     /// A heap of an arena besides the main one.
     ArenaHeap,
@@ -39,16 +39,16 @@ pub enum RegionKind {
 /// All regions of a heap.
 #[derive(Debug, Clone, Default)]
 pub struct Regions {
-    /// By address.
+    /// The regions, by address.
     pub regions: Vec<Region>,
-    /// How many arenas there are.
+    /// Number of arenas.
     pub arena_count: u32,
-    /// What malloc has taken for its arenas, as it counts itself.
+    /// Bytes of the arenas by malloc's own count.
     pub arena_bytes: u64,
 }
 
-/// Looks where the heap lies. The target may run: what is being changed at that moment may be
-/// missing. `others`: sorted ranges that are known to be somebody else's.
+/// Finds the heap's regions. The target may run: parts that change at that moment may be missing.
+/// `others`: sorted ranges that are known to belong to other owners.
 ///
 /// # Errors
 /// The list of mappings cannot be read.
@@ -83,7 +83,7 @@ struct Search<'a, M> {
 }
 
 impl<M: HeapMemory> Search<'_, M> {
-    /// The arenas of one libc.
+    /// Adds the arenas of one libc.
     fn heaps_of(
         &mut self,
         heap: &MainHeap,
@@ -127,7 +127,7 @@ impl<M: HeapMemory> Search<'_, M> {
         }
     }
 
-    /// The main arena's memory by brk. Returns whether its top lies there.
+    /// Adds the main arena's memory by brk. Returns whether its top lies there.
     fn brk(&mut self, arena: u32, top_avma: u64, parameters: Option<Parameters>) -> bool {
         let start_avma = parameters.map_or(0, |parameters| parameters.brk_start_avma);
         let mut has_top = false;
@@ -146,7 +146,7 @@ impl<M: HeapMemory> Search<'_, M> {
         has_top
     }
 
-    /// Blocks with their own mapping, and the main arena's pieces outside brk.
+    /// Adds blocks with their own mapping, and the main arena's pieces outside brk.
     fn anonymous(&mut self, counted: Option<Parameters>, main_pieces: &[MainPieces], others: &[(u64, u64)]) {
         if counted.is_some_and(|counted| counted.mapped_count == 0) && main_pieces.is_empty() {
             return;
@@ -156,7 +156,7 @@ impl<M: HeapMemory> Search<'_, M> {
         taken.extend_from_slice(others);
         taken.sort_unstable();
         let mut scan = Scan::new(&self.plan.layout, false);
-        // From above, as the walk does.
+        // Downwards from the highest address, as the walk does.
         for mapping in self.mappings.iter().rev().filter(|mapping| mappings::is_private_anonymous(mapping)) {
             if main_pieces.is_empty() && counted.is_some_and(|counted| is_as_counted(&scan, counted)) {
                 break;

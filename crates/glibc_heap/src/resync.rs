@@ -1,21 +1,22 @@
-//! Where do chunks begin again behind memory that is not malloc's, or is damaged?
+//! Finds where chunks begin again behind foreign or damaged memory.
 //!
-//! A run of chunks is recognised by where it leads: chunk by chunk to the arena's top, or to the
-//! marks at a piece's end. From the end backwards one bit for every 16 bytes tells whether a chunk
-//! there would lead so.
+//! A run of chunks is recognised by its end: it leads to the arena's top, or to the marks at a
+//! piece's end. A pass from the end backwards sets one bit per 16 bytes: whether a chunk there
+//! would lead to the end.
 //!
 //! ```text
 //! foreign memory . . f . . . T-------- | ----- | -- stale headers -- | ...        T is the first true chunk
 //!                    f --------------------->|   a chance value that leads to a boundary
 //! ```
 //!
-//! Of the places that lead to the end, the first is taken that is a chunk for somebody: a block
-//! that the program or the C library points to, a free chunk in a list, or one whose size stands
-//! behind it as well. What only happens to hold a distance (foreign words, headers that are left
-//! inside of a larger block) comes before it in vain, or behind it. Where nobody points anywhere
-//! the first place is taken, unless it leaps over a later one that takes more steps to where they
-//! meet. Behind a damaged chunk, where all around are chunks, the runs are compared by how much is
-//! known of them ([`best_known`]).
+//! The first such address with further evidence is chosen: a pointer to its block, a link of a free
+//! list, or a copy of its size behind it. Earlier addresses that lead to this one count as well:
+//! they may be leaked blocks. Words that hold a fitting distance by chance (foreign words, headers
+//! left inside of a larger block) have no evidence.
+//!
+//! Without any evidence the first address is chosen, unless a later one takes more steps to the
+//! chunk where both meet. Behind a damaged chunk all candidates lie among chunks, and their runs
+//! are compared by the number of known chunks ([`best_known`]).
 
 use super::chunk_walk::{Piece, may_stand_in};
 use super::heap_memory::HeapMemory;
@@ -25,25 +26,25 @@ use super::page_cache::PageCache;
 use super::references::referenced;
 use heapr_proc::Mapping;
 
-/// What lies before the chunks that are looked for.
+/// Kind of memory before the chunks that are searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
-    /// Memory that malloc never had: the first chunk's first word was never written.
+    /// Memory that malloc never had: the first word of the first chunk was never written.
     ForeignMemory,
-    /// Chunks of which one cannot be read.
+    /// Chunks, one of which cannot be read.
     DamagedChunks,
 }
 
-/// The place in `piece` from which chunks lead to its end, if there is one.
+/// Address in `piece` from which chunks lead to its end; `None` without one.
 pub(super) fn first_consistent<M: HeapMemory>(
     memory: &M,
     mappings: &[Mapping],
     piece: &Piece,
     before: Before,
 ) -> Option<u64> {
-    /// So many starts are compared; behind foreign memory of random words there are a few.
+    /// Largest number of candidates that are compared; behind random words there are a few.
     const MOST_STARTS: usize = 64;
-    /// Two bits of ours for 32 bytes of the target: at most 512 MiB for a gap of 64 GiB.
+    /// Largest gap in bytes. Two bits per 32 bytes of the target make at most 512 MiB for 64 GiB.
     const MOST_BYTES: u64 = 64 << 30;
     const WINDOW_BYTES: u64 = 256 << 10;
     let start_avma = piece.start_avma.next_multiple_of(ALIGNMENT_BYTES);
@@ -102,7 +103,7 @@ pub(super) fn first_consistent<M: HeapMemory>(
         *is_referenced || is_free_by_both_ends(&mut pages, **start_avma)
     });
     if let Some((&proven_avma, _)) = proven.next() {
-        // What leads to it may be blocks that were leaked.
+        // Chunks that lead to the proven one may be leaked blocks.
         starts
             .retain(|&start_avma| start_avma <= proven_avma && leads_to(&mut pages, start_avma, proven_avma));
         return starts.first().copied();
@@ -124,10 +125,10 @@ fn leads_to<M: HeapMemory>(pages: &mut PageCache<'_, M>, start_avma: u64, goal_a
     chunk_avma == goal_avma
 }
 
-/// Whether the chunks from `later_avma` are more than those from `first_avma`, up to where both
-/// meet.
+/// Whether the run from `later_avma` has more chunks than the run from `first_avma`, up to the
+/// chunk where both meet.
 fn takes_more_steps<M: HeapMemory>(pages: &mut PageCache<'_, M>, later_avma: u64, first_avma: u64) -> bool {
-    /// They meet after a few, or what is compared is no chance hit.
+    /// Largest number of steps; true runs meet after a few.
     const MOST_STEPS: usize = 4096;
     let (mut first_avma, mut later_avma) = (first_avma, later_avma);
     let (mut first_steps, mut later_steps) = (0, 0);
@@ -144,7 +145,8 @@ fn takes_more_steps<M: HeapMemory>(pages: &mut PageCache<'_, M>, later_avma: u64
     false
 }
 
-/// The marks at a piece's end: 16 and 16 in the main arena, 16 and 0 in others.
+/// Whether the marks at a piece's end lie at `offset`: 16 and 16 in the main arena, 16 and 0 in
+/// others.
 fn is_fence(bytes: &[u8], offset: usize, is_main: bool) -> bool {
     let second = if is_main { FENCE_BYTES } else { 0 };
     let (first_field, second_field) = (word(bytes, offset + 8), bytes.get(offset + 24..offset + 32));
@@ -152,7 +154,7 @@ fn is_fence(bytes: &[u8], offset: usize, is_main: bool) -> bool {
         && second_field.is_some_and(|field| word(field, 0) == second | PREV_INUSE)
 }
 
-/// A bit for each place.
+/// One bit per index.
 struct Bits(Vec<u64>);
 
 impl Bits {

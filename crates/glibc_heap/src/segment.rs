@@ -1,6 +1,6 @@
 //! The chunks of one piece of heap, four bytes each, as the walk found them.
 
-/// Neighbouring chunks, each beginning where the one before ends.
+/// Neighbouring chunks, each beginning at the end of the one before.
 ///
 /// ```text
 /// entry: size in units of 16 bytes << 1 | looks used       (sizes under 32 GiB)
@@ -19,17 +19,18 @@ pub(super) struct Segment {
 pub(super) struct SegmentChunk {
     pub(super) chunk_avma: u64,
     pub(super) size_bytes: u64,
-    /// The chunk behind says so; chunks in fastbins and caches look used too.
+    /// Whether the chunk behind says that this one is used; true also for chunks in fastbins and
+    /// thread caches.
     pub(super) looks_used: bool,
 }
 
 impl Segment {
-    /// A segment without chunks.
+    /// Creates a segment without chunks.
     pub(super) fn new(start_avma: u64, arena: u32) -> Self {
         Self { start_avma, arena, entries: Vec::new() }
     }
 
-    /// Adds the chunk behind the last.
+    /// Appends a chunk.
     #[inline]
     pub(super) fn push(&mut self, size_bytes: u64, looks_used: bool) {
         let entry = size_bytes >> 4 << 1 | u64::from(looks_used);
@@ -39,7 +40,7 @@ impl Segment {
         }
     }
 
-    /// Its chunks in order of address.
+    /// The chunks, in order of address.
     pub(super) fn chunks(&self) -> impl Iterator<Item = SegmentChunk> {
         let mut entries = self.entries.iter();
         let mut chunk_avma = self.start_avma;
@@ -55,7 +56,7 @@ impl Segment {
         })
     }
 
-    /// Whether nothing was found.
+    /// True if the segment holds no chunk.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -1,12 +1,13 @@
-//! The threads' caches: chunks that look used and are free, in structures that are themselves
-//! blocks of the heap.
+//! Thread caches: free chunks that look used, in structures that are themselves blocks of the heap.
 //!
-//! A thread's pointer to its cache is in thread-local storage, at a place that only libc knows. The
-//! structure is recognised instead: a chunk of its size, in which each bin has a count exactly if
-//! it has an entry, and whose entries are chunks of that bin's size. One that is empty looks like
-//! any block of zeros: it counts if it is the first chunk of its heap, where a thread's first
-//! allocation puts it, or if the word points to it that does so for the others, at one
-//! distance below each thread's control block.
+//! A thread's pointer to its cache lies in thread-local storage at an offset that only libc knows.
+//! The structure is recognised instead: a chunk of its size in which each bin has a count exactly
+//! if it has an entry. The entries are chunks of that bin's size.
+//!
+//! An empty cache looks like any block of zeros. It counts if it is the first chunk of its heap,
+//! where a thread's first allocation puts it. It also counts if a word at the right distance below
+//! a thread's control block points to it. The distance is right if the words there point to other
+//! threads' caches.
 
 use std::collections::HashSet;
 use std::thread;
@@ -17,7 +18,7 @@ use super::heap_memory::HeapMemory;
 use super::layout::{ADDRESS_LIMIT, ALIGNMENT_BYTES, CacheLayout, HEADER_BYTES, Layout, PAGE_BYTES, word};
 use super::page_cache::PageCache;
 
-/// Chunks that may hold a thread's cache.
+/// Chunks that may hold a thread cache.
 #[derive(Debug)]
 pub(super) struct CacheCandidates {
     pub(super) layout: CacheLayout,
@@ -37,15 +38,15 @@ impl CacheCandidates {
         Self { layout, filled: Vec::new(), empty: Vec::new(), first_empty: Vec::new() }
     }
 
-    /// None of the same glibc.
+    /// Creates an empty list for the same glibc version.
     pub(super) fn of_same_kind(&self) -> Self {
         Self::new(self.layout)
     }
 
-    /// Looks at the block of the chunk at `chunk_avma`.
+    /// Examines the block of the chunk at `chunk_avma`.
     pub(super) fn consider(&mut self, chunk_avma: u64, content: &[u8], is_first_of_heap: bool) {
-        /// So many threads have an empty cache at most; a program with more blocks of zeros of this
-        /// size keeps them listed.
+        /// Largest number of empty caches; further blocks of zeros of this size stay listed as
+        /// live.
         const MOST_EMPTY: usize = 1 << 16;
         match is_cache(self.layout, content) {
             Some(true) => self.filled.push(Candidate { chunk_avma, content: content.into() }),
@@ -55,14 +56,15 @@ impl CacheCandidates {
         }
     }
 
-    /// Adds what another walk found.
+    /// Adds the candidates of another walk.
     pub(super) fn merge(&mut self, mut other: Self) {
         self.filled.append(&mut other.filled);
         self.empty.append(&mut other.empty);
         self.first_empty.append(&mut other.first_empty);
     }
 
-    /// The words of each thread in which its pointer to its cache is, where those are needed.
+    /// Words of each thread that may hold the pointer to its cache; empty if no candidate needs
+    /// them.
     pub(super) fn thread_words(&self, memory: &impl HeapMemory, thread_pointers: &[u64]) -> Vec<Vec<u64>> {
         if self.empty.is_empty() && self.first_empty.is_empty() {
             return Vec::new();
@@ -70,8 +72,8 @@ impl CacheCandidates {
         thread_pointers.iter().map(|pointer| words_below(memory, *pointer)).collect()
     }
 
-    /// Adds all chunks that lie in caches, and those of the caches themselves, to `free`.
-    /// `threads`: see [`Self::thread_words`].
+    /// Adds all chunks in caches, and the caches' own chunks, to `free`. `threads`: words from
+    /// [`Self::thread_words`].
     pub(super) fn collect<M: HeapMemory + Sync>(
         self,
         memory: &M,
@@ -88,7 +90,8 @@ impl CacheCandidates {
             }
             (free, findings)
         };
-        /// The lists of fewer are followed in less time than a thread takes to begin.
+        /// Least number of caches per thread: fewer are followed in less time than a thread needs
+        /// to start.
         const LEAST_PART: usize = 8;
         let part = self.filled.len().div_ceil(worker_count(self.filled.len() / LEAST_PART).max(1)).max(1);
         let (own, others) = self.filled.split_at(part.min(self.filled.len()));
@@ -101,7 +104,7 @@ impl CacheCandidates {
                 match other.map(thread::ScopedJoinHandle::join) {
                     Ok(Ok(part)) => parts.push(part),
                     Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                    // No thread could be made for it.
+                    // The thread could not be created.
                     Err(part) => parts.push(follow(part)),
                 }
             }
@@ -127,8 +130,8 @@ impl CacheCandidates {
                     pointers.filter(|block| known.first_empty.contains(block) || known.empty.contains(block));
                 free.extend(are_empty.map(|block| block - HEADER_BYTES));
             }
-            // Nothing tells where the threads keep theirs: what a thread's first allocation makes
-            // is one.
+            // The offset of the pointer is unknown: a block that a thread's first allocation made
+            // counts as a cache.
             None => free.extend(&self.first_empty),
         }
     }
@@ -164,7 +167,7 @@ impl Candidate {
                 Err(finding) => own_findings.push(finding),
             }
         }
-        // Nothing in it holds: a block of the program that only looked like one.
+        // No list is consistent: a block of the program that only looked like a cache.
         if good_lists == 0 || own_findings.len() > good_lists {
             return;
         }
@@ -174,7 +177,7 @@ impl Candidate {
     }
 }
 
-/// What is counted of a bin: chunks that it holds, or may still take.
+/// Number stored for a bin: chunks that it holds, or may still take.
 fn number(content: &[u8], bin: usize) -> u16 {
     u16::from_le_bytes([content[bin * 2], content[bin * 2 + 1]])
 }
@@ -183,12 +186,13 @@ fn entry(cache: CacheLayout, content: &[u8], bin: usize) -> u64 {
     word(content, cache.entries_offset() + bin * 8)
 }
 
-/// What an empty bin may take, where that is counted: all have the same, and one at least is empty.
+/// Number that an empty bin may take, in versions that count free slots: equal for all bins, at
+/// least one of which is empty.
 fn capacity(cache: CacheLayout, content: &[u8]) -> u16 {
     (0..cache.bin_count).map(|bin| number(content, bin)).max().unwrap_or(0)
 }
 
-/// Whether `content` can be a cache, and if so whether it holds anything.
+/// Whether `content` holds any chunks as a cache; `None` if it cannot be a cache.
 fn is_cache(cache: CacheLayout, content: &[u8]) -> Option<bool> {
     if content.len() != cache.bytes() {
         return None;
@@ -211,7 +215,7 @@ fn is_cache(cache: CacheLayout, content: &[u8]) -> Option<bool> {
     Some(is_filled)
 }
 
-/// The blocks that are, or look like, caches.
+/// Addresses of blocks that are, or look like, caches.
 struct Known {
     filled: HashSet<u64>,
     first_empty: HashSet<u64>,
@@ -219,8 +223,8 @@ struct Known {
 }
 
 impl Known {
-    /// The place in each thread's words at which libc keeps the pointer to its cache: it is the
-    /// same for all threads, and in each holds the address of a cache, or nothing yet.
+    /// Index of the word in each thread's words in which libc stores the pointer to its cache. It
+    /// is equal for all threads, and holds the address of a cache or 0.
     fn slot(&self, threads: &[Vec<u64>]) -> Option<usize> {
         let slots = threads.iter().map(Vec::len).max().unwrap_or(0);
         let score = |slot: usize| {
@@ -234,8 +238,8 @@ impl Known {
                     _ => others += 1,
                 }
             }
-            // A program's own variable may point to a block of zeros: alone, that is believed only
-            // if no thread has anything else.
+            // A variable of the program may point to a block of zeros. It is believed alone only if
+            // no thread has another value there.
             let is_slot = filled + first > 0 || (empty > 0 && others == 0);
             is_slot.then_some((filled, first, std::cmp::Reverse(others), empty))
         };
@@ -243,15 +247,15 @@ impl Known {
     }
 }
 
-/// The words just below a thread pointer, from there down, where the libraries' thread-local
-/// variables are.
+/// Words below a thread pointer, downwards, where the libraries' thread-local variables lie.
 fn words_below(memory: &impl HeapMemory, thread_pointer: u64) -> Vec<u64> {
-    /// libc's own variables begin within a page unless the program has large ones before them.
+    /// Number of pages read. libc's variables begin within one page unless the program has large
+    /// ones before them.
     const PAGES_BELOW: u64 = 4;
     let mut words = Vec::new();
     let mut end_avma = thread_pointer & !7;
     for _ in 0..PAGES_BELOW {
-        // Page by page as they are mapped: what lies below the lowest is nobody's.
+        // Page by page: memory below the lowest mapped page does not exist.
         let start_avma = end_avma.saturating_sub(1) & !(PAGE_BYTES - 1);
         let mut bytes = vec![0; (end_avma - start_avma) as usize];
         if memory.read(start_avma, &mut bytes) < bytes.len() {
@@ -263,9 +267,9 @@ fn words_below(memory: &impl HeapMemory, thread_pointer: u64) -> Vec<u64> {
     words
 }
 
-/// The threads that share the work while a target stands still.
+/// Number of threads that share the work while a target stands still.
 pub(super) fn worker_count(task_count: usize) -> usize {
-    /// More gain little: they wait for the same memory.
+    /// Largest number of threads: more gain little, as they wait for the same memory.
     const MOST: usize = 4;
     thread::available_parallelism().map_or(1, usize::from).min(MOST).min(task_count)
 }

@@ -1,4 +1,4 @@
-//! The walk itself, under the stop.
+//! The walk, during the stop.
 
 use super::arena::{self, Arena};
 use super::arena_top::ArenaTop;
@@ -19,10 +19,10 @@ use super::read_store::{Known, Nothing, Pieces, ReadOnce, ReadStore, Slabs};
 use super::thread_caches::CacheCandidates;
 use heapr_proc::Mapping;
 
-/// Walks the heap of the stopped target, and finishes at once what [`read`] has begun.
+/// Walks the heap of the stopped target, and finishes the reading at once.
 ///
 /// # Errors
-/// As [`read`].
+/// Errors of [`read`].
 pub fn walk(
     plan: &Plan,
     memory: &(impl HeapMemory + Sync),
@@ -32,16 +32,16 @@ pub fn walk(
     Ok(read(plan, memory, thread_pointers, store)?.finish())
 }
 
-/// What a walk has read: the target may run on before it is finished.
+/// Memory and results of a walk; the target may run before they are finished.
 #[derive(Debug)]
 pub struct Reading<'s> {
-    /// Without the chunks in the threads' caches.
+    /// Rundown, without the chunks in thread caches if `caches` is `Some`.
     rundown: Rundown,
-    /// `None`: they are in the rundown already.
+    /// Data to find the chunks in thread caches; `None`: they are in the rundown already.
     caches: Option<CachesRead<'s>>,
 }
 
-/// What the chunks in the threads' caches are found by.
+/// Data by which the chunks in thread caches are found.
 #[derive(Debug)]
 struct CachesRead<'s> {
     layout: Layout,
@@ -51,8 +51,8 @@ struct CachesRead<'s> {
 }
 
 impl Reading<'_> {
-    /// Follows the lists of the threads' caches through what was read: with many threads that takes
-    /// as long as the reading.
+    /// Follows the lists of the thread caches through the stored memory. With many threads this
+    /// takes as long as the reading.
     #[must_use]
     pub fn finish(self) -> Rundown {
         let Self { mut rundown, caches } = self;
@@ -65,12 +65,12 @@ impl Reading<'_> {
     }
 }
 
-/// Walks the heap of the stopped target. `thread_pointers` are the threads' fs bases, as far as
-/// they are known: they help to tell an empty thread cache from a block of the program. `store`: of
+/// Walks the heap of the stopped target. `thread_pointers`: the threads' fs bases, as far as known;
+/// they help to tell an empty thread cache from a block of the program. `store`: from
 /// [`Plan::room`].
 ///
 /// # Errors
-/// See [`Error`].
+/// Fails if the mappings cannot be read, or with [`Error::DamagedMainArena`].
 pub fn read<'s>(
     plan: &Plan,
     memory: &(impl HeapMemory + Sync),
@@ -115,18 +115,18 @@ pub fn read<'s>(
         let caches = Some(CachesRead { layout: plan.layout, caches, threads, memory });
         return Ok(Reading { rundown, caches });
     }
-    // Some of it must be read again, while it is as it was.
+    // The rest must be read again, while the target is stopped.
     let known = Known::new(memory, pieces);
     caches.collect(&known, &plan.layout, &threads, &mut rundown.cached, &mut rundown.findings);
     Ok(Reading { rundown, caches: None })
 }
 
-/// The walk's state.
+/// State of the walk.
 struct Walk<'a, 's, M> {
     plan: &'a Plan,
     memory: &'a M,
     slabs: &'a Slabs<'s>,
-    /// The same memory, for this thread.
+    /// The target's memory with storage, for this thread.
     once: &'a ReadOnce<'a, 's, M>,
     mappings: &'a [Mapping],
     arenas: Vec<Arena>,
@@ -137,7 +137,7 @@ struct Walk<'a, 's, M> {
     cached: Vec<u64>,
     main_pieces: Vec<MainPieces>,
     mapped: Option<Parameters>,
-    /// What other threads have read.
+    /// Memory that other threads have read.
     pieces: Pieces<'s>,
 }
 
@@ -166,20 +166,20 @@ impl<'a, 's, M: HeapMemory + Sync> Walk<'a, 's, M> {
         }
     }
 
-    /// All arenas of one libc.
+    /// Walks all arenas of one libc.
     fn main_heap(&mut self, heap: &MainHeap, is_primary: bool) -> Result<(), Error> {
         let layout = &self.plan.layout;
         let parameters =
             heap.parameters_avma.and_then(|address| Parameters::read(self.once, layout, address));
         let arenas = arena::ring(self.once, layout, heap.arena_avma, &mut self.walk.found.findings);
         if arenas.is_empty() && is_primary {
-            // The ring's first finding says what is wrong with the main arena itself.
+            // The ring's first finding names the fault of the main arena.
             if let Some(Finding::BrokenArena { arena_avma, what, value }) = self.walk.found.findings.pop() {
                 return Err(Error::DamagedMainArena { address_avma: arena_avma, what, value });
             }
         }
-        // Mapped blocks are counted by libc, and found for all libcs together: only a single one
-        // can be compared.
+        // Mapped blocks are counted by each libc, but found for all libcs together: the counts are
+        // comparable for a single libc only.
         self.mapped = if self.plan.heaps.len() == 1 { parameters } else { None };
         let first_index = self.arenas.len() as u32;
         if let Some((first, others)) = arenas.split_first() {
@@ -200,7 +200,8 @@ impl<'a, 's, M: HeapMemory + Sync> Walk<'a, 's, M> {
         Ok(())
     }
 
-    /// The main arena: memory by brk, and where that failed, mappings.
+    /// Walks the main arena: memory by brk. Mappings in its place are left to
+    /// [`Self::anonymous_memory`].
     fn main_arena(&mut self, arena: &Arena, number: u32, parameters: Option<Parameters>, is_primary: bool) {
         if arena.top_avma == 0 {
             return;
@@ -225,7 +226,7 @@ impl<'a, 's, M: HeapMemory + Sync> Walk<'a, 's, M> {
         }
     }
 
-    /// Blocks with their own mapping, and the main arena's pieces outside brk.
+    /// Finds blocks with their own mapping, and the main arena's pieces outside brk.
     fn anonymous_memory(&mut self) {
         if self.mapped.is_some_and(|mapped| mapped.mapped_count == 0) && self.main_pieces.is_empty() {
             return;
@@ -262,12 +263,11 @@ impl<'a, 's, M: HeapMemory + Sync> Walk<'a, 's, M> {
         }
     }
 
-    /// Looks through all anonymous memory that is not an arena's heap.
+    /// Scans all anonymous memory outside of arenas' heaps.
     fn scanned(&self, is_thorough: bool) -> Scan {
         let mut scan = Scan::new(&self.plan.layout, is_thorough);
-        // From above: the kernel places such blocks below the libraries, where other allocators'
-        // memory is seldom. All that malloc counts having been found, there is nothing more to
-        // find.
+        // Downwards: the kernel places such blocks below the libraries, where memory of other
+        // allocators is rare. The scan ends when all blocks that malloc counts are found.
         let anonymous = self.mappings.iter().rev().filter(|mapping| mappings::is_private_anonymous(mapping));
         for mapping in anonymous {
             if self.main_pieces.is_empty() && self.mapped.is_some_and(|counted| is_as_counted(&scan, counted))
@@ -293,7 +293,7 @@ impl<'a, 's, M: HeapMemory + Sync> Walk<'a, 's, M> {
         scan
     }
 
-    /// The fastbins of all arenas.
+    /// Follows the fastbins of all arenas.
     fn lists(&mut self) {
         let Some(fastbins) = self.plan.layout.state.fastbins else { return };
         let mut pages = PageCache::new(self.once);
@@ -314,10 +314,10 @@ impl<'a, 's, M: HeapMemory + Sync> Walk<'a, 's, M> {
     }
 }
 
-/// Whether the scan found what malloc counts.
+/// Whether the scan found as many blocks and bytes as malloc counts.
 pub(super) fn is_as_counted(scan: &Scan, expected: Parameters) -> bool {
     let found_bytes = scan.mapping_bytes();
-    // Of a count that has drifted by more than a page nobody can say what is missing.
+    // If the count drifted by more than a page, missing blocks cannot be excluded.
     let is_same = if expected.drifts {
         may_be_as_counted(scan, expected) && expected.mapped_bytes - found_bytes < PAGE_BYTES
     } else {

@@ -1,4 +1,4 @@
-//! Runs `programs/heap_account.c` and reads the account that it keeps of its own heap.
+//! Runs `programs/heap_account.c` and reads the account that the program writes of its own heap.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead as _, BufReader};
@@ -14,12 +14,12 @@ pub(crate) struct Holder {
     _folder: tempfile::TempDir,
 }
 
-/// What the program says of its heap.
+/// Account of the heap by the program.
 #[derive(Default)]
 pub(crate) struct Account {
-    /// Address -> usable size.
+    /// Usable size of each live block, by address.
     pub(crate) live: HashMap<u64, u64>,
-    /// Freed and not allocated again.
+    /// Addresses that were freed and not allocated again.
     pub(crate) freed: HashSet<u64>,
     /// uordblks, hblks, hblkhd, arena, fordblks of mallinfo2.
     pub(crate) info: [u64; 5],
@@ -61,15 +61,15 @@ pub(crate) fn program() -> PathBuf {
 }
 
 impl Holder {
-    /// Starts the program and waits until its heap stands.
+    /// Starts the program and waits until its heap is complete.
     pub(crate) fn start(shape: Shape<'_>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("account");
         let mut command = match shape.loader {
             Some((loader, libraries)) => {
                 let mut command = Command::new(loader);
-                // A program of the machine's own may need more than an old glibc has; then one lies
-                // beside it.
+                // The machine's own program may need a newer glibc than the old one; then a program
+                // lies beside the old libraries.
                 let own = libraries.join("heap_account");
                 let program = if own.is_file() { own } else { program() };
                 command.arg("--library-path").arg(libraries).arg(program);
@@ -97,7 +97,7 @@ impl Holder {
         holder
     }
 
-    /// Its process.
+    /// Process id of the program.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

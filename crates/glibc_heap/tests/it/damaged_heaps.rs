@@ -1,5 +1,4 @@
-//! Heaps that something has overwritten, and heaps that are not glibc's: no crash, no hang, and it
-//! is said.
+//! Overwritten heaps, and heaps of other allocators: each is reported, without a crash or a hang.
 
 use std::process::{Command, Stdio};
 
@@ -9,7 +8,7 @@ use heapr_proc::mappings;
 
 use crate::account::{Holder, Shape};
 
-/// Nothing in a walk may depend on what the heap pretends to be: it ends.
+/// Makes the rundown within a time limit: a walk must end whatever the heap claims.
 fn rundown(holder: &Holder) -> Result<Rundown, Error> {
     let (pid, thread_pointers) = (holder.pid(), holder.account.thread_pointers.clone());
     heapr_testkit::within_limit("the walk", move || {
@@ -38,8 +37,7 @@ fn an_overwritten_header_is_named_and_the_rest_is_listed() {
         assert!(said.contains("0x"), "{said}");
         let listed: std::collections::HashSet<u64> =
             rundown.blocks().map(|block| block.address_avma).collect();
-        // Whether the block right before is live stands in the header that is overwritten: its
-        // lowest bit.
+        // The lowest bit of the overwritten header says whether the block before it is live.
         let told = live.len() / 2 - usize::from(size_field & 1 == 0);
         let before = live.iter().take(told);
         assert!(before.clone().count() > 100);
@@ -71,7 +69,7 @@ fn a_heap_with_random_words_all_over_it_is_walked_to_an_end() {
         let blocks: Vec<u64> = holder.account.live.keys().copied().collect();
         for _ in 0..300 {
             let at_avma = (blocks[next() as usize % blocks.len()] & !15).wrapping_sub(next() % 5 * 8);
-            // Small numbers look like sizes; others like anything.
+            // Small numbers look like sizes, others like anything.
             let value = if next() % 2 == 0 { next() % 100_000 } else { next() };
             let _ = memory.write(at_avma, &value.to_le_bytes());
         }
@@ -98,7 +96,7 @@ fn other_allocators_are_named_and_no_rundown_is_made() {
         let mut child =
             Command::new("sleep").arg("60").env("LD_PRELOAD", &path).stdin(Stdio::null()).spawn().unwrap();
         let memory = StoppedProcess::of(child.id());
-        // Until its loader has mapped the library there is another reason.
+        // Until the loader has mapped the library there is another error.
         let said = heapr_testkit::wait_until("the library is found", || match Plan::make(&memory) {
             Err(error @ Error::OtherAllocator { .. }) => Some(error.to_string()),
             _ => None,

@@ -1,5 +1,5 @@
-//! The rundown against the account that a program keeps of its own heap: every live block, none
-//! that is free.
+//! The rundown against the account that a program writes of its own heap: every live block, and no
+//! free one.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -15,7 +15,8 @@ fn rundown(holder: &Holder) -> Rundown {
     walk(&plan, &memory, &holder.account.thread_pointers, &mut plan.room(&memory)).unwrap()
 }
 
-/// Compares block by block and returns how many blocks nobody accounts for: the C library's own.
+/// Compares block by block. Returns the number of blocks that the account does not name: the C
+/// library's own.
 fn compare(holder: &Holder, rundown: &Rundown, label: &str) -> usize {
     let account = &holder.account;
     let mut unaccounted = 0;
@@ -63,7 +64,7 @@ fn a_heap_of_one_thread_is_listed_block_by_block() {
         for name in ["mixed", "small", "large", "trimmed", "aligned"] {
             let (holder, rundown) = check(Shape { name, seed, ..Shape::default() });
             assert_eq!(rundown.findings(), &[], "{name} seed {seed}");
-            // mallinfo2 agrees, and counts the caches' chunks as used.
+            // mallinfo2 agrees, and counts cached chunks as used.
             let totals = rundown.totals();
             assert_eq!(totals.mapped_blocks, holder.account.info[1], "{name} seed {seed}");
         }
@@ -101,8 +102,8 @@ fn without_caches_and_with_long_ones_the_lists_are_followed() {
     }
 }
 
-/// What a program takes with sbrk for itself has no marks: where chunks begin again behind it is
-/// told by who points there. `HEAPR_SBRK_ROUNDS` makes it longer.
+/// Memory that a program takes with sbrk for itself has no marks. Pointers into it decide where
+/// chunks begin again. `HEAPR_SBRK_ROUNDS` raises the number of seeds.
 #[test]
 fn memory_that_the_program_took_with_sbrk_is_stepped_over() {
     let rounds = std::env::var("HEAPR_SBRK_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
@@ -137,7 +138,7 @@ fn of_a_heap_of_a_million_blocks_each_byte_is_read_about_once() {
     let rundown = walk(&plan, &memory, &holder.account.thread_pointers, &mut room).unwrap();
     let totals = rundown.totals();
     assert!(totals.live_blocks > 500_000, "{totals:?}");
-    // Some of what was freed last is read again.
+    // Some of the memory that was freed last is read again.
     let (read_bytes, reads) = (memory.read_bytes.into_inner(), memory.reads.into_inner());
     assert!(read_bytes < (totals.live_bytes + totals.free_bytes) * 3 / 2, "{read_bytes} bytes: {totals:?}");
     assert!(reads < 5000, "{reads} reads");
@@ -177,9 +178,9 @@ impl HeapMemory for CountedMemory {
     }
 }
 
-/// `HEAPR_GLIBCS` names folders that each hold a glibc: its loader and `libc.so.6`, and where that
-/// is older than the machine's, a `heap_account` that was linked with it. The machine's own glibc
-/// is always among them.
+/// `HEAPR_GLIBCS` names folders that each hold a glibc: its loader and `libc.so.6`. If the
+/// machine's glibc is newer, a `heap_account` linked with the old one lies there, too. The
+/// machine's own glibc is always tested.
 #[test]
 fn the_heaps_of_each_glibc_at_hand_are_listed() {
     let folders = std::env::var_os("HEAPR_GLIBCS").unwrap_or_default();
