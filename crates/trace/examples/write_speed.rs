@@ -1,9 +1,9 @@
-//! What the writing of events costs: `write_speed FILE [EVENTS] [ROUNDS]`.
+//! Measures the cost of writing events: `write_speed FILE [EVENTS] [ROUNDS]`.
 //!
-//! The first EVENTS (4 million) of a trace are read into memory and written, as the recorder does
-//! it, to a file that is thrown away: processor time in nanoseconds an event, least and median of
-//! ROUNDS (7), and packed bytes an event. Then they are written once more, kept and read: what is
-//! read must be what was written, and a second thread must write the same bytes.
+//! Reads the first EVENTS (4 million) of a trace into memory, and writes them like the recorder to
+//! a file that is discarded. Prints processor time in nanoseconds per event, least and median of
+//! ROUNDS (7), and packed bytes per event. Then writes them once more and reads them: the events
+//! must be equal, and a second thread must write the same bytes.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use heapr_trace::{ChunkKind, Event, StackIndex, Trace, TraceWriter};
 
-/// As many as the recorder hands on together.
+/// Number of events that the recorder passes on together.
 const EVENTS_TOGETHER: usize = 256;
 
 type Failure = Box<dyn std::error::Error>;
@@ -22,7 +22,7 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Writes what `from` holds: its threads and stacks, so that no event's are lost, and the events.
+/// Writes the threads and stacks of `from`, so that no event's are lost, and `events`.
 fn write(sink: &mut impl Write, from: &Trace, events: &[Event], is_second: bool) -> Result<(), Failure> {
     let mut writer = TraceWriter::new(sink)?;
     for process in from.processes() {

@@ -1,32 +1,33 @@
-//! What is added up of a set of allocations.
+//! Sums over a set of allocations, with their variances where the sums are estimates.
 
 use std::ops::AddAssign;
 
 /// The amounts of a set of allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amounts {
-    /// Allocations, those by realloc among them.
+    /// Number of allocations, reallocations included.
     pub total_count: u64,
-    /// Their bytes.
+    /// Bytes of these allocations.
     pub total_bytes: u64,
-    /// How many came out of a realloc.
+    /// Number of allocations that came out of a realloc.
     pub realloc_count: u64,
-    /// How many were temporary: freed by the thread that made them before it allocated again.
+    /// Number of temporary allocations: freed before the next allocation of the same thread.
     pub temporary_count: u64,
-    /// Not freed (inside the range).
+    /// Number of blocks that are not freed inside the range.
     pub outstanding_count: u64,
-    /// Their bytes.
+    /// Bytes of the blocks that are not freed inside the range.
     pub outstanding_bytes: u64,
-    /// Live at the peak moment.
+    /// Number of blocks that are live at the peak moment.
     pub peak_count: u64,
-    /// Their bytes.
+    /// Bytes of the blocks that are live at the peak moment.
     pub peak_bytes: u64,
-    /// How uncertain they are.
+    /// Variances of the amounts above.
     pub variances: Variances,
 }
 
-/// Variances of [`Amounts`] that are estimates; 0 where all was counted. Those of bytes are in KiB
-/// squared, rounded up block by block: in bytes squared a day's traffic would not fit.
+/// Variances of [`Amounts`] that are estimates; 0 where everything was counted. The variances of
+/// bytes are in KiB squared, rounded up block by block: in bytes squared a day's traffic would
+/// overflow 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs, reason = "named as what they are of")]
 pub struct Variances {
@@ -41,16 +42,16 @@ pub struct Variances {
 }
 
 impl Variances {
-    /// Of an amount of which nothing is known. (Sums stop there: what is added to it is not known,
-    /// either.)
+    /// Variance of an amount that is unknown. Sums saturate at this value, so that a sum with an
+    /// unknown part is unknown, too.
     pub const UNKNOWN: u64 = u64::MAX;
 }
 
-/// Of a normal distribution 95 % lie within so many standard deviations.
+/// Half-width of the interval that holds 95 % of a normal distribution, in standard deviations.
 const DEVIATIONS: f64 = 1.959_964;
 
-/// Half of a 95 % interval (0 of what is not known), from the variance of a count or of bytes (that
-/// one in KiB squared).
+/// Half of the 95 % interval, from the variance of a count or of bytes (in KiB squared). 0 if the
+/// amount is unknown.
 #[must_use]
 pub fn half_interval(is_bytes: bool, variance: u64) -> u64 {
     if variance == Variances::UNKNOWN {
@@ -74,7 +75,8 @@ impl AddAssign<&Self> for Variances {
 }
 
 impl AddAssign<&Self> for Amounts {
-    /// Bytes are a program's word and need not fit: their sum stops at the greatest number.
+    /// Adds the other amounts. Sizes come from the program and may be huge, so that sums of bytes
+    /// saturate.
     #[inline(always)]
     fn add_assign(&mut self, other: &Self) {
         self.total_count += other.total_count;

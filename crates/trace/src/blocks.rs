@@ -1,17 +1,17 @@
 //! The live blocks of a checkpoint, as columns.
 //!
-//! A checkpoint is a run of chunks of kind `Checkpoint` with the same first_ns (its time); the
-//! first stream of each holds its place in the run and how many there are, so that an incomplete
-//! run is known as such.
+//! A checkpoint is a run of chunks of kind `Checkpoint` with the same first_ns (its time). The
+//! first stream of each chunk holds its index in the run, and whether it is the last. So a reader
+//! notices an incomplete run.
 
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
 use crate::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};
 
-/// Streams of a checkpoint chunk.
+/// Number of streams of a checkpoint chunk.
 pub(crate) const BLOCK_STREAMS: usize = 7;
 
-/// The columns of some blocks. `is_last`: the checkpoint ends with them.
+/// Encodes one part of a checkpoint as columns. `is_last`: the checkpoint ends with this part.
 pub(crate) fn block_columns(
     blocks: &[Block],
     part: u32,
@@ -45,8 +45,8 @@ pub(crate) fn block_columns(
     streams
 }
 
-/// Appends the blocks of untrusted columns, whose stacks and processes must be among so many; gives
-/// (part, is last).
+/// Appends the blocks of untrusted columns to `out`. Numbers of stacks and processes must lie below
+/// the given counts. Returns (part, is last).
 pub(crate) fn take_blocks(
     streams: &[Vec<u8>; BLOCK_STREAMS],
     count: usize,

@@ -1,4 +1,4 @@
-//! Numbers and strings as bytes: little-endian, LEB128 for what is usually small.
+//! Numbers and strings as bytes: little-endian; LEB128 for numbers that are usually small.
 
 use crate::error::Malformed;
 
@@ -29,19 +29,19 @@ impl PutBytes for Vec<u8> {
     }
 }
 
-/// Small numbers of either sign as small numbers.
+/// Maps signed numbers of small magnitude to small unsigned numbers.
 #[inline(always)]
 pub(crate) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
-/// Back from [`zigzag`].
+/// Inverse of [`zigzag`].
 #[inline(always)]
 pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }
 
-/// Takes from a byte slice; never beyond its end.
+/// Reads from a byte slice; never beyond its end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Take<'a> {
     left: &'a [u8],
@@ -104,14 +104,14 @@ impl<'a> Take<'a> {
         Err(Malformed("a number is longer than 64 bits"))
     }
 
-    /// A varint that must fit 32 bits.
+    /// Reads a varint that must fit 32 bits.
     #[inline(always)]
     pub(crate) fn varint32(&mut self) -> Result<u32, Malformed> {
         u32::try_from(self.varint()?).map_err(|_| Malformed("a number is longer than 32 bits"))
     }
 
-    /// A count of items of which each takes at least one byte of what is left: bounds what is
-    /// allocated for them.
+    /// Reads a count of items of at least one byte each. The count is refused if it exceeds the
+    /// bytes that are left, which bounds the memory allocated for the items.
     pub(crate) fn count(&mut self) -> Result<usize, Malformed> {
         let count = self.varint()?;
         if count > self.left.len() as u64 {

@@ -10,36 +10,37 @@
 //!          first_ns:u64 last_ns:u64 header_crc:u32 0:u32   payload:stored_bytes
 //! trailer  "HEAPREND" index_offset:u64 crc of the 16 bytes before:u32 0:u32
 //! ```
-//! A file without a trailer (the recorder was killed, the disk was full) is read chunk by chunk; a
-//! chunk whose checksum does not fit is skipped to the next magic.
+//! A file without a trailer (the recorder was killed, the disk was full) is read chunk by chunk. A
+//! damaged part is skipped up to the next sound chunk header.
 
 use crate::bytes::Take;
 use crate::error::Malformed;
 
 /// First bytes of the file.
 pub(crate) const FILE_MAGIC: [u8; 8] = *b"HEAPRTRC";
-/// Version of files in which all is recorded.
+/// Version of files in which every allocation is recorded.
 pub const FORMAT_VERSION: u32 = 1;
-/// Version of files whose numbers may be estimates ([`crate::Sampling`]), and the newest: who does
-/// not know it must not take them for counts.
+/// Version of files whose numbers may be estimates ([`crate::Sampling`]); the newest version. A
+/// reader that does not know this version must not take the numbers for counts.
 pub const SAMPLED_FORMAT_VERSION: u32 = 2;
-/// Bytes of the file's header.
+/// Size of the file's header in bytes.
 pub(crate) const FILE_HEADER_BYTES: usize = 16;
 /// First bytes of a chunk.
 pub(crate) const CHUNK_MAGIC: [u8; 4] = *b"HPCK";
-/// Bytes of a chunk's header.
+/// Size of a chunk's header in bytes.
 pub(crate) const CHUNK_HEADER_BYTES: usize = 48;
 /// First bytes of the trailer.
 pub(crate) const TRAILER_MAGIC: [u8; 8] = *b"HEAPREND";
-/// Bytes of the trailer.
+/// Size of the trailer in bytes.
 pub(crate) const TRAILER_BYTES: usize = 24;
-/// No chunk is larger, stored or unpacked: bounds what a hostile file can make a reader allocate.
+/// Largest size of a chunk in bytes, stored or unpacked. Bounds the memory that a hostile file can
+/// make a reader allocate.
 pub(crate) const CHUNK_BYTES_MAX: u32 = 64 << 20;
-/// Items in the larger tables' chunks (stacks, checkpoint, summary), so that no chunk comes near
-/// its largest size.
+/// Number of items per chunk of the larger tables (stacks, checkpoint, summary). Keeps every chunk
+/// far below its largest size.
 pub(crate) const ITEMS_PER_CHUNK: usize = 1 << 16;
 
-/// What a chunk holds.
+/// Kind of a chunk's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -77,7 +78,7 @@ pub enum ChunkKind {
 }
 
 impl ChunkKind {
-    /// The kind of this number; later versions may have more.
+    /// The kind with this number; `None` for a number of a later version.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
         const KINDS: [ChunkKind; 30] = [
@@ -119,17 +120,17 @@ impl ChunkKind {
 /// A chunk as the index and `heapr info` show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkInfo {
-    /// Where its header begins in the file.
+    /// Offset of the chunk's header in the file.
     pub offset: u64,
-    /// What it holds; `None` for a kind that this version does not know.
+    /// Kind of the contents; `None` for a kind that this version does not know.
     pub kind: Option<ChunkKind>,
-    /// Its number in the file, known or not.
+    /// Number of the kind in the file, known or not.
     pub kind_number: u16,
     /// Bytes of the payload in the file.
     pub stored_bytes: u32,
     /// Bytes of the payload unpacked.
     pub raw_bytes: u32,
-    /// Items in it.
+    /// Number of items in the chunk.
     pub item_count: u32,
     /// Time of the first item.
     pub first_ns: u64,
@@ -168,7 +169,7 @@ impl ChunkHeader {
         header
     }
 
-    /// A header from untrusted bytes.
+    /// Decodes a header from untrusted bytes.
     pub(crate) fn from_bytes(bytes: &[u8; CHUNK_HEADER_BYTES]) -> Result<Self, Malformed> {
         let mut take = Take::new(bytes);
         if take.bytes(4)? != CHUNK_MAGIC {
@@ -179,7 +180,7 @@ impl ChunkHeader {
         let [stored_bytes, raw_bytes, item_count, payload_crc] =
             [take.u32()?, take.u32()?, take.u32()?, take.u32()?];
         let (first_ns, last_ns) = (take.u64()?, take.u64()?);
-        // A fuzzer would never get past a checksum; here and below.
+        // A fuzzer would never get past a checksum; likewise in `index_offset`.
         if crc32fast::hash(&bytes[..40]) != take.u32()? && !cfg!(fuzzing) {
             return Err(Malformed("the chunk header's checksum is wrong"));
         }
@@ -213,7 +214,7 @@ pub(crate) fn trailer(index_offset: u64) -> [u8; TRAILER_BYTES] {
     bytes
 }
 
-/// Offset of the index, if these are a trailer's bytes.
+/// Offset of the index, if the bytes are a sound trailer.
 pub(crate) fn index_offset(bytes: &[u8; TRAILER_BYTES]) -> Option<u64> {
     let mut take = Take::new(bytes);
     if take.bytes(8).ok()? != TRAILER_MAGIC {

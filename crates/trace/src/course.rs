@@ -1,51 +1,53 @@
-//! The course of a recording: what was live at moments, by stack.
+//! The course of a recording: live bytes and blocks by stack, at a series of moments.
 
 use crate::StackIndex;
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
 
-/// What was live of a stack at a moment.
+/// Live memory of one stack at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CourseRow {
-    /// Which.
+    /// The stack.
     pub stack: StackIndex,
-    /// Bytes that were live.
+    /// Number of live bytes.
     pub live_bytes: u64,
-    /// Blocks that were live.
+    /// Number of live blocks.
     pub live_count: u64,
-    /// Blocks that were made until then.
+    /// Number of blocks allocated before the moment, freed or not.
     pub total_count: u64,
 }
 
-/// What was live at a moment: before all that happened at it.
+/// Live memory at a moment, before the events with that time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CourseMoment {
-    /// When.
+    /// Time of the moment.
     pub time_ns: u64,
-    /// Over all stacks, of malloc and of the program's own heaps.
+    /// Live bytes over all stacks, of malloc and of the program's own heaps.
     pub live_bytes: u64,
-    /// Their blocks.
+    /// Live blocks over all stacks.
     pub live_count: u64,
-    /// Blocks that were made until then, over all stacks: how far the program's work had come.
+    /// Number of blocks allocated before the moment, over all stacks: a measure of the program's
+    /// progress.
     pub total_count: u64,
-    /// The stacks that held most, by number. Processes that have ended hold what they had.
+    /// The stacks that held most, by number. The blocks of a process that has ended still count.
     pub rows: Vec<CourseRow>,
 }
 
-/// What was live at moments, from the start to the end.
+/// Live memory at moments from the recording's start to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Course {
-    /// In order of time.
+    /// The moments, in order of time.
     pub moments: Vec<CourseMoment>,
 }
 
-/// Moments, and the columns of their rows: stack, live bytes, live blocks, blocks made so far.
+/// Number of streams of a course chunk: moments, and four columns of their rows (stack, live bytes,
+/// live blocks, blocks allocated so far).
 pub(crate) const COURSE_STREAMS: usize = 5;
-/// No writer makes more of either.
+/// Largest number of moments, and of rows, that a writer produces.
 const MOMENTS_MAX: usize = 128;
 const ROWS_MAX: usize = 1 << 21;
 
-/// Columns of a course.
+/// Encodes a course as columns.
 pub(crate) fn course_columns(course: &Course) -> [Vec<u8>; COURSE_STREAMS] {
     let mut streams = [const { Vec::new() }; COURSE_STREAMS];
     let [moments, stacks, bytes, counts, totals] = &mut streams;
@@ -68,8 +70,8 @@ pub(crate) fn course_columns(course: &Course) -> [Vec<u8>; COURSE_STREAMS] {
     streams
 }
 
-/// Back from [`course_columns`], of untrusted columns; stacks that are not among the `stack_count`
-/// of the file are an error.
+/// Decodes a course from untrusted columns; inverse of [`course_columns`]. Stacks beyond the file's
+/// `stack_count` are an error.
 pub(crate) fn take_course(
     streams: &[Vec<u8>; COURSE_STREAMS],
     moment_count: usize,

@@ -1,11 +1,12 @@
-//! Intervals of estimates of which only the sums are known: as if all blocks were of one size.
+//! Intervals of estimates of which only the sums are known, computed as if all blocks had one size.
 
 use crate::{Amounts, HeapId, Sampling, Untold, Variances, half_interval};
 
-/// See the module. Of a recording in which all was counted there are none.
+/// Estimates variances from sums alone, as if all blocks had one size. For a recording in which
+/// everything was counted, all variances are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EqualBlocks {
-    /// How far samples lie apart.
+    /// Mean distance of two samples in bytes; `None` if everything was counted.
     mean_bytes: Option<u64>,
     untold: Untold,
 }
@@ -21,7 +22,7 @@ const UNTOLD_NOTHING: Untold = Untold {
 };
 
 impl EqualBlocks {
-    /// Of a recording.
+    /// For the allocations of a recording.
     #[must_use]
     pub fn of(sampling: &Sampling) -> Self {
         Self {
@@ -30,14 +31,14 @@ impl EqualBlocks {
         }
     }
 
-    /// Of samples that lie so far apart.
+    /// For samples at this mean distance.
     #[must_use]
     pub const fn every(mean_bytes: u64) -> Self {
         Self { mean_bytes: Some(mean_bytes), untold: UNTOLD_NOTHING }
     }
 
-    /// Says how uncertain the amounts of a heap are. (Mappings, and heaps of a program's own, are
-    /// always counted.)
+    /// Sets the variances of a heap's amounts. Mappings, and heaps that the program registers
+    /// itself, are always counted.
     pub fn estimate(self, heap: HeapId, amounts: &mut Amounts) {
         if let Some(mean_bytes) = self.mean_bytes.filter(|_| heap == HeapId::MALLOC) {
             amounts.variances = Variances::of_equal_blocks(amounts, mean_bytes);
@@ -45,13 +46,13 @@ impl EqualBlocks {
         self.untold.mark(&mut amounts.variances);
     }
 
-    /// Whether the number of blocks is told.
+    /// Whether the file tells the number of blocks.
     #[must_use]
     pub fn tells_counts(self) -> bool {
         !self.untold.counts
     }
 
-    /// The same of the bytes and blocks of a heap at its peak alone.
+    /// Sets the variances of a heap's peak alone, from its bytes and blocks.
     pub fn estimate_peak(
         self,
         heap: HeapId,
@@ -64,13 +65,13 @@ impl EqualBlocks {
         variances.peak_count = amounts.variances.peak_count;
     }
 
-    /// Half of the 95 % interval of bytes in so many blocks; 0: they were counted.
+    /// Half of the 95 % interval of `bytes` in `count` blocks; 0 if the blocks were counted.
     #[must_use]
     pub fn half_of_bytes(self, bytes: u64, count: u64) -> u64 {
         half_interval(true, self.variances(bytes, count).outstanding_bytes)
     }
 
-    /// The same of a number of blocks of so many bytes.
+    /// Half of the 95 % interval of `count` blocks with `bytes` in all.
     #[must_use]
     pub fn half_of_count(self, count: u64, bytes: u64) -> u64 {
         half_interval(false, self.variances(bytes, count).outstanding_count)
@@ -93,7 +94,7 @@ mod tests {
         assert_eq!(EqualBlocks::of(&Sampling::default()).half_of_bytes(100 << 20, 1000), 0);
         let period = SamplingPeriod { process: ProcessIndex(0), from_ns: 0, mean_bytes: 1 << 20 };
         let sampled = EqualBlocks::of(&Sampling::new(vec![period]));
-        // 1.96 * sqrt(100 MiB * 1 MiB), less what is always seen of blocks of 100 KiB.
+        // 1.96 * sqrt(100 MiB * 1 MiB), less the part of blocks of 100 KiB that is always seen.
         assert_eq!(sampled.half_of_bytes(100 << 20, 1000) >> 20, 19);
         assert_eq!(sampled.half_of_count(1000, 100 << 20), 191);
         let mut mapped = Amounts { outstanding_bytes: 100 << 20, ..Amounts::default() };

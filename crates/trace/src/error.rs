@@ -1,18 +1,18 @@
-//! What can go wrong with a trace file.
+//! Errors of reading and writing a trace file.
 
 use std::io;
 
-/// Why a trace could not be written or read. Damage inside a file that can be read around is no
-/// error: see [`crate::Damage`].
+/// Reasons why a trace could not be written or read. Damage inside a file that can be read around
+/// is reported as [`crate::Damage`] instead.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused.
     #[error("{action} failed: {source}")]
     Io {
-        /// What was tried.
+        /// The action that was tried.
         action: &'static str,
-        /// Why not.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The file has no content.
@@ -24,50 +24,50 @@ pub enum Error {
         /// The first bytes.
         found: Vec<u8>,
     },
-    /// Written by a later heapr.
+    /// The file was written by a later heapr.
     #[error("the trace has format version {found}, this heapr reads up to {known}: use a newer heapr")]
     NewerVersion {
         /// The file's version.
         found: u32,
-        /// The newest that is known here.
+        /// The newest version that this heapr reads.
         known: u32,
     },
-    /// A chunk's content makes no sense.
+    /// The contents of a chunk make no sense.
     #[error("damaged chunk at offset {offset}: {what}")]
     Damaged {
-        /// Where the chunk begins.
+        /// Offset of the chunk.
         offset: u64,
-        /// What is wrong.
+        /// Description of the damage.
         what: &'static str,
     },
-    /// To be written to, but without a sound trailer at its end.
+    /// The file is to be written to, but has no sound trailer at its end.
     #[error("the recording has not ended, or it did not end in order")]
     Unfinished,
-    /// To be written to, but somebody else does.
+    /// The file is to be written to, but another program is writing to it.
     #[error("another program is writing to the file")]
     InUse,
-    /// More symbols than a chunk can hold.
+    /// The symbols are larger than a chunk can be.
     #[error("{bytes} bytes of symbols are more than a trace can hold")]
     SymbolsTooLarge {
-        /// How many.
+        /// Size of the symbols.
         bytes: u64,
     },
 }
 
-/// A result with this crate's error.
+/// Result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a payload could not be decoded; the reader adds the offset.
+/// Reason why a payload could not be decoded; the reader adds the offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// Something in the file that was skipped.
+/// A part of the file that was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
-    /// Where it begins.
+    /// Offset of the damaged part.
     pub offset: u64,
-    /// How much of the file is not usable because of it.
+    /// Number of bytes of the file that are unusable because of the damage.
     pub bytes: u64,
-    /// What is wrong.
+    /// Description of the damage.
     pub what: &'static str,
 }

@@ -9,13 +9,14 @@
 //! sites      place in the table of (stack, size) pairs, two bytes
 //! new sites  stack as zigzag difference to the last new one, size
 //! ```
-//! Each chunk stands alone: writer and reader begin it with empty models and keep them in step.
+//! Each chunk stands alone: the writer and the reader begin it with empty models and update them in
+//! step.
 //!
 //! **Models.** A freed block is nearly always one that was allocated a short while ago: it is named
-//! by the number of allocations since. An allocator hands out the most recently freed block of a
-//! size class first: a stack of freed addresses for each class predicts the address of most small
-//! allocations, which then takes no bytes at all. The same pairs of stack and size come again and
-//! again: they are kept in a table.
+//! by the number of allocations since. An allocator usually hands out the most recently freed block
+//! of a size class first. A stack of freed addresses for each class therefore predicts the address
+//! of most small allocations, and a predicted address takes no bytes. Pairs of stack and size
+//! recur: they are stored in a table.
 
 mod block_names;
 mod encoder;
@@ -29,17 +30,18 @@ use crate::error::Malformed;
 use crate::payload::Search;
 use crate::{Action, Event, HeapId, StackIndex, ThreadIndex};
 
-/// Events per chunk: large enough for the models and the compressor to learn, small enough that a
-/// chunk is read in a millisecond.
+/// Largest number of events per chunk. Large enough for the models and the compressor to learn,
+/// small enough that a chunk is read in a millisecond.
 pub(crate) const EVENTS_PER_CHUNK: usize = 1 << 16;
-/// Threads of one file: who reads keeps tables by thread, which a hostile number must not make
-/// huge.
+/// Limit of thread numbers in a file. Readers allocate tables by thread, which a hostile number
+/// must not make huge.
 pub(crate) const THREADS_MAX: u32 = 1 << 24;
-/// Before the first event of a chunk.
+/// Thread before the first event of a chunk.
 const NO_THREAD: ThreadIndex = ThreadIndex(u32::MAX);
-/// Streams of an event chunk.
+/// Number of streams of an event chunk.
 pub(crate) const EVENT_STREAMS: usize = 7;
-/// Which of them are searched for repetitions: sites come again in the same order in every program.
+/// Method, by stream, to decide whether the compressor searches for repetitions. Sites recur in the
+/// same order in every program.
 pub(crate) const EVENT_SEARCHES: [Search; EVENT_STREAMS] = [
     Search::SampledIfMixed,
     Search::Sampled,
@@ -64,41 +66,41 @@ const ADDRESS_KNOWN: u8 = 1 << 5;
 const NEW_SITE: u8 = 1 << 6;
 const IN_PLACE: u8 = 1 << 7;
 
-/// Entries of the site table.
+/// Number of entries of the site table.
 const SITES: usize = 1 << 12;
-/// Size classes with a stack of freed addresses: chunks of up to 1 KiB in steps of 16, as glibc's
-/// thread cache has them.
+/// Number of size classes with a stack of freed addresses. These are chunks of up to 1 KiB in steps
+/// of 16, like those of glibc's thread cache.
 const CLASSES: usize = 66;
-/// Freed addresses kept per class.
+/// Number of freed addresses remembered per class.
 const CLASS_DEPTH: usize = 32;
 
 const fn mix(value: u64) -> usize {
     (value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
 }
 
-/// The size class of a block; `CLASSES` if it has none.
+/// The size class of a block; `CLASSES` for a larger block, which is in no class.
 #[inline(always)]
 fn class(size_bytes: u64) -> usize {
-    /// The first size beyond the classes.
+    /// First size beyond the classes.
     const SIZE_END: usize = 16 * CLASSES - 23;
-    // Of all sizes up to 24 the class is 2, of all from that one on it is `CLASSES`.
+    // The class of all sizes up to 24 is 2; from `SIZE_END` on it is `CLASSES`.
     (size_bytes.clamp(9, SIZE_END as u64) as usize + 23) / 16
 }
 
-/// The place of a pair in the table of sites.
+/// Index of a pair in the table of sites.
 #[inline(always)]
 const fn site_place(stack: u32, size_bytes: u64) -> usize {
     mix((stack as u64) << 32 ^ size_bytes.wrapping_mul(0xff51_afd7_ed55_8ccd)) % SITES
 }
 
-/// What the reader knows from the chunk so far. The writer knows the same, in shapes that are
-/// faster for it: see [`encoder`] and [`made`].
+/// State that the reader derives from the chunk so far. The writer holds equal state in other
+/// structures, which are faster for encoding: see [`encoder`].
 #[derive(Debug)]
 struct Models {
     thread: ThreadIndex,
     last_address: u64,
     last_stack: u32,
-    /// Allocations of the chunk: address and size.
+    /// Address and size of each allocation of the chunk.
     allocs: Vec<(u64, u64)>,
     freed: Vec<[u64; CLASS_DEPTH]>,
     freed_top: [u8; CLASSES],
@@ -129,7 +131,7 @@ impl Models {
         self.sites.fill((u32::MAX, 0));
     }
 
-    /// The address that the allocator will probably hand out.
+    /// Predicts the address of the next allocation of a size: the last one freed in its class.
     #[inline(always)]
     fn predicted(&self, size_bytes: u64) -> Option<u64> {
         let class = class(size_bytes);
@@ -161,7 +163,7 @@ impl Models {
     }
 }
 
-/// Takes the events of a chunk from its columns.
+/// Decodes the events of a chunk from its columns.
 #[derive(Debug)]
 pub(crate) struct EventDecoder {
     models: Models,
@@ -183,9 +185,9 @@ impl EventDecoder {
         Self { models: Models::new(), stack_count: 0 }
     }
 
-    /// Appends the events of untrusted columns to `events`. What was decoded before an error stays.
-    /// A stack that is not among the `stack_count` of the file is given as the empty one
-    /// (lost): who reads may keep tables by stack.
+    /// Appends the events of untrusted columns to `events`. Events decoded before an error stay. A
+    /// stack beyond the file's `stack_count` becomes the empty one (lost), because readers may have
+    /// tables by stack.
     pub(crate) fn decode(
         &mut self,
         streams: &[Vec<u8>; EVENT_STREAMS],

@@ -1,4 +1,4 @@
-//! Reading the graphs of native snapshots, one at a time.
+//! Reader of the graphs of native snapshots, one at a time.
 
 use crate::chunk::{CHUNK_HEADER_BYTES, ChunkInfo, ChunkKind};
 use crate::error::{Error, Malformed, Result};
@@ -10,24 +10,24 @@ use crate::heap_graph::{
 use crate::tables::take_all;
 use crate::{ProcessIndex, RootClass, Snapshot, Trace};
 
-/// References of a graph may unpack to this many times the file's size…
+/// Largest ratio of the unpacked references of a graph to the file's size.
 const EXPANSION_MAX: u64 = 64;
-/// …or to this much.
+/// Unpacked bytes that are allowed in addition, whatever the file's size.
 const EXPANSION_FREE_BYTES: u64 = 64 << 20;
 
 impl Trace {
-    /// The processes of a snapshot whose graphs the file has.
+    /// The processes of a snapshot that have a graph in the file.
     #[must_use]
     pub fn graph_processes(&self, snapshot: &Snapshot) -> Vec<ProcessIndex> {
         let heads = self.graph_heads(snapshot).unwrap_or_default();
         heads.into_iter().map(|(_, head)| head.process).collect()
     }
 
-    /// What is to be known of the graph of a process at a snapshot without reading it; `None` if
-    /// none was taken.
+    /// Facts of a process's graph in a snapshot, without reading its references; `None` if the
+    /// snapshot has no graph of that process.
     ///
     /// # Errors
-    /// It is damaged, or the operating system's.
+    /// The entry is damaged, or reading the file fails.
     pub fn graph_facts(&self, snapshot: &Snapshot, process: ProcessIndex) -> Result<Option<GraphFacts>> {
         let heads = self.graph_heads(snapshot)?;
         let head = heads.into_iter().map(|(_, head)| head).find(|head| head.process == process);
@@ -47,11 +47,11 @@ impl Trace {
         }))
     }
 
-    /// The graph of a process at a snapshot; `None` if none was taken.
+    /// The graph of a process in a snapshot; `None` if the snapshot has no graph of that process.
     ///
     /// # Errors
-    /// It is damaged: with references missing nothing can be said of what is reachable. Or the
-    /// operating system's.
+    /// The graph is damaged, because reachability is undecidable with references missing; or
+    /// reading the file fails.
     pub fn heap_graph(&self, snapshot: &Snapshot, process: ProcessIndex) -> Result<Option<HeapGraph>> {
         let heads = self.graph_heads(snapshot)?;
         let Some((offset, head)) = heads.into_iter().find(|(_, head)| head.process == process) else {
@@ -85,7 +85,7 @@ impl Trace {
         if found != (head.node_count as usize, head.edge_count as usize, head.root_count as usize) {
             return Err(damaged(offset, "parts of the graph are missing"));
         }
-        // So far the end of each node.
+        // Until here `first_edge` holds the end of each node.
         graph.first_edge.insert(0, 0);
         graph.areas = head.areas;
         graph.type_names = head.type_names;
@@ -97,7 +97,7 @@ impl Trace {
         self.of_kind(kind).filter(|chunk| chunk.first_ns == snapshot.time_ns)
     }
 
-    /// The streams of a chunk, if it is of this graph.
+    /// The streams of a chunk, if the chunk belongs to this graph.
     fn graph_streams<const N: usize>(
         &self,
         info: &ChunkInfo,
@@ -113,7 +113,7 @@ impl Trace {
         Ok((number == head.snapshot && process == head.process).then_some(streams))
     }
 
-    /// The entries that end the graphs of a snapshot, and where they lie.
+    /// The entries that end the graphs of a snapshot, with their offsets in the file.
     fn graph_heads(&self, snapshot: &Snapshot) -> Result<Vec<(u64, GraphHead)>> {
         let mut heads = Vec::new();
         for info in self.graph_chunks(ChunkKind::Graphs, snapshot) {

@@ -1,4 +1,4 @@
-//! Chunks of what blocks of a graph begin with.
+//! Chunks of the texts at the start of a graph's blocks.
 
 use crate::ProcessIndex;
 use crate::bytes::{PutBytes as _, Take};
@@ -6,14 +6,14 @@ use crate::error::Malformed;
 use crate::graph_texts::GraphTexts;
 use crate::heap_graph::{GraphHead, HeapGraph, place_of, place_stream};
 
-/// Streams of a chunk of texts.
+/// Number of streams of a chunk of texts.
 pub(crate) const GRAPH_TEXT_STREAMS: usize = 4;
-/// Texts of a chunk.
+/// Number of texts per chunk.
 const TEXTS_PER_CHUNK: usize = 1 << 16;
-/// Bytes that one text has at most: a file that says more is damaged.
+/// Largest length of a text in bytes; a longer one is damage.
 const TEXT_BYTES_MAX: usize = 1 << 10;
 
-/// Hands on the chunks: number of texts, streams.
+/// Passes the chunks of texts to `write`: number of texts, streams.
 pub(crate) fn for_each_text_chunk<E>(
     snapshot: u32,
     process: ProcessIndex,

@@ -1,10 +1,10 @@
-//! Text that stands at or near the start of blocks of a graph, where somebody has asked for it.
+//! Texts at or near the start of a graph's blocks, recorded on request.
 
-/// Texts of blocks, by block.
+/// Texts by block.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GraphTexts {
     nodes: Vec<u32>,
-    /// Where each text ends.
+    /// End of each text in `text`.
     ends: Vec<usize>,
     text: String,
 }
@@ -18,13 +18,13 @@ impl GraphTexts {
         self.ends.push(self.text.len());
     }
 
-    /// How many there are.
+    /// Number of texts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are none.
+    /// Whether the collection is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
@@ -35,7 +35,7 @@ impl GraphTexts {
         self.nodes.iter().enumerate().map(|(place, &node)| (node, self.at(place)))
     }
 
-    /// The last block that has one.
+    /// The last block that has a text.
     pub(crate) fn last_node(&self) -> Option<u32> {
         self.nodes.last().copied()
     }
@@ -46,7 +46,7 @@ impl GraphTexts {
         self.nodes.binary_search(&node).ok().map(|place| self.at(place))
     }
 
-    /// Leaves out what does not belong.
+    /// A copy without the texts for which `is_out` is true.
     #[must_use]
     pub fn without(self, is_out: impl Fn(u32, &str) -> bool) -> Self {
         let mut kept = Self::default();

@@ -1,5 +1,4 @@
-//! The graph of a native snapshot: which live block refers to which, and what refers to them from
-//! outside.
+//! The graph of a native snapshot: references between live blocks, and to them from memory outside.
 //!
 //! ```text
 //!  chunk GraphRoots   snapshot 3, process 0, part 0   references of roots
@@ -9,8 +8,9 @@
 //!  chunk Graphs       snapshot 3, process 0: counts, areas with their names, notes
 //! ```
 //! Blocks are the nodes. They are not written again: node 0 is the malloc'ed block of the snapshot
-//! and process with the lowest address, and so on. The entry comes last, so that a graph that the
-//! file ends within is not there at all: with references missing, blocks would seem leaked.
+//! and process with the lowest address, and so on. The entry (`Graphs`) comes last. A graph that is
+//! cut off by the file's end is therefore absent: with references missing, blocks would seem
+//! leaked.
 
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
@@ -18,16 +18,17 @@ use crate::graph_texts::GraphTexts;
 use crate::tables::Entry;
 use crate::{ProcessIndex, Snapshot};
 
-/// Streams of a chunk of references between blocks: place, degrees, targets, slots, grades, types.
+/// Number of streams of a chunk of references between blocks: place, degrees, targets, slots,
+/// grades, types.
 pub(crate) const GRAPH_EDGE_STREAMS: usize = 6;
-/// Streams of a chunk of roots' references: place, areas, offsets, targets, grades.
+/// Number of streams of a chunk of roots' references: place, areas, offsets, targets, grades.
 pub(crate) const GRAPH_ROOT_STREAMS: usize = 5;
-/// References in a chunk; far below its largest size.
+/// Number of references per chunk; keeps a chunk far below its largest size.
 const EDGES_PER_CHUNK: usize = 1 << 18;
-/// Nodes that begin in a chunk.
+/// Largest number of nodes that begin in a chunk.
 const NODES_PER_CHUNK: u32 = 1 << 18;
 
-/// What kind of memory outside of blocks refers to blocks.
+/// Kind of memory outside of blocks that refers to blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RootClass {
     /// A thread's registers.
@@ -44,20 +45,20 @@ pub enum RootClass {
     Shared,
     /// A block that the recording does not know.
     Untracked,
-    /// Memory between blocks of an allocator whose inside is not known.
+    /// Memory between blocks of an allocator whose structure is unknown.
     Unknown,
-    /// Held by the kernel.
+    /// Memory that the kernel holds.
     Kernel,
-    /// A frame of a thread's stack. The name: its number from the innermost, the address that it
-    /// goes on at as a hexadecimal number, the thread's name; spaces between.
+    /// A frame of a thread's stack. Its name holds three parts with spaces between: number from the
+    /// innermost frame, code address in hexadecimal, and the thread's name.
     Frame,
-    /// Memory of the process that is not in its core file: it may hold anything.
+    /// Memory of the process that is missing from its core file and may hold anything.
     LeftOut,
-    /// A later version's.
+    /// A class of a later version.
     Other(u8),
 }
 
-/// By number, from 0.
+/// The classes by number, from 0.
 const ROOT_CLASSES: [RootClass; 11] = [
     RootClass::Registers,
     RootClass::Stack,
@@ -85,38 +86,39 @@ impl RootClass {
     }
 }
 
-/// How sure it is that a word is a reference to the block that it points into.
+/// Certainty that a word is a reference to the block that it points into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum EdgeGrade {
-    /// To the block's first byte.
+    /// Points to the block's first byte.
     Start,
-    /// Behind the count of an array's elements.
+    /// Points behind the count of an array's elements.
     ArrayCookie,
-    /// Behind a length that fits the block.
+    /// Points behind a length that fits the block.
     LengthPrefix,
-    /// The text of a counted string.
+    /// Points to the text of a counted string.
     StringBody,
-    /// To a base class other than the first.
+    /// Points to a base class other than the first.
     SecondBase,
-    /// To somewhere inside.
+    /// Points to somewhere inside.
     Interior,
-    /// To the byte behind the end.
+    /// Points to the byte behind the end.
     OnePast,
-    /// To the start, once bits that no address has are taken away.
+    /// Points to the start, after tag bits that no address has are removed.
     Tagged,
-    /// To the start, from a place that is no multiple of 8.
+    /// Points to the start, from a location that is no multiple of 8.
     Unaligned,
-    /// From behind what was asked for, or from memory that may be dead.
+    /// Lies behind the requested size of its block, or in memory that may be dead.
     DeadMemory,
-    /// Behind the elements of a hash table, whose count and room fit the block (Rust's `HashMap`).
+    /// Points behind the elements of a hash table, whose count and capacity fit the block (Rust's
+    /// `HashMap`).
     HashTable,
-    /// To a place that holds where the block begins: a header that stands behind what it is of
-    /// (SQLite's pages).
+    /// Points to a location that holds the block's start: a header behind the data that it
+    /// describes (SQLite's pages).
     WayBack,
 }
 
-/// By number, from 0.
+/// The grades by number, from 0.
 const EDGE_GRADES: [EdgeGrade; 12] = [
     EdgeGrade::Start,
     EdgeGrade::ArrayCookie,
@@ -133,28 +135,28 @@ const EDGE_GRADES: [EdgeGrade; 12] = [
 ];
 
 impl EdgeGrade {
-    /// Whether it is taken for a reference without doubt.
+    /// Whether the word is believed to be a reference without doubt.
     #[must_use]
     pub fn is_strong(self) -> bool {
         self <= Self::SecondBase || matches!(self, Self::HashTable | Self::WayBack)
     }
 
-    /// A later version's counts as doubtful.
+    /// Decodes a grade. A grade of a later version counts as doubtful.
     fn from_number(number: u8) -> Self {
         EDGE_GRADES.get(usize::from(number)).copied().unwrap_or(Self::DeadMemory)
     }
 }
 
-/// A piece of memory outside of blocks that was looked through for references.
+/// A piece of memory outside of blocks that was searched for references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootArea {
-    /// Of what kind.
+    /// Kind of the memory.
     pub class: RootClass,
-    /// First byte; of registers the number of the first.
+    /// First byte; for registers the number of the first one.
     pub start_avma: u64,
-    /// Behind the last.
+    /// End, exclusive.
     pub end_avma: u64,
-    /// The thread whose it is, as the process's own namespace numbers it; 0: nobody's.
+    /// Thread that owns the area, numbered in the process's own namespace; 0: none.
     pub tid: u32,
     /// The module's path, the mapping's name, the thread's name; may be empty.
     pub name: String,
@@ -163,77 +165,78 @@ pub struct RootArea {
 /// A reference from outside of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RootEdge {
-    /// Which area.
+    /// Index of the area.
     pub area: u32,
     /// The word's distance from the area's first byte.
     pub offset_bytes: u64,
-    /// The block.
+    /// Node that the reference leads to.
     pub target: u32,
-    /// How sure it is.
+    /// Certainty of the reference.
     pub grade: EdgeGrade,
 }
 
 /// References between the live blocks of a process at a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeapGraph {
-    /// Whose.
+    /// Process of the blocks.
     pub process: ProcessIndex,
-    /// First edge of each node, and their count.
+    /// Index of each node's first edge, followed by the number of edges.
     pub first_edge: Vec<u32>,
-    /// By edge: the node that it goes to.
+    /// Node that each edge leads to.
     pub targets: Vec<u32>,
-    /// By edge: the word's distance from its block's start, in words.
+    /// Distance of each edge's word from the start of its block, in words.
     pub slots: Vec<u32>,
-    /// By edge.
+    /// Grade of each edge.
     pub grades: Vec<EdgeGrade>,
-    /// What was looked through besides blocks.
+    /// Memory outside of blocks that was searched.
     pub areas: Vec<RootArea>,
-    /// References from there.
+    /// References from these areas.
     pub roots: Vec<RootEdge>,
-    /// By node: the number of its type's name plus one; 0: not known.
+    /// Type of each node: index of its name plus one; 0: unknown.
     pub types: Vec<u32>,
-    /// Names of types as the compiler wrote them (`3Foo`), or behind a sign (`~`: told by a shape).
+    /// Names of types as the compiler wrote them (`3Foo`), or behind a sign (`~`: inferred from the
+    /// shape).
     pub type_names: Vec<String>,
-    /// What blocks begin with, where that is text; empty unless somebody has asked for it.
+    /// Text at the start of blocks; empty unless requested.
     pub texts: GraphTexts,
-    /// How long the process stood still for it.
+    /// Time for which the process was stopped for the graph.
     pub pause_ns: u64,
-    /// What could not be looked at, and what follows: one sentence each.
+    /// Memory that could not be searched, and the consequences: one sentence each.
     pub notes: Vec<String>,
 }
 
 impl HeapGraph {
-    /// Number of blocks.
+    /// Returns the number of blocks.
     #[must_use]
     pub fn node_count(&self) -> u32 {
         (self.first_edge.len().max(1) - 1) as u32
     }
 
-    /// The numbers of a node's edges.
+    /// Indices of a node's edges.
     #[must_use]
     pub fn edges(&self, node: u32) -> std::ops::Range<usize> {
         self.first_edge[node as usize] as usize..self.first_edge[node as usize + 1] as usize
     }
 }
 
-/// What is to be known of a graph without reading it.
+/// Facts of a graph that are known without reading its references.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GraphFacts {
     /// Number of blocks.
     pub node_count: u32,
-    /// Number of references, of blocks and of roots.
+    /// Number of references, from blocks and from roots.
     pub reference_count: u64,
-    /// As in the graph.
+    /// Names of types: see [`HeapGraph::type_names`].
     pub type_names: Vec<String>,
-    /// As in the graph.
+    /// Time for which the process was stopped: see [`HeapGraph::pause_ns`].
     pub pause_ns: u64,
-    /// As in the graph.
+    /// Sentences about the graph: see [`HeapGraph::notes`].
     pub notes: Vec<String>,
-    /// Memory of an allocator of which nobody knows what it has given out: address ranges.
+    /// Bytes of address ranges of an allocator whose blocks are unknown.
     pub unknown_bytes: u64,
-    /// Memory that could hold references and is not in the core file: address ranges.
+    /// Bytes of address ranges that could hold references and are missing from the core file.
     pub left_out_bytes: u64,
-    /// Such memory whose size nobody knows.
+    /// Whether memory is missing from the core file, of known size or not.
     pub has_left_out: bool,
 }
 
@@ -267,7 +270,7 @@ impl GraphHead {
     }
 }
 
-/// In a byte string of their own, as the fields of a snapshot.
+/// The fields are in a byte string of their own, like those of a snapshot.
 impl Entry for GraphHead {
     fn put(&self, out: &mut Vec<u8>) {
         let mut fields = Vec::new();
@@ -315,7 +318,7 @@ impl Entry for GraphHead {
     }
 }
 
-/// The place that begins each chunk of a graph.
+/// The stream that begins each chunk of a graph: snapshot, process, first item.
 pub(crate) fn place_stream(snapshot: u32, process: ProcessIndex, first: u64) -> Vec<u8> {
     let mut place = Vec::new();
     place.put_varint(u64::from(snapshot));
@@ -324,14 +327,14 @@ pub(crate) fn place_stream(snapshot: u32, process: ProcessIndex, first: u64) -> 
     place
 }
 
-/// Snapshot, process and first item that an untrusted chunk belongs to.
+/// Decodes the snapshot, process and first item of an untrusted chunk.
 pub(crate) fn place_of(stream: &[u8]) -> Result<(u32, ProcessIndex, u64), Malformed> {
     let mut take = Take::new(stream);
     Ok((take.varint32()?, ProcessIndex(take.varint32()?), take.varint()?))
 }
 
-/// Hands on the chunks of references between blocks: number of nodes, streams. A node with more
-/// than fit goes on in the next.
+/// Passes the chunks of references between blocks to `write`: number of nodes, streams. A node with
+/// more references than fit continues in the next chunk.
 pub(crate) fn for_each_edge_chunk<E>(
     snapshot: u32,
     graph: &HeapGraph,
@@ -356,7 +359,7 @@ pub(crate) fn for_each_edge_chunk<E>(
                 grades.push(graph.grades[number] as u8);
             }
             (edge, room, count) = (edge + taken, room - taken, count + 1);
-            // A node that is cut goes on where it stopped.
+            // A node that is cut continues at `edge` in the next chunk.
             if edge < end {
                 break;
             }
@@ -367,8 +370,7 @@ pub(crate) fn for_each_edge_chunk<E>(
     Ok(())
 }
 
-/// Appends the references of an untrusted chunk to `graph`, which has them up to `node`; gives the
-/// node that the next chunk begins with.
+/// Appends the references of an untrusted chunk to `graph`, which holds those of all nodes before.
 pub(crate) fn take_edge_chunk(
     streams: &[Vec<u8>; GRAPH_EDGE_STREAMS],
     count: usize,
@@ -378,7 +380,7 @@ pub(crate) fn take_edge_chunk(
     let (_, _, first) = place_of(&streams[0])?;
     let [_, mut degrees, mut targets, mut slots, mut grades, mut types] =
         streams.each_ref().map(|stream| Take::new(stream));
-    // The node that is open is the last that has a border.
+    // An unfinished node is the last one with an end in `first_edge`.
     let open = graph.first_edge.len() as u64;
     let is_next = first == open || (open > 0 && first == open - 1);
     if !is_next {
@@ -404,7 +406,8 @@ pub(crate) fn take_edge_chunk(
             graph.slots.push(u32::try_from(slot).unwrap_or(u32::MAX));
             graph.grades.push(EdgeGrade::from_number(grades.u8()?));
         }
-        // `first_edge` holds the end of each node so far; a node that goes on has one already.
+        // Until all chunks are read, `first_edge` holds the end of each node; a node that is
+        // continued has one already.
         let end = graph.targets.len() as u32;
         match graph.first_edge.get_mut(node as usize) {
             Some(known) => *known = end,
@@ -417,7 +420,7 @@ pub(crate) fn take_edge_chunk(
     Ok(())
 }
 
-/// Hands on the chunks of roots' references: their number, streams.
+/// Passes the chunks of roots' references to `write`: number of references, streams.
 pub(crate) fn for_each_root_chunk<E>(
     snapshot: u32,
     graph: &HeapGraph,

@@ -1,4 +1,4 @@
-//! Frames of languages among those of a stack: a node whose address is none.
+//! Frames of languages in stacks: nodes whose address encodes a function instead of code.
 //!
 //! ```text
 //!  63     56 55      52 51            24 23         0
@@ -6,18 +6,18 @@
 //! |    0    | language | function       | line       |   plus one: see below
 //! +---------+----------+----------------+------------+
 //! ```
-//! Plus one, as a return address lies behind its call. No program has code at such an address. A
-//! reader that does not know of languages shows it as it is. The function is one of the file's
-//! ([`LanguageFunction`]), by process, language and number.
+//! One is added because a return address lies behind its call. No program has code at such an
+//! address. A reader that does not know languages shows the bare address. The function is one of
+//! the file's ([`LanguageFunction`]), by process, language and number.
 
 use crate::ProcessIndex;
 
-/// Number of a language whose frames a file has.
+/// Number of a language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Language(pub u8);
 
-/// By number: the name that stands before a frame's own, as a module's does, and the language's.
-/// Number 0 is code.
+/// Name shown before a frame's own, like a module's, and the language's name; by number. Number 0
+/// is native code.
 const LANGUAGES: &[(&str, &str)] = &[
     ("", ""),
     ("py", "Python"),
@@ -30,48 +30,48 @@ const LANGUAGES: &[(&str, &str)] = &[
     ("jit", "code made at run time"),
     ("lua", "Lua"),
 ];
-/// What stands before the frames of languages that came later.
+/// Name shown before the frames of languages of later versions.
 const UNKNOWN: &str = "language";
 
 impl Language {
     /// CPython's frames.
     pub const PYTHON: Self = Self(1);
 
-    /// What stands before a frame's own name: `py`.
+    /// Name shown before a frame's own name: `py`.
     #[must_use]
     pub fn short_name(self) -> &'static str {
         LANGUAGES.get(usize::from(self.0)).map_or(UNKNOWN, |&(short, _)| short)
     }
 
-    /// For people: `Python`.
+    /// Name for people: `Python`.
     #[must_use]
     pub fn name(self) -> &'static str {
         LANGUAGES.get(usize::from(self.0)).map_or("an unknown language", |&(_, name)| name)
     }
 
-    /// Whether the frames of a module of this path are those of a language: it is no path then.
+    /// Whether a module's path is the name of a language, which its frames have in place of a path.
     #[must_use]
     pub fn is_of(module_path: &str) -> bool {
         module_path == UNKNOWN || LANGUAGES.iter().skip(1).any(|&(short, _)| short == module_path)
     }
 }
 
-/// Which frames of stacks are shown, where a program has frames of a language.
+/// Choice of the frames to show, where a program has frames of a language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum LanguageFrames {
-    /// All, each where it runs.
+    /// All frames, each at its position.
     #[default]
     Mixed,
-    /// Those of the language, and native ones that are not its interpreter's.
+    /// Frames of the language, and native frames outside of its interpreter.
     Own,
-    /// Native ones.
+    /// Native frames.
     Native,
 }
 
-/// Where a frame of a language is.
+/// Position of a frame of a language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LanguagePlace {
-    /// Which language.
+    /// The language.
     pub language: Language,
     /// Number of its function.
     pub function: u32,
@@ -82,10 +82,10 @@ pub struct LanguagePlace {
 impl LanguagePlace {
     const LANGUAGE_SHIFT: u32 = 52;
     const FUNCTION_SHIFT: u32 = 24;
-    /// Highest number of a language: what lies above may be the kernel's addresses, cut.
+    /// Largest number of a language; larger numbers could be truncated kernel addresses.
     const LANGUAGE_MAX: u64 = 14;
 
-    /// What an address one before a node's names, if it is no code's.
+    /// Decodes an address one before that of a node; `None` for an address of code.
     #[must_use]
     pub fn of_call(call_avma: u64) -> Option<Self> {
         let language = call_avma >> Self::LANGUAGE_SHIFT;
@@ -96,13 +96,13 @@ impl LanguagePlace {
         })
     }
 
-    /// What a node with this address stands for, if it is none of code.
+    /// Decodes the address of a node; `None` for an address of code.
     #[must_use]
     pub fn of_return_address(return_address: u64) -> Option<Self> {
         Self::of_call(return_address.checked_sub(1)?)
     }
 
-    /// The address of a stack node that stands for it.
+    /// The address of a stack node that represents this position.
     #[must_use]
     pub fn return_address(self) -> u64 {
         let place = u64::from(self.language.0) << Self::LANGUAGE_SHIFT
@@ -115,22 +115,22 @@ impl LanguagePlace {
 /// A function of a language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LanguageFunction {
-    /// In which process.
+    /// Process of the function.
     pub process: ProcessIndex,
-    /// Of which language.
+    /// Language of the function.
     pub language: Language,
-    /// As places name it.
+    /// Number that places refer to.
     pub number: u32,
-    /// Qualified, where the language has that; may be empty.
+    /// Qualified name, where the language has one; may be empty.
     pub name: String,
     /// Source file, as the language has it.
     pub file: String,
-    /// Where it begins; 0: unknown.
+    /// First line of the function in its file; 0: unknown.
     pub first_line: u32,
 }
 
 impl LanguageFunction {
-    /// By what they are sorted and found.
+    /// Key by which functions are sorted and found.
     pub(crate) fn key(&self) -> (ProcessIndex, Language, u32) {
         (self.process, self.language, self.number)
     }

@@ -1,12 +1,12 @@
 //! The `.heapr` file: writer and reader. Bytes in, values out.
 //!
-//! [`TraceWriter`] takes definitions (processes, threads, modules, stack nodes) and [`Event`]s in
-//! time order and writes them as compressed chunks; [`Trace`] opens such a file, however it ended,
-//! and gives everything back. The format is described in `docs/format.md`.
+//! [`TraceWriter`] receives definitions (processes, threads, modules, stack nodes) and [`Event`]s
+//! in time order and writes them as compressed chunks. [`Trace`] opens such a file, complete or
+//! not, and returns its contents. The format is described in `docs/format.md`.
 //!
-//! The crate knows nothing of how events are captured, replayed or shown, and it trusts nothing
-//! that it reads: each length is checked before memory is taken for it, and damage is skipped and
-//! reported, never guessed over.
+//! The crate knows nothing of how events are captured, replayed or shown. It trusts no input: each
+//! length is checked before memory is allocated for it. Damage is skipped and reported, never
+//! guessed over.
 #![forbid(unsafe_code)]
 
 mod amounts;

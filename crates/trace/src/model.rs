@@ -1,9 +1,7 @@
-//! What a trace holds, as values: the vocabulary that the writer, the reader, the ledger and the
-//! queries share.
+//! Values of a trace: the vocabulary that the writer, the reader, the ledger and the queries share.
 //!
-//! Everything is an index into a table of the file: processes, threads, modules and stack nodes are
-//! numbered from 0 in the order in which they were written. Times are nanoseconds since the start
-//! of the session.
+//! Processes, threads, modules and stack nodes are indices into tables of the file, numbered from 0
+//! in the order in which they were written. Times are nanoseconds since the start of the session.
 
 /// Index of a process image in the file (an exec makes a new one). Not a pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -17,8 +15,8 @@ pub struct ThreadIndex(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ModuleIndex(pub u32);
 
-/// A node of the stack tree; a stack is named by its innermost node. 0 is the empty stack (none
-/// taken, or lost).
+/// A node of the stack tree; a stack is named by its innermost node. 0 is the empty stack (not
+/// recorded, or lost).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct StackIndex(pub u32);
 
@@ -27,83 +25,84 @@ impl StackIndex {
     pub const EMPTY: Self = Self(0);
 }
 
-/// A heap: 0 is malloc and its kin, 1 is mmap; higher numbers are registered by the program.
+/// A heap: 0 is malloc and its relatives, 1 is mmap; higher numbers are registered by the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct HeapId(pub u8);
 
 impl HeapId {
-    /// malloc and its kin.
+    /// The heap of malloc and its relatives.
     pub const MALLOC: Self = Self(0);
-    /// mmap, munmap, mremap, mprotect: what a program has mapped and can use.
+    /// The heap of mmap, munmap, mremap and mprotect: usable memory that a program has mapped.
     pub const MMAP: Self = Self(1);
-    /// What a language's runtime has sampled of its own heap, with a period of its own.
+    /// Samples that a language's runtime has drawn of its own heap, with its own mean period.
     pub const RUNTIME: Self = Self(239);
 }
 
 /// One event, in time order over all threads of all processes of the file.
 ///
-/// The writer guarantees: an `Alloc` or the new address of a `Realloc` never names a block that is
-/// live in the same (process, heap); the old address of a `Realloc` is always live or unknown;
-/// times never decrease.
+/// The writer guarantees three properties. An `Alloc`, or the new address of a `Realloc`, never
+/// names a block that is live in the same (process, heap). The old address of a `Realloc` is always
+/// live or unknown. Times never decrease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// Nanoseconds since the session's start.
     pub time_ns: u64,
-    /// The thread that did it (and so the process).
+    /// The calling thread, which determines the process.
     pub thread: ThreadIndex,
-    /// Which heap.
+    /// Heap of the block.
     pub heap: HeapId,
-    /// What was done.
+    /// Kind of the event, with its data.
     pub action: Action,
 }
 
-/// What an event did.
+/// Kind of an event, with its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// A new block. `is_moved_realloc`: it is the second half of a realloc whose old block's
-    /// address another thread got in between (then the first half is a `Free` with
-    /// `is_moved_realloc`). It counts as a reallocation.
+    /// A new block.
     Alloc {
-        /// Running address.
+        /// Address in the running process.
         address_avma: u64,
-        /// Size asked for.
+        /// Requested size.
         size_bytes: u64,
-        /// Where.
+        /// Stack of the call.
         stack: StackIndex,
-        /// See above.
+        /// True for the second half of a realloc during which another thread received the old
+        /// block's address. The first half is a `Free` with `is_moved_realloc`. The event counts as
+        /// a reallocation.
         is_moved_realloc: bool,
     },
-    /// A block given back. Unmatched if the block was allocated before tracing began.
+    /// A freed block. Unmatched if the block was allocated before tracing began.
     Free {
-        /// Running address.
+        /// Address in the running process.
         address_avma: u64,
-        /// Where, if frees carry stacks; else empty.
+        /// Stack of the call, if frees carry stacks; else empty.
         stack: StackIndex,
-        /// First half of a displaced realloc: not a free call of the program.
+        /// True for the first half of a displaced realloc, which is no free call of the program.
         is_moved_realloc: bool,
     },
-    /// A realloc that succeeded: the old block ends and the new begins, at once. The addresses may
-    /// be equal.
+    /// A realloc that succeeded: the old block ends and the new one begins at once. The addresses
+    /// may be equal.
     Realloc {
         /// Running address of the old block.
         old_address_avma: u64,
-        /// Running address of the new block.
+        /// Address of the new block.
         address_avma: u64,
-        /// New size asked for.
+        /// Requested new size.
         size_bytes: u64,
-        /// Where.
+        /// Stack of the call.
         stack: StackIndex,
     },
-    /// A call that failed: counted, not a block.
+    /// A call that failed: counted, but makes no block.
     Failed {
-        /// Size asked for.
+        /// Requested size.
         size_bytes: u64,
-        /// Where.
+        /// Stack of the call.
         stack: StackIndex,
     },
 }
 
-/// A node of the stack tree: one frame, its caller's node, and what is needed to find the module.
+/// A node of the stack tree: one frame, its caller's node, and the data by which its module is
+/// found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackNode {
     /// The caller's node; `StackIndex::EMPTY` for an outermost frame. Always smaller than the
@@ -111,23 +110,23 @@ pub struct StackNode {
     pub parent: StackIndex,
     /// The process in whose address space `return_address_avma` lies.
     pub process: ProcessIndex,
-    /// Where the frame returns to; the call lies at `return_address_avma - 1`.
+    /// Return address of the frame; the call lies at `return_address_avma - 1`.
     pub return_address_avma: u64,
-    /// When the address was first seen in this process, or first since a module was unloaded there:
-    /// picks the right module if an address was used by two in turn. Nodes of the same code
-    /// share it.
+    /// Time at which the address was first seen in this process, or first since a module was
+    /// unloaded there. Selects the right module if two modules used the address in turn. Nodes of
+    /// the same code share this time.
     pub first_seen_ns: u64,
 }
 
-/// How a process image came to be.
+/// Origin of a process image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessOrigin {
     /// Launched or exec'd.
     Exec,
-    /// Forked from another image of this file: it inherited that one's live blocks (frees of them
-    /// are `inherited`).
+    /// Forked from another image of this file, whose live blocks it inherited (frees of them are
+    /// `inherited`).
     Fork {
-        /// The image it was forked from.
+        /// The forked image.
         parent: ProcessIndex,
     },
 }
@@ -135,15 +134,16 @@ pub enum ProcessOrigin {
 /// A process image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Process id in the recorder's pid namespace (or the process's own where that is unknown).
+    /// Process id in the recorder's pid namespace, or in the process's own if the former is
+    /// unknown.
     pub pid: u32,
     /// Parent's process id.
     pub parent_pid: u32,
-    /// How it came to be.
+    /// Origin of the image.
     pub origin: ProcessOrigin,
-    /// When.
+    /// Start of the image.
     pub start_ns: u64,
-    /// When it ended, if it was seen to end.
+    /// End of the process, if it was seen.
     pub end_ns: Option<u64>,
     /// Executable's path.
     pub executable: String,
@@ -156,15 +156,15 @@ pub struct Process {
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// Its process.
+    /// Process of the thread.
     pub process: ProcessIndex,
     /// Thread id.
     pub tid: u32,
     /// Last known name.
     pub name: String,
-    /// First seen.
+    /// Time at which the thread was first seen.
     pub start_ns: u64,
-    /// Ended, if it was seen to end.
+    /// End of the thread, if it was seen.
     pub end_ns: Option<u64>,
 }
 
@@ -173,16 +173,16 @@ pub struct Thread {
 pub struct Module {
     /// Path as the process saw it.
     pub path: String,
-    /// GNU build-id; empty if it has none.
+    /// GNU build-id; empty for a file without one.
     pub build_id: Vec<u8>,
 }
 
 /// A module in an address space over a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapping {
-    /// Whose address space.
+    /// Process of the address space.
     pub process: ProcessIndex,
-    /// Which module.
+    /// The mapped module.
     pub module: ModuleIndex,
     /// First address.
     pub start_avma: u64,
@@ -190,27 +190,27 @@ pub struct Mapping {
     pub end_avma: u64,
     /// `avma - bias_avma` is the svma, the address as in the ELF file.
     pub bias_avma: u64,
-    /// First seen.
+    /// Time at which the mapping was first seen.
     pub loaded_ns: u64,
-    /// Seen to be gone; `u64::MAX` while it is there.
+    /// Time at which the mapping was seen to be gone; `u64::MAX` until then.
     pub unloaded_ns: u64,
 }
 
 /// Text with a time, set by the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
-    /// When.
+    /// Time of the marker.
     pub time_ns: u64,
-    /// What.
+    /// Text of the marker.
     pub text: String,
 }
 
-/// What was lost, and where. Counts only grow.
+/// Counts of lost data. Counts only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Loss {
-    /// Events that were dropped because no buffer was free. See [`Loss::missing_events`].
+    /// Number of events that were dropped because no buffer was free. See [`Loss::missing_events`].
     pub events_lost: u64,
-    /// Stacks cut or unknown for want of memory in the target.
+    /// Stacks that are cut or unknown because the target had no memory for them.
     pub stacks_lost: u64,
     /// Events whose time had to be corrected because they arrived after the watermark.
     pub events_late: u64,
@@ -221,18 +221,17 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Events that are missing, at least: one that made no sense may have been the first of
-    /// several.
+    /// Smallest number of missing events: an invalid record may have been the first of several.
     #[must_use]
     pub fn missing_events(&self) -> u64 {
         self.events_lost.saturating_add(self.records_invalid)
     }
 }
 
-/// The machine.
+/// The recorded machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct System {
-    /// `uname -r` and machine, distribution, host name.
+    /// Name and release of the kernel, and the host name.
     pub kernel: String,
     /// Machine, as of uname.
     pub machine: String,
@@ -249,9 +248,9 @@ pub struct System {
 /// The session and its properties.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Session {
-    /// Its name.
+    /// Name of the session.
     pub name: String,
-    /// heapr's version that wrote the file.
+    /// Version of heapr that wrote the file.
     pub heapr_version: String,
     /// Command line of the recorded program.
     pub command_line: Vec<String>,
@@ -259,85 +258,83 @@ pub struct Session {
     pub start_unix_ns: u64,
     /// `tsc` or `monotonic`.
     pub clock: String,
-    /// Properties as asked: buffer size, counts, flush timer, on-full.
+    /// Size of a buffer in bytes, as requested.
     pub buffer_bytes: u32,
-    /// See `buffer_bytes`.
+    /// Smallest number of buffers, as requested.
     pub min_buffers: u32,
-    /// See `buffer_bytes`.
+    /// Largest number of buffers, as requested.
     pub max_buffers: u32,
-    /// Milliseconds.
+    /// Period of the flush timer in milliseconds, as requested.
     pub flush_timer_ms: u32,
-    /// `block` or `drop`.
+    /// Action when no buffer is free: `block` or `drop`.
     pub on_full: String,
-    /// Which events carry stacks: `alloc,realloc` and the like.
+    /// Kinds of events that carry stacks: `alloc,realloc` and the like.
     pub stacks: String,
-    /// Frames kept; 0: all.
+    /// Largest number of frames recorded per stack; 0: all.
     pub max_frames: u32,
 }
 
 /// A live block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// Whose.
+    /// Process of the block.
     pub process: ProcessIndex,
-    /// Which heap.
+    /// Heap of the block.
     pub heap: HeapId,
-    /// Running address.
+    /// Address in the running process.
     pub address_avma: u64,
-    /// Size asked for.
+    /// Requested size.
     pub size_bytes: u64,
-    /// Where it was allocated (a realloc makes a new block).
+    /// Stack of the allocation (a realloc makes a new block).
     pub stack: StackIndex,
-    /// By whom.
+    /// Thread of the allocation.
     pub thread: ThreadIndex,
-    /// When.
+    /// Time of the allocation.
     pub alloc_ns: u64,
-    /// Came out of a realloc.
+    /// True if the block came out of a realloc.
     pub is_realloc: bool,
 }
 
-/// A number that the recorder wants to be known: buffers written, longest wait, stacks verified and
-/// the like.
+/// A number about the recording: buffers written, longest wait, stacks verified and the like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statistic {
-    /// Its name, as `heapr info` prints it.
+    /// Name as `heapr info` prints it.
     pub name: String,
-    /// Its value; the unit is in the name.
+    /// Value in the unit that the name states.
     pub value: u64,
 }
 
-/// A name of a heap that a program has of its own. A number may have had several in turn.
+/// A name of a heap that a program registers itself. A heap number may have several names in turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeapName {
-    /// Whose.
+    /// Process of the heap.
     pub process: ProcessIndex,
-    /// Which.
+    /// Number of the heap.
     pub heap: HeapId,
-    /// As the program gave it; may be empty.
+    /// Name that the program gave; may be empty.
     pub name: String,
-    /// When a heap of this number first had it.
+    /// Time at which a heap of this number first had the name.
     pub first_ns: u64,
 }
 
-/// What is to be known of the recording of a process: that it ended before the process did, or does
-/// not see all of it.
+/// A remark about the recording of a process: it ended before the process did, or is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// Whose.
+    /// The process.
     pub process: ProcessIndex,
-    /// When the recorder took note of it.
+    /// Time of the remark.
     pub time_ns: u64,
-    /// What, in a sentence without its full stop.
+    /// Text of the remark: a sentence without its full stop.
     pub text: String,
 }
 
-/// A loss and where it happened.
+/// A loss with its process and thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossEntry {
-    /// In which process; `None`: the session's.
+    /// The process; `None` for the session.
     pub process: Option<ProcessIndex>,
-    /// In which thread, if known.
+    /// The thread, if known.
     pub thread: Option<ThreadIndex>,
-    /// What.
+    /// The counts.
     pub loss: Loss,
 }

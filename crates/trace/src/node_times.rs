@@ -1,22 +1,21 @@
-//! When each stack node was first seen: exact, in a little over four bytes a node.
+//! Times at which stack nodes were first seen: exact, in a little over four bytes a node.
 //!
 //! ```text
 //! bases   one time for each 256 nodes
 //! deltas  ns since the base; u32::MAX: the time stands in `far`
 //! ```
 //!
-//! Nodes are made in the order of time, or nearly, so that few are further than four seconds from
-//! their base.
+//! Nodes are made nearly in order of time, so that few lie more than four seconds from their base.
 
 use std::collections::HashMap;
 
-/// Nodes that share a base.
+/// Number of nodes that share a base.
 const NODES_PER_BASE: usize = 256;
 
-/// Stands in `deltas` for a time that does not fit there.
+/// Stands in `deltas` for a time that does not fit 32 bits.
 const FAR: u32 = u32::MAX;
 
-/// Times by place.
+/// Times by index of the node.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct NodeTimes {
     bases: Vec<u64>,
@@ -65,8 +64,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a plain list: times that run on, jump far ahead and fall back, and lists cut
-        /// short in between.
+        /// Compares with a plain list. Times increase, jump far ahead and fall back, and lists are
+        /// cut short in between.
         #[test]
         fn every_time_comes_back_exactly(
             parts in prop::collection::vec(

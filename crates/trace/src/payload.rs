@@ -1,10 +1,10 @@
-//! The contents of a chunk: a few byte streams (columns), each packed on its own so that like
-//! stands with like.
+//! The contents of a chunk: a few byte streams (columns), each packed on its own so that similar
+//! data is compressed together.
 //!
 //! ```text
 //! payload = count:u8 { raw_bytes:u32 stored_bytes:u32 } * count  stream * count
 //! ```
-//! A stream whose two sizes are equal is stored as it is; otherwise it is one zstd frame.
+//! A stream whose two sizes are equal is stored unpacked; otherwise it is one zstd frame.
 
 mod search;
 
@@ -22,25 +22,26 @@ use crate::error::Malformed;
 /// zstd level of streams that are searched for repetitions. Level 3 saves 4 to 8 % on real traces
 /// and takes twice the time.
 const LEVEL: i32 = 1;
-/// zstd level of the others: it hardly looks for repetitions, and codes bytes by their frequency.
+/// zstd level of the other streams. This level hardly looks for repetitions, and codes bytes by
+/// their frequency.
 const LEVEL_WITHOUT_SEARCH: i32 = -1000;
-/// Streams shorter than this are stored as they are: zstd's frame would eat the gain.
+/// Smallest size in bytes of a stream that is packed: zstd's frame would cost more than it saves.
 const PACK_BYTES_MIN: usize = 48;
-/// Shortest repetition and bits of a place in the search's table, for streams that repeat
-/// themselves at length. The level's are 6 and 13 for most. Tokens and sites of events take a tenth
-/// less time, and up to a tenth fewer bytes; times and addresses have 3 to 10 % more bytes.
+/// Minimum match length and hash table bits (log2) for streams with long repetitions. The level's
+/// own values are 6 and 13 for most streams. Tokens and sites of events take a tenth less time, and
+/// up to a tenth fewer bytes. Times and addresses would take 3 to 10 % more bytes.
 const LONG_SEARCH: (u32, u32) = (7, 13);
-/// Larger room is not kept: half as much again as a chunk of events needs.
+/// Largest buffer in bytes that is reused: half as much again as a chunk of events needs.
 const ROOM_BYTES_MAX: usize = 1 << 20;
-/// What stands for the level's own, for all other streams and for samples: these are too short for
-/// long repetitions.
+/// Stands for the level's own values, for all other streams and for samples. These are too short
+/// for long repetitions.
 const LEVELS_SEARCH: (u32, u32) = (0, 0);
 
 /// Packs and unpacks streams.
 pub(crate) struct Packer {
     with_search: Option<Compressor>,
     without_search: Option<Compressor>,
-    /// What was given back, for the next payload.
+    /// Buffer for the next payload.
     room: Vec<u8>,
 }
 
@@ -52,15 +53,15 @@ impl std::fmt::Debug for Packer {
     }
 }
 
-/// A compressor that codes bytes by their frequency at once.
+/// A compressor that codes bytes by their frequency, without a search.
 fn without_search() -> std::io::Result<Compressor> {
     let mut compressor = Compressor::new(LEVEL_WITHOUT_SEARCH)?;
-    // At levels below 0 zstd leaves this out.
+    // At levels below 0 zstd does not compress literals by default.
     compressor.set_parameter(CParameter::LiteralCompressionMode(ParamSwitch::Enable))?;
     Ok(compressor)
 }
 
-/// Appends `stream` packed to `payload`, if that is smaller; tells by how many bytes.
+/// Appends `stream` to `payload` in packed form, if that is smaller. Returns the packed size.
 fn packed(compressor: &mut Compressor, stream: &[u8], payload: &mut Vec<u8>) -> Option<usize> {
     let end = payload.len();
     payload.reserve(zstd::zstd_safe::compress_bound(stream.len()));
@@ -77,7 +78,7 @@ fn packed(compressor: &mut Compressor, stream: &[u8], payload: &mut Vec<u8>) -> 
 }
 
 impl Packer {
-    /// A packer. Where zstd has no memory, streams are stored as they are.
+    /// A packer. If zstd cannot allocate memory, streams are stored unpacked.
     pub(crate) fn new() -> Self {
         Self {
             with_search: Compressor::new(LEVEL).ok(),
@@ -86,27 +87,26 @@ impl Packer {
         }
     }
 
-    /// Takes back the room of a payload that was written: another one would be given by the system,
-    /// page by page.
+    /// Takes back the buffer of a written payload. A fresh buffer would cost page faults.
     pub(crate) fn give_back(&mut self, payload: Vec<u8>) {
         if payload.capacity() <= ROOM_BYTES_MAX {
             self.room = payload;
         }
     }
 
-    /// A payload that is kept for a while, without the room behind it.
+    /// A copy of the payload of exact size, for payloads that are held for a while.
     pub(crate) fn without_room(&mut self, payload: Vec<u8>) -> Vec<u8> {
         let exact = payload.as_slice().to_vec();
         self.give_back(payload);
         exact
     }
 
-    /// The payload of `streams`, with room behind it, and its unpacked size.
+    /// Packs `streams`. Returns the payload, with spare capacity, and its unpacked size.
     pub(crate) fn pack(&mut self, streams: &[&[u8]]) -> (Vec<u8>, u32) {
         self.pack_each(streams.iter().map(|&stream| (stream, Search::Sampled)))
     }
 
-    /// The payload of the columns of events, and its unpacked size.
+    /// Packs the columns of events. Returns the payload and its unpacked size.
     pub(crate) fn pack_events<const N: usize>(
         &mut self,
         streams: [&[u8]; N],
@@ -123,7 +123,7 @@ impl Packer {
         let raw_bytes = directory_bytes + streams.clone().map(|(stream, _)| stream.len()).sum::<usize>();
         let mut payload = std::mem::take(&mut self.room);
         payload.clear();
-        // Enough for all streams but the last bytes of one that does not become smaller.
+        // Enough for all streams, except the last bytes of a stream that does not shrink.
         payload.reserve(zstd::zstd_safe::compress_bound(raw_bytes));
         payload.push(count as u8);
         payload.resize(directory_bytes, 0);
@@ -155,8 +155,8 @@ impl Packer {
         packed(compressor, stream, payload)
     }
 
-    /// Whether a search for repetitions makes a sample much smaller. Uses the room behind the
-    /// payload.
+    /// Whether a search for repetitions makes a sample much smaller. Uses the spare capacity of
+    /// `payload`.
     fn sample_pays(&mut self, sample: &Sample<'_>, payload: &mut Vec<u8>) -> Option<bool> {
         let compressor = self.with_search.as_mut()?;
         set_search(compressor, LEVELS_SEARCH)?;
@@ -166,7 +166,7 @@ impl Packer {
         Some(sample.pays(left_bytes))
     }
 
-    /// `None` for a stream that is not sampled.
+    /// Result of the sampling; `None` for a stream that is not sampled.
     #[cfg(test)]
     fn search_pays(&mut self, stream: &[u8]) -> Option<bool> {
         let sample = Search::Sampled.sample(stream).err()?;
@@ -180,11 +180,11 @@ fn set_search(compressor: &mut Compressor, (repetition_bytes, place_bits): (u32,
 }
 
 thread_local! {
-    /// Kept: to make one for each stream took a third of the unpacking time, in page faults.
+    /// Reused decompressor: one per stream took a third of the unpacking time, in page faults.
     static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// A stream that unpacks to at most `raw_bytes`.
+/// Unpacks a stream to at most `raw_bytes`.
 fn unpacked(stored: &[u8], raw_bytes: usize) -> Option<Vec<u8>> {
     DECOMPRESSOR.with_borrow_mut(|kept| {
         let mut decompressor = kept.take().or_else(|| zstd::bulk::Decompressor::new().ok())?;
@@ -194,7 +194,7 @@ fn unpacked(stored: &[u8], raw_bytes: usize) -> Option<Vec<u8>> {
     })
 }
 
-/// The streams of an untrusted payload that claims to unpack to `raw_bytes`.
+/// Unpacks the streams of an untrusted payload that claims to unpack to `raw_bytes`.
 pub(crate) fn unpack<const N: usize>(payload: &[u8], raw_bytes: u32) -> Result<[Vec<u8>; N], Malformed> {
     let mut take = Take::new(payload);
     if usize::from(take.u8()?) != N {
@@ -227,7 +227,7 @@ pub(crate) fn unpack<const N: usize>(payload: &[u8], raw_bytes: u32) -> Result<[
 mod tests {
     use super::*;
 
-    /// Bytes without any order, of which small ones are more frequent.
+    /// Random bytes of which small ones are more frequent.
     fn noise(count: usize) -> Vec<u8> {
         let mut state = 1_u64;
         let bytes = std::iter::repeat_with(|| {
@@ -245,13 +245,13 @@ mod tests {
     fn what_repeats_itself_is_searched_and_what_does_not_is_coded_by_frequency() {
         let mut packer = Packer::new();
         let noise = noise(60_000);
-        // Twenty phrases in no order.
+        // Twenty phrases in random order.
         let repeated: Vec<u8> = noise.iter().flat_map(|&next| phrase(&noise, next)).take(60_000).collect();
         assert_eq!(packer.search_pays(&noise), Some(false));
         assert_eq!(packer.search_pays(&repeated), Some(true));
         assert_eq!(packer.search_pays(&noise[..5000]), None);
         let (payload, raw_bytes) = packer.pack(&[&noise, &repeated, &[], &noise[..47], &noise[..5000]]);
-        // Noise of 118 values, small ones more often, is left by three quarters to nine tenths.
+        // Noise of 118 values, small ones more often, shrinks to between half and nine tenths.
         let stored_bytes = |number: usize| {
             u32::from_le_bytes(payload[5 + number * 8..9 + number * 8].try_into().unwrap()) as usize
         };

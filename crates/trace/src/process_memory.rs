@@ -1,24 +1,24 @@
-//! A process's memory at a time: what is resident, and what of its own memory is explained.
+//! Memory of a process at a time: resident memory, and the explained parts of its own memory.
 
 use crate::{ProcessIndex, StackIndex};
 
-/// Resident set of a process at a time.
+/// Resident set size of a process at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RssSample {
-    /// When.
+    /// Time of the sample.
     pub time_ns: u64,
-    /// Whose.
+    /// The process.
     pub process: ProcessIndex,
     /// Resident bytes.
     pub rss_bytes: u64,
 }
 
-/// Resident set of a process at a time by what its pages are, and what the kernel holds beside it.
+/// Resident set of a process at a time by kind of page, and memory that the kernel holds beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResidentSample {
-    /// When.
+    /// Time of the sample.
     pub time_ns: u64,
-    /// Whose.
+    /// The process.
     pub process: ProcessIndex,
     /// Resident memory without a file: heaps, stacks, written data.
     pub anonymous_bytes: u64,
@@ -26,45 +26,45 @@ pub struct ResidentSample {
     pub file_bytes: u64,
     /// Resident shared memory.
     pub shared_memory_bytes: u64,
-    /// Swapped out: not resident.
+    /// Swapped-out memory, which is not resident.
     pub swapped_bytes: u64,
-    /// Page tables: not resident.
+    /// Page tables, which do not count as resident.
     pub page_table_bytes: u64,
-    /// The most that was ever resident, before the recording too.
+    /// Largest resident set so far, including the time before the recording.
     pub most_rss_bytes: u64,
 }
 
 impl ResidentSample {
-    /// All that is resident.
+    /// Size of the resident set.
     #[must_use]
     pub fn rss_bytes(&self) -> u64 {
         self.anonymous_bytes.saturating_add(self.file_bytes).saturating_add(self.shared_memory_bytes)
     }
 }
 
-/// What a process's own memory was when it held most, as far as it was looked at.
+/// Account of a process's own memory at its largest, as far as it was examined.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryAccount {
-    /// When it was written.
+    /// Time at which the account was written.
     pub time_ns: u64,
-    /// Whose.
+    /// The process.
     pub process: ProcessIndex,
-    /// Anonymous memory at its most, without what heapr itself needs there.
+    /// Anonymous memory at its largest, without that of heapr itself.
     pub anonymous_bytes: u64,
-    /// What heapr itself needs there.
+    /// Memory of heapr itself in the process.
     pub agent_bytes: u64,
-    /// What it is: the rest has no explanation.
+    /// The explained parts; the rest has no explanation.
     pub parts: Vec<MemoryPart>,
 }
 
 impl MemoryAccount {
-    /// What is explained of it.
+    /// Number of explained bytes.
     #[must_use]
     pub fn explained_bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.bytes).fold(0, u64::saturating_add).min(self.anonymous_bytes)
     }
 
-    /// What of it is in no recorded block, nor data, nor a stack.
+    /// Number of bytes outside of recorded blocks, data and stacks.
     #[must_use]
     pub fn unseen_bytes(&self) -> u64 {
         let seen = self.parts.iter().filter(|part| !part.is_unseen);
@@ -74,23 +74,24 @@ impl MemoryAccount {
 }
 
 impl MemoryPart {
-    /// What blocks are called that were recorded, with what the allocator takes beside each.
+    /// Name of the part that holds recorded blocks, with the allocator's overhead for each.
     pub const BLOCKS: &'static str = "recorded blocks";
-    /// What is called so that is in no block that was recorded, of the memory that blocks are in.
+    /// Name of the part that lies between recorded blocks, in no block.
     pub const FREE: &'static str = "free in the allocator";
-    /// What the C library takes for a block beside it, about: recorded blocks have it.
+    /// Approximate overhead of the C library per block in bytes; counted as part of recorded
+    /// blocks.
     pub const BESIDE_BLOCK_BYTES: u64 = 16;
 }
 
 /// A part of a [`MemoryAccount`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryPart {
-    /// What it is, in words.
+    /// Description, in words.
     pub what: String,
-    /// How much.
+    /// Size of the part.
     pub bytes: u64,
-    /// Who mapped it, where that is known.
+    /// Stack that mapped the memory, if known.
     pub stack: StackIndex,
-    /// It has a name, and is in no recorded block.
+    /// True if the part has a name and lies in no recorded block.
     pub is_unseen: bool,
 }

@@ -1,11 +1,11 @@
-//! What a process is called: by the name that it was started with, where that is one.
+//! Names of processes: the name under which a process was started, if its command line has one.
 
 use crate::model::Process;
 
 impl Process {
-    /// The name of the process for people: that of its executable, or that of the link by which it
-    /// was started (`redis-server`, which is a link to `redis-check-rdb`; `python3`; a command
-    /// of busybox).
+    /// Name of the process for people: that of its executable, or of the link by which it was
+    /// started. Examples are `redis-server`, a link to `redis-check-rdb`; `python3`; a command of
+    /// busybox.
     #[must_use]
     pub fn name(&self) -> &str {
         let executable = file_name(&self.executable);
@@ -21,8 +21,8 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The name in the first word of a command line; nothing where that word is something else:
-/// programs write titles over it (`nginx: worker process`, `redis-server *:6379`).
+/// The name in the first word of a command line. `None` where that word is something else: programs
+/// write titles over it (`nginx: worker process`, `redis-server *:6379`).
 fn started_as<'a>(first: &'a str, executable: &str) -> Option<&'a str> {
     if file_name(first) == file_name(executable) && !executable.is_empty() {
         return Some(file_name(first));
@@ -30,7 +30,7 @@ fn started_as<'a>(first: &'a str, executable: &str) -> Option<&'a str> {
     // A path may hold spaces, and a title begins with the name.
     let word = if first.contains(' ') { first.split(' ').next().unwrap_or_default() } else { first };
     let is_cut = word.len() < first.len();
-    // Login shells have a dash before their names, titles often a colon behind.
+    // Login shells have a dash before their names; titles often have a colon behind.
     let word = word.strip_prefix('-').unwrap_or(word).trim_end_matches(':');
     let (folder, name) = word.rsplit_once('/').unwrap_or(("", word));
     if is_cut && !folder.is_empty() && executable.rsplit_once('/').is_none_or(|(other, _)| other != folder) {

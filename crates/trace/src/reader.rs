@@ -1,5 +1,5 @@
-//! Reading a trace: the chunks are found, the small tables read; stacks, summary and events on
-//! demand.
+//! Reader of a trace: opening finds the chunks and reads the small tables; stacks, summary and
+//! events are read on demand.
 
 mod checksums;
 mod event_reader;
@@ -42,10 +42,10 @@ pub struct Trace {
     heap_names: Vec<HeapName>,
     notices: Vec<Notice>,
     sampling: Sampling,
-    /// In order of their keys.
+    /// Functions in order of their keys.
     functions: Vec<LanguageFunction>,
     language_frames: LanguageFrames,
-    /// The tree, and what of it could not be used.
+    /// The stack tree, and the damage found in it.
     stacks: OnceLock<(StackTable, Vec<Damage>)>,
     all_damage: OnceLock<Vec<Damage>>,
     is_complete: bool,
@@ -57,25 +57,25 @@ impl std::fmt::Debug for Trace {
     }
 }
 
-/// Starts of mappings that are looked at below an address: modules that overlap in turn begin close
-/// together.
+/// Largest number of start addresses that are examined below an address. Modules that overlap in
+/// turn begin close together.
 const OVERLAPS_MAX: usize = 8;
 
 impl Trace {
-    /// The machine.
+    /// Returns the machine.
     #[must_use]
     pub fn system(&self) -> &System {
         &self.system
     }
 
-    /// The session.
+    /// Returns the session.
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// The process images, by index: one at least, and one for every number that the trace gives
-    /// out. What is not known of them is 0 or empty.
+    /// The process images, by index: one for every number in the trace, and usually at least one.
+    /// Unknown fields are 0 or empty.
     #[must_use]
     pub fn processes(&self) -> &[Process] {
         &self.processes
@@ -106,7 +106,7 @@ impl Trace {
         &self.mappings
     }
 
-    /// The user's markers.
+    /// Returns the user's markers.
     #[must_use]
     pub fn markers(&self) -> &[Marker] {
         &self.markers
@@ -118,25 +118,24 @@ impl Trace {
         &self.rss_samples
     }
 
-    /// The samples of what the resident set is, by time; older files have none.
+    /// The samples of the resident set by kind of page, in order of time; empty for older files.
     #[must_use]
     pub fn resident_samples(&self) -> &[ResidentSample] {
         &self.resident_samples
     }
 
-    /// What the processes' own memory was.
+    /// The accounts of the processes' own memory.
     pub fn memory_accounts(&self) -> &[MemoryAccount] {
         &self.memory_accounts
     }
 
-    /// What was lost.
+    /// The losses, by process and thread.
     #[must_use]
     pub fn losses(&self) -> &[LossEntry] {
         &self.losses
     }
 
-    /// All that was lost, over processes and threads. (Their entries are disjoint, and the last of
-    /// each counts.)
+    /// Sum of all losses over processes and threads. Their entries are disjoint.
     #[must_use]
     pub fn whole_loss(&self) -> Loss {
         self.losses.iter().fold(Loss::default(), |sum, LossEntry { loss, .. }| Loss {
@@ -155,55 +154,55 @@ impl Trace {
     }
 
     /// The snapshots of live blocks, in the order of their moments;
-    /// [`Trace::for_each_snapshot_block`] shows the blocks.
+    /// [`Trace::for_each_snapshot_block`] reads the blocks.
     #[must_use]
     pub fn snapshots(&self) -> &[Snapshot] {
         &self.snapshots
     }
 
-    /// Names of the heaps that programs have of their own.
+    /// Names of the heaps that programs register themselves.
     #[must_use]
     pub fn heap_names(&self) -> &[HeapName] {
         &self.heap_names
     }
 
-    /// What is to be known of the recordings of single processes.
+    /// Remarks about the recordings of single processes.
     #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
-    /// How its allocations were sampled; [`Sampling::is_exact`] where all are recorded.
+    /// The sampling of allocations; [`Sampling::is_exact`] if all are recorded.
     #[must_use]
     pub fn sampling(&self) -> &Sampling {
         &self.sampling
     }
 
-    /// Has it say that this is not known of its allocations.
+    /// Returns the trace with these amounts marked as unknown.
     #[must_use]
     pub fn with_untold(self, untold: Untold) -> Self {
         Self { sampling: self.sampling.clone().with_untold(untold), ..self }
     }
 
-    /// Whether what it says are estimates.
+    /// Whether the amounts are estimates.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         !self.sampling.is_exact()
     }
 
-    /// Functions that frames of languages name.
+    /// Functions that frames of languages refer to.
     #[must_use]
     pub fn functions(&self) -> &[LanguageFunction] {
         &self.functions
     }
 
-    /// Which frames of its stacks those who look at it are to be shown.
+    /// Choice of the frames to show to readers of the trace.
     #[must_use]
     pub fn language_frames(&self) -> LanguageFrames {
         self.language_frames
     }
 
-    /// Has those who look at it shown these frames of its stacks.
+    /// Returns the trace with another choice of the frames to show.
     #[must_use]
     pub fn with_language_frames(self, language_frames: LanguageFrames) -> Self {
         Self { language_frames, ..self }
@@ -217,15 +216,15 @@ impl Trace {
         self.functions.get(found)
     }
 
-    /// What of the frame, the tables and the stack tree could not be used. Events are read later:
-    /// see [`EventReader::damage`], or [`Trace::check`] for all chunks.
+    /// Damage to the file's structure, the tables and the stack tree. Events are read later: see
+    /// [`EventReader::damage`], or [`Trace::check`] for all chunks.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         self.all_damage
             .get_or_init(|| [self.damage.as_slice(), &self.loaded_stacks(self.processes.len()).1].concat())
     }
 
-    /// Whether the file was ended in good order.
+    /// Whether the file was finished in good order.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_complete
@@ -243,19 +242,20 @@ impl Trace {
         self.of_kind(ChunkKind::Events).map(|chunk| u64::from(chunk.item_count)).sum()
     }
 
-    /// From the session's start to its end, or to the last event of a file that was not ended.
+    /// Time from the session's start to its end, or to the last event of an unfinished file.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.chunks.iter().map(|chunk| chunk.last_ns).max().unwrap_or(0)
     }
 
-    /// The stack tree; read at the first call. In place of the nodes of a damaged chunk stand
-    /// unknown frames, so that those after it keep their numbers; [`Trace::damage`] tells.
+    /// The stack tree; read at the first call. Unknown frames replace the nodes of a damaged chunk,
+    /// so that later nodes have the right numbers; [`Trace::damage`] reports it.
     pub fn stacks(&self) -> &StackTable {
         &self.loaded_stacks(self.processes.len()).0
     }
 
-    /// Nodes of processes from `process_limit` on are not believed.
+    /// The stack tree, loaded at the first call. Nodes of processes from `process_limit` on are
+    /// damage.
     fn loaded_stacks(&self, process_limit: usize) -> &(StackTable, Vec<Damage>) {
         self.stacks.get_or_init(|| {
             let mut table = StackTable::default();
@@ -276,7 +276,8 @@ impl Trace {
         })
     }
 
-    /// The module and the address in it that a running address belonged to.
+    /// The module that was mapped at an address at a time, and the address as the module's file
+    /// states it.
     #[must_use]
     pub fn locate(
         &self,
@@ -285,8 +286,8 @@ impl Trace {
         time_ns: u64,
     ) -> Option<(ModuleIndex, u64)> {
         let mapping_at = |place: usize| &self.mappings[self.mapping_order[place] as usize];
-        // Places of the mappings that begin at or before the address; looked at by their start,
-        // from the highest down.
+        // Index behind the mappings that begin at or before the address. They are examined by
+        // start, from the highest down.
         let mut end = self.mapping_order.partition_point(|&number| {
             let mapping = &self.mappings[number as usize];
             (mapping.process, mapping.start_avma) <= (process, address_avma)
@@ -301,7 +302,7 @@ impl Trace {
                 let mapping = &self.mappings[number as usize];
                 (mapping.process, mapping.start_avma) < (process, start_avma)
             });
-            // Of those with one start the last that was loaded by then.
+            // Of the mappings with one start the last that was loaded by then.
             let loaded = start
                 + self.mapping_order[start..end]
                     .partition_point(|&number| self.mappings[number as usize].loaded_ns <= time_ns);
@@ -318,24 +319,24 @@ impl Trace {
         Some((mapping.module, address_avma.wrapping_sub(mapping.bias_avma)))
     }
 
-    /// The summary; `None` if the file was not ended.
+    /// The summary; `None` if the file was not finished.
     ///
     /// # Errors
-    /// It is damaged.
+    /// The summary is damaged.
     pub fn summary(&self) -> Result<Option<Summary>> {
         let Some(mut summary) = self.summary_totals()? else { return Ok(None) };
         let counts = self.of_kind(ChunkKind::StackTotals).map(|info| info.item_count as usize);
-        // Counts are claims until the chunks are read: a chunk's worth at most is believed at once.
+        // Counts are claims until the chunks are read: reserve for at most one chunk.
         summary.by_stack.reserve(counts.sum::<usize>().min(1 << 16));
         self.for_each_stack_totals(|totals| summary.by_stack.push(totals))?;
         summary.by_stack.shrink_to_fit();
         Ok(Some(summary))
     }
 
-    /// The summary without the totals by stack, which [`Trace::for_each_stack_totals`] shows.
+    /// The summary without the totals by stack, which [`Trace::for_each_stack_totals`] reads.
     ///
     /// # Errors
-    /// It is damaged.
+    /// The summary is damaged.
     pub fn summary_totals(&self) -> Result<Option<Summary>> {
         let Some(info) = self.of_kind(ChunkKind::Summary).next_back() else { return Ok(None) };
         let [stream] = self.streams::<1>(info)?;
@@ -344,11 +345,11 @@ impl Trace {
         Ok(Some(summary))
     }
 
-    /// Shows the summary's totals by stack in their order (stack, heap), without holding all of
-    /// them in memory.
+    /// Passes the summary's totals by stack to `visit` in their order (stack, heap), without
+    /// holding all of them in memory.
     ///
     /// # Errors
-    /// They are damaged; those before the damage were shown.
+    /// The totals are damaged; those before the damage were visited.
     pub fn for_each_stack_totals(&self, mut visit: impl FnMut(StackTotals)) -> Result<()> {
         let known = (self.stacks().len(), self.processes.len());
         for info in self.of_kind(ChunkKind::StackTotals) {
@@ -359,10 +360,10 @@ impl Trace {
         Ok(())
     }
 
-    /// What was live at moments; `None` if the recorder kept none.
+    /// The course of live memory; `None` if the file has no course.
     ///
     /// # Errors
-    /// It is damaged.
+    /// The course is damaged.
     pub fn course(&self) -> Result<Option<Course>> {
         let Some(info) = self.of_kind(ChunkKind::Course).next_back() else { return Ok(None) };
         let streams = self.streams::<COURSE_STREAMS>(info)?;
@@ -374,7 +375,7 @@ impl Trace {
     /// The last embedded bundle of symbols.
     ///
     /// # Errors
-    /// It is damaged.
+    /// The bundle is damaged.
     pub fn embedded_symbols(&self) -> Result<Option<Vec<u8>>> {
         let Some(info) = self.of_kind(ChunkKind::Symbols).next_back() else { return Ok(None) };
         self.streams::<1>(info).map(|[stream]| Some(stream))

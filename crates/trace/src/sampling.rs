@@ -1,43 +1,44 @@
-//! What an allocation stands for where only some are recorded.
+//! Weights of allocations in recordings in which only some are recorded.
 //!
-//! An agent that samples lets a Poisson process run over the bytes that are asked for: of a call
-//! for `s` bytes it records with probability `p = 1 - exp(-(s + 1) / mean)`, each independent of
-//! the others. So a recorded one stands for `1 / p` allocations, and for `s / p` bytes (Horvitz and
-//! Thompson): block by block, and then added. To scale the sum would be wrong where sizes differ.
+//! A sampling agent runs a Poisson process over the requested bytes. It records a call for `s`
+//! bytes with probability `p = 1 - exp(-(s + 1) / mean)`, independent of all others. So a recorded
+//! one stands for `1 / p` allocations, and for `s / p` bytes (Horvitz and Thompson). The weights
+//! are computed block by block and then added: scaling the sum would be wrong where sizes differ.
 //!
 //! The variance of such a sum is estimated by the sum of `y * y * (1 - p) / (p * p)`.
 
 use crate::{Amounts, Block, HeapId, ProcessIndex, Untold, Variances};
 
-/// How a process is recorded from a time on.
+/// Sampling of a process from a time on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SamplingPeriod {
-    /// Whose; [`SamplingPeriod::EVERY_PROCESS`]: those that have no entry of their own before.
+    /// The process. [`SamplingPeriod::EVERY_PROCESS`] means all processes without an earlier entry
+    /// of their own.
     pub process: ProcessIndex,
-    /// From when on.
+    /// Time from which the entry holds.
     pub from_ns: u64,
-    /// The mean distance of two samples; [`SamplingPeriod::ALL_BYTES`] or
+    /// Mean distance of two samples in bytes; or [`SamplingPeriod::ALL_BYTES`], or
     /// [`SamplingPeriod::NOTHING_BYTES`].
     pub mean_bytes: u64,
 }
 
 impl SamplingPeriod {
-    /// In place of a process.
+    /// Stands for every process.
     pub const EVERY_PROCESS: ProcessIndex = ProcessIndex(u32::MAX);
-    /// Added to the number of a process: of its [`HeapId::RUNTIME`].
+    /// Bit that marks a process number as standing for the process's [`HeapId::RUNTIME`].
     const OF_RUNTIME: u32 = 1 << 31;
-    /// In place of a mean: all is recorded.
+    /// Stands for a mean: every allocation is recorded.
     pub const ALL_BYTES: u64 = 0;
-    /// In place of a mean: no allocation is recorded.
+    /// Stands for a mean: no allocation is recorded.
     pub const NOTHING_BYTES: u64 = u64::MAX;
 
-    /// In place of a process: the heap of its language's runtime.
+    /// The number that stands for the heap of the process's language runtime.
     #[must_use]
     pub const fn of_runtime(process: ProcessIndex) -> ProcessIndex {
         ProcessIndex(process.0 | Self::OF_RUNTIME)
     }
 
-    /// Whose heap of a runtime it tells of, if of one.
+    /// The process whose runtime heap the entry describes; `None` for an entry of a process.
     #[must_use]
     pub fn runtime_of(&self) -> Option<ProcessIndex> {
         let is_one = self.process != Self::EVERY_PROCESS && self.process.0 & Self::OF_RUNTIME != 0;
@@ -45,38 +46,39 @@ impl SamplingPeriod {
     }
 }
 
-/// What a recorded allocation stands for.
+/// Number of allocations and bytes that a recorded allocation stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Weight {
-    /// Allocations.
+    /// Number of allocations.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes of these allocations.
     pub bytes: u64,
-    /// Its part in the variance of a sum of counts.
+    /// Part in the variance of a sum of counts.
     pub count_variance: u64,
-    /// Its part in the variance of a sum of bytes, in KiB squared.
+    /// Part in the variance of a sum of bytes, in KiB squared.
     pub bytes_variance_kib2: u64,
 }
 
-/// The unit of variances of bytes.
+/// One KiB squared in bytes squared: the unit of variances of bytes.
 const KIB2: f64 = 1024.0 * 1024.0;
 
 impl Weight {
-    /// Of an allocation that stands for itself.
+    /// The weight of an allocation that stands for itself.
     #[must_use]
     pub const fn exact(size_bytes: u64) -> Self {
         Self { count: 1, bytes: size_bytes, count_variance: 0, bytes_variance_kib2: 0 }
     }
 
-    /// Of a sample among allocations that were sampled every `mean_bytes`. `salt` is a number of
-    /// this one's own: a count has no fractions, so that `1 / p` is rounded up as often as its
-    /// fraction says (by half would be a bias: a block of twice the mean stands for 1.16).
+    /// The weight of a sample drawn every `mean_bytes`. `salt` is a number specific to the sample.
+    /// A count has no fractions, so that `1 / p` is rounded up with the probability of its
+    /// fraction. (Rounding to the nearest would be a bias: a block of twice the mean stands for
+    /// 1.16.)
     #[must_use]
     pub fn of_sample(size_bytes: u64, mean_bytes: u64, salt: u64) -> Self {
         Self::of_drawn(size_bytes, size_bytes as f64 + 1.0, mean_bytes, salt)
     }
 
-    /// The same of a runtime that draws a byte less of each.
+    /// Like `of_sample`, for Go's runtime: p = 1 - exp(-s / mean), without the + 1.
     #[must_use]
     pub fn of_runtime_sample(size_bytes: u64, mean_bytes: u64, salt: u64) -> Self {
         Self::of_drawn(size_bytes, size_bytes as f64, mean_bytes, salt)
@@ -106,8 +108,8 @@ impl Weight {
 }
 
 impl Variances {
-    /// About what they are of estimates of which nothing but the sums is known: as if all blocks
-    /// were of one size.
+    /// Approximate variances of estimates of which only the sums are known, computed as if all
+    /// blocks had one size.
     #[must_use]
     pub fn of_equal_blocks(amounts: &Amounts, mean_bytes: u64) -> Self {
         let of = |count: u64, bytes: u64| {
@@ -139,7 +141,7 @@ impl Variances {
     }
 }
 
-/// A number in which each bit of another has changed about half of the bits (the last step of
+/// A pseudo-random number: each bit of `number` flips about half of its bits (the last step of
 /// SplitMix64).
 fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -148,17 +150,17 @@ fn mixed(number: u64) -> u64 {
     number ^ number >> 31
 }
 
-/// How the processes of a recording are sampled, over time.
+/// Sampling of the processes of a recording, over time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sampling {
-    /// By process and time.
+    /// Entries in order of process and time.
     periods: Vec<SamplingPeriod>,
-    /// Not told at all.
+    /// Amounts that the file does not tell.
     untold: Untold,
 }
 
 impl Sampling {
-    /// Of entries in any order; of two of one process and time the later counts.
+    /// Sampling with entries in any order. Of two entries of one process and time the later counts.
     #[must_use]
     pub fn new(mut periods: Vec<SamplingPeriod>) -> Self {
         periods.sort_by_key(|period| (period.process, period.from_ns));
@@ -172,13 +174,13 @@ impl Sampling {
         self.periods.insert(place, period);
     }
 
-    /// What is not told of any allocation.
+    /// The amounts that the file does not tell.
     #[must_use]
     pub fn untold(&self) -> Untold {
         self.untold
     }
 
-    /// The same with this untold.
+    /// A copy with other amounts marked as not told.
     #[must_use]
     pub fn with_untold(self, untold: Untold) -> Self {
         Self { untold, ..self }
@@ -190,13 +192,13 @@ impl Sampling {
         &self.periods
     }
 
-    /// Whether all is recorded, and always was.
+    /// Whether everything is recorded, and always was.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.periods.iter().all(|period| period.mean_bytes == SamplingPeriod::ALL_BYTES)
     }
 
-    /// Whether nothing but what runtimes have sampled by themselves is.
+    /// Whether only runtimes sampled, each its own heap.
     #[must_use]
     pub fn is_by_runtimes(&self) -> bool {
         self.periods.iter().all(|period| period.runtime_of().is_some())
@@ -208,7 +210,7 @@ impl Sampling {
         self.periods[..end].last().filter(|found| found.process == process)
     }
 
-    /// The mean distance of samples of a process at a time.
+    /// The mean distance of a process's samples at a time, in bytes.
     #[must_use]
     pub fn mean_bytes(&self, process: ProcessIndex, time_ns: u64) -> u64 {
         let found = self.last_of(process, time_ns);
@@ -216,14 +218,14 @@ impl Sampling {
         found.map_or(SamplingPeriod::ALL_BYTES, |found| found.mean_bytes)
     }
 
-    /// The last mean of the heap of a process's runtime.
+    /// The last mean distance of the samples of a process's runtime heap, in bytes.
     #[must_use]
     pub fn mean_of_runtime(&self, process: ProcessIndex) -> Option<u64> {
         self.last_of(SamplingPeriod::of_runtime(process), u64::MAX).map(|found| found.mean_bytes)
     }
 
-    /// The means that there were, smallest first: [`SamplingPeriod::ALL_BYTES`] and
-    /// [`SamplingPeriod::NOTHING_BYTES`] among them.
+    /// All means that occur, smallest first, including [`SamplingPeriod::ALL_BYTES`] and
+    /// [`SamplingPeriod::NOTHING_BYTES`].
     #[must_use]
     pub fn means(&self) -> Vec<u64> {
         let mut means: Vec<u64> = self.periods.iter().map(|period| period.mean_bytes).collect();
@@ -232,16 +234,16 @@ impl Sampling {
         means
     }
 
-    /// The largest mean by which samples were taken: what a report's numbers are as rough as.
-    /// `None`: nothing was sampled.
+    /// The largest mean by which samples were drawn; it bounds the precision of a report. `None` if
+    /// nothing was sampled.
     #[must_use]
     pub fn largest_mean_bytes(&self) -> Option<u64> {
         let means = self.periods.iter().map(|period| period.mean_bytes);
         means.filter(|mean| ![SamplingPeriod::ALL_BYTES, SamplingPeriod::NOTHING_BYTES].contains(mean)).max()
     }
 
-    /// By what mean a block was sampled. Mappings, and blocks of heaps that a program has of its
-    /// own, are always recorded; a runtime that samples by itself has a period of its own.
+    /// The mean by which a block was sampled. Mappings, and blocks of heaps that a program
+    /// registers itself, are always recorded. A runtime that samples by itself has its own mean.
     fn mean_of(&self, block: &Block) -> u64 {
         match block.heap {
             HeapId::MALLOC => self.mean_bytes(block.process, block.alloc_ns),
@@ -260,8 +262,8 @@ impl Sampling {
         self.mean_of(block) != SamplingPeriod::ALL_BYTES
     }
 
-    /// Whether a free of a block that was never recorded is what is to be expected of a process: it
-    /// was no sample.
+    /// Whether frees of unrecorded blocks are expected in a process, because its allocations are
+    /// sampled.
     #[must_use]
     pub fn is_in_doubt(&self, process: ProcessIndex) -> bool {
         let is_of_it = |period: &&SamplingPeriod| {
@@ -270,7 +272,7 @@ impl Sampling {
         self.periods.iter().filter(is_of_it).any(|period| period.mean_bytes != SamplingPeriod::ALL_BYTES)
     }
 
-    /// What a recorded block stands for.
+    /// The weight of a recorded block.
     #[must_use]
     pub fn weight(&self, block: &Block) -> Weight {
         let mean_bytes = self.mean_of(block);

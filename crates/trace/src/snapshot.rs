@@ -8,64 +8,64 @@
 //!  chunk SnapshotBlocks   number 3, part 2     1,024 blocks     +
 //!  chunk Snapshots        number 3: moment, name, trigger, 3 parts, 132,096 blocks, …
 //! ```
-//! The entry comes last: a snapshot that the file ends within is not there at all, rather than
-//! there in part. The chunks carry the snapshot's moment in their headers, so that a reader unpacks
-//! those of one snapshot only, and each part stands alone, so that damage to one costs that part.
+//! The entry comes last: a snapshot that is cut off by the file's end is absent, rather than partly
+//! there. The chunks carry the snapshot's moment in their headers, so that a reader unpacks only
+//! those of one snapshot. Each part stands alone, so that damage to one loses only that part.
 
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
 use crate::tables::Entry;
 use crate::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};
 
-/// Streams of a chunk of blocks: place, owners, addresses, sizes, stacks, threads, times.
+/// Number of streams of a chunk of blocks: place, owners, addresses, sizes, stacks, threads, times.
 pub(crate) const SNAPSHOT_STREAMS: usize = 7;
 
-/// A thread's number is believed below this, as in events.
+/// Limit of thread numbers, as in events.
 const THREAD_COUNT_MAX: u32 = 1 << 24;
 
-/// Why a snapshot was taken.
+/// Reason for a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotTrigger {
-    /// Somebody asked for it.
+    /// A request of the user.
     Request,
-    /// Time: every so many milliseconds.
+    /// A timer.
     Interval {
-        /// Between two.
+        /// Time between two snapshots in milliseconds.
         interval_ms: u64,
     },
     /// The resident set of a process passed a size.
     Rss {
-        /// The size.
+        /// The threshold.
         threshold_bytes: u64,
     },
-    /// The live bytes have grown by so much since the last snapshot.
+    /// The live bytes have grown by a percentage since the last snapshot.
     Growth {
-        /// Of what they were then.
+        /// Growth in percent of the live bytes at the last snapshot.
         percent: u64,
     },
-    /// The recorder got a signal.
+    /// A signal to the recorder.
     Signal {
-        /// Its number.
+        /// Number of the signal.
         signal: u64,
     },
-    /// A process ended by itself; its blocks are what it left.
+    /// A process ended by itself; its blocks are those that it had not freed.
     Exit,
-    /// A process was killed by a signal; its blocks are what it held.
+    /// A process was killed by a signal; its blocks are those that it held.
     Killed {
-        /// The signal.
+        /// Number of the signal.
         signal: u64,
     },
     /// A process was killed, and the kernel had counted an out-of-memory kill meanwhile.
     OutOfMemory,
-    /// A later version's.
+    /// A reason of a later version.
     Other {
-        /// Its number in the file.
+        /// Number of the reason in the file.
         number: u8,
     },
 }
 
 impl SnapshotTrigger {
-    /// Its number in the file, and the value that goes with it.
+    /// Number of the reason in the file, and the value that belongs to it.
     fn to_numbers(self) -> (u8, u64) {
         match self {
             Self::Request => (0, 0),
@@ -95,43 +95,43 @@ impl SnapshotTrigger {
     }
 }
 
-/// What a snapshot holds of one process.
+/// Contents of a snapshot for one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotProcess {
-    /// Which.
+    /// The process.
     pub process: ProcessIndex,
-    /// Its resident set at that moment; `None`: it had ended.
+    /// Resident set size at that moment; `None` if the process had ended.
     pub rss_bytes: Option<u64>,
-    /// Live blocks.
+    /// Number of live blocks.
     pub block_count: u64,
-    /// Bytes asked for in them.
+    /// Requested bytes of these blocks.
     pub block_bytes: u64,
 }
 
-/// A snapshot: everything of it but the blocks.
+/// A snapshot, without its blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// From 1, in the order in which they were begun.
+    /// Number from 1, in the order in which snapshots were begun.
     pub number: u32,
-    /// Its moment: the state after all events up to and including this time…
+    /// Moment of the snapshot: the state after all events up to and including this time.
     pub time_ns: u64,
-    /// …which are so many of the session (a file that keeps no events counts them all the same).
+    /// Number of events of the session up to the moment, written to the file or not.
     pub event_index: u64,
-    /// Given by whoever asked for it; may be empty, need not be unique.
+    /// Name given with the request; may be empty or not unique.
     pub name: String,
-    /// Why it was taken.
+    /// Reason for the snapshot.
     pub trigger: SnapshotTrigger,
-    /// Live blocks.
+    /// Number of live blocks.
     pub block_count: u64,
-    /// Bytes asked for in them.
+    /// Requested bytes of these blocks.
     pub block_bytes: u64,
-    /// Chunks of blocks.
+    /// Number of chunks of blocks.
     pub part_count: u32,
-    /// From its moment until its last block was written.
+    /// Time from the moment until the last block was written.
     pub export_ns: u64,
-    /// The processes that it is of.
+    /// The processes in the snapshot.
     pub processes: Vec<SnapshotProcess>,
-    /// What it could not see: one sentence each.
+    /// Sentences about memory that the snapshot could not see.
     pub notes: Vec<String>,
 }
 
@@ -154,7 +154,7 @@ impl Entry for SnapshotProcess {
 }
 
 /// The fields stand in a byte string of their own: later versions may add some at its end, which
-/// earlier readers pass over.
+/// earlier readers skip.
 impl Entry for Snapshot {
     fn put(&self, out: &mut Vec<u8>) {
         let mut fields = Vec::new();
@@ -204,7 +204,7 @@ impl Entry for Snapshot {
     }
 }
 
-/// Blocks on their way into a chunk.
+/// Columns of the blocks of a chunk that is being built.
 #[derive(Debug, Default)]
 pub struct SnapshotColumns {
     streams: [Vec<u8>; SNAPSHOT_STREAMS],
@@ -217,10 +217,10 @@ pub struct SnapshotColumns {
 }
 
 impl SnapshotColumns {
-    /// Blocks that fill a chunk.
+    /// Number of blocks that fill a chunk.
     pub const BLOCKS_PER_PART: u32 = 1 << 16;
 
-    /// No blocks.
+    /// Empty columns.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -232,13 +232,13 @@ impl SnapshotColumns {
         self.count
     }
 
-    /// Whether it is time to write them.
+    /// Whether the blocks fill a chunk and should be written.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.count >= Self::BLOCKS_PER_PART
     }
 
-    /// Adds a block. Blocks near each other in memory, stack and time take the least room.
+    /// Adds a block. Blocks that are close in memory, stack and time take the least space.
     #[inline]
     pub fn push(&mut self, block: &Block) {
         let [_, owners, addresses, sizes, stacks, threads, times] = &mut self.streams;
@@ -263,7 +263,7 @@ impl SnapshotColumns {
         self.count += 1;
     }
 
-    /// The streams of a part.
+    /// The streams of part `part` of snapshot `number`.
     pub(crate) fn streams(&mut self, number: u32, part: u32) -> [&[u8]; SNAPSHOT_STREAMS] {
         let place = &mut self.streams[0];
         place.clear();
@@ -272,7 +272,7 @@ impl SnapshotColumns {
         self.streams.each_ref().map(Vec::as_slice)
     }
 
-    /// Forgets the blocks, keeps the memory.
+    /// Removes the blocks, but not the memory.
     pub(crate) fn clear(&mut self) {
         let mut streams = std::mem::take(&mut self.streams);
         streams.iter_mut().for_each(Vec::clear);
@@ -280,13 +280,14 @@ impl SnapshotColumns {
     }
 }
 
-/// Snapshot and part that untrusted columns belong to.
+/// Decodes the snapshot and part numbers of untrusted columns.
 pub(crate) fn part_of(streams: &[Vec<u8>; SNAPSHOT_STREAMS]) -> Result<(u32, u32), Malformed> {
     let mut place = Take::new(&streams[0]);
     Ok((place.varint32()?, place.varint32()?))
 }
 
-/// Shows the blocks of untrusted columns. A stack that is not among the file's is the empty one.
+/// Passes the blocks of untrusted columns to `visit`. A stack that is not in the file becomes the
+/// empty one.
 pub(crate) fn take_snapshot_blocks(
     streams: &[Vec<u8>; SNAPSHOT_STREAMS],
     count: usize,

@@ -1,4 +1,4 @@
-//! Reading snapshots: the table is in memory, the blocks are read chunk by chunk.
+//! Reader of snapshots: the table is in memory, the blocks are read chunk by chunk.
 
 use crate::chunk::{CHUNK_HEADER_BYTES, ChunkInfo, ChunkKind};
 use crate::error::{Damage, Error, Malformed, Result};
@@ -12,11 +12,11 @@ impl Trace {
         self.snapshots().iter().find(|snapshot| snapshot.number == number)
     }
 
-    /// Shows all blocks of a snapshot, in the order of the file, with memory for one chunk. Gives
-    /// back what of it could not be read: parts that are damaged or missing.
+    /// Passes all blocks of a snapshot to `visit`, in the order of the file, with memory for one
+    /// chunk. Returns the damage: parts that are damaged or missing.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Reading the file fails.
     pub fn for_each_snapshot_block(
         &self,
         snapshot: &Snapshot,
@@ -43,8 +43,8 @@ impl Trace {
         Ok(damage)
     }
 
-    /// Shows the blocks of a chunk if they are of this snapshot (another may have been taken in the
-    /// same nanosecond).
+    /// Passes the blocks of a chunk to `visit` if they belong to this snapshot. Another one may
+    /// have the same moment.
     fn snapshot_part(
         &self,
         info: &ChunkInfo,

@@ -1,4 +1,4 @@
-//! Where a trace is read from.
+//! Sources of bytes that a trace is read from.
 
 use std::fs::File;
 use std::io;
@@ -11,13 +11,13 @@ pub trait ReadAt: Send + Sync {
     /// Reads up to `buffer.len()` bytes at `offset`; 0 at the end.
     ///
     /// # Errors
-    /// As of the source.
+    /// Reading the source fails.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Length in bytes.
     ///
     /// # Errors
-    /// As of the source.
+    /// Reading the source fails.
     fn size_bytes(&self) -> io::Result<u64>;
 }
 
@@ -44,7 +44,7 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// Reads as much of `buffer` as there is at `offset`.
+/// Reads at `offset` until `buffer` is full or the source ends; returns the number of bytes.
 pub(crate) fn read_up_to(source: &dyn ReadAt, buffer: &mut [u8], offset: u64) -> Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -7,9 +7,9 @@ use crate::error::Malformed;
 use crate::node_times::NodeTimes;
 use crate::{ProcessIndex, StackIndex, StackNode};
 
-/// Streams of a stack chunk: parents, processes, addresses, times.
+/// Number of streams of a stack chunk: parents, processes, addresses, times.
 pub(crate) const STACK_STREAMS: usize = 4;
-/// Processes of one file whose nodes can be told apart.
+/// Bits of a process number in `StackTable::addresses`.
 const PROCESS_BITS: u32 = 16;
 
 /// Stands in `StackTable::addresses` for a node that does not fit there.
@@ -19,12 +19,12 @@ const WIDE: u64 = u64::MAX;
 #[derive(Debug, Default, Clone)]
 pub struct StackTable {
     parents: Vec<u32>,
-    /// Process in the upper 16 bits, address below.
+    /// Process in the upper 16 bits, address in the others.
     addresses: Vec<u64>,
-    /// Process and address, by place, of the few nodes whose process or address has more bits than
-    /// that (the 65,536th process of a long build, an address that a damaged target made up).
+    /// Process and address, by index, of the few nodes that do not fit 16 and 48 bits. Examples are
+    /// the 65,536th process of a long build, and an address that a damaged target made up.
     wide: HashMap<u32, (u32, u64)>,
-    /// Exact: a library may be loaded and gone again within microseconds, and another take its
+    /// Exact times: a library may be unloaded within microseconds, and another one take its
     /// addresses.
     times: NodeTimes,
 }
@@ -36,13 +36,13 @@ impl StackTable {
         self.parents.len() + 1
     }
 
-    /// Whether there are none but the empty stack.
+    /// Whether the empty stack is the only one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parents.is_empty()
     }
 
-    /// The caller's node; the empty stack's own for itself and for numbers that the file does not
+    /// The caller's node. Returns the empty stack for itself and for numbers that the file does not
     /// have.
     #[inline]
     #[must_use]
@@ -51,7 +51,7 @@ impl StackTable {
         StackIndex(self.parents.get(place).copied().unwrap_or(0))
     }
 
-    /// The node, unless it is the empty stack or not in the file.
+    /// The node; `None` for the empty stack and for numbers that the file does not have.
     #[must_use]
     pub fn node(&self, stack: StackIndex) -> Option<StackNode> {
         let place = (stack.0 as usize).checked_sub(1)?;
@@ -80,7 +80,7 @@ impl StackTable {
         self.times.push(node.first_seen_ns);
     }
 
-    /// Appends outermost frames of no known address in place of lost nodes.
+    /// Appends outermost frames of unknown address as substitutes for lost nodes.
     pub(crate) fn push_unknown(&mut self, count: usize) {
         let count = count.min(u32::MAX as usize - self.len());
         self.parents.resize(self.parents.len() + count, 0);
@@ -88,7 +88,7 @@ impl StackTable {
         (0..count).for_each(|_| self.times.push(0));
     }
 
-    /// Processes up to the last one that has a node.
+    /// Number of the last process that has a node, plus one.
     pub(crate) fn process_count(&self) -> usize {
         let packed = self.addresses.iter().filter(|&&packed| packed != WIDE);
         let most = packed.map(|packed| (packed >> (64 - PROCESS_BITS)) as usize).max();
@@ -104,7 +104,7 @@ impl StackTable {
         self.times.truncate(count);
     }
 
-    /// Appends the nodes of an untrusted chunk: all of them, or none if one makes no sense.
+    /// Appends the nodes of an untrusted chunk; if one makes no sense, appends no node.
     pub(crate) fn decode(
         &mut self,
         streams: &[Vec<u8>; STACK_STREAMS],
@@ -167,7 +167,7 @@ impl StackTable {
 #[derive(Debug, Default)]
 pub(crate) struct StackColumns {
     pub(crate) count: usize,
-    /// Number of the last node of all.
+    /// Number of the last node of the file.
     pub(crate) last_index: u32,
     process: u32,
     address: u64,

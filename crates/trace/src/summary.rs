@@ -1,14 +1,14 @@
-//! The summary: totals in one chunk, totals by stack in as many chunks of columns as it takes.
+//! Encoding of the summary: totals in one chunk, totals by stack in any number of column chunks.
 
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
 use crate::tables::Entry;
 use crate::{Amounts, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Totals};
 
-/// Streams of a chunk of totals by stack: stacks, owners, and the eight counters.
+/// Number of streams of a chunk of totals by stack: stacks, owners, and the eight counters.
 pub(crate) const TOTALS_STREAMS: usize = 10;
 
-/// The totals without those by stack.
+/// Encodes the totals without those by stack.
 pub(crate) fn put_summary(summary: &Summary, out: &mut Vec<u8>) {
     out.put_varint(summary.event_count);
     out.put_varint(summary.duration_ns);
@@ -24,7 +24,7 @@ pub(crate) fn put_summary(summary: &Summary, out: &mut Vec<u8>) {
     }
 }
 
-/// Back from [`put_summary`].
+/// Inverse of [`put_summary`].
 pub(crate) fn take_summary(stream: &[u8], process_count: usize) -> Result<Summary, Malformed> {
     let mut take = Take::new(stream);
     let mut summary = Summary {
@@ -55,7 +55,7 @@ fn counters(amounts: &mut Amounts) -> [&mut u64; TOTALS_STREAMS - 2] {
     ]
 }
 
-/// The columns of some totals by stack.
+/// Encodes totals by stack as columns.
 pub(crate) fn stack_total_columns(totals: &[StackTotals]) -> [Vec<u8>; TOTALS_STREAMS] {
     let mut streams = [const { Vec::new() }; TOTALS_STREAMS];
     let (mut stack, mut owner) = (0_u32, (ProcessIndex(0), HeapId(0)));
@@ -84,8 +84,8 @@ fn known_process(number: u32, process_count: usize) -> Result<ProcessIndex, Malf
     }
 }
 
-/// Shows the totals of untrusted columns, one by one; a stack or a process that is not among the
-/// `known` of the file (how many there are) is an error: who reads may keep tables of them.
+/// Passes the totals of untrusted columns to `visit`, one by one. A stack or process beyond the
+/// file's counts is an error, because readers may have tables of them.
 pub(crate) fn take_stack_totals(
     streams: &[Vec<u8>; TOTALS_STREAMS],
     count: usize,
@@ -104,7 +104,7 @@ pub(crate) fn take_stack_totals(
             owner = (known_process(owners.varint32()?, process_count)?, HeapId(owners.u8()?));
         }
         let mut amounts = Amounts::default();
-        // (Variances are none of the columns.)
+        // (The columns hold no variances.)
         for (amount, stream) in self::counters(&mut amounts).into_iter().zip(counters) {
             *amount = stream.varint()?;
         }

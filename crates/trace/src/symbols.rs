@@ -1,4 +1,4 @@
-//! Embedding symbols in a file that is already written.
+//! Embedding of symbols in a file that is already written.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::FileExt;
@@ -11,10 +11,10 @@ use crate::source::read_up_to;
 use crate::writer::index_bytes;
 use crate::{ChunkInfo, Trace};
 
-/// A whole and sound trace file that symbols can be embedded in.
+/// A complete and sound trace file that symbols can be embedded in.
 ///
-/// Of any other nothing is written: behind the last chunk of a file that is still being recorded
-/// its recorder goes on writing, and a new index of a damaged one would hide what it lost.
+/// Other files are refused. The recorder still appends to a file that is being recorded, and a new
+/// index of a damaged file would hide its losses.
 #[derive(Debug)]
 pub struct SymbolEmbedder {
     file: File,
@@ -27,12 +27,12 @@ impl SymbolEmbedder {
     /// Opens a file and reads all of it once.
     ///
     /// # Errors
-    /// It cannot be read and written, is no trace, has not ended, is damaged, or symbols are being
-    /// embedded in it.
+    /// The file cannot be read and written, is no trace, has not ended, is damaged, or symbols are
+    /// being embedded in it.
     pub fn open(path: &Path) -> Result<Self> {
         let io = |source| Error::Io { action: "opening the file", source };
         let file = heapr_files::open_regular(OpenOptions::new().read(true).write(true), path).map_err(io)?;
-        // Where the file system has no locks, the look at the trailer before the write must do.
+        // Where the file system has no locks, comparing the trailer before the write must do.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(Error::InUse);
         }
@@ -55,24 +55,24 @@ impl SymbolEmbedder {
         &self.trace
     }
 
-    /// Appends a bundle of symbols, a new index and a new trailer; `false`: the file has this
-    /// bundle and is left alone. The old ones stay where they are: should heapr be killed in
-    /// between, the file is read without a trailer, and nothing of it is lost. If the write
-    /// fails, the file is cut back to what it was.
+    /// Appends a bundle of symbols, a new index and a new trailer. Returns `false` without writing
+    /// if the file has this bundle already. The old index stays: if heapr is killed in between, the
+    /// file is read without a trailer, and no data is lost. If the write fails, the file is
+    /// truncated to its old size.
     ///
     /// # Errors
-    /// The bundle is too large, the file was changed meanwhile, or it cannot be written.
+    /// The bundle is too large, the file was changed meanwhile, or the write fails.
     pub fn embed(self, bundle: &[u8]) -> Result<bool> {
         if self.trace.embedded_symbols()?.is_some_and(|known| known == bundle) {
             return Ok(false);
         }
-        // With room for the sizes of the streams.
+        // 64 bytes of margin for the sizes of the streams.
         if bundle.len() > CHUNK_BYTES_MAX as usize - 64 {
             return Err(Error::SymbolsTooLarge { bytes: bundle.len() as u64 });
         }
         let tail = self.tail(bundle);
         let io = |source| Error::Io { action: "writing the trace", source };
-        // Reading took its time, and a recorder that was told to overwrite the file takes no lock.
+        // Reading took time, and a recorder that was told to overwrite the file takes no lock.
         let mut trailer = [0; TRAILER_BYTES];
         read_up_to(&self.file, &mut trailer, self.size.saturating_sub(TRAILER_BYTES as u64))?;
         if self.file.metadata().map_err(io)?.len() != self.size || trailer != self.trailer {
@@ -87,7 +87,7 @@ impl SymbolEmbedder {
         Ok(true)
     }
 
-    /// What is to stand behind the file's end.
+    /// The bytes to append: symbols, index, trailer.
     fn tail(&self, bundle: &[u8]) -> Vec<u8> {
         let is_kept = |chunk: &ChunkInfo| !matches!(chunk.kind, Some(ChunkKind::Symbols | ChunkKind::Index));
         let mut chunks: Vec<ChunkInfo> = self.trace.chunks().iter().copied().filter(is_kept).collect();

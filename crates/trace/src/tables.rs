@@ -1,9 +1,9 @@
 //! The small tables of the file: system, session, processes, threads, modules, mappings, markers,
 //! samples, losses.
 //!
-//! Each is one stream of fields in the order of the structures in `model.rs`, numbers as varints,
-//! texts with their length before them. Processes and threads carry their index, and a later entry
-//! for the same index replaces the earlier: a name or an end that became known.
+//! Each table is one stream of fields in the order of the structures in `model.rs`. Numbers are
+//! varints, and texts have their length before them. Processes and threads carry their index. A
+//! later entry for the same index replaces the earlier one, as when a name or an end becomes known.
 
 use crate::bytes::{PutBytes, Take};
 use crate::error::Malformed;
@@ -17,7 +17,7 @@ pub(crate) trait Entry: Sized {
     fn take(take: &mut Take<'_>) -> Result<Self, Malformed>;
 }
 
-/// All entries of an untrusted stream.
+/// Decodes all entries of an untrusted stream.
 pub(crate) fn take_all<T: Entry>(stream: &[u8], count: usize) -> Result<Vec<T>, Malformed> {
     let mut take = Take::new(stream);
     let mut entries = Vec::new();
@@ -378,7 +378,7 @@ impl Entry for Notice {
 
 impl Entry for SamplingPeriod {
     fn put(&self, out: &mut Vec<u8>) {
-        // (That of every process comes out as 0.)
+        // (`EVERY_PROCESS` wraps to 0.)
         out.put_varint(u64::from(self.process.0.wrapping_add(1)));
         out.put_varint(self.from_ns);
         out.put_varint(self.mean_bytes);

@@ -1,8 +1,8 @@
-//! What a recording adds up to: over all, by process and heap, by stack.
+//! Totals of a recording: over everything, by process and heap, and by stack.
 
 use crate::{Amounts, Course, HeapId, ProcessIndex, StackIndex, Variances};
 
-/// What the recorder knows at the end about one stack: with these a report without filters needs no
+/// Totals of one stack at the end of the recording. With these a report without filters needs no
 /// replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StackTotals {
@@ -12,7 +12,7 @@ pub struct StackTotals {
     pub process: ProcessIndex,
     /// Heap of the blocks.
     pub heap: HeapId,
-    /// Of its blocks: live at the end, and at the session's peak.
+    /// Amounts of the stack's blocks: live at the end, and at the session's peak.
     pub amounts: Amounts,
 }
 
@@ -21,9 +21,9 @@ pub struct StackTotals {
 pub struct Totals {
     /// Allocations (reallocations count as one each).
     pub alloc_count: u64,
-    /// Bytes asked for in them.
+    /// Requested bytes of these allocations.
     pub alloc_bytes: u64,
-    /// Free calls and the freeing half of reallocations.
+    /// Number of free calls and freeing halves of reallocations.
     pub free_count: u64,
     /// Allocations that came out of a realloc.
     pub realloc_count: u64,
@@ -31,28 +31,28 @@ pub struct Totals {
     pub failed_count: u64,
     /// Temporary allocations.
     pub temporary_count: u64,
-    /// Live at the end.
+    /// Number of blocks live at the end.
     pub outstanding_count: u64,
-    /// Their bytes.
+    /// Bytes of the blocks live at the end.
     pub outstanding_bytes: u64,
     /// Largest number of live bytes, exact.
     pub peak_bytes: u64,
     /// Live blocks at that moment.
     pub peak_count: u64,
-    /// When it was first reached.
+    /// Time at which the peak was first reached.
     pub peak_time_ns: u64,
-    /// Frees of addresses that were never seen allocated.
+    /// Number of frees of addresses that were never seen allocated.
     pub unmatched_frees: u64,
-    /// Frees, in a forked child, of blocks that its parent had allocated.
+    /// Number of frees, in a forked child, of blocks that its parent had allocated.
     pub inherited_frees: u64,
-    /// Blocks whose address was handed out again without a free having been seen.
+    /// Number of blocks whose address was handed out again without an observed free.
     pub implied_frees: u64,
-    /// How uncertain they are, where they are estimates. Not in a file's summary.
+    /// Variances of the amounts that are estimates. A file's summary does not hold them.
     pub variances: Variances,
 }
 
 impl Totals {
-    /// What there is of each stack, too.
+    /// The amounts that totals by stack have, too.
     #[must_use]
     pub fn amounts(&self) -> Amounts {
         Amounts {
@@ -72,19 +72,19 @@ impl Totals {
 /// The summary that closes a file: see [`StackTotals`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// Over all processes and heaps; the peak is of their sum.
+    /// Totals over all processes and heaps; the peak is that of their sum.
     pub totals: Totals,
-    /// By process and heap, each with its own peak.
+    /// Totals by process and heap, each with its own peak.
     pub by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
-    /// By stack, in order of (stack, heap).
+    /// Totals by stack, in order of (stack, heap).
     pub by_stack: Vec<StackTotals>,
     /// Number of events in the file.
     pub event_count: u64,
     /// Time of the last event or the session's end.
     pub duration_ns: u64,
-    /// What was live at moments.
+    /// Live memory at moments of the recording.
     pub course: Course,
-    /// The peak and the course are of what lived at one moment: what a process had left ended with
-    /// it. (Older files added up processes that had ended.)
+    /// True if the peak and the course count only living processes. (Older files count blocks of
+    /// ended processes, too.)
     pub counts_living: bool,
 }

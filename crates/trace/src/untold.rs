@@ -1,34 +1,34 @@
-//! What the tool that made a file does not tell of allocations: it is unknown, and not 0.
+//! Amounts that the tool that made a file does not tell: these are unknown, not 0.
 
 use crate::{Amounts, Variances};
 
-/// Which amounts are not told.
+/// Set of amounts that a file does not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Untold {
-    /// How many blocks or allocations: amounts are in bytes alone.
+    /// Numbers of blocks and allocations: only bytes are told.
     pub counts: bool,
-    /// What was allocated in all, freed or not.
+    /// Total allocations, freed or not.
     pub totals: bool,
-    /// What is live at the end.
+    /// Live memory at the end.
     pub live: bool,
-    /// What was live at the peak.
+    /// Live memory at the peak.
     pub peak: bool,
     /// Which allocations were reallocations.
     pub reallocs: bool,
-    /// Which were temporary.
+    /// Which allocations were temporary.
     pub temporary: bool,
-    /// At what times.
+    /// Times of events.
     pub times: bool,
 }
 
 impl Untold {
-    /// Whether all is told.
+    /// Whether the file tells everything.
     #[must_use]
     pub fn is_nothing(self) -> bool {
         self == Self::default()
     }
 
-    /// Marks what is not known of amounts.
+    /// Sets the variances of unknown amounts to [`Variances::UNKNOWN`].
     pub fn mark(self, variances: &mut Variances) {
         let mark = |is_untold: bool, variance: &mut u64| {
             if is_untold {
@@ -45,7 +45,7 @@ impl Untold {
         mark(self.peak || self.counts, &mut variances.peak_count);
     }
 
-    /// What is told of amounts: the others are 0 in a summary.
+    /// A copy of the amounts with the unknown ones marked.
     #[must_use]
     pub fn marked(self, amounts: &Amounts) -> Amounts {
         let mut amounts = *amounts;

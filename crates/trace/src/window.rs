@@ -1,4 +1,4 @@
-//! The newest events of a recording, held in memory until its end: circular logging.
+//! The newest events of a recording, held in memory until its end (circular logging).
 //!
 //! ```text
 //! oldest                                                                      newest
@@ -8,14 +8,14 @@
 //! '------ thrown away together ----'
 //! ```
 //!
-//! A window always begins at a checkpoint (or at the session's start), so that what is live when it
-//! begins is known with its stacks and ages. Checkpoints are taken every eighth of the window, or
-//! less often where the live blocks take more than that: then the window is larger than it should
-//! be by at most three times what they take.
+//! A window always begins at a checkpoint (or at the session's start). So the blocks that are live
+//! then are known with their stacks and ages. Checkpoints are written every eighth of the window,
+//! or less often where the live blocks take more than that. The window then exceeds its limit by at
+//! most three times the size of the live blocks.
 //!
-//! At the end the file gets, before the events of the window, an allocation for each block that was
-//! live when it begins: an ordinary trace, which any reader understands, whose outstanding blocks
-//! are all of them, with their true times.
+//! At the end the writer puts an allocation for each block that is live at the window's begin
+//! before the events of the window. The result is an ordinary trace for any reader. It holds every
+//! outstanding block with its true time.
 
 use std::collections::VecDeque;
 
@@ -26,15 +26,15 @@ use crate::events::{EVENT_STREAMS, EventDecoder};
 use crate::payload::unpack;
 use crate::{Action, Block, Event};
 
-/// So many checkpoints fit a window that is much larger than its live blocks.
+/// Number of checkpoints in a window that is much larger than its live blocks.
 const CHECKPOINTS_PER_WINDOW: u64 = 8;
 
-/// A chunk that is not in the file yet.
+/// A chunk that is not yet written to the file.
 #[derive(Debug)]
 pub(crate) struct HeldChunk {
     pub(crate) header: ChunkHeader,
     pub(crate) payload: Vec<u8>,
-    /// It is the first of a checkpoint's.
+    /// True for the first chunk of a checkpoint.
     begins_checkpoint: bool,
 }
 
@@ -51,7 +51,7 @@ impl HeldChunk {
         unpack(&self.payload, self.header.raw_bytes).map_err(own_fault)
     }
 
-    /// The events of a chunk of events.
+    /// Appends the events of a chunk of events to `out`.
     pub(crate) fn events(&self, decoder: &mut EventDecoder, out: &mut Vec<Event>) -> Result<()> {
         if self.header.kind != ChunkKind::Events as u16 {
             return Ok(());
@@ -62,20 +62,20 @@ impl HeldChunk {
     }
 }
 
-/// What we have written ourselves can be read, unless the memory was damaged.
+/// Converts a decoding error of a chunk that this process wrote: its memory must have been damaged.
 fn own_fault(Malformed(what): Malformed) -> Error {
     Error::Damaged { offset: 0, what }
 }
 
-/// See the module.
+/// The window: chunks of events and checkpoints in memory.
 #[derive(Debug)]
 pub(crate) struct EventWindow {
     limit_bytes: u64,
     held_bytes: u64,
-    /// Of the chunks of events among them.
+    /// Bytes of the held chunks of events.
     event_bytes: u64,
     chunks: VecDeque<HeldChunk>,
-    /// Of the newest checkpoint.
+    /// Bytes of the newest checkpoint.
     checkpoint_bytes: u64,
     bytes_since_checkpoint: u64,
     dropped_event_count: u64,
@@ -98,18 +98,18 @@ impl EventWindow {
         self.held_bytes
     }
 
-    /// Events that are gone.
+    /// Number of discarded events.
     pub(crate) fn dropped_event_count(&self) -> u64 {
         self.dropped_event_count
     }
 
-    /// Whether the next checkpoint should be taken, so that older events can go.
+    /// Whether the next checkpoint is due, so that older events can be discarded.
     pub(crate) fn wants_checkpoint(&self) -> bool {
         let due = (self.limit_bytes / CHECKPOINTS_PER_WINDOW).max(self.checkpoint_bytes);
         self.bytes_since_checkpoint >= due
     }
 
-    /// Takes the next chunk, of events or of a checkpoint (`part`: its place in that).
+    /// Adds the next chunk, of events or of a checkpoint (`part`: its index in the checkpoint).
     pub(crate) fn push(&mut self, header: ChunkHeader, payload: Vec<u8>, part: Option<u32>) {
         let chunk = HeldChunk { header, payload, begins_checkpoint: part == Some(0) };
         let bytes = chunk.bytes();
@@ -125,8 +125,8 @@ impl EventWindow {
         self.chunks.push_back(chunk);
     }
 
-    /// Throws away what is too old, if what stays is worth half of the window in events. To be
-    /// called when no checkpoint is incomplete.
+    /// Discards the oldest chunks, if the remaining events fill at least half of the window. Must
+    /// not be called within a checkpoint.
     pub(crate) fn trim(&mut self) {
         while self.held_bytes > self.limit_bytes {
             let next = self.chunks.iter().skip(1).position(|chunk| chunk.begins_checkpoint);
@@ -146,8 +146,8 @@ impl EventWindow {
         }
     }
 
-    /// Ends the window: the blocks that were live when it begins, in order of their times, and its
-    /// chunks.
+    /// Ends the window. Returns the blocks that are live at its begin, in order of their times, and
+    /// its chunks.
     pub(crate) fn end(self) -> Result<(Vec<Block>, VecDeque<HeldChunk>)> {
         let mut blocks = Vec::new();
         if self.chunks.front().is_some_and(|chunk| chunk.begins_checkpoint) {
@@ -166,7 +166,7 @@ impl EventWindow {
     }
 }
 
-/// The allocation of a block that was live when a window begins.
+/// The allocation of a block that is live at a window's begin.
 pub(crate) fn birth(block: &Block) -> Event {
     Event {
         time_ns: block.alloc_ns,

@@ -1,4 +1,4 @@
-//! Writing a trace.
+//! Writer of traces.
 
 mod chunk_order;
 mod circular;
@@ -37,11 +37,11 @@ use self::packed_chunk::{chunk_header, packed_events};
 use self::pending::Pending;
 use self::second_thread::{LaterChunk, SecondThread};
 
-/// Writes a trace, in the order in which things become known.
+/// Writes a trace, in the order in which data becomes known.
 ///
-/// Definitions (processes, threads, modules, mappings, stack nodes) are numbered as they are added;
-/// they are written at the latest before the chunk of events that uses them. After an error nothing
-/// more is written: the file can be read up to its last whole chunk.
+/// Definitions (processes, threads, modules, mappings, stack nodes) are numbered in the order of
+/// addition. They are written at the latest before the chunk of events that uses them. After an
+/// error nothing more is written: the file can be read up to its last whole chunk.
 #[derive(Debug)]
 pub struct TraceWriter<W: Write> {
     sink: W,
@@ -49,11 +49,11 @@ pub struct TraceWriter<W: Write> {
     index: Vec<ChunkInfo>,
     packer: Packer,
     events: EventColumns,
-    /// The present chunk's events, if they are packed by the second thread.
+    /// The current chunk's events, if the second thread packs them.
     later: Option<LaterChunk>,
     second_thread: Option<SecondThread>,
     is_second_wanted: bool,
-    /// Chunks that come behind one that is not packed yet.
+    /// Chunks that wait behind one that is not yet packed.
     waiting: VecDeque<Waiting>,
     stacks: StackColumns,
     processes: Pending<(ProcessIndex, Process)>,
@@ -74,21 +74,21 @@ pub struct TraceWriter<W: Write> {
     notices: Pending<Notice>,
     sampling: Pending<SamplingPeriod>,
     functions: Pending<LanguageFunction>,
-    /// Circular logging: events and checkpoints wait here.
+    /// Circular logging: holds events and checkpoints until the end.
     window: Option<EventWindow>,
-    /// By thread, for the window's end.
+    /// Process of each thread, for the window's end.
     thread_processes: Vec<ProcessIndex>,
     version: u32,
-    /// What a next file begins with; `None`: none follows.
+    /// Chunks to begin the next file with; `None` if no file follows.
     definitions: Option<Definitions>,
     has_failed: bool,
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Begins a trace in which all is recorded.
+    /// Begins a trace in which every allocation is recorded.
     ///
     /// # Errors
-    /// The sink's.
+    /// Writing to the sink fails.
     pub fn new(sink: W) -> Result<Self> {
         Self::of_version(sink, FORMAT_VERSION)
     }
@@ -96,7 +96,7 @@ impl<W: Write> TraceWriter<W> {
     /// Begins a trace whose allocations may be samples: [`TraceWriter::sampling`].
     ///
     /// # Errors
-    /// The sink's.
+    /// Writing to the sink fails.
     pub fn new_sampled(sink: W) -> Result<Self> {
         Self::of_version(sink, SAMPLED_FORMAT_VERSION)
     }
@@ -140,13 +140,13 @@ impl<W: Write> TraceWriter<W> {
         })
     }
 
-    /// Bytes written so far, with those that a window holds.
+    /// Number of bytes written so far, including those that a window holds.
     #[must_use]
     pub fn written_bytes(&self) -> u64 {
         self.offset + self.window.as_ref().map_or(0, EventWindow::held_bytes)
     }
 
-    /// Adds a stack node, whose caller was added before.
+    /// Adds a stack node. Its caller must have been added before.
     pub fn add_stack(&mut self, node: StackNode) -> Result<StackIndex> {
         let index = self.stacks.push(node);
         if self.stacks.count >= ITEMS_PER_CHUNK {
@@ -155,7 +155,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(index)
     }
 
-    /// Adds an event, not earlier than the last.
+    /// Adds an event. Times must not decrease.
     #[inline]
     pub fn event(&mut self, event: &Event) -> Result<()> {
         if let Some(later) = &mut self.later {
@@ -166,15 +166,14 @@ impl<W: Write> TraceWriter<W> {
         if self.events.count >= EVENTS_PER_CHUNK { self.write_events() } else { Ok(()) }
     }
 
-    /// Writes the live blocks as of `time_ns`, after all events up to then. They should come by
-    /// process, heap and address: what is near each other in memory is packed best next to each
-    /// other.
+    /// Writes the live blocks as of `time_ns`, after all events up to then. They should be in order
+    /// of process, heap and address: neighbours in memory compress best next to each other.
     pub fn checkpoint(&mut self, time_ns: u64, blocks: impl IntoIterator<Item = Block>) -> Result<()> {
         self.write_events()?;
         let mut part = 0;
         let mut waiting = Vec::with_capacity(ITEMS_PER_CHUNK);
         for block in blocks {
-            // Only with another block at hand it is known that a full part is not the last.
+            // Only another block shows that a full part is not the last.
             if waiting.len() == ITEMS_PER_CHUNK {
                 self.checkpoint_part(&waiting, part, false, time_ns)?;
                 waiting.clear();
@@ -203,8 +202,8 @@ impl<W: Write> TraceWriter<W> {
         }
     }
 
-    /// Writes a part of a snapshot, and empties it. Parts are numbered from 0; between two of them
-    /// anything else may be written.
+    /// Writes a part of a snapshot, and clears the columns. Parts are numbered from 0; anything
+    /// else may be written between two of them.
     pub fn snapshot_part(
         &mut self,
         number: u32,
@@ -219,16 +218,17 @@ impl<W: Write> TraceWriter<W> {
         self.write_chunk(header, payload)
     }
 
-    /// Ends a snapshot whose parts are written: from here on the file has it.
+    /// Ends a snapshot whose parts are written. Readers see it from here on.
     pub fn snapshot(&mut self, snapshot: &Snapshot) -> Result<()> {
-        // What the blocks refer to comes before it.
+        // Definitions come before the snapshot that refers to them.
         self.write_definitions()?;
         let mut bytes = Vec::new();
         snapshot.put(&mut bytes);
         self.chunk(ChunkKind::Snapshots, &[&bytes], 1, snapshot.time_ns, snapshot.time_ns)
     }
 
-    /// Writes the graph of one of a snapshot's processes; before the snapshot's end.
+    /// Writes the graph of one of a snapshot's processes; call this before
+    /// [`TraceWriter::snapshot`].
     pub fn heap_graph(&mut self, snapshot: &Snapshot, graph: &HeapGraph) -> Result<()> {
         let (number, time_ns) = (snapshot.number, snapshot.time_ns);
         for_each_root_chunk(number, graph, |count, streams| {
@@ -245,7 +245,7 @@ impl<W: Write> TraceWriter<W> {
         self.chunk(ChunkKind::Graphs, &[&bytes], 1, time_ns, time_ns)
     }
 
-    /// Writes everything so far, so that it can be read if nothing more comes.
+    /// Writes everything so far, so that it is readable even if nothing follows.
     pub fn flush(&mut self) -> Result<()> {
         match self.window {
             // Events stay in memory anyway: no reason to cut their chunks short.
@@ -257,9 +257,9 @@ impl<W: Write> TraceWriter<W> {
         self.sink.flush().map_err(write_failed)
     }
 
-    /// Writes names of the modules' addresses, as [`SymbolEmbedder`] puts them into a file.
+    /// Writes symbols for the modules' addresses, as [`SymbolEmbedder`] embeds them.
     pub fn symbols(&mut self, bundle: &[u8]) -> Result<()> {
-        // With room for the sizes of the streams.
+        // 64 bytes of margin for the sizes of the streams.
         if bundle.len() > CHUNK_BYTES_MAX as usize - 64 {
             return Err(Error::SymbolsTooLarge { bytes: bundle.len() as u64 });
         }
@@ -324,7 +324,7 @@ impl<W: Write> TraceWriter<W> {
         let mut outcome = Ok(());
         for (kind, (bytes, count)) in &mut tables {
             if *count > 0 {
-                // (A next file needs those behind one that fails.)
+                // (A next file needs the tables behind one that fails.)
                 outcome = outcome.and(self.chunk(*kind, &[bytes], *count, 0, 0));
             }
         }
@@ -392,7 +392,7 @@ impl<W: Write> TraceWriter<W> {
     }
 }
 
-/// Begins a file; its bytes so far.
+/// Writes the file's header; returns its size in bytes.
 fn put_header(sink: &mut impl Write, version: u32) -> Result<u64> {
     let mut header = [0; FILE_HEADER_BYTES];
     header[..8].copy_from_slice(&FILE_MAGIC);
@@ -405,7 +405,7 @@ fn write_failed(source: io::Error) -> Error {
     Error::Io { action: "writing the trace", source }
 }
 
-/// The index's stream: per chunk its distance from the end of the one before, and its header's
+/// Encodes the index: per chunk its distance from the end of the previous one, and its header's
 /// fields.
 pub(crate) fn index_bytes(index: &[ChunkInfo]) -> Vec<u8> {
     use crate::bytes::PutBytes;

@@ -20,7 +20,7 @@ fn varint(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// A chunk with sound checksums, whatever it says.
+/// A chunk with sound checksums, whatever its contents.
 fn chunk(kind: ChunkKind, item_count: u32, time_ns: u64, streams: &[&[u8]], is_packed: bool) -> Vec<u8> {
     let mut sizes = vec![streams.len() as u8];
     let mut contents = Vec::new();
@@ -83,7 +83,7 @@ fn a_thread_that_cannot_be_is_damage() {
 fn a_stack_that_the_file_does_not_have_is_the_empty_one() {
     let action = Action::Failed { size_bytes: 8, stack: StackIndex::EMPTY };
     let empty = Event { time_ns: 0, thread: ThreadIndex(5), heap: HeapId::MALLOC, action };
-    // A new site with stack 2,000,000,000; then a place of the site table that holds none.
+    // A new site with stack 2,000,000,000; then an empty slot of the site table.
     let far = [varint(4_000_000_000), vec![8]].concat();
     for (is_new, sites, new_sites) in [(1 << 6, vec![], far), (0, vec![7, 0], vec![])] {
         let streams: [&[u8]; 7] = [&[3 | 1 << 3 | is_new], &[0], &[5], &[], &[], &sites, &new_sites];
@@ -147,12 +147,12 @@ fn a_file_of_magics_is_passed_quickly() {
     let source = Counted { file, read_bytes: Arc::clone(&read_bytes) };
     let trace = Trace::from_source(Box::new(source)).unwrap();
     assert_eq!(trace.damage().len(), 1);
-    // Not a window for each magic.
+    // The reader does not read a window for each magic.
     let read_bytes = read_bytes.load(Relaxed);
     assert!(read_bytes <= 8 * file_bytes, "{read_bytes} bytes of {file_bytes} were read");
 }
 
-/// A file that counts what is read of it.
+/// A file that counts the bytes read.
 struct Counted {
     file: Vec<u8>,
     read_bytes: Arc<AtomicU64>,
@@ -287,8 +287,8 @@ fn chunks_of_unknown_kinds_keep_them_when_symbols_are_embedded() {
     assert_eq!(kinds, [(None, UNKNOWN), (Some(ChunkKind::Symbols), ChunkKind::Symbols as u16)]);
 }
 
-/// Where the table of processes is lost, what refers to it has processes all the same; a number
-/// that no loss explains has none.
+/// If the table of processes is lost, references to it still have processes; a number that no loss
+/// explains has no process.
 #[test]
 fn every_process_number_that_is_given_out_is_one_of_the_table() {
     // (caller, process, address, time), of processes 0 and 3.
@@ -305,9 +305,9 @@ fn every_process_number_that_is_given_out_is_one_of_the_table() {
     assert_eq!(trace.rss_samples().len(), 1);
     let numbers = (1..3).map(|stack| trace.stacks().node(StackIndex(stack)).unwrap().process.0);
     assert!(numbers.eq([0, 3]));
-    // A file without anything has a process, too: what is not known is its own.
+    // A file without any content has one process, too, whose fields are unknown.
     assert_eq!(open(&[]).processes().len(), 1);
-    // Totals, blocks and heaps of a process that is not there are damage.
+    // Totals, blocks and heaps of a missing process are damage.
     let far = varint(9_000_000);
     let owner = [vec![1], far.clone(), vec![0]].concat();
     let mut streams: Vec<&[u8]> = vec![&[0], &owner];

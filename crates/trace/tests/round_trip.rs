@@ -1,4 +1,4 @@
-//! What is written is read; what is damaged is skipped and said; nothing panics.
+//! Written traces are read unchanged; damage is skipped and reported; nothing panics.
 
 use heapr_trace::{
     Action, Amounts, Block, ChunkKind, Course, CourseMoment, CourseRow, Event, HeapId, Mapping, Module,

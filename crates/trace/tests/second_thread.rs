@@ -7,7 +7,7 @@ use heapr_trace::{
     TraceWriter,
 };
 
-/// Two chunks and a part of a third for each stretch.
+/// Number of events per stretch: two chunks and a part of a third.
 const STRETCH: u64 = 150_000;
 
 fn event(number: u64) -> Event {
@@ -18,13 +18,13 @@ fn event(number: u64) -> Event {
     } else {
         Action::Free { address_avma, stack: StackIndex::EMPTY, is_moved_realloc: false }
     };
-    // Now and then one comes with an earlier time, which is written as the last.
+    // Some events have an earlier time, which is written as the last.
     let time_ns = if number.is_multiple_of(70_001) { 1 } else { number * 31 };
     Event { time_ns, thread: ThreadIndex((number % 3) as u32), heap: HeapId::MALLOC, action }
 }
 
-/// `is_wanted`: the second thread, by stretch. `together`: events given at once, or 0 for one by
-/// one.
+/// Writes the events. `is_wanted`: whether to use the second thread, by stretch. `together`: number
+/// of events passed at once, or 0 for one by one.
 fn write(sink: &mut impl Write, together: usize, is_wanted: impl Fn(u64) -> bool) -> heapr_trace::Result<()> {
     let mut writer = TraceWriter::new(sink)?;
     let mut waiting = Vec::new();
@@ -90,7 +90,7 @@ fn the_file_is_the_same_whoever_packs() {
     }
 }
 
-/// Takes so many bytes, and then no more.
+/// Accepts this many bytes, and then fails.
 struct Full(usize);
 
 impl Write for Full {

@@ -1,5 +1,5 @@
-//! Snapshots in a file: they come back whole or not at all, however many there are and wherever the
-//! file ends.
+//! Snapshots in a file are read whole or not at all, however many there are and wherever the file
+//! ends.
 
 use heapr_trace::{
     Block, ChunkKind, HeapId, ProcessIndex, Snapshot, SnapshotColumns, SnapshotProcess, SnapshotTrigger,
@@ -55,7 +55,7 @@ fn head() -> impl Strategy<Value = Snapshot> {
     (0..3_u64, any::<u64>(), "\\PC{0,12}", trigger(), proptest::collection::vec(process, 0..3), texts)
         .prop_map(|(time_ns, event_index, name, trigger, processes, notes)| Snapshot {
             number: 0,
-            // Few different ones: some are taken in the same nanosecond.
+            // Few different times: some snapshots have the same nanosecond.
             time_ns,
             event_index,
             name,
@@ -69,7 +69,7 @@ fn head() -> impl Strategy<Value = Snapshot> {
         })
 }
 
-/// Writes the snapshots with their parts in turn, as though all were being taken at once.
+/// Writes the snapshots with their parts in turn, as if all were taken at once.
 fn write(snapshots: &mut [(Snapshot, Vec<Vec<Block>>)], is_finished: bool) -> Vec<u8> {
     let mut file = Vec::new();
     let mut writer = TraceWriter::new(&mut file).unwrap();
@@ -245,7 +245,7 @@ fn neighbours_take_few_bytes_a_block() {
     assert!(file.len() < 100_000, "{} bytes for 100,000 blocks", file.len());
 }
 
-/// A graph with a node whose references fill more than a chunk, and all kinds of roots.
+/// A graph with a node whose references fill more than a chunk, and roots of all kinds.
 fn large_graph() -> heapr_trace::HeapGraph {
     use heapr_trace::{EdgeGrade, HeapGraph, RootArea, RootClass, RootEdge};
     let node_count = 1000_u32;

@@ -1,5 +1,5 @@
-//! A file of format version 1, written once and never again: whoever changes the reader finds out
-//! here.
+//! A file of format version 1, written once and never again: a change of the reader that breaks it
+//! fails here.
 
 use heapr_trace::{
     Action, Amounts, Block, Course, Error, Event, HeapId, Loss, Mapping, Marker, Module, ModuleIndex,
@@ -64,7 +64,7 @@ fn nodes() -> Vec<StackNode> {
         .collect()
 }
 
-/// Every action, predicted addresses and others, three threads, two heaps.
+/// Events of every action, predicted addresses and others, three threads, two heaps.
 fn events() -> Vec<Event> {
     let mut events = Vec::new();
     let mut push = |heap: u8, thread: u32, action| {
@@ -172,7 +172,7 @@ fn summary() -> Summary {
         by_stack,
         event_count: events().len() as u64,
         duration_ns: 3_000_000,
-        // Later than the rest of this version.
+        // Fields that are later than the rest of this version.
         course: Course::default(),
         counts_living: false,
     }
@@ -212,7 +212,7 @@ fn loss() -> Loss {
     Loss { events_lost: 1, stacks_lost: 2, events_late: 3, records_invalid: 4, processes_refused: 5 }
 }
 
-/// The file as this heapr writes it.
+/// The file as the present heapr writes it.
 fn write() -> Vec<u8> {
     let mut file = Vec::new();
     let mut writer = TraceWriter::new(&mut file).unwrap();
@@ -392,7 +392,7 @@ fn a_file_that_changed_meanwhile_is_not_written_to() {
     let path = stored_in(&directory, STORED);
     let embedder = SymbolEmbedder::open(&path).unwrap();
     assert!(matches!(SymbolEmbedder::open(&path), Err(Error::InUse)), "two at a time");
-    // As a recorder that overwrites the file does.
+    // Like a recorder that overwrites the file.
     let begun = [&STORED[..16], &vec![0; STORED.len()]].concat();
     std::fs::write(&path, &begun).unwrap();
     assert!(matches!(embedder.embed(b"names"), Err(Error::InUse)));

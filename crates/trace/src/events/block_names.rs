@@ -1,49 +1,51 @@
-//! What the writer remembers of a chunk's blocks, to name them by less than their addresses.
+//! The writer's table of a chunk's blocks, by which a block is named in fewer bytes than its
+//! address takes.
 
 use super::{CLASS_DEPTH, CLASSES, class};
 
-/// Bits of the addresses that are remembered.
+/// Bits of an address that are remembered.
 const ADDRESS_BITS: u32 = 55;
 const PLACE_BITS: u32 = 14;
 const NUMBER_BITS: u32 = 16;
 const CLASS_BITS: u32 = 7;
 const TAG_SHIFT: u32 = NUMBER_BITS + CLASS_BITS;
-/// Blocks that are remembered at most.
+/// Largest number of blocks that are remembered.
 const PLACES: usize = 1 << PLACE_BITS;
-/// Size classes, those of blocks without a stack of freed addresses among them.
+/// Number of size classes, including that of blocks without a stack of freed addresses.
 const CLASS_PLACES: usize = 1 << CLASS_BITS;
 
 const _: () = assert!(super::EVENTS_PER_CHUNK <= 1 << NUMBER_BITS && CLASSES < CLASS_PLACES);
 const _: () = assert!(ADDRESS_BITS - PLACE_BITS + TAG_SHIFT == u64::BITS);
 
-/// In place of an address: none of a block that is remembered.
+/// Stands for an empty slot in the stacks of freed addresses.
 const NO_ADDRESS: u64 = u64::MAX;
 
-/// The chunk's blocks.
+/// The blocks of the chunk so far.
 #[derive(Debug)]
 pub(super) struct MadeBlocks {
-    /// Of allocations.
+    /// Number of allocations.
     count: u64,
-    /// Where the last freed address of a class is.
+    /// Index of the last freed address, by class.
     tops: [u8; CLASS_PLACES],
-    /// By class the freed addresses as in [`super::Models`], around which all places have
-    /// [`NO_ADDRESS`], so that it need not be known how many there are.
+    /// Freed addresses by class, as in [`super::Models`]. All other slots hold [`NO_ADDRESS`], so
+    /// that their number need not be counted.
     freed: [[u64; CLASS_DEPTH]; CLASS_PLACES],
-    /// All that a free needs in one word: `rest of the address:41 | number of the allocation:16 |
-    /// size class:7`. 0, the class of no block: empty. An address times an odd number, modulo
-    /// 2^55, is another one for each: 14 bits of it are the place, the others tell it from all
-    /// other addresses that come there.
+    /// Entry by hash of the address: `rest of the address:41 | number of the allocation:16 | size
+    /// class:7`. An entry of 0 is empty, because no block has class 0. Multiplying by an odd number
+    /// modulo 2^55 maps each address to a different product. Its upper 14 bits are the slot; the
+    /// other 41 distinguish the address from all others of that slot.
     table: [u64; PLACES],
 }
 
-/// Place and rest of an address that is not [`is_long`].
+/// Slot and rest of an address that is not [`is_long`].
 #[inline(always)]
 fn place(address: u64) -> (usize, u64) {
     let product = address.wrapping_mul(0x9e37_79b9_7f4a_7c15 << (u64::BITS - ADDRESS_BITS));
     ((product >> (u64::BITS - PLACE_BITS)) as usize, product << PLACE_BITS)
 }
 
-/// Of more bits than are remembered: such a block is always named by its address.
+/// Whether an address has more bits than are remembered. The file names such a block by its
+/// address.
 #[inline(always)]
 fn is_long(address: u64) -> bool {
     address >> ADDRESS_BITS != 0
@@ -65,7 +67,7 @@ impl MadeBlocks {
         self.table.fill(0);
     }
 
-    /// Notes a block.
+    /// Remembers a block.
     #[inline(always)]
     pub(super) fn note(&mut self, address: u64, class: usize) {
         let (place, rest) = place(address);
@@ -74,15 +76,15 @@ impl MadeBlocks {
         self.count += 1;
     }
 
-    /// Notes an allocation. Tells whether it got the address that was freed last in its class: with
-    /// a branch, or without one if that `IS_VARIED`.
+    /// Remembers an allocation. Returns whether its address is the one freed last in its class.
+    /// With `IS_VARIED` the code has no branch on that.
     #[inline(always)]
     pub(super) fn alloc<const IS_VARIED: bool>(&mut self, address: u64, size_bytes: u64) -> bool {
         let class = class(size_bytes) % CLASS_PLACES;
         self.note(address, class);
         let top = self.tops[class];
         let last = &mut self.freed[class][usize::from(top) % CLASS_DEPTH];
-        // (A long address is never among the freed ones, but one is `NO_ADDRESS`.)
+        // (A long address never enters the freed ones, but one long address equals `NO_ADDRESS`.)
         let is_foretold = *last == address && address != NO_ADDRESS;
         if IS_VARIED {
             *last |= u64::from(is_foretold).wrapping_neg();
@@ -94,13 +96,14 @@ impl MadeBlocks {
         is_foretold
     }
 
-    /// How many allocations ago a block that is freed was made, if it is known.
+    /// Number of allocations since the block at a freed address was made, if the block is
+    /// remembered.
     #[inline(always)]
     pub(super) fn free(&mut self, address: u64) -> Option<u16> {
         let (place, rest) = place(address);
         let entry = self.table[place];
-        // The low bits of `rest` are 0: what is left of an entry of this address are its number and
-        // class.
+        // The low bits of `rest` are 0: for an entry of this address the exclusive or leaves its
+        // number and class.
         let noted = entry ^ rest;
         let class = noted as usize % CLASS_PLACES;
         if noted >> TAG_SHIFT != 0 || class == 0 || is_long(address) {

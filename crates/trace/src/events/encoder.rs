@@ -1,16 +1,16 @@
-//! Makes the columns of an event chunk.
+//! Encodes events into the columns of an event chunk.
 //!
 //! ```text
 //! events --take apart--> lists of numbers: tokens, times, threads, addresses ... --put--> streams of bytes
 //! ```
-//! What comes next in a program with threads is not to be guessed, and a processor that guesses a
-//! branch wrong loses as much time as ten numbers take. So a block of events is taken apart into
-//! lists first, and then each list becomes bytes on its own. Whether the thread changes and how
-//! many bytes a number takes is computed, without a branch; what nearly always goes the same way,
-//! and what a processor would have to wait for (a table's entry), is branched on.
+//! The next event of a program with threads cannot be predicted. A mispredicted branch costs as
+//! much time as encoding ten numbers. So a block of events is split into lists first, and then each
+//! list becomes bytes on its own. Changes of the thread and the lengths of numbers are computed
+//! without branches. Branches are used where one side is nearly always taken, and where the
+//! processor would otherwise wait for a load (a table's entry).
 //!
-//! In some programs that entry is not to be guessed either (see [`Counts::are_varied`]). For their
-//! allocations there is a second way to take them apart, which waits for it. Both make the same
+//! In some programs that entry is unpredictable, too (see [`Counts::are_varied`]). For their
+//! allocations a second path splits events and waits for the load. Both paths produce the same
 //! bytes.
 
 use super::block_names::MadeBlocks;
@@ -18,30 +18,30 @@ use super::numbers::{LIST, Stream, offer, offer_if};
 use super::*;
 use crate::bytes::zigzag;
 
-/// Events that are taken apart together: some lists take two numbers of an event, and one is
-/// offered that is not taken.
+/// Number of events that are split together. Some lists receive two numbers per event, and one more
+/// slot is written without being counted.
 const BLOCK: usize = LIST / 2 - 1;
 
-/// Marks a number in the list of threads that is one byte and no varint: a heap of 128 and more
-/// (below that the two are the same).
+/// Marks a number in the list of threads as a single byte instead of a varint: a heap of 128 or
+/// more. (Below 128 both encodings are equal.)
 const BYTE: u64 = 1 << 32;
 
-/// What a block of events is taken apart into: the numbers of each stream.
+/// Numbers of each stream for a block of events.
 #[derive(Debug)]
 struct Lists {
     tokens: [u8; LIST],
     times: [u64; LIST],
-    /// And heaps.
+    /// Numbers of threads and heaps.
     threads: [u64; LIST],
-    /// As they are; their differences are taken when they are put.
+    /// Absolute addresses; their differences are computed when the list is appended to its stream.
     addresses: [u64; LIST],
     refs: [u16; LIST],
     places: [u16; LIST],
-    /// Stack and size in turn; the stacks' differences likewise.
+    /// Stack and size in turn; stacks are absolute, as in `addresses`.
     new_sites: [u64; LIST],
 }
 
-/// How many numbers each list has.
+/// Number of entries in each list.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     events: usize,
@@ -53,23 +53,22 @@ struct Counts {
 }
 
 impl Counts {
-    /// Whether a processor would guess wrong too often which sites of the next block are new, and
-    /// which addresses are foretold. Of 100 sites 73 are new in stress, 14 in clang++, and less
-    /// than 4 in Node, redis, jq and Python. Waiting, the columns of stress take 9.1 ns an event
-    /// instead of 10.8, but those of Node 9.7 instead of 9.1, and of redis 7.0 instead of 6.0.
+    /// Whether branches on new sites and predicted addresses would often be mispredicted in the
+    /// next block. Of 100 sites 73 are new in stress, 14 in clang++, and less than 4 in Node,
+    /// redis, jq and Python. With the waiting path, the columns of stress take 9.1 ns per event
+    /// instead of 10.8. Those of Node take 9.7 instead of 9.1, and of redis 7.0 instead of 6.0.
     fn are_varied(&self) -> bool {
         let (new, known) = (self.new_sites / 2, self.places);
         2 * new > known
     }
 }
 
-/// All that is looked up while events are taken apart, in one place: a processor has few registers
-/// for where things are.
+/// All tables that are used while events are split, behind one pointer: registers are scarce.
 #[derive(Debug)]
 struct Tables {
     lists: Lists,
-    /// The writer's table of sites: the pairs of [`Models::sites`] whose size has 32 bits, in half
-    /// the room.
+    /// The writer's table of sites: the pairs of [`Models::sites`] whose size fits 32 bits, in half
+    /// the space.
     sites: [u64; SITES],
     made: MadeBlocks,
 }
@@ -83,7 +82,7 @@ pub(crate) struct EventColumns {
     thread: ThreadIndex,
     last_address: u64,
     last_stack: u32,
-    /// The last block.
+    /// Whether the last block was varied: see [`Counts::are_varied`].
     is_varied: bool,
     tables: Box<Tables>,
     streams: [Stream; EVENT_STREAMS],
@@ -127,8 +126,8 @@ impl EventColumns {
         self.streams.iter_mut().for_each(Stream::clear);
     }
 
-    /// Appends events, as many as there are, but no more than `room`; gives those that are left.
-    /// Times must not decrease: an earlier one is taken for the last.
+    /// Appends up to `room` events and returns the remaining iterator. Times must not decrease: an
+    /// earlier time is replaced by the last one.
     #[inline]
     pub(crate) fn push_all<'a, I: ExactSizeIterator<Item = &'a Event>>(
         &mut self,
@@ -151,8 +150,9 @@ impl EventColumns {
         events
     }
 
-    /// Takes at most `count` events apart, and gives the others back: handed on like this, where
-    /// the next one is stays in a register. The bytes do not depend on `IS_VARIED`.
+    /// Splits at most `count` events into lists and returns the rest of the iterator. Passing the
+    /// iterator by value lets its position stay in a register. The bytes do not depend on
+    /// `IS_VARIED`.
     #[inline]
     fn take_apart<'a, const IS_VARIED: bool, I: Iterator<Item = &'a Event>>(
         &mut self,
@@ -208,11 +208,12 @@ impl EventColumns {
         (counts, events)
     }
 
-    /// Appends the lists of a block, before which `before_ns` was the time, to the streams.
+    /// Appends the lists of a block to the streams. `before_ns` is the time of the last event
+    /// before the block.
     #[inline(never)]
     fn append(&mut self, counts: &Counts, before_ns: u64) {
         if self.count == 0 {
-            // The first time is since the chunk's first, which it is itself.
+            // The chunk's first time is stored in its header: the first difference is 0.
             self.first_ns = before_ns + std::mem::take(&mut self.tables.lists.times[0]);
         }
         self.count += counts.events;
@@ -266,8 +267,8 @@ fn put_free(tables: &mut Tables, counts: &mut Counts, address: u64) -> u8 {
     }
 }
 
-/// Takes any other action apart; gives its token. What is counted goes through it, so that it need
-/// not be in memory for the others.
+/// Splits a reallocation or a failed call; returns its token. `counts` is passed by value, so that
+/// the fast path can hold it in registers.
 #[cold]
 #[inline(never)]
 fn put_rare(tables: &mut Tables, mut counts: Counts, action: &Action) -> (u8, Counts) {
@@ -288,12 +289,12 @@ fn put_rare(tables: &mut Tables, mut counts: Counts, action: &Action) -> (u8, Co
     (token, counts)
 }
 
-/// A pair as a number.
+/// A pair of stack and size as a number.
 const fn site(stack: u32, short_size: u32) -> u64 {
     (stack as u64) << 32 | short_size as u64
 }
 
-/// What a chunk begins with at every place.
+/// Initial entry of the table of sites.
 const NO_SITE: u64 = site(u32::MAX, 0);
 
 impl Tables {
@@ -331,8 +332,8 @@ impl Tables {
 
 const _: () = assert!(site_place(u32::MAX, 0) != site_place(u32::MAX, 1));
 
-/// A pair that never comes to this place: there the reader has one that does not fit into the
-/// writer's table.
+/// A pair that hashes to another slot. The reader's slot holds a pair whose size has more than 32
+/// bits, which the writer's table cannot hold.
 #[cold]
 fn site_of_elsewhere(place: usize) -> u64 {
     if place == site_place(u32::MAX, 0) { site(u32::MAX, 1) } else { NO_SITE }
@@ -340,7 +341,7 @@ fn site_of_elsewhere(place: usize) -> u64 {
 
 #[cfg(test)]
 impl EventColumns {
-    /// As [`EventColumns::push_all`], all in one of the ways.
+    /// [`EventColumns::push_all`] with one of the two paths for all blocks.
     pub(super) fn push_all_in_way<const IS_VARIED: bool>(&mut self, events: &[Event]) {
         let mut events = events.iter();
         while events.len() > 0 {

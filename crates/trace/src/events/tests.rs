@@ -1,4 +1,4 @@
-//! What the encoder makes of the hardest events is read as they were.
+//! Events that are hard for the encoder are decoded unchanged.
 
 use proptest::prelude::*;
 
@@ -19,8 +19,7 @@ fn encoded(columns: &mut EventColumns, events: &[Event], together: usize) {
     }
 }
 
-/// Few, so that they come again; among them such as differ in their high bits only, and such as are
-/// as long as can be.
+/// Few addresses, so that they recur. Some differ in their high bits only, some have all 64 bits.
 fn address() -> impl Strategy<Value = u64> {
     let near = (0_u64..24).prop_map(|number| 0x7f12_3456_0000 + number * 16);
     let odd = 0x5555_0000_u64..0x5555_0008;
@@ -36,7 +35,7 @@ fn address() -> impl Strategy<Value = u64> {
     prop_oneof![8 => near, 2 => odd, 1 => high, 1 => edge, 1 => any::<u64>()]
 }
 
-/// Few; the borders of classes, and such as differ in their high bits only.
+/// Few sizes: the borders of classes, and some that differ in their high bits only.
 fn size() -> impl Strategy<Value = u64> {
     let border =
         prop_oneof![Just(8), Just(9), Just(24), Just(25), Just(40), Just(1032), Just(1033), Just(1034)];
@@ -48,7 +47,7 @@ fn size() -> impl Strategy<Value = u64> {
 
 fn event() -> impl Strategy<Value = Event> {
     let stack = prop_oneof![4 => 0_u32..3, 1 => Just(u32::MAX - 1), 1 => any::<u32>()].prop_map(StackIndex);
-    // The decoder takes a stack that is not below 2^32 - 1 for a lost one.
+    // The decoder reads a stack that is not below 2^32 - 1 as a lost one.
     let stack = stack.prop_filter("a lost one", |stack| stack.0 != u32::MAX);
     let action = (0..8_u8, address(), address(), size(), stack, any::<bool>());
     let action = action.prop_map(|(kind, old, address_avma, size_bytes, stack, flag)| match kind {
@@ -141,14 +140,14 @@ fn a_pair_that_the_writer_cannot_keep_takes_the_place_of_one_that_it_keeps() {
     let events = [24, 24, long, 24, 24, long, long, 24].map(|size_bytes| alloc(0x5000, size_bytes, 7));
     let mut columns = EventColumns::new();
     encoded(&mut columns, &events, 3);
-    // Known: the second 24 of each two.
+    // Known sites: the second 24 of each two.
     assert_eq!(columns.streams()[5].len(), 2 * 2);
     assert_eq!(decoded(&columns), events);
 }
 
 #[test]
 fn a_block_is_named_by_its_address_if_that_has_too_many_bits() {
-    // The same in the lower 55 bits.
+    // Both are equal in the lower 55 bits.
     let (short, long) = (0x5000, 0x5000 | 1 << 55);
     let events = [alloc(short, 24, 1), free(long), alloc(long, 24, 1), free(short), free(long)];
     let mut columns = EventColumns::new();

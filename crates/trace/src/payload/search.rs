@@ -1,45 +1,48 @@
-//! Whether a search for repetitions in a stream pays.
+//! Decides whether a search for repetitions in a stream pays.
 //!
-//! The search takes most of the packing time, and of some streams it finds nothing: they fall as
-//! much by the frequencies of their bytes alone. Most streams are sampled; what is known to repeat
-//! itself need not be.
+//! The search takes most of the packing time, and finds nothing in some streams: these shrink as
+//! much by the frequencies of their bytes alone. Most streams are sampled. Streams that are known
+//! to repeat are searched without a sample.
 
-/// How it is decided whether a stream is searched.
+/// Method to decide whether a stream is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Search {
-    /// By a sample.
+    /// Decided by a sample.
     Sampled,
-    /// It repeats itself, at length, in every program: it always is.
+    /// Always searched: the stream has long repetitions in every program.
     Always,
-    /// It has few values, and repeats itself at length unless they are mixed: by a sample if they
-    /// are.
+    /// Searched without a sample unless its values are mixed. The stream has few values, with long
+    /// repetitions unless they are mixed.
     SampledIfMixed,
 }
 
-/// So much from the middle of a stream is a sample.
+/// Size in bytes of a sample, from the middle of a stream.
 const SAMPLE_BYTES: usize = 2048;
-/// A stream shorter than this takes no time: it is searched.
+/// Smallest size in bytes of a stream that is sampled. A shorter one packs quickly and is searched.
 const SAMPLED_BYTES_MIN: usize = 8192;
-/// A sample's search pays if what it leaves is less than this part of what the frequencies leave.
-/// Packing the events of six programs in nanoseconds and bytes an event: where a sample of 4,096
-/// bytes was packed both ways and 0.85, stress 5.3 and 2.86, clang++ 5.3 and 2.54, Node 5.0 and
-/// 2.98, redis 3.5 and 1.58, jq 5.2 and 0.78, Python 2.4 and 0.75; with these, a fifth less time
-/// and 2.88, 2.53, 2.94, 1.58, 0.78 and 0.74. (At 0.85 jq has 0.97 bytes: a smaller sample repeats
-/// itself less.)
+/// Largest ratio of searched to unsearched size of a sample at which the search pays.
+///
+/// Measured on the events of six programs, in nanoseconds and bytes per event. With a sample of
+/// 4,096 bytes, packed both ways, and a ratio of 0.85, the values were as follows. Stress 5.3 and
+/// 2.86, clang++ 5.3 and 2.54, Node 5.0 and 2.98, redis 3.5 and 1.58, jq 5.2 and 0.78, Python 2.4
+/// and 0.75. With the present values: a fifth less time and 2.88, 2.53, 2.94, 1.58, 0.78 and 0.74
+/// bytes. (At 0.85 jq has 0.97 bytes: a smaller sample repeats itself less.)
 const PAYS: f32 = 0.91;
-/// Bits a byte from which on values are mixed. Of the tokens of events those of Node and redis have
-/// 1.0 to 1.9, where a sample sees nothing of what a search finds over longer distances: it leaves
-/// a quarter to a half, in as much time. Those of clang++ have 1.4 to 2.3 and those of stress 1.8
-/// or 2.5 to 3.0, where it leaves four fifths in twice the time: with 2.2 stress and clang++ take
-/// 0.6 ns an event more and have 1 % fewer bytes.
+/// Least entropy, in bits per byte, at which values count as mixed.
+///
+/// The tokens of events of Node and redis have 1.0 to 1.9. There a sample misses repetitions over
+/// longer distances, and the search leaves a quarter to a half in as much time. Those of clang++
+/// have 1.4 to 2.3, and those of stress 1.8 or 2.5 to 3.0. There the search leaves four fifths in
+/// twice the time. With 2.2, stress and clang++ take 0.6 ns more per event and have 1 % fewer
+/// bytes.
 const MIXED_BITS: f32 = 1.7;
 /// Bytes of a frame's header, and bits of its table for each value that occurs.
 const FRAME_BYTES: f32 = 12.0;
 const VALUE_BITS: f32 = 4.0;
 
 impl Search {
-    /// Whether a stream is searched, if that needs no search of a sample; else the sample to be
-    /// searched.
+    /// `Ok` if the decision needs no sample: whether the stream is searched. Otherwise `Err` with
+    /// the sample to be searched.
     pub(super) fn sample(self, stream: &[u8]) -> Result<bool, Sample<'_>> {
         if self == Self::Always || stream.len() < SAMPLED_BYTES_MIN {
             return Ok(true);
@@ -53,18 +56,18 @@ impl Search {
     }
 }
 
-/// A part of a stream, and what is left of it without a search.
+/// A part of a stream, and its size without a search.
 #[derive(Debug)]
 pub(super) struct Sample<'a> {
     pub(super) bytes: &'a [u8],
-    /// By the frequencies of its bytes, without the table of these.
+    /// Size in bits by the frequencies of its bytes, without the table of frequencies.
     bits: f32,
     value_count: u16,
 }
 
 impl<'a> Sample<'a> {
     fn new(bytes: &'a [u8]) -> Self {
-        // By fours, so that the same byte twice in a row is not waited for.
+        // Four tables, so that the same byte twice in a row does not wait for the first increment.
         let mut counts = [[0_u16; 256]; 4];
         for four in bytes.chunks_exact(counts.len()) {
             for (counts, &byte) in counts.iter_mut().zip(four) {
@@ -82,7 +85,7 @@ impl<'a> Sample<'a> {
         Self { bytes, bits, value_count }
     }
 
-    /// Whether a search pays that leaves so many bytes.
+    /// Whether a search that leaves `left_bytes` pays.
     pub(super) fn pays(&self, left_bytes: usize) -> bool {
         let without = FRAME_BYTES + (self.bits + f32::from(self.value_count) * VALUE_BITS) / 8.0;
         (left_bytes as f32) < without * PAYS
@@ -95,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_sample_is_left_by_its_frequencies() {
-        // Eight values as often as each other: three bits each.
+        // Eight equally frequent values: three bits each.
         let even: Vec<u8> = (0..SAMPLE_BYTES).map(|number| (number / 3 % 8) as u8).collect();
         let sample = Sample::new(&even);
         assert!((sample.bits / SAMPLE_BYTES as f32 - 3.0).abs() < 0.01, "{}", sample.bits);

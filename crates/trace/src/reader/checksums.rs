@@ -1,5 +1,4 @@
-//! Checking a whole file: the checksums of all chunks, also of those that are otherwise read on
-//! demand.
+//! Check of a whole file: verifies the checksums of all chunks, including those read on demand.
 
 use std::collections::HashSet;
 
@@ -9,12 +8,12 @@ use crate::chunk::{CHUNK_HEADER_BYTES, ChunkInfo};
 use crate::error::{Damage, Error, Result};
 use crate::source::read_up_to;
 
-/// So much of a payload is in memory at a time.
+/// Number of bytes of a payload that are in memory at a time.
 const PIECE_BYTES: usize = 1 << 18;
 
 impl Trace {
-    /// All damage of the file by place: [`Trace::damage`], and every other chunk whose checksum is
-    /// wrong. Reads the whole file once, in little memory.
+    /// All damage of the file in order of offset: [`Trace::damage`], and every other chunk whose
+    /// checksum is wrong. Reads the whole file once, in little memory.
     #[must_use]
     pub fn check(&self) -> Vec<Damage> {
         let mut damage = self.damage().to_vec();

@@ -10,7 +10,7 @@ use crate::*;
 /// The live blocks at a time.
 #[derive(Debug)]
 pub struct Checkpoint {
-    /// When: all events up to and including this time have happened.
+    /// Time of the checkpoint: all events up to and including this time have happened.
     pub time_ns: u64,
     /// Number of events before it.
     pub event_index: u64,
@@ -44,8 +44,8 @@ impl Trace {
         self.of_kind(ChunkKind::Events)
     }
 
-    /// All events but those of the first `chunk_count` chunks of events: of a file that grows, what
-    /// was added.
+    /// All events except those of the first `chunk_count` chunks of events. For a file that grows,
+    /// these are the added ones.
     #[must_use]
     pub fn events_behind(&self, chunk_count: usize) -> EventReader<'_> {
         let mut reader = self.events(0, u64::MAX);
@@ -54,7 +54,7 @@ impl Trace {
     }
 
     /// The events after a checkpoint and before `to_ns`. A checkpoint lies between two chunks of
-    /// events: those of the same nanosecond before it are not among them.
+    /// events, so that earlier events of the same nanosecond are excluded.
     #[must_use]
     pub fn events_after(&self, checkpoint: &Checkpoint, to_ns: u64) -> EventReader<'_> {
         let mut before = 0_u64;
@@ -71,11 +71,11 @@ impl Trace {
     /// The last checkpoint at or before a time.
     ///
     /// # Errors
-    /// It is damaged.
+    /// The checkpoint is damaged.
     pub fn checkpoint_before(&self, time_ns: u64) -> Result<Option<Checkpoint>> {
         let is_part = |chunk: &ChunkInfo| chunk.kind == Some(ChunkKind::Checkpoint);
         let mut end = self.chunks.len();
-        // From the last back: one that is not whole (the file ends within it) is passed over.
+        // From the last one back: an incomplete checkpoint (the file ends within it) is skipped.
         while let Some(last) =
             self.chunks[..end].iter().rposition(|chunk| is_part(chunk) && chunk.first_ns <= time_ns)
         {
@@ -94,7 +94,7 @@ impl Trace {
         Ok(None)
     }
 
-    /// The last checkpoint in these chunks of one time, with the place of its first chunk; `None`
+    /// The last checkpoint in these chunks of one time, with the index of its first chunk; `None`
     /// if parts are missing.
     fn blocks_of(&self, first: usize, last: usize) -> Result<Option<(usize, Vec<Block>)>> {
         let mut blocks = Vec::new();
@@ -106,7 +106,7 @@ impl Trace {
             let (part, is_last) = take_blocks(&streams, count, info.first_ns, counts, &mut blocks)
                 .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
             if part == 0 {
-                // A later one of the same nanosecond.
+                // A later checkpoint of the same nanosecond begins.
                 blocks.drain(..known);
                 (begin, expected) = (place, 0);
             }
@@ -135,7 +135,7 @@ impl EventReader<'_> {
     /// [`EventReader::damage`]).
     ///
     /// # Errors
-    /// The operating system's.
+    /// Reading the file fails.
     pub fn next_batch(&mut self) -> Result<Option<&[Event]>> {
         loop {
             let Some(&info) = self.chunks.get(self.next) else { return Ok(None) };
@@ -170,7 +170,7 @@ impl EventReader<'_> {
         &self.damage
     }
 
-    /// Chunks read, and in all: for a progress display.
+    /// Numbers of chunks read and in all, for a progress display.
     #[must_use]
     pub fn progress(&self) -> (usize, usize) {
         (self.next, self.chunks.len())

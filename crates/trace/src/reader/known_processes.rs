@@ -1,16 +1,16 @@
-//! A process for each number that stands for one: who reads a trace may keep tables by process.
+//! Completes the table of processes, so that every process number in a trace is an index into it.
 //!
-//! The table of processes may be damaged, or not have been written yet. What refers to it is not,
-//! and its numbers are as good as they were: processes of which nothing is known stand in for those
-//! that are missing. A number that no loss explains is not believed.
+//! The table of processes may be damaged or not yet written, while the numbers that refer to it are
+//! sound. Unknown processes stand in for the missing ones. A number that no loss explains is not
+//! believed.
 
 use super::Trace;
 use crate::*;
 
-/// Indices are dense: one that lies further beyond the number of entries than a lost chunk explains
-/// is not believed.
+/// Largest accepted distance of an index beyond the number of entries. Indices are dense: a larger
+/// distance is more than a lost chunk explains.
 pub(super) const INDEX_GAP_MAX: usize = 1 << 16;
-/// In place of a mapping that is lost: nothing lies in it.
+/// Stands for a lost mapping; an empty range.
 pub(super) const NO_MAPPING: Mapping = Mapping {
     process: ProcessIndex(0),
     module: ModuleIndex(0),
@@ -20,7 +20,7 @@ pub(super) const NO_MAPPING: Mapping = Mapping {
     loaded_ns: 0,
     unloaded_ns: 0,
 };
-/// A process of which nothing is known.
+/// Stands for a process of which nothing is known.
 pub(super) const UNKNOWN: Process = Process {
     pid: 0,
     parent_pid: 0,
@@ -33,20 +33,19 @@ pub(super) const UNKNOWN: Process = Process {
 };
 
 impl Trace {
-    /// From here on every process number that the trace gives out is one of
-    /// [`Trace::processes`], which has one at least where there is anything of a process. To be
-    /// called when the tables are read.
+    /// Makes every process number in the trace an index of [`Trace::processes`]. The table gets at
+    /// least one entry, unless no process was recorded. Called after the tables are read.
     pub(super) fn complete_processes(&mut self) {
-        // One more: a number that does not fit into 16 bits is written in another way.
+        // One more, because a number beyond 16 bits is stored differently.
         let limit = (self.processes.len() * 2 + INDEX_GAP_MAX + 1) as u32;
         let most = self.named_processes().filter(|process| process.0 < limit).max();
         let mut count = most.map_or(0, |process| process.0 as usize + 1);
-        // Only then can the stacks know of more; to read them takes time.
+        // Only then can the stacks name more processes; reading them takes time.
         if !self.damage.is_empty() || !self.is_complete || self.processes.is_empty() {
             let of_stacks = self.loaded_stacks(limit as usize).0.process_count();
             count = count.max(of_stacks);
         }
-        // (The empty stack names the first process, whether there is one or not.)
+        // (The empty stack names the first process, even if there is no process.)
         let is_of_none = count <= 1 && self.is_of_no_process();
         count = if is_of_none { 0 } else { count.max(1) };
         if count > self.processes.len() {
@@ -55,7 +54,7 @@ impl Trace {
         self.leave_out_unknown();
     }
 
-    /// A recording in which no process came: nothing is lost, and nothing was written.
+    /// Whether the recording has no process at all: nothing is lost, and nothing was written.
     fn is_of_no_process(&self) -> bool {
         let is_whole = self.damage.is_empty() && self.is_complete;
         is_whole
@@ -68,7 +67,7 @@ impl Trace {
                 .is_ok_and(|summary| summary.is_none_or(|summary| summary.by_heap.is_empty()))
     }
 
-    /// Those that entries of the tables name.
+    /// The processes that entries of the tables name.
     fn named_processes(&self) -> impl Iterator<Item = ProcessIndex> + '_ {
         let parents = self.processes.iter().filter_map(|process| match process.origin {
             ProcessOrigin::Fork { parent } => Some(parent),
@@ -88,7 +87,7 @@ impl Trace {
             .chain(parents)
     }
 
-    /// Entries of a process that is not believed are not, either.
+    /// Removes the entries of processes that are not believed.
     fn leave_out_unknown(&mut self) {
         let count = self.processes.len();
         let is_known = |process: ProcessIndex| (process.0 as usize) < count;
@@ -97,7 +96,7 @@ impl Trace {
                 process.origin = ProcessOrigin::Exec;
             }
         }
-        // (Threads and mappings are found by their numbers.)
+        // (Threads and mappings are found by their numbers, so that they stay in place.)
         for thread in self.threads.iter_mut().filter(|thread| !is_known(thread.process)) {
             thread.process = ProcessIndex(0);
         }

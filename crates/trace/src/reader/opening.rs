@@ -1,4 +1,4 @@
-//! Opening a trace: finding its chunks, by the index or by a scan, and reading the small tables.
+//! Opening of a trace: finds its chunks, by the index or by a scan, and reads the small tables.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -16,28 +16,29 @@ use crate::source::{ReadAt, read_up_to};
 use crate::tables::{Entry, take_all};
 use crate::*;
 
-/// All that stays in memory may unpack to this many times the file's size. The writer's own files
-/// reach 10.
+/// Largest ratio of the unpacked size of all data that stays in memory to the file's size. The
+/// writer's own files reach 10.
 const EXPANSION_MAX: u64 = 64;
-/// Or to this much: small files of deep recursions shrink by more than a thousand.
+/// Unpacked bytes that are allowed in addition. Small files of deep recursions shrink by more than
+/// a thousand.
 const EXPANSION_FREE_BYTES: u64 = 32 << 20;
 
 impl Trace {
     /// Opens a file.
     ///
     /// # Errors
-    /// It cannot be read, is empty, is no trace, or is from a newer version. Damage inside is no
-    /// error: see [`Trace::damage`].
+    /// The file cannot be read, is empty, is no trace, or is from a newer version. Damage inside is
+    /// no error: see [`Trace::damage`].
     pub fn open(path: &Path) -> Result<Self> {
         let file =
             heapr_files::regular(path).map_err(|source| Error::Io { action: "opening the file", source })?;
         Self::from_source(Box::new(file))
     }
 
-    /// Opens whatever can be read.
+    /// Opens any source of bytes.
     ///
     /// # Errors
-    /// As [`Trace::open`].
+    /// Those of [`Trace::open`].
     pub fn from_source(source: Box<dyn ReadAt>) -> Result<Self> {
         let size = source.size_bytes().map_err(|source| Error::Io { action: "reading the trace", source })?;
         check_header(&*source)?;
@@ -96,7 +97,7 @@ impl Trace {
         Ok(take_index(&stream, info.item_count as usize, size).ok())
     }
 
-    /// The chunk header at `offset`, if one is there and sound.
+    /// The chunk header at `offset`, if a sound one is there.
     fn header_at(&self, offset: u64) -> Result<Option<ChunkHeader>> {
         let mut bytes = [0; CHUNK_HEADER_BYTES];
         if read_up_to(&*self.source, &mut bytes, offset)? < CHUNK_HEADER_BYTES {
@@ -105,7 +106,7 @@ impl Trace {
         Ok(ChunkHeader::from_bytes(&bytes).ok())
     }
 
-    /// Finds the chunks one after the other; what is between sound ones is damage.
+    /// Finds the chunks one after the other. Bytes between sound chunks are damage.
     fn scan(&mut self, size: u64) -> Result<()> {
         let mut offset = FILE_HEADER_BYTES as u64;
         while offset < size {
@@ -130,7 +131,7 @@ impl Trace {
             if header.kind != ChunkKind::Index as u16 {
                 self.chunks.push(info);
             } else if let Err(error) = self.streams::<1>(&info) {
-                // Why there is no trailer to be believed, maybe.
+                // May be the reason why there is no believable trailer.
                 self.note(&info, &error);
             }
             offset = end;
@@ -138,7 +139,7 @@ impl Trace {
         Ok(())
     }
 
-    /// What is wrong with the bytes between two chunks: nothing if they are a trailer.
+    /// Description of the damage between two chunks; `None` if the bytes are a trailer.
     fn wrong_between(&self, offset: u64, next: u64) -> Result<Option<&'static str>> {
         let mut bytes = [0; TRAILER_BYTES];
         let count = read_up_to(&*self.source, &mut bytes, offset)?;
@@ -152,8 +153,7 @@ impl Trace {
     }
 
     /// Offset of the next sound chunk header at or behind `from`, or the file's end. Each byte is
-    /// read once: a file full of magics with nothing behind them is passed as fast as any
-    /// other.
+    /// read once, so that a file full of bare magics is scanned as fast as any other.
     fn next_chunk(&self, from: u64, size: u64) -> Result<u64> {
         let mut at = from;
         let mut window = vec![0; 1 << 16];
@@ -175,14 +175,14 @@ impl Trace {
         Ok(size)
     }
 
-    /// Leaves out the chunks whose contents stay in memory once they claim, all together, to unpack
-    /// to more than a file of this size can hold: a few kilobytes of zstd must not ask for
+    /// Leaves out chunks that together claim to unpack to more than a file of this size can hold.
+    /// Only chunks whose contents stay in memory count. A few kilobytes of zstd must not allocate
     /// gigabytes.
     fn leave_out_what_swells(&mut self, size: u64) {
         let mut budget = size.saturating_mul(EXPANSION_MAX).saturating_add(EXPANSION_FREE_BYTES);
         let damage = &mut self.damage;
         self.chunks.retain(|chunk| {
-            // Read one by one, when they are asked for.
+            // Chunks that are read one by one, on demand.
             let is_streamed = |kind| {
                 matches!(
                     kind,
@@ -208,7 +208,7 @@ impl Trace {
         });
     }
 
-    /// The header of a chunk, as the index has it.
+    /// The header of a chunk, verified against the index.
     pub(super) fn header_of(&self, info: &ChunkInfo) -> Result<ChunkHeader> {
         let damaged = |what| Error::Damaged { offset: info.offset, what };
         let header = self.header_at(info.offset)?.ok_or(damaged("no chunk begins here"))?;
@@ -343,7 +343,7 @@ fn place<T: Clone>(table: &mut Vec<T>, index: u32, entry: T, unknown: &T, limit:
     table[index] = entry;
 }
 
-/// The chunks of an untrusted index.
+/// Decodes the chunks of an untrusted index.
 fn take_index(stream: &[u8], count: usize, size: u64) -> std::result::Result<Vec<ChunkInfo>, Malformed> {
     let mut take = Take::new(stream);
     let mut chunks = Vec::new();

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A sampler as the agent's is: a countdown of bytes, drawn anew after each sample.
+/// A sampler like the agent's: a countdown of bytes, drawn anew after each sample.
 struct Countdown {
     state: u64,
     mean_bytes: u64,
@@ -30,7 +30,7 @@ impl Countdown {
     }
 }
 
-/// A stack of a made trace: so many blocks of sizes in turn.
+/// A stack of a synthetic trace: `count` blocks, of the sizes in turn.
 struct Site {
     sizes: &'static [u64],
     count: usize,
@@ -58,7 +58,7 @@ struct Sum {
     samples: u64,
 }
 
-/// Whether a truth lies in the 95 % interval.
+/// Whether a true amount lies in the 95 % interval.
 fn holds(estimate: u64, truth: u64, variance: f64) -> bool {
     (estimate as f64 - truth as f64).abs() <= 1.96 * variance.sqrt() + 1.0
 }
@@ -66,7 +66,7 @@ fn holds(estimate: u64, truth: u64, variance: f64) -> bool {
 #[test]
 fn truth_is_in_the_interval_nineteen_times_of_twenty_and_nothing_is_biased() {
     let mut means = [(0.0, 0.0); SITES.len()];
-    // Of those means, by what the sums themselves say.
+    // Variances of those means, as the sums themselves estimate them.
     let mut variances = [(0.0, 0.0); SITES.len()];
     let (mut sums, mut held_bytes) = (0_u32, 0_u32);
     let (mut sums_of_one_size, mut held_counts) = (0_u32, 0_u32);
@@ -91,13 +91,13 @@ fn truth_is_in_the_interval_nineteen_times_of_twenty_and_nothing_is_biased() {
             variance.0 += sum.count_variance as f64 / scale(site.count as u64);
             variance.1 += sum.bytes_variance_kib2 as f64 * KIB2 / scale(truth_bytes);
             if sum.samples < 10 || site.sizes == [1 << 20] {
-                // Of a few samples a normal distribution says little; what is always taken is no
-                // estimate.
+                // A normal distribution says little of a few samples; a block that is always
+                // recorded is no estimate.
                 continue;
             }
             sums += 1;
             held_bytes += u32::from(holds(sum.bytes, truth_bytes, sum.bytes_variance_kib2 as f64 * KIB2));
-            // (Of small blocks among large ones there may be no sample at all.)
+            // (There may be no sample of small blocks among large ones.)
             if let [_] = site.sizes {
                 sums_of_one_size += 1;
                 held_counts += u32::from(holds(sum.count, site.count as u64, sum.count_variance as f64));

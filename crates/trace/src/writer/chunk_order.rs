@@ -1,4 +1,4 @@
-//! Chunks in their order, where some are packed by a second thread (see [`super::second_thread`]).
+//! Order of chunks where a second thread packs some of them (see [`super::second_thread`]).
 
 use std::io::{self, Write};
 
@@ -9,22 +9,22 @@ use crate::chunk::ChunkHeader;
 use crate::error::Result;
 use crate::events::EVENTS_PER_CHUNK;
 
-/// Chunks that wait behind one of events, at most: there are a few small ones between two of those,
-/// or the parts of a checkpoint.
+/// Largest number of chunks that wait behind one of events. Between two of those are a few small
+/// chunks, or the parts of a checkpoint.
 const WAITING_MAX: usize = 32;
 
-/// What comes behind a chunk that is not packed yet, and that chunk itself.
+/// A chunk that is not yet packed, or one that waits behind it.
 #[derive(Debug)]
 pub(super) enum Waiting {
-    /// The second thread's job of this number.
+    /// Job number of a chunk at the second thread.
     Later(u64),
     Ready(ChunkHeader, Vec<u8>),
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Whether the events from the next chunk on are made into columns and packed by a second
-    /// thread. For times at which the writer is behind: what is written is the same, but needs
-    /// up to 20 MiB, and some chunks are written later.
+    /// Selects whether a second thread encodes and packs the events from the next chunk on. Meant
+    /// for times at which the writer is behind. The file's bytes are the same, but up to 20 MiB
+    /// more memory is needed, and some chunks are written later.
     pub fn use_second_thread(&mut self, is_wanted: bool) {
         let is_new = is_wanted != self.is_second_wanted;
         self.is_second_wanted = is_wanted;
@@ -34,10 +34,10 @@ impl<W: Write> TraceWriter<W> {
         }
     }
 
-    /// Adds events: what [`TraceWriter::event`] does for each, faster.
+    /// Adds events; faster than [`TraceWriter::event`] for each.
     ///
     /// # Errors
-    /// The sink's.
+    /// Writing to the sink fails.
     pub fn events<'a>(&mut self, mut events: impl ExactSizeIterator<Item = &'a Event>) -> Result<()> {
         while events.len() > 0 {
             let is_full = match &mut self.later {
@@ -59,7 +59,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Decides who packs the chunk that begins.
+    /// Begins a chunk, and decides which thread packs it.
     pub(super) fn begin_chunk(&mut self) {
         self.later = None;
         // A window's chunks stay in memory, in its own order.
@@ -68,22 +68,22 @@ impl<W: Write> TraceWriter<W> {
         }
         if self.second_thread.is_none() {
             self.second_thread = SecondThread::start();
-            // Where there is none now, there will hardly be one at the next chunk.
+            // If a thread cannot start now, it will hardly start for the next chunk.
             self.is_second_wanted = self.second_thread.is_some();
         }
         let last_ns = self.events.last_ns;
         self.later = self.second_thread.as_mut().map(|second| second.begin_chunk(last_ns));
     }
 
-    /// Gives back the thread and its memory, unless it is wanted. (At each flush, so that it does
-    /// not come and go with every chunk.)
+    /// Ends the second thread and frees its memory, unless it is wanted. (Called at each flush, so
+    /// that it does not come and go with every chunk.)
     pub(super) fn end_second_thread(&mut self) {
         if !self.is_second_wanted && self.later.is_none() && self.waiting.is_empty() {
             self.second_thread = None;
         }
     }
 
-    /// Gives the present chunk to the second thread, if it is one for it.
+    /// Passes the current chunk to the second thread. Returns whether it has.
     pub(super) fn hand_over(&mut self) -> bool {
         let Some(chunk) = self.later.take_if(|chunk| !chunk.is_empty()) else { return false };
         let Some(second) = &mut self.second_thread else { return false };
@@ -92,7 +92,7 @@ impl<W: Write> TraceWriter<W> {
         true
     }
 
-    /// Writes a chunk behind those that wait.
+    /// Writes a chunk after those that wait.
     pub(super) fn write_chunk(&mut self, header: ChunkHeader, payload: Vec<u8>) -> Result<()> {
         if self.waiting.is_empty() {
             self.write_now(&header, &payload)?;
@@ -104,7 +104,7 @@ impl<W: Write> TraceWriter<W> {
         self.write_waiting(self.waiting.len() > WAITING_MAX)
     }
 
-    /// Writes what waits: up to the first chunk that is not packed yet, or all.
+    /// Writes waiting chunks: up to the first that is not yet packed, or all if `is_all`.
     pub(super) fn write_waiting(&mut self, is_all: bool) -> Result<()> {
         while let Some(next) = self.waiting.pop_front() {
             let (header, payload) = match next {

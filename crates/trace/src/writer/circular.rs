@@ -1,4 +1,4 @@
-//! Circular logging: the newest events wait in memory until the end.
+//! Circular logging: the newest events are held in memory until the end.
 
 use std::io::Write;
 
@@ -8,38 +8,40 @@ use crate::events::{EventColumns, EventDecoder};
 use crate::window::{EventWindow, birth};
 use crate::{Event, ProcessIndex};
 
-/// What a circular trace holds.
+/// Facts of a circular trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowEnd {
-    /// Before, only what was still live then is known; after, everything.
+    /// Start of the window. Of earlier blocks only those that were still live then are known.
     pub start_ns: u64,
-    /// Events that were thrown away.
+    /// Number of discarded events.
     pub dropped_event_count: u64,
-    /// Events in the file, with the allocations of the blocks that were live at the start.
+    /// Number of events in the file, including the allocations of the blocks that were live at the
+    /// start.
     pub event_count: u64,
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// From now on holds events in memory, the newest in about so many bytes, until
+    /// Holds events in memory from now on, the newest in about `limit_bytes`, until
     /// [`TraceWriter::end_window`].
     pub fn keep_window(&mut self, limit_bytes: u64) {
         self.window = Some(EventWindow::new(limit_bytes));
     }
 
-    /// Whether a window needs a checkpoint before it can throw away older events.
+    /// Whether a window needs a checkpoint before it can discard older events.
     #[must_use]
     pub fn window_wants_checkpoint(&self) -> bool {
         self.window.as_ref().is_some_and(EventWindow::wants_checkpoint)
     }
 
-    /// Events that a window has thrown away.
+    /// Number of events that a window has discarded.
     #[must_use]
     pub fn dropped_event_count(&self) -> u64 {
         self.window.as_ref().map_or(0, EventWindow::dropped_event_count)
     }
 
-    /// Writes a window into the file, showing each event and its process: first the allocations of
-    /// what was live when the window begins, then its events. `None`: there is no window.
+    /// Writes a window into the file, and passes each event with its process to `visit`. The
+    /// allocations of blocks that are live at the window's begin come first, then its events.
+    /// Returns `None` if there is no window.
     pub fn end_window(&mut self, mut visit: impl FnMut(&Event, ProcessIndex)) -> Result<Option<WindowEnd>> {
         if self.window.is_none() {
             return Ok(None);
@@ -53,7 +55,7 @@ impl<W: Write> TraceWriter<W> {
             _ => 0,
         };
         let mut event_count = blocks.len() as u64;
-        // Earlier than the last event of the recording: columns of their own.
+        // These times lie before the last event of the recording, so that fresh columns are needed.
         self.events = EventColumns::new();
         for block in &blocks {
             let event = birth(block);

@@ -1,4 +1,4 @@
-//! What is told of the recording beside its events: processes, threads, modules, marks, memory,
+//! Facts about the recording beside its events: processes, threads, modules, markers, memory,
 //! losses.
 
 use std::io::Write;
@@ -16,7 +16,7 @@ impl<W: Write> TraceWriter<W> {
     /// Writes the machine.
     ///
     /// # Errors
-    /// The sink's; so with all methods below.
+    /// Writing to the sink fails. All methods below have this error.
     pub fn set_system(&mut self, system: &System) -> Result<()> {
         self.single(ChunkKind::System, system)
     }
@@ -34,7 +34,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(index)
     }
 
-    /// Replaces what is known of a process image.
+    /// Replaces the entry of a process image.
     pub fn update_process(&mut self, index: ProcessIndex, process: &Process) -> Result<()> {
         self.processes.add(&(index, process.clone()));
         Ok(())
@@ -49,13 +49,13 @@ impl<W: Write> TraceWriter<W> {
         Ok(index)
     }
 
-    /// Replaces what is known of a thread.
+    /// Replaces the entry of a thread.
     pub fn update_thread(&mut self, index: ThreadIndex, thread: &Thread) -> Result<()> {
         self.threads.add(&(index, thread.clone()));
         Ok(())
     }
 
-    /// Adds a module, or finds it among those added.
+    /// Adds a module, or finds the number of an equal one.
     pub fn add_module(&mut self, module: Module) -> Result<ModuleIndex> {
         let next = ModuleIndex(self.module_numbers.len() as u32);
         if let Some(&known) = self.module_numbers.get(&module) {
@@ -66,7 +66,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(next)
     }
 
-    /// Adds a mapping; gives its number.
+    /// Adds a mapping; returns its number.
     pub fn add_mapping(&mut self, mapping: Mapping) -> Result<u32> {
         let number = self.mapping_table.len() as u32;
         self.mappings.add(&(number, mapping));
@@ -95,19 +95,19 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Adds a sample of what the resident set is.
+    /// Adds a sample of the resident set by kind of page.
     pub fn resident_sample(&mut self, sample: ResidentSample) -> Result<()> {
         self.resident_samples.add(&sample);
         Ok(())
     }
 
-    /// Adds what a process's own memory was.
+    /// Adds an account of a process's own memory.
     pub fn memory_account(&mut self, account: &MemoryAccount) -> Result<()> {
         self.memory_accounts.add(account);
         Ok(())
     }
 
-    /// The path of a module that a mapping is of.
+    /// The path of a mapping's module.
     pub fn module_path(&self, mapping_number: u32) -> Option<&str> {
         let module = self.mapping_table.get(mapping_number as usize)?.module;
         let found = self.module_numbers.iter().find(|(_, number)| **number == module);
@@ -125,27 +125,27 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Adds a name of a program's own heap.
+    /// Adds a name of a heap that a program registers itself.
     pub fn heap_name(&mut self, name: &HeapName) -> Result<()> {
         self.heap_names.add(name);
         Ok(())
     }
 
-    /// Adds what is to be known of the recording of a process.
+    /// Adds a remark about the recording of a process.
     pub fn notice(&mut self, notice: &Notice) -> Result<()> {
         self.notices.add(notice);
         Ok(())
     }
 
-    /// Adds how a process is sampled from a time on; only to a trace begun by
+    /// Adds the sampling of a process from a time on; only for a trace begun by
     /// [`TraceWriter::new_sampled`].
     pub fn sampling(&mut self, period: SamplingPeriod) -> Result<()> {
         self.sampling.add(&period);
         Ok(())
     }
 
-    /// Adds a function that frames of a language name. One with the same process, language and
-    /// number takes its place.
+    /// Adds a function that frames of a language refer to. Replaces one of the same process,
+    /// language and number.
     pub fn function(&mut self, function: &LanguageFunction) -> Result<()> {
         self.functions.add(function);
         Ok(())

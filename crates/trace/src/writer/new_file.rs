@@ -1,4 +1,4 @@
-//! The file that a trace is written to: private, and in the place of what was there.
+//! The file that a trace is written to: private, replacing an existing one on request.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -12,32 +12,32 @@ use crate::chunk::SAMPLED_FORMAT_VERSION;
 use crate::error::{Error, Result};
 
 impl TraceWriter<BufWriter<File>> {
-    /// Makes a file of mode 0600 and begins it. An existing one is an error unless `overwrite`; a
-    /// symbolic link is one always.
+    /// Makes a file of mode 0600 and begins a trace in it. An existing file is an error unless
+    /// `overwrite`; a symbolic link always is.
     ///
     /// See [`heapr_files::make`].
     ///
     /// # Errors
-    /// The operating system's, for making or writing the file.
+    /// Making or writing the file fails.
     pub fn create(path: &Path, overwrite: bool) -> Result<Self> {
         Self::new(new_file(path, overwrite)?)
     }
 
-    /// The same for [`TraceWriter::new_sampled`].
+    /// Variant of [`TraceWriter::create`] for [`TraceWriter::new_sampled`].
     ///
     /// # Errors
-    /// As [`TraceWriter::create`].
+    /// Those of [`TraceWriter::create`].
     pub fn create_sampled(path: &Path, overwrite: bool) -> Result<Self> {
         Self::new_sampled(new_file(path, overwrite)?)
     }
 
-    /// Some of its allocations are samples, although it began as a file in which all is recorded:
-    /// it is one of [`TraceWriter::new_sampled`] from now on.
+    /// Turns a trace in which everything is recorded into one of [`TraceWriter::new_sampled`],
+    /// because some of its allocations are samples.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Writing the file fails.
     pub fn has_samples(&mut self) -> Result<()> {
-        /// Behind the magic.
+        /// Offset of the version, behind the magic.
         const VERSION_AT: u64 = 8;
         if self.version == SAMPLED_FORMAT_VERSION {
             return Ok(());
@@ -51,10 +51,10 @@ impl TraceWriter<BufWriter<File>> {
     }
 }
 
-/// Makes the file alone, as [`TraceWriter::create`] does: for [`TraceWriter::go_on_in`].
+/// Makes only the file, like [`TraceWriter::create`]; for [`TraceWriter::go_on_in`].
 ///
 /// # Errors
-/// As [`TraceWriter::create`].
+/// Those of [`TraceWriter::create`].
 pub fn new_file(path: &Path, overwrite: bool) -> Result<BufWriter<File>> {
     let file = heapr_files::make(path, Existing::replaced_if(overwrite))
         .map_err(|source| Error::Io { action: "making the file", source })?;

@@ -1,4 +1,4 @@
-//! Going on in another file, at whose beginning stands what was defined in those before.
+//! Continuing a recording in another file, which begins with all earlier definitions.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::events::EventColumns;
 use crate::window::birth;
 use crate::{Block, Statistic};
 
-/// The beginning of each next file: chunks as they were written.
+/// Chunks of definitions as they were written; each next file begins with them.
 #[derive(Debug, Default)]
 pub(super) struct Definitions {
     chunks: Vec<(ChunkHeader, Vec<u8>)>,
@@ -41,16 +41,17 @@ impl Definitions {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// From the beginning: other files are to follow this one.
+    /// Remembers definitions, because other files follow this one. Must be called before anything
+    /// is written.
     pub fn keep_definitions(&mut self) {
         self.definitions = Some(Definitions::default());
     }
 
-    /// Goes on in another file, whether or not the present one was finished or could be written.
-    /// `live`: the blocks at that moment, by the times of their allocations; they are allocated in
-    /// the new file, too. `about`: numbers about it. Only where definitions are kept.
+    /// Continues in another file, whether or not the present one was finished or could be written.
+    /// `live`: the blocks at that moment, by time of allocation, which the new file allocates at
+    /// its start. `about`: statistics of the new file. Requires [`TraceWriter::keep_definitions`].
     pub fn go_on_in(&mut self, sink: W, live: &[Block], about: &[Statistic]) -> Result<()> {
-        // What still waits holds definitions.
+        // Waiting chunks hold definitions. With `has_failed` these are remembered, but not written.
         self.has_failed = true;
         while !self.waiting.is_empty() {
             let _ = self.write_waiting(true);
@@ -71,7 +72,7 @@ impl<W: Write> TraceWriter<W> {
         for statistic in about {
             self.statistic(&statistic.name, statistic.value)?;
         }
-        // Earlier than the last event: columns of their own.
+        // These times lie before the last event, so that fresh columns are needed.
         self.events = EventColumns::new();
         self.later = None;
         for block in live {

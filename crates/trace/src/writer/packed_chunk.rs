@@ -1,4 +1,4 @@
-//! Packed chunks: the header that belongs to a payload.
+//! Packed chunks: a payload with its header.
 
 use crate::chunk::{ChunkHeader, ChunkKind};
 use crate::events::{EVENT_SEARCHES, EventColumns};

@@ -22,7 +22,7 @@ impl<T: Entry> Pending<T> {
         self.count += 1;
     }
 
-    /// Their bytes and how many they are; none are left.
+    /// Removes all entries; returns their bytes and their number.
     pub(super) fn take(&mut self) -> (Vec<u8>, u32) {
         (std::mem::take(&mut self.bytes), std::mem::take(&mut self.count))
     }

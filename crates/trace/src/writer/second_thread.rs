@@ -1,9 +1,8 @@
-//! The columns of whole chunks, made and packed by a second thread.
+//! A second thread that encodes and packs whole chunks of events.
 //!
-//! Who writes is behind with its events at times: a recorder whose targets keep all processors
-//! busy, most of all when they have ended and its other processors have nothing to do. A chunk of
-//! events stands alone, so that each can be packed by whoever has time, and only the order in which
-//! they are written matters:
+//! The writer is sometimes behind with its events. This happens when targets keep all processors
+//! busy, most of all after these have ended and other processors are idle. A chunk of events stands
+//! alone, so that any thread can pack it, and only the order of writing matters:
 //!
 //! ```text
 //! writer   events -> [chunk 3 so far]                    writes what is done, in order:  1, 2 ...
@@ -13,7 +12,7 @@
 //!                         '--oldest, where [`WAITING_MAX`] wait or nothing else is to be done--> the writer itself
 //! ```
 //!
-//! The bytes are the same as without it. Waiting events take 48 bytes each, 3 MiB a chunk.
+//! The bytes are the same as without the thread. Waiting events take 48 bytes each, 3 MiB a chunk.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -26,27 +25,28 @@ use crate::chunk::ChunkHeader;
 use crate::events::{EVENTS_PER_CHUNK, EventColumns};
 use crate::payload::Packer;
 
-/// Chunks that wait for the second thread, at most: two, so that it has the next one when it comes
-/// from the first.
+/// Largest number of chunks that wait for the second thread. With two, the next one is ready when
+/// the thread finishes the first.
 const WAITING_MAX: usize = 2;
 
-/// The events of a chunk that is to be packed later.
+/// The events of a chunk that is packed later.
 #[derive(Debug, Default)]
 pub(super) struct LaterChunk {
     events: Vec<Event>,
-    /// Time of the last event before it.
+    /// Time of the last event before the chunk.
     last_ns: u64,
 }
 
 impl LaterChunk {
-    /// Appends an event. Tells whether the chunk is full.
+    /// Appends an event. Returns whether the chunk is full.
     #[inline]
     pub(super) fn push(&mut self, event: &Event) -> bool {
         self.events.push(*event);
         self.events.len() >= EVENTS_PER_CHUNK
     }
 
-    /// Appends events up to a full chunk. Tells whether it is full, and the latest time of those.
+    /// Appends events up to a full chunk. Returns whether it is full, and the latest time of the
+    /// added events.
     #[inline]
     pub(super) fn fill<'a>(&mut self, events: &mut impl Iterator<Item = &'a Event>) -> (bool, u64) {
         let from = self.events.len();
@@ -65,11 +65,11 @@ impl LaterChunk {
 pub(super) struct Packed {
     pub(super) header: ChunkHeader,
     pub(super) payload: Vec<u8>,
-    /// To be filled again.
+    /// Empty vector for a later chunk's events.
     emptied: Vec<Event>,
 }
 
-/// Makes chunks of events.
+/// Encodes and packs chunks of events.
 #[derive(Debug)]
 struct ChunkPacker {
     columns: EventColumns,
@@ -92,7 +92,7 @@ impl ChunkPacker {
     }
 }
 
-/// What waits for the thread.
+/// Chunks that wait for the thread.
 #[derive(Debug, Default)]
 struct Jobs {
     waiting: VecDeque<(u64, LaterChunk)>,
@@ -106,7 +106,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// (The lock is held for single calls of a queue only.)
+    /// (The lock is held only for single calls of a queue.)
     fn jobs(&self) -> MutexGuard<'_, Jobs> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -125,22 +125,22 @@ impl Shared {
     }
 }
 
-/// See the module.
+/// The second thread, seen from the writer.
 #[derive(Debug)]
 pub(super) struct SecondThread {
     shared: Arc<Shared>,
     from_thread: Receiver<(u64, Packed)>,
     thread: Option<JoinHandle<()>>,
     job_count: u64,
-    /// What is done and not taken yet.
+    /// Chunks that are packed and not yet taken.
     done: Vec<(u64, Packed)>,
-    /// What the writer packs itself.
+    /// Packer for the chunks that the writer packs itself.
     own: Option<Box<ChunkPacker>>,
     emptied: Vec<Vec<Event>>,
 }
 
 impl SecondThread {
-    /// Starts it. `None`: there is no processor or no memory for it.
+    /// Starts the thread. Returns `None` if there is no processor or no memory for it.
     pub(super) fn start() -> Option<Self> {
         if std::thread::available_parallelism().is_ok_and(|count| count.get() < 2) {
             return None;
@@ -161,13 +161,13 @@ impl SecondThread {
         })
     }
 
-    /// An empty chunk; `last_ns`: time of the last event before it.
+    /// Returns an empty chunk; `last_ns`: time of the last event before it.
     pub(super) fn begin_chunk(&mut self, last_ns: u64) -> LaterChunk {
         let events = self.emptied.pop().unwrap_or_else(|| Vec::with_capacity(EVENTS_PER_CHUNK));
         LaterChunk { events, last_ns }
     }
 
-    /// Takes a chunk; its number is asked for by [`SecondThread::take`].
+    /// Queues a chunk; returns its number for [`SecondThread::take`].
     pub(super) fn push(&mut self, chunk: LaterChunk) -> u64 {
         let number = self.job_count;
         self.job_count += 1;
@@ -183,7 +183,7 @@ impl SecondThread {
         number
     }
 
-    /// Packs the oldest chunk that nobody has begun. `false`: there is none.
+    /// Packs the oldest chunk that is still queued. Returns `false` if the queue is empty.
     fn pack_oldest(&mut self) -> bool {
         let Some((number, chunk)) = self.shared.jobs().waiting.pop_front() else { return false };
         let packed = self.own.get_or_insert_with(|| Box::new(ChunkPacker::new())).pack(chunk);
@@ -191,8 +191,8 @@ impl SecondThread {
         true
     }
 
-    /// A chunk, if it is packed; it is waited for if `is_wanted`, and what nobody has begun is
-    /// packed meanwhile. The outer `None`: the thread has died with it.
+    /// Takes a chunk that is packed. With `is_wanted` it waits for the chunk, and packs queued ones
+    /// meanwhile. The outer `None` means that the thread has died with the chunk.
     pub(super) fn take(&mut self, number: u64, is_wanted: bool) -> Option<Option<(ChunkHeader, Vec<u8>)>> {
         loop {
             self.done.extend(self.from_thread.try_iter());
