@@ -1,4 +1,4 @@
-//! Limits of memory: of the control groups of a process, of both versions, and of all above them.
+//! Memory limits of a process's control groups and all their ancestors, in both versions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,24 +6,25 @@ use std::path::{Path, PathBuf};
 use crate::first_thread::folder;
 use crate::mounts::{Mount, mounts};
 
-/// What one limit leaves.
+/// A memory limit of a group, and the memory left below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupLimit {
-    /// The group's folder.
+    /// Folder of the group.
     pub folder: PathBuf,
-    /// Its path below the mount of the hierarchy, from `/` on.
+    /// Path of the group below the hierarchy's mount, from `/` on.
     pub path: String,
-    /// The limit.
+    /// Limit in bytes.
     pub limit_bytes: u64,
-    /// What counts against it.
+    /// Bytes that count against the limit.
     pub used_bytes: u64,
-    /// How much more the processes of the group can take.
+    /// Bytes that the processes of the group can still allocate.
     pub free_bytes: u64,
-    /// Whether the kernel ends a process that takes more; otherwise it slows all of them down.
+    /// True if the kernel kills a process above the limit; otherwise it slows all of them down.
     pub is_hard: bool,
 }
 
-/// Files of a group: a limit, what counts against it, and what of memory.stat is given back first.
+/// Names in a group's folder: the limit, the amount that counts against it, and the counter in
+/// memory.stat of the memory that is reclaimed first.
 type Files = (&'static str, &'static str, &'static str);
 const V2: [Files; 2] =
     [("memory.max", "memory.current", "inactive_file"), (SOFT, "memory.current", "inactive_file")];
@@ -32,10 +33,10 @@ const V1: [Files; 2] = [
     ("memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes", "total_inactive_file"),
 ];
 const SOFT: &str = "memory.high";
-/// Version 1 writes a number near the largest for no limit.
+/// Smallest number that stands for an absent limit: version 1 writes one near the largest.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// The limits of a process's groups that can be read.
+/// Returns the readable memory limits of a process's groups.
 pub fn memory_limits(pid: u32) -> Vec<GroupLimit> {
     let groups = fs::read_to_string(folder(pid).join("cgroup")).unwrap_or_default();
     let mounts = mounts();
@@ -43,8 +44,8 @@ pub fn memory_limits(pid: u32) -> Vec<GroupLimit> {
     places.flat_map(|(top, group, files)| limits_from(&top, &group, files)).collect()
 }
 
-/// Whether a control group keeps a process from running (the freezer of either version), as far as
-/// that may be known.
+/// True if a control group's freezer stops the process (either version), as far as that can be
+/// read.
 pub fn is_frozen(pid: u32) -> bool {
     let groups = fs::read_to_string(folder(pid).join("cgroup")).unwrap_or_default();
     let mounts = mounts();
@@ -53,31 +54,32 @@ pub fn is_frozen(pid: u32) -> bool {
     let mut events =
         places.filter_map(|(top, group, _)| fs::read_to_string(top.join(group).join("cgroup.events")).ok());
     let is_of_v2 = events.any(|events| events.lines().any(|line| line == "frozen 1"));
-    // In version 1 its threads wait in a function of that name.
+    // In version 1 the threads of a frozen process wait in a function of this name.
     let waits_in = || fs::read_to_string(folder(pid).join("wchan")).unwrap_or_default();
     is_of_v2 || waits_in().trim() == "__refrigerator"
 }
 
-/// The group of a process that counts memory: where the hierarchy is mounted, the group below it,
-/// and whether it is of version 2.
+/// Returns the group that counts a process's memory: mount point of the hierarchy, group below it,
+/// and whether it is version 2.
 pub(crate) fn memory_group(pid: u32) -> Option<(PathBuf, PathBuf, bool)> {
     let groups = fs::read_to_string(folder(pid).join("cgroup")).unwrap_or_default();
     let mounts = mounts();
     let places = groups.lines().filter_map(|line| place(line, &mounts));
     let mut found: Vec<_> = places.map(|(top, group, files)| (top, group, files == V2)).collect();
-    // Where both versions are mounted only one of them counts memory.
+    // If both versions are mounted, only one of them counts memory.
     found.retain(|(top, group, _)| top.join(group).join("memory.stat").exists());
     found.into_iter().next()
 }
 
-/// Where the hierarchy of memory is mounted, and where in it a group is, by a line of `cgroup`:
-/// `0::/user.slice/…` in version 2, `7:cpu,memory:/…` in version 1.
+/// Parses a line of `cgroup`: `0::/user.slice/…` in version 2, `7:cpu,memory:/…` in version 1.
+/// Returns the mount point of the memory hierarchy, the group in it, and the group's file names.
 fn place(line: &str, mounts: &[Mount]) -> Option<(PathBuf, PathBuf, [Files; 2])> {
     let mut fields = line.splitn(3, ':');
     let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
     let has_memory = |list: &str| list.split(',').any(|name| name == "memory");
     let is_v2 = number == "0" && controllers.is_empty();
-    // A group outside of our own namespace begins with `/..`: its files cannot be named.
+    // The path of a group outside this process's namespace begins with `/..`: its files cannot be
+    // named.
     if !(is_v2 || has_memory(controllers)) || path.split('/').any(|part| part == "..") {
         return None;
     }
@@ -85,7 +87,7 @@ fn place(line: &str, mounts: &[Mount]) -> Option<(PathBuf, PathBuf, [Files; 2])>
         true => mount.filesystem == "cgroup2",
         false => mount.filesystem == "cgroup" && has_memory(&mount.filesystem_options),
     })?;
-    // A mount may show only a part of the hierarchy, as inside of a container.
+    // A mount may show only a part of the hierarchy, for example in a container.
     let below = Path::new(path).strip_prefix(&mount.root).ok()?.to_owned();
     Some((mount.point.clone(), below, if is_v2 { V2 } else { V1 }))
 }
@@ -100,7 +102,7 @@ fn limit(top: &Path, group: &Path, (limit, used, cache): Files) -> Option<GroupL
     let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let limit_bytes = number(limit).filter(|&limit| limit < NO_LIMIT)?;
     let used_bytes = number(used)?;
-    // What was read from files and not lately is given back first.
+    // The kernel reclaims file pages first that were not used lately.
     let statistics = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
     let cached = statistics.lines().find_map(|line| line.strip_prefix(cache)?.trim().parse().ok());
     let free_bytes = limit_bytes.saturating_sub(used_bytes.saturating_sub(cached.unwrap_or(0)));

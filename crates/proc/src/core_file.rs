@@ -1,11 +1,11 @@
-//! What a process was, of the core file that the kernel or a debugger has written of it: memory,
-//! mappings, threads with their registers. 64-bit x86 only.
+//! A process at its end, from a core file by the kernel or a debugger: memory, mappings, threads
+//! with their registers. 64-bit x86 only.
 //!
 //! ```text
 //! ELF header | program headers: notes, one a mapping | notes: threads, auxiliary vector, mapped files | memory
 //! ```
-//! A mapping of a file that nobody has written to is mostly not in it: such memory is read of the
-//! file itself, where that is given ([`CoreFile::use_files`]). All of it is untrusted.
+//! A core mostly leaves out unmodified mappings of files. Such memory is read from the file itself,
+//! if the file is given ([`CoreFile::use_files`]). All content is untrusted.
 
 mod source;
 
@@ -21,49 +21,50 @@ use crate::core_notes::{CoreThread, MappedFile, Notes, word_at};
 const PAGE_BYTES: u64 = 4096;
 const HEADER_BYTES: usize = 64;
 const PROGRAM_HEADER_BYTES: usize = 56;
-/// A process has fewer mappings, and its notes are shorter.
+/// Largest number of segments and size of notes that are read; a process has fewer mappings, and
+/// its notes are shorter.
 const SEGMENTS_MAX: u64 = 1 << 20;
 const NOTES_BYTES_MAX: u64 = 256 << 20;
-/// Memory by brk begins at a random distance from the program, which is less.
+/// Largest distance of brk memory from the program; the kernel chooses a random one below.
 const BREAK_DISTANCE: u64 = 2 << 30;
 const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
 
-/// Why a file is not read as a core.
+/// Reason why a file cannot be read as a core.
 #[derive(Debug, thiserror::Error)]
 pub enum CoreError {
-    /// The operating system's.
+    /// The operating system returned an error.
     #[error("cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// It ends before what it says it holds: `ulimit -c`, a full disk, or a limit of what keeps
-    /// cores.
+    /// The file ends before the memory that its headers describe. Causes: `ulimit -c`, a full disk,
+    /// or a limit of the service that stores cores.
     #[error(
         "it is cut: it ends before byte {end_off}, up to which its headers say it holds memory. What is missing may hold \
          what would seem leaked; take a whole one (ulimit -c unlimited)"
     )]
     Cut {
-        /// Where the last piece of memory would end in the file.
+        /// Offset at which the last piece of memory would end in the file.
         end_off: u64,
     },
-    /// Something else.
+    /// The file has another format.
     #[error("it is no core file of a 64-bit x86 process: {0}")]
     NotCore(&'static str),
 }
 
-/// Memory of the process that is not in its core file, and that no program's file has either.
+/// Memory of the process that neither its core file nor a program's file contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// First byte.
+    /// First address.
     pub start_avma: u64,
-    /// Behind the last.
+    /// Exclusive end.
     pub end_avma: u64,
-    /// The file that was mapped; empty: memory without one.
+    /// Path of the mapped file; empty for anonymous memory.
     pub path: String,
-    /// That file is here: what it holds now can be read as that memory.
+    /// True if the file is available: its present content can be read as that memory.
     pub is_readable: bool,
 }
 
-/// What is in the core of a mapping.
+/// Part of a mapping that the core contains.
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     start_avma: u64,
@@ -72,16 +73,16 @@ struct Segment {
     core_bytes: u64,
 }
 
-/// See the module.
+/// An opened core file. See the module's documentation.
 #[derive(Debug)]
 pub struct CoreFile {
     source: Source,
     segments: Vec<Segment>,
     mappings: Vec<Mapping>,
     notes: Notes,
-    /// By their paths, as in the mappings.
+    /// Opened files by path, as in the mappings.
     files: HashMap<String, File>,
-    /// Its memory lies at multiples of a page.
+    /// True if the memory in the file is page aligned.
     is_aligned: bool,
 }
 
@@ -94,7 +95,7 @@ impl CoreFile {
         Self::read(Source::File(heapr_files::regular(path)?))
     }
 
-    /// Reads the bytes of one.
+    /// Reads a core from bytes in memory.
     ///
     /// # Errors
     /// See [`CoreError`].
@@ -115,7 +116,7 @@ impl CoreFile {
         let word = |at: usize| word_at(&header, at);
         let mut count = u64::from(half(56));
         if count == 0xffff {
-            // More than fit: the first section's header tells.
+            // The number does not fit; the first section's header holds it.
             let mut section = [0; 64];
             source.read_at(word(40), &mut section);
             count = u64::from(word_at(&section, 44) as u32);
@@ -160,9 +161,10 @@ impl CoreFile {
             return Err(CoreError::Cut { end_off });
         }
         found.sort_by_key(|(segment, _)| segment.start_avma);
-        // What overlaps is no memory of a process.
+        // Overlapping segments are not memory of a process.
         found.dedup_by(|later, earlier| later.0.start_avma < earlier.0.end_avma);
-        // Debuggers leave out what nobody has written to; may it be run, the file tells.
+        // Debuggers leave out unmodified memory. The file says whether it is executable: see
+        // [`CoreFile::use_files`].
         let is_left_out = |file: &&MappedFile| {
             let next = found.partition_point(|(segment, _)| segment.end_avma <= file.start_avma);
             let next = found.get(next).map_or(u64::MAX, |(segment, _)| segment.start_avma);
@@ -195,7 +197,8 @@ impl CoreFile {
         Ok(core)
     }
 
-    /// Gives those a name that the kernel would: the first thread's stack, memory by brk.
+    /// Names the mappings that the kernel would name: the first thread's stack, the vdso, memory by
+    /// brk.
     fn name_mappings(&mut self) {
         let stack_avma = self.notes.program_name_avma.or(self.threads().first().map(|it| it.stack_pointer));
         let is_bare = |mapping: &Mapping| mapping.inode == 0 && mapping.name.is_empty();
@@ -207,8 +210,7 @@ impl CoreFile {
         };
         name(stack_avma, "[stack]");
         name(self.notes.system_call_page_avma, "[vdso]");
-        // By brk: behind the program and before anything else that is mapped, but for what its data
-        // goes on with.
+        // Memory by brk lies behind the program and its data, before all other mappings.
         let executable = self.executable().to_owned();
         let last =
             self.mappings.iter().rposition(|mapping| !executable.is_empty() && mapping.name == executable);
@@ -227,8 +229,10 @@ impl CoreFile {
         }
     }
 
-    /// Has memory that is not in the core read of files: `local` tells where a mapped file is here.
-    /// Gives those that are not there, or are not what was mapped.
+    /// Uses files for memory that is not in the core. `local` maps a mapped file's path to its path
+    /// on this machine.
+    ///
+    /// Returns the programs and libraries whose files are missing or differ from the mapped ones.
     pub fn use_files(&mut self, local: impl Fn(&str) -> PathBuf) -> Vec<String> {
         let executable = self.executable().to_owned();
         let mut others = Vec::new();
@@ -261,7 +265,7 @@ impl CoreFile {
         others
     }
 
-    /// Whether a file begins as what was mapped did, as far as the core has that.
+    /// True if a file begins like the mapped one, or if the core does not contain the beginning.
     fn is_same(&self, place: usize, file: &File) -> bool {
         let (segment, mapping) = (&self.segments[place], &self.mappings[place]);
         // Headers and, mostly, the build-id.
@@ -275,7 +279,7 @@ impl CoreFile {
         in_core == in_file && parts[0] == parts[1]
     }
 
-    /// Reads from `address_avma` on; how much could be read.
+    /// Reads memory from `address_avma` on, and returns the number of bytes read.
     #[must_use]
     pub fn read_memory(&self, address_avma: u64, into: &mut [u8]) -> usize {
         let mut done = 0;
@@ -305,11 +309,12 @@ impl CoreFile {
         done
     }
 
-    /// What of a mapping is in the core, and so may have been written by the process.
+    /// Ranges between two addresses that the core contains, and that the process may thus have
+    /// written.
     #[must_use]
     pub fn kept_parts(&self, start_avma: u64, end_avma: u64) -> Vec<(u64, u64)> {
         let parts = self.segments.iter().zip(&self.mappings).filter_map(|(segment, mapping)| {
-            // Of a file that nobody has written to the first page is kept, for its build-id.
+            // The core contains the first page of an unmodified file mapping, for its build-id.
             let is_head = mapping.inode != 0 && !mapping.is_writable && segment.core_bytes <= PAGE_BYTES;
             let range = (segment.start_avma, segment.start_avma + segment.core_bytes);
             let range = (range.0.max(start_avma), range.1.min(end_avma));
@@ -318,9 +323,11 @@ impl CoreFile {
         parts.collect()
     }
 
-    /// What the process had mapped and its headers and list of files name without a content: memory
-    /// that it kept out (`MADV_DONTDUMP`) or that `coredump_filter` leaves out, as shared memory of
-    /// files is by default. Of programs and libraries the files have what nobody has written.
+    /// Mapped memory that the core's headers and file list name without content. The process
+    /// excluded it (`MADV_DONTDUMP`), or `coredump_filter` does, as by default for shared file
+    /// mappings.
+    ///
+    /// Programs and libraries do not count: their files hold all unmodified memory.
     #[must_use]
     pub fn left_out(&self) -> Vec<LeftOut> {
         let vdso_avma = self.notes.system_call_page_avma;
@@ -328,7 +335,7 @@ impl CoreFile {
         let parts = all.filter_map(|(segment, mapping)| {
             let start_avma = segment.start_avma.saturating_add(segment.core_bytes);
             let is_missing = start_avma < segment.end_avma && mapping.is_readable;
-            // The kernel's own pages, beside its code.
+            // Data pages of the kernel, beside the vdso's code.
             let is_kernels = vdso_avma == Some(segment.end_avma) && !mapping.is_writable;
             let is_program = mapping.inode != 0 && self.is_program(&mapping.name);
             (is_missing && !is_kernels && !is_program).then(|| LeftOut {
@@ -341,14 +348,14 @@ impl CoreFile {
         parts.collect()
     }
 
-    /// Whether its headers name all that was mapped, as those of the kernel do. A debugger leaves
-    /// memory out without a word. (It aligns nothing in the file.)
+    /// True if the headers name all mappings, as in the kernel's cores. Debuggers leave out memory
+    /// silently; their cores are recognised by unaligned memory in the file.
     #[must_use]
     pub fn names_all_mappings(&self) -> bool {
         self.is_aligned
     }
 
-    /// Whether a mapped file is a program or a library.
+    /// True if a mapped file is a program or a library.
     fn is_program(&self, path: &str) -> bool {
         let mut begin = [0; 4];
         let file = self.files.get(path);
@@ -356,26 +363,26 @@ impl CoreFile {
         is_elf || self.mappings.iter().any(|mapping| mapping.name == path && mapping.is_executable)
     }
 
-    /// By address.
+    /// All mappings, ordered by address.
     #[must_use]
     pub fn mappings(&self) -> &[Mapping] {
         &self.mappings
     }
 
-    /// The one that the process ended by is first.
+    /// All threads; the first is the one that caused the end of the process.
     #[must_use]
     pub fn threads(&self) -> &[CoreThread] {
         &self.notes.threads
     }
 
-    /// Path of the program, as the process saw it; empty if that is not in the core.
+    /// Path of the program, as the process saw it; empty if the core does not contain it.
     #[must_use]
     pub fn executable(&self) -> &str {
         let headers_avma = self.notes.program_headers_avma;
         headers_avma.and_then(|avma| self.notes.file_at(avma)).map_or("", |file| &file.path)
     }
 
-    /// The same as it is named among the mappings, once files are used.
+    /// Name of the program's mapping; after [`Self::use_files`] it is the path on this machine.
     #[must_use]
     pub fn executable_here(&self) -> Option<&str> {
         let headers_avma = self.notes.program_headers_avma?;
@@ -389,20 +396,20 @@ impl CoreFile {
         self.notes.pid
     }
 
-    /// The command line, as far as the kernel keeps it, as one text.
+    /// Command line as one text, as far as the kernel stores it.
     #[must_use]
     pub fn command_line(&self) -> &str {
         &self.notes.command_line
     }
 
-    /// The file that memory is read of, by its path here.
+    /// The opened file from which memory is read, by its path on this machine.
     #[must_use]
     pub fn file(&self, path: &str) -> Option<&File> {
         self.files.get(path)
     }
 }
 
-/// Whether what a file has at an offset is loaded as code.
+/// True if the part of a program's file at an offset is loaded as code.
 fn is_code(file: &File, file_off: u64) -> bool {
     let mut head = [0; PAGE_BYTES as usize];
     let count = read_up_to(file, 0, &mut head);

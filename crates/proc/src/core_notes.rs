@@ -1,4 +1,4 @@
-//! The notes of a core file: threads, the auxiliary vector, which files were mapped where.
+//! Notes of a core file: threads, the auxiliary vector, mapped files.
 
 const PRSTATUS: u32 = 1;
 const FPREGSET: u32 = 2;
@@ -6,16 +6,16 @@ const PRPSINFO: u32 = 3;
 const AUXV: u32 = 6;
 const XSTATE: u32 = 0x202;
 const FILE: u32 = 0x4649_4c45;
-/// Where `struct elf_prstatus` has what is read of it.
+/// Offsets in `struct elf_prstatus`.
 const STATUS_PID: usize = 32;
 const STATUS_REGISTERS: usize = 112;
-/// And `struct elf_prpsinfo`.
+/// Offsets in `struct elf_prpsinfo`.
 const INFO_PID: usize = 24;
 const INFO_COMMAND_LINE: usize = 56;
 const THREADS_MAX: usize = 1 << 20;
 const FILES_MAX: u64 = 1 << 20;
-/// `struct user_regs_struct`, by the places of rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 to r15,
-/// rip, fs base, gs base: the order of a stopped thread's registers.
+/// Indices in `struct user_regs_struct` of rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 to r15, rip,
+/// fs base, gs base. This is the order of a stopped thread's registers.
 const REGISTER_PLACES: [usize; 19] = [10, 5, 11, 12, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16, 21, 22];
 const STACK_POINTER: usize = 7;
 const THREAD_POINTER: usize = 17;
@@ -23,45 +23,45 @@ const THREAD_POINTER: usize = 17;
 /// A thread at the moment of the core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoreThread {
-    /// Its number.
+    /// Thread id.
     pub tid: u32,
     /// Stack pointer.
     pub stack_pointer: u64,
-    /// Where its descriptor is.
+    /// Address of the thread's descriptor.
     pub thread_pointer: u64,
     /// All registers as words, vector registers too.
     pub registers: Vec<u64>,
 }
 
-/// A range of memory that a file was mapped at.
+/// A range of memory at which a file was mapped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MappedFile {
     pub(crate) start_avma: u64,
     pub(crate) end_avma: u64,
     pub(crate) file_off: u64,
     pub(crate) path: String,
-    /// The same for all ranges of a file.
+    /// Number of the file, equal for all its ranges.
     pub(crate) number: u32,
 }
 
-/// See the module.
+/// Parsed notes of a core file.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     pub(crate) threads: Vec<CoreThread>,
     pub(crate) pid: u32,
     pub(crate) command_line: String,
-    /// Where the program's headers are (AT_PHDR).
+    /// Address of the program's headers (AT_PHDR).
     pub(crate) program_headers_avma: Option<u64>,
-    /// Where its name is, on the first stack (AT_EXECFN).
+    /// Address of the program's name on the first stack (AT_EXECFN).
     pub(crate) program_name_avma: Option<u64>,
-    /// The kernel's own code (AT_SYSINFO_EHDR).
+    /// Address of the vdso, the kernel's own code (AT_SYSINFO_EHDR).
     pub(crate) system_call_page_avma: Option<u64>,
-    /// By address.
+    /// Mapped files, ordered by address.
     files: Vec<MappedFile>,
 }
 
 impl Notes {
-    /// Takes the notes of one segment.
+    /// Adds the notes of one segment.
     pub(crate) fn take(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while rest.len() >= 12 {
@@ -85,7 +85,7 @@ impl Notes {
                     registers: registers.to_vec(),
                 });
             }
-            // Of the thread before.
+            // These notes belong to the preceding thread.
             FPREGSET | XSTATE => {
                 let words = body.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
                 if let Some(thread) = self.threads.last_mut() {
@@ -114,7 +114,8 @@ impl Notes {
         }
     }
 
-    /// Count, size of a page; start, end and offset in pages of each; the paths.
+    /// Adds the mapped files. Layout: count, page size; start, end and offset in pages of each; the
+    /// paths.
     fn take_files(&mut self, body: &[u8]) {
         let (count, page_bytes) = (word_at(body, 0).min(FILES_MAX), word_at(body, 8));
         let Some(paths) = body.get(16 + count as usize * 24..) else { return };
@@ -136,12 +137,12 @@ impl Notes {
         self.files.sort_by_key(|file| file.start_avma);
     }
 
-    /// Ranges that files were mapped at, by address.
+    /// Ranges at which files were mapped, ordered by address.
     pub(crate) fn files(&self) -> &[MappedFile] {
         &self.files
     }
 
-    /// The file that an address is of.
+    /// File mapped at an address.
     pub(crate) fn file_at(&self, address_avma: u64) -> Option<&MappedFile> {
         let behind = self.files.partition_point(|file| file.start_avma <= address_avma);
         let file = self.files.get(behind.checked_sub(1)?)?;
@@ -149,7 +150,7 @@ impl Notes {
     }
 }
 
-/// A word of untrusted bytes; 0 behind their end.
+/// Reads a word of untrusted bytes; 0 behind their end.
 pub(crate) fn word_at(bytes: &[u8], at: usize) -> u64 {
     let word = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>);
     word.map_or(0, |word| u64::from_le_bytes(*word))

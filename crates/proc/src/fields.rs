@@ -1,4 +1,4 @@
-//! Files of lines `Name:   value`: the status of processes and threads, the machine's memory.
+//! Files with lines `Name:   value`: status of processes and threads, memory of the machine.
 
 use std::path::Path;
 use std::str::{FromStr, SplitAsciiWhitespace};
@@ -6,30 +6,30 @@ use std::str::{FromStr, SplitAsciiWhitespace};
 use crate::first_thread::folder;
 use crate::whole_file;
 
-/// The lines of such a file.
+/// Lines of such a file.
 #[derive(Debug, Clone, Default)]
 pub struct Fields(String);
 
 impl Fields {
-    /// `/proc/PID/status` of a process.
+    /// Reads `/proc/PID/status` of a process.
     ///
     /// # Errors
-    /// It is gone, or may not be looked at.
+    /// Returns an error if the process is gone or may not be read.
     pub fn of_process(pid: u32) -> std::io::Result<Self> {
         Self::read(folder(pid).join("status"))
     }
 
-    /// The status of a thread; `None` if it is gone.
+    /// Reads the status of a thread; `None` if it is gone.
     pub fn of_thread(pid: u32, tid: u32) -> Option<Self> {
         Self::read(format!("/proc/{pid}/task/{tid}/status")).ok()
     }
 
-    /// The status of this process; empty where there is no `/proc`.
+    /// Reads the status of this process; empty without `/proc`.
     pub fn of_self() -> Self {
         Self::read("/proc/self/status").unwrap_or_default()
     }
 
-    /// The machine's memory, `/proc/meminfo`; empty where there is no `/proc`.
+    /// Reads the machine's memory, `/proc/meminfo`; empty without `/proc`.
     pub fn of_machine() -> Self {
         Self::read("/proc/meminfo").unwrap_or_default()
     }
@@ -38,37 +38,37 @@ impl Fields {
         Ok(Self::parse(&whole_file::read(path)?))
     }
 
-    /// From a file's content. A program's name may hold anything.
+    /// Parses a file's content. A program's name may contain any bytes.
     pub fn parse(text: &[u8]) -> Self {
         Self(String::from_utf8_lossy(text).into_owned())
     }
 
-    /// What stands after `NAME:`.
+    /// Text after `NAME:`.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
     }
 
-    /// The words after `NAME:`; none where there is no such line.
+    /// Words after `NAME:`; empty if there is no such line.
     pub fn words(&self, name: &str) -> SplitAsciiWhitespace<'_> {
         self.text(name).unwrap_or_default().split_ascii_whitespace()
     }
 
-    /// The first word, as a number.
+    /// First word, as a number.
     pub fn number<Number: FromStr>(&self, name: &str) -> Option<Number> {
         self.words(name).next()?.parse().ok()
     }
 
-    /// The last word, as a number: of a line of ids that of the innermost namespace.
+    /// Last word, as a number: in a line of ids the one in the innermost namespace.
     pub fn last_number(&self, name: &str) -> Option<u32> {
         self.words(name).last()?.parse().ok()
     }
 
-    /// An amount that the file gives in kB.
+    /// Amount in bytes, from a value in kB.
     pub fn bytes(&self, name: &str) -> Option<u64> {
         self.number::<u64>(name)?.checked_mul(1024)
     }
 
-    /// A set of bits: capabilities, signals.
+    /// Set of bits, such as capabilities or signals.
     pub fn bits(&self, name: &str) -> Option<u64> {
         u64::from_str_radix(self.text(name)?, 16).ok()
     }

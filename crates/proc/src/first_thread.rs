@@ -1,15 +1,15 @@
-//! Processes whose first thread has ended (`pthread_exit` in main) and whose others go on.
+//! Processes whose first thread has ended (`pthread_exit` in main) while others run.
 //!
-//! They look like zombies. What the kernel tells of a process's memory and files it tells of the
-//! first thread's, which has none any more.
+//! Such a process looks like a zombie. The kernel reports a process's memory and files by its first
+//! thread, which has lost them.
 
 use std::path::PathBuf;
 
 use crate::ids::threads;
 use crate::stat::Stat;
 
-/// The thread of a process whose files in `/proc` tell of the process: its first one, or one of the
-/// others if that has ended. (The first, too, if none lives.)
+/// Returns a living thread, whose files in `/proc` describe the process: the first one if it lives,
+/// else another. If no thread lives, returns the first one.
 pub fn telling_thread(pid: u32) -> u32 {
     let lives = |tid: &u32| Stat::of_thread(pid, *tid).is_some_and(|stat| !stat.has_ended());
     if lives(&pid) {
@@ -18,13 +18,13 @@ pub fn telling_thread(pid: u32) -> u32 {
     threads(pid).into_iter().flatten().find(lives).unwrap_or(pid)
 }
 
-/// The folder of files that tell of a process.
+/// Returns the folder in `/proc` whose files describe the process.
 pub fn folder(pid: u32) -> PathBuf {
     let tid = telling_thread(pid);
     PathBuf::from(if tid == pid { format!("/proc/{pid}") } else { format!("/proc/{pid}/task/{tid}") })
 }
 
-/// Whether the process exists and is no zombie: any of its threads lives.
+/// True if the process exists and is not a zombie: any of its threads lives.
 pub fn is_alive(pid: u32) -> bool {
     Stat::of_thread(pid, telling_thread(pid)).is_some_and(|stat| !stat.has_ended())
 }

@@ -1,12 +1,12 @@
-//! What of a process's memory a child made by fork does not have as it is.
+//! Memory of a process that a forked child lacks or gets empty.
 
 use std::io::BufReader;
 
 use crate::first_thread::folder;
 use crate::mappings::parse_line;
 
-/// Ranges of addresses that the kernel leaves out of a child (`MADV_DONTFORK`), or gives it empty
-/// (`MADV_WIPEONFORK`). Nothing, if the process may not be looked at.
+/// Ranges of addresses that the kernel leaves out of a child (`MADV_DONTFORK`) or zeroes in it
+/// (`MADV_WIPEONFORK`). Empty if the process may not be read.
 pub fn not_as_it_is_in_forks(pid: u32) -> Vec<(u64, u64)> {
     let Ok(file) = std::fs::File::open(folder(pid).join("smaps")) else { return Vec::new() };
     found_in(BufReader::with_capacity(256 << 10, file))

@@ -1,4 +1,4 @@
-//! What a control group's memory is: what its processes have, and what the kernel adds.
+//! Memory of a control group: that of its processes, and the kernel's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,49 +6,49 @@ use std::path::{Path, PathBuf};
 
 use crate::control_groups::memory_group;
 
-/// The memory of a group and of all groups in it.
+/// Memory of a group and all groups below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupMemory {
-    /// Its folder.
+    /// Folder of the group.
     pub folder: PathBuf,
-    /// Its path below the mount of the hierarchy, from `/` on.
+    /// Path of the group below the hierarchy's mount, from `/` on.
     pub path: String,
-    /// All that is charged to it; `None` where the kernel does not say so of this group.
+    /// Bytes charged to the group; `None` if the kernel does not report them.
     pub current_bytes: Option<u64>,
-    /// Its processes.
+    /// Processes of the group.
     pub pids: Vec<u32>,
-    /// The kernel's counters.
+    /// Amounts from the kernel's counters.
     pub parts: GroupParts,
 }
 
-/// What memory is charged to a group for.
+/// Memory of a group by kind, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GroupParts {
-    /// Without a file.
+    /// Anonymous memory.
     pub anonymous_bytes: u64,
-    /// Of files, mapped or not, without shared memory.
+    /// Pages of files, mapped or not, without shared memory.
     pub file_bytes: u64,
-    /// Of those, mapped by a process.
+    /// Pages of files that a process has mapped.
     pub mapped_file_bytes: u64,
     /// Shared memory.
     pub shared_memory_bytes: u64,
-    /// Kernel objects that can be given back: names of files, inodes.
+    /// Reclaimable kernel objects: names of files, inodes.
     pub slab_reclaimable_bytes: u64,
-    /// Kernel objects that cannot.
+    /// Unreclaimable kernel objects.
     pub slab_unreclaimable_bytes: u64,
-    /// Buffers of sockets.
+    /// Socket buffers.
     pub socket_bytes: u64,
     /// Page tables.
     pub page_table_bytes: u64,
     /// Kernel stacks.
     pub kernel_stack_bytes: u64,
-    /// Other memory of the kernel.
+    /// Other kernel memory.
     pub kernel_other_bytes: u64,
-    /// Swapped out.
+    /// Swapped-out memory.
     pub swapped_bytes: u64,
 }
 
-/// The group of a process that has a hierarchy of memory.
+/// Reads the memory of the group that counts a process's memory.
 pub fn group_memory(pid: u32) -> Option<GroupMemory> {
     let (top, group, is_v2) = memory_group(pid)?;
     Some(read(&top, &group, is_v2))
@@ -69,7 +69,7 @@ fn read(top: &Path, group: &Path, is_v2: bool) -> GroupMemory {
         let known_bytes = of("slab") + of("pagetables") + of("kernel_stack");
         let parts = GroupParts {
             anonymous_bytes: of("anon"),
-            // Shared memory is counted as of files, too.
+            // The counter of files includes shared memory.
             file_bytes: of("file").saturating_sub(of("shmem")),
             mapped_file_bytes: of("file_mapped"),
             shared_memory_bytes: of("shmem"),
@@ -89,7 +89,7 @@ fn read(top: &Path, group: &Path, is_v2: bool) -> GroupMemory {
             mapped_file_bytes: of("total_mapped_file"),
             shared_memory_bytes: of("total_shmem"),
             socket_bytes: number("memory.kmem.tcp.usage_in_bytes").unwrap_or(0),
-            // Version 1 does not divide it.
+            // Version 1 does not divide kernel memory.
             kernel_other_bytes: number("memory.kmem.usage_in_bytes").unwrap_or(0),
             swapped_bytes: of("total_swap"),
             ..GroupParts::default()
@@ -101,9 +101,9 @@ fn read(top: &Path, group: &Path, is_v2: bool) -> GroupMemory {
     GroupMemory { path: format!("/{}", group.display()), folder, current_bytes, pids, parts }
 }
 
-/// The processes of a group and of those in it.
+/// Adds the processes of a group and of all groups below it.
 fn add_pids(folder: &Path, depth: u32, pids: &mut Vec<u32>) {
-    /// Groups are not nested deeper.
+    /// Largest depth of nested groups that is read.
     const MOST_DEPTH: u32 = 32;
     let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     pids.extend(text.lines().filter_map(|line| line.trim().parse::<u32>().ok()));

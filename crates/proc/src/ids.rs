@@ -1,27 +1,26 @@
-//! Who there is.
+//! Ids of processes and threads.
 
 use std::path::Path;
 use std::{fs, io};
 
-/// All processes.
+/// Ids of all processes.
 pub fn pids() -> impl Iterator<Item = u32> {
     numbers(Path::new("/proc")).into_iter().flatten()
 }
 
-/// The threads of a process that exist.
+/// Ids of a process's threads.
 ///
 /// # Errors
-/// It is gone.
+/// Returns an error if the process is gone.
 pub fn threads(pid: u32) -> io::Result<impl Iterator<Item = u32>> {
     numbers(Path::new(&format!("/proc/{pid}/task")))
 }
 
-/// The stack pointers of the threads of a process that wait in the kernel, as far as they may be
-/// known.
+/// Stack pointers of a process's threads that wait in the kernel, as far as they may be read.
 pub fn stack_pointers(pid: u32) -> Vec<u64> {
     let pointer = |tid| {
         let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
-        // Of a thread that runs it says only that.
+        // The file of a running thread contains only `running`.
         let pointer = text.split_ascii_whitespace().rev().nth(1)?;
         u64::from_str_radix(pointer.strip_prefix("0x")?, 16).ok()
     };
@@ -32,8 +31,8 @@ fn numbers(folder: &Path) -> io::Result<impl Iterator<Item = u32> + use<>> {
     Ok(fs::read_dir(folder)?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
 }
 
-/// This process's id as `/proc` names it: another than its own where `/proc` is that of a namespace
-/// further out.
+/// Id of this process in the namespace of `/proc`. It differs from the process's own id if `/proc`
+/// belongs to an outer namespace.
 pub fn own_pid() -> u32 {
     let link = fs::read_link("/proc/self").ok();
     link.and_then(|link| link.to_str()?.parse().ok()).unwrap_or_else(std::process::id)

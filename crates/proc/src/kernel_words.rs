@@ -1,9 +1,9 @@
-//! Words that a program has given to the kernel to keep: what an event or a timer brings back.
+//! Words that a program has stored in the kernel: data of epoll events, values of timers.
 
 use crate::first_thread::folder;
 
-/// The words that the kernel holds for a process, and what for: data of each epoll instance, values
-/// of timers.
+/// Returns the words that the kernel stores for a process, each list with its owner: an epoll
+/// descriptor or the timers. Zeros are left out.
 pub fn kernel_words(pid: u32) -> Vec<(String, Vec<u64>)> {
     let folder = folder(pid);
     let mut found = Vec::new();
@@ -23,7 +23,7 @@ pub fn kernel_words(pid: u32) -> Vec<(String, Vec<u64>)> {
     found
 }
 
-/// `tfd:        5 events:       19 data:     7f0012345678  pos:0 …`
+/// Parses lines `tfd:        5 events:       19 data:     7f0012345678  pos:0 …`.
 fn epoll_words(text: &str) -> Vec<u64> {
     let data = text.lines().filter_map(|line| {
         let (_, rest) = line.split_once("data:")?;
@@ -32,7 +32,7 @@ fn epoll_words(text: &str) -> Vec<u64> {
     data.filter(|&word| word != 0).collect()
 }
 
-/// `signal: 10/00007f0012345678`
+/// Parses lines `signal: 10/00007f0012345678`.
 fn timer_words(text: &str) -> Vec<u64> {
     let values = text.lines().filter_map(|line| {
         let (_, value) = line.strip_prefix("signal:")?.split_once('/')?;

@@ -1,8 +1,7 @@
-//! What Linux says of processes and of itself in `/proc`, and of one that is gone in its core file,
-//! as values.
+//! Facts about processes and the machine from `/proc`, and about ended processes from core files.
 //!
-//! It reads and parses; it decides nothing. What is read is untrusted: a line that is none is
-//! passed over.
+//! The crate reads and parses, and makes no decisions. Its input is untrusted: invalid lines are
+//! skipped.
 #![forbid(unsafe_code)]
 
 mod control_groups;

@@ -1,4 +1,4 @@
-//! `/proc/PID/maps`: what is mapped where, and where there is room.
+//! `/proc/PID/maps`: mappings of a process.
 
 use crate::first_thread::folder;
 use crate::whole_file;
@@ -8,15 +8,15 @@ use crate::whole_file;
 pub struct Mapping {
     /// First address.
     pub start_avma: u64,
-    /// Behind the last.
+    /// Exclusive end.
     pub end_avma: u64,
-    /// May be read.
+    /// Whether the mapping is readable.
     pub is_readable: bool,
-    /// May be written.
+    /// Whether the mapping is writable.
     pub is_writable: bool,
-    /// May be executed.
+    /// Whether the mapping is executable.
     pub is_executable: bool,
-    /// Shared with other processes.
+    /// Whether the mapping is shared with other processes.
     pub is_shared: bool,
     /// Offset in the file.
     pub file_off: u64,
@@ -27,27 +27,27 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Size.
+    /// Size in bytes.
     pub fn bytes(&self) -> u64 {
         self.end_avma.saturating_sub(self.start_avma)
     }
 
-    /// Whether it holds an address.
+    /// True if the mapping contains an address.
     pub fn contains(&self, address_avma: u64) -> bool {
         (self.start_avma..self.end_avma).contains(&address_avma)
     }
 }
 
-/// The mappings of a process, by address.
+/// Reads the mappings of a process, ordered by address.
 ///
 /// # Errors
-/// It is gone, or may not be looked at.
+/// Returns an error if the process is gone or may not be read.
 pub fn read(pid: u32) -> std::io::Result<Vec<Mapping>> {
     let text = whole_file::read(folder(pid).join("maps"))?;
     Ok(String::from_utf8_lossy(&text).lines().filter_map(parse_line).collect())
 }
 
-/// `start-end perms offset device inode   name`.
+/// Parses `start-end perms offset device inode   name`.
 pub(crate) fn parse_line(line: &str) -> Option<Mapping> {
     let mut parts = line.splitn(6, ' ');
     let (start, end) = parts.next()?.split_once('-')?;
@@ -69,7 +69,7 @@ pub(crate) fn parse_line(line: &str) -> Option<Mapping> {
     })
 }
 
-/// The mapping that holds an address, from a list by address.
+/// Finds the mapping that contains an address, in a list ordered by address.
 pub fn find(mappings: &[Mapping], address_avma: u64) -> Option<&Mapping> {
     let behind = mappings.partition_point(|mapping| mapping.end_avma <= address_avma);
     mappings.get(behind).filter(|mapping| mapping.contains(address_avma))

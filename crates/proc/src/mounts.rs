@@ -1,4 +1,4 @@
-//! `/proc/self/mountinfo`: which filesystems are mounted, and where.
+//! `/proc/self/mountinfo`: mounted filesystems.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -11,27 +11,28 @@ pub struct Mount {
     pub device: String,
     /// The part of the filesystem that is mounted.
     pub root: PathBuf,
-    /// Where.
+    /// Mount point.
     pub point: PathBuf,
     /// Options of the mount, with commas.
     pub options: String,
-    /// Its kind.
+    /// Type of the filesystem.
     pub filesystem: String,
     /// Options of the filesystem, with commas.
     pub filesystem_options: String,
 }
 
-/// All of them; none where there is no `/proc`.
+/// Reads all mounts; empty without `/proc`.
 pub fn mounts() -> Vec<Mount> {
     parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default())
 }
 
-/// From the file's content.
+/// Parses the file's content.
 pub fn parse(text: &[u8]) -> Vec<Mount> {
     text.split(|&byte| byte == b'\n').filter_map(parse_line).collect()
 }
 
-/// `36 35 98:0 /root /point rw,noexec - ext4 /dev/root rw`, with optional fields before the dash.
+/// Parses `36 35 98:0 /root /point rw,noexec - ext4 /dev/root rw`, with optional fields before the
+/// dash.
 fn parse_line(line: &[u8]) -> Option<Mount> {
     let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
     let dash = words.iter().position(|word| *word == b"-")?;
@@ -47,7 +48,8 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// The kernel writes blanks and the like as a backslash and three octal digits.
+/// Decodes a path: the kernel writes blanks and some other characters as a backslash and three
+/// octal digits.
 fn unescaped(path: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path;

@@ -1,4 +1,4 @@
-//! `/proc/PID/pagemap`: what each page is.
+//! `/proc/PID/pagemap`: state of each page.
 
 use std::fs::File;
 use std::io;
@@ -6,39 +6,39 @@ use std::os::unix::fs::FileExt as _;
 
 use crate::first_thread::folder;
 
-/// What the kernel says of one page.
+/// State of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PageState(u64);
 
 impl PageState {
-    /// From an entry of the file.
+    /// Wraps an entry of the file.
     pub fn from_entry(entry: u64) -> Self {
         Self(entry)
     }
 
-    /// In memory. So is the page of zeros that was read and never written, which no resident set
-    /// counts.
+    /// True if the page is in memory. This includes the shared zero page of memory that was read
+    /// and never written, which no resident set counts.
     pub fn is_present(self) -> bool {
         self.0 >> 63 & 1 != 0
     }
 
-    /// Swapped out.
+    /// True if the page is swapped out.
     pub fn is_swapped(self) -> bool {
         self.0 >> 62 & 1 != 0
     }
 
-    /// Of a file, or shared memory.
+    /// True if the page belongs to a file or to shared memory.
     pub fn is_of_file(self) -> bool {
         self.0 >> 61 & 1 != 0
     }
 
-    /// Mapped by this process alone. The page of zeros is not.
+    /// True if only this process maps the page. False for the shared zero page.
     pub fn is_exclusive(self) -> bool {
         self.0 >> 56 & 1 != 0
     }
 }
 
-/// The file, opened.
+/// The opened file.
 #[derive(Debug)]
 pub struct PageMap {
     file: File,
@@ -46,16 +46,16 @@ pub struct PageMap {
 }
 
 impl PageMap {
-    /// Of a process.
+    /// Opens the page map of a process.
     ///
     /// # Errors
-    /// It is gone, may not be looked at, or the kernel has no such file.
+    /// Returns an error if the process is gone, may not be read, or the kernel has no such file.
     pub fn of_process(pid: u32) -> io::Result<Self> {
         let file = File::open(folder(pid).join("pagemap"))?;
         Ok(Self { file, page_bytes: rustix::param::page_size() as u64 })
     }
 
-    /// The pages from `start_avma` on; nothing where they cannot be read.
+    /// Reads the pages from `start_avma` on; `None` if they cannot be read.
     pub fn pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<PageState>> {
         let mut bytes = vec![0; page_count.checked_mul(8)?];
         self.file.read_exact_at(&mut bytes, (start_avma / self.page_bytes).checked_mul(8)?).ok()?;

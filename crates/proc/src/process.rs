@@ -1,4 +1,4 @@
-//! What a process is: its id inside, executable, arguments, names, namespaces, size.
+//! Properties of a process: inner id, executable, arguments, names, namespaces, size.
 
 use std::path::PathBuf;
 use std::{fs, io};
@@ -7,32 +7,32 @@ use crate::fields::Fields;
 use crate::first_thread::folder;
 use crate::whole_file;
 
-/// The process id as the process sees itself; the same number if it cannot be told.
+/// Process id in the process's own namespace; `pid` itself if unknown.
 pub fn inner_pid(pid: u32) -> u32 {
     Fields::of_process(pid).ok().and_then(|status| status.last_number("NStgid")).unwrap_or(pid)
 }
 
-/// The path of the program's file.
+/// Path of the program's file.
 ///
 /// # Errors
-/// It is gone, may not be looked at, or is a thread of the kernel.
+/// Returns an error if the process is gone, may not be read, or is a kernel thread.
 pub fn executable(pid: u32) -> io::Result<PathBuf> {
     fs::read_link(folder(pid).join("exe"))
 }
 
-/// The arguments; none if they cannot be read.
+/// Arguments of a process; empty if they cannot be read.
 pub fn command_line(pid: u32) -> Vec<String> {
     command_words(&whole_file::read(folder(pid).join("cmdline")).unwrap_or_default())
 }
 
-/// The words of a command line as the kernel keeps it: each has a zero behind it.
+/// Splits a command line in the kernel's format, in which each word ends with a zero.
 pub fn command_words(bytes: &[u8]) -> Vec<String> {
     let bytes = bytes.strip_suffix(&[0]).unwrap_or(bytes);
     let arguments = bytes.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
     arguments.filter(|_| !bytes.is_empty()).collect()
 }
 
-/// The value of a variable of the environment with which the program was started.
+/// Value of a variable in the environment with which the program was started.
 pub fn variable(pid: u32, name: &str) -> Option<String> {
     let bytes = whole_file::read(folder(pid).join("environ")).ok()?;
     let value = |line: &[u8]| Some(line.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_owned());
@@ -40,26 +40,27 @@ pub fn variable(pid: u32, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&value).into_owned())
 }
 
-/// The name of a thread, of which the kernel keeps 15 bytes; `None` if it does not exist.
+/// Name of a thread, up to 15 bytes; `None` if the thread does not exist.
 pub fn thread_name(pid: u32, tid: u32) -> Option<String> {
     let bytes = whole_file::read(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
     Some(String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned())
 }
 
-/// The namespace of a kind (`pid`, `net`, …) in which a process is, by the number of its inode.
+/// Inode number of the namespace of a kind (`pid`, `net`, …) of a process.
 pub fn namespace(pid: u32, kind: &str) -> Option<u32> {
     let link = fs::read_link(folder(pid).join("ns").join(kind)).ok()?;
     link.to_str()?.strip_prefix(kind)?.strip_prefix(":[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Resident memory; none of a process that has given its memory back, as one does that is ending.
+/// Resident memory in bytes; `None` for a process that has released its memory, as an ending one
+/// has.
 pub fn resident_bytes(pid: u32) -> Option<u64> {
     let sizes = fs::read_to_string(folder(pid).join("statm")).ok()?;
     let pages: u64 = sizes.split_ascii_whitespace().nth(1)?.parse().ok()?;
     pages.checked_mul(rustix::param::page_size() as u64).filter(|&bytes| bytes > 0)
 }
 
-/// A limit of the process's own by the kernel's name for it, as `Max data size`.
+/// Soft limit of a process, by the kernel's name of it, such as `Max data size`.
 pub fn soft_limit(pid: u32, kind: &str) -> Option<u64> {
     let limits = fs::read_to_string(folder(pid).join("limits")).ok()?;
     limits.lines().find_map(|line| line.strip_prefix(kind))?.split_ascii_whitespace().next()?.parse().ok()

@@ -1,9 +1,9 @@
-//! The kernel's counters of what a process has resident.
+//! The kernel's counters of a process's resident memory.
 
 use crate::fields::Fields;
 
-/// As in `/proc/PID/status`. The kernel keeps a part of them by processor, so that they may be some
-/// hundred kB off; the truth is the sum over the mappings.
+/// Counters in `/proc/PID/status`. The kernel caches parts of them per processor, so that they may
+/// be some hundred kB off. The exact values are the sums over the mappings: see [`crate::smaps`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResidentCounters {
     /// Resident memory without a file.
@@ -16,14 +16,14 @@ pub struct ResidentCounters {
     pub swapped_bytes: u64,
     /// Page tables.
     pub page_table_bytes: u64,
-    /// Huge pages of the reserved kind, which no resident set counts.
+    /// Reserved huge pages (hugetlbfs), which no resident set counts.
     pub reserved_huge_bytes: u64,
-    /// The most that was ever resident.
+    /// Peak of the resident memory.
     pub most_rss_bytes: u64,
 }
 
 impl ResidentCounters {
-    /// Of a process; `None` if it is gone or has no memory of its own any more.
+    /// Reads the counters of a process; `None` if it is gone or has released its memory.
     pub fn of_process(pid: u32) -> Option<Self> {
         Self::from_status(&Fields::of_process(pid).ok()?)
     }
@@ -41,7 +41,7 @@ impl ResidentCounters {
         })
     }
 
-    /// All that is resident.
+    /// Resident memory of all three kinds.
     pub fn rss_bytes(&self) -> u64 {
         [self.anonymous_bytes, self.file_bytes, self.shared_memory_bytes]
             .into_iter()

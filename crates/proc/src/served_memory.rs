@@ -1,8 +1,8 @@
-//! Memory whose pages a program brings when somebody touches them: by userfaultfd, or as the server
-//! of the file that is mapped (FUSE).
+//! Memory whose pages a program supplies on access: through userfaultfd, or as the server of a
+//! mapped file (FUSE).
 //!
-//! Who reads a page of it that is not there waits for that program; while the program stands still
-//! that is for ever.
+//! A thread that reads a missing page waits for that program. It waits for ever if the program is
+//! stopped.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,27 +13,29 @@ use crate::first_thread::folder;
 use crate::mappings::parse_line;
 use crate::mounts;
 
-/// Start and end.
+/// Start and exclusive end.
 type Range = (u64, u64);
 
-/// What of a process's memory is of that kind.
+/// Served memory of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServedMemory {
-    /// Registered with userfaultfd, by address.
+    /// Ranges registered with userfaultfd, ordered by address.
     pub registered: Vec<Range>,
-    /// Bytes of [`Self::registered`] that are in memory, or swapped out.
+    /// Bytes of [`Self::registered`] that are in memory or swapped out.
     pub registered_there_bytes: u64,
     /// Mapped files of file systems that the process itself may serve.
     pub files: Vec<Range>,
-    /// The process has a userfaultfd: any of its memory may be registered in a moment.
+    /// Whether the process has a userfaultfd, so that it may register any of its memory soon.
     pub has_userfaultfd: bool,
-    /// It is told of forks itself, and a fork waits for that.
+    /// Whether a userfaultfd of the process reports forks: a fork then waits until the report is
+    /// read.
     pub forks_wait: bool,
 }
 
 impl ServedMemory {
-    /// Of a process. `is_thorough`: also what another process serves, whose descriptor this one has
-    /// given away; that takes the kernel as long as counting its pages.
+    /// Reads the served memory of a process. With `is_thorough`, also finds memory whose
+    /// userfaultfd the process has given to another one; that takes the kernel as long as counting
+    /// its pages.
     pub fn of(pid: u32, is_thorough: bool) -> Self {
         let mut found = Self::default();
         let is_server = found.look_at_descriptors(pid);
@@ -49,22 +51,22 @@ impl ServedMemory {
         found
     }
 
-    /// Whether there is any, or may be.
+    /// True if the process has, or may soon have, served memory.
     pub fn is_any(&self) -> bool {
         self.has_userfaultfd || !self.registered.is_empty() || !self.files.is_empty()
     }
 
-    /// Whether an address lies in mapped files of that kind.
+    /// True if an address lies in a served file mapping.
     pub fn is_of_file(&self, address_avma: u64) -> bool {
         holds(&self.files, address_avma)
     }
 
-    /// Whether an address lies in any of it.
+    /// True if an address lies in served memory.
     pub fn holds(&self, address_avma: u64) -> bool {
         holds(&self.registered, address_avma) || holds(&self.files, address_avma)
     }
 
-    /// Whether the process may serve file systems.
+    /// Reads the descriptors; returns whether the process may serve file systems.
     fn look_at_descriptors(&mut self, pid: u32) -> bool {
         let place = folder(pid);
         let mut is_server = false;
@@ -106,13 +108,13 @@ fn holds(ranges: &[Range], address_avma: u64) -> bool {
     ranges.get(behind).is_some_and(|&(start_avma, _)| start_avma <= address_avma)
 }
 
-/// `Rss:      12 kB`.
+/// Parses `Rss:      12 kB`.
 fn kibibytes(line: &[u8], name: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(line.strip_prefix(name)?).ok()?;
     text.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// `API: aa:FEATURES:…`, with `UFFD_FEATURE_EVENT_FORK` in it.
+/// True if `API: aa:FEATURES:…` includes `UFFD_FEATURE_EVENT_FORK`, or is missing.
 fn asks_for_forks(facts: &str) -> bool {
     const EVENT_FORK: u64 = 1 << 1;
     let features = facts.lines().find_map(|line| line.strip_prefix("API:")?.split(':').nth(1));
@@ -127,7 +129,8 @@ fn fuse_devices(mounted: &[u8]) -> Vec<String> {
     served.map(|mount| mount.device).collect()
 }
 
-/// The mappings of such files. (In `maps` the numbers are hexadecimal, and have two digits.)
+/// Mappings of files on these devices. In `maps` the device numbers are hexadecimal with two
+/// digits.
 fn files_of(maps: &[u8], devices: &[String]) -> Vec<Range> {
     let number = |device: &str, radix: u32| {
         let (major, minor) = device.split_once(':')?;

@@ -1,4 +1,4 @@
-//! What a thread that waits in the kernel waits in, and since when.
+//! System call in which a thread waits, and the time since when.
 
 use std::fs;
 
@@ -7,22 +7,23 @@ use crate::stat::Stat;
 /// A system call in which a thread sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SleepingCall {
-    /// Of the call.
+    /// Number of the system call.
     pub number: u64,
-    /// Of the call, as they were given.
+    /// Arguments of the system call.
     pub arguments: [u64; 6],
-    /// The thread's.
+    /// Stack pointer of the thread.
     pub stack_pointer: u64,
 }
 
 impl SleepingCall {
-    /// Of a thread; `None`: it runs, is gone, or may not be looked at.
+    /// Reads the call of a thread; `None` if it runs, is gone, or may not be read.
     pub fn of(pid: u32, tid: u32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?)
     }
 
-    /// `232 0x4 0x7f… 0x1 0xffffffff 0x0 0x0 0x7ffc… 0x7f…`: number, arguments, stack pointer,
-    /// place. (`running` of one that runs, and a number below zero of one that is in no call.)
+    /// Parses `232 0x4 0x7f… 0x1 0xffffffff 0x0 0x0 0x7ffc… 0x7f…`: number, arguments, stack
+    /// pointer, instruction pointer. A running thread has `running`, one outside of a system call a
+    /// negative number.
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_ascii_whitespace();
         let number = words.next()?.parse().ok()?;
@@ -35,28 +36,28 @@ impl SleepingCall {
     }
 }
 
-/// When a thread last ran.
+/// Time and processor of a thread's last run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LastRun {
-    /// By the scheduler's clock of the processor that it ran on, in milliseconds.
+    /// Time by the scheduler's clock of the processor, in milliseconds.
     pub clock_ms: f64,
-    /// How often it has gone to sleep by itself.
+    /// Number of times that the thread has gone to sleep by itself.
     pub sleep_count: u64,
-    /// Where it ran.
+    /// Number of the processor.
     pub processor: usize,
 }
 
 impl LastRun {
-    /// Of a thread; `None`: it is gone, or the kernel does not tell.
+    /// Reads the last run of a thread; `None` if it is gone or the kernel does not report it.
     pub fn of(pid: u32, tid: u32) -> Option<Self> {
-        /// In proc(5).
+        /// Field number in proc(5).
         const PROCESSOR: usize = 39;
         let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/sched")).ok()?;
         let processor = Stat::of_thread(pid, tid)?.number(PROCESSOR)?;
         Self::parse(&text, usize::try_from(processor).ok()?)
     }
 
-    /// Lines of a name, a colon and a number.
+    /// Parses lines of a name, a colon and a number.
     fn parse(text: &str, processor: usize) -> Option<Self> {
         let value = |name: &str| {
             let line = text.lines().find(|line| line.split([' ', ':']).next() == Some(name))?;

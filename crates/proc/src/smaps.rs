@@ -1,4 +1,4 @@
-//! `/proc/PID/smaps`: the mappings with what is resident of each. The truth about a resident set.
+//! `/proc/PID/smaps`: mappings with their resident memory. The exact source of a resident set.
 
 use std::io::{self, BufRead as _, BufReader};
 
@@ -8,53 +8,53 @@ use crate::mappings::{Mapping, parse_line};
 /// A mapping and its pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappingPages {
-    /// Where and what it is.
+    /// The mapping.
     pub mapping: Mapping,
-    /// What is in memory of it.
+    /// Amounts of memory in the mapping.
     pub pages: PageAmounts,
 }
 
-/// What the kernel counts in a mapping.
+/// Amounts that the kernel counts in a mapping, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PageAmounts {
-    /// In memory.
+    /// Resident memory.
     pub rss_bytes: u64,
-    /// The same, each page divided by the number of its users.
+    /// Resident memory, each page divided by the number of its users.
     pub pss_bytes: u64,
-    /// Used by other processes too, as in the file.
+    /// Resident, also used by other processes, unmodified.
     pub shared_clean_bytes: u64,
-    /// Used by other processes too, written.
+    /// Resident, also used by other processes, written.
     pub shared_dirty_bytes: u64,
-    /// Used by this process alone, as in the file.
+    /// Resident, used by this process alone, unmodified.
     pub private_clean_bytes: u64,
-    /// Used by this process alone, written.
+    /// Resident, used by this process alone, written.
     pub private_dirty_bytes: u64,
-    /// Belonging to no file; in a private mapping of a file what was written of it.
+    /// Memory without a file; in a private mapping of a file the written pages.
     pub anonymous_bytes: u64,
-    /// Given back lazily (`MADV_FREE`): resident until the kernel needs them.
+    /// Lazily freed memory (`MADV_FREE`): resident until the kernel needs it.
     pub lazily_freed_bytes: u64,
-    /// Anonymous, in huge pages.
+    /// Anonymous memory in huge pages.
     pub anonymous_huge_bytes: u64,
-    /// Of files and shared memory, in huge pages.
+    /// Files and shared memory in huge pages.
     pub mapped_huge_bytes: u64,
-    /// Huge pages of the reserved kind: in no resident set.
+    /// Reserved huge pages (hugetlbfs), which no resident set counts.
     pub reserved_huge_bytes: u64,
-    /// Swapped out.
+    /// Swapped-out memory.
     pub swapped_bytes: u64,
-    /// Locked in memory.
+    /// Memory locked in RAM.
     pub locked_bytes: u64,
 }
 
 impl PageAmounts {
-    /// Resident and used by other processes, too.
+    /// Resident memory that other processes use too.
     pub fn shared_bytes(&self) -> u64 {
         self.shared_clean_bytes.saturating_add(self.shared_dirty_bytes)
     }
 
-    /// What was written of a private mapping of a file, and the rest.
+    /// Divides a private file mapping into its written pages and the rest.
     pub fn divided_by_writing(&self) -> (Self, Self) {
         let rss_bytes = self.anonymous_bytes.min(self.rss_bytes);
-        // Pages that a fork has left in two processes are written, too.
+        // Written pages that a fork has left in two processes count as shared.
         let private_dirty_bytes = self.private_dirty_bytes.min(rss_bytes);
         let shared_dirty_bytes = self.shared_dirty_bytes.min(rss_bytes - private_dirty_bytes);
         let written = Self {
@@ -82,7 +82,7 @@ impl PageAmounts {
         (written, rest)
     }
 
-    /// Adds those of another mapping.
+    /// Adds the amounts of another mapping.
     pub fn add(&mut self, other: &Self) {
         let pairs = [
             (&mut self.rss_bytes, other.rss_bytes),
@@ -121,25 +121,26 @@ impl PageAmounts {
             b"Locked" => &mut self.locked_bytes,
             _ => return,
         };
-        // Two of the lines are summed up.
+        // Two of the amounts are sums of two lines.
         *amount = amount.saturating_add(bytes);
     }
 }
 
-/// The mappings of a process with their pages, by address.
+/// Reads the mappings of a process with their amounts, ordered by address.
 ///
 /// # Errors
-/// It is gone, or may not be looked at.
+/// Returns an error if the process is gone or may not be read.
 pub fn read(pid: u32) -> io::Result<Vec<MappingPages>> {
     parse(BufReader::with_capacity(256 << 10, std::fs::File::open(folder(pid).join("smaps"))?))
 }
 
-/// From the file's content.
+/// Parses the file's content.
 ///
 /// # Errors
-/// It cannot be read.
+/// Returns an error if the content cannot be read.
 pub fn parse(mut text: impl io::BufRead) -> io::Result<Vec<MappingPages>> {
-    /// The longest path the kernel writes is shorter; of a longer line the rest is another line.
+    /// Largest length of a line in bytes. The kernel's longest path is shorter; the rest of a
+    /// longer line counts as another line.
     const MOST_LINE_BYTES: u64 = 64 << 10;
     let mut found: Vec<MappingPages> = Vec::new();
     let mut line = Vec::new();
@@ -148,7 +149,7 @@ pub fn parse(mut text: impl io::BufRead) -> io::Result<Vec<MappingPages>> {
         if io::Read::take(&mut text, MOST_LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
             return Ok(found);
         }
-        // Names of amounts begin with a capital letter, addresses with a small one or a digit.
+        // Names of amounts begin with a capital letter, addresses with a small letter or a digit.
         if line.first().is_some_and(u8::is_ascii_uppercase) {
             if let (Some((name, bytes)), Some(last)) = (amount(&line), found.last_mut()) {
                 last.pages.set(name, bytes);
@@ -159,7 +160,7 @@ pub fn parse(mut text: impl io::BufRead) -> io::Result<Vec<MappingPages>> {
     }
 }
 
-/// `Name:   12 kB`.
+/// Parses `Name:   12 kB`.
 fn amount(line: &[u8]) -> Option<(&[u8], u64)> {
     let colon = line.iter().position(|&byte| byte == b':')?;
     let (name, rest) = line.split_at(colon);

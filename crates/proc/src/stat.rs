@@ -2,58 +2,60 @@
 
 use crate::whole_file;
 
-/// The fields behind the name.
+/// Fields behind the name.
 #[derive(Debug, Clone)]
 pub struct Stat(String);
 
 impl Stat {
-    /// Of a process, with the state of its first thread; `None` if it is gone.
+    /// Reads the fields of a process, with the state of its first thread; `None` if it is gone.
     pub fn of_process(pid: u32) -> Option<Self> {
         Self::parse(&whole_file::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// Of a thread; `None` if it is gone.
+    /// Reads the fields of a thread; `None` if it is gone.
     pub fn of_thread(pid: u32, tid: u32) -> Option<Self> {
         Self::parse(&whole_file::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?)
     }
 
-    /// The name may hold anything, so the fields are behind the last parenthesis.
+    /// Parses the file. The name may contain any bytes, so that the fields begin behind the last
+    /// parenthesis.
     fn parse(text: &[u8]) -> Option<Self> {
         let end = text.iter().rposition(|&byte| byte == b')')?;
         let fields = std::str::from_utf8(text.get(end + 1..)?).ok()?;
         (!fields.trim().is_empty()).then(|| Self(fields.to_owned()))
     }
 
-    /// The letter of the state.
+    /// State letter.
     pub fn state(&self) -> char {
         self.0.trim_start().chars().next().unwrap_or('?')
     }
 
-    /// Whether it runs no more.
+    /// True if the process or thread has ended.
     pub fn has_ended(&self) -> bool {
         matches!(self.state(), 'Z' | 'X')
     }
 
-    /// A field by its number in proc(5), from 4 on.
+    /// Field by its number in proc(5), from 4 on.
     pub fn number(&self, field: usize) -> Option<u64> {
         self.0.split_ascii_whitespace().nth(field.checked_sub(3)?)?.parse().ok()
     }
 }
 
-/// How a process has ended that nobody has waited for yet, as `wait` tells it (wait(2)); `None`
-/// where that is not known: it lives, it is gone, or the kernel writes 0, which it also does for
-/// who may not know (proc(5), `exit_code`).
+/// Wait status of a zombie, in the format of wait(2). `None` if unknown: the process lives, is
+/// gone, or the kernel writes 0. The kernel also writes 0 for readers without permission (proc(5),
+/// `exit_code`).
 pub fn wait_status_of_zombie(pid: u32) -> Option<i32> {
     let stat = Stat::of_process(pid).filter(Stat::has_ended)?;
     stat.number(52)?.try_into().ok().filter(|&status| status != 0)
 }
 
-/// The process that has started another.
+/// Id of the parent process.
 pub fn parent(pid: u32) -> Option<u32> {
     Stat::of_process(pid)?.number(4)?.try_into().ok()
 }
 
-/// Clock ticks since boot at which a process was started: with its id they name it for ever.
+/// Start time of a process in clock ticks since boot. With the process id it identifies the process
+/// uniquely.
 pub fn start_ticks(pid: u32) -> Option<u64> {
     Stat::of_process(pid)?.number(22)
 }

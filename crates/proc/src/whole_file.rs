@@ -1,16 +1,16 @@
-//! Files of `/proc`, read whole.
+//! Reading of whole files in `/proc`.
 //!
-//! They say that they have no bytes, so that who asks for their size first, and then makes room
-//! little by little, makes seven system calls of three.
+//! These files report a size of 0. A reader that asks for the size first, and then grows its buffer
+//! step by step, makes seven system calls instead of three.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Room for nearly all of them.
+/// Initial size of the buffer in bytes, enough for nearly all files.
 const BYTES: usize = 4096;
 
-/// All bytes of a file.
+/// Reads all bytes of a file.
 pub(crate) fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut bytes = vec![0; BYTES];

@@ -1,10 +1,10 @@
-//! The bytes of a core file, and of the files that were mapped.
+//! Content of a core file and of mapped files.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-/// Where the bytes come from.
+/// Source of the bytes.
 #[derive(Debug)]
 pub(super) enum Source {
     File(File),
@@ -26,7 +26,7 @@ impl Source {
 
     pub(super) fn read_whole(&self, offset: u64, bytes: u64) -> Vec<u8> {
         let mut whole = Vec::new();
-        // As much as is there: a header may promise anything.
+        // The loop stops at the end of the file: a header may claim any size.
         while (whole.len() as u64) < bytes {
             let from = whole.len();
             whole.resize(from + (bytes as usize - from).min(1 << 20), 0);

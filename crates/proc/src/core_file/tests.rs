@@ -1,4 +1,4 @@
-//! Cores that are made, and such as are cut or changed.
+//! Synthetic cores, whole, cut and changed.
 
 use super::*;
 
@@ -14,7 +14,8 @@ fn note(kind: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A thread, a program at 0x1000 of which only the data is kept, its memory by brk, a stack.
+/// A core with one thread, a program at 0x1000 of which only the data is contained, brk memory, and
+/// a stack.
 fn made() -> Vec<u8> {
     let mut status = vec![0; 336];
     status[32..36].copy_from_slice(&77_u32.to_le_bytes());
@@ -55,7 +56,7 @@ fn threads_mappings_and_memory_come_back() {
     assert_eq!((thread.registers[0], &thread.registers[19..]), (0xa, &[1, 2][..]));
     assert_eq!(core.executable(), "/bin/made");
     let names = core.mappings().iter().map(|mapping| (mapping.start_avma, mapping.name.as_str()));
-    // What was not kept of the file overlaps with what was: it is the file's.
+    // The file mapping that the core leaves out overlaps with a segment, so that it is dropped.
     let expected = [(0x2000, "/bin/made"), (0x5000, "[heap]"), (0x9000, "[stack]")];
     assert_eq!(names.collect::<Vec<_>>(), expected);
     let mut bytes = [0; 0x20];
