@@ -9,10 +9,10 @@
 //!                    f --------------------->|   a chance value that leads to a boundary
 //! ```
 //!
-//! The first such address with further evidence is chosen: a pointer to its block, a link of a free
-//! list, or a copy of its size behind it. Earlier addresses that lead to this one count as well:
-//! they may be leaked blocks. Words that hold a fitting distance by chance (foreign words, headers
-//! left inside of a larger block) have no evidence.
+//! The first such address with further evidence is chosen. Evidence is a pointer to its block, a
+//! link of a free list, or a copy of its size behind it. Earlier addresses that lead to this one
+//! count as well: they may be leaked blocks. Words that hold a fitting distance by chance (foreign
+//! words, headers left inside of a larger block) have no evidence.
 //!
 //! Without any evidence the first address is chosen, unless a later one takes more steps to the
 //! chunk where both meet. Behind a damaged chunk all candidates lie among chunks, and their runs

@@ -1,5 +1,4 @@
-//! How long an account of a process takes, ten times over:
-//! `cargo run --release --example level1 -- PID`.
+//! Times the account of a process, ten times over: `cargo run --release --example level1 -- PID`.
 
 use heapr_glibc_heap::{Plan, Regions, regions};
 use heapr_inject::StoppedProcess;

@@ -1,4 +1,4 @@
-//! The account itself: pieces, and lines that add up to the resident set.
+//! The account of a resident set: pieces by address, and lines that add up to it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,63 +18,63 @@ use crate::residency::split;
 use crate::subject::{PageStates, Subject, file_name, is_recorders};
 use crate::thread_stacks;
 
-/// The part of a heap that is in arenas besides the main one.
+/// Name of the part of a heap in arenas besides the main one.
 pub(crate) const OTHER_ARENAS: &str = "other arenas";
 
-/// Neighbouring addresses of one owner, with what is resident of them.
+/// Neighbouring addresses of one owner, with their resident pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Where.
+    /// Address range.
     pub range_avma: Range<u64>,
-    /// What it is.
+    /// Class of the memory.
     pub class: Class,
-    /// Which of that kind.
+    /// Part within the class: an arena, an allocator, a module.
     pub part: String,
-    /// How it is known.
+    /// Evidence of the class.
     pub told_by: ToldBy,
-    /// Its pages.
+    /// Amounts of the pages.
     pub pages: PageAmounts,
 }
 
-/// What a resident set is.
+/// The resident set of a process, divided among owners.
 #[derive(Debug, Clone, Default)]
 pub struct Account {
-    /// All of it: the sum of the mappings.
+    /// Sum of the mappings.
     pub pages: PageAmounts,
-    /// By address.
+    /// Pieces, by address.
     pub pieces: Vec<Piece>,
-    /// What runs in the process.
+    /// Runtimes in the process.
     pub runtimes: Vec<Runtime>,
-    /// What CPython's pools hold.
+    /// Contents of CPython's pools.
     pub python: PythonPools,
-    /// How many arenas glibc has.
+    /// Number of glibc's arenas.
     pub arena_count: u32,
-    /// Mappings whose pages had to be shared among owners by their addresses.
+    /// Number of mappings whose pages were shared among owners in proportion to addresses.
     pub estimated_mappings: u64,
-    /// What is in glibc's heap, if it was looked at.
+    /// Contents of glibc's heap, if the heap was read.
     pub heap: Option<HeapDetail>,
-    /// The heaps of other allocators, as far as they are understood.
+    /// Heaps of other allocators with a known layout.
     pub foreign: Vec<ForeignHeap>,
-    /// Only the kernel's counters could be read: whose pages are, and who shares them, is unknown.
+    /// Whether only the kernel's counters could be read: owners and sharing are unknown.
     pub is_of_counters: bool,
 }
 
-/// A class and all that belongs to it.
+/// A class and the sums over its pieces.
 #[derive(Debug, Clone)]
 pub struct Line {
     /// The class.
     pub class: Class,
-    /// Sums.
+    /// Sums of page amounts.
     pub pages: PageAmounts,
-    /// How many pieces.
+    /// Number of pieces.
     pub piece_count: u64,
-    /// How most of it is known.
+    /// Evidence for the largest number of bytes.
     pub told_by: ToldBy,
-    /// Its parts, largest first.
+    /// Parts with their resident bytes, largest first.
     pub parts: Vec<(String, u64)>,
 }
 
-/// A line in the making.
+/// Sums for a [`Line`].
 #[derive(Default)]
 struct Gathered<'a> {
     pages: PageAmounts,
@@ -108,7 +108,8 @@ impl Account {
         claim_zeroed_data(&subject.mappings, &code, memory, &mut claims);
         let foreign = foreign::heaps(subject, memory);
         claims.add_many(foreign.iter().flat_map(foreign::claimed));
-        // Goroutines' stacks lie in Go's heap; V8's pages are where a stack might be, too.
+        // Before stacks and places: goroutines' stacks lie in Go's heap, and V8's pages lie where a
+        // stack might.
         owners::claim_go(subject, &runtimes, &mut claims);
         thread_stacks::claim(subject, memory, &mut claims);
         owners::claim_by_place(subject, &runtimes, &mut claims);
@@ -131,7 +132,7 @@ impl Account {
         account
     }
 
-    /// Where nothing but the kernel's counters is known.
+    /// Creates an account from the kernel's counters alone.
     pub fn of_counters(counters: &ResidentCounters) -> Self {
         let parts = [
             (Class::Unknown, "without a file", counters.anonymous_bytes),
@@ -153,7 +154,7 @@ impl Account {
         account
     }
 
-    /// The lines, in the order of classes; those without a page are left out.
+    /// Lines, in the order of classes; classes without a resident page are left out.
     pub fn lines(&self) -> Vec<Line> {
         let mut lines: BTreeMap<Class, Gathered<'_>> = BTreeMap::new();
         for piece in &self.pieces {
@@ -181,7 +182,7 @@ impl Account {
         self.pieces.iter().filter(|piece| piece.class == class).map(|piece| piece.pages.rss_bytes).sum()
     }
 
-    /// Memory without an inode: by its claims, its name, and who is left.
+    /// Divides a mapping without an inode by claims, and the rest by name or by elimination.
     fn anonymous(
         &mut self,
         mapping: &MappingPages,
@@ -214,7 +215,7 @@ impl Account {
         }));
     }
 
-    /// A mapped file: what of it was written, and the rest.
+    /// Divides a mapped file into its written pages and the rest.
     fn file(&mut self, found: &MappingPages, code: &CodeFiles<'_>) {
         let MappingPages { mapping, pages } = found;
         let part = file_name(&mapping.name).to_owned();
@@ -232,7 +233,7 @@ impl Account {
             () if is_code => Class::ReadOnlyData,
             () => Class::Files,
         };
-        // What is written of a private mapping of a file that is no code is the program's own.
+        // Written pages in a private mapping of a program or library are its data.
         let is_data = (is_code || mapping.is_executable) && !is_recorders;
         let written_class = if is_data { Class::WrittenData } else { class };
         for (class, pages) in [(class, rest), (written_class, written)] {
@@ -250,7 +251,7 @@ impl Account {
     }
 }
 
-/// The class of memory without a file, by the name that the kernel gives it.
+/// Class of memory without a file, by the kernel's name for it.
 fn by_name(name: &str, rest: Option<&(Class, String)>) -> (Class, String, ToldBy) {
     let own = |class, part: &str| (class, part.to_owned(), ToldBy::Name);
     match name {
@@ -260,7 +261,7 @@ fn by_name(name: &str, rest: Option<&(Class, String)>) -> (Class, String, ToldBy
         },
         "[stack]" => own(Class::ThreadStacks, "first thread"),
         "[heap]" => match rest {
-            // Not glibc's: what else grows by brk is the program's allocator.
+            // The heap by brk is another allocator's, if the program uses one.
             Some((class @ (Class::OtherAllocator | Class::AllocatorSlack), part)) => {
                 (*class, part.clone(), ToldBy::Elimination)
             }

@@ -1,6 +1,6 @@
-//! What to do about it: rules that say what they saw, how sure they are, and what would change.
+//! Advice rules: each states a finding, its evidence, its certainty and the effect of a change.
 //!
-//! A rule speaks only where following it would change something that is worth it.
+//! A rule speaks only if its change is worth the trouble.
 
 use heapr_table::quantity::{bytes, percent, plural};
 
@@ -8,10 +8,10 @@ use crate::account::Account;
 use crate::beside::Beside;
 use crate::class::Class;
 
-/// How sure a rule is.
+/// Certainty of an advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
-    /// Something else may be the cause.
+    /// Another cause is possible.
     Low,
     /// Probable.
     Medium,
@@ -19,25 +19,25 @@ pub enum Certainty {
     High,
 }
 
-/// What a rule says.
+/// Result of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
-    /// Its name.
+    /// Name of the rule.
     pub rule: &'static str,
-    /// What is the case and what to do, with figures.
+    /// Finding and remedy, with figures.
     pub sentence: String,
-    /// What it saw.
+    /// Evidence.
     pub evidence: Vec<String>,
-    /// See [`Certainty`].
+    /// Certainty of the finding.
     pub certainty: Certainty,
-    /// At most so much would be given back.
+    /// Largest number of bytes that the remedy frees.
     pub bytes: u64,
 }
 
-/// Less than this, or than a tenth of what is resident, is worth nobody's time.
+/// Least bytes worth an advice; a tenth of the resident set is required, too.
 const LEAST_BYTES: u64 = 8 << 20;
 
-/// All that the rules have to say, what gives back most first.
+/// Runs all rules; the advice that frees most comes first.
 pub fn advice(account: &Account, beside: &Beside) -> Vec<Advice> {
     const RULES: &[fn(&Account, &Beside) -> Option<Advice>] = &[
         trim,
@@ -64,7 +64,7 @@ fn of_all(bytes_of: u64, account: &Account) -> String {
     format!("{} ({} of what is resident)", bytes(bytes_of), percent(bytes_of, account.pages.rss_bytes))
 }
 
-/// Whole pages that are free.
+/// Advises `malloc_trim` for whole free pages.
 fn trim(account: &Account, _: &Beside) -> Option<Advice> {
     let heap = account.heap.as_ref()?;
     let whole_bytes = heap.all.whole_bytes;
@@ -90,11 +90,12 @@ fn trim(account: &Account, _: &Beside) -> Option<Advice> {
     })
 }
 
-/// Arenas that are made for contention, and keep what their threads have freed.
+/// Advises fewer arenas: each exists against contention, and retains the memory that its threads
+/// have freed.
 ///
-/// Two arenas that all threads share become as large as what their threads hold at once. That is at
-/// least what is live now, and what the largest arena was made for; how much more is told only by
-/// who has recorded the process: each of the two is at most as large as the peak of all.
+/// Two arenas shared by all threads become as large as the most that all threads hold at once. That
+/// is at least the live memory of this moment, and at least the largest arena. An upper bound is
+/// known only from a recording: each of the two is at most as large as the peak of all threads.
 fn arenas(account: &Account, _: &Beside) -> Option<Advice> {
     const FEW: usize = 3;
     let heap = account.heap.as_ref()?;
@@ -113,7 +114,8 @@ fn arenas(account: &Account, _: &Beside) -> Option<Advice> {
     if free_of_others.len() < FEW || !is_worth_it(free_bytes, account) || !is_worth_it(most_bytes, account) {
         return None;
     }
-    // Blocks were as large at the peak as they are now, and each has a header.
+    // Blocks are assumed to have been as large at the peak as they are in the account; each has a
+    // header.
     const HEADER_BYTES: u64 = 24;
     let live_bytes: u64 = divisions().map(|one| one.live_bytes).sum();
     let block_bytes = live_bytes / heap.live_blocks.saturating_sub(heap.mapped_blocks).max(1);
@@ -161,7 +163,7 @@ fn list(amounts: &[u64]) -> String {
     words.join(", ")
 }
 
-/// The same where nobody has looked into the heap.
+/// Advises fewer arenas if the heap was not read.
 fn arenas_from_outside(account: &Account, beside: &Beside) -> Option<Advice> {
     const MANY: u32 = 8;
     if account.heap.is_some() || account.arena_count < MANY {
@@ -184,7 +186,7 @@ fn arenas_from_outside(account: &Account, beside: &Beside) -> Option<Advice> {
     })
 }
 
-/// Pages of which a few live blocks keep the rest.
+/// Reports free memory in pages that a few live blocks retain.
 fn pinned(account: &Account, _: &Beside) -> Option<Advice> {
     let all = &account.heap.as_ref()?.all;
     let is_mostly_free = all.pinned_bytes > all.live_bytes / 2;
@@ -209,7 +211,7 @@ fn pinned(account: &Account, _: &Beside) -> Option<Advice> {
     })
 }
 
-/// Huge pages under a heap that is mostly free.
+/// Advises against huge pages for a heap that is mostly free.
 fn huge_pages(account: &Account, _: &Beside) -> Option<Advice> {
     let all = &account.heap.as_ref()?.all;
     let of_heap = |class: Class| {
@@ -233,7 +235,7 @@ fn huge_pages(account: &Account, _: &Beside) -> Option<Advice> {
     })
 }
 
-/// Pages that the kernel takes when it needs them.
+/// Reports pages that the kernel reclaims under pressure.
 fn lazily_freed(account: &Account, _: &Beside) -> Option<Advice> {
     let lazy_bytes = account.pages.lazily_freed_bytes;
     is_worth_it(lazy_bytes, account).then(|| Advice {
@@ -248,7 +250,7 @@ fn lazily_freed(account: &Account, _: &Beside) -> Option<Advice> {
     })
 }
 
-/// CPython's pools, kept by single objects.
+/// Reports free memory in CPython's pools that single objects retain.
 fn python_pools(account: &Account, _: &Beside) -> Option<Advice> {
     let pools = &account.python;
     let free_bytes = pools.pool_bytes.saturating_sub(pools.used_bytes);
@@ -266,7 +268,7 @@ fn python_pools(account: &Account, _: &Beside) -> Option<Advice> {
     })
 }
 
-/// Free pages that another allocator keeps for a while, and how it gives them back.
+/// Advises how another allocator releases its cached free pages.
 fn allocator_pages(account: &Account, _: &Beside) -> Option<Advice> {
     const REMEDIES: &[(&str, &str)] = &[
         ("jemalloc", "MALLOC_CONF=background_thread:true,dirty_decay_ms:1000 in the environment"),
@@ -298,7 +300,7 @@ fn allocator_pages(account: &Account, _: &Beside) -> Option<Advice> {
     })
 }
 
-/// Page tables of an address space that is used thinly.
+/// Reports page tables of a thinly used address space.
 fn page_tables(account: &Account, beside: &Beside) -> Option<Advice> {
     let table_bytes = beside.page_table_bytes;
     (table_bytes >= 2 * LEAST_BYTES && table_bytes >= account.pages.rss_bytes / 20).then(|| Advice {
@@ -316,7 +318,7 @@ fn page_tables(account: &Account, beside: &Beside) -> Option<Advice> {
     })
 }
 
-/// What is swapped out was resident, and will be again.
+/// Reports swapped memory: it was resident, and will be again.
 fn swapped(account: &Account, beside: &Beside) -> Option<Advice> {
     is_worth_it(beside.swapped_bytes, account).then(|| Advice {
         rule: "swapped",
@@ -379,7 +381,7 @@ mod tests {
         many.heap.as_mut().unwrap().all.whole_bytes = 0;
         many.heap.as_mut().unwrap().arenas = (0..8).map(|number| (number, one)).collect();
         assert_eq!(rules(&many), ["arenas"]);
-        // What threads hold at once: one after the other; all of them at once.
+        // Peaks of all threads: one thread after the other, and all of them at once.
         for (peak_bytes, expected) in
             [(21 * MIB, "between 126.0 MiB and 147.0 MiB"), (168 * MIB, "up to 147.0 MiB, and")]
         {

@@ -1,4 +1,4 @@
-//! What the resident set does not count.
+//! Memory that the resident set does not count.
 
 use heapr_proc::ResidentCounters;
 use heapr_proc::smaps::PageAmounts;
@@ -6,22 +6,22 @@ use heapr_proc::smaps::PageAmounts;
 /// Memory that a process costs beside its resident set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Beside {
-    /// Swapped out.
+    /// Swapped bytes.
     pub swapped_bytes: u64,
-    /// Page tables.
+    /// Bytes of page tables.
     pub page_table_bytes: u64,
-    /// The kernel's stacks of its threads.
+    /// Bytes of the kernel's stacks for the process's threads.
     pub kernel_stack_bytes: u64,
-    /// Huge pages of the reserved kind.
+    /// Bytes of reserved huge pages (hugetlbfs).
     pub reserved_huge_bytes: u64,
-    /// Its threads.
+    /// Number of threads.
     pub threads: u64,
 }
 
 impl Beside {
-    /// From the sums over the mappings, the kernel's counters, and how many threads there are.
+    /// Combines the sums over the mappings, the kernel's counters, and the number of threads.
     pub fn of(pages: &PageAmounts, counters: Option<&ResidentCounters>, threads: u64) -> Self {
-        /// On x86-64.
+        /// Size of a kernel stack on x86-64.
         const KERNEL_STACK_BYTES: u64 = 16 << 10;
         let counter = |of: fn(&ResidentCounters) -> u64| counters.map_or(0, of);
         Self {

@@ -1,4 +1,4 @@
-//! Who owns which addresses: parts of mappings, none in two hands.
+//! Claims: address ranges with exactly one owner each.
 
 use std::ops::Range;
 
@@ -9,25 +9,25 @@ use crate::class::{Class, ToldBy};
 /// Addresses and their owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claim {
-    /// From, and behind the last.
+    /// Address range.
     pub(crate) range_avma: Range<u64>,
-    /// What it is.
+    /// Class of the memory.
     pub(crate) class: Class,
-    /// Which of that kind: an arena, an allocator.
+    /// Part within the class: an arena, an allocator.
     pub(crate) part: String,
-    /// How it is known.
+    /// Evidence of the class.
     pub(crate) told_by: ToldBy,
 }
 
-/// Claims, the first of which counts where two overlap.
+/// Claims; the first one counts where two overlap.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
-    /// By address; they do not overlap.
+    /// Claims by address, without overlap.
     claims: Vec<Claim>,
 }
 
 impl Claims {
-    /// Claims what nobody has yet of `claim`.
+    /// Adds the parts of `claim` that are still free.
     pub(crate) fn add(&mut self, claim: Claim) {
         for range_avma in self.free(claim.range_avma.clone()) {
             let place = self.claims.partition_point(|other| other.range_avma.start < range_avma.start);
@@ -35,8 +35,8 @@ impl Claims {
         }
     }
 
-    /// Adds claims that overlap none and one another nowhere, all at once: many one by one would
-    /// move those behind them each time.
+    /// Adds many claims at once, instead of moving the later ones for each. Only their free parts
+    /// are added; where new claims overlap, the one that starts first counts.
     pub(crate) fn add_many(&mut self, claims: impl IntoIterator<Item = Claim>) {
         let mut new: Vec<Claim> = Vec::new();
         for claim in claims {
@@ -53,13 +53,13 @@ impl Claims {
         });
     }
 
-    /// The claims in `range_avma`.
+    /// Claims that overlap `range_avma`.
     pub(crate) fn inside(&self, range_avma: Range<u64>) -> impl Iterator<Item = &Claim> {
         let first = self.claims.partition_point(|claim| claim.range_avma.end <= range_avma.start);
         self.claims[first..].iter().take_while(move |claim| claim.range_avma.start < range_avma.end)
     }
 
-    /// What of `range_avma` is nobody's.
+    /// Parts of `range_avma` without a claim.
     pub(crate) fn free(&self, range_avma: Range<u64>) -> Vec<Range<u64>> {
         let mut free = Vec::new();
         let mut start_avma = range_avma.start;
@@ -75,13 +75,13 @@ impl Claims {
         free
     }
 
-    /// Whether nobody has anything of a mapping.
+    /// Whether a mapping has no claim in it.
     pub(crate) fn is_free(&self, mapping: &Mapping) -> bool {
         self.inside(range_of(mapping)).next().is_none()
     }
 }
 
-/// The addresses of a mapping.
+/// Addresses of a mapping.
 pub(crate) fn range_of(mapping: &Mapping) -> Range<u64> {
     mapping.start_avma..mapping.end_avma
 }

@@ -1,10 +1,10 @@
-//! The kinds of resident memory: one row each.
+//! Classes of resident memory, one row each.
 
 use serde::Serialize;
 
 macro_rules! classes {
     ($($(#[doc = $doc:literal])+ $name:ident $key:literal $label:literal,)+) => {
-        /// What a resident page is.
+        /// Class of a resident page.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Class {
@@ -12,15 +12,15 @@ macro_rules! classes {
         }
 
         impl Class {
-            /// All of them, in the order in which they are shown.
+            /// All classes, in the order of display.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// Its name in JSON.
+            /// Name in JSON.
             pub fn key(self) -> &'static str {
                 match self { $(Self::$name => $key,)+ }
             }
 
-            /// Its name in texts.
+            /// Name in texts.
             pub fn label(self) -> &'static str {
                 match self { $(Self::$name => $label,)+ }
             }
@@ -31,21 +31,21 @@ macro_rules! classes {
 classes! {
     /// Blocks that the program holds.
     LiveBlocks "live_blocks" "live malloc blocks",
-    /// What malloc keeps beside blocks, and what it rounds sizes up by.
+    /// Headers of malloc's chunks, and bytes by which sizes are rounded up.
     HeadersRounding "headers_rounding" "headers and rounding",
     /// Whole free pages that `malloc_trim` gives back.
     FreeWholePages "free_whole_pages" "free, whole pages",
-    /// Free bytes in pages that something else keeps.
+    /// Free bytes in pages that other data retains.
     FreePinned "free_pinned" "free, pinned",
-    /// Chunks in threads' caches, and what arenas keep at their tops.
+    /// Chunks in thread caches, and the unused tops of arenas.
     CachesTops "caches_tops" "thread caches, tops",
-    /// glibc's heap, where its chunks are not looked at.
+    /// glibc's heap, if its chunks were not read.
     GlibcHeap "glibc_heap" "malloc heap (glibc)",
-    /// Blocks that the program holds, of an allocator that is not glibc's.
+    /// Live blocks of an allocator that is not glibc's.
     AllocatorLive "allocator_live" "live blocks, another malloc",
-    /// What such an allocator has besides: free pages, free blocks, its own tables.
+    /// Slack of such an allocator: free pages, free blocks, its own tables.
     AllocatorSlack "allocator_slack" "slack, another malloc",
-    /// The memory of an allocator that is not glibc's, where it is not known what is in it.
+    /// Memory of an allocator that is not glibc's, with unknown contents.
     OtherAllocator "other_allocator" "allocator",
     /// V8's pages.
     V8Heap "v8_heap" "V8 heap",
@@ -53,7 +53,7 @@ classes! {
     PythonArenas "python_arenas" "CPython arenas",
     /// The JVM's object heap.
     JvmHeap "jvm_heap" "JVM heap",
-    /// What the JVM has besides: metaspace, compiled code, tables of its collector.
+    /// Memory of the JVM besides its heap: metaspace, compiled code, tables of its collector.
     JvmOther "jvm_other" "JVM, besides its heap",
     /// Go's object heap.
     GoHeap "go_heap" "Go heap",
@@ -69,33 +69,33 @@ classes! {
     WrittenData "written_data" "written data, bss",
     /// Files that are mapped and are no code.
     Files "files" "files",
-    /// Memory that is made to be shared.
+    /// Memory that was mapped to be shared.
     SharedMemory "shared_memory" "shared memory",
-    /// Memory without a file to which the program gave a name.
+    /// Anonymous memory that the program gave a name.
     NamedAnonymous "named_anonymous" "named anonymous",
-    /// What heapr has in a process that it records: its agent, and the buffers.
+    /// heapr's own memory in a process that it records: the agent and the buffers.
     Recorder "recorder" "heapr itself",
-    /// The kernel's own pages in the process.
+    /// Pages that the kernel put into the process.
     Kernel "kernel" "kernel's pages",
-    /// Nobody's.
+    /// Memory of an unknown owner.
     Unknown "unknown" "unknown",
 }
 
-/// How it is known what a page is.
+/// Evidence of a page's class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToldBy {
-    /// The mapping says it: its file, its name.
+    /// File or name of the mapping.
     Name,
-    /// What stands in it has the form that only this owner's memory has.
+    /// Contents of a form that only this owner's memory has.
     Contents,
-    /// Where it lies.
+    /// Address.
     Place,
-    /// Nothing else in the process is known to take such memory.
+    /// Elimination: no other known owner in the process takes such memory.
     Elimination,
 }
 
-/// A class in words; one of another version by its key.
+/// Name of a class in texts; made from the key for a class of another version.
 pub fn class_label(key: &str) -> String {
     let known = Class::ALL.iter().find(|class| class.key() == key);
     known.map_or_else(|| key.replace('_', " "), |class| class.label().to_owned())

@@ -1,4 +1,4 @@
-//! Programs and libraries: which mapped files are code, and where their zeroed data ends.
+//! Programs and libraries: the files mapped as code, and the ends of their zeroed data.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::claims::{Claim, Claims, range_of};
 use crate::class::{Class, ToldBy};
 use crate::subject::{file_name, is_recorders};
 
-/// The files of which something may be executed.
+/// Files of which a mapping is executable.
 pub(crate) struct CodeFiles<'a>(HashSet<(u64, &'a str)>);
 
 impl<'a> CodeFiles<'a> {
@@ -40,7 +40,8 @@ pub(crate) fn claim_zeroed_data(
             Some(before) => {
                 let key = (before.inode, before.name.as_str());
                 let end_avma = *ends.entry(key).or_insert_with(|| data_end(mappings, before, memory));
-                // Where the headers cannot be read: the loader maps it so, and hardly anybody else.
+                // Without readable headers the whole mapping counts: only the loader maps memory
+                // directly behind data.
                 let end_avma = end_avma.map_or(mapping.end_avma, |end| end.min(mapping.end_avma));
                 if end_avma > mapping.start_avma {
                     claims.add(Claim {
@@ -60,13 +61,13 @@ pub(crate) fn claim_zeroed_data(
     }
 }
 
-/// Where the last segment of a module ends, by the program headers at its first mapping.
+/// End of a module's last segment, from the program headers at its first mapping.
 fn data_end(mappings: &[MappingPages], part: &Mapping, memory: &impl HeapMemory) -> Option<u64> {
     const HEADER_BYTES: usize = 64;
     const PROGRAM_HEADER_BYTES: usize = 56;
     const MOST_HEADERS: usize = 128;
     const LOAD: u32 = 1;
-    // The last of its mappings of offset 0 before this one: a file may be mapped twice.
+    // The nearest mapping of offset 0 before the data: a file may be mapped twice.
     let first = mappings.iter().map(|found| &found.mapping).filter(|mapping| {
         mapping.inode == part.inode && mapping.name == part.name && mapping.start_avma <= part.start_avma
     });

@@ -1,11 +1,11 @@
-//! Heaps of other allocators in an account: what of their pages is live.
+//! Heaps of other allocators in an account: their pages divided into live memory and slack.
 
 use crate::account::{Account, Piece};
 use crate::class::Class;
 use crate::residency::apportion;
 
 impl Account {
-    /// Takes from pages with live blocks what is not live.
+    /// Divides pages with live blocks into live bytes and slack.
     pub(crate) fn divide_foreign(&mut self) {
         if self.foreign.is_empty() {
             return;
@@ -17,7 +17,7 @@ impl Account {
                 pieces.push(piece);
                 continue;
             };
-            // Blocks that were never written have no pages: what is resident is live first.
+            // Blocks that were never written have no pages: resident bytes count as live first.
             let live = heap.live_bytes_in(&piece.range_avma).min(piece.pages.rss_bytes);
             let weights = [live, piece.pages.rss_bytes - live];
             let named = [

@@ -1,4 +1,4 @@
-//! glibc's heap in an account, divided by what its bytes are for.
+//! glibc's heap in an account, divided by the use of its bytes.
 
 use heapr_glibc_heap::{BlockKind, Region, RegionKind, Rundown};
 
@@ -11,7 +11,7 @@ use crate::residency::apportion;
 use crate::subject::PageStates;
 
 impl Account {
-    /// Puts in place of glibc's heap what its bytes are for.
+    /// Replaces the pieces of glibc's heap by pieces for each use.
     pub fn divide_heap(
         &mut self,
         rundown: &Rundown,
@@ -65,7 +65,7 @@ impl Account {
         let range = &piece.range_avma;
         let rss_bytes = piece.pages.rss_bytes;
         let Some(region) = region else {
-            // What brk began with, before malloc's first chunk.
+            // Memory between the start of brk and malloc's first chunk.
             return Some(HeapDivision { header_bytes: rss_bytes, ..HeapDivision::default() });
         };
         if region.kind == RegionKind::MappedBlock {
@@ -74,7 +74,7 @@ impl Account {
             let (block_avma, usable_bytes) = *block?;
             let used_bytes = watcher.asked_bytes(block_avma).unwrap_or(usable_bytes).min(usable_bytes);
             let beside_bytes = (region.end_avma - region.start_avma).saturating_sub(used_bytes);
-            // Pages that nobody has touched are most likely at its end, which nobody asked for.
+            // Untouched pages are most likely at the block's end, beyond the requested size.
             let untouched_bytes = (region.end_avma - region.start_avma).saturating_sub(rss_bytes);
             return Some(HeapDivision::of_mapped(rss_bytes, beside_bytes.saturating_sub(untouched_bytes)));
         }
@@ -83,7 +83,7 @@ impl Account {
             return None;
         };
         let mut division = divide(range, &resident, spans, watcher);
-        // Before the first chunk of an arena's heap its own tables stand.
+        // The arena's own tables precede the first chunk of its heap.
         if region.kind == RegionKind::ArenaHeap {
             let own_bytes = division.foreign_bytes.min(heapr_glibc_heap::PAGE_BYTES);
             division.header_bytes += own_bytes;

@@ -1,22 +1,23 @@
-//! What was found in glibc's heap.
+//! Contents of glibc's heap.
 
 use std::collections::BTreeMap;
 
 use crate::heap_pages::HeapDivision;
 
-/// What was found in the heap.
+/// Contents of glibc's heap, by use and by arena.
 #[derive(Debug, Clone, Default)]
 pub struct HeapDetail {
-    /// All of it.
+    /// Whole heap.
     pub all: HeapDivision,
-    /// By arena, in the order of the ring; blocks with mappings of their own are not among it.
+    /// By arena, in the order of the ring, without blocks that have mappings of their own.
     pub arenas: BTreeMap<u32, HeapDivision>,
-    /// Live blocks, and how many of them have mappings of their own.
+    /// Number of live blocks.
     pub live_blocks: u64,
-    /// See above.
+    /// Number of live blocks with mappings of their own.
     pub mapped_blocks: u64,
-    /// The most that was ever live at once, of a process that was recorded from its start.
+    /// Largest number of bytes that were ever live at once; known for a process that was recorded
+    /// from its start.
     pub peak_live_bytes: Option<u64>,
-    /// What was wrong with the heap, or could not be decided.
+    /// Damage of the heap, and parts that could not be decided.
     pub findings: Vec<String>,
 }

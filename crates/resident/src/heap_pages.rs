@@ -1,4 +1,4 @@
-//! The resident pages of a heap by what their bytes are for.
+//! Resident pages of a heap, divided by the use of their bytes.
 
 use std::ops::Range;
 
@@ -8,18 +8,19 @@ use crate::class::Class;
 use crate::heap_spans::{HeapSpans, KINDS, Span, SpanKind};
 use crate::subject::PageStates;
 
-/// Which pages of a range are resident.
+/// Residency of the pages of a range.
 #[derive(Debug)]
 pub(crate) struct ResidentPages {
     first_avma: u64,
-    /// For each page how many before it are resident; one more entry than pages.
+    /// Number of resident pages before each page; one more entry than pages.
     counts: Vec<u32>,
 }
 
 impl ResidentPages {
-    /// `rss_bytes`: what the mapping has of it. `None`: the states cannot be read.
+    /// Reads the page states. `rss_bytes`: resident bytes of the mapping. `None`: the states cannot
+    /// be read.
     pub(crate) fn of(range: &Range<u64>, rss_bytes: u64, states: &impl PageStates) -> Option<Self> {
-        /// Of 64 TiB; no heap is larger.
+        /// Largest number of pages, of 64 TiB.
         const MOST_PAGES: u64 = 1 << 34;
         let first_avma = range.start / PAGE_BYTES * PAGE_BYTES;
         let page_count = (range.end - first_avma).div_ceil(PAGE_BYTES).min(MOST_PAGES);
@@ -31,7 +32,8 @@ impl ResidentPages {
         }
         let exclusive =
             states_of.iter().filter(|state| state.is_present() && state.is_exclusive()).count() as u64;
-        // Others may be the page of zeros: as many are resident as are missing.
+        // Pages that are not exclusive may be the page of zeros. As many of them count as resident
+        // as are missing to `rss_bytes`.
         let mut missing = (rss_bytes / PAGE_BYTES).saturating_sub(exclusive);
         let mut counts = Vec::with_capacity(states_of.len() + 1);
         let mut resident = 0_u32;
@@ -46,7 +48,7 @@ impl ResidentPages {
         Some(Self { first_avma, counts })
     }
 
-    /// Resident pages among those from `start_avma` up to `end_avma`, both at the beginnings of
+    /// Number of resident pages from `start_avma` up to `end_avma`, both at the beginnings of
     /// pages.
     fn count(&self, start_avma: u64, end_avma: u64) -> u64 {
         let at = |avma: u64| {
@@ -64,35 +66,35 @@ impl ResidentPages {
 /// Resident bytes by use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HeapDivision {
-    /// Of live blocks, as far as was asked for.
+    /// Requested bytes of live blocks.
     pub live_bytes: u64,
-    /// malloc's own, and what blocks have beyond what was asked for.
+    /// Bytes of headers, and of live blocks beyond the requested size.
     pub header_bytes: u64,
     /// Whole free pages.
     pub whole_bytes: u64,
-    /// Free, in pages that something else keeps.
+    /// Free bytes in pages that other data retains.
     pub pinned_bytes: u64,
-    /// In threads' caches.
+    /// Bytes in thread caches.
     pub thread_cache_bytes: u64,
-    /// Unused ends of arenas that a trim leaves.
+    /// Bytes in unused tops of arenas that a trim leaves.
     pub top_bytes: u64,
-    /// Nothing of malloc's: what the program took with sbrk, and what could not be read.
+    /// Bytes that are not malloc's: memory that the program took with sbrk, and unreadable parts.
     pub foreign_bytes: u64,
-    /// Live blocks in pages of which at least half is free.
+    /// Number of live blocks in pages of which at least half is free.
     pub pinning_blocks: u64,
-    /// Their bytes.
+    /// Bytes of these blocks in such pages.
     pub pinning_bytes: u64,
 }
 
-/// What is told of live blocks that hold free bytes.
+/// Observer of live blocks, which knows requested sizes and is told of pinned pages.
 pub trait BlockWatcher {
-    /// How much was asked for, where that is known.
+    /// Requested size of a block; `None` if unknown.
     fn asked_bytes(&mut self, block_avma: u64) -> Option<u64>;
-    /// A resident page has so many free bytes, and these live blocks keep it.
+    /// Reports a resident page with free bytes that these live blocks retain.
     fn pinned_page(&mut self, free_bytes: u64, block_avmas: &[u64]);
 }
 
-/// Nobody watches.
+/// Observer that knows no sizes and ignores reports.
 impl BlockWatcher for () {
     fn asked_bytes(&mut self, _block_avma: u64) -> Option<u64> {
         None
@@ -101,19 +103,19 @@ impl BlockWatcher for () {
     fn pinned_page(&mut self, _free_bytes: u64, _block_avmas: &[u64]) {}
 }
 
-/// The page that spans are being added to.
+/// Sums for the page to which spans are added.
 struct PageSums<'a, W> {
     resident: &'a ResidentPages,
     watcher: &'a mut W,
     page_avma: u64,
     sums: [u64; KINDS],
     blocks: Vec<u64>,
-    /// A block may lie in two pages, and is counted once.
+    /// Last block counted as pinning: a block that lies in two pages is counted once.
     last_pinning_avma: u64,
     division: HeapDivision,
 }
 
-/// Divides what is resident of a region of the heap.
+/// Divides the resident bytes of a region of the heap.
 pub(crate) fn divide(
     range: &Range<u64>,
     resident: &ResidentPages,
@@ -142,7 +144,7 @@ impl HeapDivision {
             + self.top_bytes
     }
 
-    /// Adds another region's.
+    /// Adds the bytes of another region.
     pub(crate) fn add(&mut self, other: &Self) {
         self.live_bytes += other.live_bytes;
         self.header_bytes += other.header_bytes;
@@ -155,13 +157,13 @@ impl HeapDivision {
         self.pinning_bytes += other.pinning_bytes;
     }
 
-    /// Of a block with a mapping of its own: what is not the program's, and the block.
+    /// Divides a block with a mapping of its own into its requested bytes and the rest.
     pub(crate) fn of_mapped(resident_bytes: u64, header_bytes: u64) -> Self {
         let header_bytes = header_bytes.min(resident_bytes);
         Self { live_bytes: resident_bytes - header_bytes, header_bytes, ..Self::default() }
     }
 
-    /// The resident bytes by class.
+    /// Resident bytes by class.
     pub(crate) fn by_class(&self) -> [(Class, u64); 6] {
         [
             (Class::LiveBlocks, self.live_bytes),
@@ -182,7 +184,8 @@ impl<W: BlockWatcher> PageSums<'_, W> {
             self.bytes(&mut start_avma, end_avma, span.kind, 0);
             return;
         }
-        // The block lends its last word to the chunk behind; what was not asked for is rounding.
+        // A block also uses the first word of the next chunk; bytes beyond the requested size are
+        // rounding.
         let asked = self.watcher.asked_bytes(span.block_avma);
         let asked_end_avma =
             asked.map_or(end_avma, |bytes| span.block_avma.saturating_add(bytes).min(end_avma));
@@ -227,7 +230,7 @@ impl<W: BlockWatcher> PageSums<'_, W> {
         }
     }
 
-    /// The page is over: it counts if it is resident.
+    /// Closes the page: its sums count if it is resident.
     fn flush(&mut self) {
         let sums = std::mem::take(&mut self.sums);
         if sums != [0; KINDS] && self.resident.is_resident(self.page_avma) {

@@ -1,4 +1,4 @@
-//! What each byte of glibc's heap is for, as spans by address.
+//! Use of each byte of glibc's heap, as spans by address.
 //!
 //! ```text
 //! | size | live block        | size | free ........................................ | size | live
@@ -10,54 +10,54 @@ use std::ops::Range;
 
 use heapr_glibc_heap::{ArenaTop, ChunkRun, ChunkUse, HeapChunk, PAGE_BYTES, Region, RegionKind, Rundown};
 
-/// What a span of the heap is.
+/// Use of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpanKind {
     /// A live block.
     Live,
-    /// What malloc keeps for itself.
+    /// Header of a chunk.
     Header,
-    /// Whole pages of free chunks: `malloc_trim` gives them back.
+    /// Whole pages of free chunks, which `malloc_trim` returns.
     Whole,
-    /// Free bytes in pages that something else keeps.
+    /// Free bytes in pages that other data retains.
     Pinned,
-    /// In threads' caches.
+    /// A chunk in a thread cache.
     ThreadCache,
-    /// Unused ends of arenas that a trim leaves alone.
+    /// Unused top of an arena that a trim leaves.
     Top,
 }
 
-/// How many kinds there are.
+/// Number of kinds.
 pub(crate) const KINDS: usize = 6;
 
 /// Neighbouring bytes of one use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// Where.
+    /// Address range.
     pub(crate) range_avma: Range<u64>,
-    /// What.
+    /// Use.
     pub(crate) kind: SpanKind,
-    /// The block that it is of, if it is live.
+    /// Address of the live block; 0 for other uses.
     pub(crate) block_avma: u64,
 }
 
-/// A chunk's size field; the block behind takes the rest.
+/// Size of a chunk's size field; the block fills the rest of the chunk.
 const SIZE_FIELD_BYTES: u64 = 8;
-/// What malloc writes into a free chunk, which a trim keeps.
+/// Bytes at the start of a free chunk that malloc writes and a trim retains.
 const FREE_CHUNK_BYTES: u64 = 48;
-/// What a trim leaves of the main arena's top at least.
+/// Least bytes of the main arena's top that a trim retains.
 const TOP_KEPT_BYTES: u64 = 33;
 
-/// Hands out the spans of a heap by address, one arena's heap after the other.
+/// Lists the spans of a heap by address, one run of chunks after the other.
 #[derive(Debug)]
 pub(crate) struct HeapSpans<'a> {
     rundown: &'a Rundown,
-    /// Where the heap by brk ends: only a top that ends there can be given back.
+    /// End of the heap by brk: only a top that ends there can be returned.
     brk_end_avma: u64,
 }
 
 impl<'a> HeapSpans<'a> {
-    /// Of a rundown and the regions that were found with it.
+    /// Combines a rundown and the regions that were found with it.
     pub(crate) fn new(rundown: &'a Rundown, regions: &[Region]) -> Self {
         let brk = regions.iter().filter(|region| region.kind == RegionKind::Brk);
         Self { rundown, brk_end_avma: brk.map(|region| region.end_avma).max().unwrap_or(0) }
@@ -71,15 +71,16 @@ impl<'a> HeapSpans<'a> {
         for run in self.rundown.chunk_runs().iter().filter(|run| is_inside(run.start_avma())) {
             done.extend(self.chunks(run, each));
         }
-        // A top with no chunk before it, as of a heap that was just made.
+        // A top without chunks before it, as in a new heap.
         for top in tops.iter().filter(|top| is_inside(top.start_avma) && !done.contains(&top.start_avma)) {
             self.top(top, top.start_avma, each);
         }
     }
 
-    /// Returns the top that stands behind them.
+    /// Lists the spans of a run of chunks. Returns the start of the arena's top, if it follows the
+    /// run.
     fn chunks(&self, run: &ChunkRun<'_>, each: &mut impl FnMut(Span)) -> Option<u64> {
-        // Free neighbours, which a trim makes one chunk of.
+        // Start of the free neighbours, which a trim merges.
         let mut free_avma: Option<u64> = None;
         let mut end_avma = run.start_avma();
         for HeapChunk { chunk_avma, size_bytes, usage } in run.chunks() {
@@ -96,7 +97,8 @@ impl<'a> HeapSpans<'a> {
                 each(Span { range_avma, kind: SpanKind::ThreadCache, block_avma: 0 });
                 continue;
             }
-            // The block begins behind its size field and takes the first word of the next chunk.
+            // The block begins behind the size field and extends over the first word of the next
+            // chunk.
             let block_avma = chunk_avma + 2 * SIZE_FIELD_BYTES;
             let header = chunk_avma..chunk_avma + SIZE_FIELD_BYTES;
             each(Span { range_avma: header, kind: SpanKind::Header, block_avma: 0 });
@@ -105,7 +107,7 @@ impl<'a> HeapSpans<'a> {
         }
         let top = self.rundown.tops().iter().find(|top| top.start_avma == end_avma);
         match (top, free_avma) {
-            // Fastbins before the top become part of it.
+            // Fastbin chunks before the top become part of it.
             (Some(top), free_avma) => self.top(top, free_avma.unwrap_or(end_avma), each),
             (None, Some(free_avma)) => free(free_avma..end_avma, each),
             (None, None) => {}
@@ -113,7 +115,7 @@ impl<'a> HeapSpans<'a> {
         top.map(|top| top.start_avma)
     }
 
-    /// A top that begins at `start_avma`, free neighbours included.
+    /// Lists a top that begins at `start_avma`, free neighbours included.
     fn top(&self, top: &ArenaTop, start_avma: u64, each: &mut impl FnMut(Span)) {
         let end_avma = top.start_avma.saturating_add(top.size_bytes);
         let mut kept_end_avma = end_avma;
@@ -127,7 +129,7 @@ impl<'a> HeapSpans<'a> {
     }
 }
 
-/// A free chunk: the pages that lie wholly in it, behind what malloc writes there, and the rest.
+/// Lists a free chunk: the whole pages behind malloc's links, and the rest.
 fn free(range_avma: Range<u64>, each: &mut impl FnMut(Span)) {
     let whole_avma = (range_avma.start + FREE_CHUNK_BYTES).next_multiple_of(PAGE_BYTES);
     let whole_end_avma = range_avma.end / PAGE_BYTES * PAGE_BYTES;

@@ -1,60 +1,61 @@
-//! All that a kept answer says of its moment: lines with their parts, pages by address, findings.
+//! Details of a saved answer of `heapr explain`: lines with their parts, pages by address,
+//! findings.
 
 use serde::{Deserialize, Serialize};
 
 use crate::class::class_label;
 use crate::page_cells::PageCells;
 
-/// See the module.
+/// Details of one moment of a saved answer.
 #[derive(Debug, Clone, Default)]
 pub struct KeptDetail {
-    /// They add up to what is resident.
+    /// Lines, which add up to the resident set.
     pub lines: Vec<KeptLine>,
-    /// Pages by address, where they were kept.
+    /// Pages by address, if the answer has them.
     pub pages: Option<PageCells>,
-    /// What stood out.
+    /// Findings.
     pub findings: Vec<KeptFinding>,
 }
 
-/// A class.
+/// Line of a class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeptLine {
-    /// Its key.
+    /// Key of the class.
     pub class: String,
-    /// Its name.
+    /// Name of the class.
     pub label: String,
-    /// What is resident.
+    /// Resident bytes.
     pub bytes: u64,
-    /// Half of the 95 % interval of that; 0: it was counted.
+    /// Half of the 95 % interval of `bytes`; 0: counted exactly.
     pub bytes_plus_minus: u64,
-    /// What other processes have mapped, too.
+    /// Bytes that other processes have mapped, too.
     pub shared_bytes: u64,
-    /// What stands beside the number in texts.
+    /// Text beside the number.
     pub note: String,
-    /// The largest first; some may be missing.
+    /// Parts, largest first; small ones may be missing.
     pub parts: Vec<KeptPart>,
 }
 
-/// What belongs to a class.
+/// Part of a class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeptPart {
-    /// Which of that kind.
+    /// Name of the part.
     pub name: String,
-    /// What is resident of it.
+    /// Resident bytes.
     pub bytes: u64,
 }
 
-/// A finding's words.
+/// Texts of a finding.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeptFinding {
-    /// What is so.
+    /// Statement.
     pub sentence: String,
-    /// How sure that is.
+    /// Confidence: low, medium or high.
     pub confidence: String,
-    /// What speaks for it.
+    /// Evidence.
     pub evidence: Vec<String>,
 }
 
@@ -73,7 +74,7 @@ struct Resident {
 }
 
 impl KeptDetail {
-    /// Reads an answer; of one that has another form what is understood.
+    /// Reads an answer; parts of another form are left at their defaults.
     pub(crate) fn parse(text: &str) -> Self {
         let Ok(answer) = serde_json::from_str::<Answer>(text) else { return Self::default() };
         let mut lines = answer.resident.lines;
@@ -85,7 +86,7 @@ impl KeptDetail {
 }
 
 impl PageCells {
-    /// Whether its parts fit together.
+    /// Whether the lengths and indices fit together.
     fn is_whole(&self) -> bool {
         let count = self.class.len();
         self.cell_bytes > 0

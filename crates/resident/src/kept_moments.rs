@@ -1,4 +1,4 @@
-//! Kept answers of `heapr explain`: what was resident at moments, read again.
+//! Saved answers of `heapr explain`: the resident set at moments, read again.
 
 use std::ops::Range;
 
@@ -8,56 +8,56 @@ use crate::account::Account;
 use crate::class::class_label;
 use crate::kept_detail::{KeptDetail, KeptLine};
 
-/// Why a text is no kept answer that says something.
+/// Reason why a text is not a usable saved answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeptError {
-    /// One line of a series.
+    /// A line of a series that is not an answer.
     #[error("line {line} is no answer of heapr explain")]
     Line {
-        /// From 1 on.
+        /// Line number, from 1 on.
         line: usize,
     },
-    /// It is an answer of another kind.
+    /// The answer has no resident memory: it is of another kind.
     #[error("it says nothing of resident memory")]
     NothingResident,
 }
 
-/// What was resident at one moment.
+/// The resident set at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptMoment {
-    /// From the first moment on; `None`: an answer that was kept without its time.
+    /// Time since the first moment; `None` for an answer that was saved without its time.
     pub time_ns: Option<u64>,
-    /// What it is called, where it has a name.
+    /// Name of the moment; empty without one.
     pub name: String,
-    /// All of it.
+    /// Resident bytes.
     pub rss_bytes: u64,
-    /// Class and bytes; they add up to all.
+    /// Class and bytes; they add up to `rss_bytes`.
     pub lines: Vec<(String, u64)>,
-    /// Half of the 95 % interval of what is live, and so of what is neither live nor anything else
-    /// that is known; 0: it was counted.
+    /// Half of the 95 % interval of the live bytes, and so of the unknown bytes; 0: counted
+    /// exactly.
     pub live_plus_minus: u64,
-    /// Where in the text all that was kept of it stands; empty: there is no more.
+    /// Range of the text with the moment's details; empty without details.
     pub(crate) place: Range<usize>,
 }
 
 /// Moments of one process, by time.
 #[derive(Debug, Clone, Default)]
 pub struct KeptMoments {
-    /// The process, as texts name it.
+    /// Name of the process in texts.
     pub of: String,
-    /// In order.
+    /// Moments, in order.
     pub moments: Vec<KeptMoment>,
-    /// What could not be told.
+    /// Limits: facts that could not be determined.
     pub limits: Vec<String>,
 }
 
-/// The class of what is in no other.
+/// Key of the class of unknown memory.
 pub(crate) const UNKNOWN: &str = "unknown";
-/// The class of live blocks.
+/// Key of the class of live blocks.
 pub(crate) const LIVE_BLOCKS: &str = "live_blocks";
 
 impl KeptMoment {
-    /// The lines of an account.
+    /// Creates a moment from an account.
     pub fn of_account(account: &Account) -> Self {
         let lines = account.lines().into_iter();
         Self {
@@ -67,17 +67,17 @@ impl KeptMoment {
         }
     }
 
-    /// What a class has.
+    /// Bytes of a class.
     pub fn bytes(&self, class: &str) -> u64 {
         self.lines.iter().filter(|(own, _)| own == class).map(|(_, bytes)| bytes).sum()
     }
 
-    /// Half of the 95 % interval of what a class has, where it is an estimate; else 0.
+    /// Half of the 95 % interval of a class's bytes; 0 if they were counted.
     pub fn plus_minus(&self, class: &str) -> u64 {
         if [LIVE_BLOCKS, UNKNOWN].contains(&class) { self.live_plus_minus } else { 0 }
     }
 
-    /// From `rss_bytes` and `lines`.
+    /// Reads a moment from a JSON value with `rss_bytes` and `lines`.
     fn of_value(resident: &Value) -> Option<Self> {
         let line = |line: &Value| Some((line["class"].as_str()?.to_owned(), line["bytes"].as_u64()?));
         Some(Self {
@@ -90,7 +90,7 @@ impl KeptMoment {
         })
     }
 
-    /// All that was kept of it; `text` is what it was read from.
+    /// Details of the moment; `text` is the text that it was read from.
     pub fn detail(&self, text: &str) -> KeptDetail {
         let mut detail = text.get(self.place.clone()).map(KeptDetail::parse).unwrap_or_default();
         if detail.lines.is_empty() {
@@ -109,7 +109,7 @@ impl KeptMoment {
         detail
     }
 
-    /// For programs.
+    /// JSON for programs.
     pub fn json(&self) -> Value {
         let line = |(class, bytes): &(String, u64)| {
             let mut line = json!({"class": class, "bytes": bytes});
@@ -133,17 +133,17 @@ impl KeptMoment {
 }
 
 impl KeptMoments {
-    /// Whether a text may be kept answers, by how it begins: snapshots of V8 are JSON, too.
+    /// Whether a text may be saved answers, by its start. Snapshots of V8 are JSON, too.
     pub fn may_be(start: &[u8]) -> bool {
         let start = String::from_utf8_lossy(start);
         start.trim_start().starts_with('{') && !start.contains("\"snapshot\"")
     }
 
-    /// Reads an answer (`heapr explain PID --format json`) or a series of them (`--every`).
-    /// `None`: the text is something else.
+    /// Reads an answer (`heapr explain PID --format json`) or a series of answers (`--every`).
+    /// `None`: the text is of another format.
     ///
     /// # Errors
-    /// A line of a series is broken, or it says nothing of resident memory.
+    /// Fails if a line of a series is broken, or if the text says nothing of resident memory.
     pub fn parse(text: &str) -> Result<Option<Self>, KeptError> {
         let mut found = Self::default();
         match serde_json::from_str::<Value>(text) {
@@ -162,7 +162,7 @@ impl KeptMoments {
                         Ok(answer) if answer["schema"] == "heapr.explain/1" => {
                             found.add_answer(&answer, place.clone());
                         }
-                        // Whoever wrote it was ended in the middle of a line.
+                        // The writer was ended in the middle of a line.
                         Err(_) if number > 0 && number + 1 == places.len() => {
                             found.limits.push("the last look was cut off".to_owned());
                         }
@@ -195,7 +195,7 @@ impl KeptMoments {
                 self.limits.push(limit.to_owned());
             }
         }
-        // Of a recording, all moments are in one answer, and the last one again.
+        // An answer of a recording contains all moments, and repeats the last one.
         match answer["moments"].as_array() {
             Some(moments) => self.moments.extend(moments.iter().filter_map(KeptMoment::of_value)),
             None => self.moments.extend(
@@ -208,12 +208,13 @@ impl KeptMoments {
         }
     }
 
-    /// The one at the end.
+    /// The last moment.
     pub fn last(&self) -> Option<&KeptMoment> {
         self.moments.last()
     }
 
-    /// At most so many of them: of neighbours the one with the most resident; the last stays.
+    /// Thins the moments to at most `most`: of neighbours the one with the most resident bytes
+    /// stays. The last moment stays.
     pub fn thinned(&mut self, most: usize) {
         let step = self.moments.len().saturating_sub(1).div_ceil(most.max(2) - 1).max(1);
         if step == 1 {

@@ -1,7 +1,7 @@
-//! What the resident memory of a process is: every page has an owner, and the lines add up.
+//! Divides the resident memory of a process among owners: each page has one, and the lines add up.
 //!
-//! You provide: the mappings as `smaps` tells them, the states of single pages, and memory to look
-//! into; each of them may be missing, and what cannot be told then is said.
+//! The caller brings the mappings from `smaps`, the states of single pages, and memory to read.
+//! Each of them may be missing; the account then states its limits.
 //!
 //! ```text
 //! smaps ----> mappings --+                            +--> pieces --> lines (sum: Rss)
@@ -11,10 +11,11 @@
 //! a kept answer, a recording --> moments --> lines of each
 //! ```
 //!
-//! It is not for: single blocks, who allocated them. It reads nothing itself.
+//! Limits: single blocks and their allocating code are out of scope. All reading is done through
+//! the caller's traits.
 //!
-//! Invariants: no page has two owners; the sum over the lines is the sum over the mappings,
-//! whatever is claimed; what is only told by elimination says so.
+//! Invariants: each page has one owner. The sum over the lines is the sum over the mappings,
+//! whatever is claimed. Owners found by elimination are marked as such.
 #![forbid(unsafe_code)]
 
 mod account;
@@ -55,7 +56,7 @@ pub use page_cells::{CellRun, PageCells};
 pub use python_pools::PythonPools;
 pub use subject::{PageStates, Subject};
 
-/// Whether it is private memory without a file that the program may write.
+/// Whether a mapping is private anonymous memory that the program may write.
 fn is_private_anonymous(mapping: &heapr_proc::Mapping) -> bool {
     mapping.inode == 0
         && !mapping.is_shared

@@ -1,24 +1,24 @@
-//! What glibc's malloc counts of itself, as `mallinfo2` gives it.
+//! glibc malloc's own counts, as `mallinfo2` returns them.
 
 use heapr_glibc_heap::{ChunkUse, RegionKind, Regions, Rundown};
 
-/// Bytes of addresses: they need not be resident.
+/// Counts in bytes of addresses, resident or not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MallocFigures {
-    /// What the arenas have taken (`arena`).
+    /// Bytes that the arenas took from the system (`arena`).
     pub arena_bytes: u64,
-    /// Chunks in use, those in threads' caches too (`uordblks`).
+    /// Bytes of chunks in use, with those in thread caches (`uordblks`).
     pub used_bytes: u64,
-    /// Free chunks and the arenas' tops (`fordblks`).
+    /// Bytes of free chunks and of the arenas' tops (`fordblks`).
     pub free_bytes: u64,
-    /// The main arena's top (`keepcost`).
+    /// Bytes of the main arena's top (`keepcost`).
     pub top_bytes: u64,
-    /// Blocks with mappings of their own (`hblkhd`).
+    /// Bytes of blocks with mappings of their own (`hblkhd`).
     pub mapped_bytes: u64,
 }
 
 impl MallocFigures {
-    /// Of a heap that was walked.
+    /// Computes the counts of a heap that was walked.
     pub fn of(rundown: &Rundown, regions: &Regions) -> Self {
         let mut free_bytes = 0_u64;
         for run in rundown.chunk_runs() {

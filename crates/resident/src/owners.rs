@@ -1,7 +1,7 @@
-//! What runs in the process, and what of its memory has no name of its own.
+//! Runtimes of a process, and the owners of its memory without a name.
 //!
-//! An owner is told by a file that is mapped. Its memory is told by where it lies and how; what is
-//! left over belongs to the owner that takes memory in no recognisable form, if there is one.
+//! A runtime is recognised by a mapped file, and its memory by address and kind of mapping. The
+//! rest belongs to the owner that takes memory in no recognisable form, if the process has one.
 
 use heapr_proc::Mapping;
 use heapr_proc::smaps::MappingPages;
@@ -25,7 +25,7 @@ pub enum Runtime {
     Go,
 }
 
-/// Parts of the names of files by which a runtime is told.
+/// Beginnings of file names by which a runtime is recognised.
 const FILES: &[(Runtime, &[&str])] = &[
     (
         Runtime::V8,
@@ -35,7 +35,7 @@ const FILES: &[(Runtime, &[&str])] = &[
     (Runtime::Python, &["python", "python2", "python3", "libpython"]),
 ];
 
-/// The runtimes of a process.
+/// Runtimes of a process.
 pub(crate) fn runtimes(subject: &Subject) -> Vec<Runtime> {
     let code = subject.mappings.iter().map(|found| &found.mapping);
     let code: Vec<&str> = code
@@ -54,14 +54,16 @@ pub(crate) fn runtimes(subject: &Subject) -> Vec<Runtime> {
     found
 }
 
-/// `libnode.so.108`, `python3.11`: the name, and then nothing or a version.
+/// Whether a file is named `name`, with nothing or a version behind: `libnode.so.108`,
+/// `python3.11`.
 fn is_named(file: &str, name: &str) -> bool {
     file.strip_prefix(name).is_some_and(|rest| {
         rest.is_empty() || rest.starts_with(|letter: char| letter.is_ascii_digit() || "._-".contains(letter))
     })
 }
 
-/// Go asks for its arenas at 0x00c0 << 32 and the 64 MiB behind, and names them where it can.
+/// Whether a mapping is a Go arena. Go requests arenas at 0x00c0 << 32 and the addresses behind, in
+/// units of 64 MiB, and names them where it can.
 fn is_go_heap(mapping: &Mapping) -> bool {
     const ARENAS_AVMA: std::ops::Range<u64> = 0xc0_0000_0000..0xc8_0000_0000;
     let is_in_place = ARENAS_AVMA.contains(&mapping.start_avma) && crate::is_private_anonymous(mapping);
@@ -76,7 +78,7 @@ pub(crate) fn claim_go(subject: &Subject, runtimes: &[Runtime], claims: &mut Cla
     claims.add_many(arenas.collect::<Vec<_>>());
 }
 
-/// Claims what runtimes have that is told by its place.
+/// Claims memory of runtimes that is recognised by its address.
 pub(crate) fn claim_by_place(subject: &Subject, runtimes: &[Runtime], claims: &mut Claims) {
     let mut found = Vec::new();
     for MappingPages { mapping, .. } in &subject.mappings {
@@ -96,7 +98,8 @@ pub(crate) fn claim_by_place(subject: &Subject, runtimes: &[Runtime], claims: &m
     claims.add_many(found);
 }
 
-/// With compressed pointers the object heap lies below 32 GiB, and the classes above it.
+/// Part of a JVM, by address. With compressed pointers the object heap lies below 32 GiB, and the
+/// classes above it.
 fn jvm_part(mapping: &Mapping) -> Option<(Class, &'static str)> {
     const HEAP_END_AVMA: u64 = 0x8_0000_0000;
     const CLASSES_END_AVMA: u64 = 0x8_8000_0000;
@@ -108,7 +111,8 @@ fn jvm_part(mapping: &Mapping) -> Option<(Class, &'static str)> {
     }
 }
 
-/// V8's pages begin at multiples of 256 KiB; nothing else of the process asks for such places.
+/// Part of V8, by address: V8's pages begin at multiples of 256 KiB, which other memory of the
+/// process does not request.
 fn v8_part(mapping: &Mapping) -> Option<(Class, &'static str)> {
     const V8_PAGE_BYTES: u64 = 256 << 10;
     if mapping.is_executable {
@@ -117,14 +121,15 @@ fn v8_part(mapping: &Mapping) -> Option<(Class, &'static str)> {
     mapping.start_avma.is_multiple_of(V8_PAGE_BYTES).then_some((Class::V8Heap, "pages"))
 }
 
-/// Who owns anonymous memory that nothing else explains.
+/// Owner of anonymous memory that is not explained otherwise.
 pub(crate) fn owner_of_rest(
     subject: &Subject,
     runtimes: &[Runtime],
     foreign: &[ForeignHeap],
 ) -> Option<(Class, String)> {
     if let Some(allocator) = &subject.allocator {
-        // What is no extent of a heap that is understood is its own: descriptions, page maps.
+        // Memory outside of all known parts of a heap is the allocator's own: descriptions, page
+        // maps.
         let named = foreign.iter().find(|heap| allocator.contains(heap.allocator));
         if let Some(heap) = named.or(foreign.first()) {
             return Some((Class::AllocatorSlack, format!("{}: its own", heap.allocator)));

@@ -1,5 +1,5 @@
-//! Pages by address: the mapped address space in order, cell by cell, with what is resident most
-//! in each.
+//! Pages by address: the mapped address space in order, cell by cell, with the class that has most
+//! resident bytes in each.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,28 +11,29 @@ use crate::class::Class;
 
 const PAGE_BYTES: u64 = 4096;
 
-/// Cells of one size; what is not mapped has none.
+/// Cells of one size over all mapped addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageCells {
-    /// Addresses in a cell.
+    /// Bytes of addresses in a cell.
     pub cell_bytes: u64,
-    /// Where cells that follow one another begin.
+    /// Runs of neighbouring cells.
     pub runs: Vec<CellRun>,
-    /// The classes that occur, by their keys.
+    /// Keys of the classes that occur.
     pub classes: Vec<String>,
-    /// Of each cell the class that has most of it, as a place in `classes`; `None`: nothing is
-    /// resident.
+    /// Class with the most resident bytes of each cell, as an index in `classes`; `None`: the cell
+    /// has no resident bytes.
     pub class: Vec<Option<usize>>,
-    /// What is resident of each cell.
+    /// Resident bytes of each cell.
     pub resident_bytes: Vec<u64>,
 }
 
 /// Neighbouring cells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellRun {
-    /// The first one.
+    /// Index of the first cell.
     pub cell: usize,
-    /// Its address, as hexadecimal text: no number of JavaScript holds all of them.
+    /// Address of the first cell, as hexadecimal text: JavaScript's numbers cannot hold all
+    /// addresses.
     pub start_avma: String,
 }
 
@@ -45,8 +46,8 @@ struct Cell {
 }
 
 impl Account {
-    /// Its pages by address, in at most so many cells. Where in a piece its resident pages
-    /// lie is not told: they count as lying evenly.
+    /// Pages by address, in at most `most` cells. The resident pages of a piece count as spread
+    /// evenly over it.
     pub fn page_cells(&self, most: usize) -> PageCells {
         let mut all = PageCells::default();
         let mut end_avma = None;
@@ -73,13 +74,12 @@ impl Account {
     }
 }
 
-/// The cells of all mapped addresses, at most so many. Between mappings is nothing: a cell goes on
-/// behind a gap.
+/// Cells of all mapped addresses, at most `most`. Gaps between mappings are skipped: a cell
+/// continues behind a gap.
 fn cells(account: &Account, most: usize) -> Vec<Cell> {
     let mut pieces: Vec<_> = account.pieces.iter().filter(|piece| !piece.range_avma.is_empty()).collect();
     pieces.sort_by_key(|piece| piece.range_avma.start);
-    // Where mapped addresses begin, and how many lie below. Pieces of a heap that was divided lie
-    // over one another.
+    // Runs of mapped addresses, with the bytes below each. Pieces of a divided heap overlap.
     let mut mapped: Vec<(Range<u64>, u64)> = Vec::new();
     let mut all = 0_u64;
     for Range { start, end } in pieces.iter().map(|piece| piece.range_avma.clone()) {
@@ -112,7 +112,7 @@ fn cells(account: &Account, most: usize) -> Vec<Cell> {
         while at < start + length {
             let cell = at / cell_bytes;
             let end = ((cell + 1) * cell_bytes).min(start + length);
-            // A piece's pages are told by their number: here they lie evenly.
+            // Only the number of a piece's resident pages is known: they count as spread evenly.
             let share = u128::from(piece.pages.rss_bytes) * u128::from(end - at) / u128::from(length);
             if let Some(cell) = found.get_mut(cell as usize) {
                 *cell.classes.entry(piece.class).or_default() += share as u64;

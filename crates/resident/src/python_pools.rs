@@ -1,4 +1,4 @@
-//! CPython's memory for small objects: pools, of one size of block each, by their headers.
+//! CPython's pools for small objects, each with blocks of one size, recognised by their headers.
 //!
 //! ```text
 //! pool, 16 KiB (before 3.10: 4 KiB):
@@ -18,10 +18,10 @@ const HEADER_BYTES: u64 = 48;
 const ALIGNMENT_BYTES: u64 = 16;
 const MOST_CLASS: u32 = 64;
 
-/// What is in the pools.
+/// Contents of the pools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PythonPools {
-    /// Pools that were found.
+    /// Number of pools.
     pub pools: u64,
     /// Bytes of blocks in use.
     pub used_bytes: u64,
@@ -29,9 +29,9 @@ pub struct PythonPools {
     pub pool_bytes: u64,
 }
 
-/// Claims what anonymous memory has pools in it; to be asked of Python's processes.
+/// Claims anonymous memory with pools in it. Called for processes with Python only.
 pub(crate) fn claim(mappings: &[MappingPages], memory: &impl HeapMemory, claims: &mut Claims) -> PythonPools {
-    /// Newer first: a large pool's header is at a multiple of a small one's size, too.
+    /// Pool sizes, newer first: a large pool's header is at a multiple of the small size, too.
     const POOL_SIZES: [u64; 2] = [16 << 10, 4 << 10];
     let mut all = PythonPools::default();
     for pool_bytes in POOL_SIZES {
@@ -58,7 +58,7 @@ fn look(
     found: &mut Vec<Claim>,
     all: &mut PythonPools,
 ) {
-    /// The gaps of an arena that is not used up.
+    /// Size of an arena: smaller gaps between pools belong to it.
     const ARENA_BYTES: u64 = 1 << 20;
     let mut pool_avma = range_avma.start.next_multiple_of(pool_bytes);
     let mut run: Option<(u64, u64)> = None;
@@ -80,11 +80,12 @@ fn look(
         pool_avma += pool_bytes;
     }
     runs.extend(run);
-    // What arenas begin and end with is less than a pool.
+    // Less than a pool lies between an arena's border and its first pool.
     let is_near = |bytes: u64| bytes < pool_bytes + PAGE_BYTES;
     found.extend(runs.into_iter().map(|(start_avma, end_avma)| {
         let start_avma = if is_near(start_avma - range_avma.start) { range_avma.start } else { start_avma };
-        // An arena's pools are taken from its beginning on; what lies behind the last is its rest.
+        // Pools are taken from an arena's beginning on: memory behind the last one is the arena's
+        // rest.
         let rest_avma = end_avma.saturating_add(ARENA_BYTES).min(range_avma.end);
         Claim {
             range_avma: start_avma..rest_avma,
@@ -95,15 +96,15 @@ fn look(
     }));
 }
 
-/// Headers of pools, many read at once.
+/// Headers of pools, read many at once.
 #[derive(Default)]
 struct Headers {
-    /// Those to come, from the last one on: nothing for one that cannot be read.
+    /// Headers still to be returned, in reverse order; `None` for one that cannot be read.
     coming: Vec<Option<[u8; HEADER_BYTES as usize]>>,
 }
 
 impl Headers {
-    /// The next one, at the start of `range_avma`; reads those behind it, too, if it has to read.
+    /// Next header, at the start of `range_avma`. Reads the following ones, too, if none is left.
     fn at(
         &mut self,
         range_avma: Range<u64>,
@@ -127,7 +128,7 @@ impl Headers {
     }
 }
 
-/// The bytes of blocks in use if it is the header of a pool.
+/// Bytes of blocks in use; `None` if this is not the header of a pool.
 fn used_in_pool(header: &[u8; HEADER_BYTES as usize], pool_avma: u64, pool_bytes: u64) -> Option<u64> {
     let half = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     let word = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;

@@ -1,4 +1,4 @@
-//! What a recording has of the resident set: the kernel's counters once a second, and snapshots.
+//! The resident set of a recording: the kernel's counters once a second, and snapshots.
 
 use heapr_table::quantity::count;
 use heapr_trace::{Course, EqualBlocks, ProcessIndex, ResidentSample, Trace};
@@ -6,10 +6,11 @@ use heapr_trace::{Course, EqualBlocks, ProcessIndex, ResidentSample, Trace};
 use crate::kept_moments::{KeptMoment, KeptMoments, LIVE_BLOCKS, UNKNOWN};
 
 impl KeptMoments {
-    /// The moments of the process that had the most resident. `None`: the recording has none.
+    /// Moments of the process that had the most resident bytes. `None`: the recording has no
+    /// counters.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Errors of reading the file.
     pub fn of_recording(trace: &Trace) -> Result<Option<Self>, heapr_trace::Error> {
         of_recording(trace)
     }
@@ -37,7 +38,7 @@ fn of_recording(trace: &Trace) -> Result<Option<KeptMoments>, heapr_trace::Error
         let Some(own) = snapshot.processes.iter().find(|own| own.process == process) else { continue };
         let near = samples.iter().min_by_key(|sample| sample.time_ns.abs_diff(snapshot.time_ns));
         let (Some(rss_bytes), Some(near)) = (own.rss_bytes, near) else { continue };
-        // The snapshot has only the sum: files and shared memory hardly change.
+        // The snapshot has only the sum; files and shared memory hardly change.
         let file_bytes = near.file_bytes.min(rss_bytes);
         let shared_memory_bytes = near.shared_memory_bytes.min(rss_bytes - file_bytes);
         let anonymous_bytes = rss_bytes - file_bytes - shared_memory_bytes;
@@ -65,7 +66,8 @@ fn of_recording(trace: &Trace) -> Result<Option<KeptMoments>, heapr_trace::Error
     Ok(Some(KeptMoments { of, moments, limits }))
 }
 
-/// What is resident without a file is live first: blocks that were never written have no pages.
+/// Lines of a sample. Anonymous memory counts as live first: blocks that were never written have no
+/// pages.
 fn lines(sample: &ResidentSample, live_bytes: u64) -> Vec<(String, u64)> {
     let live_bytes = live_bytes.min(sample.anonymous_bytes);
     [
@@ -78,7 +80,7 @@ fn lines(sample: &ResidentSample, live_bytes: u64) -> Vec<(String, u64)> {
     .to_vec()
 }
 
-/// Live bytes of a process, and in how many blocks, by time.
+/// Live bytes and number of live blocks of a process, by time.
 struct Live(Vec<(u64, (u64, u64))>);
 
 impl Live {
@@ -99,7 +101,7 @@ impl Live {
         Self(moments.iter().map(|moment| (moment.time_ns, of_process(moment))).collect())
     }
 
-    /// At the moment of the course that is nearest.
+    /// Amounts at the nearest moment of the course.
     fn at(&self, time_ns: u64) -> Option<(u64, u64)> {
         let nearest = self.0.iter().min_by_key(|(own_ns, _)| own_ns.abs_diff(time_ns));
         nearest.map(|(_, live)| *live)

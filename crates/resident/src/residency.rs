@@ -1,4 +1,4 @@
-//! A mapping's resident pages among the owners of its parts.
+//! Divides a mapping's resident pages among the owners of its parts.
 
 use std::ops::Range;
 
@@ -7,20 +7,21 @@ use heapr_proc::smaps::{MappingPages, PageAmounts};
 
 use crate::subject::PageStates;
 
-/// What the states of a range's pages say.
+/// Counts of page states in a range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counted {
-    /// Pages that are surely resident.
+    /// Pages that are certainly resident.
     exclusive: u64,
     /// Pages that are resident, or the page of zeros.
     others: u64,
     swapped: u64,
 }
 
-/// What each of `ranges` has of the mapping's pages. The ranges cover it, without overlap. The sums
-/// over them are the mapping's own amounts, to the byte.
+/// Divides a mapping's pages among `ranges`, which cover it without overlap. The sums over the
+/// ranges are the mapping's own amounts, to the byte.
 ///
-/// Where the states of pages are not known, each has what is its share of the addresses; returns
+/// If the states of pages are unknown, each range gets its share by addresses, and the returned
+/// flag is true.
 /// whether that was so.
 pub(crate) fn split(
     mapping: &MappingPages,
@@ -41,7 +42,7 @@ pub(crate) fn split(
     (apportion(all, &resident, &swapped), is_estimated)
 }
 
-/// Amounts in proportion to weights: the sums over them are what there was, to the byte.
+/// Divides amounts in proportion to weights; the sums over the parts are the whole, to the byte.
 pub(crate) fn apportion(all: &PageAmounts, resident: &[u64], swapped: &[u64]) -> Vec<PageAmounts> {
     let rss = shares(all.rss_bytes, resident);
     let by_rss = |amount: u64| shares(amount, &rss);
@@ -81,19 +82,19 @@ fn weights(counted: &[Counted], of: impl Fn(&Counted) -> u64) -> Vec<u64> {
     counted.iter().map(of).collect()
 }
 
-/// Pages that are not exclusive may be the page of zeros, which is not resident: as many of them
-/// count as are missing to what the mapping has, each range in proportion.
+/// Number of resident pages per range. Pages that are not exclusive may be the page of zeros, which
+/// is not resident. As many of them count as are missing to `rss_bytes`, in proportion.
 fn resident_weights(counted: &[Counted], rss_bytes: u64) -> Vec<u64> {
     let exclusive: u64 = counted.iter().map(|one| one.exclusive).sum();
     let missing = (rss_bytes / PAGE_BYTES).saturating_sub(exclusive);
     let others = shares(missing, &weights(counted, |one| one.others));
     let sums: Vec<u64> = counted.iter().zip(&others).map(|(one, others)| one.exclusive + others).collect();
-    // It changed in between: nothing was there then.
+    // The mapping changed in between: it had no pages when the states were read.
     if sums.iter().all(|pages| *pages == 0) { vec![1; counted.len()] } else { sums }
 }
 
 fn count(range: &Range<u64>, states: &impl PageStates) -> Option<Counted> {
-    /// So many are asked for at once: half a megabyte of entries.
+    /// Pages per query: half a megabyte of entries.
     const BATCH_PAGES: u64 = 1 << 16;
     let mut counted = Counted::default();
     let mut start_avma = range.start / PAGE_BYTES * PAGE_BYTES;
@@ -109,8 +110,8 @@ fn count(range: &Range<u64>, states: &impl PageStates) -> Option<Counted> {
     Some(counted)
 }
 
-/// `amount` in proportion to `weights`, whole numbers whose sum is `amount` (0 if all weights are
-/// 0 and there is nothing to share).
+/// Divides `amount` in proportion to `weights` into whole numbers whose sum is `amount`. If all
+/// weights are 0, the first part gets all.
 pub(crate) fn shares(amount: u64, weights: &[u64]) -> Vec<u64> {
     let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     let (mut seen, mut given) = (0_u128, 0_u64);

@@ -1,28 +1,28 @@
-//! What the account is made from.
+//! Input of the account.
 
 use heapr_proc::smaps::MappingPages;
 use heapr_proc::{PageMap, PageState};
 
-/// A process as it was read.
+/// Facts of a process.
 #[derive(Debug, Clone, Default)]
 pub struct Subject {
-    /// Its mappings, by address.
+    /// Mappings, by address.
     pub mappings: Vec<MappingPages>,
-    /// The file that it runs.
+    /// Path of the executable.
     pub executable: String,
-    /// Its threads' stack pointers, as far as they are known.
+    /// Stack pointers of the threads, as far as known.
     pub stack_pointers: Vec<u64>,
-    /// The module that has malloc, where that is not glibc.
+    /// Module that defines malloc, if that is not glibc.
     pub allocator: Option<String>,
-    /// Where glibc's heap lies, if it is known.
+    /// Regions of glibc's heap, if known.
     pub malloc: heapr_glibc_heap::Regions,
-    /// What heapr has mapped there itself, if it records the process: from, and behind the last.
+    /// Ranges that heapr mapped itself, if it records the process; ends are exclusive.
     pub recorder_avma: Vec<(u64, u64)>,
 }
 
-/// Where the states of single pages come from.
+/// Source of the states of single pages.
 pub trait PageStates {
-    /// The pages from `start_avma` on; nothing where they cannot be read.
+    /// States of the pages from `start_avma` on; `None` if they cannot be read.
     fn pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<PageState>>;
 }
 
@@ -44,12 +44,12 @@ impl<P: PageStates> PageStates for Option<P> {
     }
 }
 
-/// Whether a file, or memory with a name, is heapr's own in a process that it records.
+/// Whether a file or named memory is heapr's own in a process that it records.
 pub(crate) fn is_recorders(name: &str) -> bool {
     name.starts_with("/memfd:heapr-pool") || file_name(name).starts_with("heapr-agent-")
 }
 
-/// The last part of a path, without the kernel's note on deleted files.
+/// Last part of a path, without the kernel's suffix for deleted files.
 pub(crate) fn file_name(path: &str) -> &str {
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     path.rsplit('/').next().unwrap_or(path)

@@ -1,4 +1,4 @@
-//! The stacks of threads: where a thread's stack pointer is, or its block of thread-local data.
+//! Stacks of threads, recognised by a stack pointer or by the thread's descriptor in them.
 //!
 //! ```text
 //! | guard ---p | ... stack ... | thread-local data | thread block: its own address at 0 and 16 |
@@ -15,10 +15,10 @@ use crate::class::{Class, ToldBy};
 use crate::code_files::whole;
 use crate::subject::Subject;
 
-/// The loader's mapping for the first thread's local data is small.
+/// Largest size of the loader's mapping for the first thread's local data.
 const FIRST_BLOCK_BYTES: u64 = 256 << 10;
 
-/// Mappings that are read together: 4 MiB.
+/// Number of mappings whose ends are read together: 4 MiB.
 const LOOKED_AT_ONCE: usize = 256;
 
 pub(crate) fn claim(subject: &Subject, memory: &impl HeapMemory, claims: &mut Claims) {
@@ -35,7 +35,7 @@ pub(crate) fn claim(subject: &Subject, memory: &impl HeapMemory, claims: &mut Cl
         if is_in_use {
             found.push(whole(mapping, Class::ThreadStacks, "threads", ToldBy::Place));
         } else if pages.rss_bytes > 0 && (guard.is_some() || mapping.bytes() <= FIRST_BLOCK_BYTES) {
-            // The first thread's block lies apart from its stack.
+            // The first thread's descriptor lies outside of its stack.
             let part = if guard.is_some() { "threads" } else { "first thread's local data" };
             candidates.push((mapping, part));
         }
@@ -62,10 +62,10 @@ fn is_guard(mapping: &Mapping) -> bool {
     mapping.inode == 0 && !mapping.is_readable && !mapping.is_writable
 }
 
-/// Of each mapping, whether its upper end holds a thread's block: two words that are its own
+/// For each mapping, whether its upper end holds a thread's descriptor: two words that are its own
 /// address.
 fn have_thread_blocks(mappings: &[(&Mapping, &str)], memory: &impl HeapMemory) -> Vec<bool> {
-    /// Thread-local data lies below it, and what is above is less.
+    /// Bytes read at the upper end: the descriptor and the memory behind it fit in them.
     const LOOK_BYTES: u64 = 16 << 10;
     let ends = mappings.iter().map(|(mapping, _)| {
         mapping.start_avma.max(mapping.end_avma.saturating_sub(LOOK_BYTES))..mapping.end_avma

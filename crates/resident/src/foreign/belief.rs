@@ -1,8 +1,8 @@
-//! Whether what looks like an allocator's own tables is believed.
+//! Decides whether memory that looks like an allocator's tables is one.
 //!
-//! Any words may look like a table: a page map is found by few of them. It is an allocator's if its
-//! code is in a module of the process, which prints its name, and if what it tells of its heap fits
-//! into the memory that the process has: all of it mapped, and no address told twice.
+//! A page map is recognised by few words, and any words may look like one. It is believed if a
+//! module of the process names the allocator in its constants. The heap that it describes must also
+//! fit the process: all of it mapped, and each address described once.
 
 use heapr_glibc_heap::HeapMemory;
 use heapr_proc::smaps::MappingPages;
@@ -10,21 +10,20 @@ use heapr_proc::smaps::MappingPages;
 use super::heap::HeapPart;
 use crate::subject::{Subject, file_name};
 
-/// Of what is told of a heap one part in so many may be wrong: it is read while the process goes
-/// on.
+/// Divisor of the share of a heap's bytes that may be wrong: the process runs while it is read.
 const WRONG_ONE_OF: u64 = 16;
 
-/// Whether a module has an allocator in it: by its name, or by what its constants say.
+/// Whether a module contains an allocator, by its file name or its constants.
 pub(super) fn module_has(subject: &Subject, module: &str, allocator: &str, memory: &impl HeapMemory) -> bool {
     module.contains(allocator) || names(subject, module, allocator, memory)
 }
 
-/// Whether any module has.
+/// Whether any module contains an allocator.
 pub(super) fn any_module_has(subject: &Subject, allocator: &str, memory: &impl HeapMemory) -> bool {
     let mut modules: Vec<&str> = code(subject).map(|found| file_name(&found.mapping.name)).collect();
     modules.sort_unstable();
     modules.dedup();
-    // What costs no reading is asked first.
+    // The test without reading comes first.
     modules.iter().any(|module| module.contains(allocator))
         || modules.iter().any(|module| names(subject, module, allocator, memory))
 }
@@ -33,13 +32,13 @@ fn code(subject: &Subject) -> impl Iterator<Item = &MappingPages> {
     subject.mappings.iter().filter(|found| found.mapping.is_executable && found.mapping.inode != 0)
 }
 
-/// Whether the constants of a module name an allocator: in what it prints, and in its settings.
+/// Whether the constants of a module name an allocator, as in its messages and settings.
 pub(super) fn names(subject: &Subject, module: &str, allocator: &str, memory: &impl HeapMemory) -> bool {
-    /// No program has more constants.
+    /// Largest number of bytes read of a module's constants.
     const MOST_BYTES: u64 = 1 << 30;
     const AT_ONCE: u64 = 4 << 20;
     let constants = subject.mappings.iter().map(|found| &found.mapping).filter(|mapping| {
-        // (A small program may have one mapping for constants and code.)
+        // A small program may have one mapping for constants and code.
         let is_constant = mapping.is_readable && !mapping.is_writable;
         is_constant && mapping.inode != 0 && file_name(&mapping.name) == module
     });
@@ -48,7 +47,7 @@ pub(super) fn names(subject: &Subject, module: &str, allocator: &str, memory: &i
     for mapping in constants {
         let mut at_avma = mapping.start_avma;
         while at_avma < mapping.end_avma && left > 0 {
-            // (A name may lie across the border of two pieces.)
+            // A name may lie across the border of two pieces.
             let length = (mapping.end_avma - at_avma).min(AT_ONCE + allocator.len() as u64);
             bytes.resize(length as usize, 0);
             let read = memory.read(at_avma, &mut bytes);
@@ -62,8 +61,8 @@ pub(super) fn names(subject: &Subject, module: &str, allocator: &str, memory: &i
     false
 }
 
-/// Whether the parts of a heap can be what it says: they lie in memory without a file, and hardly
-/// one over another.
+/// Whether the parts of a heap are plausible: they lie in memory without a file, and overlap
+/// hardly.
 pub(super) fn fits(parts: &[HeapPart], mappings: &[MappingPages]) -> bool {
     let mut ranges: Vec<(u64, u64)> =
         parts.iter().map(|part| (part.range_avma.start, part.range_avma.end)).collect();
@@ -80,7 +79,7 @@ pub(super) fn fits(parts: &[HeapPart], mappings: &[MappingPages]) -> bool {
     all > 0 && wrong <= all / WRONG_ONE_OF
 }
 
-/// How much of a range is mapped without a file.
+/// Bytes of a range that are mapped without a file.
 fn mapped_bytes(start_avma: u64, end_avma: u64, mappings: &[MappingPages]) -> u64 {
     let first = mappings.partition_point(|found| found.mapping.end_avma <= start_avma);
     let inside = mappings
@@ -112,7 +111,7 @@ mod tests {
                     400000-500000 r--p 00000000 fe:00 7 /lib/x\n";
         let mappings = heapr_proc::smaps::parse(text.as_bytes()).unwrap();
         assert!(fits(&parts(&[(0x10_0000, 0x1f_0000), (0x1f_0000, 0x28_0000)]), &mappings));
-        // What was just unmapped is no lie.
+        // Memory that was just unmapped is tolerated.
         assert!(fits(&parts(&[(0x10_0000, 0x2f_0000), (0x35_0000, 0x35_1000)]), &mappings));
         assert!(!fits(&parts(&[(0x10_0000, 0x20_0000), (0x10_1000, 0x1f_0000)]), &mappings));
         assert!(!fits(&parts(&[(0x10_0000, 0x11_0000), (0x1000_0000, 0x7fff_0000_0000)]), &mappings));

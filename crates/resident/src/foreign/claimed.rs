@@ -1,4 +1,4 @@
-//! Who owns which pages.
+//! Claims for the heaps of other allocators.
 
 use super::heap::{ForeignHeap, PartKind};
 use crate::claims::Claim;

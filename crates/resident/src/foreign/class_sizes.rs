@@ -1,11 +1,11 @@
-//! tcmalloc's table of the sizes of its classes, in the data of its module.
+//! tcmalloc's table of size classes, found in the data of its module.
 
-/// Sizes by class; class 0 is that of large blocks.
+/// Block sizes by class; class 0 stands for large blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClassSizes(Vec<u64>);
 
 impl ClassSizes {
-    /// Finds the table: sizes that rise from 8 and 16 on up to the largest.
+    /// Finds the table: sizes that rise from 8 and 16 up to the largest.
     pub(super) fn find(data: &[u64]) -> Option<Self> {
         const FIRST: [u32; 4] = [0, 8, 16, 32];
         const LARGEST: u32 = 256 << 10;
@@ -31,12 +31,12 @@ impl ClassSizes {
         })
     }
 
-    /// The size of a class of small blocks.
+    /// Size of a class of small blocks.
     pub(super) fn of(&self, class: usize) -> Option<u64> {
         self.0.get(class).copied().filter(|size| *size > 0)
     }
 
-    /// How many there are, with class 0.
+    /// Number of classes, class 0 included.
     pub(super) fn count(&self) -> usize {
         self.0.len()
     }

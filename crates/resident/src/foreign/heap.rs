@@ -1,24 +1,24 @@
-//! What is told of a heap.
+//! The heap of another allocator, as its tables describe it.
 
 use std::ops::Range;
 
 /// The heap of an allocator that is not glibc's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ForeignHeap {
-    /// Whose.
+    /// Name of the allocator.
     pub allocator: &'static str,
-    /// What it counts, by its own names.
+    /// Amounts, named as the allocator names them.
     pub figures: Vec<Figure>,
-    /// By address; they do not overlap.
+    /// Parts by address, without overlap.
     pub(crate) parts: Vec<HeapPart>,
 }
 
-/// An amount by the allocator's own name.
+/// An amount under the allocator's own name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figure {
-    /// Its name in JSON and, with spaces, in texts; it ends with `_bytes`.
+    /// Name in JSON and, with spaces, in texts; it ends with `_bytes`.
     pub name: &'static str,
-    /// Bytes of addresses: they need not be resident.
+    /// Bytes of addresses, resident or not.
     pub bytes: u64,
 }
 
@@ -27,11 +27,11 @@ pub struct Figure {
 pub(crate) struct HeapPart {
     pub(crate) range_avma: Range<u64>,
     pub(crate) kind: PartKind,
-    /// What live blocks have of it.
+    /// Bytes of live blocks in the part.
     pub(crate) live_bytes: u64,
 }
 
-/// What a part of a heap is.
+/// Kind of a part of a heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartKind {
     /// One block.
@@ -40,17 +40,17 @@ pub(crate) enum PartKind {
     SmallBlocks,
     /// Free pages.
     Free,
-    /// The allocator's own.
+    /// Tables of the allocator.
     Own,
 }
 
 impl ForeignHeap {
-    /// A figure by its name.
+    /// Looks a figure up by its name.
     pub fn figure(&self, name: &str) -> Option<u64> {
         self.figures.iter().find(|figure| figure.name == name).map(|figure| figure.bytes)
     }
 
-    /// By address, none over another, neighbours of a kind made one.
+    /// Sorts the parts by address, cuts overlaps, and merges neighbours of one kind.
     pub(super) fn put_in_order(&mut self) {
         self.parts.sort_by_key(|part| (part.range_avma.start, std::cmp::Reverse(part.range_avma.end)));
         let mut ordered: Vec<HeapPart> = Vec::with_capacity(self.parts.len());
@@ -75,7 +75,7 @@ impl ForeignHeap {
         self.parts = ordered;
     }
 
-    /// Takes what waits in caches from the live bytes of small blocks, from each its share.
+    /// Subtracts cached bytes from the live bytes of all small-block parts, in proportion.
     pub(super) fn take_cached(&mut self, cached_bytes: u64) {
         let small = |part: &&mut HeapPart| part.kind == PartKind::SmallBlocks;
         let all: u64 = self.parts.iter_mut().filter(small).map(|part| part.live_bytes).sum();
@@ -86,7 +86,7 @@ impl ForeignHeap {
         }
     }
 
-    /// What live blocks have of the addresses `range_avma`: at most all of them.
+    /// Live bytes in `range_avma`: each part's share by addresses.
     pub(crate) fn live_bytes_in(&self, range_avma: &Range<u64>) -> u64 {
         let first = self.parts.partition_point(|part| part.range_avma.end <= range_avma.start);
         let inside = self.parts[first..].iter().take_while(|part| part.range_avma.start < range_avma.end);

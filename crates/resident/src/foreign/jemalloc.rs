@@ -1,4 +1,4 @@
-//! jemalloc (5.3): extents, by its page map.
+//! Extents of jemalloc (5.3), read from its page map.
 //!
 //! ```text
 //! entry of a page:  size class | extent's address | state, head, slab in the low bits
@@ -13,7 +13,7 @@ use super::page_map::{PageMap, Shape, candidates};
 use super::words;
 use crate::subject::Subject;
 
-/// Extents are aligned to 128 bytes.
+/// Shape of the page map; extents are aligned to 128 bytes.
 const SHAPE: Shape = Shape {
     page_bits: 12,
     root_bits: 18,
@@ -22,15 +22,15 @@ const SHAPE: Shape = Shape {
     counts_pages: false,
 };
 
-/// What an extent's pages are.
+/// State of an extent's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Active,
-    /// Free, and as they were.
+    /// Free, contents retained.
     Dirty,
-    /// Free, given back lazily.
+    /// Free, returned lazily.
     Muzzy,
-    /// Free, given back: only the addresses are kept.
+    /// Free, returned: only the addresses are reserved.
     Retained,
 }
 
@@ -40,7 +40,7 @@ struct Extent {
     start_avma: u64,
     size_bytes: u64,
     state: State,
-    /// Of the program's blocks in it.
+    /// Bytes of live blocks in the extent.
     live_bytes: u64,
     is_slab: bool,
 }
@@ -82,12 +82,12 @@ fn part(extent: &Extent) -> HeapPart {
         (State::Active, false) => PartKind::Block,
         _ => PartKind::Free,
     };
-    // A block of its own has all pages of its extent.
+    // A large block owns all pages of its extent.
     let live_bytes = if kind == PartKind::Block { extent.size_bytes } else { extent.live_bytes };
     HeapPart { range_avma: extent.start_avma..extent.start_avma + extent.size_bytes, kind, live_bytes }
 }
 
-/// An extent by its first words; nothing if they make no sense.
+/// Decodes an extent from its first words; `None` if they are implausible.
 fn extent([bits, block_avma, size]: [u64; 3]) -> Option<Extent> {
     let field = |shift: u32, width: u32| bits >> shift & ((1 << width) - 1);
     let size_bytes = size / PAGE_BYTES * PAGE_BYTES;
@@ -96,10 +96,10 @@ fn extent([bits, block_avma, size]: [u64; 3]) -> Option<Extent> {
         1 => State::Dirty,
         2 => State::Muzzy,
         3 => State::Retained,
-        // It is just being changed.
+        // The extent is being changed.
         _ => return None,
     };
-    // Large blocks begin somewhere in their first page, for the sake of processors' caches.
+    // Large blocks begin somewhere in their first page, to spread over cache sets.
     let start_avma = block_avma / PAGE_BYTES * PAGE_BYTES;
     let is_extent = start_avma > 0
         && size_bytes > 0
@@ -119,8 +119,8 @@ fn extent([bits, block_avma, size]: [u64; 3]) -> Option<Extent> {
     Some(Extent { start_avma, size_bytes, state, live_bytes, is_slab })
 }
 
-/// The size of a class: 8, four steps of 16, then four classes to each doubling. A free extent may
-/// have the number behind the last.
+/// Size of a class: 8, four steps of 16, then four classes per doubling. A free extent may have the
+/// number behind the last.
 fn class_bytes(class: u64) -> Option<u64> {
     const CLASSES: u64 = 232;
     match class {

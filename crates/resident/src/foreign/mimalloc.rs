@@ -1,4 +1,4 @@
-//! mimalloc (2.0): segments of 32 MiB, each with a table of its slices of 64 KiB.
+//! Segments of mimalloc (2.0): 32 MiB each, with a table of slices of 64 KiB.
 //!
 //! ```text
 //! segment: ... 224 slices | 232 slices of this header | ... 264 table
@@ -27,7 +27,7 @@ pub(super) fn find(subject: &Subject, memory: &impl HeapMemory) -> Option<Foreig
     let mut segment_bytes = 0_u64;
     for found in candidates(&subject.mappings) {
         let mapping = &found.mapping;
-        // What a segment gave back to the kernel may have become a mapping of its own.
+        // Memory that a segment returned to the kernel may have become a mapping of its own.
         let end_avma = end_of_run(&subject.mappings, mapping.end_avma);
         let mut segment_avma = mapping.start_avma.next_multiple_of(SEGMENT_BYTES);
         while segment_avma < mapping.end_avma && segment_avma + SEGMENT_BYTES <= end_avma {
@@ -51,11 +51,11 @@ pub(super) fn find(subject: &Subject, memory: &impl HeapMemory) -> Option<Foreig
         ("segments_bytes", segment_bytes),
     ];
     heap.figures = figures.map(|(name, bytes)| Figure { name, bytes }).to_vec();
-    // Its segments have no way from a module: any may have it.
+    // No pointer leads from a module to the segments: any module may contain mimalloc.
     (!heap.parts.is_empty() && any_module_has(subject, "mimalloc", memory)).then_some(heap)
 }
 
-/// Where the mappings without a file end that follow on one that ends there.
+/// Exclusive end of the run of anonymous mappings that continues at `end_avma`.
 fn end_of_run(mappings: &[MappingPages], end_avma: u64) -> u64 {
     let first = mappings.partition_point(|found| found.mapping.start_avma < end_avma);
     let following = mappings.get(first..).unwrap_or_default().iter().map(|found| &found.mapping);
@@ -64,7 +64,7 @@ fn end_of_run(mappings: &[MappingPages], end_avma: u64) -> u64 {
         .fold(end_avma, |end, mapping| if mapping.start_avma == end { mapping.end_avma } else { end })
 }
 
-/// The bytes and parts of a segment; nothing if its table does not cover it.
+/// Bytes and parts of a segment; `None` if its table does not cover it.
 fn segment(segment_avma: u64, end_avma: u64, memory: &impl HeapMemory) -> Option<(u64, Vec<HeapPart>)> {
     let words = words::run(memory, segment_avma, TABLE_WORD + ENTRY_WORDS);
     let slices = usize::try_from(*words.get(SLICES_WORD)?).ok()?;
@@ -96,14 +96,14 @@ fn segment(segment_avma: u64, end_avma: u64, memory: &impl HeapMemory) -> Option
     Some((bytes, parts))
 }
 
-/// What a page of blocks is, and what is live of it; nothing if that makes no sense.
+/// Kind and live bytes of a page of blocks; `None` if its entry is implausible.
 fn page(entry: &[u64], bytes: u64) -> Option<(PartKind, u64)> {
     let (made, room) = (entry[1] >> 16 & 0xffff, entry[1] >> 32 & 0xffff);
     let (used, size) = (entry[3] & 0xffff_ffff, entry[3] >> 32);
     if size <= 1 || used == 0 {
         return Some((PartKind::Free, 0));
     }
-    // Of one block the size is the page's where it has no room in its field.
+    // Size field of a single block that is too large for the field: the page's size counts.
     const LARGEST: u64 = 1 << 31;
     let live_bytes = if room == 1 && size >= LARGEST { bytes } else { used.checked_mul(size)? };
     let is_page = used <= made && made <= room && live_bytes <= bytes;

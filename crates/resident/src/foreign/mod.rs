@@ -1,13 +1,13 @@
-//! Heaps of allocators that are not glibc's, told by what they keep in the process's own memory.
+//! Heaps of allocators that are not glibc's, read from their tables in the process's memory.
 //!
 //! ```text
 //! written data of a module --> page map --> descriptions of runs of pages --> parts, figures
 //! memory at multiples of 32 MiB -----------> segments of mimalloc ---------^
 //! ```
 //!
-//! Nothing is called in the process. Each layout proves itself by what stands in memory: where that
-//! does not hold (another version, damage) nothing is told, and the memory stays undivided. And its
-//! allocator's code must be in a module, and its heap where memory is (`belief`).
+//! The process executes nothing for it. Each layout is proved by the memory's contents. If the
+//! proof fails (another version, damage), the memory stays undivided. The allocator's code must be
+//! in a module, and its heap in mapped memory ([`belief`]).
 
 mod belief;
 mod claimed;
@@ -26,7 +26,7 @@ use heapr_glibc_heap::HeapMemory;
 
 use crate::subject::Subject;
 
-/// The heaps of a process: at most one of each allocator.
+/// Heaps of a process, at most one of each allocator.
 pub(crate) fn heaps<M: HeapMemory>(subject: &Subject, memory: &M) -> Vec<ForeignHeap> {
     type Finder<M> = fn(&Subject, &M) -> Option<ForeignHeap>;
     let finders: [Finder<M>; 3] = [jemalloc::find, tcmalloc::find, mimalloc::find];

@@ -1,13 +1,13 @@
-//! Page maps: tables in two levels from a page's number to what its allocator knows of it.
+//! Page maps: tables in two levels from a page's number to the allocator's description of it.
 //!
 //! ```text
 //! root, in a module's zeroed data      leaf                      description
 //! | 0 | ... | leaf | ... |  ---------> | 0 | ... | entry | ..  ---> first page, pages, ...
 //!   page number >> LEAF_BITS             page number, low bits
 //! ```
-//! A root has no name in a program without symbols. It is found by a page that the allocator has:
-//! where a root may begin is known but for the little that the module has besides, and a leaf that
-//! leads to a description of this very page is one.
+//! A root has no name in a program without symbols. It is found by a page that the allocator owns.
+//! The root begins near the start of the module's data, as it fills most of them. A candidate is
+//! the root if the leaf for this page leads to a description of the page.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -19,21 +19,21 @@ use super::belief::{module_has, names};
 use super::words::{self, END_AVMA};
 use crate::subject::{Subject, file_name};
 
-/// Both allocators use the same.
+/// Bits of a page number that index a leaf; both allocators use the same.
 const LEAF_BITS: u32 = 18;
 
-/// How a page map is laid out.
+/// Layout of a page map.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// A page has so many bits.
+    /// Bits of an offset in a page.
     pub(super) page_bits: u32,
-    /// A root has so many entries, as bits.
+    /// Bits of a page number that index the root.
     pub(super) root_bits: u32,
-    /// Where an entry's description is; 0: it has none.
+    /// Address of an entry's description; 0 without one.
     pub(super) description_avma: fn(u64) -> u64,
-    /// The word of a description that says where its pages begin.
+    /// Index of the description's word with the first page.
     pub(super) first_page_word: u64,
-    /// Whether that is a page's number; else its address.
+    /// True if [`first_page_word`](Self::first_page_word) is a page number; false for an address.
     pub(super) counts_pages: bool,
 }
 
@@ -42,21 +42,21 @@ pub(super) struct Shape {
 pub(super) struct PageMap {
     shape: Shape,
     root_avma: u64,
-    /// The data that it stands in.
+    /// Data of the module that holds the root.
     pub(super) data_avma: Range<u64>,
 }
 
-/// The data of a module: its written part, and what began as zeros behind it.
+/// Data of a module: its written part, and the zeroed part behind it.
 struct Data {
     range_avma: Range<u64>,
-    /// The module has the allocator's name, or is whose malloc is used: the page map is there, or
-    /// nowhere.
+    /// Whether the module has the allocator's name or defines the process's malloc: then only such
+    /// modules are searched.
     is_named: bool,
     module: String,
 }
 
 fn data(subject: &Subject, allocator: &str, memory: &impl HeapMemory) -> Vec<Data> {
-    // A program that has the allocator linked in is whose malloc the process uses.
+    // A program with the allocator linked in is the module whose malloc the process uses.
     let own = subject.allocator.as_deref().filter(|own| names(subject, own, allocator, memory));
     let is_named = |name: &str| name.contains(allocator) || own == Some(name);
     let pairs = subject.mappings.windows(2).filter(|pair| {
@@ -78,7 +78,7 @@ fn data(subject: &Subject, allocator: &str, memory: &impl HeapMemory) -> Vec<Dat
     found
 }
 
-/// Memory that an allocator may have, the most used first.
+/// Mappings that an allocator may own, those with most resident pages first.
 pub(super) fn candidates(mappings: &[MappingPages]) -> Vec<&MappingPages> {
     let is_memory = |found: &&MappingPages| {
         let mapping = &found.mapping;
@@ -91,14 +91,15 @@ pub(super) fn candidates(mappings: &[MappingPages]) -> Vec<&MappingPages> {
 }
 
 impl PageMap {
-    /// Finds one by the pages of the largest mappings.
+    /// Finds a page map by the pages of the largest mappings.
     pub(super) fn find(
         shape: Shape,
         allocator: &str,
         subject: &Subject,
         memory: &impl HeapMemory,
     ) -> Option<Self> {
-        /// Of a program that has the allocator linked in nothing is known, and most have none.
+        /// Largest size of other data in a module that may have the allocator linked in; most such
+        /// modules have no page map.
         const UNNAMED_ROOM_BYTES: u64 = 4 << 20;
         const NAMED_ROOM_BYTES: u64 = 16 << 20;
         let root_bytes = 8_u64 << shape.root_bits;
@@ -118,7 +119,8 @@ impl PageMap {
         None
     }
 
-    /// The root, if a word at which it may have the leaf of some pages leads to them.
+    /// Address of the root: the word before which the index of some pages leads to a leaf that
+    /// describes them.
     fn root(&self, is_named: bool, mappings: &[MappingPages], memory: &impl HeapMemory) -> Option<u64> {
         let (most_candidates, mut leaves_left) = if is_named { (8, 1 << 14) } else { (3, 1 << 11) };
         let root_bytes = 8_u64 << self.shape.root_bits;
@@ -134,7 +136,7 @@ impl PageMap {
             let mut seen = HashSet::new();
             let leaves = words.iter().enumerate().filter(|(_, word)| may_be_leaf(**word, mappings));
             let mut leaves: Vec<(usize, &u64)> = leaves.collect();
-            // Leaves are large, so that they begin where pages do: what does not is looked at last.
+            // Leaves are large and usually begin at a page: other candidates are examined last.
             leaves.sort_by_key(|(_, word)| !word.is_multiple_of(PAGE_BYTES));
             for (place, word) in leaves {
                 if !seen.insert(*word) {
@@ -154,7 +156,7 @@ impl PageMap {
 
     /// Whether a leaf has a description of any of these pages.
     fn is_leaf(&self, leaf_avma: u64, pages_avma: &Range<u64>, memory: &impl HeapMemory) -> bool {
-        /// Some of the first pages may be the allocator's own tables.
+        /// Number of pages examined: some of the first may be the allocator's own tables.
         const MOST_PAGES: u64 = 1 << 12;
         const MOST_ENTRIES: usize = 512;
         let first = pages_avma.start >> self.shape.page_bits;
@@ -178,8 +180,8 @@ impl PageMap {
         })
     }
 
-    /// The places of all descriptions of pages of `range_avma`, in the pages' order; a description
-    /// of several pages may stand there twice.
+    /// Addresses of the descriptions of all pages of `range_avma`, in order. A description of
+    /// several pages may be listed twice.
     pub(super) fn descriptions(&self, range_avma: &Range<u64>, memory: &impl HeapMemory) -> Vec<u64> {
         let page_bits = self.shape.page_bits;
         let (mut page, end) = (range_avma.start >> page_bits, range_avma.end.div_ceil(1 << page_bits));
@@ -203,7 +205,7 @@ impl PageMap {
     }
 }
 
-/// A leaf lies wholly in memory without a file.
+/// Whether a word may be the address of a leaf, which lies wholly in anonymous memory.
 fn may_be_leaf(word: u64, mappings: &[MappingPages]) -> bool {
     const LEAF_BYTES: u64 = 8 << LEAF_BITS;
     if !is_address(word) {

@@ -1,4 +1,4 @@
-//! tcmalloc (of gperftools): spans, by its page map.
+//! Spans of tcmalloc (gperftools), read from its page map.
 //!
 //! ```text
 //! span: 0 first page | 8 pages | 16, 24 neighbours | 32 free blocks | 40 u16 blocks out, u8 class, 2 bits where
@@ -22,13 +22,13 @@ const SHAPE: Shape = Shape {
     counts_pages: true,
 };
 
-/// Where a span is.
+/// State of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     InUse,
-    /// Free, and as it was.
+    /// Free, contents retained.
     Free,
-    /// Free, and given back.
+    /// Free, returned to the kernel.
     Returned,
 }
 
@@ -37,7 +37,7 @@ struct Span {
     first_page: u64,
     pages: u64,
     place: Place,
-    /// Small blocks that are not in the span; 0 for a large block.
+    /// Size class of small blocks; 0 for a large block.
     class: usize,
     out: u64,
 }

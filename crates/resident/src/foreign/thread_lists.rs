@@ -1,4 +1,4 @@
-//! What tcmalloc (verified: gperftools 2.10) keeps in threads' caches and in lists between them.
+//! Free blocks in tcmalloc's thread caches and central lists (verified: gperftools 2.10).
 //!
 //! ```text
 //! thread's cache: 128 lists of 32 bytes: first | u32 length | ... | u32 size at 24
@@ -35,7 +35,7 @@ pub(super) fn in_caches(data: &[u64], sizes: &ClassSizes, memory: &impl HeapMemo
     sum
 }
 
-/// What in the data points to memory with the size of class 1 where a cache has it.
+/// Pointers in the data to memory that has the size of class 1 at the offset where a cache has it.
 fn heads(data: &[u64], sizes: &ClassSizes, memory: &impl HeapMemory) -> Vec<u64> {
     const MOST_HEADS: usize = 1 << 16;
     let is_address = |word: &u64| (0x1_0000..END_AVMA).contains(word) && word.is_multiple_of(64);
@@ -48,7 +48,7 @@ fn heads(data: &[u64], sizes: &ClassSizes, memory: &impl HeapMemory) -> Vec<u64>
     found.into_iter().zip(first_sizes).filter(|(_, size)| is_head(size)).map(|(avma, _)| avma).collect()
 }
 
-/// A thread's cache: its bytes, and its neighbours.
+/// Bytes of a thread's cache, and the addresses of its neighbours.
 fn cache(avma: u64, sizes: &ClassSizes, memory: &impl HeapMemory) -> Option<(u64, [u64; 2])> {
     let words = words::run(memory, avma, CACHE_WORDS);
     let size_of = |class: usize| words.get(class * LIST_WORDS + 3).map(|word| *word & 0xffff_ffff);
@@ -64,7 +64,7 @@ fn cache(avma: u64, sizes: &ClassSizes, memory: &impl HeapMemory) -> Option<(u64
 /// Bytes in the slots of the central lists, which hold chains of blocks for threads to fetch.
 pub(super) fn in_slots(data: &[u64], sizes: &ClassSizes) -> Option<u64> {
     const STRIDE_WORDS: usize = 1216 / 8;
-    /// From the class on, which is the second word of its list.
+    /// Index of the used slots, from the class on, which is the second word of its list.
     const SLOTS_WORD: usize = 1152 / 8 - 1;
     const MOST_SLOTS: u64 = 64;
     let class_at = |base: usize, class: usize| data.get(base + class * STRIDE_WORDS).copied();
@@ -78,7 +78,7 @@ pub(super) fn in_slots(data: &[u64], sizes: &ClassSizes) -> Option<u64> {
     Some(slots.fold(0, u64::saturating_add))
 }
 
-/// How many blocks move between a thread and the central list at once.
+/// Number of blocks that move between a thread and the central list at once.
 fn chain_blocks(size: u64) -> u64 {
     ((64 << 10) / size).clamp(2, 32)
 }

@@ -1,21 +1,21 @@
-//! Words of another process's memory, many at once.
+//! Reads many words of another process's memory at once.
 
 use std::collections::HashMap;
 
 use heapr_glibc_heap::{HeapMemory, PAGE_BYTES};
 
-/// Addresses that a program can have.
+/// Exclusive upper bound of the addresses of programs.
 pub(super) const END_AVMA: u64 = 1 << 47;
 
-/// A run of words; those that cannot be read are missing at its end.
+/// Reads a run of words, up to the first that cannot be read.
 pub(super) fn run(memory: &impl HeapMemory, start_avma: u64, count: usize) -> Vec<u64> {
     let mut bytes = vec![0; count.saturating_mul(8)];
     let read = memory.read(start_avma, &mut bytes);
     bytes[..read].as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
-/// `N` words from each of `places` on; `None` where one of them cannot be read. What is not in
-/// memory is not brought there.
+/// Reads `N` words at each of `places`; `None` if one of them cannot be read. Pages that are not in
+/// memory are not read, as that would allocate them.
 pub(super) fn records<const N: usize>(memory: &impl HeapMemory, places: &[u64]) -> Vec<Option<[u64; N]>> {
     let mut pages = TouchedPages { memory, known: HashMap::new() };
     let last_byte = N as u64 * 8 - 1;
@@ -25,7 +25,7 @@ pub(super) fn records<const N: usize>(memory: &impl HeapMemory, places: &[u64]) 
     let wanted: Vec<u64> =
         there.flat_map(|(place, _)| (0..N as u64).map(move |at| place.wrapping_add(at * 8))).collect();
     let mut words = vec![None; wanted.len()];
-    // Not all at once: each place is named to the kernel by a record of its own.
+    // In batches: each word is named to the kernel by a record.
     const BATCH: usize = 4096;
     for (wanted, words) in wanted.chunks(BATCH).zip(words.chunks_mut(BATCH)) {
         memory.read_words(wanted, words);
@@ -41,7 +41,7 @@ pub(super) fn records<const N: usize>(memory: &impl HeapMemory, places: &[u64]) 
     is_there.iter().map(|is_there| if *is_there { found.next().flatten() } else { None }).collect()
 }
 
-/// Which pages are in memory, asked once each.
+/// Cache of the pages that are in memory.
 struct TouchedPages<'a, M> {
     memory: &'a M,
     known: HashMap<u64, bool>,
