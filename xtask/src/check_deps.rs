@@ -10,6 +10,7 @@ use crate::comment_width;
 use crate::function_shape;
 use crate::module_circles;
 use crate::sources::{code_of, rust_files};
+use crate::ui_circles;
 
 /// What each crate may depend on inside the workspace.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -100,6 +101,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
         breaches.extend(comment_width::too_wide(&crate::root().join(folder))?);
     }
     check_shapes(&mut breaches)?;
+    let circles = ui_circles::circles(&crate::root().join("ui/src"))?;
+    breaches.extend(circles.iter().map(|circle| format!("ui/src: modules import one another: {circle}")));
     check_circles(dependencies.keys().map(String::as_str), &mut breaches)?;
     if !breaches.is_empty() {
         bail!("the architecture's rules are broken:\n  {}", breaches.join("\n  "));

@@ -24,6 +24,7 @@ mod soak_languages;
 mod soak_servers;
 mod soak_snapshot;
 mod sources;
+mod ui_circles;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};

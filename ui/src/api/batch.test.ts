@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { type Ask, askTogether, isBatched, setCalm } from './batch';
-import { ApiError } from './client';
+import { ApiError } from './api-error';
 
 /** A server that answers each request with its own words. */
 function server() {

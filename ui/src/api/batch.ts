@@ -8,7 +8,7 @@
  * The answers of a batch come together. While a file is still being read that would keep back those that need no events, so that
  * requests go one by one until the server is calm.
  */
-import { ApiError } from './client';
+import { ApiError } from './api-error';
 
 /** What a batch may hold: questions on a trace that take about as long as each other. */
 const PANELS = new Set(['report', 'timeline', 'flame', 'histograms', 'types', 'leaks', 'frame', 'stack', 'functions']);

@@ -1,19 +1,8 @@
 /** Requests to the server: one function, errors as values that a person can read. */
+import { ApiError } from './api-error';
 import { askTogether, isBatched } from './batch';
 import type { Files } from './file-types';
 import { RecordedAnswers } from './recorded-answers';
-
-/** What the server said instead of an answer. */
-export class ApiError extends Error {
-  constructor(
-    message: string,
-    readonly status: number,
-    readonly offset: number | null = null,
-    readonly field: string | null = null,
-  ) {
-    super(message);
-  }
-}
 
 /** Answers recorded beforehand, in a page that `heapr view --static` wrote: request line to answer. */
 let recorded: RecordedAnswers | null = null;

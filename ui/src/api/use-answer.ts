@@ -1,6 +1,7 @@
 /** A request as a hook: the answer, the last answer while the next one is on its way, or the error. */
 import { useEffect, useState } from 'preact/hooks';
-import { ApiError, request, requestKey } from './client';
+import { ApiError } from './api-error';
+import { request, requestKey } from './client';
 
 export interface Answer<T> {
   /** The newest answer; that of the previous request while `isLoading`. */

@@ -1,6 +1,7 @@
 /** A flame graph that can be zoomed into: the whole, and for a part what was too small to be sent with it. */
 import { useMemo } from 'preact/hooks';
-import { type ApiError, isStatic } from '../api/client';
+import type { ApiError } from '../api/api-error';
+import { isStatic } from '../api/client';
 import type { FlameAnswer } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { type FlameLayout, flameLayout } from './flame-layout';

@@ -10,7 +10,7 @@ import { Table } from '../table/table';
 import { exactAmount, isEstimate, withHalf, within } from '../trace/estimate';
 import { bytesColumn, countColumn, deltaColumn, momentFilter, snapshotTitle, snapshotsOf, stackColumn, widened } from './native-columns';
 import { type Choices, GroupChoice, OrderChoice, Warnings, groupOf, orderOf, useNativeRows } from './native-rows';
-import type { NativeViewProps } from './snapshots-view';
+import type { NativeViewProps } from './view-props';
 
 /** Of more than two snapshots what grew steadily comes first. */
 const STEADY: Choices = [['steady', 'steady growth first']];

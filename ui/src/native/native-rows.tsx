@@ -7,7 +7,7 @@ import { Message } from '../frame/message';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
 import { GROUPS } from './native-columns';
-import type { NativeViewProps } from './snapshots-view';
+import type { NativeViewProps } from './view-props';
 
 /** Choices of a list: key and title. */
 export type Choices = [string, string][];

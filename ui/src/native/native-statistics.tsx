@@ -5,9 +5,9 @@ import { useAnswer } from '../api/use-answer';
 import { formatCount, formatPercent } from '../format';
 import { Message } from '../frame/message';
 import { amountText, exactAmount } from '../trace/estimate';
-import { HistogramBars } from '../trace/histogram-view';
+import { HistogramBars } from '../trace/histogram-bars';
 import { momentFilter } from './native-columns';
-import type { NativeViewProps } from './snapshots-view';
+import type { NativeViewProps } from './view-props';
 
 export function NativeStatisticsView({ file, filter, shown, onCommand }: NativeViewProps) {
   const { data, error, isLoading } = useAnswer<NativeStatistics>('/api/native/statistics', { file: file.file, number: shown.number, filter: momentFilter(filter) });

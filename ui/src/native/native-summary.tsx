@@ -11,7 +11,7 @@ import { FramePane } from '../trace/frame-pane';
 import { StackPane } from '../trace/stack-pane';
 import { ageColumn, bytesColumn, countColumn, momentFilter, stackColumn, widened } from './native-columns';
 import { GroupChoice, Warnings, groupOf, useNativeRows } from './native-rows';
-import type { NativeViewProps } from './snapshots-view';
+import type { NativeViewProps } from './view-props';
 
 export function NativeSummaryView({ file, filter, shown, onCommand }: NativeViewProps) {
   const address = useAddress();

@@ -12,7 +12,7 @@ import { isEstimate, withHalf } from '../trace/estimate';
 import { StackPane } from '../trace/stack-pane';
 import { ageColumn, deltaColumn, momentFilter, snapshotsOf, stackColumn, widened } from './native-columns';
 import { type Choices, GroupChoice, OrderChoice, Warnings, groupOf, orderOf, useNativeRows } from './native-rows';
-import type { NativeViewProps } from './snapshots-view';
+import type { NativeViewProps } from './view-props';
 
 const SORTS: Choices = [['oldest', 'surest, then oldest first'], ['rate', 'fastest first'], ['growth', 'largest growth first']];
 

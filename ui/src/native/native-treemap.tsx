@@ -10,7 +10,7 @@ import { linkedName } from '../image-links';
 import { folded } from '../symbol-text';
 import { TreemapCanvas } from '../treemap/treemap-canvas';
 import { momentFilter } from './native-columns';
-import type { NativeViewProps } from './snapshots-view';
+import type { NativeViewProps } from './view-props';
 
 export function NativeTreemapView({ file, filter, shown, onCommand }: NativeViewProps) {
   const address = useAddress();

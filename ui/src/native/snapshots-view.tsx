@@ -1,20 +1,15 @@
 /** The native snapshots of a trace: which one, and how it is looked at. */
 import { go, useAddress } from '../address/use-address';
-import type { NativeSnapshot } from '../api/types';
 import { formatBytes, formatDuration } from '../format';
 import { Message } from '../frame/message';
-import type { TraceViewProps } from '../trace/trace-page';
+import type { TraceViewProps } from '../trace/view-props';
 import { NativeComparisonView } from './native-comparison';
 import { snapshotTitle, snapshotsOf } from './native-columns';
 import { NativeStatisticsView } from './native-statistics';
 import { NativeSummaryView } from './native-summary';
 import { NativeSuspectsView } from './native-suspects';
 import { NativeTreemapView } from './native-treemap';
-
-export interface NativeViewProps extends TraceViewProps {
-  /** The chosen snapshot. */
-  shown: NativeSnapshot;
-}
+import type { NativeViewProps } from './view-props';
 
 const PARTS: [string, string, string][] = [
   ['summary', 'Summary', 'What it holds'], ['comparison', 'Comparison', 'Against another snapshot'], ['suspects', 'Suspects', 'Who grows over all snapshots'],

@@ -13,7 +13,7 @@ import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
 import { HeapName, type HeapRow, isClass, rowName } from './object-columns';
 import { SeriesView } from './series-view';
-import { type SnapshotViewProps, showObject } from './snapshot-page';
+import { type SnapshotViewProps, showObject } from './view-props';
 
 type DiffRow = HeapRow & Partial<ClassDiffRow>;
 

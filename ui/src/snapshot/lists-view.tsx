@@ -8,7 +8,7 @@ import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
 import { LISTS, type ListRow, listColumns, sortedRows } from './list-columns';
-import { type SnapshotViewProps, showObject } from './snapshot-page';
+import { type SnapshotViewProps, showObject } from './view-props';
 
 const MOST_ROWS = 10_000;
 

@@ -11,7 +11,7 @@ import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
 import { type HeapRow, distanceText, heapColumns } from './object-columns';
 import { PathPicture } from './path-picture';
-import type { SnapshotViewProps } from './snapshot-page';
+import type { SnapshotViewProps } from './view-props';
 
 /** Levels of retainers that open by themselves. */
 const OPENED_MAX = 20;

@@ -7,7 +7,7 @@ import { Search } from '../frame/search';
 import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
 import { type HeapRow, heapColumns } from './object-columns';
-import { type SnapshotViewProps, showObject } from './snapshot-page';
+import { type SnapshotViewProps, showObject } from './view-props';
 
 const PLACES: [string, string][] = [['any', 'anywhere'], ['class', 'in classes'], ['name', 'in names'], ['string', 'in strings']];
 

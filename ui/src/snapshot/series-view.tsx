@@ -12,7 +12,7 @@ import type { Column } from '../table/columns';
 import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
 import { HeapName, type HeapRow, rowName } from './object-columns';
-import { showObject } from './snapshot-page';
+import { showObject } from './view-props';
 
 type SeriesRow = HeapRow & Partial<ClassSeriesRow>;
 

@@ -1,6 +1,6 @@
 /** A heap snapshot: one of DevTools' views above, the chosen object with its retainers below. */
 import { useState } from 'preact/hooks';
-import { go, useAddress } from '../address/use-address';
+import { useAddress } from '../address/use-address';
 import type { OpenFile } from '../api/types';
 import { CommandLine } from '../filter/filter-bar';
 import { formatBytes, formatCount, plural } from '../format';
@@ -15,14 +15,7 @@ import { SummaryView } from './summary-view';
 import { SuspectsView } from './suspects-view';
 import { TreeView } from './tree-view';
 import { TreemapView } from './treemap-view';
-
-export interface SnapshotViewProps {
-  file: OpenFile;
-  files: OpenFile[];
-  /** What percentages are of. */
-  totalBytes: number;
-  onCommand: (command: string | null) => void;
-}
+import type { SnapshotViewProps } from './view-props';
 
 const VIEWS: View[] = [
   { key: 'summary', title: 'Summary', help: 'Objects by constructor' },
@@ -76,9 +69,4 @@ export function SnapshotPage({ file, files }: { file: OpenFile; files: OpenFile[
       />
     </div>
   );
-}
-
-/** Shows an object below the view. */
-export function showObject(id: number | undefined): void {
-  if (id !== undefined) go({ object: id }, true);
 }

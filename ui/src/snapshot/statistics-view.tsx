@@ -5,7 +5,7 @@ import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
 import { Message } from '../frame/message';
 import { isDrawnDark } from '../frame/theme';
 import { seriesColours } from '../canvas/colours';
-import type { SnapshotViewProps } from './snapshot-page';
+import type { SnapshotViewProps } from './view-props';
 
 const NAMES: Record<string, string> = {
   code: 'Code', strings: 'Strings', js_arrays: 'JS arrays', typed_arrays: 'Typed arrays', system: 'System objects', other_js: 'Other JS objects', other_native: 'Other non-JS objects (such as HTML and CSS)',

@@ -7,7 +7,7 @@ import { Search } from '../frame/search';
 import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
 import { type HeapRow, heapColumns, isClass } from './object-columns';
-import { type SnapshotViewProps, showObject } from './snapshot-page';
+import { type SnapshotViewProps, showObject } from './view-props';
 
 const KINDS: [string, string][] = [
   ['', 'All objects'], ['duplicated-strings', 'Duplicated strings'], ['detached-nodes', 'Objects retained by detached nodes'], ['console', 'Objects retained by the console'],

@@ -6,7 +6,7 @@ import type { Owner, PathStep, Suspect } from '../api/types';
 import { exactBytes, formatBytes, formatCount, formatSignedBytes, plural } from '../format';
 import { Message } from '../frame/message';
 import { PathPicture } from './path-picture';
-import { type SnapshotViewProps, showObject } from './snapshot-page';
+import { type SnapshotViewProps, showObject } from './view-props';
 
 const VERDICTS: Record<Suspect['confidence'], string> = { high: 'almost certainly a leak', medium: 'likely a leak', low: 'probably not a leak' };
 const DOUBTS: Record<string, string> = {

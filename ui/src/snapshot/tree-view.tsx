@@ -6,7 +6,7 @@ import type { RowsAnswer } from '../api/types';
 import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
 import { type HeapRow, heapColumns } from './object-columns';
-import { type SnapshotViewProps, showObject } from './snapshot-page';
+import { type SnapshotViewProps, showObject } from './view-props';
 
 export function TreeView({ kind, file, totalBytes, onCommand }: SnapshotViewProps & { kind: 'containment' | 'dominators' }) {
   const address = useAddress();

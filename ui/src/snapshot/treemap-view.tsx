@@ -6,7 +6,7 @@ import type { TreemapAnswer } from '../api/types';
 import { formatBytes } from '../format';
 import { Message } from '../frame/message';
 import { TreemapCanvas } from '../treemap/treemap-canvas';
-import { type SnapshotViewProps, showObject } from './snapshot-page';
+import { type SnapshotViewProps, showObject } from './view-props';
 
 export function TreemapView({ file, onCommand }: SnapshotViewProps) {
   const address = useAddress();

@@ -22,7 +22,7 @@ import { FLAME_VALUES, FlameSwitches, MatchSteps, SelectionActions, Trail } from
 import { NamedStack } from './stack-name';
 import { linkedName } from '../image-links';
 import { metricOf, metricTitle } from './metric-columns';
-import type { TraceViewProps } from './trace-page';
+import type { TraceViewProps } from './view-props';
 
 interface Sides {
   before: { file: number; filter: Filter };

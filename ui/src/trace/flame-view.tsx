@@ -11,7 +11,7 @@ import { Message } from '../frame/message';
 import { Search } from '../frame/search';
 import { linkedName } from '../image-links';
 import { folded } from '../symbol-text';
-import type { TraceViewProps } from './trace-page';
+import type { TraceViewProps } from './view-props';
 import { defaultValue } from './default-metric';
 import { within } from './estimate';
 import { LineSwitch } from './line-switch';

@@ -17,7 +17,7 @@ import { FrameName } from './frame-name';
 import { FramePane } from './frame-pane';
 import { LineSwitch } from './line-switch';
 import { frameName, framePlace, metricOf, metricTitle } from './metric-columns';
-import type { TraceViewProps } from './trace-page';
+import type { TraceViewProps } from './view-props';
 
 /** What functions may be ranked by. */
 const KEYS = METRICS.filter((metric) => metric.key && !metric.isExtra).map((metric) => [metric.key, metricTitle(metric)]);

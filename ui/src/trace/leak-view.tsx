@@ -15,7 +15,7 @@ import { amountText, exactAmount, isEstimate, withHalf, within } from './estimat
 import { frameName } from './metric-columns';
 import { StackName } from './stack-name';
 import { StackPane } from './stack-pane';
-import type { TraceViewProps } from './trace-page';
+import type { TraceViewProps } from './view-props';
 
 export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   const address = useAddress();

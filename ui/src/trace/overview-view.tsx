@@ -11,7 +11,7 @@ import { amountText, exactAmount, halfOfBoth, isEstimate, plusMinus, withHalf } 
 import { FrameName, ImageName } from './frame-name';
 import { frameName, framePattern, framePlace, isNameless } from './metric-columns';
 import { StackName } from './stack-name';
-import type { TraceViewProps } from './trace-page';
+import type { TraceViewProps } from './view-props';
 
 export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
   const ask = (by: string, sort: string) => ({ file: file.file, filter, by, sort, descending: true, offset: 0, limit: 8, match: '', frames_max: 4 });

@@ -21,7 +21,7 @@ import { LineSwitch } from './line-switch';
 import { framePattern, frameName, framePlace, metricColumns } from './metric-columns';
 import { StackName } from './stack-name';
 import { StackPane } from './stack-pane';
-import type { TraceViewProps } from './trace-page';
+import type { TraceViewProps } from './view-props';
 
 export type ReportBy = 'stacks' | 'frames' | 'images' | 'by-thread';
 

@@ -2,7 +2,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { filterOf } from '../address/address';
 import { useAddress } from '../address/use-address';
-import type { Filter, OpenFile } from '../api/types';
+import type { OpenFile } from '../api/types';
 import { CommandLine, FilterBar } from '../filter/filter-bar';
 import { LanguageSwitch } from '../filter/language-switch';
 import { giveColours } from '../canvas/colours';
@@ -21,17 +21,10 @@ import { ReportView } from './report-view';
 import { ResidentView } from '../resident/resident-view';
 import { SnapshotsView } from '../native/snapshots-view';
 import { TreeView } from './tree-view';
+import type { TraceViewProps } from './view-props';
 import { TypesView } from './types-view';
 
 /** What every view of a trace gets. */
-export interface TraceViewProps {
-  file: OpenFile;
-  files: OpenFile[];
-  filter: Filter;
-  /** Told after each answer: the equal command line, and what is wrong with the filter. */
-  onCommand: (command: string | null, error: string | null) => void;
-}
-
 const VIEWS: View[] = [
   { key: 'overview', title: 'Overview', help: 'Totals, heaps, what is largest' },
   { key: 'flame', title: 'Flame graph', help: 'Who holds the memory' },

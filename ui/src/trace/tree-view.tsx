@@ -17,7 +17,7 @@ import { within } from './estimate';
 import { FLAME_VALUES } from './flame-view';
 import { ImageSwatch, SymbolText } from './frame-name';
 import { LineSwitch } from './line-switch';
-import type { TraceViewProps } from './trace-page';
+import type { TraceViewProps } from './view-props';
 
 interface CallRow {
   node: number;

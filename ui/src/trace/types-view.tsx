@@ -7,7 +7,7 @@ import { exactBytes, formatBytes, formatCount, plural } from '../format';
 import { CommandLine } from '../filter/filter-bar';
 import { Message } from '../frame/message';
 import { withHalf } from './estimate';
-import type { TraceViewProps } from './trace-page';
+import type { TraceViewProps } from './view-props';
 
 const MEANINGS: Record<string, { title: string; meaning: string; shape: [number, number] }> = {
   aifi: { title: 'Allocated inside, freed inside', meaning: 'lived and died in the range: churn', shape: [35, 65] },
