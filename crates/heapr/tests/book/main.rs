@@ -95,6 +95,16 @@ fn every_page_is_in_the_table_of_contents_and_every_entry_is_a_page() {
 }
 
 #[test]
+fn every_decision_is_in_their_index() {
+    let folder = book().join("../decisions");
+    let index = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(name == "README.md" || index.contains(&format!("]({name})")), "{name} is not in the index");
+    }
+}
+
+#[test]
 fn the_read_me_is_short() {
     let read_me = std::fs::read_to_string(book().join("../../README.md")).unwrap();
     assert!(read_me.lines().count() <= 120, "{} lines", read_me.lines().count());
