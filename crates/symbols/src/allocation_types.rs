@@ -1,5 +1,5 @@
-//! Types of allocations that the compiler wrote beside the call: exact, also where the allocating
-//! function names none.
+//! Allocated types that the compiler stored with each call (DWARF). They are exact, even if the
+//! allocating function's name contains no type.
 //!
 //! ```text
 //! DW_TAG_call_site   DW_AT_call_return_pc 0x1234   DW_AT_LLVM_alloc_type -> DW_TAG_structure_type "Foo"
@@ -12,15 +12,15 @@ use crate::whole_names::each_unit;
 
 /// `DW_AT_LLVM_alloc_type`.
 const ALLOC_TYPE: gimli::DwAt = gimli::DwAt(0x3e0e);
-/// The same, as it is written.
+/// `ALLOC_TYPE` as it is encoded in the abbreviation table (ULEB128).
 const WRITTEN: [u8; 2] = [0x8e, 0x7c];
-/// Longest name.
+/// Longest type name in bytes.
 const NAME_BYTES_MAX: usize = 4096;
 
-/// The types, in the order of the addresses that the calls come back to.
+/// Finds the types, in the order of the calls' return addresses.
 pub(crate) fn find(debug: &Path, return_svmas: &[u64]) -> Vec<Option<String>> {
     let mut types = vec![None; return_svmas.len()];
-    // The last call of a function comes back to what is behind it.
+    // A call at the end of a function returns to an address outside of it.
     let calls: Vec<u64> = return_svmas.iter().map(|svma| svma.wrapping_sub(1)).collect();
     let has_any = |kinds: &[u8]| kinds.windows(WRITTEN.len()).any(|bytes| bytes == WRITTEN);
     each_unit(debug, &calls, has_any, |units, unit, inside| {
@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    /// No compiler that writes it need be there: an assembler is enough.
+    /// The test uses only an assembler, because few compilers write this attribute.
     const PROGRAM: &str = r#"
         .text
         .globl make

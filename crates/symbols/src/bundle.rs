@@ -1,4 +1,4 @@
-//! The names of many modules as one run of bytes, to be embedded in a trace.
+//! Names of many modules as one sequence of bytes, for embedding in a trace.
 //!
 //! ```text
 //! "HEAPRBDL" version:u32   count, { path, build-id, symbol table } * count
@@ -14,7 +14,7 @@ use crate::varint::{put, put_bytes, take, take_bytes};
 
 const MAGIC: [u8; 12] = *b"HEAPRBDL\x01\0\0\0";
 
-/// The bytes of some modules' names.
+/// Encodes the names of some modules.
 #[must_use]
 pub fn encode_bundle<'a>(tables: impl IntoIterator<Item = (&'a ModuleKey, &'a SymbolTable)>) -> Vec<u8> {
     let tables: Vec<_> = tables.into_iter().collect();
@@ -28,7 +28,7 @@ pub fn encode_bundle<'a>(tables: impl IntoIterator<Item = (&'a ModuleKey, &'a Sy
     bytes
 }
 
-/// Back from untrusted bytes; `None` if they make no sense.
+/// Decodes untrusted bytes; `None` if they are invalid.
 #[must_use]
 pub fn decode_bundle(bytes: &[u8]) -> Option<Vec<(ModuleKey, SymbolTable)>> {
     let mut rest = bytes.strip_prefix(&MAGIC)?;

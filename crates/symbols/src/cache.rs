@@ -1,11 +1,12 @@
-//! What was resolved, on disk: one file for each module.
+//! Cache of resolved names on disk: one file for each module.
 //!
 //! ```text
 //! "HEAPRSYM" version:u32 crc of the rest:u32   identity (length, bytes)   symbol table
 //! ```
-//! The identity names the files that the answers came from, with size and time: when debug
-//! information is installed later, or the module is rebuilt, the old answers are thrown away. A
-//! folder that another user may write is no cache: the answers in it would be that one's.
+//! The identity names the files that the answers came from, with size and time. When debug
+//! information is installed later, or the module is rebuilt, the old answers are discarded.
+//!
+//! A folder that another user may write is not used: the answers in it could be forged.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -22,10 +23,10 @@ use crate::varint::{put_bytes, take_bytes};
 const MAGIC: [u8; 8] = *b"HEAPRSYM";
 const VERSION: u32 = 4;
 const HEAD_BYTES: usize = 16;
-/// A larger file is none of ours.
+/// Largest size in bytes of a cache file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// Names the files that answers come from.
+/// Identity of the files that answers come from.
 pub(crate) fn identity(files: &DebugFiles) -> Vec<u8> {
     let mut identity = Vec::new();
     for path in
@@ -52,7 +53,7 @@ fn name_for(key: &ModuleKey) -> PathBuf {
     format!("{name}-{id}.sym").into()
 }
 
-/// What the cache holds for a module, if it came from the same files.
+/// Reads the cached table of a module, if it came from the same files.
 pub(crate) fn load(directory: &Path, key: &ModuleKey, identity: &[u8]) -> Option<SymbolTable> {
     let mut bytes = Vec::new();
     let file = OwnFolder::open(directory).ok()?.regular(&name_for(key)).ok()?;
@@ -68,7 +69,7 @@ pub(crate) fn load(directory: &Path, key: &ModuleKey, identity: &[u8]) -> Option
     SymbolTable::decode(&mut rest)
 }
 
-/// Keeps a table; a cache that cannot be written is no error.
+/// Stores a table; failure to write is ignored.
 pub(crate) fn store(directory: &Path, key: &ModuleKey, identity: &[u8], table: &SymbolTable) {
     let mut rest = Vec::new();
     put_bytes(&mut rest, identity);

@@ -1,5 +1,5 @@
-//! Where the code of a file lies, and which of it is the loader's: stubs that lead to what other
-//! files have.
+//! Locations of the code in a file, and of the loader's stubs, which lead to functions of other
+//! files.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,24 +14,24 @@ use object::read::elf::{
 
 use crate::elf_facts::open_regular;
 
-/// Places in a file of 64 bits.
+/// Locations of code in a 64-bit file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CodePlaces {
-    /// Address, bytes and offset in the file of what is executed.
+    /// Address, size in bytes and file offset of the executable segments.
     segments: Vec<(u64, u64, u64)>,
-    /// Start and end.
+    /// Start and end of the stub sections.
     stubs: Vec<(u64, u64)>,
-    /// See [`Self::unwound`].
+    /// Ranges with unwind rules: see [`Self::unwound`].
     unwound: Vec<(u64, u64)>,
-    /// See [`Self::import_at`].
+    /// Imported functions by the address of their word: see [`Self::import_at`].
     imports: HashMap<u64, String>,
 }
 
-/// Functions without names that are kept.
+/// Largest number of ranges with unwind rules that are stored.
 const UNWOUND_MAX: usize = 1 << 20;
 
 impl CodePlaces {
-    /// Reads the headers of a file. `None`: it is no ELF file of 64 bits.
+    /// Reads the headers of a file. `None`: it is not a 64-bit ELF file.
     #[must_use]
     pub fn read(file: &Path) -> Option<Self> {
         let data = &ReadCache::new(open_regular(file)?);
@@ -66,20 +66,20 @@ impl CodePlaces {
         Some(Self { segments, stubs, unwound, imports })
     }
 
-    /// The function of another file whose address the loader puts into this word.
+    /// Name of the other file's function whose address the loader stores in this word.
     #[must_use]
     pub fn import_at(&self, svma: u64) -> Option<&str> {
         self.imports.get(&svma).map(String::as_str)
     }
 
-    /// Start and end of what is unwound by rules of its own: functions, or parts of one, with names
-    /// or without.
+    /// Start and end of ranges with unwind rules: functions, or parts of functions, with or without
+    /// names.
     #[must_use]
     pub fn unwound(&self) -> &[(u64, u64)] {
         &self.unwound
     }
 
-    /// Where in the file the code of an address is.
+    /// File offset of the code at an address.
     #[must_use]
     pub fn file_offset(&self, svma: u64) -> Option<u64> {
         let in_segment = |&&(start, bytes, _): &&(u64, u64, u64)| svma.wrapping_sub(start) < bytes;
@@ -87,15 +87,15 @@ impl CodePlaces {
         offset.checked_add(svma - start)
     }
 
-    /// Whether code at an address leads to another file's.
+    /// True if the code at an address is a stub that leads to another file.
     #[must_use]
     pub fn is_loaders_stub(&self, svma: u64) -> bool {
         self.stubs.iter().any(|&(start, end)| (start..end).contains(&svma))
     }
 }
 
-/// The words that the loader fills with addresses of symbols, and which. Untrusted, and bounded by
-/// the file.
+/// Words that the loader fills with addresses of symbols, and the symbols' names. Untrusted, and
+/// bounded by the file.
 fn imports<'d>(
     endian: Endianness,
     data: &'d ReadCache<std::fs::File>,

@@ -1,4 +1,4 @@
-//! Where a file keeps its constants: most texts of a program lie there.
+//! Sections of a file with constants, which contain most of a program's texts.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use object::read::elf::{FileHeader as _, SectionHeader as _};
 
 use crate::elf_facts::open_regular;
 
-/// Sections that are loaded, are no code, and hold no texts of the program.
+/// Loaded sections without code and without texts of the program.
 const WITHOUT_TEXTS: [&[u8]; 4] = [b".eh_frame", b".eh_frame_hdr", b".gcc_except_table", b".interp"];
 
-/// Offset and bytes of the sections of an ELF file of 64 bits that may hold texts of the program.
-/// `None`: the file tells no sections. Untrusted: a range may lie behind the file's end.
+/// Offset and size in bytes of the sections of a 64-bit ELF file that may hold texts of the
+/// program. `None`: the file lists no sections. Untrusted: a range may lie behind the file's end.
 #[must_use]
 pub fn constant_sections(file: &Path) -> Option<Vec<(u64, u64)>> {
     let data = &ReadCache::new(open_regular(file)?);

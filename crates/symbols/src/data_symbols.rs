@@ -1,4 +1,4 @@
-//! Names of variables and functions: which one lies at an address of a file.
+//! Names of the variables and functions at addresses of a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,40 +8,40 @@ use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 use crate::demangle::demangle;
 use crate::mapped_file::map;
 
-/// The variables of a file by address.
+/// Variables of a file, ordered by address.
 #[derive(Debug, Clone, Default)]
 pub struct DataSymbols {
-    /// Address as in the file, size, name as the compiler wrote it.
+    /// Address as in the file, size in bytes, mangled name.
     symbols: Vec<(u64, u64, String)>,
-    /// Behind all that is loaded of the file; 0: not known.
+    /// Exclusive end of the loaded file; 0 if unknown.
     end_svma: u64,
-    /// What is loaded.
+    /// Loaded segments.
     segments: Vec<Segment>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     start_svma: u64,
-    /// Behind what is in the file.
+    /// Exclusive end of the part that is in the file.
     file_end_svma: u64,
     end_svma: u64,
     is_writable: bool,
 }
 
 impl DataSymbols {
-    /// Reads them; none where the file has none or is not there.
+    /// Reads the variables of a file; empty if the file does not exist.
     #[must_use]
     pub fn of(path: &Path) -> Self {
         Self::of_kinds(path, &[SymbolKind::Data, SymbolKind::Unknown])
     }
 
-    /// The functions of a file instead.
+    /// Reads the functions of a file.
     #[must_use]
     pub fn functions_of(path: &Path) -> Self {
         Self::of_kinds(path, &[SymbolKind::Text])
     }
 
-    /// The thread-local variables of a file, by their places in its thread-local memory.
+    /// Reads the thread-local variables of a file, by their offsets in its thread-local memory.
     #[must_use]
     pub fn thread_locals_of(path: &Path) -> Self {
         Self::of_kinds(path, &[SymbolKind::Tls])
@@ -80,9 +80,9 @@ impl DataSymbols {
         Self { symbols, end_svma, segments }
     }
 
-    /// By how much a process has the file elsewhere than the file says, by where parts of it are
-    /// mapped (start and end): each lies in a segment, and those of data begin or end with theirs.
-    /// `None` if that is not certain.
+    /// Distance between a file's addresses in a process and those in the file. `parts` are start
+    /// and end of its mappings: each lies in a segment, and a data mapping begins or ends with one.
+    /// `None` if the distance is uncertain.
     #[must_use]
     pub fn bias(&self, parts: &[(u64, u64)]) -> Option<u64> {
         const PAGE_BYTES: u64 = 4096;
@@ -103,7 +103,7 @@ impl DataSymbols {
         }
         let is_inside = |bias: u64, start_avma: u64| {
             let svma = start_avma.wrapping_sub(bias);
-            // (Data may have memory of others behind it.)
+            // Only the start is compared: other memory may follow data in one mapping.
             let mut all = self.segments.iter();
             all.any(|segment| (down(segment.start_svma)..up(segment.end_svma)).contains(&svma))
         };
@@ -114,13 +114,13 @@ impl DataSymbols {
         best.next().is_none().then_some(bias)
     }
 
-    /// Whether an address lies behind all that is loaded of the file.
+    /// True if an address lies behind all loaded parts of the file.
     #[must_use]
     pub fn is_behind(&self, svma: u64) -> bool {
         self.end_svma != 0 && svma >= self.end_svma.next_multiple_of(4096)
     }
 
-    /// The variable that an address lies in, and how far.
+    /// Variable at an address, and the offset in it.
     #[must_use]
     pub fn find(&self, svma: u64) -> Option<(String, u64)> {
         let behind = self.symbols.partition_point(|symbol| symbol.0 <= svma);
@@ -129,7 +129,7 @@ impl DataSymbols {
     }
 }
 
-/// The name of a type, as its description in a program has it (`N3foo3BarE`: `foo::Bar`).
+/// Demangles a type's name as in its type information (`N3foo3BarE`: `foo::Bar`).
 #[must_use]
 pub fn type_name(mangled: &str) -> String {
     let whole = demangle(&format!("_ZTS{mangled}"));
@@ -151,10 +151,11 @@ mod tests {
         });
         let symbols = DataSymbols { segments: segments.to_vec(), ..DataSymbols::default() };
         let bias = 0x7f00_0000_0000;
-        // Constants that were relocated, data, and what follows it without a file and with others'.
+        // Relocated constants, data, and the zeroed memory that follows it together with other
+        // memory.
         let parts = [(0x9000, 0xa000), (0xa000, 0xb000)].map(|(start, end)| (bias + start, bias + end));
         assert_eq!(symbols.bias(&parts), Some(bias));
-        // A page may be the first or the last.
+        // A single page can be the first or the last of a segment.
         let page = (bias + 0x30_0000, bias + 0x30_1000);
         assert_eq!(symbols.bias(&[page]), None);
         assert_eq!(symbols.bias(&[]), None);

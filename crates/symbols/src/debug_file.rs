@@ -9,10 +9,10 @@ use crate::elf_facts::{ElfFacts, open_regular};
 use crate::module_key::ModuleKey;
 use crate::options::{DebugServers, SymbolOptions};
 
-/// Why a module has no names.
+/// Reason why a module has no names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unresolved {
-    /// There is no such file.
+    /// The module's file does not exist.
     #[error("the file is not there")]
     NoFile,
     /// The file there is another build than the one recorded.
@@ -20,14 +20,14 @@ pub enum Unresolved {
     BuildIdMismatch,
 }
 
-/// Where a module's names come from.
+/// Files that a module's names come from.
 #[derive(Debug)]
 pub(crate) struct DebugFiles {
-    /// The module itself.
+    /// Path of the module itself.
     pub(crate) module: Option<PathBuf>,
-    /// The file with the debug information; may be the module.
+    /// Path of the file with the debug information; may be the module.
     pub(crate) debug: PathBuf,
-    /// The supplementary file that several debug files share (dwz).
+    /// Path of the supplementary file that several debug files share (dwz).
     pub(crate) supplementary: Option<PathBuf>,
     /// Whether the file with the debug information has any.
     pub(crate) has_debug_info: bool,
@@ -61,8 +61,8 @@ pub(crate) fn find(key: &ModuleKey, options: &SymbolOptions) -> Result<DebugFile
             has_debug_info: true,
         });
     }
-    // In this order: a link's file is read whole for its checksum, a server is asked over the
-    // network.
+    // The order is by cost: a link's file is read whole for its checksum; a server is asked over
+    // the network.
     let separate = by_build_id(&build_id, options)
         .or_else(|| {
             let (path, found) = module.as_ref()?;
@@ -141,7 +141,7 @@ fn by_debug_link(module: &Path, found: &ElfFacts, options: &SymbolOptions) -> Op
     candidates.into_iter().find(|path| path != module && checksum(path) == Some(*crc))
 }
 
-/// The CRC-32 that .gnu_debuglink holds.
+/// CRC-32 of a file, as .gnu_debuglink holds it.
 fn checksum(path: &Path) -> Option<u32> {
     let mut file = open_regular(path)?;
     let mut crc = crc32fast::Hasher::new();
@@ -166,9 +166,9 @@ fn alternate(path: &Path, found: &ElfFacts, options: &SymbolOptions) -> Option<P
         .find(|path| ElfFacts::read(path).is_some_and(|found| found.build_id == *build_id))
 }
 
-/// The debug file that debuginfod has of a build, if it is to be asked.
+/// Debug file of a build from debuginfod, as far as the options allow.
 fn by_debuginfod(build_id: &[u8], options: &SymbolOptions) -> Option<PathBuf> {
-    /// Debug files are large.
+    /// Longest time for a download; debug files are large.
     const LIMIT: Duration = Duration::from_secs(90);
     match options.debug_servers {
         DebugServers::Unused => None,

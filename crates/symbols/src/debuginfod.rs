@@ -1,10 +1,10 @@
-//! Debug files of the servers that the user has named in `DEBUGINFOD_URLS`.
+//! Debug files from the servers that the user has named in `DEBUGINFOD_URLS`.
 //!
 //! ```text
-//! kept     the folder in which debuginfod's client keeps what it was given: no server is asked
-//! fetch    by that client where it is installed, else by curl, into the same folder; bounded
+//! kept     from the cache folder of debuginfod's client, without a request
+//! fetch    by that client, or by curl if it is not installed, into the same folder; bounded
 //! ```
-//! What comes is believed only if it has the build-id that was asked for.
+//! A file is accepted only if it has the requested build-id.
 
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder};
@@ -18,46 +18,46 @@ use heapr_files::{Existing, NewFile};
 
 use crate::elf_facts::ElfFacts;
 
-/// As long as the client remembers that a server has nothing.
+/// Time for which a server's miss is remembered, as in the client.
 const MISS_LIMIT: Duration = Duration::from_secs(600);
 const CONNECT_LIMIT_S: u32 = 5;
-/// A file larger than this is not fetched.
+/// Largest size in bytes of a file that is downloaded.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
-/// Why a debug file could not be fetched.
+/// Reason why a debug file could not be downloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotFetched {
     /// `DEBUGINFOD_URLS` is not set.
     #[error("no server is named (DEBUGINFOD_URLS)")]
     NoServer,
-    /// None of them has it.
+    /// No server has the file.
     #[error("no debuginfod server has it")]
     NotThere,
-    /// None answered in time.
+    /// No server answered in time.
     #[error("no debuginfod server answered within {0} s")]
     TooSlow(u64),
-    /// There is nothing to ask them with.
+    /// No client program is installed.
     #[error("neither debuginfod-find nor curl is installed")]
     NoClient,
-    /// There is no folder to keep it in, or it cannot be written.
+    /// The cache folder does not exist, or cannot be written.
     #[error("the folder for debug files (~/.cache/debuginfod_client) cannot be written")]
     NoFolder,
 }
 
-/// Whether the user has named servers.
+/// True if the user has named servers.
 #[must_use]
 pub fn has_servers() -> bool {
     std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty())
 }
 
-/// The debug file of a build that was fetched before.
+/// Debug file of a build that was downloaded before.
 #[must_use]
 pub fn kept(build_id: &[u8]) -> Option<PathBuf> {
     let path = place(build_id)?;
     is_of_build(&path, build_id).then_some(path)
 }
 
-/// Fetches the debug file of a build. `limit`: for all servers together.
+/// Downloads the debug file of a build. `limit` is the time for all servers together.
 ///
 /// # Errors
 /// See [`NotFetched`].
@@ -76,7 +76,7 @@ pub fn fetch(build_id: &[u8], limit: Duration) -> Result<PathBuf, NotFetched> {
     match by_client(build_id, deadline) {
         Err(ErrorKind::NotFound) => by_curl(&path, build_id, deadline)?,
         Err(ErrorKind::TimedOut) => return Err(NotFetched::TooSlow(limit.as_secs())),
-        // It is where the client says; or there is none.
+        // The file is at the path that the client printed, or does not exist.
         Ok(found) => return found.ok_or(NotFetched::NotThere),
         Err(_) => return Err(NotFetched::NotThere),
     }
@@ -86,12 +86,12 @@ pub fn fetch(build_id: &[u8], limit: Duration) -> Result<PathBuf, NotFetched> {
     })
 }
 
-/// Where the client keeps the debug file of a build.
+/// Path at which the client caches the debug file of a build.
 fn place(build_id: &[u8]) -> Option<PathBuf> {
     Some(folder()?.join(hex(build_id)).join("debuginfo"))
 }
 
-/// The client's folder, as its manual has it.
+/// Cache folder of the client, as in its manual.
 fn folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = variable("DEBUGINFOD_CACHE_PATH") {
@@ -117,14 +117,14 @@ fn is_of_build(path: &Path, build_id: &[u8]) -> bool {
     !build_id.is_empty() && ElfFacts::read(path).is_some_and(|found| found.build_id == build_id)
 }
 
-/// An empty file stands for what no server had a moment ago.
+/// True for an empty file, which records that no server had the build a short time ago.
 fn is_miss(path: &Path) -> bool {
     let Ok(facts) = fs::metadata(path) else { return false };
     let age = facts.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
     facts.len() == 0 && age.is_some_and(|age| age < MISS_LIMIT)
 }
 
-/// Asks debuginfod's own client. `NotFound`: it is not installed.
+/// Runs debuginfod's own client. `NotFound`: it is not installed.
 fn by_client(build_id: &[u8], deadline: Instant) -> Result<Option<PathBuf>, ErrorKind> {
     let left_s = deadline.saturating_duration_since(Instant::now()).as_secs().max(1);
     let mut child = Command::new("debuginfod-find")
@@ -145,7 +145,7 @@ fn by_client(build_id: &[u8], deadline: Instant) -> Result<Option<PathBuf>, Erro
     Ok(Some(path).filter(|path| is_of_build(path, build_id)))
 }
 
-/// Asks each server by curl; what the first one has is put in place.
+/// Requests the file from each server with curl, and puts the first answer in place.
 fn by_curl(path: &Path, build_id: &[u8], deadline: Instant) -> Result<(), NotFetched> {
     let parent = path.parent().ok_or(NotFetched::NoFolder)?;
     let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
@@ -180,7 +180,7 @@ fn by_curl(path: &Path, build_id: &[u8], deadline: Instant) -> Result<(), NotFet
             .spawn();
         let mut child = child.map_err(|_| NotFetched::NoClient)?;
         if let Some(mut input) = child.stdin.take() {
-            // Who ends before it has read has failed.
+            // A child that ends before it has read its input has failed.
             let _ = input.write_all(settings.as_bytes());
         }
         let is_whole = ends_before(&mut child, deadline) && child.wait().is_ok_and(|status| status.success());
@@ -189,7 +189,7 @@ fn by_curl(path: &Path, build_id: &[u8], deadline: Instant) -> Result<(), NotFet
         }
     }
     if is_answered && Instant::now() < deadline {
-        // As the client does it.
+        // An empty file records the miss, as in the client.
         let _ = new_file()?.keep_unsynced();
     }
     Ok(())
@@ -201,7 +201,7 @@ fn setting(settings: &mut String, name: &str, value: &str) {
     let _ = writeln!(settings, "{name} = \"{quoted}\"");
 }
 
-/// Waits for a child; one that takes too long is ended.
+/// Waits for a child; returns false after killing one that takes too long.
 fn ends_before(child: &mut Child, deadline: Instant) -> bool {
     const ROUND: Duration = Duration::from_millis(10);
     loop {

@@ -1,19 +1,19 @@
-//! Names as their languages write them.
+//! Demangling: names as their languages write them.
 
 use std::fmt::{self, Write};
 
 use crate::d_names;
 
-/// Longest mangled name that is read.
+/// Longest mangled name that is read, in bytes.
 const MANGLED_BYTES_MAX: usize = 64 << 10;
-/// Longest text that a name is demangled to. Hostile names repeat themselves: a hundred bytes can
-/// mean gigabytes.
+/// Longest demangled text in bytes. Hostile names repeat themselves: a hundred bytes can expand to
+/// gigabytes.
 const DEMANGLED_BYTES_MAX: usize = 64 << 10;
-/// Most pieces that it is put together from: one that says nothing can be repeated too.
+/// Largest number of pieces in a demangled text. Empty pieces can be repeated too.
 const PIECES_MAX: u32 = 256 << 10;
 
-/// The demangled name: Rust (legacy and v0, without the hash), C++, D; others as they are, and so
-/// are those that would be too long.
+/// Demangles a name: Rust (legacy and v0, without the hash), C++, D. Other names, and those with
+/// too long a result, are returned unchanged.
 #[must_use]
 pub fn demangle(name: &str) -> String {
     // A version that the linker has appended (`malloc@@GLIBC_2.2.5`) is not part of the name.
@@ -21,7 +21,7 @@ pub fn demangle(name: &str) -> String {
     demangled(name).unwrap_or_else(|| name.to_owned())
 }
 
-/// Whether a name is mangled, and tells its scope by itself.
+/// True if a name is mangled, so that it contains its scope.
 pub(crate) fn is_mangled(name: &str) -> bool {
     ["_Z", "__Z", "_R", "_D"].iter().any(|start| name.starts_with(start)) && demangled(name).is_some()
 }
@@ -42,7 +42,7 @@ fn demangled(name: &str) -> Option<String> {
     d_names::demangle(name, &mut text).map(|()| text.text)
 }
 
-/// Takes no more than it may hold.
+/// A text of limited size.
 struct BoundedText {
     text: String,
     pieces_left: u32,
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_name_that_would_be_endless_stays_mangled() {
-        // Each argument is a pair of the one before it.
+        // Each argument is a pair of the preceding one.
         let mut cpp = "_Z1f1AIiiE".to_owned();
         for level in 0..29 {
             let before = char::from_digit(level, 36).unwrap().to_ascii_uppercase();

@@ -1,4 +1,4 @@
-//! What tells which build an ELF file is, and where its debug information lies.
+//! Build-id of an ELF file, and location of its debug information.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,8 +10,8 @@ use object::{Endianness, ReadCache};
 type Header = FileHeader64<Endianness>;
 type Data<'c> = &'c ReadCache<File>;
 
-/// What is read of an ELF file to judge it. (Not by way of [`object::File`], which reads the symbol
-/// tables too: megabytes for Node.)
+/// Facts about an ELF file, without its symbols. ([`object::File`] would read the symbol tables
+/// too: megabytes for Node.)
 #[derive(Debug)]
 pub(crate) struct ElfFacts {
     pub(crate) build_id: Vec<u8>,
@@ -23,7 +23,7 @@ pub(crate) struct ElfFacts {
 }
 
 impl ElfFacts {
-    /// The facts of a file; `None`: it is no ELF file of 64 bits, or there is no such file.
+    /// Reads the facts of a file; `None` if it does not exist or is not a 64-bit ELF file.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         let cache = ReadCache::new(open_regular(path)?);
         let header = Header::parse(&cache).ok()?;
@@ -44,7 +44,7 @@ impl ElfFacts {
         let alternate = content(b".gnu_debugaltlink").and_then(text_and_rest);
         Some(Self {
             build_id: build_id(header, endian, &cache, &sections).unwrap_or_default(),
-            // (The second is how debug information was compressed before sections could be.)
+            // The second name is the older form of compressed debug information.
             has_debug_info: [&b".debug_info"[..], b".zdebug_info"]
                 .iter()
                 .any(|name| sections.section_by_name(endian, name).is_some()),
@@ -54,13 +54,13 @@ impl ElfFacts {
     }
 }
 
-/// Opens a file and nothing else: paths come from traces, and opening a pipe could wait for ever.
+/// Opens a regular file only: paths come from traces, and opening a pipe could wait for ever.
 pub(crate) fn open_regular(path: &Path) -> Option<File> {
     heapr_files::regular(path).ok()
 }
 
-/// The address at which the byte at `offset` of an ELF file is loaded, as the file states it;
-/// `None`: it is no ELF file of 64 bits, or does not load that byte.
+/// Address, as the file states it, at which the byte at `offset` of an ELF file is loaded. `None`:
+/// the byte is not loaded, or the file is not a 64-bit ELF file.
 #[must_use]
 pub fn svma_of_offset(path: &Path, offset: u64) -> Option<u64> {
     let cache = ReadCache::new(open_regular(path)?);
@@ -68,14 +68,14 @@ pub fn svma_of_offset(path: &Path, offset: u64) -> Option<u64> {
     let endian = header.endian().ok()?;
     let segments = header.program_headers(endian, &cache).ok()?;
     segments.iter().filter(|segment| segment.p_type(endian) == object::elf::PT_LOAD).find_map(|segment| {
-        // Mappings begin with the page that a segment begins in.
+        // A mapping begins with the page in which its segment begins.
         let in_segment = offset.checked_sub(segment.p_offset(endian) & !0xfff)?;
         (in_segment <= segment.p_filesz(endian)).then_some(())?;
         (segment.p_vaddr(endian) & !0xfff).checked_add(in_segment)
     })
 }
 
-/// The GNU build-id of an ELF file of 64 bits; `None`: it has none, or is no such file.
+/// GNU build-id of a 64-bit ELF file; `None` without a build-id, or for another format.
 #[must_use]
 pub fn build_id_of(path: &Path) -> Option<Vec<u8>> {
     let cache = ReadCache::new(open_regular(path)?);
@@ -84,18 +84,18 @@ pub fn build_id_of(path: &Path) -> Option<Vec<u8>> {
     build_id(header, endian, &cache, &header.sections(endian, &cache).ok()?)
 }
 
-/// A text that a 0 ends, and what follows it.
+/// Zero-terminated text, and the bytes that follow it.
 fn text_and_rest(content: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = content.iter().position(|&byte| byte == 0)?;
     Some((&content[..end], &content[end + 1..]))
 }
 
-/// Bytes up to the next multiple of four.
+/// Number of bytes up to the next multiple of four.
 fn padding(bytes: usize) -> usize {
     bytes.next_multiple_of(4) - bytes
 }
 
-/// From the sections' notes, or the segments' of a file without sections.
+/// Reads the build-id from the notes of sections, or of segments in a file without sections.
 fn build_id<'c>(
     header: &'c Header,
     endian: Endianness,

@@ -1,4 +1,4 @@
-//! Function names from an ELF file's symbol tables: where there is no debug information.
+//! Function names from an ELF file's symbol tables, for files without debug information.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -16,19 +16,19 @@ use object::{Endianness, ReadCache, ReadRef, StringTable};
 
 type Header = FileHeader64<Endianness>;
 
-/// Largest file that `.gnu_debugdata` may unpack to.
+/// Largest size in bytes of unpacked `.gnu_debugdata`.
 const MINI_BYTES_MAX: u64 = 128 << 20;
-/// Most memory that unpacking it may take.
+/// Largest memory for unpacking it, in KiB.
 const MINI_MEMORY_KIB_MAX: u32 = 128 << 10;
 
-/// The functions at some addresses: found in one pass over the symbols, without a table of all of
-/// them. (Node has 110,000, which to copy and sort took 60 ms; mostly a handful of addresses is
-/// asked for, which the cache does not know yet.)
+/// Functions at some addresses, found in one pass over the symbols without a table of all. Copying
+/// and sorting Node's 110,000 symbols took 60 ms; mostly only a handful of addresses is requested,
+/// because the cache has the others.
 #[derive(Debug, Default)]
 pub(crate) struct ElfSymbols {
-    /// What was asked for, in order.
+    /// Requested addresses, in order.
     svmas: Vec<u64>,
-    /// By address: the last function that begins at or before it.
+    /// For each address: the last function that begins at or before it.
     functions: Vec<Option<Function>>,
     has_functions: bool,
 }
@@ -41,9 +41,8 @@ struct Function {
 }
 
 impl ElfSymbols {
-    /// The functions at addresses (in order) by the full symbol table; if the file is stripped, by
-    /// the dynamic one and by the table of the rest that distributions pack into
-    /// `.gnu_debugdata`.
+    /// Finds the functions at addresses (in order) in the full symbol table. For a stripped file:
+    /// in the dynamic one, and in the table that distributions pack into `.gnu_debugdata`.
     pub(crate) fn read(path: &Path, svmas: &[u64]) -> Option<Self> {
         let cache = ReadCache::new(File::open(path).ok()?);
         let mut scan = Scan::new(svmas);
@@ -58,19 +57,19 @@ impl ElfSymbols {
         is_read.or(is_mini_read).map(|()| scan.finish())
     }
 
-    /// The functions at addresses (in order) among those that a file offers to others.
+    /// Finds the functions at addresses (in order) among the exported ones.
     pub(crate) fn read_exported(path: &Path, svmas: &[u64]) -> Option<Self> {
         let cache = ReadCache::new(File::open(path).ok()?);
         let mut scan = Scan::new(svmas);
         scan.section(&cache, SHT_DYNSYM).map(|()| scan.finish())
     }
 
-    /// Whether the file has none at all.
+    /// True if the file has no functions.
     pub(crate) fn is_empty(&self) -> bool {
         !self.has_functions
     }
 
-    /// The function that holds an address. One of unknown size (assembly) ends where the next
+    /// Function that contains an address. A function of unknown size (assembly) ends where the next
     /// begins.
     pub(crate) fn find(&self, svma: u64) -> Option<&str> {
         let place = self.svmas.binary_search(&svma).ok()?;
@@ -79,7 +78,7 @@ impl ElfSymbols {
     }
 }
 
-/// The ELF file, xz-compressed, that MiniDebugInfo keeps the symbols in that others do not need.
+/// Unpacks MiniDebugInfo's xz-compressed ELF file, which holds the symbols that are not exported.
 pub(crate) fn mini_file(cache: &ReadCache<File>) -> Option<Vec<u8>> {
     let header = Header::parse(cache).ok()?;
     let endian = header.endian().ok()?;
@@ -92,16 +91,17 @@ pub(crate) fn mini_file(cache: &ReadCache<File>) -> Option<Vec<u8>> {
     (is_whole && unpacked.len() as u64 <= MINI_BYTES_MAX).then_some(unpacked)
 }
 
-/// Of several names of one function the plainest is wanted: `strdup`, not `__strdup` or
+/// Sort key for several names of one function, plainest first: `strdup`, not `__strdup` or
 /// `__GI___strdup`.
 fn plainness(name: &str) -> (usize, usize, &str) {
     (name.len() - name.trim_start_matches('_').len(), name.len(), name)
 }
 
-/// One pass, or several, over symbols.
+/// State of one or several passes over symbols.
 struct Scan<'a> {
     svmas: &'a [u64],
-    /// By address: the last function that begins behind the address before it.
+    /// For each address: the last function that begins at or before it, and behind the preceding
+    /// address.
     candidates: Vec<Option<Function>>,
     has_functions: bool,
 }
@@ -111,20 +111,20 @@ impl<'a> Scan<'a> {
         Self { svmas, candidates: vec![None; svmas.len()], has_functions: false }
     }
 
-    /// Looks at a table that a section holds; `None`: there is none.
+    /// Scans a table in a section; `None` if it does not exist.
     fn section<'d>(&mut self, data: impl ReadRef<'d>, table: SectionType) -> Option<()> {
         let header = Header::parse(data).ok()?;
         let endian = header.endian().ok()?;
         let sections = header.sections(endian, data).ok()?;
         let symbols = sections.symbols(endian, data, table).ok()?;
-        // The names in one piece: the cache would read each by itself, two system calls for each of
-        // Node's 100,000.
+        // The names are read in one piece. The cache would read each by itself: two system calls
+        // for each of Node's 100,000.
         let names = sections.section(symbols.string_section()).ok()?.data(endian, data).ok()?;
         self.look_at(symbols.symbols(), names, endian);
         Some(())
     }
 
-    /// Looks at the table that the loader uses: an image without sections has no other.
+    /// Scans the loader's table, the only one of an image without sections.
     fn dynamic_segment<'d>(&mut self, data: impl ReadRef<'d>) -> Option<()> {
         let header = Header::parse(data).ok()?;
         let endian = header.endian().ok()?;
@@ -161,7 +161,7 @@ impl<'a> Scan<'a> {
             let place = self.svmas.partition_point(|&asked| asked < svma);
             let known = self.candidates.get(place).and_then(Option::as_ref);
             let is_candidate = place < self.svmas.len() && known.is_none_or(|known| known.svma <= svma);
-            // One that cannot be meant is looked at only as long as none is known.
+            // Other symbols are examined only until one function is known, for `has_functions`.
             if self.has_functions && !is_candidate || !symbol.is_definition(endian, names) {
                 continue;
             }
@@ -191,7 +191,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// What stands at an address, up to the end of its segment's content.
+/// Content from an address to the end of its segment's part of the file.
 fn from_svma<'d>(
     segments: &[ProgramHeader64<Endianness>],
     endian: Endianness,
@@ -211,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    /// All functions of a file, sorted, the plainest name of each address first.
+    /// All functions of a file, sorted by address, the plainest name of each first.
     fn sorted(path: &Path) -> Vec<(u64, u64, String)> {
         let bytes = std::fs::read(path).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
@@ -247,7 +247,7 @@ mod tests {
         for &svma in &svmas {
             assert_eq!(all.find(svma), expected(svma), "{svma:#x}");
         }
-        // Asked for alone an address gets the same answer.
+        // A single address gets the same answer.
         for &svma in svmas.iter().step_by(svmas.len() / 20) {
             assert_eq!(ElfSymbols::read(&path, &[svma]).unwrap().find(svma), expected(svma), "{svma:#x}");
         }

@@ -1,11 +1,11 @@
-//! The frames of a stopped thread, by the unwind tables in the files of its modules: which part of
-//! a stack is whose.
+//! Unwinding of a stopped thread by the unwind tables in its modules' files. It gives the part of
+//! the stack that each frame occupies.
 //!
 //! ```text
 //!  lower                                                                  higher addresses
 //!  | sp .. frame 0 .. return address | frame 1 .. return address | ... |
 //! ```
-//! What the tables do not tell ends the walk: nothing is guessed.
+//! The walk ends where the tables give no rule: nothing is guessed.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,39 +20,39 @@ use object::{Object as _, ObjectSection as _, ObjectSegment as _};
 
 use crate::mapped_file::map;
 
-/// Code of a file that is mapped.
+/// Code of a mapped file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappedCode {
     /// First address.
     pub start_avma: u64,
-    /// Behind the last.
+    /// Exclusive end.
     pub end_avma: u64,
-    /// Where in the file it begins.
+    /// File offset of the first byte.
     pub file_off: u64,
-    /// Where the file can be read.
+    /// Path at which the file can be read.
     pub path: PathBuf,
 }
 
-/// A frame of a stack.
+/// Frame of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkedFrame {
-    /// The instruction that it goes on with.
+    /// Address at which the frame's execution resumes.
     pub pc_avma: u64,
-    /// Its lowest byte.
+    /// Lowest address of the frame.
     pub start_avma: u64,
-    /// Behind its highest byte, its return address.
+    /// Exclusive end, behind the return address.
     pub end_avma: u64,
 }
 
-/// General registers in DWARF's order, the instruction pointer last.
+/// General registers in DWARF's order; the instruction pointer is last.
 pub type WalkRegisters = [u64; 17];
 
 const RSP: usize = 7;
 const RETURN_ADDRESS: usize = 16;
-/// Kept by whoever is called.
+/// Callee-saved registers.
 const KEPT: [usize; 6] = [3, 6, 12, 13, 14, 15];
 
-/// Walks stacks of one process.
+/// Unwinder for the stacks of one process.
 #[derive(Debug)]
 pub struct FrameWalker {
     code: Vec<MappedCode>,
@@ -65,7 +65,7 @@ struct UnwindFile {
     bytes: Mmap,
     index: (u64, Range<usize>),
     table: (u64, Range<usize>),
-    /// Offset in the file, length and address of its segments.
+    /// File offset, length and address of each segment.
     segments: Vec<(u64, u64, u64)>,
 }
 
@@ -88,17 +88,17 @@ impl UnwindFile {
         Some(Self { index, table, segments, bytes })
     }
 
-    /// Address as in the file of a byte of it.
+    /// Address in the file of the byte at a file offset.
     fn svma(&self, file_off: u64) -> Option<u64> {
         const PAGE_BYTES: u64 = 4096;
         let of_it = self.segments.iter().find(|&&(offset, size, _)| {
-            // A mapping begins with the page.
+            // A mapping begins with the page in which its segment begins.
             (offset & !(PAGE_BYTES - 1)..offset.saturating_add(size)).contains(&file_off)
         });
         of_it.map(|&(offset, _, svma)| svma.wrapping_sub(offset).wrapping_add(file_off))
     }
 
-    /// The registers of the caller.
+    /// Computes the caller's registers.
     fn step(
         &self,
         svma: u64,
@@ -130,14 +130,14 @@ impl UnwindFile {
 }
 
 impl FrameWalker {
-    /// For a process with such code.
+    /// Creates an unwinder for a process with this code.
     #[must_use]
     pub fn new(mut code: Vec<MappedCode>) -> Self {
         code.sort_by_key(|code| code.start_avma);
         Self { code, files: HashMap::new() }
     }
 
-    /// The frames of a stack from the innermost on, at most so many. `read` reads a word.
+    /// Frames of a stack from the innermost on, at most `most`. `read` reads a word of memory.
     pub fn walk(
         &mut self,
         registers: &WalkRegisters,
@@ -148,7 +148,7 @@ impl FrameWalker {
         let mut registers = *registers;
         while frames.len() < most {
             let (pc_avma, start_avma) = (registers[RETURN_ADDRESS], registers[RSP]);
-            // A caller goes on behind its call, which may be its last instruction.
+            // A return address may lie behind the caller's last instruction, hence minus 1.
             let looked_up_avma = if frames.is_empty() { pc_avma } else { pc_avma.wrapping_sub(1) };
             let Some(caller) = self.step(looked_up_avma, &registers, read) else { break };
             if caller[RSP] <= start_avma {
@@ -178,7 +178,7 @@ impl FrameWalker {
 mod tests {
     use super::*;
 
-    /// Registers of no thread: the walk ends, whatever is asked.
+    /// Invented registers end the walk.
     #[test]
     fn what_no_table_tells_ends_the_walk() {
         let path = std::env::current_exe().unwrap();

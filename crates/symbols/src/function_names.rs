@@ -1,5 +1,5 @@
-//! All functions of a module by name, wherever they are told: in the file's table of symbols, in
-//! its separate debug file, in what distributions pack into `.gnu_debugdata`.
+//! All functions of a module by name. Sources: the file's symbol table, its separate debug file,
+//! and `.gnu_debugdata`, which distributions add.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,31 +15,31 @@ use crate::{ModuleKey, SymbolOptions};
 
 type Header = FileHeader64<Endianness>;
 
-/// A function, as a table of symbols has it.
+/// A function in a symbol table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedFunction<'a> {
-    /// As the linker knows it.
+    /// Mangled name.
     pub name: &'a str,
-    /// Where it begins.
+    /// Start address as in the file.
     pub svma: u64,
-    /// 0: unknown.
+    /// Size in bytes; 0 if unknown.
     pub size_bytes: u64,
 }
 
-/// Which functions could be told.
+/// Completeness of the visited functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
-    /// All of them.
+    /// All functions were visited.
     All,
-    /// Those that the module offers to others, or uses of others: it is stripped.
+    /// Only imported and exported functions were visited: the module is stripped.
     Exported {
-        /// By which its debug file is known; empty: it has none.
+        /// Build-id that identifies the debug file; may be empty.
         build_id: Vec<u8>,
     },
 }
 
-/// Visits the functions of the module in a file. `path`: as the process names it, for the debug
-/// files beside it. `None`: it is no ELF file of 64 bits.
+/// Visits the functions of a module's file. `path` is the process's name for it, to find debug
+/// files beside it. `None`: it is not a 64-bit ELF file.
 pub fn visit_functions(
     file: &Path,
     path: &Path,
@@ -66,7 +66,7 @@ pub fn visit_functions(
     Some(Told::Exported { build_id: facts.build_id })
 }
 
-/// Whether a stripped module has a debug file of its own here. `build_id`: the module's.
+/// True if this machine has a separate debug file for a stripped module with this `build_id`.
 #[must_use]
 pub fn has_separate_debug_file(file: &Path, path: &Path, build_id: &[u8], options: &SymbolOptions) -> bool {
     separate_debug_file(file, path, build_id, options).is_some()
@@ -85,7 +85,7 @@ fn separate_debug_file(
     (found.debug != file).then_some(found.debug)
 }
 
-/// Visits the functions of a table; `None`: there is none.
+/// Visits the functions of a table; `None` if it has no functions.
 fn section<'d>(
     data: impl ReadRef<'d>,
     table: SectionType,
@@ -95,7 +95,7 @@ fn section<'d>(
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, data).ok()?;
     let symbols = sections.symbols(endian, data, table).ok()?;
-    // The names in one piece: see `elf_symbols`.
+    // The names are read in one piece: see `elf_symbols`.
     let names = sections.section(symbols.string_section()).ok()?.data(endian, data).ok()?;
     let names = StringTable::new(names, 0, names.len() as u64);
     let mut is_any = false;

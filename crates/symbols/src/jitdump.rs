@@ -1,5 +1,5 @@
-//! `jit-PID.dump`: code that was compiled at run time, with its lines, as V8, the JVM's agents and
-//! LLVM write it for `perf inject`.
+//! `jit-PID.dump`: JIT code with its lines, as V8, the JVM's agents and LLVM write it for `perf
+//! inject`.
 //!
 //! ```text
 //! | header | lines of the next code | code: address, size, name, its bytes | code moved | …
@@ -11,19 +11,19 @@ use crate::made_code::MadeFunction;
 use crate::perf_map::pretty;
 
 const MAGIC: &[u8; 4] = b"DTiJ";
-/// Kinds of records.
+/// Kind of a record: code loaded.
 const LOAD: u32 = 0;
 const MOVE: u32 = 1;
 const LINES: u32 = 2;
 const RECORD_HEAD_BYTES: usize = 16;
-/// Behind the head: pid, tid, address, code's address, size, number.
+/// Size in bytes of the fields behind the head: pid, tid, address, code's address, size, number.
 const LOAD_BYTES: usize = 40;
 
-/// A file, and from which address on which of its lines.
+/// A file, and its line at each start address.
 type FileLines = (String, Vec<(u64, u32)>);
 
-/// The functions of an untrusted file, in the order in which they were made, up to where it is cut
-/// or makes no sense. And how many of them its first `old_bytes` hold.
+/// Parses an untrusted file up to its end or first error. Returns the functions in the order of
+/// their creation, and how many of them the first `old_bytes` hold.
 #[must_use]
 pub fn read_jitdump(bytes: &[u8], old_bytes: u64) -> (Vec<MadeFunction>, usize) {
     let (mut functions, mut old) = (Vec::new(), 0);
@@ -31,7 +31,7 @@ pub fn read_jitdump(bytes: &[u8], old_bytes: u64) -> (Vec<MadeFunction>, usize) 
         return (functions, old);
     }
     let mut lines: HashMap<u64, FileLines> = HashMap::new();
-    // By their numbers: where they are now.
+    // Index of each code's latest function, by the code's number.
     let mut by_number: HashMap<u64, usize> = HashMap::new();
     let mut at = half(bytes, 8).unwrap_or(0) as usize;
     while let (Some(kind), Some(size)) = (half(bytes, at), half(bytes, at.saturating_add(4))) {
@@ -63,7 +63,7 @@ pub fn read_jitdump(bytes: &[u8], old_bytes: u64) -> (Vec<MadeFunction>, usize) 
     (functions, old)
 }
 
-/// Lines of the code at an address: its file and where which line begins.
+/// Lines of the code at an address: its file, and the start address of each line.
 fn read_lines(body: &[u8]) -> Option<(u64, FileLines)> {
     let code = word(body, 0)?;
     let count = word(body, 8)?;
@@ -73,13 +73,13 @@ fn read_lines(body: &[u8]) -> Option<(u64, FileLines)> {
         let (Some(start), Some(line)) = (word(body, at), half(body, at.saturating_add(8))) else { break };
         let Some(name) = text(body, at.saturating_add(16)) else { break };
         at = at.saturating_add(17).saturating_add(name.len());
-        // (As the one before.)
+        // 0xff stands for the preceding name.
         if name != b"\xff" {
             let name = String::from_utf8_lossy(name);
             if file.is_empty() {
                 file = name.into_owned();
             } else if file != name {
-                // Of code that was put into it.
+                // Lines of inlined code from another file are left out.
                 continue;
             }
         }
@@ -126,7 +126,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 
-/// The bytes before the next zero.
+/// Bytes up to the next zero.
 fn text(bytes: &[u8], at: usize) -> Option<&[u8]> {
     bytes.get(at..)?.split(|&byte| byte == 0).next()
 }

@@ -1,9 +1,9 @@
-//! Modules, build-ids, and addresses to frames: demangled, with inlined frames, files and lines.
+//! Symbolization: modules, build-ids, and addresses to frames, demangled, with inlined frames,
+//! files and lines.
 //!
-//! [`Symbolizer::resolve`] names addresses of a module. What it found is kept in a cache file for
-//! each module, so that the next question about the same addresses opens no debug information. A
-//! module whose build-id differs from the one that was recorded is never used: its addresses mean
-//! something else.
+//! [`Symbolizer::resolve`] names addresses of a module. It caches the answers in a file for each
+//! module, so that later requests for these addresses open no debug information. A module whose
+//! build-id differs from the recorded one is never used: its addresses mean something else.
 #![deny(unsafe_code)]
 
 mod allocation_types;

@@ -1,53 +1,54 @@
-//! Names of code that was made at run time, whoever tells them: a perf map, a jitdump, objects that
-//! were registered for debuggers.
+//! Names of JIT code, from any source: a perf map, a jitdump, objects registered for debuggers.
 //!
-//! Addresses are used again as code is thrown away, and a stack does not say when it was taken. So
-//! an address that stood for several functions while it was recorded has the names of all.
+//! Addresses are reused when code is discarded, and a stack has no time. An address that stood for
+//! several functions during the recording thus has all their names.
 
 use std::borrow::Cow;
 
-/// Names that one address has, at most.
+/// Largest number of names of one address.
 const NAMES_MAX: usize = 3;
 
-/// A piece of code.
+/// A function of JIT code.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MadeFunction {
-    /// Its first address.
+    /// First address.
     pub start_avma: u64,
-    /// Behind its last one.
+    /// Exclusive end.
     pub end_avma: u64,
-    /// As a reader wants it.
+    /// Readable name.
     pub name: String,
-    /// Its source; may be empty.
+    /// Source file; may be empty.
     pub file: String,
-    /// From which address on which line, by address; may be empty.
+    /// Line at each start address, ordered by address; may be empty.
     pub lines: Vec<(u64, u32)>,
 }
 
-/// What an address stands for.
+/// Function and source location of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MadePlace<'a> {
-    /// The function, or all that it may be.
+    /// Name of the function, or of all possible functions.
     pub name: Cow<'a, str>,
-    /// Source file, if there is one function.
+    /// Source file, if there is only one function.
     pub file: Option<&'a str>,
-    /// Line in it.
+    /// Line in the file.
     pub line: Option<u32>,
 }
 
-/// The names of one process.
+/// JIT code of one process.
 #[derive(Debug, Default)]
 pub struct MadeCode {
-    /// By address, those of one in the order in which they were made.
+    /// Functions with their numbers, ordered by address; those at one address in the order of
+    /// creation.
     functions: Vec<(MadeFunction, usize)>,
-    /// The highest end of all up to each.
+    /// Highest end of all functions up to each.
     ends: Vec<u64>,
-    /// So many had been made before the recording began.
+    /// Number of functions created before the recording began.
     old: usize,
 }
 
 impl MadeCode {
-    /// Functions in the order in which they were made, `old` of them before the recording began.
+    /// Takes functions in the order of their creation, `old` of them created before the recording
+    /// began.
     #[must_use]
     pub fn new(functions: Vec<MadeFunction>, old: usize) -> Self {
         let numbered = functions.into_iter().enumerate().map(|(number, function)| (function, number));
@@ -61,13 +62,13 @@ impl MadeCode {
         Self { functions, ends, old }
     }
 
-    /// Whether nothing is known.
+    /// True if no functions are known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
 
-    /// What the code at an address is.
+    /// Function and source location of the code at an address.
     #[must_use]
     pub fn find(&self, avma: u64) -> Option<MadePlace<'_>> {
         let below = self.functions.partition_point(|(function, _)| function.start_avma <= avma);
@@ -82,7 +83,7 @@ impl MadeCode {
             }
         }
         found.sort_by_key(|(_, number)| *number);
-        // What others had replaced before the recording began was never seen.
+        // A function that another one had replaced before the recording began cannot occur.
         let first = found.iter().rposition(|(_, number)| *number < self.old).unwrap_or(0);
         let found = &found[first.min(found.len())..];
         let (last, _) = found.last()?;
@@ -93,7 +94,7 @@ impl MadeCode {
             }
         }
         if names.len() == 1 {
-            // Of the same function made twice the lines may differ.
+            // Two versions of one function may have different lines.
             let lines: Vec<u32> = found.iter().map(|(function, _)| function.line_of(avma)).collect();
             let is_one = lines.iter().all(|line| *line == lines[0]);
             return Some(MadePlace {
@@ -111,7 +112,7 @@ impl MadeCode {
 }
 
 impl MadeFunction {
-    /// The line of a call that returns behind an address; 0: unknown.
+    /// Line of a call that returns behind an address; 0 if unknown.
     fn line_of(&self, avma: u64) -> u32 {
         let place = self.lines.partition_point(|&(start, _)| start <= avma);
         place.checked_sub(1).and_then(|place| self.lines.get(place)).map_or(0, |&(_, line)| line)
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(name(&code, 0x1100), None);
         assert_eq!(name(&code, 0x2008).as_deref(), Some("same"));
         assert_eq!(name(&code, 0x2018).as_deref(), Some("same"));
-        // The first two were there before, and of these the second replaced the first.
+        // The first two functions are old, and of these the second replaced the first.
         let code = MadeCode::new(functions(), 2);
         assert_eq!(name(&code, 0x1010).as_deref(), Some("second"));
         assert_eq!(name(&code, 0x1030).as_deref(), Some("third or second"));

@@ -1,5 +1,5 @@
-//! Objects that a program has made at run time and registered for debuggers (GDB's JIT interface):
-//! the functions in them.
+//! Functions of objects that a program has created at run time and registered for debuggers (GDB's
+//! JIT interface).
 
 use std::path::Path;
 
@@ -12,13 +12,13 @@ use crate::demangle::demangle;
 use crate::made_code::MadeFunction;
 use crate::mapped_file::map;
 
-/// Where programs that make code keep the list of their objects.
+/// Variable with the list of a program's registered objects.
 const JIT_DESCRIPTOR: &[u8] = b"__jit_debug_descriptor";
 
 type Header = FileHeader64<Endianness>;
 
-/// The functions of an untrusted object in memory. Its sections say where they were put, or (of an
-/// object that is linked) its symbols do.
+/// Functions of an untrusted object in memory. Their addresses come from its sections or, in a
+/// linked object, from its symbols.
 #[must_use]
 pub fn read_made_object(bytes: &[u8]) -> Vec<MadeFunction> {
     let Ok(file) = object::File::parse(bytes) else { return Vec::new() };
@@ -38,7 +38,7 @@ pub fn read_made_object(bytes: &[u8]) -> Vec<MadeFunction> {
             size => start_avma.saturating_add(size),
         };
         if name.is_empty() || start_avma == 0 || section.address() == 0 {
-            // It was never put anywhere.
+            // The section was never loaded.
             continue;
         }
         let name = demangle(name).to_string();
@@ -57,8 +57,8 @@ pub fn read_made_object(bytes: &[u8]) -> Vec<MadeFunction> {
     functions
 }
 
-/// Where a module's file has the list of its program's objects, if it has one: by the table of
-/// hashes of what it offers to others, and among all of its symbols where it has them.
+/// Address of the variable with the list of registered objects, if a module's file has it. Searched
+/// in the hash table of exported symbols, then among all symbols.
 #[must_use]
 pub fn jit_descriptor_svma(path: &Path) -> Option<u64> {
     let bytes = map(path)?;
@@ -78,7 +78,7 @@ pub fn jit_descriptor_svma(path: &Path) -> Option<u64> {
     }
     let symbols = sections.symbols(endian, data, SHT_SYMTAB).ok()?;
     let names = sections.section(symbols.string_section()).ok()?.data(endian, data).ok()?;
-    // Few have it: its name is searched in one piece, before the symbols are.
+    // Few files have the variable: a search of all names in one piece avoids a scan of the symbols.
     memmem::find(names, JIT_DESCRIPTOR)?;
     let is_wanted = |symbol: &&object::elf::Sym64<Endianness>| {
         symbol.st_shndx(endian) != SHN_UNDEF && symbol.name(endian, symbols.strings()) == Ok(JIT_DESCRIPTOR)

@@ -1,4 +1,4 @@
-//! A file in memory, without reading it: the crate's only unsafe code.
+//! Memory mapping of files: the crate's only unsafe code.
 #![allow(unsafe_code)]
 
 use std::path::Path;
@@ -10,8 +10,8 @@ use crate::elf_facts::open_regular;
 /// Maps a regular file.
 pub(crate) fn map(path: &Path) -> Option<Mmap> {
     let file = open_regular(path)?;
-    // SAFETY: the mapping is private and only read. Who cuts the file meanwhile ends us by SIGBUS,
-    // as in every tool that maps debug information; what is written into it is untrusted input
+    // SAFETY: the mapping is private and only read. Truncating the file meanwhile ends the process
+    // by SIGBUS, as in every tool that maps debug information. Changed content is untrusted input
     // anyway.
     unsafe { Mmap::map(&file) }.ok()
 }

@@ -1,4 +1,4 @@
-//! Where names are looked for, and where answers are kept.
+//! Locations of files with names, and of the cache.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -6,29 +6,29 @@ use std::path::PathBuf;
 use crate::debuginfod;
 use crate::module_key::ModuleKey;
 
-/// Whether debug files of debuginfod are looked for.
+/// Use of debug files from debuginfod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DebugServers {
-    /// No.
+    /// Not used.
     Unused,
-    /// What was fetched before: no server is asked.
+    /// Files downloaded before; no requests are made.
     Kept,
-    /// Those that the user has named are asked.
+    /// Files downloaded before, and from the servers that the user has named.
     Asked,
 }
 
-/// Where to look.
+/// Locations of files with names, and of the cache.
 #[derive(Debug, Clone)]
 pub struct SymbolOptions {
-    /// Directories with modules and debug files, looked at first.
+    /// Directories with modules and debug files, searched first.
     pub symbol_paths: Vec<PathBuf>,
-    /// Root of another machine's files.
+    /// Root of a copy of another machine's files.
     pub sysroot: Option<PathBuf>,
-    /// Debug files of debuginfod.
+    /// Use of debug files from debuginfod.
     pub debug_servers: DebugServers,
     /// Directory of the cache; `None`: no cache.
     pub cache_dir: Option<PathBuf>,
-    /// Files of modules to which their paths do not lead.
+    /// Files of modules that are not at their paths.
     pub files: HashMap<ModuleKey, PathBuf>,
 }
 

@@ -1,23 +1,23 @@
-//! Files that lie where recorded ones lay, and are others: a program that was built anew since.
+//! Recorded files whose paths now hold another build: a program that was rebuilt since.
 
 use std::fmt;
 use std::path::Path;
 
 use crate::elf_facts::ElfFacts;
 
-/// Files that are told by name; the rest are counted.
+/// Largest number of files listed by name; the rest are counted.
 const SHOWN_MAX: usize = 3;
 
-/// The files that are another build now; see [`OtherBuilds::of`].
+/// Files that are another build than the recorded one; see [`OtherBuilds::of`].
 #[derive(Debug, Default)]
 pub struct OtherBuilds {
-    /// Path, build-id that was recorded, build-id that is there now (empty: none).
+    /// Path, recorded build-id, present build-id (may be empty).
     found: Vec<(String, Vec<u8>, Vec<u8>)>,
 }
 
 impl OtherBuilds {
-    /// Of modules, by their paths and build-ids. Of one without a build-id, or whose file is not
-    /// here, nothing is known.
+    /// Compares modules, given by path and build-id, with their files. Modules without a build-id
+    /// or without a file are skipped.
     #[must_use]
     pub fn of<'a>(modules: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut found: Vec<(String, Vec<u8>, Vec<u8>)> = Vec::new();
@@ -33,12 +33,12 @@ impl OtherBuilds {
                 found.push((path.to_owned(), recorded.to_vec(), now.build_id));
             }
         }
-        // A path that had two builds in turn, of which one is there.
+        // A path whose two builds were both recorded, and which holds one of them, is not reported.
         found.retain(|(path, ..)| !are_same.contains(&path.as_str()));
         Self { found }
     }
 
-    /// One sentence without its full stop; `None` if there are none.
+    /// One sentence without its full stop; `None` if all builds match.
     #[must_use]
     pub fn sentence(&self) -> Option<String> {
         (!self.found.is_empty()).then(|| self.to_string())

@@ -1,12 +1,12 @@
-//! `/tmp/perf-PID.map`: names of code that was compiled at run time, as V8 and others write it for
-//! Linux perf.
+//! `/tmp/perf-PID.map`: names of JIT code, as V8 and others write it for Linux perf.
 //!
-//! Lines of `START SIZE name`, the numbers in hexadecimal, in the order in which the code was made.
+//! Lines of `START SIZE name`, the numbers in hexadecimal, in the order in which the code was
+//! created.
 
 use crate::made_code::MadeFunction;
 
-/// The functions of an untrusted map; lines that make no sense are passed over. And how many of
-/// them its first `old_bytes` hold.
+/// Parses an untrusted map; invalid lines are skipped. Returns the functions, and how many of them
+/// the first `old_bytes` hold.
 #[must_use]
 pub fn read_perf_map(bytes: &[u8], old_bytes: u64) -> (Vec<MadeFunction>, usize) {
     let (mut functions, mut old, mut end) = (Vec::new(), 0, 0_u64);
@@ -30,7 +30,7 @@ fn function(line: &[u8]) -> Option<MadeFunction> {
     Some(MadeFunction { start_avma, end_avma, name: pretty(name), ..MadeFunction::default() })
 }
 
-/// V8's tags (`JS:*name file:line:column`, `LazyCompile:~name …`) as a reader wants them: `name
+/// Turns V8's tagged names (`JS:*name file:line:column`, `LazyCompile:~name …`) into `name
 /// file:line:column`.
 pub(crate) fn pretty(name: &str) -> String {
     let name = ["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"]

@@ -1,10 +1,10 @@
-//! The names of a module's addresses, compact.
+//! Compact table of a module's names by address.
 
 use std::collections::HashMap;
 
 use crate::varint::{put, put_bytes, take, take_bytes};
 
-/// One frame at an address: texts are numbers in the table's list, 0 for none.
+/// One frame at an address. Texts are numbers in the table's list; 0 for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Frame {
     symbol: u32,
@@ -28,28 +28,28 @@ impl Frame {
         self.line
     }
 
-    /// Inlined into the frame that follows.
+    /// True if the function is inlined into the next frame.
     #[must_use]
     pub fn is_inlined(&self) -> bool {
         self.is_inlined
     }
 }
 
-/// A frame with its texts, of whoever knows them from elsewhere.
+/// A frame with its texts, for sources outside of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NamedFrame {
-    /// Demangled.
+    /// Demangled name of the function.
     pub symbol: Option<String>,
     /// Source file.
     pub file: Option<String>,
-    /// Line in it, from 1.
+    /// Line in the file, from 1.
     pub line: Option<u32>,
-    /// Inlined into the frame that follows.
+    /// Whether the function is inlined into the next frame.
     pub is_inlined: bool,
 }
 
 /// Addresses (as in the ELF file) and their frames, innermost inlined one first. An address may be
-/// known to have none.
+/// known to have no frames.
 #[derive(Debug, Clone, Default)]
 pub struct SymbolTable {
     texts: String,
@@ -61,7 +61,8 @@ pub struct SymbolTable {
     frames: Vec<Frame>,
 }
 
-/// Bounds what hostile bytes can make it allocate: each entry takes at least one byte of them.
+/// Largest total length of decoded texts. The numbers of other entries are bounded by the input:
+/// each entry takes at least one byte.
 const TEXT_BYTES_MAX: usize = 1 << 30;
 
 impl SymbolTable {
@@ -71,13 +72,13 @@ impl SymbolTable {
         self.svmas.len()
     }
 
-    /// Whether nothing is known.
+    /// True if the table has no addresses.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.svmas.is_empty()
     }
 
-    /// The frames at an address; `None` if it was never asked for.
+    /// Frames at an address; `None` if the address was never resolved.
     #[must_use]
     pub fn frames(&self, svma: u64) -> Option<&[Frame]> {
         let place = self.svmas.binary_search(&svma).ok()?;
@@ -98,8 +99,8 @@ impl SymbolTable {
         self.text(frame.file)
     }
 
-    /// How much is known of an address: 0 nothing, 1 a place in the source, 2 a name, 3 a name and
-    /// a line.
+    /// Degree of detail at an address: 0 no frames, 1 a source location, 2 a name, 3 a name and a
+    /// line.
     fn detail(&self, svma: u64) -> u8 {
         let Some(outermost) = self.frames(svma).and_then(<[Frame]>::last) else { return 0 };
         match (self.symbol(outermost), outermost.line()) {
@@ -109,7 +110,7 @@ impl SymbolTable {
         }
     }
 
-    /// Whether there is a name for an address.
+    /// True if there is a name for an address.
     #[must_use]
     pub fn has_name(&self, svma: u64) -> bool {
         self.detail(svma) >= 2
@@ -121,8 +122,8 @@ impl SymbolTable {
         self.svmas.iter().filter(|&&svma| self.has_name(svma)).count()
     }
 
-    /// Takes the frames of those of `svmas` of which `other` knows more: a name where there is
-    /// none, and with `lines_count` a line for a name that has none.
+    /// Adopts the frames of those `svmas` for which `other` knows more: a missing name, and with
+    /// `lines_count` a missing line.
     pub fn improve(&mut self, other: &Self, svmas: &[u64], lines_count: bool) {
         let most = if lines_count { 3 } else { 2 };
         let is_better = |svma: u64| match self.frames(svma) {
@@ -135,7 +136,7 @@ impl SymbolTable {
         if better.is_empty() {
             return;
         }
-        // Built anew, so that no text stays that nothing refers to.
+        // The table is rebuilt, so that no unused text stays.
         let mut kept: Vec<u64> = self.svmas.clone();
         kept.retain(|svma| better.binary_search(svma).is_err());
         let mut built = Self::default();
@@ -154,7 +155,7 @@ impl SymbolTable {
         *self = built;
     }
 
-    /// A table of names without more.
+    /// Creates a table of names only.
     #[must_use]
     pub fn of_names<'a>(names: impl IntoIterator<Item = (u64, &'a str)>) -> Self {
         let mut table = Self::default();
@@ -167,7 +168,7 @@ impl SymbolTable {
         table
     }
 
-    /// A table of frames that are known from elsewhere, the innermost inlined one of an address
+    /// Creates a table of frames from another source, the innermost inlined one of an address
     /// first.
     #[must_use]
     pub fn of_frames(entries: impl IntoIterator<Item = (u64, Vec<NamedFrame>)>) -> Self {
@@ -213,7 +214,7 @@ impl SymbolTable {
         Frame { symbol: self.intern(symbol), file: self.intern(file), line: line.unwrap_or(0), is_inlined }
     }
 
-    /// Adds addresses, in any order; those already known keep their frames.
+    /// Adds addresses, in any order; known ones keep their frames.
     pub(crate) fn extend(&mut self, mut entries: Vec<(u64, Vec<Frame>)>) {
         entries.retain(|(svma, _)| self.svmas.binary_search(svma).is_err());
         for (place, &svma) in self.svmas.iter().enumerate() {
@@ -233,7 +234,7 @@ impl SymbolTable {
         }
     }
 
-    /// As bytes: texts, then addresses as differences with their frames.
+    /// Encodes the table: texts, then addresses as differences, each with its frames.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         put(out, self.ends.len() as u64);
         let mut start = 0;
@@ -257,7 +258,7 @@ impl SymbolTable {
         }
     }
 
-    /// Back from untrusted bytes.
+    /// Decodes untrusted bytes.
     pub(crate) fn decode(bytes: &mut &[u8]) -> Option<Self> {
         let mut table = Self::default();
         let count = usize::try_from(take(bytes)?).ok().filter(|&count| count <= bytes.len())?;
@@ -294,7 +295,7 @@ impl SymbolTable {
         Some(table)
     }
 
-    /// Makes a decoded table ready for more entries.
+    /// Prepares a decoded table for more entries.
     pub(crate) fn reopen(&mut self) {
         for number in 1..=self.ends.len() as u32 {
             if let Some(text) = self.text(number) {

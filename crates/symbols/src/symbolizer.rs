@@ -1,4 +1,4 @@
-//! Naming addresses.
+//! Naming of addresses.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -25,72 +25,73 @@ pub struct Symbolizer {
     embedded: HashMap<ModuleKey, SymbolTable>,
 }
 
-/// Source of names, opened when the first address is not in the cache.
+/// Sources of a module's names, opened when an address is missing from the cache.
 struct Names<'a> {
     files: &'a DebugFiles,
-    /// The addresses that will be asked for, in order.
+    /// Addresses that will be requested, in order.
     svmas: &'a [u64],
     loader: Option<Loader>,
     symbols: OnceCell<Option<ElfSymbols>>,
-    /// Of the module itself: what it offers to others.
+    /// Exported symbols of the module itself.
     exported: OnceCell<Option<ElfSymbols>>,
-    /// Of the module itself: Go's own table, which stripping leaves.
+    /// Go's function table in the module itself, which stripping leaves in place.
     go: OnceCell<Option<GoNames>>,
 }
 
-/// A frame whose name does not tell the function's scope.
+/// A frame whose name does not contain the function's scope.
 struct Unscoped {
     asked: Asked,
-    /// Its number among the frames at the address.
+    /// Index among the frames at the address.
     frame: usize,
 }
 
 impl Symbolizer {
-    /// A symbolizer.
+    /// Creates a symbolizer.
     #[must_use]
     pub fn new(options: SymbolOptions) -> Self {
         Self { options, embedded: HashMap::new() }
     }
 
-    /// Uses a bundle that was embedded in a trace before all else. `false`: it makes no sense.
+    /// Adds a bundle embedded in a trace, which precedes all other sources. `false`: the bundle is
+    /// invalid.
     pub fn use_bundle(&mut self, bundle: &[u8]) -> bool {
         let Some(tables) = decode_bundle(bundle) else { return false };
         self.embedded.extend(tables);
         true
     }
 
-    /// The frames at addresses of a module (each the address of a call: return address - 1).
+    /// Frames at addresses of a module; each address is that of a call: return address - 1.
     /// Addresses without a name have no frames.
     ///
     /// # Errors
-    /// Why the module has no names at all.
+    /// Returns the reason why the module has no names at all.
     pub fn resolve(&self, key: &ModuleKey, svmas: &[u64]) -> Result<SymbolTable, Unresolved> {
         let Some(embedded) = self.embedded.get(key) else { return self.resolve_from_files(key, svmas) };
         if svmas.iter().all(|&svma| embedded.has_name(svma)) {
             return Ok(embedded.clone());
         }
         let mut table = embedded.clone();
-        // What had no name when the symbols were embedded may have one in the files that are here;
-        // what has one keeps it.
+        // Names that are missing in the embedded symbols may be in the files on this machine.
+        // Embedded names are unchanged.
         if let Ok(found) = self.resolve_from_files(key, svmas) {
             table.improve(&found, svmas, false);
         }
         Ok(table)
     }
 
-    /// What the bundles hold.
+    /// Contents of all bundles.
     pub fn embedded(&self) -> impl Iterator<Item = (&ModuleKey, &SymbolTable)> {
         self.embedded.iter()
     }
 
-    /// What the bundles hold of a module.
+    /// Embedded names of a module.
     #[must_use]
     pub fn embedded_of(&self, key: &ModuleKey) -> Option<&SymbolTable> {
         self.embedded.get(key)
     }
 
-    /// The types of what calls that come back to these addresses allocate, where the compiler wrote
-    /// them down (clang from 21 on).
+    /// Types allocated by the calls that return to these addresses, if the compiler stored them
+    /// (clang from 21 on).
     #[must_use]
     pub fn allocation_types(&self, key: &ModuleKey, return_svmas: &[u64]) -> Vec<Option<String>> {
         match debug_file::find(key, &self.options) {
@@ -99,14 +100,15 @@ impl Symbolizer {
         }
     }
 
-    /// As [`Self::resolve`], without what is embedded.
+    /// Frames at addresses of a module as in [`Self::resolve`], without embedded names.
     ///
     /// # Errors
-    /// Why the module has no names at all.
+    /// Returns the reason why the module has no names at all.
     pub fn resolve_from_files(&self, key: &ModuleKey, svmas: &[u64]) -> Result<SymbolTable, Unresolved> {
         let files = debug_file::find(key, &self.options)?;
         let identity = cache::identity(&files);
-        // A file that is not where its path says is there for us alone.
+        // A file that is not at its path was supplied for this process only, so that it is not
+        // cached.
         let cache_dir = self.options.cache_dir.as_deref().filter(|_| !self.options.files.contains_key(key));
         let cached = cache_dir.and_then(|directory| cache::load(directory, key, &identity));
         let mut table = cached.unwrap_or_default();
@@ -115,7 +117,7 @@ impl Symbolizer {
         if missing.is_empty() {
             return Ok(table);
         }
-        // In order, addresses of one compilation unit follow each other, and each unit is read
+        // Sorted addresses of one compilation unit follow each other, so that each unit is read
         // once.
         missing.sort_unstable();
         missing.dedup();
@@ -145,7 +147,7 @@ impl Symbolizer {
 
 impl<'a> Names<'a> {
     fn open(files: &'a DebugFiles, svmas: &'a [u64]) -> Self {
-        // It sorts all symbols before it looks for debug information.
+        // The loader sorts all symbols before it looks for debug information.
         let loader = files
             .has_debug_info
             .then(|| Loader::new_with_sup(&files.debug, files.supplementary.as_ref()).ok());
@@ -159,7 +161,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The function at an address, by the symbol tables.
+    /// Demangled name of the function at an address, from the symbol tables.
     fn symbol(&self, svma: u64) -> Option<String> {
         self.raw_symbol(svma).map(demangle)
     }
@@ -175,16 +177,16 @@ impl<'a> Names<'a> {
         symbols.as_ref()?.find(svma)
     }
 
-    /// The whole name of a function that the debug information calls `name`, by the symbol tables.
+    /// Whole name, from the symbol tables, of a function that the debug information calls `name`.
     fn mangled_symbol(&self, svma: u64, name: &str) -> Option<String> {
         let symbol = self.raw_symbol(svma).filter(|symbol| is_mangled(symbol))?;
         let whole = without_clone(demangle(symbol));
-        // Several functions of the same code may have been made one.
+        // The linker may have merged functions with equal code.
         let base = name.split(['<', '(']).next().unwrap_or(name);
         whole.contains(base).then_some(whole)
     }
 
-    /// The name that a module offers a function under.
+    /// Exported name of the function at an address.
     fn exported(&self, svma: u64) -> Option<String> {
         let exported = self.exported.get_or_init(|| {
             let module = self.files.module.as_deref();
@@ -209,12 +211,12 @@ impl<'a> Names<'a> {
                     frames.push(table.frame(Some(&symbol), file.as_deref(), line, false));
                 }
             }
-            // Debug information that knows the line but not the function.
+            // The debug information has the line but not the function.
             Some(outermost) if table.symbol(outermost).is_none() => {
                 let number = table.intern(self.symbol(svma).as_deref());
                 outermost.set_symbol(number);
             }
-            // A C library's internal name for what everybody knows by another.
+            // A C library's internal name for a function with a well-known exported name.
             Some(outermost) if table.symbol(outermost).is_some_and(|symbol| symbol.starts_with('_')) => {
                 if let Some(plain) = self.exported(svma) {
                     let number = table.intern(Some(&plain));
@@ -238,8 +240,8 @@ impl<'a> Names<'a> {
         while let Ok(Some(frame)) = found.next() {
             let raw_name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             let name = raw_name.as_ref().map(|name| demangle(name));
-            // Without a linkage name: where the function stands is told by its entry's
-            // surroundings.
+            // The function has no linkage name: the scope of its debugging entry gives the whole
+            // name.
             if let (Some(raw_name), Some(entry)) = (&raw_name, frame.dw_die_offset)
                 && frame
                     .function
@@ -264,7 +266,7 @@ impl<'a> Names<'a> {
             let last =
                 unscoped.last().filter(|last| unscoped.len() > known_count && last.frame == outermost_number);
             let name = table.symbol(outermost).filter(|_| last.is_some());
-            // (A symbol of the same name is C's.)
+            // A symbol of the same name is a C function.
             if name.is_some() && name == self.raw_symbol(svma) {
                 unscoped.pop();
             } else if let Some(whole) = name.and_then(|name| self.mangled_symbol(svma, name)) {

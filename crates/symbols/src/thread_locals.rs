@@ -1,4 +1,4 @@
-//! Thread-local variables of a program: where they lie before each thread's descriptor.
+//! Thread-local variables of a program, and their distance before each thread's descriptor.
 
 use std::path::Path;
 
@@ -8,16 +8,17 @@ use object::{Endianness, SymbolKind};
 use crate::data_symbols::DataSymbols;
 use crate::mapped_file::map;
 
-/// Those of the program itself: the loader places them first, directly before the descriptor.
+/// Thread-local variables of the program itself: the loader places them first, directly before the
+/// descriptor.
 #[derive(Debug, Clone)]
 pub struct ThreadLocals {
     symbols: DataSymbols,
-    /// Where they begin before the descriptor.
+    /// Distance in bytes from their begin to the descriptor.
     offset_bytes: u64,
 }
 
 impl ThreadLocals {
-    /// Reads them; none where the program has none, no symbols, or is not there.
+    /// Reads the variables; `None` if the program has no thread-local memory or does not exist.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let bytes = map(path)?;
@@ -32,7 +33,7 @@ impl ThreadLocals {
         Some(Self { symbols: DataSymbols::of_kinds(path, &[SymbolKind::Tls]), offset_bytes })
     }
 
-    /// The variable that lies so many bytes before a thread's descriptor, and how far in it.
+    /// Variable at `before_bytes` before a thread's descriptor, and the offset in it.
     #[must_use]
     pub fn find(&self, before_bytes: u64) -> Option<(String, u64)> {
         self.symbols.find(self.offset_bytes.checked_sub(before_bytes)?)

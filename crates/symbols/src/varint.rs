@@ -1,4 +1,4 @@
-//! Variable-length numbers, as in the cache files and bundles.
+//! Variable-length numbers in cache files and bundles.
 
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -13,7 +13,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Takes a number from the front of untrusted bytes.
+/// Decodes a number from the front of untrusted bytes.
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
@@ -27,7 +27,7 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Takes a length and that many bytes.
+/// Decodes a length, and returns that many bytes.
 pub(crate) fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let count = usize::try_from(take(bytes)?).ok()?;
     let (taken, left) = bytes.split_at_checked(count)?;

@@ -1,9 +1,9 @@
-//! Whole names of functions that have no linkage name: g++ gives none to what is local to a file
+//! Whole names of functions that have no linkage name: g++ gives none to functions local to a file
 //! (static functions, anonymous namespaces, lambdas, local classes).
 //!
-//! The name is put together from what the function stands in, with its arguments, in the words of
-//! the demangler: so that functions of one name in different places are told apart, and that one
-//! name means one function, inlined or not.
+//! The name is composed of the function's scopes and arguments, in the demangler's format.
+//! Functions of one name in different scopes thus stay distinct, and one name means one function,
+//! inlined or not.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -20,19 +20,19 @@ use crate::mapped_file;
 type Slice<'d> = EndianSlice<'d, RunTimeEndian>;
 type Entry<'d> = gimli::DebuggingInformationEntry<Slice<'d>>;
 
-/// How deep scopes and types are followed: hostile ones lead in circles.
+/// Largest depth to which scopes and types are followed: hostile ones lead in circles.
 const DEPTH_MAX: u32 = 48;
-/// Longest name; what is longer stays as it is.
+/// Longest composed name in bytes; longer ones are dropped.
 const NAME_BYTES_MAX: usize = 16 << 10;
 
-/// A function that is asked for: an address in it, and where its entry is in the address's unit.
+/// A requested function: an address in it, and the offset of its entry in the address's unit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) svma: u64,
     pub(crate) entry: usize,
 }
 
-/// The whole names, in the order of `asked`; `None`: the debug information does not tell.
+/// Finds the whole names, in the order of `asked`; `None` if the debug information lacks one.
 pub(crate) fn find(debug: &Path, asked: &[Asked]) -> Vec<Option<String>> {
     let mut names = vec![None; asked.len()];
     if !asked.is_empty() {
@@ -56,8 +56,8 @@ fn fill(debug: &Path, asked: &[Asked], names: &mut [Option<String>]) -> Option<(
     )
 }
 
-/// Hands over each unit that some addresses lie in, with the numbers of these; none if what the
-/// entries of the file may hold is not `wanted`.
+/// Calls `given` with each unit that contains some of the addresses, and the indices of these.
+/// Stops early if `wanted` rejects the file's abbreviation table, which lists the kinds of entries.
 pub(crate) fn each_unit(
     debug: &Path,
     svmas: &[u64],
@@ -109,17 +109,16 @@ pub(crate) fn each_unit(
 pub(crate) struct OpenUnit<'d> {
     pub(crate) unit: gimli::Unit<Slice<'d>>,
     is_cpp: bool,
-    /// Scopes and functions, in order of their places: where each is, and the one that it stands
-    /// in.
+    /// Scopes and functions in order of their offsets, each with its parent.
     scopes: Vec<Scope>,
-    /// Names that are known, by place.
+    /// Composed names by offset.
     names: RefCell<HashMap<usize, Option<String>>>,
 }
 
 #[derive(Clone, Copy)]
 struct Scope {
     offset: usize,
-    /// 0: the unit itself.
+    /// Offset of the enclosing scope; 0 for the unit itself.
     parent: usize,
     is_function: bool,
 }
@@ -189,7 +188,7 @@ impl<'d> OpenUnit<'d> {
     }
 }
 
-/// Whether it is a C++.
+/// True if the language is a version of C++.
 pub(crate) fn is_cpp_language(language: gimli::DwLang) -> bool {
     matches!(
         language,
@@ -213,7 +212,7 @@ impl<'d> Units<'_, 'd> {
         Some(unit)
     }
 
-    /// Where a reference of an entry of `unit` leads to.
+    /// Target of a reference in an entry of `unit`.
     fn referred(&self, unit: &Rc<OpenUnit<'d>>, value: AttributeValue<Slice<'d>>) -> Option<Place<'d>> {
         match value {
             AttributeValue::UnitRef(offset) => Some(Place { unit: Rc::clone(unit), offset }),
@@ -268,7 +267,8 @@ impl<'d> Units<'_, 'd> {
         }
         let name = name?;
         let (scope, has_linkage) = self.scope(&place, depth)?;
-        // What others can call has no linkage name if it is C's.
+        // A C++ function callable from other files has no linkage name if it is declared `extern
+        // "C"`.
         if !place.unit.is_cpp || is_external && has_linkage {
             return Some(if place.unit.is_cpp || scope.is_empty() {
                 name
@@ -281,7 +281,7 @@ impl<'d> Units<'_, 'd> {
         Some(format!("{scope}{separator}{name}({arguments}){}", if is_const { " const" } else { "" }))
     }
 
-    /// What an entry stands in, and whether that is nothing but namespaces with names.
+    /// Name of an entry's scope, and whether the scope consists of named namespaces only.
     fn scope(&self, place: &Place<'d>, depth: u32) -> Option<(String, bool)> {
         let Some(parent) = place.unit.parent_of(place.offset) else { return Some((String::new(), true)) };
         let entry = place.unit.entry(parent)?;
@@ -298,7 +298,7 @@ impl<'d> Units<'_, 'd> {
         Some((joined(&outer, name.as_deref().unwrap_or("(anonymous namespace)")), has_linkage))
     }
 
-    /// A class, structure, union or enumeration with what it stands in.
+    /// Name of a class, structure, union or enumeration with its scope.
     fn type_scope(&self, mut place: Place<'d>, entry: &Entry<'d>, depth: u32) -> Option<String> {
         if depth > DEPTH_MAX {
             return None;
@@ -317,7 +317,8 @@ impl<'d> Units<'_, 'd> {
         Some(joined(&scope, &name))
     }
 
-    /// The demangler's words for a type without a name: which one it is among its like, from 1.
+    /// The demangler's name for a type without a name: its number, from 1, among similar ones in
+    /// the scope.
     fn nameless(&self, place: &Place<'d>, depth: u32) -> String {
         let like = self.lambda(place, depth);
         let parent = place.unit.parent_of(place.offset).map_or(0, |parent| parent.0);
@@ -338,10 +339,10 @@ impl<'d> Units<'_, 'd> {
         }
     }
 
-    /// The arguments of a class that is a lambda's.
+    /// Arguments of a lambda's class; `None` for another class.
     fn lambda(&self, place: &Place<'d>, depth: u32) -> Option<String> {
         let inside = place.unit.scopes.iter().skip_while(|scope| scope.offset <= place.offset.0);
-        // What stands in a class follows it, before all that does not.
+        // The members of a class follow it before all other entries.
         let mut functions = inside
             .take_while(|scope| scope.parent >= place.offset.0)
             .filter(|scope| scope.is_function && scope.parent == place.offset.0);
@@ -353,7 +354,7 @@ impl<'d> Units<'_, 'd> {
         })
     }
 
-    /// The types of a function's arguments, and whether it leaves its object as it is.
+    /// Types of a function's arguments, and whether it is a const member function.
     fn arguments(&self, place: &Place<'d>, depth: u32) -> (String, bool) {
         let mut arguments = String::new();
         let mut is_const = false;
@@ -382,12 +383,12 @@ impl<'d> Units<'_, 'd> {
         (arguments, is_const)
     }
 
-    /// The type that an entry is of.
+    /// Type of an entry.
     fn type_text(&self, unit: &Rc<OpenUnit<'d>>, entry: &Entry<'d>, depth: u32) -> String {
         self.type_of(unit, entry.attr_value(gimli::DW_AT_type), depth)
     }
 
-    /// The type that an attribute leads to.
+    /// Type to which an attribute refers.
     pub(crate) fn type_of(
         &self,
         unit: &Rc<OpenUnit<'d>>,
@@ -427,7 +428,8 @@ fn joined(scope: &str, name: &str) -> String {
     if scope.is_empty() { name.to_owned() } else { format!("{scope}::{name}") }
 }
 
-/// The sign of a pointer stands behind its type, but inside a function's: `int (*)(char)`.
+/// Appends a pointer's sign to its type, but inside the parentheses of a function's: `int
+/// (*)(char)`.
 fn pointer(inner: String, sign: &str) -> String {
     match inner.split_once(" (") {
         Some((result, arguments)) if arguments.starts_with('*') => format!("{result} ({sign}{arguments}"),
@@ -436,7 +438,7 @@ fn pointer(inner: String, sign: &str) -> String {
     }
 }
 
-/// The demangler's word for a type that the compiler calls otherwise.
+/// The demangler's name for a type that the compiler names differently.
 fn plain_type(name: &str) -> Option<&'static str> {
     Some(match name {
         "long int" => "long",
@@ -451,7 +453,7 @@ fn plain_type(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Without the mark of a copy that the compiler has made for some arguments: it is the same
+/// Removes the mark of a clone that the compiler has made for some arguments: it is the same
 /// function.
 pub(crate) fn without_clone(mut name: String) -> String {
     if let Some(clone) = name.find(" [clone ") {

@@ -1,8 +1,7 @@
-//! Names of D: `_D` with the parts of the path, each with its length, then the type.
+//! Demangling of D names: `_D` with the parts of the path, each with its length, then the type.
 //!
-//! The grammar is that of <https://dlang.org/spec/abi.html#name_mangling>. Written is the path with
-//! its arguments, as gdb and c++filt do: the return type and the attributes of the function are
-//! left out.
+//! The grammar is that of <https://dlang.org/spec/abi.html#name_mangling>. The result is the path
+//! with its arguments, as in gdb and c++filt, without the function's return type and attributes.
 
 mod reader;
 mod templates;
@@ -12,10 +11,10 @@ use std::fmt::Write;
 
 use self::reader::Reader;
 
-/// So many bytes of a text count for one more step.
+/// Number of bytes of a text that count as one more step.
 const TEXT_BYTES_OF_STEP: usize = 16;
 
-/// Writes what `name` says; `None`: it is no name of D, or too long a one.
+/// Writes the demangled name. `None`: it is not a D name, or it is too long.
 pub(crate) fn demangle(name: &str, out: &mut impl Write) -> Option<()> {
     if name == "_Dmain" {
         return out.write_str("D main").ok();
@@ -28,11 +27,11 @@ pub(crate) fn demangle(name: &str, out: &mut impl Write) -> Option<()> {
     (reader.at == name.len()).then(|| out.write_str(&text).ok())?
 }
 
-/// Names that the compiler gives, and what they are for.
+/// Names that the compiler gives to special functions, and their source names.
 const SPECIAL_NAMES: [(&str, &str); 3] =
     [("__ctor", "this"), ("__dtor", "~this"), ("__postblit", "this(this)")];
 
-/// Symbols that are about what stands before them.
+/// Symbols that describe the name before them.
 const SYMBOLS_ABOUT: [(&str, &str); 5] = [
     ("__init", "initializer for "),
     ("__vtbl", "vtable for "),
@@ -42,7 +41,7 @@ const SYMBOLS_ABOUT: [(&str, &str); 5] = [
 ];
 
 impl Reader<'_> {
-    /// Behind `_D`.
+    /// Reads what follows `_D`.
     fn declaration(&mut self) -> Option<String> {
         self.deeper(|reader| {
             let name = reader.qualified(true)?;
@@ -64,14 +63,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Names in names; functions among them with their arguments. `tells_this`: what is said of
-    /// `this` is written behind those.
+    /// Reads a path of nested names; functions in it with their arguments. With `tells_this`, the
+    /// qualifiers of `this` follow the arguments.
     fn qualified(&mut self, tells_this: bool) -> Option<String> {
         self.deeper(|reader| {
             let mut path = String::new();
             loop {
                 if reader.take(b'0') {
-                    // Without a name.
+                    // A part without a name.
                 } else {
                     let name = reader.identifier()?;
                     match SYMBOLS_ABOUT.iter().find(|(symbol, _)| *symbol == name) {
@@ -91,7 +90,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Arguments that belong to a name: only if something follows them.
+    /// Reads the arguments that belong to a name: only if something follows them.
     fn arguments_of_name(&mut self, tells_this: bool) -> Option<String> {
         let start = self.at;
         let read = |reader: &mut Self| {
@@ -123,7 +122,7 @@ impl Reader<'_> {
                 let template = reader.template()?;
                 return (reader.at == end).then_some(template);
             }
-            // One of several declarations of one name has a parent of this form.
+            // A parent of this form distinguishes several declarations with one name.
             if name.len() > 3
                 && name.starts_with("__S")
                 && name[3..].bytes().all(|byte| byte.is_ascii_digit())

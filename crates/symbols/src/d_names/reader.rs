@@ -1,12 +1,13 @@
-//! What is left of a name, read from its beginning.
+//! Reader of a mangled D name, from its beginning on.
 
-/// How deep a name may be: types in types, templates in templates.
+/// Largest nesting depth of a name: types in types, templates in templates.
 const DEPTH_MAX: u32 = 64;
-/// Most elements that are read of one name, over all its back references; long texts count for
+/// Largest number of elements read for one name, over all its back references. Long texts count as
 /// several.
 const STEPS_MAX: u32 = 64 << 10;
 
-/// A name of D. What it spells out is bounded in depth and length: it may refer to itself.
+/// Reader of a D name. Depth and length of the result are limited, because a name may refer to
+/// itself.
 pub(super) struct Reader<'n> {
     pub(super) text: &'n str,
     pub(super) at: usize,
@@ -15,12 +16,12 @@ pub(super) struct Reader<'n> {
 }
 
 impl<'n> Reader<'n> {
-    /// Of `text`, from `at`.
+    /// Starts reading `text` at offset `at`.
     pub(super) fn new(text: &'n str, at: usize) -> Self {
         Self { text, at, depth: 0, steps_left: STEPS_MAX }
     }
 
-    /// Counts so many steps; `None` when there are no more.
+    /// Counts some steps; `None` when none are left.
     pub(super) fn spend(&mut self, steps: u32) -> Option<()> {
         self.steps_left = self.steps_left.checked_sub(steps)?;
         Some(())
@@ -53,7 +54,7 @@ impl<'n> Reader<'n> {
         Some(number)
     }
 
-    /// One level deeper, as long as there are levels and steps left.
+    /// Reads something one level deeper, if levels and steps are left.
     pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         self.spend(1)?;
         if self.depth >= DEPTH_MAX {
@@ -65,8 +66,8 @@ impl<'n> Reader<'n> {
         found
     }
 
-    /// Where a back reference at `at` (its `Q`) leads to, and where it ends: digits of base 26, the
-    /// last one in lower case.
+    /// Decodes the back reference whose `Q` is at `at`: target and end offset. The distance is in
+    /// digits of base 26, the last one in lower case.
     pub(super) fn back_reference(&self, at: usize) -> Option<(usize, usize)> {
         let mut distance = 0_usize;
         for (number, byte) in self.text.as_bytes().get(at + 1..)?.iter().enumerate() {
@@ -80,7 +81,7 @@ impl<'n> Reader<'n> {
         None
     }
 
-    /// Reads what a back reference leads to.
+    /// Reads the target of a back reference.
     pub(super) fn referred<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let (target, end) = self.back_reference(self.at)?;
         let found = self.deeper(|reader| {

@@ -37,8 +37,8 @@ impl Reader<'_> {
         Some(format!("{name}!({})", arguments.join(", ")))
     }
 
-    /// A symbol as an argument of a template: a whole declaration or a path; before 2017 with its
-    /// length.
+    /// Reads a symbol as a template argument: a whole declaration or a path. Before 2017, its
+    /// length precedes it.
     pub(super) fn symbol_argument(&mut self) -> Option<String> {
         if self.take_text("_D") {
             return self.declaration();
@@ -56,7 +56,7 @@ impl Reader<'_> {
         self.qualified(false)
     }
 
-    /// A value of a type whose code begins with `kind` and which is called `name`.
+    /// Reads a value of a type with the name `name` whose code begins with `kind`.
     pub(super) fn value(&mut self, kind: u8, name: &str) -> Option<String> {
         self.deeper(|reader| match reader.peek() {
             b'n' => {
@@ -132,7 +132,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Hexadecimal digits, the first of them before the point, and an exponent behind `P`.
+    /// Reads hexadecimal digits, of which the first stands before the point, and an exponent behind
+    /// `P`.
     pub(super) fn real(&mut self) -> Option<String> {
         for (code, text) in [("NAN", "NaN"), ("INF", "Inf"), ("NINF", "-Inf")] {
             if self.take_text(code) {

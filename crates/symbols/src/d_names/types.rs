@@ -2,7 +2,7 @@
 
 use super::reader::Reader;
 
-/// Attributes of functions: they follow an `N`.
+/// Attributes of functions, each encoded after an `N`.
 const ATTRIBUTES: [(u8, &str); 10] = [
     (b'a', "pure"),
     (b'b', "nothrow"),
@@ -43,7 +43,7 @@ const BASIC_TYPES: [(u8, &str); 23] = [
 ];
 
 impl Reader<'_> {
-    /// What `this` is, or what a delegate is called with.
+    /// Reads the qualifiers of `this`, or of a delegate.
     pub(super) fn modifiers(&mut self) -> String {
         let mut text = String::new();
         loop {
@@ -65,8 +65,8 @@ impl Reader<'_> {
         matches!(self.peek(), b'F' | b'U' | b'V' | b'W' | b'R' | b'Y')
     }
 
-    /// Convention, attributes and arguments; gives what stands before the result's type,
-    /// attributes, and arguments.
+    /// Reads convention, attributes and arguments. Returns the text before the result's type, the
+    /// attributes, and the arguments.
     pub(super) fn function_without_result(&mut self) -> Option<((&'static str, String), String)> {
         let convention = match self.peek() {
             b'F' => "",
@@ -173,7 +173,7 @@ impl Reader<'_> {
                     function? + &this
                 }
                 b'B' => {
-                    // The number of its types once stood before them.
+                    // Older names have the number of types before them.
                     let count = reader.peek().is_ascii_digit().then(|| reader.number());
                     let mut types = Vec::new();
                     while if let Some(count) = count { types.len() < count? } else { !reader.take(b'Z') } {

@@ -1,4 +1,4 @@
-//! What programs of Go carry with them, stripped or not.
+//! Metadata of Go programs, which stripping leaves in place.
 
 mod names;
 mod program;
@@ -7,5 +7,5 @@ mod table;
 pub(crate) use names::{GoNames, GoPlace};
 pub use program::{GoPlaces, GoProgram};
 
-/// Where the table of functions is; the second of programs that can lie anywhere.
+/// Sections with the function table; the second is that of position-independent programs.
 const TABLE_SECTIONS: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];

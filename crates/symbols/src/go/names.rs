@@ -1,4 +1,4 @@
-//! Names of addresses of Go's functions, where a file has no symbols.
+//! Names of addresses in Go functions, for files without symbols.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::go::TABLE_SECTIONS;
 use crate::go::table::GoTable;
 use crate::mapped_file::map;
 
-/// A file with a table of functions.
+/// A file with a function table.
 #[derive(Debug)]
 pub(crate) struct GoNames {
     bytes: Mmap,
@@ -18,7 +18,7 @@ pub(crate) struct GoNames {
     text_svma: u64,
 }
 
-/// A function's name, and the line of an address in it.
+/// Name of a function, and the line of an address in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GoPlace {
     pub(crate) symbol: String,

@@ -1,8 +1,8 @@
-//! A program of Go: its version, and where its runtime keeps what a heap profile is made of.
-//! Untrusted: every address is looked up in the file.
+//! Version of a Go program, and the variables of its runtime's heap profile. Untrusted: every
+//! address is checked against the file.
 //!
-//! The variables are symbols. In a stripped program they are taken out of the code of functions
-//! that the table of functions names: each of these functions uses them first, or last.
+//! The variables have symbols. In a stripped program they are read from the code of functions that
+//! the function table names. Each of these functions uses its variable first, or last.
 
 use std::path::Path;
 
@@ -12,35 +12,35 @@ use crate::go::TABLE_SECTIONS;
 use crate::go::table::{GoFunction, GoTable};
 use crate::mapped_file::map;
 
-/// Where a program's runtime keeps its profile of the heap.
+/// Addresses of the variables of a runtime's heap profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GoPlaces {
-    /// Holds the address of the first bucket.
+    /// Variable with the address of the first bucket.
     pub buckets_svma: u64,
-    /// Holds the mean distance of two samples; 0: none is taken.
+    /// Variable with the mean distance of two samples in bytes; its value is 0 if sampling is off.
     pub rate_svma: u64,
-    /// Holds the number of the collection, and in its lowest bit whether it is counted; 0: not
-    /// known.
+    /// Variable with the number of the collection; its lowest bit says whether the collection was
+    /// flushed to the profile. 0: address unknown.
     pub cycle_svma: u64,
-    /// A byte that says at the start that nobody wants a profile; 0: not known.
+    /// Byte that is set at the start if the program uses no profile. 0: address unknown.
     pub unwanted_svma: u64,
 }
 
-/// A program, or a library, that is written in Go.
+/// A program or library written in Go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoProgram {
-    /// `go1.22.3`; empty: it does not tell.
+    /// Version, such as `go1.22.3`; empty if unknown.
     pub version: String,
-    /// Where its profile is; `None`: neither its symbols nor its code tell.
+    /// Variables of the profile; `None` if neither symbols nor code reveal them.
     pub places: Option<GoPlaces>,
 }
 
 impl GoProgram {
-    /// Reads a file; `None`: it is not of Go.
+    /// Reads a file; `None` if it is not a Go program.
     #[must_use]
     pub fn read(path: &Path) -> Option<Self> {
         let bytes = map(path)?;
-        // (Most files are none: nothing but their sections is looked at.)
+        // Only the section list is read here, because most files are not Go programs.
         let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*bytes).ok()?;
         let table = TABLE_SECTIONS.iter().find_map(|name| file.section_by_name(name))?;
         let version = version(&file).unwrap_or_default();
@@ -130,7 +130,7 @@ enum Width {
 }
 
 impl Width {
-    /// What `mov offset(%rip), %register` at a place reads.
+    /// Address that the instruction `mov offset(%rip), %register` at an offset reads.
     fn load(self, code: &[u8], at: usize, code_svma: u64) -> Option<u64> {
         let rest = code.get(at..)?;
         let behind = match (self, rest) {
@@ -138,14 +138,15 @@ impl Width {
             (Self::Half, [0x8b, mode, ..]) if mode & 0xc7 == 5 => 2,
             _ => return None,
         };
-        // That of a word has the same bytes behind its prefix.
+        // A word's load has the same bytes behind its prefix.
         let is_word = at.checked_sub(1).is_some_and(|before| code[before] & 0xf8 == 0x48);
         (self == Self::Word || !is_word).then_some(())?;
         target(rest, behind, code_svma.checked_add(at as u64)?, 0)
     }
 }
 
-/// `if unwanted { rate = 0 }`: a byte is compared with 0, and behind the jump a word is cleared.
+/// Finds `if unwanted { rate = 0 }`: a byte is compared with 0, and a word is cleared behind the
+/// jump.
 fn switch(code: &[u8], at: usize, code_svma: u64, rate_svma: u64) -> Option<u64> {
     let rest = code.get(at..)?;
     let [0x80, 0x3d, _, _, _, _, 0, 0x74, _, 0x48, 0xc7, 0x05, ..] = rest else { return None };
@@ -155,7 +156,7 @@ fn switch(code: &[u8], at: usize, code_svma: u64, rate_svma: u64) -> Option<u64>
     (cleared == rate_svma).then_some(compared)
 }
 
-/// The same of older runtimes: a byte is read, and soon after it a word is written.
+/// Finds the same decision in older runtimes: a byte is read, and soon after it a word is written.
 fn choice(code: &[u8], at: usize, code_svma: u64, rate_svma: u64) -> Option<u64> {
     const SOON_BYTES: usize = 40;
     let rest = code.get(at..)?;
@@ -170,8 +171,8 @@ fn choice(code: &[u8], at: usize, code_svma: u64, rate_svma: u64) -> Option<u64>
     target(rest, 3, start_svma, 0)
 }
 
-/// An address that is told as a distance from the next instruction: `at` bytes behind the begin of
-/// this one stands the distance, and `more` bytes behind it the next.
+/// Decodes an address relative to the next instruction. The distance lies `at` bytes behind the
+/// instruction's begin, and `more` bytes separate it from the next one.
 fn target(instruction: &[u8], at: usize, svma: u64, more: u64) -> Option<u64> {
     let distance = i32::from_le_bytes(*instruction.get(at..)?.first_chunk()?);
     svma.checked_add(at as u64 + 4 + more)?.checked_add_signed(i64::from(distance))
@@ -185,7 +186,8 @@ fn is_writable(file: &File<'_>, svma: u64) -> bool {
     })
 }
 
-/// The version in the build information: its text, or, before Go 1.18, where the text is.
+/// Reads the version from the build information: the text itself, or, before Go 1.18, a pointer to
+/// it.
 fn version(file: &File<'_>) -> Option<String> {
     const MAGIC: &[u8] = b"\xff Go buildinf:";
     const IS_TEXT: u8 = 2;

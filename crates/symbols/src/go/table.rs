@@ -1,17 +1,17 @@
-//! The table of functions that every Go program carries (`.gopclntab`), stripped or not: names,
-//! files and lines. Untrusted: every offset is looked up within the table.
+//! Function table of a Go program (`.gopclntab`), which stripping leaves in place: names, files and
+//! lines. Untrusted: every offset is checked against the table.
 //!
 //! ```text
-//! header     magic, number of functions, where text begins, five offsets
-//! functions  pairs of 32 bits: begin of the code, offset of what is known of it; sorted
+//! header     magic, number of functions, start of text, five offsets
+//! functions  pairs of 32 bits: begin of the code, offset of the function's description; sorted
 //! function   begin, offset of the name, ..., offsets of the tables of files and lines
 //! ```
 
-/// Go 1.18 and 1.19; 1.20 and later.
+/// Magic numbers: Go 1.18 and 1.19; Go 1.20 and later.
 const MAGICS: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
-/// More than the longest name or path that is worth keeping.
+/// Largest length in bytes of a name or path.
 const TEXT_BYTES_MAX: usize = 4096;
-/// Steps of one table of lines that are followed.
+/// Largest number of steps that are read of one line table.
 const STEPS_MAX: usize = 1 << 16;
 
 /// A function of the table.
@@ -19,12 +19,12 @@ const STEPS_MAX: usize = 1 << 16;
 pub(crate) struct GoFunction {
     pub(crate) name: String,
     pub(crate) start_svma: u64,
-    /// Where the next begins.
+    /// Start of the next function.
     pub(crate) end_svma: u64,
     place: usize,
 }
 
-/// The table.
+/// The opened table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GoTable<'a> {
     bytes: &'a [u8],
@@ -38,8 +38,8 @@ pub(crate) struct GoTable<'a> {
 }
 
 impl<'a> GoTable<'a> {
-    /// Reads the header. `text_svma`: where the program's text begins, which newer headers do not
-    /// tell. `None`: it is of another version, or none.
+    /// Reads the header. `text_svma` is the start of the program's text, which newer headers omit.
+    /// `None`: it is of another version, or invalid.
     pub(crate) fn of(bytes: &'a [u8], text_svma: u64) -> Option<Self> {
         const POINTER_BYTES: u8 = 8;
         let magic = int(bytes, 0)?;
@@ -60,7 +60,7 @@ impl<'a> GoTable<'a> {
         (is_known && bytes.len() - table.functions >= pairs_bytes).then_some(table)
     }
 
-    /// The function that an address lies in.
+    /// Function that contains an address.
     pub(crate) fn find(&self, svma: u64) -> Option<GoFunction> {
         let offset = u32::try_from(svma.checked_sub(self.text_svma)?).ok()?;
         let (mut low, mut high) = (0, self.function_count);
@@ -68,12 +68,12 @@ impl<'a> GoTable<'a> {
             let middle = low.midpoint(high);
             if self.begin(middle)? <= offset { low = middle + 1 } else { high = middle }
         }
-        // Behind the last function nothing is known.
+        // Addresses behind the last function are unknown.
         (offset < self.begin(self.function_count)?).then_some(())?;
         self.function(low.checked_sub(1)?)
     }
 
-    /// The function of a name.
+    /// Function with a name.
     pub(crate) fn named(&self, name: &str) -> Option<GoFunction> {
         (0..self.function_count)
             .find(|&number| self.name_bytes(number) == Some(name.as_bytes()))
@@ -116,8 +116,8 @@ impl<'a> GoTable<'a> {
         })
     }
 
-    /// What a table says at an offset of a function's code: pairs of how much a value changes, and
-    /// for how many bytes it then holds.
+    /// Looks up the value at an offset of a function's code. A table has pairs: change of the
+    /// value, and number of bytes for which it then holds.
     fn value(&self, table: u32, offset: u64) -> Option<i64> {
         let mut rest = self.bytes.get(self.steps.checked_add(table as usize)?..)?;
         let (mut value, mut end) = (-1_i64, 0_u64);

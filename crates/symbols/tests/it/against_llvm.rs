@@ -37,8 +37,8 @@ fn llvm(program: &Program, svmas: &[u64]) -> Vec<Vec<Place>> {
     let place = |symbol: &Value| {
         let text = |name: &str| symbol[name].as_str().unwrap_or_default().to_owned();
         let line = symbol["Line"].as_u64().unwrap_or(0);
-        // Without debug information llvm names the object that the symbol came from, which is no
-        // source file.
+        // Without debug information llvm names the object file of the symbol, which is not a source
+        // file.
         let file = text("FileName");
         let file = if line == 0 && !file.contains('/') { String::new() } else { file };
         (comparable(&text("FunctionName")), file, line)
@@ -53,10 +53,9 @@ fn llvm(program: &Program, svmas: &[u64]) -> Vec<Vec<Place>> {
         .collect()
 }
 
-/// What two demanglers write alike: without spaces, and without the hash of Rust's older names,
-/// which only one leaves in. Names that llvm leaves escaped (`$LT$`) are not compared.
-/// Neither is what one of them says of the compiler's own copies of a function (`.llvm.123`,
-/// `.cold`).
+/// Form in which two demanglers agree: without spaces, and without the hash of Rust's older names,
+/// which only one prints. Names that llvm leaves escaped (`$LT$`) are not compared, and neither are
+/// marks of the compiler's own copies (`.llvm.123`, `.cold`).
 fn comparable(name: &str) -> String {
     let name = match name.find(".llvm.") {
         Some(place) => name.get(..place).unwrap_or(name).trim_end_matches(['(', ' ']),
@@ -90,8 +89,8 @@ fn agrees(program: &Program) -> usize {
         let mut expected = expected.clone();
         inlined += usize::from(found.len() > 1);
         for (found, expected) in found.iter_mut().zip(&mut expected) {
-            // Functions of the standard library (some of them without debug information) that
-            // became equal are merged and have several names, all of them right.
+            // Equal functions of the standard library (some without debug information) are merged
+            // and have several names, all of them right.
             let is_library = expected.1.starts_with("/rustc/") || expected.1.is_empty();
             if is_library || expected.0.contains('$') {
                 expected.0.clear();
@@ -113,8 +112,7 @@ fn cpp_is_named_as_llvm_names_it() {
 
 #[test]
 fn rust_is_named_as_llvm_names_it() {
-    // The compiler's default is the older mangling for the program; the standard library may have
-    // the newer.
+    // By default the program has the older mangling; the standard library may have the newer.
     for flags in [&["-O"][..], &["-O", "-Csymbol-mangling-version=v0"]] {
         let inlined = agrees(&Program::rust(flags));
         assert!(inlined > 50, "{flags:?}: {inlined}");

@@ -1,4 +1,4 @@
-//! Small programs, built by the machine's compilers in a folder of their own.
+//! Small programs, built by the machine's compilers in temporary folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -122,24 +122,24 @@ pub(crate) fn build_id(path: &Path) -> Vec<u8> {
     object::File::parse(&*bytes).unwrap().build_id().unwrap().unwrap_or_default().to_vec()
 }
 
-/// Hexadecimal, as in the names of files.
+/// Hexadecimal digits, as in file names.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Where `.build-id` directories keep the debug file of a build-id.
+/// Path of a build-id's debug file in a `.build-id` directory.
 pub(crate) fn by_build_id(root: &Path, build_id: &[u8]) -> PathBuf {
     let text = hex(build_id);
     root.join(".build-id").join(&text[..2]).join(format!("{}.debug", &text[2..]))
 }
 
-/// Copies, with the folders above.
+/// Copies a file, and creates the folders above it.
 pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to.parent().unwrap()).unwrap();
     fs::copy(from, to).unwrap();
 }
 
-/// No cache, no servers, no other directories.
+/// Options without cache, servers and other directories.
 pub(crate) fn nothing_else() -> SymbolOptions {
     SymbolOptions {
         symbol_paths: Vec::new(),
@@ -159,7 +159,7 @@ pub(crate) fn resolve(
     Symbolizer::new(options).resolve(key, svmas)
 }
 
-/// The frames at an address as `symbol file-name:line`, inlined ones marked.
+/// Frames at an address as `symbol file-name:line`, inlined ones marked.
 pub(crate) fn described(table: &SymbolTable, svma: u64) -> Vec<String> {
     let frames = table.frames(svma).unwrap();
     let describe = |frame| {

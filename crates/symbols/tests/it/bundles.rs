@@ -70,7 +70,7 @@ fn a_table_is_improved_and_never_made_worse() {
         table.improve(&known, &svmas[..2], lines_count);
         assert_eq!(described(&table, svmas[0]), described(&known, svmas[0]));
         assert_eq!(table.symbol(&table.frames(svmas[1]).unwrap()[0]), Some(expected));
-        // It was not asked for, and neither was the last.
+        // The third address was not requested.
         assert_eq!(table.symbol(&table.frames(svmas[2]).unwrap()[0]), Some("old"));
         assert_eq!((table.len(), table.named_count()), (3, 3));
         let once = encode_bundle([(&program.key(), &table)]);

@@ -1,4 +1,4 @@
-//! The cache on disk: used when nothing has changed, thrown away when anything has.
+//! Cache on disk: used while nothing has changed, discarded after any change.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,13 +1,13 @@
-//! debuginfod: asked only if told to, through its own client or by curl, and not believed when it
-//! answers with another build.
+//! debuginfod: used only if enabled, through its own client or curl; an answer with another build
+//! is rejected.
 
 use std::fs;
 use std::process::Command;
 
 use crate::built_program::{build_id, hex, must};
 
-/// The tests below run in a process of their own, as the client's settings are environment
-/// variables.
+/// Environment variable that marks the child process in which each test runs, because the client's
+/// settings are environment variables.
 const INNER: &str = "HEAPR_TEST_DEBUG_SERVER";
 
 #[test]
@@ -34,7 +34,7 @@ fn a_debug_file_comes_from_a_server() {
     program.tool("strip", &["program"]);
     let served = program.file("served/buildid").join(hex(&build_id(&program.path)));
     fs::create_dir_all(&served).unwrap();
-    // Where the client is not installed.
+    // Case without the client.
     let only_curl = program.file("only-curl");
     fs::create_dir(&only_curl).unwrap();
     std::os::unix::fs::symlink("/usr/bin/curl", only_curl.join("curl")).unwrap();
@@ -61,7 +61,7 @@ fn a_debug_file_comes_from_a_server() {
     ask("cache-2", "");
     fs::remove_file(served.join("debuginfo")).unwrap();
     ask("cache-3", "");
-    // What was fetched is there for both, and no server is asked again.
+    // Downloaded files serve both clients without another request.
     ask_by(Some(&only_curl), "cache-1", "plain program.cc:19");
     ask_by(None, "cache-1-of-curl", "plain program.cc:19");
 }

@@ -1,8 +1,8 @@
-//! Symbolization of programs that the machine's own compilers build, against `llvm-symbolizer` and
+//! Symbolization of programs built by the machine's own compilers, against `llvm-symbolizer` and
 //! the programs' sources.
 //!
-//! Needed: `gcc`, `g++`, `rustc`, `objcopy`, `strip`, `llvm-dwp`, `llvm-symbolizer`,
-//! `debuginfod-find`, `xz`. A missing one fails the test that needs it: nothing is passed over.
+//! Requirements: `gcc`, `g++`, `rustc`, `objcopy`, `strip`, `llvm-dwp`, `llvm-symbolizer`,
+//! `debuginfod-find`, `xz`. A missing one fails the test that needs it.
 #![forbid(unsafe_code)]
 
 mod against_llvm;

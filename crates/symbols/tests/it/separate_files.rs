@@ -1,5 +1,4 @@
-//! Debug files apart from the module: each place that they may lie in, and what must not be
-//! believed.
+//! Separate debug files: each location in which they are found, and files that must be rejected.
 
 use std::fs;
 use std::path::PathBuf;
@@ -58,7 +57,7 @@ fn a_debug_link_is_found_in_the_tree_of_debug_files_below_the_sysroot() {
 #[test]
 fn a_debug_link_with_another_checksum_is_not_believed() {
     let (program, svma) = split(true);
-    // Another build of the same source, so that everything but the contents fits.
+    // Another build of the same source, so that all but the contents matches.
     let other = Program::cpp(&["-g", "-O0", "-Wl,--build-id"]);
     other.tool("objcopy", &["--only-keep-debug", "program", "program.debug"]);
     fs::copy(other.file("program.debug"), program.file("program.debug")).unwrap();
@@ -72,7 +71,7 @@ fn a_debug_file_is_found_by_its_build_id_below_a_symbol_path() {
     copy(&program.file("program.debug"), &by_build_id(symbols.path(), &build_id(&program.path)));
     let options = SymbolOptions { symbol_paths: vec![symbols.path().to_owned()], ..nothing_else() };
     assert_eq!(names(&program.key(), svma, options.clone()), FOUND);
-    // The module itself may be gone.
+    // The module itself may be missing.
     let key = program.key();
     fs::remove_file(&program.path).unwrap();
     assert_eq!(names(&key, svma, options), FOUND);

@@ -1,4 +1,4 @@
-//! Names where there is no debug information: the symbol table, the dynamic one.
+//! Names without debug information: from the symbol table, and the dynamic one.
 
 use heapr_symbols::ModuleKey;
 
@@ -27,7 +27,7 @@ fn a_stripped_library_is_named_by_its_dynamic_symbols() {
 
 #[test]
 fn the_file_of_a_cpp_library_on_this_machine_is_named() {
-    // malloc of the C library: stripped or with Debian's debug package, the name is the same.
+    // malloc of the C library has the same name, stripped or with Debian's debug package.
     let path = std::fs::read_to_string("/proc/self/maps")
         .unwrap()
         .lines()

@@ -1,4 +1,4 @@
-//! Functions that g++ gives no linkage name: their scope is in the debug information, and in the
+//! Functions without a linkage name from g++: their scope is in the debug information, and in the
 //! symbol table.
 
 use std::collections::BTreeSet;
@@ -50,7 +50,8 @@ fn functions_without_a_linkage_name_are_told_apart_by_their_scope() {
     ];
     let program = Program::build("g++", "program.cc", SOURCE, &["-g", "-O1"]);
     let by_both = names(&program);
-    // Of the debug information alone: as for functions that are inlined everywhere.
+    // The debug information alone gives the same names, as for functions that are inlined
+    // everywhere.
     let lines = svmas_without_symbols(program);
     for name in expected {
         assert!(by_both.contains(name), "{name}: {by_both:#?}");
