@@ -1,8 +1,8 @@
-//! Groups rows, ranks the groups and adds up those that are shown.
+//! Groups rows, ranks the groups and sums those that are shown.
 //!
-//! Two passes: the first adds up only the amount that is sorted by (eight bytes per group), the
-//! second all amounts of the groups that made it into the top. So memory is eight bytes per stack,
-//! however many there are.
+//! This takes two passes. The first sums only the sort metric (eight bytes per group), the second
+//! all amounts of the top groups. So memory is eight bytes per stack, however many stacks there
+//! are.
 
 use heapr_trace::{Amounts, StackIndex};
 
@@ -10,32 +10,32 @@ use crate::error::Result;
 use crate::metrics::Metric;
 use crate::row_table::RowSource;
 
-/// A group of rows that are shown as one.
+/// A group of rows that is shown as one line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RankedGroup {
-    /// As the caller numbered them.
+    /// Number that the caller gave the group.
     pub(crate) group: u32,
     pub(crate) amounts: Amounts,
-    /// The row's stack that adds most to the sort amount (the first of several): stands for the
+    /// Stack of the row that adds most to the sort metric (the first of several). It represents the
     /// group where rows differ, as in source lines.
     pub(crate) representative: StackIndex,
 }
 
-/// The ranked groups and what was left out.
+/// The ranked groups, and the sum of the others.
 #[derive(Debug, Default)]
 pub(crate) struct Ranking {
     pub(crate) groups: Vec<RankedGroup>,
-    /// Groups in all.
+    /// Number of all groups.
     pub(crate) group_count: usize,
-    /// Amounts of the groups that are not among `groups`.
+    /// Sum of the groups that are not in `groups`.
     pub(crate) rest: Amounts,
 }
 
-/// No group: the row is left out.
+/// Group number of a row that is left out.
 pub(crate) const NO_GROUP: u32 = u32::MAX;
 
-/// Ranks groups `0..group_count`; `group_of` tells the group of each row. Greatest first; of equal
-/// groups the one with more outstanding, then total bytes, then the lower number.
+/// Ranks groups `0..group_count`; `group_of` is the group of each row. The greatest group comes
+/// first. Ties are broken by more outstanding bytes, then more total bytes, then the lower number.
 pub(crate) fn rank(
     rows: &RowSource<'_>,
     group_of: &[u32],
@@ -93,7 +93,7 @@ pub(crate) fn rank(
             groups[at].representative = row.stack;
         }
     })?;
-    // No two keys are equal: the number is part of them.
+    // No two keys are equal, because they include the group's number.
     groups.sort_unstable_by_key(|ranked| {
         let amounts = &ranked.amounts;
         std::cmp::Reverse((
@@ -109,11 +109,11 @@ pub(crate) fn rank(
     Ok(Ranking { groups, group_count, rest })
 }
 
-/// Numbers keys in the order in which they come: `group_of` for [`rank`].
+/// Numbers keys in order of first use, to make `group_of` for [`rank`].
 pub(crate) struct Numbering {
-    /// By key.
+    /// Number of each key.
     numbers: Vec<u32>,
-    /// By number.
+    /// Key of each number.
     keys: Vec<u32>,
 }
 
@@ -131,7 +131,7 @@ impl Numbering {
         *number
     }
 
-    /// Keys by number.
+    /// The keys, by number.
     pub(crate) fn into_keys(self) -> Vec<u32> {
         self.keys
     }
@@ -191,7 +191,7 @@ mod tests {
                 key(second).cmp(&key(first)).then(a.cmp(b))
             });
             let shown: Vec<(u32, Amounts)> = ranking.groups.iter().map(|group| (group.group, group.amounts)).collect();
-            // The cut is by the sort amount alone before ties are broken, which keeps all ties.
+            // Before ties are broken, the cut compares only the sort metric and retains all ties.
             prop_assert_eq!(&shown[..], &naive[..top.min(11)]);
             let mut rest = Amounts::default();
             naive[top.min(11)..].iter().for_each(|(_, amounts)| rest += amounts);

@@ -1,13 +1,13 @@
-//! The built-in cull list: frames that allocate for somebody else.
+//! The built-in cull list: frames that allocate on behalf of their callers.
 
-/// Patterns as [`crate::FramePattern`] reads them.
+/// Patterns in the syntax of [`crate::FramePattern`].
 pub(crate) const ALLOCATOR_FRAMES: &[&str] = &[
-    // The agent that records.
+    // The recording agent.
     "libheapr_agent.so!",
     "heapr-agent*!",
-    // Of heapr_heap.h, compiled into the program.
+    // Functions of heapr_heap.h, compiled into the program.
     "heapr_heap_*",
-    // The C library's own.
+    // The C library's allocator.
     "malloc",
     "calloc",
     "realloc",
@@ -39,7 +39,7 @@ pub(crate) const ALLOCATOR_FRAMES: &[&str] = &[
     "_mid_memalign",
     "malloc_hook_ini",
     "realloc_hook_ini",
-    // The C library's on behalf of a caller.
+    // Functions of the C library that allocate for a caller.
     "strdup",
     "__strdup",
     "strndup",
@@ -60,7 +60,7 @@ pub(crate) const ALLOCATOR_FRAMES: &[&str] = &[
     "getdelim",
     "__getdelim",
     "_IO_getdelim",
-    // Mappings, when they are recorded as a heap.
+    // Mappings, where they are recorded as a heap.
     "mmap",
     "mmap64",
     "__mmap",
@@ -68,7 +68,7 @@ pub(crate) const ALLOCATOR_FRAMES: &[&str] = &[
     "mremap",
     "munmap",
     "mprotect",
-    // Go's runtime, which its own profiles hide too.
+    // Go's runtime, which Go's own profiles hide, too.
     "runtime.*",
     "internal/runtime/*",
     // C++.

@@ -1,4 +1,4 @@
-//! From rows to the answers of actions.
+//! Turns rows into the answers of actions.
 
 use heapr_trace::{StackIndex, ThreadIndex};
 
@@ -15,8 +15,8 @@ use crate::report::{Answer, Group, GroupKey, Ranking};
 use crate::symbol_tree::NamedStack;
 
 impl Culled<'_, '_> {
-    /// Functions, or lines where the tree tells them apart, each with all that it calls, by an
-    /// inclusive amount.
+    /// Functions, or their lines if `by_line`, each with all that it calls, ranked by an inclusive
+    /// amount.
     pub fn functions(&self, by_line: bool, sort: Metric, top: usize) -> Result<Functions> {
         functions::functions(self, by_line, sort, top)
     }
@@ -32,7 +32,7 @@ impl Culled<'_, '_> {
         })
     }
 
-    /// Ranks the rows in groups.
+    /// Groups the rows and ranks the groups.
     pub fn ranking(&self, by: GroupBy, sort: Metric, top: usize) -> Result<Ranking> {
         let (group_of, keys) = match by {
             GroupBy::Stacks => {
@@ -61,8 +61,8 @@ impl Culled<'_, '_> {
         Ok(Ranking { by, groups, group_count: ranking.group_count, rest: ranking.rest })
     }
 
-    /// Gives each group of a frame the culled stack of the row that stands for it, whose innermost
-    /// frame it is.
+    /// Sets the stack of each group of a frame to the culled stack of the group's representative
+    /// row. The frame is innermost in that stack.
     fn place_frames(&self, groups: &mut [Group]) -> Result<()> {
         let mut wanted: hashbrown::HashMap<StackIndex, NamedStack> =
             groups.iter().map(|group| (group.representative, 0)).collect();
@@ -80,7 +80,7 @@ impl Culled<'_, '_> {
     }
 
     fn by_frame(&self, of: impl Fn(FrameId) -> FrameId) -> (Vec<u32>, Vec<GroupKey>) {
-        // The frame's number + 1, 0 for no frame.
+        // Key of a frame: its number + 1; 0 for no frame.
         let key_of = |stack: NamedStack| self.tree.frame(stack).map_or(0, |frame| of(frame).0 + 1);
         let mut numbering = Numbering::new(self.tree.frames.count() + 1);
         let groups = self.group_rows(|stack| numbering.number(key_of(stack)));
@@ -137,7 +137,8 @@ impl Culled<'_, '_> {
         let mut is_found = false;
         self.for_each(|row, _| {
             path.clear();
-            // Looked for in the whole stack: the callers of `malloc` may be asked for.
+            // The search covers the whole stack, because the pattern may match a culled frame such
+            // as `malloc`.
             let frames = self.tree.frames_of(self.tree.named(row.stack));
             path.extend(frames.skip_while(|frame| !is_callee[frame.0 as usize]));
             if !path.is_empty() {

@@ -1,4 +1,4 @@
-//! Trees of frames with what was allocated below them: from the program's start down, or from a
+//! Trees of frames with the amounts allocated below them: from the program's start down, or from a
 //! frame to its callers.
 
 use hashbrown::HashMap;
@@ -11,35 +11,35 @@ use crate::tree_order::{Placed, depth_first, greatest};
 /// A node of a [`CallTree`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallNode {
-    /// Index of the node above; `None` for the roots.
+    /// Index of the node above; `None` for a root.
     pub parent: Option<usize>,
-    /// Nodes above it.
+    /// Number of nodes above.
     pub depth: usize,
-    /// Its frame.
+    /// Frame of the node.
     pub(crate) frame: FrameId,
-    /// A stack in which it occurs, for its place in the source.
+    /// A stack that passes through the node, for the frame's source line.
     pub(crate) representative: StackIndex,
-    /// Allocations whose stacks pass through it.
+    /// Amounts of the allocations whose stacks pass through the node.
     pub amounts: Amounts,
 }
 
-/// Nodes in the order in which they are printed: each followed by what is below it, the greatest
-/// first.
+/// Nodes in the order in which they are printed: each is followed by the nodes below it, the
+/// greatest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallTree {
     /// The nodes.
     pub nodes: Vec<CallNode>,
-    /// Nodes in all, those that are left out by the limit among them.
+    /// Number of all nodes, including those that the limit leaves out.
     pub node_count: usize,
-    /// Sum over all that the tree was made of.
+    /// Sum over all rows of the tree.
     pub amounts: Amounts,
 }
 
-/// Grows a tree path by path.
+/// Builds a tree path by path.
 #[derive(Debug, Default)]
 pub(crate) struct CallTreeBuilder {
     nodes: Vec<Growing>,
-    /// By (node above + 1 or 0, frame).
+    /// Number of each node, by (number of the node above + 1 or 0, frame).
     numbers: HashMap<(u32, FrameId), u32>,
     amounts: Amounts,
 }
@@ -54,7 +54,7 @@ struct Growing {
 }
 
 impl CallTreeBuilder {
-    /// Adds amounts to each node of a path, its root first.
+    /// Adds amounts to each node of a path, which begins at its root.
     pub(crate) fn add(&mut self, path: &[FrameId], representative: StackIndex, amounts: &Amounts) {
         self.amounts += amounts;
         let mut above = 0;
@@ -69,11 +69,11 @@ impl CallTreeBuilder {
         }
     }
 
-    /// The tree, cut to the `top` nodes with the greatest amounts. (A node's amount is at most that
-    /// of the node above it, so that what is left is a tree.)
+    /// Finishes the tree and cuts it to the `top` nodes with the greatest amounts. (A node's amount
+    /// is at most that of the node above, so that the remaining nodes form a tree.)
     pub(crate) fn finish(self, sort: Metric, top: usize) -> CallTree {
         let node_count = self.nodes.len();
-        // Numbers from 1 on: what has no node above it is below node 0.
+        // Numbers begin at 1: roots lie below node 0.
         let growing = |number: u32| &self.nodes[number as usize - 1];
         let all = (1..=node_count as u32).collect();
         let order = greatest(all, top, |number| sort.of(&growing(number).amounts));

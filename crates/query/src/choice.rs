@@ -1,5 +1,5 @@
-//! The filters that are known when a block is born and that decide what the peak is of: process,
-//! heap, thread, size.
+//! The filters that are decided at a block's birth and that determine the peak: process, heap,
+//! thread, size.
 
 use heapr_trace::{Block, HeapId, Process, ProcessIndex, Thread, ThreadIndex};
 
@@ -7,15 +7,15 @@ use crate::error::{Error, Result};
 use crate::filter::{Filter, Span, ThreadChoice};
 use crate::glob::Glob;
 
-/// A filter's pids, heaps and threads, looked up in a trace, and its sizes.
+/// The pids, heaps and threads of a filter, resolved in a trace, and its sizes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// By process; `None`: all.
+    /// Whether each process is chosen; `None` for all.
     processes: Option<Vec<bool>>,
     heaps: Option<Vec<HeapId>>,
-    /// By thread; `None`: all.
+    /// Whether each thread is chosen; `None` for all.
     threads: Option<Vec<bool>>,
-    /// Sizes.
+    /// Chosen sizes; `None` for all.
     pub size: Option<Span>,
 }
 
@@ -38,13 +38,12 @@ impl Choice {
         })
     }
 
-    /// Whether all blocks are chosen.
+    /// Whether every block is chosen.
     pub fn is_everything(&self) -> bool {
         self.is_every_origin() && self.size.is_none()
     }
 
-    /// Whether blocks of all processes, heaps and threads are chosen, though perhaps not of all
-    /// sizes.
+    /// Whether blocks of all processes, heaps and threads are chosen, regardless of size.
     pub fn is_every_origin(&self) -> bool {
         self.processes.is_none() && self.heaps.is_none() && self.threads.is_none()
     }
@@ -57,7 +56,7 @@ impl Choice {
         self.threads.as_ref().is_none_or(|chosen| chosen.get(thread.0 as usize).copied().unwrap_or(false))
     }
 
-    /// Whether what this thread does to this heap is chosen.
+    /// Whether calls of this thread on this heap are chosen.
     pub fn has_origin(&self, process: ProcessIndex, heap: HeapId, thread: ThreadIndex) -> bool {
         self.has_process(process)
             && self.heaps.as_ref().is_none_or(|heaps| heaps.contains(&heap))
@@ -106,7 +105,7 @@ fn chosen_threads(choices: &[ThreadChoice], threads: &[Thread]) -> Result<Option
     Ok(Some(chosen))
 }
 
-/// The ids for an error message: at most eight.
+/// The pids for an error message: at most eight.
 fn present_pids(processes: &[Process]) -> String {
     let mut pids: Vec<u32> = processes.iter().map(|process| process.pid).collect();
     pids.dedup();

@@ -1,4 +1,4 @@
-//! Which stacks a filter lets pass for their frames.
+//! Stacks that pass a filter's conditions on frames.
 
 use heapr_trace::StackIndex;
 
@@ -10,7 +10,7 @@ use crate::stack_source::StackSource;
 use crate::suppressions::FrameText;
 use crate::symbol_tree::{NamedStack, SymbolTree};
 
-/// For each stack of a file, whether a filter lets it pass for its frames.
+/// Whether each stack of a file passes a filter's conditions on frames.
 #[must_use]
 pub fn chosen_stacks(stacks: &(impl StackSource + ?Sized), tree: &SymbolTree, filter: &Filter) -> Vec<bool> {
     let mut chosen = match filter.required_frames.as_slice() {
@@ -26,7 +26,8 @@ pub fn chosen_stacks(stacks: &(impl StackSource + ?Sized), tree: &SymbolTree, fi
     }
     let rules = &filter.left_out;
     let names_lines = rules.has_lines();
-    // By names: a rule may say of them what it says of some lines only.
+    // Decided by function names first. A rule that names source lines may match only some stacks of
+    // the same names.
     let mut may_be_left_out = vec![false; if names_lines { tree.count() } else { 0 }];
     if !rules.is_empty() {
         let mut judged = JudgedFrames::new(rules, tree.frames.count());

@@ -1,7 +1,7 @@
-//! The distinct places in the code that stacks return to, and the frames at each.
+//! The distinct code locations that stacks return to, and the frames at each.
 //!
-//! A trace has far fewer of them than stack nodes (clang: 634,000 nodes, some 50,000 places), so
-//! that naming works on places.
+//! A trace has far fewer locations than stack nodes (clang: 634,000 nodes, some 50,000 locations),
+//! so that names are resolved by location.
 
 use hashbrown::{HashMap, HashTable};
 use heapr_trace::{
@@ -13,22 +13,22 @@ use crate::integer_hash::mix;
 use crate::stack_source::StackSource;
 use crate::symbol_source::{SourceFrame, SymbolSource};
 
-/// Number of a place.
+/// Number of a code location.
 pub(crate) type CodeId = u32;
 
 /// Marks a running address that belonged to several modules in turn.
 const AMBIGUOUS: CodeId = CodeId::MAX;
 
-/// A place: an address in a module's file, or in a process where there is no module.
+/// A code location: an address in a module's file, or in a process outside all modules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Place {
     module: Option<ModuleIndex>,
-    /// Only told apart where there is no module.
+    /// Process of an address outside all modules; 0 otherwise.
     process: ProcessIndex,
     address: u64,
 }
 
-/// A running address and the place it was found to be.
+/// A running address with its code location.
 #[derive(Debug, Clone, Copy)]
 struct RunningAddress {
     process: ProcessIndex,
@@ -37,43 +37,43 @@ struct RunningAddress {
 }
 
 #[derive(Debug, Default, Clone)]
-/// See the module.
+/// Table of the code locations of a trace, with the frames at each.
 pub struct CodeTable {
     running: HashTable<RunningAddress>,
     numbers: HashMap<Place, CodeId>,
     places: Vec<Place>,
-    /// Ranges of addresses, by process, that several mappings had in turn; sorted, usually empty.
+    /// Ranges of addresses, by process, that several mappings used in turn; sorted, usually empty.
     shared_ranges: Vec<(ProcessIndex, u64, u64)>,
-    /// Frames of place `n` are `locations[starts[n]..starts[n + 1]]`, innermost first.
+    /// Frames of location `n` are `locations[starts[n]..starts[n + 1]]`, innermost first.
     starts: Vec<u32>,
     locations: Vec<Location>,
-    /// Frames of one function on several lines are several.
+    /// Whether a function has one frame per source line.
     tells_lines: bool,
-    /// `None`: those that the stacks say.
+    /// Choice of the frames to show; `None`: the choice of the stack source.
     shown: Option<LanguageFrames>,
-    /// Modules whose code runs functions of a language.
+    /// Modules that are interpreters of a language.
     interpreters: Vec<ModuleIndex>,
 }
 
 impl CodeTable {
-    /// Of a trace with these mappings.
+    /// A table for a trace with these mappings.
     pub fn new(mappings: &[Mapping]) -> Self {
         Self { shared_ranges: shared_ranges(mappings), ..Self::default() }
     }
 
-    /// Tells frames of one function on several lines apart.
+    /// Selects whether a function has one frame per source line.
     #[must_use]
     pub fn telling_lines(self, tells_lines: bool) -> Self {
         Self { tells_lines, ..self }
     }
 
-    /// Shows these frames of stacks with frames of a language.
+    /// Selects the frames to show in stacks with frames of a language.
     #[must_use]
     pub fn showing(self, shown: Option<LanguageFrames>) -> Self {
         Self { shown, ..self }
     }
 
-    /// The place that a node returns to; numbers it if it is new.
+    /// The code location that a node returns to; a new location gets a number.
     pub(crate) fn intern(&mut self, stacks: &(impl StackSource + ?Sized), node: &StackNode) -> CodeId {
         let hash = mix(u64::from(node.process.0), node.return_address_avma);
         let is_same =
@@ -110,7 +110,7 @@ impl CodeTable {
         })
     }
 
-    /// A frame of a language runs in `caller`: if that is code, its module is an interpreter.
+    /// Records the module of `caller`, in which a frame of a language runs, as an interpreter.
     pub(crate) fn note_caller_of_language(
         &mut self,
         stacks: &(impl StackSource + ?Sized),
@@ -128,7 +128,7 @@ impl CodeTable {
         }
     }
 
-    /// Whether a place is not to be shown.
+    /// Whether the frames of a location are hidden.
     fn is_hidden(&self, code: CodeId, shown: LanguageFrames) -> bool {
         match shown {
             LanguageFrames::Mixed => false,
@@ -140,8 +140,8 @@ impl CodeTable {
         }
     }
 
-    /// Names the places that have no names yet. To be called after the last [`Self::intern`]; later
-    /// ones need another call.
+    /// Names the locations that have no names yet. Called after the last [`Self::intern`]; later
+    /// calls of that need another call of this.
     pub(crate) fn resolve(
         &mut self,
         stacks: &(impl StackSource + ?Sized),
@@ -157,9 +157,9 @@ impl CodeTable {
             let place = self.places[code as usize];
             (place.module, place.process, place.address)
         });
-        // Locations arrive by module; they are laid out by place at the end.
+        // Locations arrive by module; at the end they are ordered by location number.
         let mut arrived: Vec<Location> = Vec::with_capacity(by_module.len() * 2);
-        // By place behind the known ones.
+        // Range in `arrived` for each new location.
         let mut spans: Vec<(u32, u32)> = vec![(0, 0); self.places.len() - known];
         let mut addresses = Vec::new();
         let same_module = |a: &CodeId, b: &CodeId| {
@@ -237,25 +237,25 @@ impl CodeTable {
         }
     }
 
-    /// What a place is of a language; `None`: it is code.
+    /// The language function at a location; `None` for native code.
     fn language_place(&self, code: CodeId) -> Option<LanguagePlace> {
         let place = self.places[code as usize];
         if place.module.is_some() { None } else { LanguagePlace::of_call(place.address) }
     }
 
-    /// Frames at a place, innermost first; after [`Self::resolve`] empty only where they are not to
-    /// be shown.
+    /// Frames at a location, innermost first. After [`Self::resolve`] this is empty only for hidden
+    /// frames.
     pub(crate) fn locations(&self, code: CodeId) -> &[Location] {
         let code = code as usize;
         &self.locations[self.starts[code] as usize..self.starts[code + 1] as usize]
     }
 
-    /// Address of a place: in the module's file, or in the process.
+    /// Address of a location: in the module's file, or in the process.
     pub(crate) fn address(&self, code: CodeId) -> u64 {
         self.places[code as usize].address
     }
 
-    /// The place of a stack's innermost frame, as numbered before.
+    /// Number of the location of a stack's innermost frame; `None` if it was not interned.
     pub(crate) fn code_of(&self, stacks: &(impl StackSource + ?Sized), stack: StackIndex) -> Option<CodeId> {
         let node = stacks.node(stack);
         let hash = mix(u64::from(node.process.0), node.return_address_avma);
@@ -273,8 +273,8 @@ impl CodeTable {
     }
 }
 
-/// The frame of a language at a place. Its line is a part of it: a function of such a language is
-/// as long as a file, and its lines are what its authors know it by.
+/// The frame of a language at a location. The line is a part of the frame. Functions of such
+/// languages are often as long as a file, and authors know the code by its lines.
 fn language_location(
     stacks: &(impl StackSource + ?Sized),
     process: ProcessIndex,
@@ -292,13 +292,13 @@ fn language_location(
     Location { frame, file, line: place.line, is_inlined: false }
 }
 
-/// The byte before the return address lies in the call instruction, and so in the caller's range
-/// and line.
+/// Address of the byte before the return address. It lies in the call instruction, and so in the
+/// caller's range and line.
 fn call_address(node: &StackNode) -> u64 {
     node.return_address_avma.saturating_sub(1)
 }
 
-/// Where two mappings of a process overlap (they had the addresses one after the other).
+/// Ranges in which two mappings of a process overlap (they used the addresses one after the other).
 fn shared_ranges(mappings: &[Mapping]) -> Vec<(ProcessIndex, u64, u64)> {
     let mut sorted: Vec<&Mapping> = mappings.iter().collect();
     sorted.sort_unstable_by_key(|mapping| (mapping.process, mapping.start_avma));

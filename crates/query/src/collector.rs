@@ -1,11 +1,10 @@
-//! Adds up the allocations that a replay shows: each block once, when it ends or when the replay
-//! does.
+//! Sums the allocations of a replay: each block once, when it ends or when the replay ends.
 //!
-//! The peak. The peak moment is that of all chosen blocks (process, heap, thread, range, size); a
-//! block counts at it if it passes the other filters too, of which lifetime, temporary and type are
-//! only known when it ends. So a block is added to its row's peak when it ends, if it was alive at
-//! the greatest peak so far; each new peak has a new number (epoch), which voids what rows hold of
-//! older ones. Exact, and O(1) per event.
+//! The peak moment is that of all chosen blocks (process, heap, thread, range, size). A block
+//! counts at the peak if it passes the other filters, too. Of these, lifetime, temporary and type
+//! are known only when the block ends. So an ending block is added to its row's peak if it was
+//! alive at the greatest peak so far. Each new peak has a new number (epoch), which voids what rows
+//! hold of older peaks. The result is exact, at O(1) per event.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,12 +17,12 @@ use crate::filter::{AllocationType, Filter, Span};
 use crate::histogram::{HistogramCounter, HistogramOf};
 use crate::row_table::{RowKey, RowTable, Rows};
 
-/// What the collector counts of the blocks that the replay shows.
+/// Selection of the blocks that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
     /// Blocks born in the replay, freed or not.
     Born,
-    /// Blocks of this type, against the range.
+    /// Blocks of this type, relative to the range.
     Type(AllocationType),
     /// Blocks live at the end.
     Live,
@@ -34,24 +33,24 @@ pub(crate) enum Counted {
 pub(crate) struct Death {
     pub(crate) free_ns: u64,
     pub(crate) is_temporary: bool,
-    /// The program's free was not seen.
+    /// True if the program's free was not observed.
     pub(crate) is_implied: bool,
 }
 
-/// Calls that belong to no counted block, and counted blocks whose end was no free.
+/// Calls that belong to no counted block, and counted blocks that ended without a free.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Oddities {
-    /// Frees of blocks that were never seen.
+    /// Number of frees of blocks that were never seen.
     pub unmatched: u64,
-    /// Frees of blocks that a process had from its parent.
+    /// Number of frees of blocks that a process inherited from its parent.
     pub inherited: u64,
-    /// Ends without a free.
+    /// Number of blocks that ended without a free.
     pub implied: u64,
-    /// Calls that failed.
+    /// Number of calls that failed.
     pub failed: u64,
 }
 
-/// Live bytes and their greatest sum.
+/// Live bytes and blocks, and their values at the peak.
 #[derive(Debug, Clone, Copy, Default)]
 struct Level {
     live_bytes: u64,
@@ -62,7 +61,7 @@ struct Level {
 }
 
 impl Level {
-    /// Adds a block; tells whether that made a new peak.
+    /// Adds a block; returns whether this made a new peak.
     fn grow(&mut self, weight: Weight, time_ns: u64) -> bool {
         self.live_bytes = self.live_bytes.saturating_add(weight.bytes);
         self.live_count = self.live_count.saturating_add(weight.count);
@@ -81,56 +80,57 @@ impl Level {
     }
 }
 
-/// Address of a block.
+/// Identity of a live block.
 type BlockKey = (ProcessIndex, HeapId, u64);
 
-/// See the module.
+/// Sums the blocks of a replay by stack.
 pub(crate) struct Collector<'a> {
     choice: &'a Choice,
-    /// What blocks stand for; `None`: themselves.
+    /// Sampling, from which the weights of blocks are computed; `None`: each block counts as
+    /// itself.
     sampling: Option<&'a Sampling>,
     counted: Counted,
-    /// Events that the replay shows and that count; what comes before only builds the live set.
+    /// Range of the events that count; earlier events only build the live set.
     range: Span,
-    /// Until then lives what is not freed.
+    /// End of the lifetime of blocks that are not freed.
     end_ns: u64,
     lifetime: Option<Span>,
     is_temporary_only: bool,
-    /// By stack: whether the required frames are there; `None`: no matter.
+    /// Whether each stack has the required frames; `None` if frames do not matter.
     has_required: Option<&'a [bool]>,
     rows: RowTable,
     histograms: Vec<HistogramCounter>,
     level: Level,
     heap_levels: Vec<(ProcessIndex, HeapId, Level)>,
-    /// Places in `heap_levels`; a trace may have thousands of processes.
+    /// Index in `heap_levels` of each heap; a trace may have thousands of processes.
     heap_places: hashbrown::HashMap<(ProcessIndex, HeapId), usize>,
-    /// The place that was asked for last.
+    /// Index in `heap_levels` that was used last.
     last_heap: usize,
-    /// Number of the last peak; 0: there was none.
+    /// Number of the last peak; 0 before the first.
     epoch: u32,
-    /// Blocks born after the last peak with the same time stamp: not alive at it although their
-    /// time says so.
+    /// Blocks born after the last peak with the same time stamp. They were not alive at the peak,
+    /// although their times say so.
     late_births: HashSet<BlockKey>,
     counts_unknown_frees: bool,
     counts_failures: bool,
     oddities: BTreeMap<(ProcessIndex, HeapId), Oddities>,
 }
 
-/// What a collector found.
+/// Result of a collector.
 #[derive(Debug, Default)]
 pub struct Collected {
-    /// By stack.
+    /// Rows by stack.
     pub rows: Rows,
-    /// Of all rows.
+    /// Sum of all rows.
     pub totals: Totals,
-    /// The same by process and heap.
+    /// Sums by process and heap.
     pub by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
-    /// Those that were asked for.
+    /// The requested histograms.
     pub histograms: Vec<HistogramCounter>,
 }
 
 impl Collected {
-    /// Sets the time of all peaks.
+    /// Sets the peak time of all totals.
     pub(crate) fn set_peak_time(&mut self, peak_time_ns: u64) {
         self.totals.peak_time_ns = peak_time_ns;
         self.by_heap.iter_mut().for_each(|(_, _, totals)| totals.peak_time_ns = peak_time_ns);
@@ -170,12 +170,12 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The same of blocks that are samples, if they are.
+    /// Weighs blocks as samples, unless `sampling` is exact.
     pub(crate) fn of_samples(self, sampling: &'a Sampling) -> Self {
         Self { sampling: (!sampling.is_exact()).then_some(sampling), ..self }
     }
 
-    /// The same of a replay that ends at a time.
+    /// Sets the end of the replay.
     pub(crate) fn until(self, end_ns: u64) -> Self {
         Self { end_ns, ..self }
     }
@@ -185,13 +185,13 @@ impl<'a> Collector<'a> {
         self.sampling.map_or(Weight::exact(block.size_bytes), |sampling| sampling.weight(block))
     }
 
-    /// A block that was live before the replay's first event, or at the start of the range if
-    /// blocks born before it are what counts.
+    /// Adds a block that was live before the replay's first event. If blocks born before the range
+    /// are counted, it was live at the range's start.
     pub(crate) fn was_live(&mut self, block: &Block) {
         self.raise(block, self.range.from);
     }
 
-    /// A block's birth.
+    /// Handles a block's birth.
     pub(crate) fn born(&mut self, block: &Block) {
         if self.counts_births_of(block.alloc_ns) {
             self.raise(block, block.alloc_ns);
@@ -232,7 +232,7 @@ impl<'a> Collector<'a> {
         &mut self.heap_levels[self.last_heap].2
     }
 
-    /// A block's end inside the replay.
+    /// Handles a block's end inside the replay.
     pub(crate) fn died(&mut self, block: &Block, death: Death) {
         if !self.choice.has(block) || !self.counts_births_of(block.alloc_ns) {
             return;
@@ -250,7 +250,7 @@ impl<'a> Collector<'a> {
         self.heap_level(block).shrink(weight);
     }
 
-    /// A block of a process that ends inside the replay: nobody has freed it.
+    /// Handles a block whose process ends inside the replay without having freed it.
     pub(crate) fn left(&mut self, block: &Block) {
         if !self.choice.has(block) || !self.counts_births_of(block.alloc_ns) {
             return;
@@ -270,7 +270,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// A block that is live when the replay ends, at `end_ns`.
+    /// Handles a block that is live when the replay ends, at `end_ns`.
     pub(crate) fn is_live_at_end(&mut self, block: &Block, end_ns: u64) {
         let is_counted = self.counts_outstanding(block);
         if is_counted && self.choice.has(block) {
@@ -279,10 +279,10 @@ impl<'a> Collector<'a> {
     }
 
     fn count(&mut self, block: &Block, death: Option<Death>, end_ns: u64) {
-        // A replay that starts at a checkpoint does not know what each thread allocated last before
+        // A replay that starts at a checkpoint does not know each thread's last allocation before
         // it.
         let is_born_inside = self.range.contains(block.alloc_ns);
-        // Of a sample it is not known what its thread did before the next one.
+        // For a sample, the thread's calls before the next sample are unknown.
         let is_sample = self.sampling.is_some_and(|sampling| sampling.is_sample(block));
         let is_temporary = is_born_inside && !is_sample && death.is_some_and(|death| death.is_temporary);
         let free_ns = death.map_or(end_ns, |death| death.free_ns);
@@ -327,7 +327,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Whether a block that ends now was alive at the last peak.
+    /// Whether a block that ends was alive at the last peak.
     fn was_live_at_peak(&self, block: &Block) -> bool {
         if self.epoch == 0 {
             return false;
@@ -337,7 +337,7 @@ impl<'a> Collector<'a> {
             || (block.alloc_ns == peak_ns && !self.late_births.contains(&block_key(block)))
     }
 
-    /// A free of a block that was never seen allocated.
+    /// Handles a free of a block that was never seen allocated.
     pub(crate) fn freed_unknown(&mut self, event: &Event, process: ProcessIndex, is_inherited: bool) {
         let is_in_doubt = self.sampling.is_some_and(|sampling| sampling.is_in_doubt(process));
         if !is_in_doubt
@@ -350,7 +350,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// A call that failed.
+    /// Handles a failed call.
     pub(crate) fn failed(&mut self, event: &Event, process: ProcessIndex, size_bytes: u64) {
         let is_chosen = self.choice.has_origin(process, event.heap, event.thread);
         if self.counts_failures && is_chosen && self.choice.has_size(size_bytes) {
@@ -358,12 +358,12 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Forgets what is counted beside allocations.
+    /// Resets the counts of oddities.
     pub(crate) fn forget_oddities(&mut self) {
         self.oddities.clear();
     }
 
-    /// Bytes of the chosen blocks that are live now.
+    /// Live bytes of the chosen blocks.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.level.live_bytes
     }
@@ -373,8 +373,8 @@ impl<'a> Collector<'a> {
         (self.level.peak_bytes, self.level.peak_time_ns)
     }
 
-    /// All amounts. The heaps' own peaks are kept only if nothing but the choice decided what is
-    /// counted.
+    /// Returns all amounts. The heaps have their own peaks only if no filter beyond the choice
+    /// decides which blocks count.
     pub(crate) fn finish(self) -> Collected {
         let is_whole = self.lifetime.is_none()
             && !self.is_temporary_only
@@ -392,7 +392,7 @@ impl<'a> Collector<'a> {
                 if let Some(&place) = self.heap_places.get(&(*process, *heap)) {
                     let level = &self.heap_levels[place].2;
                     if let Some(sampling) = self.sampling.filter(|_| level.peak_bytes != totals.peak_bytes) {
-                        // Which blocks were live at that peak is not kept.
+                        // The blocks that were live at the heap's peak are unknown.
                         let equal = EqualBlocks::of(sampling);
                         equal.estimate_peak(
                             *heap,
@@ -427,9 +427,9 @@ fn block_key(block: &Block) -> BlockKey {
 /// Sums of rows: over all, and by process and heap in that order.
 #[derive(Debug, Default)]
 pub struct RowSums {
-    /// Over all.
+    /// Sum of all rows.
     pub totals: Totals,
-    /// By process and heap.
+    /// Sums by process and heap.
     pub by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
 }
 
@@ -440,7 +440,8 @@ impl RowSums {
         add_row(self.heap(row.process, row.heap), row);
     }
 
-    /// Adds what no row has: then frees are those that the program made, as in a file's summary.
+    /// Adds the oddities, which belong to no row. After that, frees are those of the program, as in
+    /// a file's summary.
     pub fn add_oddities(&mut self, by_heap: &BTreeMap<(ProcessIndex, HeapId), Oddities>) {
         for (&(process, heap), oddities) in by_heap {
             add_odd(&mut self.totals, oddities);
@@ -459,7 +460,7 @@ impl RowSums {
         &mut self.by_heap[at].2
     }
 
-    /// Sets the time of all peaks.
+    /// Sets the peak time of all totals.
     pub fn set_peak_time(&mut self, peak_time_ns: u64) {
         self.totals.peak_time_ns = peak_time_ns;
         self.by_heap.iter_mut().for_each(|(_, _, totals)| totals.peak_time_ns = peak_time_ns);

@@ -1,4 +1,4 @@
-//! Which innermost frames are removed before stacks are aggregated.
+//! Lists of the innermost frames that are removed before stacks are aggregated.
 
 use std::collections::HashSet;
 
@@ -7,32 +7,32 @@ use crate::error::{Error, Result};
 use crate::frame_pattern::{FramePattern, module_names};
 use crate::symbol_forms::for_each_form;
 
-/// A set of frame patterns, made to be asked for many frames.
+/// A set of frame patterns, indexed for matching many frames.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CullList {
-    /// Patterns that are only a symbol: looked up.
+    /// Patterns with only a symbol, found by hash.
     symbols: HashSet<Box<str>>,
-    /// Patterns that are only a module's name: looked up.
+    /// Patterns with only a module's name, found by hash.
     module_names: HashSet<Box<str>>,
-    /// Other patterns that are only a module.
+    /// Other patterns with only a module.
     modules: Vec<FramePattern>,
-    /// All others: tried one by one.
+    /// All other patterns, which are tried one by one.
     others: Vec<FramePattern>,
 }
 
 impl CullList {
-    /// Nothing is culled.
+    /// A list that culls no frame.
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// The allocators' own entry points and shims: see `docs/report.md`.
+    /// The entry points and wrappers of allocators: see `docs/report.md`.
     #[must_use]
     pub fn built_in() -> Self {
         let mut list = Self::empty();
         for text in ALLOCATOR_FRAMES {
-            // A test reads each of them.
+            // A test parses each pattern.
             if let Ok(pattern) = FramePattern::parse(text) {
                 list.add(pattern);
             }
@@ -53,13 +53,13 @@ impl CullList {
         }
     }
 
-    /// Adds the patterns of a list file: one a line; blank lines and lines that begin with `#` say
-    /// nothing. `name` is the list's, for errors.
+    /// Adds the patterns of a list file: one per line; blank lines and lines that begin with `#`
+    /// are skipped. `name` is the list's name, for errors.
     ///
     /// # Errors
-    /// At the first line that is no pattern; names it.
+    /// The first line that is no pattern, named in the error.
     pub fn add_lines(&mut self, name: &str, text: &str) -> Result<()> {
-        // Some editors begin a file so.
+        // Some editors begin a file with it.
         const BYTE_ORDER_MARK: char = '\u{feff}';
         let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
         for (index, line) in text.lines().enumerate() {
@@ -83,7 +83,7 @@ impl CullList {
         !self.needs_symbols() && self.module_names.is_empty() && self.modules.is_empty()
     }
 
-    /// Whether it can only be decided with symbols.
+    /// Whether matching needs symbols.
     #[must_use]
     pub(crate) fn needs_symbols(&self) -> bool {
         !self.symbols.is_empty() || !self.others.is_empty()
@@ -105,7 +105,7 @@ impl CullList {
         })
     }
 
-    /// Whether one of the patterns without a symbol matches.
+    /// Whether a pattern without a symbol matches the module.
     fn matches_module(&self, path_lower: &str) -> bool {
         (!self.module_names.is_empty()
             && module_names(path_lower).any(|name| self.module_names.contains(name)))

@@ -9,20 +9,20 @@ use crate::error::Result;
 use crate::row_table::RowSource;
 use crate::symbol_tree::{NamedStack, SymbolTree};
 
-/// In place of a stack: the row is not counted.
+/// Stands for the stack of a row that is not counted.
 pub(crate) const LEFT_OUT: NamedStack = NamedStack::MAX;
 
-/// Rows with their stacks after culling: what all actions of a query share.
+/// Rows with their stacks after culling, shared by all actions of a query.
 #[derive(Debug)]
 pub struct Culled<'a, 't> {
     pub(crate) rows: &'a RowSource<'t>,
     pub(crate) tree: &'a SymbolTree,
-    /// By row.
+    /// Culled stack of each row.
     pub(crate) stacks: Vec<NamedStack>,
 }
 
 impl<'a, 't> Culled<'a, 't> {
-    /// `is_counted`: whether the rows of a file's stack are.
+    /// Culls the rows of a file's stacks for which `is_counted` is true.
     pub(crate) fn new(
         rows: &'a RowSource<'t>,
         tree: &'a SymbolTree,
@@ -38,7 +38,8 @@ impl<'a, 't> Culled<'a, 't> {
         Ok(Self { rows, tree, stacks })
     }
 
-    /// As [`Culled::new`] of all rows; `left`: by stack what culling leaves of it.
+    /// Builds the rows from stacks that are culled already; `left` maps each stack to its culled
+    /// stack.
     pub fn with_left(rows: &'a RowSource<'t>, tree: &'a SymbolTree, left: &[NamedStack]) -> Result<Self> {
         let mut stacks = Vec::new();
         rows.for_each(|row| stacks.push(left[tree.named(row.stack) as usize]))?;
@@ -49,7 +50,7 @@ impl<'a, 't> Culled<'a, 't> {
         self.tree
     }
 
-    /// Shows all counted rows with their culled stacks.
+    /// Passes all counted rows with their culled stacks to `visit`.
     pub fn for_each(&self, mut visit: impl FnMut(&StackTotals, NamedStack)) -> Result<()> {
         let mut stacks = self.stacks.iter();
         self.rows.for_each(|row| {
@@ -59,7 +60,7 @@ impl<'a, 't> Culled<'a, 't> {
         })
     }
 
-    /// Group of each row: those of the counted ones, by their culled stacks.
+    /// The group of each row, by its culled stack; rows that are not counted get [`NO_GROUP`].
     pub(crate) fn group_rows(&self, mut group_of: impl FnMut(NamedStack) -> u32) -> Vec<u32> {
         self.stacks.iter().map(|&stack| if stack == LEFT_OUT { NO_GROUP } else { group_of(stack) }).collect()
     }

@@ -1,4 +1,4 @@
-//! Culling, with each frame decided at most once: only the few frames that end stacks are ever
+//! Culling of stacks, with each frame decided at most once. Only the few frames that end stacks are
 //! compared with the list.
 
 use crate::cull_list::CullList;
@@ -6,22 +6,22 @@ use crate::frames::FrameId;
 use crate::symbol_tree::{NamedStack, SymbolTree};
 
 #[derive(Debug)]
-/// See the module.
+/// Culls the stacks of a tree, and caches the decision for each frame.
 pub struct Culling<'a> {
     tree: &'a SymbolTree,
     list: &'a CullList,
-    /// By frame, once it was asked for.
+    /// Decision for each frame; `None` until needed.
     decided: Vec<Option<bool>>,
 }
 
 impl<'a> Culling<'a> {
-    /// Nothing is decided yet.
+    /// A culling without any decision yet.
     pub fn new(tree: &'a SymbolTree, list: &'a CullList) -> Self {
         Self { tree, list, decided: vec![None; tree.frames.count()] }
     }
 
-    /// The stack without the longest run of innermost frames that all match; at least the outermost
-    /// frame stays.
+    /// The stack without the longest run of innermost frames that all match. At least the outermost
+    /// frame remains.
     pub(crate) fn cull(&mut self, stack: NamedStack) -> NamedStack {
         if self.list.is_empty() {
             return stack;
@@ -37,13 +37,13 @@ impl<'a> Culling<'a> {
         stack
     }
 
-    /// By stack what culling leaves of it.
+    /// The culled stack of each stack.
     pub fn all(&mut self) -> Vec<NamedStack> {
         let mut left: Vec<NamedStack> = (0..self.tree.count() as NamedStack).collect();
         if self.list.is_empty() {
             return left;
         }
-        // Callers come before what they call.
+        // Callers have smaller numbers than their callees.
         for stack in 1..left.len() {
             let parent = self.tree.parent(stack as NamedStack);
             let frame = self.tree.frame(stack as NamedStack);

@@ -1,9 +1,10 @@
-//! When the processes of a trace ended, and whether its summary knows: what a process had left ends
-//! with it.
+//! Ends of a trace's processes, and whether its summary counts only living processes. The blocks
+//! that a process has not freed end with it.
 //!
-//! A recorder learns of an end some time after it. What it writes is the earliest that the end can
-//! have been: when it saw the process alive last, or the process's last event. Older files, and
-//! those that were not ended, tell when it learned of it; there the same is found out of them:
+//! A recorder learns of an end some time after it. It writes the earliest possible time of the end:
+//! the time at which it last saw the process alive, or the process's last event. Older and
+//! unfinished files state when the recorder learned of the end. For them the earliest time is
+//! computed here:
 //!
 //! ```text
 //! process      ─e──e───e─e┤
@@ -16,7 +17,7 @@ use heapr_trace::{ProcessIndex, Summary, Trace};
 
 /// The ends that count: those with an event after them.
 ///
-/// Events that cannot be read are left out; the replay that follows tells of them.
+/// Events that cannot be read are skipped; the replay that follows reports them.
 #[must_use]
 pub fn process_ends(trace: &Trace) -> ProcessEnds {
     let last_ns = trace.event_chunks().map(|chunk| chunk.last_ns).max().unwrap_or(0);
@@ -32,18 +33,18 @@ pub fn process_ends(trace: &Trace) -> ProcessEnds {
     ProcessEnds::new(ends)
 }
 
-/// The summary of a file, if it says what lived at one moment. `None`: a replay tells.
+/// The summary of a file, if it counts only living processes; `None` if a replay is needed.
 pub fn written_summary(trace: &Trace) -> heapr_trace::Result<Option<Summary>> {
     Ok(trace.summary_totals()?.filter(|summary| is_of_living(trace, summary)))
 }
 
-/// Whether a summary cannot have counted what processes had left that were over: it says so, or
-/// nothing came after any of them.
+/// Whether a summary leaves out the blocks of ended processes. Either it says so, or no event comes
+/// after an end.
 fn is_of_living(trace: &Trace, summary: &Summary) -> bool {
     summary.counts_living || trace.event_count() == 0 || process_ends(trace).next_ns() == u64::MAX
 }
 
-/// Makes ends of when the recorder learned of them the earliest that they can have been.
+/// Replaces the times at which the recorder learned of ends by the earliest possible ones.
 fn narrow(trace: &Trace, ends: &mut [(u64, ProcessIndex)]) {
     let mut alive = vec![None; trace.processes().len()];
     for sample in trace.rss_samples() {

@@ -1,4 +1,4 @@
-//! What can go wrong in a query.
+//! Errors of queries.
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -7,52 +7,52 @@ pub enum Error {
     /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] heapr_trace::Error),
-    /// A frame pattern says nothing.
+    /// A frame pattern has neither a module nor a symbol.
     #[error("frame pattern {pattern:?} names neither a module nor a symbol")]
     EmptyPattern {
-        /// As it was given.
+        /// The pattern as given.
         pattern: String,
     },
     /// A frame pattern holds a character that no name has.
     #[error("frame pattern {pattern:?} has a control character at byte {offset_bytes}")]
     ControlCharacter {
-        /// As it was given.
+        /// The pattern as given.
         pattern: String,
-        /// Where in it.
+        /// Offset of the character.
         offset_bytes: usize,
     },
     /// A line of a cull list is no frame pattern.
     #[error("{list}, line {line}: {source}")]
     CullList {
-        /// Name of the list, as it was given.
+        /// Name of the list as given.
         list: String,
         /// Line number, from 1.
         line: usize,
-        /// Why.
+        /// Reason why the line is no pattern.
         source: Box<Error>,
     },
     /// Options that exclude each other.
     #[error("{first} can't be combined with {second}: {reason}")]
     Contradiction {
-        /// One of them.
+        /// The first option.
         first: &'static str,
-        /// The other.
+        /// The second option.
         second: &'static str,
-        /// Why.
+        /// Reason for the contradiction.
         reason: &'static str,
     },
-    /// A filter of events put to a snapshot.
+    /// A filter on events was applied to a snapshot.
     #[error(
         "--range, --temporary, --type and --at choose events, and a snapshot has none: --age chooses by age"
     )]
     NoEventsInSnapshot,
-    /// A replay of events is asked for, and the trace has none.
+    /// A replay of events is needed, and the trace has no events.
     #[error(
         "the trace has no events (neither --mode snapshot nor most other tools record any): it has totals (`--totals`, `--stacks`, `--frames`, \
          `--images`, without filters) and snapshots (`--snapshot N`)"
     )]
     NoEvents,
-    /// A trace without events whose summary cannot be read either.
+    /// A trace has no events, and its summary cannot be read.
     #[error(
         "the trace has no events (neither --mode snapshot nor most other tools record any) and no totals that can be read: only `--snapshot N`"
     )]
@@ -60,7 +60,7 @@ pub enum Error {
     /// A range whose end does not lie after its start.
     #[error("the {what} {from}..{to} is empty: its end must be greater than its start")]
     EmptyRange {
-        /// Which range.
+        /// Kind of the range.
         what: &'static str,
         /// Start, in the range's unit.
         from: u64,
@@ -70,32 +70,32 @@ pub enum Error {
     /// No process of the trace has this id.
     #[error("no process {pid} in this trace; it has {present}")]
     NoSuchProcess {
-        /// As asked.
+        /// The requested pid.
         pid: u32,
-        /// Those that there are.
+        /// The pids of the trace, as a list.
         present: String,
     },
     /// The trace has no such snapshot.
     #[error("no snapshot {number} in this trace; it has {present}")]
     NoSuchSnapshot {
-        /// As asked.
+        /// The requested number.
         number: u32,
-        /// How many there are.
+        /// The number of snapshots in the trace.
         present: usize,
     },
     /// No thread of the trace matches.
     #[error("no thread {thread:?} in this trace")]
     NoSuchThread {
-        /// As asked.
+        /// The requested thread.
         thread: String,
     },
-    /// Who asked does not want the answer any more.
+    /// The caller no longer needs the answer.
     #[error("the query was given up")]
     GivenUp,
     /// No frame of the trace matches a pattern that `--callers` needs.
     #[error("no frame of the selected stacks matches {pattern:?}")]
     NoSuchFrame {
-        /// As asked.
+        /// The pattern as given.
         pattern: String,
     },
 }

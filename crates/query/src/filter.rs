@@ -1,4 +1,4 @@
-//! Which allocations are counted.
+//! Filters that select the allocations to count.
 
 use heapr_trace::HeapId;
 
@@ -7,17 +7,17 @@ use crate::error::{Error, Result};
 use crate::frame_pattern::FramePattern;
 use crate::suppressions::Suppressions;
 
-/// A half-open range: from the first to just below the second.
+/// A half-open range of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// First that is in.
+    /// Start, inclusive.
     pub from: u64,
-    /// First that is out.
+    /// End, exclusive.
     pub to: u64,
 }
 
 impl Span {
-    /// Whether a value lies inside.
+    /// Whether a value lies inside the range.
     #[must_use]
     pub fn contains(&self, value: u64) -> bool {
         (self.from..self.to).contains(&value)
@@ -32,7 +32,7 @@ impl Span {
     }
 }
 
-/// Allocated and freed inside or outside the range.
+/// Allocation and free inside or outside the range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AllocationType {
     /// Allocated inside, freed inside: transient.
@@ -59,19 +59,19 @@ impl AllocationType {
     }
 }
 
-/// A moment at which to look at what is live.
+/// A moment at which live blocks are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Moment {
-    /// When the chosen processes, heaps, threads and sizes held most.
+    /// The moment at which the chosen processes, heaps, threads and sizes held most.
     Peak,
-    /// After the events at this time.
+    /// The moment after the events at this time.
     At {
         /// Nanoseconds since the session's start.
         time_ns: u64,
     },
-    /// In a snapshot of the file: of its processes, and of what they held at its moment.
+    /// A snapshot of the file: its processes, and the blocks that they held at its moment.
     Snapshot {
-        /// Its number.
+        /// Number of the snapshot.
         number: u32,
     },
 }
@@ -85,46 +85,48 @@ pub enum ThreadChoice {
     Name(String),
 }
 
-/// Which frames a stack may end in: those that rankings by frame and by module count it for.
+/// Condition on a stack's innermost frame, for which rankings by frame and by module count the
+/// stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InnermostFrames {
-    /// The innermost frame must match at least one of them.
+    /// Patterns of which the innermost frame must match at least one.
     pub patterns: Vec<FramePattern>,
-    /// What is removed before.
+    /// Frames that are culled before.
     pub cull: CullList,
 }
 
-/// Which allocations are counted. All that is set must hold.
+/// Conditions on the allocations to count. All of them must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// Process ids; empty: all.
+    /// Process ids; empty for all.
     pub pids: Vec<u32>,
-    /// Heaps; empty: all.
+    /// Heaps; empty for all.
     pub heaps: Vec<HeapId>,
-    /// Allocating threads; empty: all.
+    /// Allocating threads; empty for all.
     pub threads: Vec<ThreadChoice>,
-    /// Only events inside this range of times (ns since the session's start) are looked at.
+    /// Range of times (ns since the session's start) of the events that are considered.
     pub range: Option<Span>,
     /// Nanoseconds from allocation to free, or to the end of the trace or range.
     pub lifetime: Option<Span>,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub size: Option<Span>,
-    /// Only what is live at a moment, as though the trace ended there.
+    /// A moment: only blocks live then count, as if the trace ended there.
     pub at: Option<Moment>,
-    /// Only what the thread that made it freed again before it made another, both inside the range.
+    /// Counts only blocks that their thread freed before its next allocation, both inside the
+    /// range.
     pub is_temporary_only: bool,
-    /// Only this type, against the range.
+    /// Type relative to the range.
     pub allocation_type: Option<AllocationType>,
-    /// At least one frame of the stack must match at least one of them; empty: no matter.
+    /// Patterns of which at least one must match at least one frame; empty for no condition.
     pub required_frames: Vec<FramePattern>,
-    /// What the innermost frame must be, once culling is done.
+    /// Condition on the innermost frame after culling.
     pub innermost: Option<InnermostFrames>,
-    /// Stacks that none of these rules matches; empty: no matter.
+    /// Rules whose matching stacks are left out; empty for no condition.
     pub left_out: Suppressions,
 }
 
 impl Filter {
-    /// What it says of frames, and nothing else.
+    /// The conditions on frames alone.
     #[must_use]
     pub fn of_frames(&self) -> Self {
         Self {
@@ -135,13 +137,13 @@ impl Filter {
         }
     }
 
-    /// Whether no stack is left out for its frames.
+    /// Whether every stack passes the conditions on frames.
     #[must_use]
     pub fn takes_all_stacks(&self) -> bool {
         self.required_frames.is_empty() && self.innermost.is_none() && self.left_out.is_empty()
     }
 
-    /// Whether frames need names to choose stacks.
+    /// Whether the conditions on frames need symbols.
     #[must_use]
     pub(crate) fn needs_symbols(&self) -> bool {
         let of_innermost = |innermost: &InnermostFrames| {
@@ -152,9 +154,9 @@ impl Filter {
             || self.innermost.as_ref().is_some_and(of_innermost)
     }
 
-    /// Whether a block's birth tells that it is counted: then the peak is the largest sum of what
-    /// is counted. Else it is that of all that process, heap, thread, range and size choose,
-    /// and what is counted has a share in it.
+    /// Whether a block's birth decides that it is counted. If so, the peak is the largest sum of
+    /// the counted blocks. Otherwise the peak is that of the blocks chosen by process, heap,
+    /// thread, range and size, and the counted blocks have a share in it.
     #[must_use]
     pub fn is_known_at_birth(&self) -> bool {
         self.lifetime.is_none()
@@ -163,14 +165,14 @@ impl Filter {
             && self.takes_all_stacks()
     }
 
-    /// Whether frees of blocks that were never seen allocated count: nothing is asked of the blocks
-    /// themselves, and no block was allocated before what is looked at.
+    /// Whether frees of blocks that were never seen allocated are counted. This requires that no
+    /// condition concerns the blocks themselves, and that the range starts at 0.
     #[must_use]
     pub fn counts_unknown_frees(&self) -> bool {
         self.is_known_at_birth() && self.size.is_none() && self.range.is_none_or(|range| range.from == 0)
     }
 
-    /// Looks for what can't be meant.
+    /// Refuses filters that make no sense.
     ///
     /// # Errors
     /// An empty range, or filters that exclude each other.

@@ -7,14 +7,14 @@ use crate::symbol_forms::for_each_form;
 /// A frame pattern. `*` stands for any run of characters; case does not matter.
 ///
 /// A module is matched by its file name with or without the version (`libc.so.6`, `libc.so`,
-/// `libc`), or by its full path if the pattern has a `/`. A symbol is matched in full, without its
-/// arguments, or without arguments, templates and return type: `std::vector::push_back` matches
-/// `std::vector<int>::push_back(int&&)`.
+/// `libc`). If the pattern has a `/`, it is matched by its full path. A symbol is matched in full,
+/// without its arguments, or without arguments, templates and return type: `std::vector::push_back`
+/// matches `std::vector<int>::push_back(int&&)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FramePattern {
     text: String,
     module: Option<Glob>,
-    /// The module is named by its path.
+    /// True if the module is named by its path.
     is_path: bool,
     symbol: Option<Glob>,
 }
@@ -23,7 +23,7 @@ impl FramePattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// If it names neither a module nor a symbol, or has control characters.
+    /// The pattern names neither a module nor a symbol, or has control characters.
     pub fn parse(text: &str) -> Result<Self> {
         let pattern = text.trim();
         if let Some(offset_bytes) = pattern.find(char::is_control) {
@@ -41,13 +41,13 @@ impl FramePattern {
         Ok(Self { text: pattern.to_owned(), module: glob(module), is_path, symbol: glob(symbol) })
     }
 
-    /// The pattern as it was given.
+    /// Returns the pattern as given.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it can only be decided with symbols.
+    /// Whether matching needs symbols.
     #[must_use]
     pub(crate) fn needs_symbol(&self) -> bool {
         self.symbol.is_some()
@@ -62,7 +62,7 @@ impl FramePattern {
         self.matches_lower(module_lower.as_deref(), symbol_lower.as_deref())
     }
 
-    /// As [`Self::matches`], for names in lower case.
+    /// Variant of [`Self::matches`] for names in lower case.
     pub(crate) fn matches_lower(&self, module_lower: Option<&str>, symbol_lower: Option<&str>) -> bool {
         match symbol_lower {
             Some(symbol) => for_each_form(symbol, |form| self.matches_form(module_lower, form)),
@@ -70,12 +70,12 @@ impl FramePattern {
         }
     }
 
-    /// Whether it matches this form of a symbol: see [`for_each_form`].
+    /// Whether the pattern matches a form of a symbol: see [`for_each_form`].
     pub(crate) fn matches_form(&self, module_lower: Option<&str>, form: &str) -> bool {
         self.symbol.as_ref().is_none_or(|glob| glob.matches_lower(form)) && self.module_fits(module_lower)
     }
 
-    /// Whether it matches a module, whatever the symbol is.
+    /// Whether the pattern matches a module, whatever the symbol is.
     pub(crate) fn module_fits(&self, module_lower: Option<&str>) -> bool {
         match (&self.module, module_lower) {
             (None, _) => true,
@@ -85,21 +85,20 @@ impl FramePattern {
         }
     }
 
-    /// The module's name, if the pattern is nothing but one without stars: such patterns can be
-    /// looked up by [`module_names`].
+    /// The module's name, if the pattern has only a module's name without stars. Such patterns are
+    /// found by hash, with [`module_names`].
     pub(crate) fn as_plain_module(&self) -> Option<&str> {
         if self.symbol.is_some() || self.is_path { None } else { self.module.as_ref()?.as_literal() }
     }
 
-    /// The symbol, if the pattern is nothing but a symbol without stars: such patterns can be
-    /// looked up.
+    /// The symbol, if the pattern has only a symbol without stars. Such patterns are found by hash.
     pub(crate) fn as_plain_symbol(&self) -> Option<&str> {
         if self.module.is_some() { None } else { self.symbol.as_ref()?.as_literal() }
     }
 }
 
-/// Where the module ends: the first `!` that is not part of `operator!`, or of a template of D
-/// (`Pool!(int)`).
+/// Position of the `!` that ends the module: the first one that is not part of a symbol. Such parts
+/// are `operator!` and templates of D (`Pool!(int)`).
 fn separator(pattern: &str) -> Option<usize> {
     let is_of_name = |at: usize| {
         let rest = &pattern[at + 1..];
@@ -109,8 +108,8 @@ fn separator(pattern: &str) -> Option<usize> {
     pattern.match_indices('!').map(|(at, _)| at).find(|&at| !is_of_name(at))
 }
 
-/// The names by which a module may be meant: its file's, without parts of its version one after the
-/// other, without a version behind a dash.
+/// The names that match a module. They are its file's name, that name with its version shortened
+/// step by step, and the stem without a version behind a dash.
 ///
 /// ```text
 /// libstdc++.so.6.0.30 -> libstdc++.so.6.0 -> libstdc++.so.6 -> libstdc++.so -> libstdc++
@@ -119,7 +118,7 @@ fn separator(pattern: &str) -> Option<usize> {
 pub(crate) fn module_names(path: &str) -> impl Iterator<Item = &str> {
     let whole = file_name(path);
     let so = whole.find(".so");
-    // Bytes of the next shorter one.
+    // Length of the next shorter name.
     let shorter = move |&bytes: &usize| {
         let so = so.filter(|&so| bytes > so)?;
         Some(whole[..bytes].rfind('.').unwrap_or(so).max(so))

@@ -1,24 +1,24 @@
-//! Frames as queries compare them, and the places in the code that they come from.
+//! Frames as queries compare them, and the code locations that they come from.
 
 use hashbrown::HashTable;
 
 use crate::integer_hash::mix;
 use crate::name_table::{Name, NameTable};
 
-/// A distinct frame: module and symbol, or module and offset where symbols are missing; with the
-/// line where lines are told apart.
+/// A distinct frame: module and symbol, or module and offset without a symbol. The line belongs to
+/// it where lines are distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameId(pub u32);
 
-/// What makes two frames equal.
+/// Identity of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameKey {
     /// Path; `None` for code outside all modules.
     pub(crate) module: Option<Name>,
     pub(crate) symbol: Option<Name>,
-    /// Address in the file, or in the process where there is no module; 0 if there is a symbol.
+    /// Address in the file, or in the process if there is no module; 0 if there is a symbol.
     pub(crate) offset: u64,
-    /// Source file and line, where lines are told apart and this one is known.
+    /// Source file and line, where lines are distinguished and this one is known.
     pub(crate) line: Option<(Name, u32)>,
 }
 
@@ -31,12 +31,12 @@ impl FrameKey {
     }
 }
 
-/// A frame at an address, with what may differ between addresses of the same frame.
+/// A frame at an address, with the data that may differ between addresses of the same frame.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Location {
     pub(crate) frame: FrameId,
     pub(crate) file: Option<Name>,
-    /// 0: unknown.
+    /// Source line; 0 if unknown.
     pub(crate) line: u32,
     pub(crate) is_inlined: bool,
 }
@@ -46,28 +46,28 @@ pub(crate) struct Location {
 pub struct FrameView<'a> {
     /// Path of the module; `None` for code outside all modules.
     pub module: Option<&'a str>,
-    /// Demangled; `None` if it is not known.
+    /// Demangled symbol; `None` if unknown.
     pub symbol: Option<&'a str>,
     /// Source file of the call.
     pub file: Option<&'a str>,
     /// Source line of the call, from 1.
     pub line: Option<u32>,
-    /// Inlined into its caller.
+    /// True if the function is inlined into its caller.
     pub is_inlined: bool,
-    /// Address of the call in the module's file, or in the process where there is no module.
+    /// Address of the call in the module's file, or in the process if there is no module.
     pub offset: u64,
 }
 
 impl FrameView<'_> {
-    /// Whether it is a frame of a language that the program is written in, among the native ones.
+    /// Whether the frame belongs to a language's function instead of native code.
     #[must_use]
     pub fn is_of_language(&self) -> bool {
         self.module.is_some_and(heapr_trace::Language::is_of)
     }
 }
 
-/// Whether a function has no name of its own, as languages call such ones: two of them are the
-/// same function only if they are at the same place.
+/// Whether a symbol is a language's name for functions without a name. Two of them are the same
+/// function only at the same line.
 fn is_nameless(symbol: &str) -> bool {
     matches!(symbol, "(anonymous)" | "<lambda>" | "{closure}")
         || symbol.ends_with("::__ANON__")
@@ -79,9 +79,9 @@ fn is_nameless(symbol: &str) -> bool {
 pub struct FrameTable {
     pub(crate) names: NameTable,
     keys: Vec<FrameKey>,
-    /// By frame: the frame of all lines of the same function.
+    /// The frame of the whole function, without a line, for each frame.
     functions: Vec<FrameId>,
-    /// By frame: a source file of it.
+    /// A source file of each frame.
     files: Vec<Option<Name>>,
     numbers: HashTable<u32>,
 }
@@ -111,13 +111,13 @@ impl FrameTable {
         self.keys[frame.0 as usize]
     }
 
-    /// The frame of all lines of a frame's function.
+    /// The frame of the whole function of a frame, without a line.
     #[must_use]
     pub fn function(&self, frame: FrameId) -> FrameId {
         self.functions[frame.0 as usize]
     }
 
-    /// Keeps a source file of a frame; the first one stays.
+    /// Remembers a source file of a frame, unless it has one already.
     pub(crate) fn keep_file(&mut self, frame: FrameId, file: Option<Name>) {
         for frame in [frame, self.function(frame)] {
             let known = &mut self.files[frame.0 as usize];
@@ -130,17 +130,18 @@ impl FrameTable {
         self.files[frame.0 as usize].map(|name| self.names.get(name))
     }
 
-    /// Frames in all.
+    /// Number of all frames.
     pub fn count(&self) -> usize {
         self.keys.len()
     }
 
-    /// Number of the path of a frame's module: equal for frames of one module.
+    /// Number of the path of a frame's module; equal for frames of one module.
     pub fn module_name(&self, frame: FrameId) -> Option<Name> {
         self.key(frame).module
     }
 
-    /// Path of a frame's module; of what another tool names the module may have none.
+    /// Path of a frame's module. `None` outside of modules, and where another tool's file names the
+    /// module without a path.
     pub fn module(&self, frame: FrameId) -> Option<&str> {
         self.key(frame).module.map(|name| self.names.get(name)).filter(|path| !path.is_empty())
     }
@@ -150,8 +151,8 @@ impl FrameTable {
         self.key(frame).symbol.map(|name| self.names.get(name))
     }
 
-    /// The frame with what all that it stands for have in common: no place, unless lines are told
-    /// apart.
+    /// The frame with the data that all its addresses share: without a source line, unless lines
+    /// are distinguished.
     #[must_use]
     pub fn view(&self, frame: FrameId) -> FrameView<'_> {
         let place = self.key(frame).line;

@@ -1,5 +1,5 @@
-//! Who frees: the frees of a trace by the stack of the call, those of what was free already, and
-//! those of what is unknown.
+//! Frees of a trace by the stack of the call, including double frees and frees of unknown
+//! addresses.
 
 use std::collections::BTreeMap;
 
@@ -15,51 +15,50 @@ use crate::filter::{Filter, Span};
 use crate::replay::{Progress, Replay};
 use crate::run::is_without_events;
 
-/// What a free was of.
+/// Kind of the freed address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Freed {
     /// A live block.
     Live,
-    /// One that was free already.
+    /// A block that was already free.
     Twice {
-        /// Where it had been freed.
+        /// Stack of the first free.
         before: StackIndex,
-        /// Where it had been allocated.
+        /// Stack of the allocation.
         allocated: StackIndex,
     },
-    /// One that a forked child has from its parent.
+    /// A block that a forked child inherited from its parent.
     Inherited,
-    /// One that was never seen allocated.
+    /// An address that was never seen allocated.
     Unknown,
 }
 
-/// Frees of one kind at one place.
+/// Frees of one kind at one stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreeSite {
-    /// Of what.
+    /// Kind of the freed addresses.
     pub freed: Freed,
-    /// The stack of the call; empty where frees carry none.
+    /// Stack of the call; empty if frees carry no stacks.
     pub stack: StackIndex,
-    /// Calls as `total_count`, and as `total_bytes` what they gave back; 0 where it was no live
-    /// block. Of samples they are estimates.
+    /// Number of calls as `total_count`, and freed bytes as `total_bytes`. The bytes are 0 unless
+    /// blocks were live. For samples both are estimates.
     pub amounts: Amounts,
 }
 
 /// The frees of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FreeSites {
-    /// By kind and stack.
+    /// Frees in order of kind and stack.
     pub sites: Vec<FreeSite>,
     /// Chunks of events that could not be used.
     pub damage: Vec<heapr_trace::Damage>,
 }
 
-/// Finds them. Of a filter, processes, heaps, threads (that free), sizes and the range (of the
-/// frees) count.
+/// Finds the frees of a trace. Of a filter, the processes, heaps, threads (that free), sizes and
+/// the range (of the frees) are used.
 ///
 /// # Errors
-/// The filter has others, or names what the trace does not have; the trace has no events or cannot
-/// be read.
+/// The filter names what the trace does not have; the trace has no events or cannot be read.
 pub fn free_sites(trace: &Trace, filter: &Filter, progress: &mut Progress<'_>) -> Result<FreeSites> {
     let choice = Choice::new(filter, trace.processes(), trace.threads())?;
     if is_without_events(trace) {
@@ -71,7 +70,7 @@ pub fn free_sites(trace: &Trace, filter: &Filter, progress: &mut Progress<'_>) -
     let sampling = trace.sampling();
     let mut finder =
         Finder { choice: &choice, sampling, range, sites: BTreeMap::new(), freed: HashMap::new() };
-    // Blocks of before the range are known ones.
+    // Replayed from the start, so that blocks allocated before the range are known.
     let mut ledger = replay.new_ledger();
     replay.feed((0, range.to), &mut ledger, &mut finder, |_| false)?;
     let site = |((freed, stack), amounts)| FreeSite { freed, stack, amounts };
@@ -83,7 +82,7 @@ struct Finder<'a> {
     sampling: &'a Sampling,
     range: Span,
     sites: BTreeMap<(Freed, StackIndex), Amounts>,
-    /// Addresses that are free: where they were freed and had been allocated.
+    /// Addresses that are free, with the stacks of the free and of the allocation.
     freed: HashMap<(ProcessIndex, HeapId, u64), (StackIndex, StackIndex)>,
 }
 
@@ -112,7 +111,7 @@ impl Observer for Finder<'_> {
             return;
         }
         self.freed.insert((block.process, block.heap, block.address_avma), (death.stack, block.stack));
-        // A realloc gives a block back, but is no free.
+        // A realloc frees a block, but is no free.
         if death.cause == Cause::Free
             && self.range.contains(death.time_ns)
             && self.choice.has_size(block.size_bytes)
@@ -123,7 +122,7 @@ impl Observer for Finder<'_> {
     }
 
     fn unmatched_free(&mut self, event: &Event, process: ProcessIndex, is_inherited: bool) {
-        // Among samples it is of a block that was none, on a page with one: no free of nothing.
+        // In a sampled process this is a free of a block that is no sample.
         if self.sampling.is_in_doubt(process) {
             return;
         }
@@ -134,7 +133,7 @@ impl Observer for Finder<'_> {
         };
         let key = (process, event.heap, address_avma);
         let known = self.freed.get(&key).copied();
-        // Whoever frees it once more frees it twice.
+        // Another free of this address is a double free.
         self.freed.entry(key).or_insert((stack, StackIndex::EMPTY));
         if !self.range.contains(event.time_ns) || !self.choice.has_origin(process, event.heap, event.thread) {
             return;

@@ -1,5 +1,5 @@
-//! Functions, or their lines, with all that they call: what was allocated while each was on the
-//! stack, and what by its own frame.
+//! Functions, or their lines, with inclusive and own amounts: allocations while the function was on
+//! the stack, and those by its own frame.
 
 use heapr_trace::{Amounts, StackIndex};
 
@@ -12,13 +12,13 @@ use crate::symbol_tree::NamedStack;
 /// A function, or a line of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionAmounts {
-    /// Which.
+    /// The function, or one of its lines.
     pub frame: FrameId,
-    /// Of all stacks that it is in; one in which it is several times counts once.
+    /// Amounts of all stacks with the function; a stack that holds it several times counts once.
     pub inclusive: Amounts,
-    /// Of the stacks whose innermost frame it is, after culling.
+    /// Amounts of the stacks whose innermost frame is this function, after culling.
     pub own: Amounts,
-    /// The stack that adds most to what is sorted by.
+    /// Stack that adds most to the sort metric.
     pub representative: StackIndex,
     most: u64,
 }
@@ -26,13 +26,13 @@ pub struct FunctionAmounts {
 /// Functions, the greatest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Functions {
-    /// At most `top`.
+    /// The functions; at most `top`.
     pub functions: Vec<FunctionAmounts>,
-    /// Functions in all.
+    /// Number of all functions.
     pub function_count: usize,
 }
 
-/// Adds up all functions of the rows, or with `by_line` each line of them, ranks them by an
+/// Sums all functions of the rows, or each of their lines with `by_line`, and ranks them by an
 /// inclusive amount.
 pub(crate) fn functions(
     culled: &Culled<'_, '_>,
@@ -42,9 +42,9 @@ pub(crate) fn functions(
 ) -> Result<Functions> {
     let tree = culled.tree();
     let frame_count = tree.frames.count();
-    // By frame: its place among those found, plus one.
+    // Index + 1 in `found` of each frame.
     let mut places = vec![0_u32; frame_count];
-    // By frame: the last row that it was seen in.
+    // Number of the last row that each frame was seen in.
     let mut seen = vec![0_u32; frame_count];
     let mut found: Vec<FunctionAmounts> = Vec::new();
     let mut row_number = 0_u32;

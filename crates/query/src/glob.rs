@@ -1,9 +1,9 @@
-//! Names with `*`, compared without regard to (ASCII) case.
+//! Patterns with `*`, compared without regard to (ASCII) case.
 
-/// A name in which `*` stands for any run of characters, the empty one too.
+/// A pattern in which `*` matches any run of characters, including an empty one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Glob {
-    /// In lower case.
+    /// The pattern in lower case.
     text: Box<str>,
     has_star: bool,
 }
@@ -13,12 +13,12 @@ impl Glob {
         Self { text: text.to_ascii_lowercase().into(), has_star: text.contains('*') }
     }
 
-    /// The text to compare with, if the glob has no star.
+    /// The text to compare with, if the pattern has no star.
     pub(crate) fn as_literal(&self) -> Option<&str> {
         (!self.has_star).then_some(&self.text)
     }
 
-    /// Whether it matches all of `name_lower`, which must be in lower case.
+    /// Whether the pattern matches all of `name_lower`, which must be in lower case.
     pub(crate) fn matches_lower(&self, name_lower: &str) -> bool {
         if !self.has_star {
             return *self.text == *name_lower;
@@ -27,14 +27,14 @@ impl Glob {
     }
 }
 
-/// Greedy with one step back: on a mismatch only the last star needs to take one character more,
-/// because what an earlier star could take in addition, the last one can take as well. O(pattern x
-/// name) at worst.
+/// Matches greedily with one step back. On a mismatch only the last star takes one character more:
+/// characters that an earlier star could take, the last one can take as well. O(pattern x name) at
+/// worst.
 pub(crate) fn glob_match(pattern: &[u8], name: &[u8]) -> bool {
     matches(pattern, name, None)
 }
 
-/// As [`glob_match`]; a `?` stands for any one character.
+/// Variant of [`glob_match`] in which `?` matches any one character.
 pub(crate) fn glob_match_one(pattern: &[u8], name: &[u8]) -> bool {
     matches(pattern, name, Some(b'?'))
 }
@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// Obviously right, exponential.
+    /// Reference implementation: obviously right, exponential.
     fn naive(pattern: &[u8], name: &[u8]) -> bool {
         match pattern.split_first() {
             None => name.is_empty(),

@@ -4,10 +4,10 @@ use heapr_trace::{Amounts, Variances, Weight};
 
 use crate::metrics::Metric;
 
-/// What a histogram is of.
+/// The distributed quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HistogramOf {
-    /// Bytes asked for.
+    /// Requested bytes.
     Size,
     /// Nanoseconds from allocation to free, or to the end of the trace or range.
     Lifetime,
@@ -20,32 +20,32 @@ pub struct Bucket {
     pub from: u64,
     /// Greatest value, in bytes or ns.
     pub last: u64,
-    /// What there is of them; reallocations, temporary ones and what was held at the peak are not
-    /// told apart.
+    /// Amounts of these allocations. Reallocations, temporary allocations and peaks are not
+    /// counted.
     pub amounts: Amounts,
 }
 
-/// What the histogram of a table has of each bucket.
+/// The amounts that tables show for each bucket.
 const BUCKET_METRICS: [Metric; 4] =
     [Metric::TotalCount, Metric::TotalBytes, Metric::OutstandingCount, Metric::OutstandingBytes];
 
 impl Bucket {
-    /// What is known of it.
+    /// The amounts that a bucket holds.
     pub fn metrics() -> impl Iterator<Item = Metric> {
         BUCKET_METRICS.into_iter()
     }
 }
 
-/// A histogram: buckets without gaps, from the first to the last that holds something.
+/// A histogram: buckets without gaps, from the first to the last that is not empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Histogram {
-    /// Of what.
+    /// The distributed quantity.
     pub of: HistogramOf,
     /// In ascending order: 0, 1, 2–3, 4–7, 8–15 and so on.
     pub buckets: Vec<Bucket>,
 }
 
-/// What is counted of a bucket.
+/// Counts of a bucket.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     total_count: u64,
@@ -54,7 +54,7 @@ struct Counts {
     outstanding_bytes: u64,
 }
 
-/// One for each number of bits.
+/// One entry for each number of bits of a value.
 type ByBits<T> = Box<[T; 65]>;
 
 /// Counts allocations by the number of bits of a value.
@@ -62,17 +62,17 @@ type ByBits<T> = Box<[T; 65]>;
 pub struct HistogramCounter {
     of: HistogramOf,
     counts: ByBits<Counts>,
-    /// Where samples are counted.
+    /// Variances, if samples are counted.
     variances: Option<ByBits<Variances>>,
 }
 
 impl HistogramCounter {
-    /// Nothing is counted yet.
+    /// An empty counter.
     pub fn new(of: HistogramOf) -> Self {
         Self { of, counts: Box::new([Counts::default(); 65]), variances: None }
     }
 
-    /// Adds an allocation, and what it stands for.
+    /// Adds an allocation with its weight.
     pub fn add(&mut self, size_bytes: u64, lifetime_ns: u64, weight: Weight, is_outstanding: bool) {
         let value = match self.of {
             HistogramOf::Size => size_bytes,
@@ -94,7 +94,7 @@ impl HistogramCounter {
         }
     }
 
-    /// Adds an allocation whose value has so many bits, and that stands for itself.
+    /// Adds an allocation that stands for itself, by the number of bits of its value.
     #[inline(always)]
     pub fn add_to(&mut self, bits: u32, size_bytes: u64, is_outstanding: bool) {
         self.add_many_to(bits, (1, size_bytes), is_outstanding);
@@ -111,7 +111,7 @@ impl HistogramCounter {
         }
     }
 
-    /// Adds what another one has counted of allocations that stand for themselves.
+    /// Adds the counts of another counter, without variances.
     pub fn merge(&mut self, other: &Self) {
         for (sum, counts) in self.counts.iter_mut().zip(other.counts.iter()) {
             sum.total_count += counts.total_count;
@@ -121,7 +121,7 @@ impl HistogramCounter {
         }
     }
 
-    /// Takes away what another one has counted of them, all of which this one has.
+    /// Subtracts the counts of another counter, all of which must be contained in this one.
     pub fn subtract(&mut self, other: &Self) {
         for (sum, counts) in self.counts.iter_mut().zip(other.counts.iter()) {
             sum.total_count -= counts.total_count;
@@ -131,7 +131,7 @@ impl HistogramCounter {
         }
     }
 
-    /// The histogram.
+    /// Returns the histogram.
     pub fn finish(self) -> Histogram {
         let bucket = |bits: usize| {
             let Counts { total_count, total_bytes, outstanding_count, outstanding_bytes } = self.counts[bits];
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// Numbers from 0 to 1, of a seed.
+    /// Pseudo-random numbers from 0 to 1.
     fn draws(seed: u64) -> impl FnMut() -> f64 {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         move || {
@@ -190,7 +190,7 @@ mod tests {
     fn of_samples_each_bucket_says_how_sure_it_is() {
         const MEAN: u64 = 64 << 10;
         const SEEDS: u64 = 1000;
-        // Sizes, how many of them, and how many of these are kept.
+        // Size of the blocks, their number, and the number that is never freed.
         let blocks = [(100_u64, 60_000_u64, 30_000_u64), (3_000, 2_000, 1_000), (50_000, 300, 100)];
         let metrics: Vec<Metric> = Bucket::metrics().collect();
         let mut inside = vec![[0_u64; 4]; blocks.len()];
@@ -218,7 +218,7 @@ mod tests {
             }
         }
         for shares in inside.iter().flatten() {
-            // 95 %, by 1,000 seeds: within four standard deviations.
+            // 95 % of 1,000 seeds, within four standard deviations.
             assert!((922..=978).contains(shares), "{inside:?}");
         }
     }

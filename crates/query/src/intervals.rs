@@ -1,4 +1,4 @@
-//! What was allocated, and what was live, interval by interval: one replay for all of them.
+//! Allocations and live memory, interval by interval, in one replay.
 
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_trace::{Amounts, Damage, EqualBlocks, HeapId, ProcessIndex, StackIndex, StackTotals, Trace};
@@ -8,24 +8,25 @@ use crate::recorded_span::RecordedSpan;
 use crate::replay::Replay;
 use crate::run::{is_without_events, whole_summary};
 
-/// An interval, with the stacks that have something in it.
+/// An interval, with the stacks that have amounts in it.
 #[derive(Debug)]
 pub struct Interval<'a> {
-    /// Its start.
+    /// Start of the interval.
     pub from_ns: u64,
-    /// One past its end; of the last one the end of the recording.
+    /// End, exclusive; for the last interval the end of the recording.
     pub to_ns: u64,
-    /// In order of stacks. What is allocated is that of the interval; what is live is that at its
-    /// end; what was held at the peak stands in the interval of the peak.
+    /// Rows in order of stacks. Allocations are those within the interval, and live amounts those
+    /// at its end. Amounts at the peak are in the interval of the peak.
     pub rows: &'a [StackTotals],
 }
 
-/// Shows the intervals in turn; gives what of the events could not be read. Over all intervals
-/// what was allocated adds up to what a report says (of a later file of a session, with what it
-/// took on from those before); the last one holds what it says is live.
+/// Passes the intervals to `visit` in turn; returns the damage of the events. The allocations of
+/// all intervals add up to those of a report. (A report of a later file of a session includes the
+/// blocks taken over from earlier files, which no interval has.) The last interval holds the
+/// report's live amounts.
 ///
 /// # Errors
-/// The events cannot be read, or there are neither events nor totals; what `visit` gives.
+/// The events cannot be read; there are neither events nor totals; or an error of `visit`.
 pub fn for_each_interval<E: From<Error>>(
     trace: &Trace,
     interval_ns: u64,
@@ -62,7 +63,7 @@ pub fn for_each_interval<E: From<Error>>(
             .map_err(E::from)?;
         let mut now = counted.clone().finish().by_stack;
         if is_last {
-            // What the whole says, whatever the intervals were.
+            // The last interval ends with the totals of the whole recording.
             now.clone_from(&whole.by_stack);
         }
         let has_peak = (from_ns..to_ns).contains(&peak_ns)
@@ -78,7 +79,7 @@ pub fn for_each_interval<E: From<Error>>(
     }
 }
 
-/// Whose row it is, in the order of a summary.
+/// Key of a row, in the order of a summary.
 fn key(row: &StackTotals) -> (StackIndex, HeapId, ProcessIndex) {
     (row.stack, row.heap, row.process)
 }

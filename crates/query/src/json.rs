@@ -1,11 +1,11 @@
-//! What all answers in JSON have in common, whoever prints or serves them: the words of `heapr
-//! report --format json`, schema `heapr.report/1` (`docs/report.md`).
+//! The parts that all JSON answers share, printed or served: the vocabulary of `heapr report
+//! --format json`, schema `heapr.report/1` (`docs/report.md`).
 
 use crate::{Bucket, FrameView, HeapRow, Histogram, HistogramOf, Metric};
 use heapr_trace::{Amounts, HeapId, HeapName, ProcessIndex, Sampling, Totals};
 use serde::{Serialize, Serializer};
 
-/// The amounts of a group, each under its metric's name; null: not known.
+/// The amounts of a group, each under its metric's name; null if unknown.
 #[derive(Debug, Clone, Copy)]
 pub struct AmountsJson(Amounts);
 
@@ -34,7 +34,7 @@ fn intervals(
     })
 }
 
-/// Beside amounts, under the names that they have there.
+/// Half intervals beside amounts, under the amounts' names.
 #[derive(Debug)]
 struct TotalIntervals {
     amounts: Amounts,
@@ -53,7 +53,7 @@ impl Serialize for TotalIntervals {
     }
 }
 
-/// What an amount is called among totals.
+/// Name of an amount among totals.
 fn name_of_total(metric: Metric) -> &'static str {
     match metric {
         Metric::TotalBytes => "alloc_bytes",
@@ -62,17 +62,17 @@ fn name_of_total(metric: Metric) -> &'static str {
     }
 }
 
-/// What is said of a recording whose numbers are estimates.
+/// Precision of a recording whose numbers are estimates.
 #[derive(Debug, Serialize)]
 pub struct SamplingJson {
-    /// The largest mean distance of two samples, in bytes asked for.
+    /// Largest mean distance of two samples, in requested bytes.
     pub mean_bytes: u64,
-    /// How sure the intervals are.
+    /// Confidence of the intervals, from 0 to 1.
     pub confidence: f64,
 }
 
 impl SamplingJson {
-    /// `None`: all is counted.
+    /// The precision of a recording; `None` if everything is counted.
     #[must_use]
     pub fn of(sampling: &Sampling) -> Option<Self> {
         if sampling.is_exact() {
@@ -82,18 +82,18 @@ impl SamplingJson {
     }
 }
 
-/// A frame; what is not known is null.
+/// A frame; unknown fields are null.
 #[derive(Debug, Serialize)]
 pub struct FrameJson {
-    /// Path of its file.
+    /// Path of the frame's file.
     pub module: Option<String>,
-    /// Demangled.
+    /// Demangled symbol.
     pub symbol: Option<String>,
     /// Source file.
     pub file: Option<String>,
-    /// Line in it, from 1.
+    /// Source line, from 1.
     pub line: Option<u32>,
-    /// Inlined into the next one.
+    /// True if the function is inlined into the next one.
     pub inlined: bool,
     /// Bytes from the start of the symbol, or of the module.
     pub offset: u64,
@@ -116,13 +116,13 @@ fn is_counted(plus_minus: &u64) -> bool {
     *plus_minus == 0
 }
 
-/// Totals of the whole or of a heap; null: not known.
+/// Totals of the whole or of a heap; null if unknown.
 #[derive(Debug, Serialize)]
 pub struct TotalsJson {
     alloc_count: Option<u64>,
     alloc_bytes: Option<u64>,
     free_count: Option<u64>,
-    /// Half of its 95 % interval; 0: it was counted.
+    /// Half of the 95 % interval of the number of frees; 0 if they were counted.
     #[serde(skip_serializing_if = "is_counted")]
     free_count_plus_minus: u64,
     realloc_count: Option<u64>,
@@ -178,14 +178,14 @@ pub struct HeapJson {
 }
 
 impl HeapJson {
-    /// The totals of `row`, under the names that its reader knows.
+    /// The totals of `row`, under the names that the reader knows.
     #[must_use]
     pub fn new(row: &HeapRow, heap: String, pid: u32, process: &str) -> Self {
         Self { pid, process: process.to_owned(), heap, totals: (&row.totals).into() }
     }
 }
 
-/// `malloc`, `mmap`, the name of one of the program's own, `heap 2`.
+/// Name of a heap: `malloc`, `mmap`, a name that the program registered, or `heap 2`.
 #[must_use]
 pub fn heap_name(names: &[HeapName], process: ProcessIndex, heap: HeapId) -> String {
     let is_its = |name: &&HeapName| (name.process, name.heap) == (process, heap) && !name.name.is_empty();

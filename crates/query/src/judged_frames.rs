@@ -1,27 +1,27 @@
-//! Rules of suppressions held against the stacks of one tree: what a line of a rule says of a frame
-//! is found once, however many stacks the frame is in.
+//! Suppression rules applied to the stacks of one tree. Each line of a rule is matched once per
+//! frame, however many stacks the frame is in.
 
 use crate::frames::FrameId;
 use crate::suppressions::{FrameText, Part, Suppressions};
 
-/// Answers that are kept at most; beyond, each is found anew.
+/// Largest number of cached answers; with more, each is computed anew.
 const KEPT_MAX: usize = 64 << 20;
 
-/// Rules, and what their lines have said of frames so far.
+/// Rules with the cached answers of their lines.
 #[derive(Debug)]
 pub(crate) struct JudgedFrames<'r> {
     rules: &'r Suppressions,
-    /// By rule: the place of its first line among the answers of a frame.
+    /// Index of each rule's first line among the answers of a frame.
     first: Vec<usize>,
-    /// Answers of a frame.
+    /// Number of answers per frame.
     width: usize,
-    /// By frame and line; empty: too many to keep.
+    /// Answers by frame and line; empty if they are too many to cache.
     said: Vec<Option<bool>>,
 }
 
 impl<'r> JudgedFrames<'r> {
     pub(crate) fn new(rules: &'r Suppressions, frame_count: usize) -> Self {
-        // The first answer is of `Part::ALLOCATES`.
+        // The first answer belongs to `Part::ALLOCATES`.
         let mut width = 1;
         let first = rules
             .part_counts()
@@ -37,7 +37,7 @@ impl<'r> JudgedFrames<'r> {
         Self { rules, first, width, said }
     }
 
-    /// The number of the first rule that a stack matches; frames innermost first.
+    /// Number of the first rule that a stack matches; frames innermost first.
     pub(crate) fn rule_for<'t>(
         &mut self,
         frames: &[FrameId],

@@ -1,10 +1,9 @@
-//! The heap actions: which allocations of a trace are counted, and how they are added up, ranked
-//! and compared.
+//! Queries on traces: select the allocations to count, and sum, rank and compare them.
 //!
-//! You bring an open trace, a source of names and a [`Query`]; [`run`] gives a [`Report`]. What
-//! does not need events (no time, lifetime, size, thread or type is asked for) is answered from the
-//! summary that closes the file; the rest replays only the events that it needs, with memory for
-//! the live blocks and the stacks, however long the trace is.
+//! The caller passes an open trace, a source of names and a [`Query`]; [`run`] returns a
+//! [`Report`]. Queries without time, lifetime, size, thread or type need no events: the summary
+//! that closes the file answers them. Other queries replay only the events that they need. Their
+//! memory holds the live blocks and the stacks, however long the trace is.
 //!
 //! ```text
 //!  trace ── summary or replay ──> rows (stack, process, heap: amounts)
@@ -13,8 +12,7 @@
 //!                                   └─> groups ── sort, top ──> report
 //! ```
 //!
-//! Invariants: no input or output, no clock, no threads; nothing here knows how a report is
-//! printed.
+//! Invariants: no input or output, no clock, no threads; no knowledge of how a report is printed.
 #![forbid(unsafe_code)]
 
 mod aggregate;
@@ -100,7 +98,8 @@ pub use symbol_forms::{folded, plain_symbol, script_place};
 pub use symbol_source::{FrameSink, NoSymbols, SourceFrame, SymbolSource};
 pub use trend::Trend;
 
-/// The parts that answers are made of, for `heapr-explore`: it finds the same rows in another way.
+/// The parts that answers consist of, for `heapr-explore`, which finds the same rows by another
+/// method.
 pub mod engine {
     pub use crate::choice::Choice;
     pub use crate::chosen_stacks::chosen_stacks;

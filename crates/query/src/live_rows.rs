@@ -1,5 +1,4 @@
-//! What a snapshot holds, added up by stack: amounts, ages, and how much was allocated between
-//! which moments.
+//! Blocks of a snapshot summed by stack: amounts, ages, and amounts by interval of allocation.
 
 use heapr_table::Cell;
 use heapr_table::quantity::{bytes_within, plural_within};
@@ -12,18 +11,18 @@ use crate::filter::Filter;
 /// Number of blocks and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LiveAmount {
-    /// Blocks.
+    /// Number of blocks.
     pub block_count: u64,
-    /// Bytes asked for in them.
+    /// Requested bytes of the blocks.
     pub block_bytes: u64,
-    /// Of samples, how uncertain their number is.
+    /// Variance of the number of blocks; 0 if counted.
     count_variance: u64,
-    /// And their bytes, in KiB squared.
+    /// Variance of the bytes in KiB squared; 0 if counted.
     bytes_variance_kib2: u64,
 }
 
 impl LiveAmount {
-    /// What a snapshot holds as a whole. (Of samples its blocks are read for it.)
+    /// Total of a snapshot. (In a sampled recording its blocks are read for the variances.)
     #[must_use]
     pub fn of_snapshot(trace: &Trace, snapshot: &Snapshot) -> Self {
         let counted =
@@ -35,7 +34,7 @@ impl LiveAmount {
         let read = trace.for_each_snapshot_block(snapshot, |block| {
             sum.add(Self::of_weight(trace.sampling().weight(block)));
         });
-        // What its file says of it stands, whatever could be read.
+        // The file's own totals are used, even if blocks could not be read.
         let Self { count_variance, bytes_variance_kib2, .. } = sum;
         if read.is_ok() { Self { count_variance, bytes_variance_kib2, ..counted } } else { counted }
     }
@@ -47,7 +46,7 @@ impl LiveAmount {
         format!("{} in {blocks}", bytes_within(self.block_bytes, self.bytes_plus_minus()))
     }
 
-    /// Of a block that stands for so many.
+    /// The amount that a block stands for.
     fn of_weight(weight: Weight) -> Self {
         Self {
             block_count: weight.count,
@@ -57,7 +56,7 @@ impl LiveAmount {
         }
     }
 
-    /// Adds another.
+    /// Adds another amount.
     pub fn add(&mut self, other: Self) {
         self.block_count += other.block_count;
         self.block_bytes = self.block_bytes.saturating_add(other.block_bytes);
@@ -65,7 +64,7 @@ impl LiveAmount {
         self.bytes_variance_kib2 = self.bytes_variance_kib2.saturating_add(other.bytes_variance_kib2);
     }
 
-    /// What is left without a part of it.
+    /// Returns the rest without a part.
     #[must_use]
     pub fn without(self, part: Self) -> Self {
         Self {
@@ -76,42 +75,42 @@ impl LiveAmount {
         }
     }
 
-    /// Half of the 95 % interval of the bytes, where they are an estimate; else 0.
+    /// Half of the 95 % interval of the bytes; 0 if they were counted.
     #[must_use]
     pub fn bytes_plus_minus(&self) -> u64 {
         half_interval(true, self.bytes_variance_kib2)
     }
 
-    /// The same of the number of blocks.
+    /// Half of the 95 % interval of the number of blocks; 0 if they were counted.
     #[must_use]
     pub fn count_plus_minus(&self) -> u64 {
         half_interval(false, self.count_variance)
     }
 
-    /// The bytes in a table.
+    /// The bytes as a table's cell.
     #[must_use]
     pub fn bytes_cell(&self) -> Cell {
         Cell::from(self.block_bytes).within(self.bytes_plus_minus())
     }
 
-    /// The number of blocks in a table.
+    /// The number of blocks as a table's cell.
     #[must_use]
     pub fn count_cell(&self) -> Cell {
         Cell::from(self.block_count).within(self.count_plus_minus())
     }
 }
 
-/// Live blocks that have something in common.
+/// Live blocks of one stack or group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LiveRow {
-    /// All of them.
+    /// Sum of all blocks.
     pub amount: LiveAmount,
-    /// By the moment of allocation: before the first boundary, between it and the second, …, after
-    /// the last.
+    /// Sums by moment of allocation: before the first boundary, between consecutive boundaries, and
+    /// after the last.
     pub by_interval: Vec<LiveAmount>,
-    /// Age of the oldest.
+    /// Age of the oldest block.
     pub oldest_age_ns: u64,
-    /// Age of the youngest.
+    /// Age of the youngest block.
     pub youngest_age_ns: u64,
     /// Sum of the ages.
     pub age_sum_ns: u128,
@@ -151,7 +150,7 @@ impl LiveRow {
         }
     }
 
-    /// Mean age; 0 of nothing.
+    /// Mean age; 0 without blocks.
     #[must_use]
     pub fn mean_age_ns(&self) -> u64 {
         let mean = self.age_sum_ns.checked_div(u128::from(self.amount.block_count)).unwrap_or(0);
@@ -162,17 +161,17 @@ impl LiveRow {
 /// A snapshot by stack.
 #[derive(Debug, Default)]
 pub struct LiveRows {
-    /// By stack; those without blocks are left out.
+    /// Rows by stack; stacks without blocks are left out.
     pub rows: Vec<(StackIndex, LiveRow)>,
-    /// Over all stacks.
+    /// Sum over all stacks.
     pub whole: LiveRow,
-    /// What of the snapshot could not be read.
+    /// Damage of the snapshot.
     pub damage: Vec<Damage>,
 }
 
-/// Adds up the blocks of a snapshot that pass the filter's processes, heaps, threads, sizes and
-/// lifetimes (ages, here). `boundaries_ns`: moments, in rising order, between which allocations are
-/// told apart.
+/// Sums the blocks of a snapshot that pass the filter's processes, heaps, threads, sizes and
+/// lifetimes (here: ages). `boundaries_ns`: moments, in rising order, that divide allocations into
+/// intervals.
 ///
 /// # Errors
 /// The filter names what the trace does not have, or the file cannot be read.
@@ -184,15 +183,15 @@ pub fn live_rows(
 ) -> Result<LiveRows> {
     let choice = Choice::new(filter, trace.processes(), trace.threads())?;
     let interval_count = boundaries_ns.len() + 1;
-    // By stack: place in the rows plus one.
+    // Index + 1 in the rows of each stack.
     let mut places = vec![0_u32; trace.stacks().len()];
     let mut found = LiveRows::default();
     let (rows, whole) = (&mut found.rows, &mut found.whole);
     let count = |block: &Block| {
         let age_ns = snapshot.time_ns.saturating_sub(block.alloc_ns);
         let passes = choice.has(block) && filter.lifetime.is_none_or(|lifetime| lifetime.contains(age_ns));
-        // Stacks that the file does not have came out as the empty one; without any stacks there is
-        // no place for it.
+        // A stack that the file does not have was read as the empty one; a file without stacks has
+        // no entry for it.
         let place = places.get_mut(block.stack.0 as usize);
         let Some(place) = place.filter(|_| passes) else { return };
         if *place == 0 {

@@ -1,8 +1,8 @@
-//! What a recording has lost, in words: the same on the command line and on the page.
+//! Losses of a recording in words, for the command line and the page.
 
 use heapr_trace::{Loss, Notice, Trace};
 
-/// One line for each kind of loss, the gravest first. `count` writes a number.
+/// One line for each kind of loss, the gravest first. `count` formats a number.
 #[must_use]
 pub fn loss_warnings(loss: &Loss, count: impl Fn(u64) -> String) -> Vec<String> {
     let kinds = [
@@ -36,11 +36,11 @@ pub fn loss_warnings(loss: &Loss, count: impl Fn(u64) -> String) -> Vec<String> 
         .collect()
 }
 
-/// Lines of [`notice_lines`]; the rest is counted in one.
+/// Largest number of lines of [`notice_lines`]; the others are counted in one more line.
 const NOTICES_SHOWN: usize = 8;
 
-/// What is to be known of the recordings of single processes, one line each. `duration`: how a time
-/// in nanoseconds is written.
+/// Remarks about the recordings of single processes, one line each. `duration` formats a time in
+/// nanoseconds.
 #[must_use]
 pub fn notice_lines(trace: &Trace, duration: impl Fn(u64) -> String) -> Vec<String> {
     let notices = trace.notices();
@@ -48,11 +48,11 @@ pub fn notice_lines(trace: &Trace, duration: impl Fn(u64) -> String) -> Vec<Stri
         let process = trace.processes().get(notice.process.0 as usize);
         let (name, pid) =
             process.map_or(("process", notice.process.0), |process| (process.name(), process.pid));
-        // Of another tool's file it is the file that is spoken of.
+        // The remark is about the file, which another tool made.
         if pid == 0 {
             return notice.text.clone();
         }
-        // It had ended before anybody could ask what it is.
+        // The process ended before its name could be read.
         let name = if name.trim().is_empty() { "process" } else { name };
         format!("{name} ({pid}), at {}: {}", duration(notice.time_ns), notice.text)
     };

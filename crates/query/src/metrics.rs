@@ -1,20 +1,20 @@
-//! The table of metrics: what each amount is called on the command line, in JSON and CSV, on the
-//! page and in pprof. Whoever lists them reads this table; the page's copy is generated from it
+//! The table of metrics: their names on the command line, in JSON and CSV, on the page and in
+//! pprof. All lists of metrics are made from this table; the page's copy is generated from it
 //! (`tests/it/generated_metrics.rs`).
 
 use heapr_trace::{Amounts, Variances, half_interval};
 
-/// One of the amounts: what results are sorted by, what a graph is of.
+/// One of the amounts that results are sorted by and that graphs show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Metric {
-    /// Bytes not freed.
+    /// Bytes that are not freed.
     #[default]
     OutstandingBytes,
-    /// Blocks not freed.
+    /// Blocks that are not freed.
     OutstandingCount,
-    /// Bytes allocated in all.
+    /// Bytes of all allocations.
     TotalBytes,
-    /// Allocations in all.
+    /// Number of all allocations.
     TotalCount,
     /// Allocations that came out of a realloc.
     ReallocCount,
@@ -26,25 +26,25 @@ pub enum Metric {
     TemporaryCount,
 }
 
-/// What is said of a metric.
+/// Properties of a metric.
 #[derive(Debug)]
 struct Row {
     metric: Metric,
-    /// On the command line and in requests; empty: nothing is sorted by it.
+    /// Key on the command line and in requests; empty if results cannot be sorted by the metric.
     key: &'static str,
-    /// In JSON and CSV. Ends with the unit.
+    /// Name in JSON and CSV. Ends with the unit.
     name: &'static str,
     words: &'static str,
     heading: &'static str,
     help: &'static str,
     pprof: &'static str,
-    /// Columns that a line must have for it to be shown unasked.
+    /// Least terminal width at which the column is shown by default.
     least_columns: usize,
     of: fn(&Amounts) -> u64,
     variance: fn(&Variances) -> u64,
 }
 
-/// In the order in which they are printed.
+/// The metrics in the order in which they are printed.
 const TABLE: [Row; 8] = [
     Row {
         metric: Metric::OutstandingBytes,
@@ -140,18 +140,18 @@ const TABLE: [Row; 8] = [
         pprof: "temporary",
         least_columns: 120,
         of: |amounts| amounts.temporary_count,
-        // (Of samples it is not known, and said where they are.)
+        // (Unknown for samples, and reported as such where they are summed.)
         variance: |variances| variances.temporary_count,
     },
 ];
 
 impl Metric {
-    /// All of them, in the order in which they are printed.
+    /// All metrics, in the order in which they are printed.
     pub fn all() -> impl Iterator<Item = Self> {
         TABLE.iter().map(|row| row.metric)
     }
 
-    /// Those that results can be sorted by.
+    /// The metrics that results can be sorted by.
     pub fn sort_keys() -> impl Iterator<Item = Self> {
         Self::all().filter(|metric| !metric.key().is_empty())
     }
@@ -162,7 +162,7 @@ impl Metric {
         Self::sort_keys().find(|metric| metric.key().eq_ignore_ascii_case(key))
     }
 
-    /// `so, soc, …`: all sort keys, for messages.
+    /// `so, soc, …`: list of all sort keys, for messages.
     #[must_use]
     pub fn key_list() -> String {
         Self::sort_keys().map(Self::key).collect::<Vec<_>>().join(", ")
@@ -174,61 +174,61 @@ impl Metric {
         Self::all().find(|metric| metric.name() == name)
     }
 
-    /// `so`: what the command line calls it to sort by it; empty: nothing is sorted by it.
+    /// `so`: the sort key on the command line; empty if results cannot be sorted by the metric.
     #[must_use]
     pub fn key(self) -> &'static str {
         self.row().key
     }
 
-    /// `outstanding_bytes`: its name in JSON and CSV.
+    /// `outstanding_bytes`: the name in JSON and CSV.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// `outstanding size`.
+    /// `outstanding size`: the name for people.
     #[must_use]
     pub fn words(self) -> &'static str {
         self.row().words
     }
 
-    /// `Live bytes`: above a column.
+    /// `Live bytes`: the heading of a column.
     #[must_use]
     pub fn heading(self) -> &'static str {
         self.row().heading
     }
 
-    /// Columns that a line must have for it to be shown unasked.
+    /// Least terminal width at which the column is shown by default.
     #[must_use]
     pub fn least_columns(self) -> usize {
         self.row().least_columns
     }
 
-    /// What it is, in a sentence.
+    /// Explanation of the metric in a sentence.
     #[must_use]
     pub fn help(self) -> &'static str {
         self.row().help
     }
 
-    /// pprof's sample type.
+    /// Sample type in pprof.
     #[must_use]
     pub fn pprof(self) -> &'static str {
         self.row().pprof
     }
 
-    /// The amount.
+    /// Returns the amount.
     #[must_use]
     pub fn of(self, amounts: &Amounts) -> u64 {
         (self.row().of)(amounts)
     }
 
-    /// Half of the 95 % interval of an amount that is an estimate; 0 of one that was counted.
+    /// Half of the 95 % interval of an estimated amount; 0 for a counted one.
     #[must_use]
     pub fn plus_minus(self, amounts: &Amounts) -> u64 {
         self.half_interval(self.variance(amounts))
     }
 
-    /// Whether nothing is known of the amount: its source does not tell it.
+    /// Whether the amount is unknown, because its source does not tell it.
     #[must_use]
     pub fn is_unknown(self, amounts: &Amounts) -> bool {
         self.variance(amounts) == Variances::UNKNOWN
@@ -240,20 +240,20 @@ impl Metric {
         (!self.is_unknown(amounts)).then(|| self.of(amounts))
     }
 
-    /// How uncertain an estimate is: of a sum of estimates it is the sum.
+    /// Variance of an estimate; the variance of a sum is the sum of the variances.
     #[must_use]
     pub fn variance(self, amounts: &Amounts) -> u64 {
         (self.row().variance)(&amounts.variances)
     }
 
-    /// Half of the 95 % interval of an estimate that is so uncertain.
+    /// Half of the 95 % interval of an estimate with this variance.
     #[must_use]
     pub fn half_interval(self, variance: u64) -> u64 {
         half_interval(self.is_bytes(), variance)
     }
 
-    /// The same of the number of frees, which no group has: those of all allocations that are not
-    /// outstanding.
+    /// Half of the 95 % interval of the number of frees, which groups do not hold. Freed are all
+    /// allocations that are not outstanding.
     #[must_use]
     pub fn free_plus_minus(variances: &Variances) -> u64 {
         if variances.total_count == Variances::UNKNOWN {
@@ -263,13 +263,13 @@ impl Metric {
         Self::TotalCount.half_interval(freed)
     }
 
-    /// The same of the difference of two amounts that were estimated each on its own.
+    /// Half of the 95 % interval of the difference of two independently estimated amounts.
     #[must_use]
     pub fn plus_minus_of_difference(self, before: &Amounts, after: &Amounts) -> u64 {
         self.half_interval(self.variance(before).saturating_add(self.variance(after)))
     }
 
-    /// By how much it has grown.
+    /// Growth of the amount.
     #[must_use]
     pub fn difference(self, before: &Amounts, after: &Amounts) -> i128 {
         i128::from(self.of(after)) - i128::from(self.of(before))
@@ -286,7 +286,7 @@ impl Metric {
     }
 }
 
-/// The page's copy of the table.
+/// Generates the page's copy of the table.
 #[must_use]
 pub fn typescript() -> String {
     let mut text = "/** The table of crates/query/src/metrics.rs, written by its test `generated_metrics`: not to be edited. */\n\n\

@@ -1,4 +1,4 @@
-//! Interned strings: each text once, in one piece of memory.
+//! Interned strings: each text is stored once, in one piece of memory.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -11,7 +11,7 @@ pub struct Name(pub u32);
 #[derive(Debug, Default, Clone)]
 pub(crate) struct NameTable {
     text: String,
-    /// End of each name in `text`; it begins where the one before it ends.
+    /// End of each name in `text`; the name begins at the end of the previous one.
     ends: Vec<usize>,
     numbers: HashTable<u32>,
     hasher: RandomState,

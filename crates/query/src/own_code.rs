@@ -1,5 +1,5 @@
-//! Which frame of a stack is the program's own: the innermost one that is not the allocator's, the
-//! language runtime's or a library's.
+//! Finds a stack's own frame: the innermost frame of user code. Frames of the allocator, the
+//! language runtime and libraries are skipped.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
@@ -14,86 +14,86 @@ use crate::frame_pattern::{FramePattern, file_name};
 use crate::frames::FrameView;
 use crate::glob::Glob;
 
-/// The built-in list of frames that are not a program's own.
+/// The built-in list of frames outside of user code.
 pub(crate) const LIBRARY_FRAMES: &str =
     concat!(include_str!("library_frames.txt"), include_str!("wrapper_frames.txt"));
 
-/// How lines of a list begin that name source files…
+/// Prefix of the lines of a list that name source files.
 const SOURCE: &str = "source ";
-/// …and those that count where the source file is not known.
+/// Prefix of the lines that apply only where the source file is unknown.
 const UNSOURCED: &str = "unsourced ";
 
-/// How the names of code begin that V8 makes or brings along, outside of all modules.
+/// Prefixes of the names of V8's JIT code and built-ins, which lie outside of all modules.
 const V8_CODE: &[&str] =
     &["Builtin:", "Builtins_", "BytecodeHandler:", "Bytecode:", "Stub:", "RegExp:", "Handler:", "Wasm:"];
-/// What the names of functions hold that come with Node, or from packages.
+/// Parts of the names of functions that belong to Node or to packages.
 const OF_NODE: &[&str] = &[" node:", " evalmachine.", "/node_modules/"];
 
-/// How the names of Python's comprehensions end, which before 3.12 are functions: parts of who
-/// calls them.
+/// Suffixes of the names of Python's comprehensions. Before 3.12 these are functions, although they
+/// are parts of their callers.
 const COMPREHENSIONS: &[&str] = &["<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>"];
 
-/// Where a system keeps what programs share.
+/// Folders in which a system stores what programs share.
 const SYSTEM_FOLDERS: &[&str] =
     &["/lib/", "/lib64/", "/lib32/", "/usr/", "/bin/", "/sbin/", "/nix/store/", "/gnu/store/", "/snap/"];
 
-/// Whose code a frame is.
+/// Owner of a frame's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
-    /// The program's.
+    /// The program.
     Program,
-    /// A library's that the program uses: named where a stack has nothing of the program's.
+    /// A library that the program uses; named if a stack has no frame of the program.
     Library,
-    /// The allocator's, the language runtime's or the standard library's.
+    /// The allocator, the language runtime or the standard library.
     Runtime,
 }
 
-/// Tells a program's own code from that of others.
+/// Distinguishes user code from other code.
 #[derive(Debug, Clone, Default)]
 pub struct OwnCode {
-    /// What the user says is the program's: goes before all else.
+    /// Patterns that the user declares to be user code; these take precedence.
     own: CullList,
-    /// The runtime's and the standard library's.
+    /// Patterns of the runtime and the standard library.
     runtime: CullList,
     runtime_sources: Vec<Glob>,
     runtime_unsourced: CullList,
-    /// Paths of the programs that ran.
+    /// Paths of the recorded programs.
     executables: HashSet<String>,
-    /// All programs that ran came with the system, and its libraries may be the larger part of
-    /// them.
+    /// True if all recorded programs belong to the system, whose libraries may hold the larger part
+    /// of their code.
     is_of_system: bool,
     answers: Answers,
 }
 
-/// Owners that were found: a frame is on many stacks, and is compared with hundreds of patterns.
+/// Cache of owners: a frame is on many stacks, and is compared with hundreds of patterns.
 #[derive(Debug, Clone, Default)]
 struct Answers {
     hashes: RandomState,
     owners: Arc<Mutex<HashMap<u64, Owner>>>,
 }
 
-/// Answers that are kept.
+/// Largest number of cached answers.
 const ANSWERS_MAX: usize = 1 << 18;
 
 impl OwnCode {
-    /// The built-in list, for the programs of a trace.
+    /// The built-in list for the programs of a trace.
     #[must_use]
     pub fn of_trace(trace: &Trace) -> Self {
         Self::of_programs(trace.processes().iter().map(|process| process.executable.as_str()))
     }
 
-    /// The built-in list, for programs of these paths.
+    /// The built-in list for the programs at these paths.
     #[must_use]
     pub(crate) fn of_programs<'a>(executables: impl Iterator<Item = &'a str>) -> Self {
         let executables: HashSet<String> = executables.map(str::to_owned).collect();
         let mut code = Self { executables, ..Self::default() };
         for text in ALLOCATOR_FRAMES {
-            // A test reads each of them.
+            // A test parses each pattern.
             if let Ok(pattern) = FramePattern::parse(text) {
                 code.runtime.add(pattern);
             }
         }
-        // A test reads it.
+        // A test parses the list.
         let _ = code.add_library_lines("built in", LIBRARY_FRAMES);
         let is_program = |path: &&String| {
             !path.is_empty() && !code.runtime.matches(Some(path.as_str()), None) && !is_shell(path)
@@ -103,10 +103,10 @@ impl OwnCode {
         code
     }
 
-    /// Adds a list of frames that are not the program's.
+    /// Adds a list of frames outside of user code.
     ///
     /// # Errors
-    /// At the first line that is no pattern; names it.
+    /// The first line that is no pattern, named in the error.
     pub fn add_library_lines(&mut self, name: &str, text: &str) -> Result<()> {
         let mut plain = String::new();
         let mut unsourced = String::new();
@@ -114,7 +114,7 @@ impl OwnCode {
             if let Some(path) = line.trim().strip_prefix(SOURCE) {
                 self.runtime_sources.push(Glob::new(path.trim()));
             }
-            // Each has the lines of the other as blank ones: errors name the line.
+            // Each text has the other's lines as blank ones, because errors name the line.
             let rest = line.trim().strip_prefix(UNSOURCED);
             let is_plain = rest.is_none() && !line.trim().starts_with(SOURCE);
             plain += if is_plain { line } else { "" };
@@ -127,13 +127,13 @@ impl OwnCode {
         self.runtime_unsourced.add_lines(name, &unsourced)
     }
 
-    /// Adds a pattern of frames that are the program's, whatever a list says.
+    /// Adds a pattern of frames that are user code, whatever a list says.
     pub fn add_own(&mut self, pattern: FramePattern) {
         self.answers = Answers::default();
         self.own.add(pattern);
     }
 
-    /// Whose a frame is.
+    /// The owner of a frame.
     #[must_use]
     pub fn owner(&self, module: Option<&str>, symbol: Option<&str>, file: Option<&str>) -> Owner {
         let hash = self.answers.hashes.hash_one((module, symbol, file));
@@ -153,7 +153,8 @@ impl OwnCode {
         if !self.own.is_empty() && self.own.matches(module, symbol) {
             return Owner::Program;
         }
-        // A function of a language is told by its file alone: names of code are no names of it.
+        // A language's function is identified by its file alone: patterns for native code do not
+        // apply.
         let is_of_language = module.is_some_and(heapr_trace::Language::is_of);
         if !is_of_language && self.runtime.matches(module, symbol) {
             return Owner::Runtime;
@@ -184,13 +185,13 @@ impl OwnCode {
         }
     }
 
-    /// Place of the own frame in a stack, innermost first: the program's, or a library's where
-    /// there is none; `None`: all is the runtime's.
+    /// Index of the own frame in a stack, innermost first: the program's, or else a library's.
+    /// `None` if all frames belong to the runtime.
     #[must_use]
     pub fn place(&self, frames: &[FrameView<'_>]) -> Option<usize> {
         let mut library = None;
         for (place, frame) in frames.iter().enumerate() {
-            // A module's first byte is no code.
+            // Offset 0 is the module's first byte, where no code lies.
             if frame.symbol.is_none() && frame.offset == 0 {
                 continue;
             }
@@ -203,8 +204,8 @@ impl OwnCode {
         library.map(|place| self.named_place(frames, place))
     }
 
-    /// The place itself, or where it has no name the nearest of its callers that has one and is
-    /// owned alike: a stripped file names what it exports.
+    /// The index itself, if its frame has a name. Otherwise the nearest caller with a name and the
+    /// same owner: a stripped file has names only for exported functions.
     fn named_place(&self, frames: &[FrameView<'_>], place: usize) -> usize {
         let owner = |frame: &FrameView<'_>| self.owner(frame.module, frame.symbol, frame.file);
         if frames[place].symbol.is_some() {
@@ -216,7 +217,7 @@ impl OwnCode {
     }
 }
 
-/// Further out a named function is another one's work.
+/// Largest distance to a named caller, in frames; one further out is doing other work.
 pub const NAMED_WITHIN: usize = 3;
 
 fn is_system(path: &str) -> bool {
@@ -228,7 +229,7 @@ fn is_code_of_v8(symbol: &str) -> bool {
         || OF_NODE.iter().any(|part| symbol.contains(part))
 }
 
-/// Shells and the like start what is looked at.
+/// Whether a path is that of a shell or the like, which only starts the recorded program.
 fn is_shell(path: &str) -> bool {
     ["sh", "bash", "dash", "zsh", "fish", "env", "timeout", "nice", "sudo", "xargs", "time"]
         .contains(&file_name(path))

@@ -1,4 +1,4 @@
-//! What is asked.
+//! The query: its filter, culling and actions.
 
 use crate::cull_list::CullList;
 use crate::error::Result;
@@ -7,36 +7,36 @@ use crate::frame_pattern::FramePattern;
 use crate::histogram::HistogramOf;
 use crate::metrics::Metric;
 
-/// What allocations are added up by.
+/// Unit by which allocations are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GroupBy {
-    /// Whole stack, after culling.
+    /// The whole stack, after culling.
     Stacks,
-    /// Innermost frame, after culling.
+    /// The innermost frame, after culling.
     Frames,
-    /// Line of the source of the innermost frame, after culling.
+    /// The source line of the innermost frame, after culling.
     Lines,
-    /// Module of the innermost frame, after culling.
+    /// The module of the innermost frame, after culling.
     Images,
-    /// Allocating thread.
+    /// The allocating thread.
     Threads,
 }
 
-/// One action: a section of the report.
+/// One action, which makes a section of the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// A ranking.
+    /// A ranking of groups.
     Ranking {
-        /// Of what.
+        /// Unit of the groups.
         by: GroupBy,
-        /// In which order.
+        /// Metric that groups are sorted by.
         sort: Metric,
     },
-    /// Functions, each with all that it calls.
+    /// A ranking of functions, each with all that it calls.
     Functions {
-        /// By which amount.
+        /// Metric that functions are sorted by.
         sort: Metric,
-        /// Each line of a function by itself.
+        /// True to count each line of a function by itself.
         by_line: bool,
     },
     /// The tree of frames from the program's start down.
@@ -44,52 +44,52 @@ pub enum Action {
         /// Order of the frames below a frame.
         sort: Metric,
     },
-    /// The tree of callers of the innermost frame that matches.
+    /// The tree of callers of the innermost matching frame.
     Callers {
-        /// Of whom.
+        /// Pattern of the frame.
         of: FramePattern,
         /// Order of the callers of a frame.
         sort: Metric,
     },
 }
 
-/// A query: filters, then culling, then actions, each cut to the top.
+/// A query: a filter, then culling, then actions, each cut to the top.
 #[derive(Debug, Clone)]
 pub struct Query {
-    /// Which allocations are counted.
+    /// Selection of the allocations that are counted.
     pub filter: Filter,
-    /// Which innermost frames are removed.
+    /// Innermost frames to remove.
     pub cull: CullList,
-    /// What is shown of them.
+    /// Actions, which make the sections of the report.
     pub actions: Vec<Action>,
-    /// Histograms, each over all that is counted.
+    /// Requested histograms, each over all that is counted.
     pub histograms: Vec<HistogramOf>,
-    /// Most items of each action.
+    /// Largest number of items per action.
     pub top: usize,
-    /// Only stacks that hold something, at the end or at the peak, are told apart and named: what
-    /// others allocated is missing from the totals of groups. For rankings by what is held; the
-    /// amounts that are held are whole.
+    /// True to distinguish and name only stacks that hold something, at the end or at the peak.
+    /// Allocations of other stacks are missing from the totals of groups; held amounts are
+    /// complete. Meant for rankings by held amounts.
     pub only_held: bool,
-    /// Stacks and trees tell lines apart: for answers that are shown with lines. A ranking of lines
-    /// does so anyway.
+    /// True if stacks and trees distinguish lines, for answers that are shown with lines. A ranking
+    /// of lines does so anyway.
     pub tells_lines: bool,
-    /// Which frames are shown; `None`: those that the trace says.
+    /// Choice of the frames to show; `None`: the trace's choice.
     pub language_frames: Option<heapr_trace::LanguageFrames>,
 }
 
 impl Query {
-    /// Items of an action unless told otherwise.
+    /// Default number of items per action.
     pub const DEFAULT_TOP: usize = 10_000;
 
-    /// Looks for what can't be meant.
+    /// Refuses queries that make no sense.
     ///
     /// # Errors
-    /// As [`Filter::check`].
+    /// The errors of [`Filter::check`].
     pub fn check(&self) -> Result<()> {
         self.filter.check()
     }
 
-    /// Whether lines must be told apart.
+    /// Whether lines must be distinguished.
     pub(crate) fn is_by_line(&self) -> bool {
         let is_of_lines = |action: &Action| {
             matches!(
@@ -100,12 +100,12 @@ impl Query {
         self.tells_lines || self.actions.iter().any(is_of_lines)
     }
 
-    /// Whether threads must be told apart.
+    /// Whether threads must be distinguished.
     pub(crate) fn is_by_thread(&self) -> bool {
         self.actions.iter().any(|action| matches!(action, Action::Ranking { by: GroupBy::Threads, .. }))
     }
 
-    /// Whether frames need names to answer it.
+    /// Whether the answer needs symbols.
     pub(crate) fn needs_symbols(&self) -> bool {
         self.cull.needs_symbols()
             || self.filter.needs_symbols()

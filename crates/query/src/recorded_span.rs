@@ -1,24 +1,24 @@
-//! Of which part of its time a recording has all events, in words: the same on the command line and
-//! on the page.
+//! The part of its time of which a recording has all events, in words for the command line and the
+//! page.
 
 use heapr_trace::Trace;
 
-/// What the recorder noted of it.
+/// Limits of a recording, as the recorder noted them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordedSpan {
-    /// A circular trace that has thrown events away: since when it has all of them, in nanoseconds
-    /// since its start.
+    /// Start of the complete part in nanoseconds since the recording's start. Set for a circular
+    /// trace that has discarded events, and for a later file of a session.
     pub since_ns: Option<u64>,
-    /// It is a later file of a session that went on from one to the next.
+    /// True for a later file of a session that uses several files in turn.
     pub is_next_file: bool,
-    /// Another file of its session goes on from its end.
+    /// True if the session continues in another file.
     pub has_next_file: bool,
-    /// A file that reached its largest size (`--max-file`): until when it has all of them.
+    /// End of the complete part, for a file that reached its largest size (`--max-file`).
     pub until_ns: Option<u64>,
 }
 
 impl RecordedSpan {
-    /// Of a trace.
+    /// The limits of a trace.
     #[must_use]
     pub fn of(trace: &Trace) -> Self {
         let statistic = |name: &str| {
@@ -36,13 +36,13 @@ impl RecordedSpan {
         }
     }
 
-    /// Of a later file of a session: where it goes on from the one before.
+    /// Time at which a later file of a session continues the previous one; `None` for other files.
     #[must_use]
     pub fn goes_on_at_ns(&self) -> Option<u64> {
         self.since_ns.filter(|_| self.is_next_file)
     }
 
-    /// One line for each end that is not the recording's own. `duration` writes nanoseconds.
+    /// One line for each limit. `duration` formats nanoseconds.
     #[must_use]
     pub fn warnings(&self, duration: impl Fn(u64) -> String) -> Vec<String> {
         let what = if self.is_next_file { "a later file of its session" } else { "a circular trace" };

@@ -1,4 +1,4 @@
-//! Replays of the events that a query needs, and no others.
+//! Replays of the events that a query needs.
 //!
 //! | asked | read | live set at the start |
 //! |---|---|---|
@@ -21,21 +21,21 @@ use crate::filter::{Filter, Moment, Span};
 use crate::query::Query;
 use crate::recorded_span::RecordedSpan;
 
-/// All times.
+/// A range of all times.
 const ALWAYS: Span = Span { from: 0, to: u64::MAX };
 
-/// Is told, now and then, how many of how many chunks have been read.
+/// Callback that receives the number of chunks read so far, and of all chunks.
 pub type Progress<'a> = dyn FnMut(usize, usize) + 'a;
 
 /// Replays events of one trace.
 pub struct Replay<'a, 't> {
-    /// Whose.
+    /// The trace.
     pub trace: &'t Trace,
-    /// Is told how far it has come.
+    /// Receives the progress.
     pub progress: &'a mut Progress<'a>,
     /// Chunks of events that could not be used.
     pub damage: Vec<Damage>,
-    /// When processes ended; found out at the first replay.
+    /// Ends of processes; computed at the first replay.
     ends: Option<ProcessEnds>,
 }
 
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Replay<'_, '_> {
     }
 }
 
-/// The peak of what was chosen.
+/// Peak of the chosen blocks.
 #[derive(Debug, Clone, Copy)]
 struct Peak {
     bytes: u64,
@@ -53,14 +53,14 @@ struct Peak {
 }
 
 impl<'a, 't> Replay<'a, 't> {
-    /// Of a trace; `progress` is told how far it has come.
+    /// A replay of a trace; `progress` receives its progress.
     pub fn new(trace: &'t Trace, progress: &'a mut Progress<'a>) -> Self {
         Self { trace, progress, damage: Vec::new(), ends: None }
     }
 }
 
 impl Replay<'_, '_> {
-    /// The summary that a file without one would have had.
+    /// The summary that an unfinished file would have had.
     pub fn summary(&mut self) -> Result<Summary> {
         let summary = SummaryBuilder::of_samples(self.trace.sampling());
         let since_ns = RecordedSpan::of(self.trace).since_ns.unwrap_or(0);
@@ -74,8 +74,8 @@ impl Replay<'_, '_> {
         Ok(summary)
     }
 
-    /// The totals by stack of what a later file of a session took on from those before: allocated
-    /// in them, not in this one. Of other files there is none.
+    /// Totals by stack of the blocks that a later file of a session took over from earlier files.
+    /// They were allocated there, not in this file. Empty for other files.
     pub(crate) fn taken_on(&mut self) -> Result<Vec<StackTotals>> {
         let Some(since_ns) = RecordedSpan::of(self.trace).goes_on_at_ns() else { return Ok(Vec::new()) };
         let mut summary = SummaryBuilder::of_samples(self.trace.sampling());
@@ -84,8 +84,8 @@ impl Replay<'_, '_> {
         Ok(summary.finish().by_stack)
     }
 
-    /// Adds up what a query counts. `has_required`: by stack, whether the required frames are
-    /// there.
+    /// Sums the blocks that a query counts. `has_required`: whether each stack has the required
+    /// frames.
     pub fn collect(
         &mut self,
         query: &Query,
@@ -134,7 +134,7 @@ impl Replay<'_, '_> {
         Ok(collector.finish())
     }
 
-    /// What a snapshot holds; the age of a block is its lifetime.
+    /// Sums the blocks of a snapshot; the age of a block is its lifetime.
     fn collect_snapshot(&mut self, mut collector: Collector<'_>, number: u32) -> Result<Collected> {
         let present = self.trace.snapshots().len();
         let snapshot = self.trace.snapshot(number).ok_or(Error::NoSuchSnapshot { number, present })?;
@@ -147,8 +147,8 @@ impl Replay<'_, '_> {
         Ok(collected)
     }
 
-    /// What is live after the events at `time_ns` (with `until_bytes`: as soon as that many bytes
-    /// are); with a range, of what was allocated in it.
+    /// Sums the blocks that are live after the events at `time_ns`. With `until_bytes` the replay
+    /// stops as soon as that many bytes are live. With a range, only blocks allocated in it count.
     fn collect_live(
         &mut self,
         mut collector: Collector<'_>,
@@ -168,15 +168,15 @@ impl Replay<'_, '_> {
             }
         }
         ledger.live_blocks().for_each(|block| collector.is_live_at_end(&block, time_ns));
-        // Where the replay begins is chance: what it saw on the way to the moment is no answer.
+        // The replay's start depends on checkpoints: oddities seen before the moment are no answer.
         collector.forget_oddities();
         let mut collected = collector.finish();
         collected.set_peak_time(time_ns);
         Ok(collected)
     }
 
-    /// The peak of the chosen processes, heaps, threads and sizes, inside the range: other filters
-    /// do not move it.
+    /// The peak of the chosen processes, heaps, threads and sizes inside the range. Other filters
+    /// do not change it.
     fn peak(&mut self, filter: &Filter, choice: &Choice) -> Result<Peak> {
         if choice.is_everything()
             && filter.range.is_none()
@@ -202,9 +202,9 @@ impl Replay<'_, '_> {
         ledger
     }
 
-    /// Brings an empty ledger to the state before `time_ns` (or to the first at which
-    /// `is_reached`): from the last checkpoint before the last nanosecond, so that what lies
-    /// long before is not read.
+    /// Brings an empty ledger to the state before `time_ns`, or to the first state with
+    /// `is_reached`. Starts at the last checkpoint before the last nanosecond, so that earlier
+    /// events are not read.
     fn build_live_set<O: LiveObserver>(
         &mut self,
         ledger: &mut Ledger,
@@ -213,7 +213,7 @@ impl Replay<'_, '_> {
         is_reached: impl Fn(&O) -> bool,
     ) -> Result<()> {
         let before = time_ns.checked_sub(2);
-        // A damaged checkpoint is no loss: the events tell the same.
+        // A damaged checkpoint is no loss: the events give the same state.
         let checkpoint = before.and_then(|before| self.trace.checkpoint_before(before).unwrap_or(None));
         let Some(mut checkpoint) = checkpoint else {
             return self.feed((0, time_ns), ledger, observer, is_reached);
@@ -230,7 +230,7 @@ impl Replay<'_, '_> {
         self.ends.get_or_insert_with(|| process_ends(self.trace)).clone()
     }
 
-    /// Replays the events from one time to before another until there are no more or `is_reached`.
+    /// Replays the events of a range of times until it ends or `is_reached`.
     pub(crate) fn feed<O: Observer>(
         &mut self,
         (from_ns, to_ns): (u64, u64),
@@ -241,7 +241,7 @@ impl Replay<'_, '_> {
         self.feed_events((self.trace.events(from_ns, to_ns), to_ns), ledger, observer, is_reached)
     }
 
-    /// The same of events up to before a time.
+    /// Replays the events of a reader, which end before `to_ns`.
     fn feed_events<O: Observer>(
         &mut self,
         (mut events, to_ns): (EventReader<'_>, u64),
@@ -277,7 +277,7 @@ impl Replay<'_, '_> {
     }
 }
 
-/// Ends the processes that were over before a time.
+/// Ends the processes that had ended before a time.
 #[cold]
 fn end_before(ends: &mut ProcessEnds, time_ns: u64, ledger: &mut Ledger, observer: &mut impl Observer) {
     while let Some((end_ns, process)) = ends.take_before(time_ns) {
@@ -285,7 +285,7 @@ fn end_before(ends: &mut ProcessEnds, time_ns: u64, ledger: &mut Ledger, observe
     }
 }
 
-/// Makes a summary with its course.
+/// Builds a summary with its course.
 struct WithCourse {
     summary: SummaryBuilder,
     course: CourseTaker,
@@ -324,7 +324,7 @@ impl Observer for WithCourse {
     }
 }
 
-/// An observer that can be shown blocks that were live before the replay.
+/// An observer that receives blocks that were live before the replay.
 trait LiveObserver: Observer {
     fn was_live(&mut self, block: &Block);
 }

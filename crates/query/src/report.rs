@@ -1,4 +1,4 @@
-//! The answer to a query.
+//! The report: the answer to a query.
 
 use heapr_trace::{Amounts, HeapId, ProcessIndex, StackIndex, ThreadIndex, Totals};
 
@@ -14,22 +14,22 @@ use crate::symbol_tree::{NamedStack, SymbolTree};
 /// Amounts of one heap of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapRow {
-    /// Whose.
+    /// Process of the heap.
     pub process: ProcessIndex,
-    /// Which.
+    /// The heap.
     pub heap: HeapId,
-    /// The amounts.
+    /// Totals of the heap.
     pub totals: Totals,
 }
 
-/// What a group is of.
+/// Identity of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupKey {
     /// A stack after culling.
     Stack(NamedStack),
-    /// A frame, in a stack of which it is the innermost; `None`: no stack was taken.
+    /// A frame, with a stack in which it is innermost; `None` if no stack was recorded.
     Frame(Option<(NamedStack, FrameId)>),
-    /// A module by its path.
+    /// A module, by its path; `None` outside of modules.
     Image(Option<Name>),
     /// A thread.
     Thread(ThreadIndex),
@@ -40,9 +40,9 @@ pub enum GroupKey {
 pub struct Group {
     /// The amounts.
     pub amounts: Amounts,
-    /// Of what.
+    /// Identity of the group.
     pub key: GroupKey,
-    /// A stack of the file that stands for it.
+    /// A stack of the file that represents the group.
     pub representative: StackIndex,
 }
 
@@ -60,79 +60,79 @@ impl Group {
 /// A ranking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ranking {
-    /// Of what.
+    /// Unit of the groups.
     pub by: GroupBy,
-    /// The greatest, at most `top`.
+    /// The greatest groups; at most `top`.
     pub groups: Vec<Group>,
-    /// Groups in all.
+    /// Number of all groups.
     pub group_count: usize,
-    /// Sum of the groups that are not among `groups`.
+    /// Sum of the groups that are not in `groups`.
     pub rest: Amounts,
 }
 
 /// The answer to one action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// To [`Action::Ranking`].
+    /// Answer to [`Action::Ranking`].
     Ranking(Ranking),
-    /// To [`Action::Functions`].
+    /// Answer to [`Action::Functions`].
     Functions(Functions),
-    /// To [`Action::TopDown`] and [`Action::Callers`].
+    /// Answer to [`Action::TopDown`] and [`Action::Callers`].
     Tree(CallTree),
 }
 
 /// An action with its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// What was asked.
+    /// The requested action.
     pub action: Action,
-    /// What was found.
+    /// The answer.
     pub answer: Answer,
 }
 
 /// The answer to a query. Frames are looked up with [`Report::frames`] as they are printed.
 pub struct Report<'t> {
-    /// Over all that is counted.
+    /// Totals of all counted blocks.
     pub totals: Totals,
-    /// The same by process and heap, in that order; peaks are the heaps' own if that of all is
-    /// ([`Report::is_own_peak`]).
+    /// Totals by process and heap, in that order. Peaks are the heaps' own if
+    /// [`Report::is_own_peak`].
     pub by_heap: Vec<HeapRow>,
-    /// One for each action.
+    /// One section per action.
     pub sections: Vec<Section>,
-    /// One for each that was asked for.
+    /// One histogram per request.
     pub histograms: Vec<Histogram>,
-    /// Chunks of events that a replay could not use; empty if none was needed.
+    /// Chunks of events that a replay could not use; empty without a replay.
     pub damage: Vec<heapr_trace::Damage>,
-    /// Whether peaks are the largest sums of what is counted. Else what is counted is known too
-    /// late for that (lifetime, temporary, type, required frames): then they are its share in
-    /// the peak of all that the other filters choose.
+    /// True if peaks are the largest sums of the counted blocks. With some filters (lifetime,
+    /// temporary, type, required frames) the counted blocks are known too late. Peaks are then
+    /// their share in the peak of all blocks that the other filters choose.
     pub is_own_peak: bool,
     pub(crate) stacks: &'t dyn StackSource,
     pub(crate) tree: SymbolTree,
 }
 
 impl Report<'_> {
-    /// The frames of a group, innermost first, after culling: a stack, one frame, one frame with
-    /// nothing but a module, or none (a thread; no stack was taken).
+    /// The frames of a group, innermost first, after culling: a stack, one frame, or one frame with
+    /// only a module. Empty for a thread, and if no stack was recorded.
     #[must_use]
     pub fn frames(&self, group: &Group) -> Vec<FrameView<'_>> {
         frames_of_group(&self.tree, self.stacks, group)
     }
 
-    /// A function, with the source file of it that is known, and no line: it has many.
+    /// A function with its source file, if known. The line is unset, because a function has many.
     #[must_use]
     pub fn function_frame(&self, function: &FunctionAmounts) -> FrameView<'_> {
         FrameView { file: self.tree.frames.file(function.frame), ..self.tree.frames.view(function.frame) }
     }
 
-    /// The names of all stacks with a row.
+    /// The symbol tree of all stacks with a row.
     #[must_use]
     pub fn names(&self) -> &SymbolTree {
         &self.tree
     }
 
-    /// The frame of a node of a tree, with its place in the source in one of the stacks that pass
-    /// through it.
+    /// The frame of a tree's node, with its source line in one of the stacks that pass through the
+    /// node.
     #[must_use]
     pub fn tree_frame(&self, node: &CallNode) -> FrameView<'_> {
         let stack = self.tree.named(node.representative);
@@ -150,7 +150,7 @@ impl Report<'_> {
     }
 }
 
-/// See [`Report::frames`].
+/// Returns the frames of a group: see [`Report::frames`].
 pub fn frames_of_group<'a>(
     tree: &'a SymbolTree,
     stacks: &dyn StackSource,
@@ -161,7 +161,7 @@ pub fn frames_of_group<'a>(
         GroupKey::Frame(Some((stack, frame))) => {
             let bare = tree.frames.view(frame);
             let innermost = tree.views(stacks, group.representative, stack).into_iter().next();
-            // Of all lines of a function one would be as wrong as any other.
+            // A function has many lines, so that one of them would be arbitrary.
             vec![innermost.map_or(bare, |innermost| FrameView { line: bare.line, ..innermost })]
         }
         GroupKey::Image(Some(module)) => vec![FrameView {

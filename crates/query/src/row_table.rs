@@ -1,5 +1,5 @@
-//! Amounts by (stack, process, heap) and, if asked, thread: what a replay adds up and a file's
-//! summary holds.
+//! Amounts by (stack, process, heap) and optionally thread: the sums of a replay, or of a file's
+//! summary.
 
 use heapr_trace::{
     Amounts, EqualBlocks, HeapId, ProcessIndex, StackIndex, StackTotals, ThreadIndex, Trace, Variances,
@@ -8,30 +8,30 @@ use heapr_trace::{
 
 use crate::error::Result;
 
-/// No row.
+/// Marks the end of a chain of rows.
 const NONE: u32 = u32::MAX;
 
-/// Rows in order of their stacks, and the threads that allocated them if they were told apart.
+/// Rows in order of their stacks, with the allocating threads if those are distinguished.
 #[derive(Debug, Default)]
 pub struct Rows {
-    /// In order of their stacks.
+    /// Sums, in order of stacks.
     pub totals: Vec<StackTotals>,
-    /// By row; empty if threads were not told apart.
+    /// Thread of each row; empty if threads are not distinguished.
     pub threads: Vec<ThreadIndex>,
 }
 
-/// Where rows are: in memory after a replay, or in the file's summary, which is read again for each
-/// pass (146,000 rows take 3 ms, and would take 12 MB).
+/// Source of rows: memory after a replay, or the file's summary, which is read again for each pass.
+/// (146,000 rows take 3 ms to read, and would take 12 MB of memory.)
 #[derive(Debug)]
 pub enum RowSource<'t> {
-    /// Of a replay.
+    /// Rows of a replay.
     Memory(Rows),
-    /// Of a file.
+    /// Rows of a file's summary.
     Summary(&'t Trace),
 }
 
 impl RowSource<'_> {
-    /// Shows all rows, in order of their stacks.
+    /// Passes all rows to `visit`, in order of their stacks.
     pub fn for_each(&self, mut visit: impl FnMut(&StackTotals)) -> Result<()> {
         match self {
             Self::Memory(rows) => rows.totals.iter().for_each(visit),
@@ -60,7 +60,7 @@ impl RowSource<'_> {
         Ok(held)
     }
 
-    /// Threads by row; empty if they were not told apart.
+    /// Thread of each row; empty if threads are not distinguished.
     pub(crate) fn threads(&self) -> &[ThreadIndex] {
         match self {
             Self::Memory(rows) => &rows.threads,
@@ -74,34 +74,34 @@ fn forget_peak(amounts: &mut Amounts) {
     (amounts.variances.peak_count, amounts.variances.peak_bytes) = (0, 0);
 }
 
-/// What a row is for.
+/// Key of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowKey {
-    /// Of whom.
+    /// Stack of the allocation.
     pub stack: StackIndex,
-    /// Where.
+    /// Process of the block.
     pub process: ProcessIndex,
-    /// In which heap.
+    /// Heap of the block.
     pub heap: HeapId,
-    /// By whom.
+    /// Allocating thread.
     pub thread: ThreadIndex,
 }
 
-/// Finds rows: by stack a short chain of rows, in most traces of one.
+/// Finds the row of a key: each stack has a short chain of rows, in most traces of length one.
 #[derive(Debug)]
 pub struct RowTable {
     rows: Rows,
     is_by_thread: bool,
-    /// First row of a stack.
+    /// First row of each stack.
     first: Vec<u32>,
-    /// Next row of the same stack.
+    /// Next row of the same stack, for each row.
     next: Vec<u32>,
-    /// Peak to which `peak_*` of a row belong: those of an older one are void.
+    /// Epoch to which `peak_*` of each row belong; values of an older peak are void.
     peak_epochs: Vec<u32>,
 }
 
 impl RowTable {
-    /// Nothing is in it yet.
+    /// An empty table.
     pub fn new(is_by_thread: bool) -> Self {
         Self {
             rows: Rows::default(),
@@ -112,7 +112,7 @@ impl RowTable {
         }
     }
 
-    /// Number of the row for `key`; made if there is none.
+    /// Number of the row for `key`; a new row is added if needed.
     pub fn row(&mut self, key: RowKey) -> usize {
         let stack = key.stack.0 as usize;
         if stack >= self.first.len() {
@@ -143,12 +143,12 @@ impl RowTable {
         number
     }
 
-    /// Amounts of a row.
+    /// Sums of a row.
     pub(crate) fn totals_mut(&mut self, row: usize) -> &mut StackTotals {
         &mut self.rows.totals[row]
     }
 
-    /// Counts a block as live at the peak with number `epoch`; forgets what an older peak had.
+    /// Counts a block as live at the peak `epoch`; resets amounts of an older peak.
     pub(crate) fn add_peak(&mut self, row: usize, epoch: u32, weight: Weight) {
         let amounts = &mut self.rows.totals[row].amounts;
         if self.peak_epochs[row] != epoch {
@@ -167,7 +167,7 @@ impl RowTable {
         };
     }
 
-    /// The rows; `epoch` is the number of the last peak.
+    /// Returns the rows; `epoch` is the number of the last peak.
     pub fn finish(mut self, epoch: u32) -> Rows {
         for (totals, &seen) in self.rows.totals.iter_mut().zip(&self.peak_epochs) {
             if seen != epoch {

@@ -1,5 +1,4 @@
-//! From a query to its report: the summary where it suffices, else a replay of what the query
-//! needs.
+//! Answers a query with a report: from the summary where it suffices, else by a replay.
 
 use heapr_trace::{Damage, HeapId, ProcessIndex, StackIndex, Summary, Totals, Trace};
 
@@ -67,15 +66,15 @@ impl StackSource for Trace {
 /// Answers a query.
 ///
 /// # Errors
-/// The query can't be meant, names what the trace does not have, or the trace cannot be read.
+/// The query makes no sense, names what the trace does not have, or the trace cannot be read.
 pub fn run<'t>(trace: &'t Trace, query: &Query, symbols: &mut dyn SymbolSource) -> Result<Report<'t>> {
     run_with_progress(trace, query, symbols, &mut |_, _| {})
 }
 
-/// As [`run`]; `progress` is told how far a replay has come.
+/// Variant of [`run`] with `progress`, which receives the progress of a replay.
 ///
 /// # Errors
-/// As [`run`].
+/// The errors of [`run`].
 pub fn run_with_progress<'t>(
     trace: &'t Trace,
     query: &Query,
@@ -88,7 +87,7 @@ pub fn run_with_progress<'t>(
     let symbols: &mut dyn SymbolSource = if query.needs_symbols() { symbols } else { &mut no_symbols };
     let progress: &mut Progress<'_> = &mut |read, all| progress(read, all);
     let mut replay = Replay::new(trace, progress);
-    // A summary does not tell how uncertain its estimates are.
+    // A summary does not hold the variances of its estimates.
     let is_to_be_replayed = trace.is_sampled() && !is_without_events(trace);
     let of_summary = if summary_suffices(query, &choice) && !is_to_be_replayed {
         let evidence = match Evidence::of_summary(trace) {
@@ -96,7 +95,7 @@ pub fn run_with_progress<'t>(
             None if is_without_events(trace) => return Err(Error::NoEventsNoSummary),
             None => Evidence::of_replayed_summary(&mut replay)?,
         };
-        // Of some stacks a summary does not tell how many ends were no frees.
+        // A summary does not tell, for a part of the stacks, how many blocks ended without a free.
         let tells_frees = query.filter.takes_all_stacks() || evidence.totals.implied_frees == 0;
         tells_frees.then_some(evidence)
     } else {
@@ -115,7 +114,7 @@ pub fn run_with_progress<'t>(
     } else if query.filter.takes_all_stacks() {
         Evidence::of_replay(replay.collect(query, &choice, None)?)
     } else {
-        // Which stacks count must be known before the replay.
+        // The stacks that count must be known before the replay.
         let wanted = vec![true; trace.stacks().len()];
         let tree = SymbolTree::build(trace, codes, symbols, wanted);
         let by_stack = chosen_stacks(trace, &tree, &query.filter);
@@ -143,11 +142,11 @@ pub fn run_with_progress<'t>(
     evidence.report(trace, query, tree, is_counted, replay.damage)
 }
 
-/// The summary with the totals by stack and the course: as it stands in the file, or of a replay;
-/// and what of the events the replay could not read.
+/// The summary with the totals by stack and the course, as in the file or from a replay. Also
+/// returns the damage of the events that the replay met.
 ///
 /// # Errors
-/// There is neither, or the events cannot be read.
+/// There are neither events nor totals, or the events cannot be read.
 pub fn whole_summary(trace: &Trace) -> Result<(Summary, Vec<Damage>)> {
     let (mut summary, rows, damage) = summary_and_rows(trace)?;
     summary.by_stack = match rows {
@@ -157,13 +156,13 @@ pub fn whole_summary(trace: &Trace) -> Result<(Summary, Vec<Damage>)> {
     Ok((summary, damage))
 }
 
-/// As [`whole_summary`]; the totals by stack stay where they are, which is in the file where they
-/// can be: in a large recording they are most of what is read.
+/// Variant of [`whole_summary`] that leaves the totals by stack in the file if possible: in a large
+/// recording they are most of the data.
 ///
 /// # Errors
-/// As [`whole_summary`].
+/// The errors of [`whole_summary`].
 pub fn summary_and_rows(trace: &Trace) -> Result<(Summary, RowSource<'_>, Vec<Damage>)> {
-    // All of it can be read, so that no later pass fails half-way.
+    // Reads all totals once, so that no later pass fails half-way.
     let can_be_read = |_: &Summary| trace.for_each_stack_totals(|_| {}).is_ok();
     let written = written_summary(trace).ok().flatten().filter(can_be_read);
     let course = trace.course().ok().flatten();
@@ -182,7 +181,7 @@ pub fn summary_and_rows(trace: &Trace) -> Result<(Summary, RowSource<'_>, Vec<Da
     }
 }
 
-/// Whether nothing is asked that a summary does not hold.
+/// Whether a summary can answer the query.
 fn summary_suffices(query: &Query, choice: &Choice) -> bool {
     let Filter { range, lifetime, size, at, is_temporary_only, allocation_type, .. } = &query.filter;
     choice.is_everything()
@@ -196,11 +195,10 @@ fn summary_suffices(query: &Query, choice: &Choice) -> bool {
         && !query.is_by_thread()
 }
 
-/// Whether there is something to count, but no event that shows it: a replay would find nothing,
-/// and say so in zeros.
+/// Whether the trace has amounts, but no events that show them. A replay would answer with zeros.
 pub fn is_without_events(trace: &Trace) -> bool {
     let is_counted = || match trace.summary_totals() {
-        // (Some tools tell no totals.)
+        // (Some tools write no totals.)
         Ok(Some(Summary { totals, .. })) => {
             totals.alloc_count > 0 || totals.outstanding_bytes > 0 || totals.peak_bytes > 0
         }
@@ -210,7 +208,7 @@ pub fn is_without_events(trace: &Trace) -> bool {
     trace.event_count() == 0 && trace.event_chunks().next().is_none() && is_counted()
 }
 
-/// What the answers are made of.
+/// The sums from which the answers are made.
 struct Evidence<'t> {
     rows: RowSource<'t>,
     totals: Totals,
@@ -219,13 +217,14 @@ struct Evidence<'t> {
 }
 
 impl<'t> Evidence<'t> {
-    /// `None` if there is no summary or a damaged one, which is no loss: the events tell the same.
+    /// Takes the sums of the file's summary. `None` if it is missing or damaged, which is no loss:
+    /// the events give the same sums.
     fn of_summary(trace: &'t Trace) -> Option<Self> {
         let mut summary = written_summary(trace).ok().flatten()?;
         let untold = trace.sampling().untold();
         untold.mark(&mut summary.totals.variances);
         summary.by_heap.iter_mut().for_each(|(.., totals)| untold.mark(&mut totals.variances));
-        // All of it can be read, so that no pass fails half-way.
+        // Reads all totals once, so that no later pass fails half-way.
         trace.for_each_stack_totals(|_| {}).ok()?;
         Some(Self {
             rows: RowSource::Summary(trace),
@@ -250,7 +249,7 @@ impl<'t> Evidence<'t> {
         Self { rows: RowSource::Memory(rows), totals, by_heap, histograms }
     }
 
-    /// Leaves out the rows that the query has no use for.
+    /// Leaves out the rows that the query does not need.
     fn leave_out(&mut self, query: &Query) -> Result<()> {
         if query.only_held {
             self.rows = RowSource::Memory(self.rows.held()?);
@@ -291,7 +290,7 @@ impl<'t> Evidence<'t> {
     }
 }
 
-/// By stack of the file: whether a row or one of the stacks of a row needs its name.
+/// Whether each stack of the file has a row, or is a caller of a stack with a row.
 fn wanted_stacks(trace: &Trace, rows: &RowSource<'_>) -> Result<Vec<bool>> {
     let stacks = trace.stacks();
     let mut wanted = vec![false; stacks.len()];

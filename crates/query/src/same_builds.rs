@@ -1,5 +1,5 @@
-//! Code that several traces have in common: where a module is the same file in all of them, a
-//! function without a name is told by its address in it, as it is within one trace.
+//! Code that several traces share. In a module that is the same file in all traces, a function
+//! without a name is identified by its offset. Within one trace this always holds.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,18 +8,18 @@ use heapr_trace::Trace;
 use crate::frame_pattern::file_name;
 use crate::frames::FrameView;
 
-/// What makes a module the same file: its build-id, else its trace's number and its path.
+/// Identity of a module's file: its build-id, or else its trace's number and its path.
 type Build<'t> = (&'t [u8], usize, &'t str);
 
-/// Modules, by file name, of which all traces have the same build.
+/// File names of the modules of which all traces have the same build.
 #[derive(Debug, Default)]
 pub struct SameBuilds {
     names: HashSet<String>,
 }
 
 impl SameBuilds {
-    /// Looks through the modules of traces. A file without a build-id is the same only within its
-    /// own trace.
+    /// Compares the modules of traces. A file without a build-id is the same only within its own
+    /// trace.
     #[must_use]
     pub fn of<'t>(traces: impl IntoIterator<Item = &'t Trace>) -> Self {
         let mut builds: HashMap<&str, HashSet<Build<'_>>> = HashMap::new();
@@ -36,8 +36,8 @@ impl SameBuilds {
         Self { names: same.map(|(name, _)| name.to_owned()).collect() }
     }
 
-    /// Where a frame without a name stands in its module's file, if that says the same in all
-    /// traces; code of no file is nowhere twice.
+    /// Offset of a frame without a name in its module's file, if the offset means the same in all
+    /// traces. `None` for code outside of files.
     #[must_use]
     pub fn offset(&self, frame: &FrameView<'_>) -> Option<u64> {
         let is_same = frame.symbol.is_none()
@@ -46,7 +46,7 @@ impl SameBuilds {
         is_same.then_some(frame.offset)
     }
 
-    /// A frame's name in all traces: `module!symbol`, `module+0xoffset`, `module!?` where builds
+    /// A frame's name in all traces: `module!symbol`, `module+0xoffset`, or `module!?` if builds
     /// differ.
     #[must_use]
     pub fn name(&self, frame: &FrameView<'_>) -> String {
@@ -65,7 +65,7 @@ pub fn module_of_name(name: &str) -> &str {
     }
 }
 
-/// The text of a frame that several traces have.
+/// The text of a frame that several traces share.
 #[must_use]
 pub fn common_name(module: &str, symbol: Option<&str>, offset: Option<u64>) -> String {
     match (symbol, offset) {

@@ -1,5 +1,4 @@
-//! What a recording has allocated since it was looked at last: of one that grows only what is new
-//! is read.
+//! Allocations of a growing recording since the last reading of it: only new events are read.
 
 use heapr_ledger::{Cause, Death, Ledger, Observer, ProcessEnds, SummaryBuilder};
 use heapr_trace::{Block, Damage, EqualBlocks, ProcessIndex, StackIndex, StackTotals, ThreadIndex, Trace};
@@ -11,25 +10,25 @@ use crate::recorded_span::RecordedSpan;
 use crate::replay::{Progress, Replay};
 use crate::run::{is_without_events, whole_summary};
 
-/// See the module. It belongs to one recording, which may grow between two looks, and go on in
-/// another file: each is to be looked at once more after its end.
+/// State between two readings of one recording. The recording may grow in between and continue in
+/// another file. Each file is to be read once more after its end.
 #[derive(Debug, Default)]
 pub struct Since {
     ledger: Ledger,
     counted: Option<SummaryBuilder>,
     before: Vec<StackTotals>,
     process_count: usize,
-    /// Where the file goes on from the one before.
+    /// Time at which the file continues the previous one.
     goes_on_at_ns: Option<u64>,
-    /// Time of the last event that was read, and how many of that time were.
+    /// Time of the last event that was read, and the number of events read with that time.
     last_ns: u64,
     at_last: u64,
 }
 
 impl Since {
-    /// By stack what was allocated since the last call, and what is live now; and what of the
-    /// events could not be read. Over all calls, up to one after the recording's end, what was
-    /// allocated adds up to what a report says.
+    /// Returns, by stack, the allocations since the last call and the live amounts; and the damage
+    /// of the events. Over all calls, up to one after the recording's end, the allocations add up
+    /// to those of a report.
     ///
     /// # Errors
     /// The events cannot be read.
@@ -53,7 +52,7 @@ impl Since {
         Ok((rows, damage))
     }
 
-    /// Replays what is new.
+    /// Replays the new events.
     fn read(&mut self, trace: &Trace) -> Result<Vec<Damage>> {
         for (index, process) in trace.processes().iter().enumerate().skip(self.process_count) {
             self.ledger.add_process(ProcessIndex(index as u32), process.origin, process.start_ns);
@@ -82,14 +81,14 @@ impl Since {
                 self.ledger.apply(event, trace.process_of(event.thread), counted);
             }
         }
-        // The recording goes on, and who has ended holds nothing any more.
+        // The recording continues; ended processes hold no blocks any more.
         end_before(&mut ends, u64::MAX, &mut self.ledger, counted);
         Ok(events.damage().to_vec())
     }
 }
 
-/// The ends of processes that a ledger does not know yet. (What was read before one was known was
-/// counted as live until then.)
+/// The ends of processes that a ledger does not know yet. (Blocks that were read before an end was
+/// known counted as live until then.)
 fn new_ends(trace: &Trace, ledger: &Ledger) -> ProcessEnds {
     let processes = (0..).map(ProcessIndex).zip(trace.processes());
     let new = processes.filter(|&(index, _)| !ledger.has_ended(index));
@@ -103,7 +102,8 @@ fn end_before(ends: &mut ProcessEnds, time_ns: u64, ledger: &mut Ledger, counted
     }
 }
 
-/// What a process leaves is not there any more. (A report of the whole says what each had left.)
+/// Counts the blocks of an ended process as freed. (A report of the whole shows them as
+/// outstanding.)
 struct Leaving<'a>(&'a mut SummaryBuilder);
 
 impl Observer for Leaving<'_> {

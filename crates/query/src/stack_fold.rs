@@ -1,4 +1,4 @@
-//! Stacks as something else, frame by frame: what many stacks have in common is looked at once.
+//! Fold of stacks into numbers, frame by frame; shared callers are folded once.
 
 use heapr_trace::StackIndex;
 
@@ -6,21 +6,21 @@ use crate::frames::FrameView;
 use crate::report::{Group, GroupKey, Report};
 use crate::symbol_tree::NamedStack;
 
-/// Of a stack of the file nothing has been made yet.
+/// Marks a stack that is not folded yet.
 const NOT_YET: u32 = u32::MAX;
 
-/// See the module. What is made of a stack is a number, that of the empty one is 0.
+/// Folds stacks. The result of a stack is a number; that of the empty stack is 0.
 #[derive(Debug)]
 pub struct StackFold<'r, 't> {
     report: &'r Report<'t>,
-    /// By stack of the file.
+    /// Result of each stack of the file.
     made: Vec<u32>,
-    /// By stack by names: how many frames it has.
+    /// Number of frames of each named stack.
     depths: Vec<u32>,
 }
 
 impl<'r, 't> StackFold<'r, 't> {
-    /// Nothing has been made yet.
+    /// A fold without results yet.
     #[must_use]
     pub fn new(report: &'r Report<'t>) -> Self {
         let mut depths = vec![0_u32; report.tree.count()];
@@ -30,9 +30,9 @@ impl<'r, 't> StackFold<'r, 't> {
         Self { report, made: vec![NOT_YET; report.stacks.node_count() as usize], depths }
     }
 
-    /// What `add` (what was made of the caller, a frame) makes of the frames of a group, the
-    /// outermost first, and how many of the innermost of them culling takes away. The frames are
-    /// those of [`Report::frames`].
+    /// Folds the frames of a group, the outermost first, and returns the result. `add` computes the
+    /// result of a frame from that of its caller. Also returns how many innermost frames culling
+    /// removes. The frames are those of [`Report::frames`].
     pub fn of_group(&mut self, group: &Group, add: &mut dyn FnMut(u32, &FrameView<'_>) -> u32) -> (u32, u32) {
         let GroupKey::Stack(culled) = group.key else {
             return (self.report.frames(group).iter().rev().fold(0, add), 0);

@@ -1,5 +1,5 @@
-//! Stacks of a file in groups: by whole stack, innermost frame or its module, after culling. What
-//! is added up over the groups is the caller's.
+//! Groups of a file's stacks: by whole stack, innermost frame or its module, after culling. The
+//! caller sums amounts over the groups.
 
 use heapr_trace::{StackIndex, Trace};
 
@@ -14,7 +14,7 @@ use crate::query::GroupBy;
 use crate::symbol_source::{NoSymbols, SymbolSource};
 use crate::symbol_tree::{NamedStack, SymbolTree};
 
-/// What a group is of.
+/// Identity of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     Stack(NamedStack),
@@ -22,7 +22,7 @@ enum Key {
     Image(Option<Name>),
 }
 
-/// The names: made for these stacks, or those of an explorer.
+/// The symbol tree: built for these stacks, or shared with an explorer.
 enum Tree<'t> {
     Own(Box<SymbolTree>),
     Shared(&'t SymbolTree),
@@ -43,16 +43,16 @@ impl std::ops::Deref for Tree<'_> {
 pub struct StackGroups<'t> {
     trace: &'t Trace,
     tree: Tree<'t>,
-    /// By stack; `None`: not asked for, or left out by the filter.
+    /// Group of each stack; `None` if not requested, or left out by the filter.
     groups: Vec<Option<u32>>,
     keys: Vec<Key>,
-    /// By group: a stack of it, and what culling leaves of that.
+    /// A stack of each group, with its culled stack.
     representatives: Vec<(StackIndex, NamedStack)>,
 }
 
 impl<'t> StackGroups<'t> {
-    /// Groups the stacks in `stacks`; those that `filter` leaves out for their frames are in no
-    /// group. Threads are no property of a stack: by thread, all are in one group.
+    /// Groups the stacks in `stacks`. Stacks that `filter` leaves out for their frames are in no
+    /// group. Grouped by thread, all are in one group, because a stack has no thread.
     pub fn new(
         trace: &'t Trace,
         stacks: impl IntoIterator<Item = StackIndex>,
@@ -88,7 +88,7 @@ impl<'t> StackGroups<'t> {
         Self::grouped(trace, Tree::Own(Box::new(tree)), stacks, by, cull, filter)
     }
 
-    /// As [`StackGroups::new`], with nothing left out.
+    /// Variant of [`StackGroups::new`] without a filter.
     pub fn of_all(
         trace: &'t Trace,
         stacks: impl IntoIterator<Item = StackIndex>,
@@ -99,7 +99,7 @@ impl<'t> StackGroups<'t> {
         Self::new(trace, stacks, by, cull, &Filter::default(), symbols)
     }
 
-    /// As [`StackGroups::new`], with names that are known.
+    /// Variant of [`StackGroups::new`] with an existing symbol tree.
     pub fn with_names(
         trace: &'t Trace,
         tree: &'t SymbolTree,
@@ -156,26 +156,26 @@ impl<'t> StackGroups<'t> {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Whether the collection is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The group of a stack that was asked for.
+    /// The group of a requested stack.
     #[must_use]
     pub fn group_of(&self, stack: StackIndex) -> Option<u32> {
         self.groups.get(stack.0 as usize).copied().flatten()
     }
 
-    /// A stack of a group, and what culling leaves of it.
+    /// A stack of a group, and its culled stack.
     #[must_use]
     pub fn representative(&self, group: u32) -> Option<(u32, u32)> {
         self.representatives.get(group as usize).map(|&(stack, culled)| (stack.0, culled))
     }
 
-    /// The frames of a group, innermost first, after culling: a stack, one frame, one frame with
-    /// nothing but a module, or none (no stack was taken).
+    /// The frames of a group, innermost first, after culling: a stack, one frame, or one frame with
+    /// only a module. Empty if no stack was recorded.
     #[must_use]
     pub fn frames(&self, group: u32) -> Vec<FrameView<'_>> {
         let Some(&(stack, culled)) = self.representatives.get(group as usize) else { return Vec::new() };

@@ -1,5 +1,4 @@
-//! What a query needs of a trace's stack tree and modules: a trace has it, and so have the tests'
-//! models.
+//! The stack tree and modules that a query needs; implemented by traces and by the tests' models.
 
 use heapr_trace::{
     LanguageFrames, LanguageFunction, LanguagePlace, ModuleIndex, ProcessIndex, StackIndex, StackNode,
@@ -7,17 +6,17 @@ use heapr_trace::{
 
 /// Stack nodes and modules.
 pub trait StackSource {
-    /// Number of nodes, the empty one included.
+    /// Number of nodes, including the empty one.
     fn node_count(&self) -> u32;
     /// A node; `stack` is neither empty nor beyond the end.
     fn node(&self, stack: StackIndex) -> StackNode;
-    /// Its caller's node.
+    /// The node of a node's caller.
     fn parent(&self, stack: StackIndex) -> StackIndex;
-    /// Module and address in its file.
+    /// Module at an address, and the address in the module's file.
     fn locate(&self, process: ProcessIndex, avma: u64, time_ns: u64) -> Option<(ModuleIndex, u64)>;
     /// Path of a module; empty if there is no such module.
     fn module_path(&self, module: ModuleIndex) -> &str;
-    /// Which frames are shown.
+    /// Choice of the frames to show.
     fn language_frames(&self) -> LanguageFrames {
         LanguageFrames::Mixed
     }

@@ -1,19 +1,19 @@
-//! How steadily an amount grows over snapshots, whatever heap they are of. (How sure growth is,
-//! given its times, says [`crate::Trend`].)
+//! Steadiness of an amount's growth over snapshots of any kind of heap. ([`crate::Trend`] judges
+//! the certainty of growth from its times.)
 
-/// Growth of an amount from the first to the last of a series, and how steady it is.
+/// Growth of an amount from the first to the last of a series, and its steadiness.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadyGrowth {
-    /// Last less first.
+    /// Last amount minus the first.
     pub growth: i64,
-    /// 1: each step goes up; 0: it has not grown. The share of the steps that go up, times the
-    /// growth's share of all that it went up and down: one large step in ten is not steady, and
-    /// neither is what comes and goes.
+    /// Steadiness from 0 (no growth) to 1 (each step goes up). Product of two shares: that of the
+    /// steps that go up, and that of the growth in the sum of all steps up and down. So one large
+    /// step in ten is not steady, and neither is an amount that comes and goes.
     pub steadiness: f64,
 }
 
 impl SteadyGrowth {
-    /// Of amounts in order of time.
+    /// For amounts in order of time.
     #[must_use]
     pub fn of(amounts: &[u64]) -> Self {
         let difference = |from: u64, to: u64| {
@@ -39,7 +39,7 @@ impl SteadyGrowth {
         Self { growth, steadiness }
     }
 
-    /// What lists are ordered by: the growth as far as it is steady; what shrank comes last.
+    /// Sort key of lists: growth times steadiness; amounts that shrank come last.
     #[must_use]
     pub fn rank(&self) -> f64 {
         if self.growth > 0 { self.growth as f64 * self.steadiness } else { self.growth as f64 }
@@ -58,7 +58,7 @@ pub fn course_in_words(amounts: &[u64]) -> &'static str {
     }
 }
 
-/// A number whose order is that of the value.
+/// An integer with the same order as the value.
 #[must_use]
 pub fn ordered(value: f64) -> i64 {
     let bits = value.to_bits() as i64;
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(of(&[1, 2, 3, 4, 5]), (4, 1.0));
         assert_eq!(of(&[10, 20]), (10, 1.0));
         assert_eq!(of(&[0, 0, 400, 400, 400]), (400, 0.25));
-        // Up 10, down 4, up 10: 16 of a way of 24, in two of three steps.
+        // Up 10, down 4, up 10: 16 of steps of 24 in all, in two of three steps.
         assert_eq!(of(&[0, 10, 6, 16]), (16, 0.444));
     }
 

@@ -1,5 +1,5 @@
-//! Memory that is known and not to be told, in the syntax of LeakSanitizer or of Valgrind; both
-//! may stand in one file.
+//! Rules for known memory that is not reported, in the syntax of LeakSanitizer or of Valgrind. One
+//! file may use both.
 //!
 //! ```text
 //! leak:PATTERN            a function, source file or module anywhere in the stack; ^ and $ hold it
@@ -21,25 +21,25 @@ use crate::frames::FrameView;
 use crate::glob::{glob_match, glob_match_one};
 use crate::symbol_forms::plain_symbol;
 
-/// What is known to be harmless.
+/// The built-in rules for harmless leaks.
 const KNOWN: &str = include_str!("known_leaks.txt");
 static ALLOCATORS: LazyLock<CullList> = LazyLock::new(CullList::built_in);
 
-/// Frames of a stack that rules are held against.
+/// Largest number of frames of a stack that are compared with rules.
 const FRAMES_MAX: usize = 512;
 
-/// What a rule is held against.
+/// Texts of a frame that rules are compared with.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FrameText<'a> {
     /// Path of the module.
     pub module: Option<&'a str>,
-    /// Demangled.
+    /// Demangled symbol.
     pub symbol: Option<&'a str>,
     /// Source file.
     pub file: Option<&'a str>,
-    /// Line in it.
+    /// Source line.
     pub line: Option<u32>,
-    /// It stands for places at any lines of the file.
+    /// True if the frame stands for any line of the file.
     pub is_any_line: bool,
 }
 
@@ -69,39 +69,39 @@ struct Rule {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum What {
-    /// A glob that any text of any frame matches.
+    /// A glob that matches any text of any frame.
     Anywhere(String),
-    /// From the innermost frame on.
+    /// Lines that match frames from the innermost on.
     Stack(Vec<Line>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Line {
     Any,
-    /// As it is written, and demangled.
+    /// The function's name as written, and demangled.
     Function(Vec<String>),
     Module(String),
     Source(String, Option<u32>),
 }
 
-/// A file that is not written so.
+/// Error of a file in neither syntax.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct SuppressionError {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub what: String,
 }
 
 impl Suppressions {
-    /// What libraries keep for themselves until a program ends: the built-in list.
+    /// The built-in list: memory that libraries hold until a program ends.
     #[must_use]
     pub fn known() -> Self {
         Self::parse(KNOWN).unwrap_or_default()
     }
 
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
     /// A line is neither LeakSanitizer's nor Valgrind's.
@@ -125,7 +125,7 @@ impl Suppressions {
                     name: pattern.to_owned(),
                     what: What::Anywhere(glob_of_sanitizer(pattern)),
                 }),
-                // Files are shared between sanitizers.
+                // Files are shared between sanitizers, whose rules have other kinds.
                 Some((kind, _)) if is_kind(kind) => {}
                 _ => return Err(wrong(format!("{line:?} is neither leak:PATTERN nor a block in braces"))),
             }
@@ -133,7 +133,7 @@ impl Suppressions {
         Ok(Self { rules: Arc::new(rules) })
     }
 
-    /// Whether there is no rule.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
@@ -146,7 +146,7 @@ impl Suppressions {
         self.rules.iter().any(has_line)
     }
 
-    /// With the rules of another list behind the own ones.
+    /// Returns these rules followed by those of another list.
     #[must_use]
     pub fn and(self, others: &Self) -> Self {
         match (self.is_empty(), others.is_empty()) {
@@ -158,19 +158,19 @@ impl Suppressions {
         }
     }
 
-    /// Numbers of the rules, with their names.
+    /// Names of the rules, in order of their numbers.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().map(|rule| rule.name.as_str())
     }
 
-    /// The number of the first rule that a stack matches; frames innermost first.
+    /// Number of the first rule that a stack matches; frames innermost first.
     #[must_use]
     pub fn rule_for(&self, frames: &[FrameText<'_>]) -> Option<usize> {
         self.first_rule(frames.len(), &mut |part, at| self.says(part, &frames[at]))
     }
 
-    /// As [`Self::rule_for`] of a stack of `count` frames, of which `says` tells what the parts of
-    /// the rules say: part and place of the frame.
+    /// Variant of [`Self::rule_for`] for a stack of `count` frames. `says` tells whether a part of
+    /// a rule matches the frame at an index.
     pub(crate) fn first_rule(
         &self,
         count: usize,
@@ -191,7 +191,7 @@ impl Suppressions {
         })
     }
 
-    /// What a part says of a frame.
+    /// Whether a part of a rule matches a frame.
     pub(crate) fn says(&self, part: Part, frame: &FrameText<'_>) -> bool {
         match (part.line.checked_sub(1), self.rules.get(part.rule).map(|rule| &rule.what)) {
             (None, _) => ALLOCATORS.matches(frame.module, frame.symbol),
@@ -204,7 +204,7 @@ impl Suppressions {
         }
     }
 
-    /// How many parts each rule has.
+    /// Number of parts of each rule.
     pub(crate) fn part_counts(&self) -> impl Iterator<Item = usize> {
         self.rules.iter().map(|rule| match &rule.what {
             What::Anywhere(_) => 1,
@@ -213,16 +213,16 @@ impl Suppressions {
     }
 }
 
-/// What may be asked of a single frame: a line of a rule, or whether it only allocates.
+/// A condition on a single frame: a line of a rule, or that the frame only allocates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) rule: usize,
-    /// From 1; 0: [`Part::ALLOCATES`].
+    /// Line number, from 1; 0 for [`Part::ALLOCATES`].
     pub(crate) line: usize,
 }
 
 impl Part {
-    /// Whether the frame only allocates: the same for all rules.
+    /// The condition that the frame only allocates; the same for all rules.
     pub(crate) const ALLOCATES: Self = Self { rule: 0, line: 0 };
 }
 
@@ -250,7 +250,7 @@ impl Line {
         match self {
             Self::Any => true,
             Self::Function(globs) => frame.symbol.is_some_and(|symbol| {
-                // What is not in the name is in no shorter form of it.
+                // A literal that the symbol lacks is missing in all shorter forms, too.
                 let may = |glob: &&String| symbol.contains(longest_literal(glob));
                 let matches = |glob: &String| is(glob, symbol) || is(glob, &plain_symbol(symbol));
                 globs.iter().filter(may).any(matches)
@@ -269,8 +269,8 @@ fn longest_literal(glob: &str) -> &str {
     glob.split(['*', '?', '(', '<', ' ']).max_by_key(|part| part.len()).unwrap_or("")
 }
 
-/// Whether the frames at `frames` begin with what the lines from `first` on say; the frames behind
-/// them do not matter. Greedy with one step back, as a glob: `...` is its star.
+/// Whether the frames in `frames` begin with matches of the lines from `first` on; later frames do
+/// not matter. Greedy with one step back, like a glob: `...` is the star.
 fn is_begun_by(
     lines: &[Line],
     first: usize,
@@ -306,7 +306,7 @@ fn is_kind(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
-/// The rule of a block: its name, its kind, its frames; none where it is no leak's.
+/// Parses the rule of a block: name, kind, frames. `None` if the block is not about leaks.
 fn of_valgrind(block: &[&str]) -> Result<Option<Rule>, String> {
     let [name, kind, frames @ ..] = block else {
         return Err("a block has a name, a kind and frames".to_owned());
@@ -347,7 +347,7 @@ fn of_valgrind(block: &[&str]) -> Result<Option<Rule>, String> {
     Ok(Some(Rule { name: (*name).to_owned(), what: What::Stack(lines) }))
 }
 
-/// LeakSanitizer looks for its patterns inside of texts.
+/// Converts a pattern of LeakSanitizer, which matches anywhere in a text, to a glob.
 fn glob_of_sanitizer(pattern: &str) -> String {
     let (start, rest) = pattern.strip_prefix('^').map_or(("*", pattern), |rest| ("", rest));
     let (rest, end) = rest.strip_suffix('$').map_or((rest, "*"), |rest| (rest, ""));
@@ -404,7 +404,7 @@ mod tests {
             frame("main"),
         ];
         assert!(has(&block("fun:_Znwm\nfun:_ZN4shop5Cache3addEi\nfun:serve"), &stack));
-        // What only allocates may be missing in either.
+        // Allocating frames may be missing in the rule or in the stack.
         assert!(has(&block("fun:malloc\nfun:shop::Cache::add"), &stack[1..]));
         assert!(has(&block("fun:shop::*"), &stack));
         assert!(has(&block("fun:malloc\n...\nfun:main"), &stack) && has(&block("...\nfun:serve"), &stack));

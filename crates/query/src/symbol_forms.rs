@@ -9,7 +9,8 @@
 //! Rust's paths lose their generics in the same way, and `<Type as Trait>::method` has the plain
 //! form `Type::method`.
 
-/// The distinct forms of `symbol_lower` (which must be in lower case), the full one first.
+/// Passes the distinct forms of `symbol_lower` (in lower case) to `visit`, the full one first,
+/// until `visit` returns true. Returns whether it did.
 pub(crate) fn for_each_form(symbol_lower: &str, mut visit: impl FnMut(&str) -> bool) -> bool {
     if visit(symbol_lower) {
         return true;
@@ -25,14 +26,14 @@ pub(crate) fn for_each_form(symbol_lower: &str, mut visit: impl FnMut(&str) -> b
     plain != without_arguments && visit(&plain)
 }
 
-/// A symbol without arguments, templates and return type: a pattern that matches it.
+/// A symbol without arguments, templates and return type; as a pattern it matches the symbol.
 #[must_use]
 pub fn plain_symbol(symbol: &str) -> String {
     plain(&without_arguments(symbol))
 }
 
-/// Name, file and line of a function of a script, as V8 names what it compiles:
-/// `handle /srv/app.js:5:49`. `None`: the symbol has another form.
+/// Name, file and line of a script's function, in V8's form `handle /srv/app.js:5:49`. `None` if
+/// the symbol has another form.
 #[must_use]
 pub fn script_place(symbol: &str) -> Option<(&str, &str, u32)> {
     let (place, column) = symbol.rsplit_once(':')?;
@@ -41,21 +42,21 @@ pub fn script_place(symbol: &str) -> Option<(&str, &str, u32)> {
     if !is_number(column) || !is_number(line) {
         return None;
     }
-    // A path may have blanks, a name has none.
+    // A path may have blanks, a name does not.
     let (name, file) = before.split_once(' ')?;
     let is_file = file.contains('/') || file.contains('.');
     let name = if name.is_empty() { "(anonymous)" } else { name };
     is_file.then_some((name, file, line.parse().ok()?))
 }
 
-/// A symbol to be read: what stands between the brackets of templates and of arguments is left out
-/// (`std::vector<…>::push_back(…)`), and tags of the ABI are.
+/// A symbol shortened for reading. Texts between the brackets of templates and arguments are
+/// replaced (`std::vector<…>::push_back(…)`), and ABI tags are left out.
 #[must_use]
 pub fn folded(symbol: &str) -> String {
     let mut kept = String::with_capacity(symbol.len());
     let mut at = 0;
     if symbol.starts_with('<') {
-        // Rust's `<Type as Trait>::method`: the types are what tells it from others.
+        // Rust's `<Type as Trait>::method`: the types distinguish it from other methods.
         at = balanced_length(symbol, b'<', b'>');
         let inner = symbol[1..at].strip_suffix('>').unwrap_or(&symbol[1..at]);
         kept = format!("<{}>", folded(inner));
@@ -151,7 +152,7 @@ fn without_arguments(symbol: &str) -> String {
     }
 }
 
-/// Cuts template arguments and the return type of what [`without_arguments`] left.
+/// Cuts template arguments and the return type from a result of [`without_arguments`].
 fn plain(symbol: &str) -> String {
     let mut kept = String::with_capacity(symbol.len());
     let mut at = 0;
@@ -184,8 +185,8 @@ fn plain(symbol: &str) -> String {
         }
     }
     kept.truncate(kept.trim_end().len());
-    // `operator new`, `operator unsigned long`: the name holds spaces; a return type ends at the
-    // last one before it.
+    // Names such as `operator new` and `operator unsigned long` hold spaces: a return type ends at
+    // the last space before the name.
     let name_end = kept.find("operator ").unwrap_or(kept.len());
     let unspaced = kept[..name_end].replace("(anonymous namespace)", "(anonymous_namespace)");
     match unspaced.rfind(' ') {
@@ -194,13 +195,13 @@ fn plain(symbol: &str) -> String {
     }
 }
 
-/// Whether a bracket behind `before` opens the arguments of a template of D.
+/// Whether a bracket behind `before` opens the arguments of a D template.
 fn is_template_of_d(before: &str) -> bool {
     before.ends_with('!') && !before.ends_with("operator!")
 }
 
-/// Length of what at the start of `rest` can be taken as it is: its first character, and what
-/// follows it up to the next one that may mean something.
+/// Length of the part at the start of `rest` that is copied unchanged. It is the first character,
+/// and the others up to the next character that may have a meaning.
 fn plain_length(rest: &str) -> usize {
     let first = rest.chars().next().map_or(1, char::len_utf8);
     let means_something = |byte: &u8| matches!(byte, b'<' | b'>' | b'(' | b'[' | b'o');

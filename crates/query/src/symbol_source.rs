@@ -1,36 +1,36 @@
-//! Where a query gets names for addresses.
+//! Sources of names for addresses.
 
 use heapr_trace::{ModuleIndex, ProcessIndex};
 
 /// One frame at an address, as its source names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SourceFrame<'a> {
-    /// Demangled.
+    /// Demangled symbol.
     pub symbol: Option<&'a str>,
     /// Source file.
     pub file: Option<&'a str>,
     /// Source line, from 1.
     pub line: Option<u32>,
-    /// Inlined into the frame that follows.
+    /// True if the function is inlined into the frame that follows.
     pub is_inlined: bool,
 }
 
-/// Called once for each address that could be named: its number in the slice that was asked for,
-/// and its frames, innermost inlined frame first.
+/// Callback for each named address: index in the requested slice, and frames, innermost inlined
+/// frame first.
 pub type FrameSink<'a> = dyn FnMut(usize, &[SourceFrame<'_>]) + 'a;
 
-/// Names addresses. An address that it knows nothing of is left out.
+/// Names addresses. Unknown addresses are left out.
 pub trait SymbolSource {
     /// Names the code at `svmas` of a module. Each is the address of a call (return address - 1).
     fn resolve(&mut self, module: ModuleIndex, svmas: &[u64], sink: &mut FrameSink<'_>);
 
-    /// Names code outside all modules (made at run time) at `avmas` of a process.
+    /// Names code outside all modules (JIT code) at `avmas` of a process.
     fn resolve_unmapped(&mut self, process: ProcessIndex, avmas: &[u64], sink: &mut FrameSink<'_>) {
         let _ = (process, avmas, sink);
     }
 }
 
-/// Knows no names: all frames are `module+0xoffset`.
+/// A source without names: all frames are `module+0xoffset`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSymbols;
 

@@ -1,9 +1,9 @@
-//! The stack tree by names: nodes are (caller, frame), so that two stacks are equal exactly if
+//! The stack tree by names. Nodes are (caller, frame), so that two stacks are equal exactly if
 //! their nodes are.
 //!
-//! Built from the file's tree, whose nodes are (caller, return address), by interning: one number
-//! per file node, eight bytes per node. Parents have smaller numbers than their children in both
-//! trees.
+//! The tree is built by interning from the file's tree, whose nodes are (caller, return address).
+//! It takes one number per file node, and eight bytes per own node. Parents have smaller numbers
+//! than their children in both trees.
 
 use hashbrown::HashTable;
 use heapr_trace::{LanguagePlace, StackIndex};
@@ -19,7 +19,7 @@ use crate::symbol_source::SymbolSource;
 /// A stack by names: number of its innermost frame's node; 0 is the empty stack.
 pub type NamedStack = u32;
 
-/// In the place of a stack that is not to be named.
+/// Stands for a stack that is not to be named.
 const NOT_WANTED: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
@@ -29,13 +29,13 @@ struct Node {
 }
 
 #[derive(Debug)]
-/// See the module.
+/// The stack tree of a trace by names.
 pub struct SymbolTree {
-    /// All frames of its stacks.
+    /// All frames of the stacks.
     pub frames: FrameTable,
     codes: CodeTable,
     nodes: Vec<Node>,
-    /// By `StackIndex`; 0 for stacks that were not wanted.
+    /// Named stack of each `StackIndex`; 0 for stacks that were not wanted.
     named: Vec<NamedStack>,
 }
 
@@ -58,8 +58,8 @@ impl SymbolTree {
         tree
     }
 
-    /// The tree of stacks that have grown since `self` was built of all of them: only what was
-    /// added is named.
+    /// The tree of stacks that have grown since `self` was built from all of them. Only the added
+    /// stacks are named.
     pub fn grown(&self, stacks: &(impl StackSource + ?Sized), symbols: &mut dyn SymbolSource) -> Self {
         let mut tree = Self {
             frames: self.frames.clone(),
@@ -71,7 +71,7 @@ impl SymbolTree {
         tree
     }
 
-    /// Names the stacks behind those that are named already.
+    /// Names the stacks behind those that are already named.
     fn add(
         &mut self,
         stacks: &(impl StackSource + ?Sized),
@@ -81,7 +81,7 @@ impl SymbolTree {
         let Self { frames, codes, nodes, named: numbers } = self;
         let node_count = (stacks.node_count() as usize).min(is_wanted.len()).max(numbers.len());
         let added = numbers.len().max(1)..node_count;
-        // Holds the places first, then, in the same memory, the named stacks.
+        // Holds the code locations first, then, in the same memory, the named stacks.
         numbers.resize(node_count, 0);
         let mut wanted_count = 0;
         for index in added.clone() {
@@ -96,16 +96,16 @@ impl SymbolTree {
                 NOT_WANTED
             };
         }
-        // Its memory is used anew.
+        // Frees its memory for reuse.
         drop(is_wanted);
         codes.resolve(stacks, symbols, frames);
 
-        // About as many as the file's: inlined frames add some, places in one function are one. A
-        // tree that grows is copied and hashed anew again and again, which takes a third of the
-        // time.
+        // Roughly the number of the file's nodes: inlined frames add nodes, and locations in one
+        // function share one. A tree that grows is copied and rehashed repeatedly, which takes a
+        // third of the time.
         nodes.reserve(wanted_count);
         // (The table doubles at seven eighths of a power of two. Of clang++'s 922,000 nodes 750,000
-        // are left.)
+        // remain.)
         let most = nodes.len() + wanted_count;
         let mut children: HashTable<NamedStack> = HashTable::with_capacity(most - most / 8);
         let hash_of = |node: &Node| mix(u64::from(node.parent), u64::from(node.frame.0));
@@ -141,7 +141,7 @@ impl SymbolTree {
         nodes.shrink_to_fit();
     }
 
-    /// The stack by names.
+    /// The named stack of a stack.
     pub fn named(&self, stack: StackIndex) -> NamedStack {
         self.named.get(stack.0 as usize).copied().unwrap_or(0)
     }
@@ -151,12 +151,12 @@ impl SymbolTree {
         self.nodes[stack as usize].parent
     }
 
-    /// The innermost frame; there is none in the empty stack.
+    /// The innermost frame; `None` for the empty stack.
     pub fn frame(&self, stack: NamedStack) -> Option<FrameId> {
         (stack != 0).then(|| self.nodes[stack as usize].frame)
     }
 
-    /// Stacks in all, the empty one among them.
+    /// Number of stacks, including the empty one.
     pub fn count(&self) -> usize {
         self.nodes.len()
     }
@@ -171,7 +171,7 @@ impl SymbolTree {
         })
     }
 
-    /// For each frame, whether one of the patterns matches it.
+    /// Whether each frame matches one of the patterns.
     pub(crate) fn matching_frames(&self, patterns: &[FramePattern]) -> Vec<bool> {
         let matches = |frame: FrameId| {
             let (module, symbol) = (self.frames.module(frame), self.frames.symbol(frame));
@@ -180,7 +180,7 @@ impl SymbolTree {
         (0..self.frames.count() as u32).map(|number| matches(FrameId(number))).collect()
     }
 
-    /// For each stack, whether one of its frames is set in `is_set` (by frame).
+    /// Whether each stack has a frame that is set in `is_set` (by frame).
     pub fn stacks_with(&self, is_set: &[bool]) -> Vec<bool> {
         let mut has = vec![false; self.nodes.len()];
         for (number, node) in self.nodes.iter().enumerate().skip(1) {
@@ -189,7 +189,7 @@ impl SymbolTree {
         has
     }
 
-    /// What rules are held against of a frame, which stands for places at any lines.
+    /// The texts of a frame that rules are compared with; the frame stands for any line.
     pub(crate) fn text(&self, frame: FrameId) -> FrameText<'_> {
         FrameText {
             module: self.frames.module(frame),
@@ -200,8 +200,8 @@ impl SymbolTree {
         }
     }
 
-    /// The frames of a file's stack with their places, innermost first, as far as they belong to
-    /// `culled`, the stack by names that culling left of it.
+    /// The frames of a file's stack with their source lines, innermost first. Only frames that
+    /// belong to `culled`, the culled named stack, are returned.
     pub fn views<'a>(
         &'a self,
         stacks: &(impl StackSource + ?Sized),
@@ -226,8 +226,8 @@ impl SymbolTree {
         views
     }
 
-    /// Shows what [`SymbolTree::views`] has of the innermost place of a file's stack alone, the
-    /// outermost of its inlined functions first.
+    /// Passes the frames of a file's stack at its innermost location to `visit`, the outermost
+    /// inlined function first. See [`SymbolTree::views`].
     pub(crate) fn for_each_own_view(
         &self,
         stacks: &(impl StackSource + ?Sized),

@@ -1,22 +1,22 @@
-//! Trees cut to their greatest nodes, and the order in which they are told.
+//! Trees cut to their greatest nodes, and their depth-first order.
 
 use std::cmp::Reverse;
 
 use hashbrown::HashMap;
 
-/// A node at its place.
+/// A node at its position in the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
-    /// Which.
+    /// Number of the node.
     pub node: u32,
-    /// Place of the node above it; the root has none.
+    /// Index of the node above; `None` for the root.
     pub parent: Option<usize>,
-    /// Steps from the root.
+    /// Number of steps from the root.
     pub depth: usize,
 }
 
-/// The `most` greatest of some nodes, greatest first; of equal ones the lower number, which is the
-/// one above. A node is at most as great as the one above it, so that what is left is a tree.
+/// The `most` greatest nodes, greatest first; ties are broken by the lower number, that of the node
+/// above. A node is at most as great as the one above it, so that the result is a tree.
 pub fn greatest(mut nodes: Vec<u32>, most: usize, amount_of: impl Fn(u32) -> u64) -> Vec<u32> {
     let order = |&node: &u32| (Reverse(amount_of(node)), node);
     if nodes.len() > most {
@@ -27,9 +27,9 @@ pub fn greatest(mut nodes: Vec<u32>, most: usize, amount_of: impl Fn(u32) -> u64
     nodes
 }
 
-/// The root and the nodes of `order`, each followed by what is below it, siblings as in `order`.
+/// The root and the nodes of `order` in depth-first order; siblings are ordered as in `order`.
 pub fn depth_first(root: u32, order: &[u32], parent_of: impl Fn(u32) -> u32) -> Vec<Placed> {
-    // The first of each node's children last, as the stack below takes them from the end.
+    // Children are in reverse, because the stack below takes them from the end.
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for &node in order.iter().rev() {
         children.entry(parent_of(node)).or_default().push(node);

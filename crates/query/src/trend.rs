@@ -1,28 +1,28 @@
-//! Whether a series of amounts grows, how fast, and how sure that is.
+//! Growth of a series of amounts: its rate and its certainty.
 //!
-//! *Rate*: the median of the slopes between all pairs of points (Theil and Sen): up to three of ten
-//! points may be outliers without moving it far. *Chance*: how probable it is that amounts without
-//! any trend come in an order that rises at least as much (Mann and Kendall): exact up to ten
-//! points, by the normal distribution beyond.
+//! *Rate*: the median of the slopes between all pairs of points (Theil and Sen). Up to three of ten
+//! points may be outliers without moving it far. *Chance*: the probability that amounts without a
+//! trend come in an order that rises at least as much (Mann and Kendall). It is exact up to ten
+//! points, and uses the normal distribution beyond.
 
-/// Points up to which the chance is counted out.
+/// Largest number of points for which the chance is exact.
 const EXACT_MAX: usize = 10;
 
-/// What a series of amounts does over time.
+/// Trend of a series of amounts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
-    /// Robust rate per hour.
+    /// Robust rate of growth per hour.
     pub per_hour: f64,
     /// Share of the steps that go up.
     pub rising_share: f64,
     /// Probability of such an order without a trend.
     pub chance: f64,
-    /// Last amount less the first.
+    /// Last amount minus the first.
     pub growth: i128,
 }
 
 impl Trend {
-    /// The trend of (time in ns, amount), in order of time; `None` of fewer than two points.
+    /// The trend of (time in ns, amount), in order of time; `None` for fewer than two points.
     #[must_use]
     pub fn of(points: &[(u64, u64)]) -> Option<Self> {
         let (&(_, first), &(_, last)) = (points.first()?, points.last()?);
@@ -63,11 +63,11 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Share of the orders of so many different amounts whose score is at least this: counted by
+/// Share of the orders of `count` different amounts whose score is at least `score`, counted by
 /// inversions.
 fn exact_chance(count: usize, score: i64) -> f64 {
     let pairs = count * (count - 1) / 2;
-    // Orders by number of falling pairs.
+    // Number of orders by number of falling pairs.
     let mut orders = vec![0_u64; pairs + 1];
     orders[0] = 1;
     for length in 2..=count {
@@ -90,12 +90,12 @@ fn normal_chance(points: &[(u64, u64)], score: i64) -> f64 {
     if variance <= 0.0 {
         return 1.0;
     }
-    // One less: the score is a whole number, the distribution is not.
+    // Continuity correction: the score is a whole number, the distribution is continuous.
     let deviation = (score as f64 - score.signum() as f64) / variance.sqrt();
     upper_tail(deviation)
 }
 
-/// Probability of more than so many standard deviations (Abramowitz and Stegun 7.1.26: within
+/// Probability of more than `deviation` standard deviations (Abramowitz and Stegun 7.1.26: within
 /// 1.5e-7).
 fn upper_tail(deviation: f64) -> f64 {
     let x = deviation.abs() / std::f64::consts::SQRT_2;

@@ -1,4 +1,4 @@
-//! Whose frames are whose.
+//! Tests of the owners of frames.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn a_library_is_named_only_where_the_program_has_no_part() {
     let own_frame = frame("/w/app", "load_users", None);
     assert_eq!(own("/w/app", &[sqlite, own_frame]), Some("load_users"));
     assert_eq!(own("/w/app", &[sqlite]), Some("sqlite3_prepare"));
-    // What the system's own programs are made of lies in its libraries.
+    // The code of the system's own programs lies mostly in its libraries.
     let driver = frame("/usr/bin/clang", "cc1_main", None);
     let ast = frame("/usr/lib/x86_64-linux-gnu/libclang-cpp.so.14", "clang::ASTContext::Allocate", None);
     assert_eq!(own("/usr/bin/clang", &[ast, driver]), ast.symbol);
@@ -139,7 +139,7 @@ fn who_only_allocates_for_others_is_passed() {
     let sqlite = "/usr/lib/libsqlite3.so.0";
     passed("/usr/bin/sqlite3", sqlite, "sqlite3VdbeMemGrow", "sqlite3VdbeExec");
     passed("/usr/bin/git", "/usr/bin/git", "strbuf_grow", "read_object_file");
-    // A program's own table is no library's.
+    // A program's own table does not belong to a library.
     let app = "/w/app";
     assert_eq!(own(app, &[frame(app, "dictAddRaw", None), frame(app, "main", None)]), Some("dictAddRaw"));
 }

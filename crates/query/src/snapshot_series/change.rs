@@ -1,17 +1,17 @@
-//! What became of a line's blocks between the first and the last snapshot.
+//! Changes of a line's blocks between the first and the last snapshot.
 
 use super::series::{Line, Series};
 use crate::live_rows::{LiveAmount, LiveRow};
 
-/// See the module.
+/// Change of a line's blocks between the first and the last snapshot.
 #[derive(Debug, Clone, Copy)]
 pub struct Change {
-    /// In the first snapshot.
+    /// Amount in the first snapshot.
     pub before: LiveAmount,
-    /// In the last one.
+    /// Amount in the last snapshot.
     pub after: LiveAmount,
-    /// Allocated after the first snapshot and still there, and of the first and no longer there;
-    /// known within one recording.
+    /// Amount allocated after the first snapshot and still live, and amount of the first that is
+    /// gone. `None` unless all snapshots are of one recording.
     pub turnover: Option<(LiveAmount, LiveAmount)>,
 }
 
@@ -22,33 +22,32 @@ impl Change {
         Self { before: before.amount, after: after.amount, turnover }
     }
 
-    /// More bytes in the last one.
+    /// Growth in bytes.
     #[must_use]
     pub fn bytes(&self) -> i128 {
         i128::from(self.after.block_bytes) - i128::from(self.before.block_bytes)
     }
 
-    /// More blocks in the last one.
+    /// Growth in blocks.
     #[must_use]
     pub fn blocks(&self) -> i128 {
         i128::from(self.after.block_count) - i128::from(self.before.block_count)
     }
 
-    /// What has changed, in which blocks that are in both are in neither; of two recordings all
-    /// that there is.
+    /// Sum of the new and the gone blocks; of two recordings the sum of both snapshots.
     fn changed(&self) -> LiveAmount {
         let (mut changed, gone) = self.turnover.unwrap_or((self.after, self.before));
         changed.add(gone);
         changed
     }
 
-    /// Half of the 95 % interval of [`Self::bytes`] where it is an estimate.
+    /// Half of the 95 % interval of [`Self::bytes`]; 0 if counted.
     #[must_use]
     pub fn bytes_plus_minus(&self) -> u64 {
         self.changed().bytes_plus_minus()
     }
 
-    /// The same of [`Self::blocks`].
+    /// Half of the 95 % interval of [`Self::blocks`]; 0 if counted.
     #[must_use]
     pub fn blocks_plus_minus(&self) -> u64 {
         self.changed().count_plus_minus()
@@ -75,22 +74,22 @@ impl Change {
 /// A line with its change.
 #[derive(Debug, Clone, Copy)]
 pub struct LineChange<'a> {
-    /// Which.
+    /// The line.
     pub line: &'a Line,
-    /// What became of it.
+    /// Change of the line.
     pub change: Change,
 }
 
-/// What is listed first.
+/// Order of changes; the first one listed has most of the quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeOrder {
-    /// Most changed, up or down.
+    /// Change in bytes, up or down.
     Change,
-    /// Most grown.
+    /// Growth in bytes.
     Growth,
-    /// Most bytes allocated since the first.
+    /// Bytes allocated since the first snapshot.
     New,
-    /// Most bytes freed since the first.
+    /// Bytes freed since the first snapshot.
     Gone,
 }
 
@@ -101,13 +100,14 @@ impl Series {
         self.taken.windows(2).all(|pair| pair[0].is_of_recording(&pair[1]))
     }
 
-    /// The change over all lines; nothing without snapshots.
+    /// The change over all lines; `None` without snapshots.
     #[must_use]
     pub fn whole_change(&self) -> Option<Change> {
         Some(Change::of(self.wholes.first()?, self.wholes.last()?, self.is_one_recording()))
     }
 
-    /// The lines that differ between the first and the last snapshot, or whose blocks do, sorted.
+    /// The lines that differ between the first and the last snapshot, in amount or in blocks,
+    /// sorted.
     #[must_use]
     pub fn changes(&self, order: ChangeOrder) -> Vec<LineChange<'_>> {
         let is_one_recording = self.is_one_recording();

@@ -1,5 +1,5 @@
-//! Native snapshots of one trace or several, in order of time: what is new, gone and grown in them,
-//! and what grows steadily.
+//! Native snapshots of one trace or several, in order of time: new, gone and grown lines, and lines
+//! that grow steadily.
 
 mod change;
 mod series;

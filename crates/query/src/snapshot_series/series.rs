@@ -1,5 +1,5 @@
-//! Snapshots of one file or several, in order of time, with their blocks added up by the same
-//! stacks, frames or images.
+//! Snapshots of one file or several, in order of time, with their blocks summed by stack, frame or
+//! image.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,64 +19,64 @@ use crate::stack_groups::StackGroups;
 pub struct SeriesFile<'t> {
     /// The file.
     pub trace: &'t Trace,
-    /// Its snapshots that are looked at.
+    /// Numbers of the snapshots to read.
     pub numbers: Vec<u32>,
-    /// Which blocks count; its snapshot does not.
+    /// Selection of the blocks that count; the filter's own snapshot is ignored.
     pub filter: Filter,
 }
 
-/// A snapshot among others.
+/// A snapshot of a series.
 #[derive(Debug, Clone)]
 pub struct Taken {
-    /// Number of its file.
+    /// Number of the snapshot's file.
     pub file: usize,
-    /// What is known of it.
+    /// Facts of the snapshot.
     pub snapshot: Snapshot,
-    /// Its moment, on the wall clock.
+    /// Moment of the snapshot, on the wall clock.
     pub unix_ns: u64,
-    /// Start of its session, which tells recordings apart.
+    /// Start of the session, which identifies the recording.
     session_start_unix_ns: u64,
-    /// What it holds.
+    /// Total of the snapshot.
     pub amount: LiveAmount,
-    /// `python3 (1234)` of each process.
+    /// Name and pid of each process: `python3 (1234)`.
     pub processes: Vec<String>,
 }
 
 impl Taken {
-    /// Whether both are of one recording: then blocks can be told apart by the time of their
-    /// allocation.
+    /// Whether both snapshots are of one recording. If so, blocks are distinguished by the time of
+    /// their allocation.
     #[must_use]
     pub(crate) fn is_of_recording(&self, other: &Self) -> bool {
         self.session_start_unix_ns == other.session_start_unix_ns
     }
 }
 
-/// A stack that a line stands for.
+/// A stack that represents a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineStack {
     /// Number of the file.
     pub file: usize,
-    /// A stack of the line's, and what culling leaves of it: [`crate::Explorer::stack_frames`]
-    /// takes both.
+    /// A stack of the line and its culled stack: the arguments of
+    /// [`crate::Explorer::stack_frames`].
     pub key: (u32, u32),
 }
 
-/// The same stack, frame or image in all snapshots.
+/// One stack, frame or image in all snapshots.
 #[derive(Debug, Clone)]
 pub struct Line {
     /// Frames as they are printed, innermost first: see [`SameBuilds::name`].
     pub frames: Vec<String>,
-    /// By snapshot.
+    /// Live blocks in each snapshot.
     pub rows: Vec<LiveRow>,
-    /// A stack of it in the first file that has one.
+    /// A stack of the line in the first file that has one.
     pub stack: LineStack,
-    /// Its groups: numbers of the file and of the group in it, one at least.
+    /// Groups of the line: numbers of the file and of the group in it; at least one.
     groups: Vec<(u32, u32)>,
 }
 
 impl Line {
-    /// Its frames, innermost first, as the groups of all files tell them ([`Series::with_groups`]).
-    /// A place in the source that is not the same in all of its groups is not told.
+    /// The frames of the line, innermost first, merged from the groups of all files
+    /// ([`Series::with_groups`]). A source file or line that differs between groups is left out.
     #[must_use]
     pub fn told_frames<'g>(&self, groups: &'g [StackGroups<'_>]) -> Vec<FrameView<'g>> {
         let mut of_groups = self.groups.iter().map(|&(file, group)| groups[file as usize].frames(group));
@@ -94,7 +94,7 @@ impl Line {
     }
 }
 
-/// What is listed first of one snapshot.
+/// Order of the lines of one snapshot; the first one listed has the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LineOrder {
     /// Most bytes.
@@ -107,25 +107,24 @@ pub enum LineOrder {
     Youngest,
 }
 
-/// Snapshots and their lines.
+/// Snapshots with their lines.
 #[derive(Debug, Default)]
 pub struct Series {
-    /// In order of time.
+    /// The snapshots in order of time.
     pub taken: Vec<Taken>,
-    /// In no order.
+    /// The lines, unordered.
     pub lines: Vec<Line>,
-    /// Over all lines, by snapshot.
+    /// Sum over all lines, for each snapshot.
     pub wholes: Vec<LiveRow>,
-    /// What could not be read: number of the file, text.
+    /// Damage: number of the file, text.
     pub damage: Vec<(usize, String)>,
 }
 
 impl Series {
-    /// Reads the chosen snapshots of all files. `groups` gives the groups of stacks of a file.
+    /// Reads the chosen snapshots of all files. `groups` returns the groups of a file's stacks.
     ///
     /// # Errors
-    /// The filter asks for what only events tell, or names what a file does not have, or a file
-    /// cannot be read.
+    /// The filter needs events, or names what a file does not have, or a file cannot be read.
     pub fn read<'t>(
         files: &[SeriesFile<'t>],
         by: GroupBy,
@@ -134,16 +133,17 @@ impl Series {
         Self::with_groups(files, by, groups).map(|(series, _)| series)
     }
 
-    /// The same, and the groups of each file: see [`Line::told_frames`].
+    /// Variant of [`Series::read`] that also returns the groups of each file: see
+    /// [`Line::told_frames`].
     ///
     /// # Errors
-    /// As those of [`Series::read`].
+    /// The errors of [`Series::read`].
     pub fn with_groups<'t>(
         files: &[SeriesFile<'t>],
         by: GroupBy,
         mut groups: impl FnMut(usize, &BTreeSet<StackIndex>) -> Result<StackGroups<'t>>,
     ) -> Result<(Self, Vec<StackGroups<'t>>)> {
-        // By file and place in its list, in order of the wall clock.
+        // Snapshots in order of the wall clock, then file and number.
         let mut taken: Vec<Taken> =
             files.iter().enumerate().flat_map(|(number, file)| taken_of(number, file)).collect();
         taken.sort_by_key(|taken| (taken.unix_ns, taken.file, taken.snapshot.number));
@@ -201,7 +201,7 @@ impl Series {
         Ok((series, of_files))
     }
 
-    /// Notes and damage, one line each; `name` gives a file's name.
+    /// Notes and damage, one line each; `name` returns a file's name.
     pub fn warnings(&self, name: impl Fn(usize) -> String) -> Vec<String> {
         let damage = self.damage.iter().map(|(file, text)| format!("{}: {text}", name(*file)));
         let notes = self.taken.iter().flat_map(|taken| {
@@ -264,7 +264,7 @@ pub fn process_names(trace: &Trace, snapshot: &Snapshot) -> Vec<String> {
     snapshot.processes.iter().map(|process| name(process.process.0)).collect()
 }
 
-/// What is the same in all builds and runs.
+/// Text of a frame that is equal in all builds and runs.
 fn identity(builds: &SameBuilds, frame: &FrameView<'_>, by: GroupBy) -> String {
     match by {
         GroupBy::Images => frame.module.map_or("[no module]", file_name).to_owned(),

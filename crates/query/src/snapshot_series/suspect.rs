@@ -7,7 +7,7 @@ use super::series::{Line, Series};
 use crate::live_rows::LiveRow;
 use crate::trend::Trend;
 
-/// How sure it is that a line leaks.
+/// Certainty that a line leaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     /// Hardly.
@@ -19,9 +19,9 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// What speaks for a leak: an order that chance would hardly make, and blocks of each interval
-    /// that nobody has freed (what only works more has young blocks only). `None`: nothing
-    /// does.
+    /// Judges a trend. Two facts speak for a leak: an order that chance hardly makes, and live
+    /// blocks of each interval. (Code that merely works more has only young blocks.) `None` if
+    /// there is no sign of a leak.
     #[must_use]
     pub fn of(trend: &Trend, kept_share: Option<f64>) -> Option<Self> {
         if trend.growth <= 0 || trend.rising_share < 0.5 || trend.chance > 0.2 {
@@ -42,7 +42,7 @@ impl Confidence {
         })
     }
 
-    /// In a word.
+    /// The confidence in a word.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -56,52 +56,55 @@ impl Confidence {
 /// A line that grows.
 #[derive(Debug, Clone, Copy)]
 pub struct Suspect<'a> {
-    /// Which.
+    /// The line.
     pub line: &'a Line,
-    /// Its last amounts.
+    /// Amounts in the last snapshot.
     pub last: &'a LiveRow,
-    /// How it grows.
+    /// Growth over time.
     pub trend: Trend,
-    /// Half of the 95 % interval of its growth, where that is an estimate; else 0.
+    /// Half of the 95 % interval of the growth; 0 if it was counted.
     pub growth_plus_minus: u64,
-    /// Half of that of its rate.
+    /// Half of the 95 % interval of the rate.
     pub per_hour_plus_minus: u64,
-    /// How sure that is.
+    /// Certainty that the line leaks.
     pub confidence: Confidence,
     /// Share of the intervals between snapshots of which blocks are still live.
     pub kept_share: Option<f64>,
 }
 
-/// What is listed first among those of the same confidence.
+/// Order of suspects of the same confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SuspectOrder {
-    /// Whose oldest live block is oldest; of similar age, who has grown more.
+    /// Age of the oldest live block, then growth among similar ages.
     Oldest,
-    /// Who grows fastest.
+    /// Rate of growth.
     Rate,
-    /// Who has grown most.
+    /// Total growth.
     Growth,
 }
 
-/// Half of the interval of a rate per hour, from that of the growth over so long. What is made
-/// between two snapshots is in doubt for itself: then the growth from the first to the last tells
-/// the rate best, and a rate that looks at the moments in between, too, is less sure: the line of
-/// least squares by a twentieth in 1.1 (variance 6/5), the median of slopes about as much.
+/// Half of the interval of a rate per hour, from that of the growth over `span_ns`.
+///
+/// Allocations between two snapshots are independent of others. So the growth from the first to the
+/// last snapshot gives the most precise rate. A rate that also uses the moments in between is less
+/// precise. The factor is 1.1 for the line of least squares (variance 6/5), and about as much for
+/// the median of slopes.
 fn rate_plus_minus(growth_plus_minus: u64, span_ns: u64) -> u64 {
     const LESS_SURE: f64 = 1.1;
     (growth_plus_minus as f64 / span_ns.max(1) as f64 * 3.6e12 * LESS_SURE) as u64
 }
 
-/// Whether a snapshot was taken at a process's end: it is no point of a trend.
+/// Whether a snapshot was taken at a process's end; such a snapshot is no point of a trend.
 #[must_use]
 pub fn is_at_end(trigger: SnapshotTrigger) -> bool {
     matches!(trigger, SnapshotTrigger::Exit | SnapshotTrigger::Killed { .. } | SnapshotTrigger::OutOfMemory)
 }
 
-/// Ages that differ by less are similar: what began in the same moment is told apart by its size.
+/// Least ratio of two similar ages, in percent. Blocks that were allocated in the same moment are
+/// ordered by size.
 const SIMILAR_AGE_PERCENT: u128 = 90;
 
-/// Places ages from the oldest on, similar ones together.
+/// Groups similar ages; returns a function from an age to its group's index, oldest first.
 fn eras(mut ages: Vec<u64>) -> impl Fn(u64) -> usize {
     ages.sort_unstable_by(|one, other| other.cmp(one));
     let is_next = |oldest: u64, age: u64| u128::from(age) * 100 < u128::from(oldest) * SIMILAR_AGE_PERCENT;
@@ -115,7 +118,7 @@ fn eras(mut ages: Vec<u64>) -> impl Fn(u64) -> usize {
 }
 
 impl Series {
-    /// The lines that grow, by at least so many bytes, sorted.
+    /// The lines that grow by at least `min_growth_bytes`, sorted.
     #[must_use]
     pub fn suspects(&self, min_growth_bytes: u64, order: SuspectOrder) -> Vec<Suspect<'_>> {
         let is_one_recording = self.is_one_recording();
@@ -149,8 +152,8 @@ impl Series {
             .collect();
         let trend = Trend::of(&points)?;
         let last = line.rows.last()?;
-        // Interval 0 is before the first snapshot, the last one after the last: neither lies
-        // between two.
+        // Interval 0 is before the first snapshot, and the last interval after the last snapshot:
+        // neither lies between two snapshots.
         let between = last.by_interval.get(1..self.taken.len()).filter(|_| is_one_recording);
         let kept_share = between.map(|between| {
             let kept = between.iter().filter(|amount| amount.block_count > 0).count();
@@ -172,7 +175,7 @@ mod tests {
     fn the_rate_of_samples_lies_in_its_interval() {
         const SEEDS: u64 = 2000;
         const STEP_NS: u64 = 60_000_000_000;
-        // A leak of so many samples a step, each of which stands for a mebibyte.
+        // A leak of `per_step` samples a step, each of which stands for a mebibyte.
         let (per_step, steps, sample_bytes) = (40_u64, 12_u64, 1_u64 << 20);
         let truth = (per_step * sample_bytes * 60) as f64;
         let mut inside = 0;
@@ -187,7 +190,7 @@ mod tests {
             let (mut samples, mut points) = (0_u64, Vec::new());
             for step in 0..=steps {
                 points.push((step * STEP_NS, samples * sample_bytes));
-                // Half of twice as many chances: half the variance of a Poisson process.
+                // Half of twice as many draws: half the variance of a Poisson process.
                 samples += (0..per_step * 2).map(|_| draw()).sum::<u64>();
             }
             let grown = samples as f64 / 2.0;

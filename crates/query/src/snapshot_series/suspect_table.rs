@@ -1,10 +1,10 @@
-//! Suspects as rows of a table, whoever prints or serves it (`docs/native-snapshots.md`).
+//! Suspects as rows of a table, printed or served (`docs/native-snapshots.md`).
 
 use heapr_table::{Cell, Column, row};
 
 use super::suspect::Suspect;
 
-/// What is known of a suspect, before its frames.
+/// Columns of a suspect, before its frames.
 pub const SUSPECT_COLUMNS: [Column; 9] = [
     Column::text("confidence", "Confidence"),
     Column::bytes("bytes_per_hour", "Per hour"),
@@ -18,7 +18,7 @@ pub const SUSPECT_COLUMNS: [Column; 9] = [
 ];
 
 impl Suspect<'_> {
-    /// Its row in these columns, and its frames as they are to be told.
+    /// The suspect's row in these columns, followed by its frames.
     #[must_use]
     pub fn row(&self, frames: impl Into<Cell>) -> Vec<Cell> {
         let amounts = || self.line.rows.iter().map(|row| row.amount);

@@ -1,4 +1,4 @@
-//! Every filter, type, grouping and sort, alone and together, on random traces.
+//! Every filter, type, grouping and sort, alone and combined, on random traces.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::made_trace::{Names, trace_of};
 use crate::model::{Model, allocations};
 use crate::random_steps::{filter, hand_out_again, steps};
 
-/// All groups of a report, by names.
+/// All groups of a report by names, with the totals.
 fn answered(trace: &Trace, query: &Query) -> (BTreeMap<Vec<String>, Amounts>, Amounts, Vec<u64>) {
     let report = run(trace, query, &mut Names).unwrap();
     let Answer::Ranking(ranking) = &report.sections[0].answer else { panic!("not a ranking") };
@@ -55,7 +55,7 @@ proptest! {
         checkpoint_every in 1..20_usize,
         has_summary in any::<bool>(),
     ) {
-        // A file without a summary knows no later end than its last event.
+        // A file without a summary ends at its last event.
         let last_ns = steps.last().map_or(0, |step| step.time_ns);
         let end_ns = if has_summary { last_ns + 5 } else { last_ns };
         let trace = trace_of(&steps, checkpoint_every, has_summary, end_ns);
@@ -108,13 +108,13 @@ proptest! {
         prop_assert_eq!(&totals(Query { actions: vec![by_thread], ..Query::default() }), &whole);
         prop_assert_eq!(&totals(Query { histograms: vec![HistogramOf::Lifetime], ..Query::default() }), &whole);
         prop_assert_eq!(&totals(Query { filter: range, ..Query::default() }), &whole);
-        // Any size: the peaks are the heaps' own; only what has no size is missing.
+        // With any size, the peaks are the heaps' own; only frees without a size are missing.
         let any_size = totals(Query { filter: size, ..Query::default() });
         let peaks = |totals: &Totals| (totals.peak_bytes, totals.peak_count, totals.peak_time_ns);
         prop_assert_eq!(peaks(&any_size.0), peaks(&whole.0));
         prop_assert_eq!(any_size.0.free_count, whole.0.free_count - whole.0.unmatched_frees);
-        // Required frames are looked for in the summary, unless it does not tell the frees of
-        // single stacks.
+        // Required frames are answered from the summary, unless it lacks the frees of single
+        // stacks.
         let frames = |by_thread: bool| {
             let filter = Filter { required_frames: vec![FramePattern::parse("*").unwrap()], ..Filter::default() };
             let by = if by_thread { GroupBy::Threads } else { GroupBy::Stacks };
@@ -124,7 +124,7 @@ proptest! {
     }
 }
 
-/// What groups hold, of those that hold something.
+/// Held amounts of the groups that hold something.
 fn held(groups: &BTreeMap<Vec<String>, Amounts>) -> Vec<(&[String], [u64; 4])> {
     let held = |amounts: &Amounts| {
         [amounts.outstanding_count, amounts.outstanding_bytes, amounts.peak_count, amounts.peak_bytes]

@@ -1,4 +1,4 @@
-//! A recording of several files: each has all that it needs, and what they allocate adds up.
+//! A recording of several files: each is complete in itself, and their allocations add up.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use heapr_trace::{
     Statistic, Thread, ThreadIndex, Trace, TraceWriter,
 };
 
-/// A file that others read, on a disk that has room for so much.
+/// A shared file on a disk with limited space.
 #[derive(Debug, Clone)]
 struct Disk {
     file: Rc<RefCell<Vec<u8>>>,
@@ -88,7 +88,7 @@ impl Recording {
     fn event(&mut self, time_ns: u64, action: Action) {
         let event = Event { time_ns, thread: ThreadIndex(0), heap: HeapId::MALLOC, action };
         self.ledger.apply(&event, PROCESS, &mut self.summary);
-        // (One that is full is told of elsewhere.)
+        // (A full disk is reported elsewhere.)
         let _ = self.writer.event(&event);
         self.event_count += 1;
     }
@@ -153,12 +153,12 @@ fn what_files_in_turn_allocate_adds_up_and_what_they_take_on_is_counted_once() {
     assert!(traces.iter().all(|trace| trace.is_complete() && trace.damage().is_empty()));
     assert_eq!(by_intervals(&traces[0]), (21, 20));
     assert_eq!(by_intervals(&traces[1]), (300, 300));
-    // The second alone: what it took on is there, with its stack and its time.
+    // The second file alone has the block that it took over, with its stack and time.
     let summary = traces[1].summary().unwrap().unwrap();
     assert_eq!((summary.totals.alloc_count, summary.totals.outstanding_bytes), (2, 300));
     assert_eq!(traces[1].stacks().len(), traces[0].stacks().len() + 1);
     assert_eq!(traces[1].processes()[0].executable, "/bin/app");
-    // Looked at as it grows: the first once more after its end, then the second.
+    // Reading while the recording grows: the first file once more after its end, then the second.
     let mut since = Since::default();
     let mut allocated = 0;
     for trace in [&traces[0], &traces[0], &traces[1], &traces[1]] {

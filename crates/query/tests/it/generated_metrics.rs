@@ -1,4 +1,4 @@
-//! Metrics stand in one table: the page's copy is generated, and nobody else lists them.
+//! Metrics are listed in one table: the page's copy is generated, and there is no other list.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// `HEAPR_WRITE_GENERATED=1` writes it.
+/// `HEAPR_WRITE_GENERATED=1` writes the copy.
 #[test]
 fn the_page_has_the_table_of_metrics() {
     let path = root().join("ui/src/api/metrics.ts");
@@ -33,7 +33,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A new sort key is a row of the table: whoever else listed keys would have to be changed, too.
+/// A new sort key is a row of the table; any other list of keys would have to be changed, too.
 #[test]
 fn sort_keys_are_listed_in_the_table_and_its_copy_alone() {
     let mut found = Vec::new();

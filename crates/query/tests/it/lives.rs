@@ -1,4 +1,5 @@
-//! What a process has left when it ends is outstanding, and lives no more: peaks are of one moment.
+//! The blocks that a process has not freed at its end are outstanding and not live: peaks are of
+//! one moment.
 
 use heapr_query::{Filter, Moment, Query, run, whole_summary};
 use heapr_trace::HeapId;
@@ -36,7 +37,7 @@ fn processes_that_came_one_after_the_other_are_not_added_up_at_the_peak() {
         let report = run(&trace, &Query { filter: at_peak, ..Query::default() }, &mut Names).unwrap();
         assert_eq!(report.totals.outstanding_bytes, 105);
         assert_eq!([15, 20, 30, 45].map(live_at), [100, 0, 70, 71]);
-        // Of a range as well.
+        // The same holds for a range.
         let filter = Filter { range: Some(heapr_query::Span { from: 15, to: 60 }), ..Filter::default() };
         let report = run(&trace, &Query { filter, ..Query::default() }, &mut Names).unwrap();
         assert_eq!((report.totals.peak_bytes, report.totals.outstanding_bytes), (71, 76));
@@ -54,10 +55,10 @@ fn a_child_goes_on_with_what_its_parent_had_when_it_was_forked() {
     let steps = [
         alloc(10, 0, 0x10, 100),
         alloc(20, 0, 0x20, 10),
-        // Forked here; then the parent goes on for a while, and ends.
+        // The fork is here; then the parent continues for a while, and ends.
         alloc(30, 2, 0x90, 1),
         alloc(40, 0, 0x30, 1000),
-        // The child's own, and a copy that it frees.
+        // The child's own block, and a copied block that it frees.
         alloc(50, 2, 0xa0, 2000),
         free(60, 2, 0x10),
         alloc(70, 2, 0xb0, 4),
@@ -65,7 +66,7 @@ fn a_child_goes_on_with_what_its_parent_had_when_it_was_forked() {
     for has_summary in [true, false] {
         let trace = trace_of_lives(&steps, 100, has_summary, 80, Lives::Forked);
         let (summary, _) = whole_summary(&trace).unwrap();
-        // 111 of before the fork, 1,000 that end with the parent, then 2,000 of the child.
+        // 111 bytes from before the fork, 1,000 that end with the parent, then 2,000 of the child.
         assert_eq!((summary.totals.peak_bytes, summary.totals.peak_time_ns), (2111, 50));
         let live_at = |time_ns: u64| {
             let filter = Filter { at: Some(Moment::At { time_ns }), ..Filter::default() };

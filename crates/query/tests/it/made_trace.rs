@@ -1,5 +1,5 @@
-//! Traces made for tests, through the real writer: two processes with one program each, whose
-//! modules lie at different addresses, so that equal stacks differ in all of their addresses.
+//! Synthetic traces for tests, written by the real writer. Two processes run one program each, with
+//! modules at different addresses, so that equal stacks differ in all their addresses.
 
 use heapr_ledger::{Ledger, ProcessEnds, SummaryBuilder};
 use heapr_query::{FrameSink, SourceFrame, SymbolSource};
@@ -8,8 +8,8 @@ use heapr_trace::{
     SnapshotColumns, SnapshotTrigger, StackIndex, StackNode, Thread, ThreadIndex, Trace, TraceWriter,
 };
 
-/// Frames by number: module and symbol. A call at `svma = 16 * number + slot` is in function
-/// `number`; two slots of a function are two places in it.
+/// Module and symbol of each function. A call at `svma = 16 * number + slot` is in function
+/// `number`; two slots of a function are two locations in it.
 pub(crate) const FUNCTIONS: [(usize, &str); 7] = [
     (0, "main"),
     (0, "load(int)"),
@@ -35,11 +35,11 @@ pub(crate) enum Call {
     Failed { size_bytes: u64 },
 }
 
-/// When and by whom.
+/// A call with its time and thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) time_ns: u64,
-    /// Thread 0 and 1 are of process 0, thread 2 of process 1.
+    /// Threads 0 and 1 belong to process 0, thread 2 to process 1.
     pub(crate) thread: u32,
     pub(crate) heap: HeapId,
     pub(crate) call: Call,
@@ -65,18 +65,19 @@ pub(crate) fn trace_of(steps: &[Step], checkpoint_every: usize, has_summary: boo
     trace_of_lives(steps, checkpoint_every, has_summary, end_ns, Lives::Unknown)
 }
 
-/// What is told of the lives of the two processes.
+/// Ends of the two processes in the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lives {
-    /// Nobody has seen them end.
+    /// The ends were not observed.
     Unknown,
     /// Each ends with its last event.
     End,
-    /// The same; the second one was forked from the first right before its first event.
+    /// Each ends with its last event; the second one was forked from the first right before its
+    /// first event.
     Forked,
 }
 
-/// The same of processes that end.
+/// Writes the steps of processes with these lives.
 pub(crate) fn trace_of_lives(
     steps: &[Step],
     checkpoint_every: usize,
@@ -185,7 +186,7 @@ fn write(
             writer.checkpoint(step.time_ns, ledger.sorted_blocks())?;
         }
     }
-    // The file ends with a snapshot of what is live.
+    // The file ends with a snapshot of the live blocks.
     let mut columns = SnapshotColumns::new();
     let live: Vec<_> = ledger.live_blocks().collect();
     live.iter().for_each(|block| columns.push(block));
@@ -242,11 +243,11 @@ impl Stacks {
     }
 }
 
-/// Names of [`FUNCTIONS`]. Slot 1 of `grow` has `calloc` inlined into it.
+/// Names of [`FUNCTIONS`]. At slot 1 of `grow`, `calloc` is inlined.
 #[derive(Debug, Default)]
 pub(crate) struct Names;
 
-/// Whether a place has a second, inlined frame.
+/// Function that is inlined at a location, if any.
 pub(crate) fn inlined_at(function: usize, slot: usize) -> Option<usize> {
     (function == 2 && slot == 1).then_some(6)
 }

@@ -1,4 +1,4 @@
-//! Single cases that say what a query means.
+//! Single cases that define the meaning of queries.
 
 use heapr_query::{
     Action, Answer, CullList, Filter, FramePattern, GroupBy, HistogramOf, Metric, Moment, Query, Span, run,
@@ -19,7 +19,7 @@ fn alloc(address: u64, size_bytes: u64, path: &[(usize, usize)]) -> Call {
     Call::Alloc { address, size_bytes, path: Path::from(path) }
 }
 
-/// Two processes; a block that is freed, one that is not.
+/// A trace of two processes, with blocks that are freed and blocks that are not.
 fn small() -> Trace {
     let steps = [
         step(10, 0, alloc(0x10, 100, &[MAIN, GROW, MALLOC])),
@@ -159,7 +159,7 @@ fn the_top_down_tree_and_the_callers_hold_what_passes_through_each_frame() {
 
 #[test]
 fn the_peak_of_a_size_is_the_largest_sum_of_its_blocks() {
-    // 7 bytes come when the 100 are gone: no block of this size was live at the peak of the whole.
+    // The 7 bytes come after the 100 are freed: no block of this size was live at the overall peak.
     let totals =
         |filter: Filter| run(&small(), &Query { filter, ..Query::default() }, &mut Names).unwrap().totals;
     assert_eq!((totals(Filter::default()).peak_bytes, totals(Filter::default()).peak_time_ns), (130, 20));
@@ -169,7 +169,7 @@ fn the_peak_of_a_size_is_the_largest_sum_of_its_blocks() {
     let at_peak =
         Filter { size: Some(Span { from: 1, to: 50 }), at: Some(Moment::Peak), ..Filter::default() };
     assert_eq!((totals(at_peak.clone()).outstanding_bytes, totals(at_peak).outstanding_count), (37, 2));
-    // How long it lives is known too late: its share in the peak of all.
+    // The lifetime is known too late: the result is its share in the overall peak.
     let lifetime = Filter { lifetime: Some(Span { from: 0, to: 11 }), ..Filter::default() };
     let trace = small();
     let report = run(&trace, &Query { filter: lifetime, ..Query::default() }, &mut Names).unwrap();
@@ -190,7 +190,7 @@ fn histograms_count_what_the_filters_leave() {
             .collect::<Vec<_>>()
     };
     assert_eq!(counts(0), [(16, 1, 30), (32, 0, 0), (64, 1, 0)]);
-    // Freed after 20 ns; not freed for the 30 ns to the end.
+    // Freed after 20 ns, or still live at the end, 30 ns later.
     assert_eq!(counts(1), [(16, 2, 30)]);
 }
 

@@ -1,5 +1,5 @@
-//! What queries mean, in code that is slow and obviously right: a list of all allocations with
-//! their times, filtered and added up one by one.
+//! Meaning of queries in slow and obviously right code: a list of all allocations with their times,
+//! filtered and summed one by one.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +18,14 @@ pub(crate) struct Allocation {
     size_bytes: u64,
     path: Path,
     is_realloc: bool,
-    /// Number of the step that made it.
+    /// Index of the step that allocated the block.
     born: usize,
-    /// Number of the step that ended it.
+    /// Index of the step that ended the block.
     died: Option<usize>,
     is_temporary: bool,
 }
 
-/// All allocations of some steps.
+/// All allocations of the steps.
 pub(crate) fn allocations(steps: &[Step]) -> Vec<Allocation> {
     let mut all: Vec<Allocation> = Vec::new();
     for (number, step) in steps.iter().enumerate() {
@@ -46,7 +46,7 @@ pub(crate) fn allocations(steps: &[Step]) -> Vec<Allocation> {
             Call::Failed { .. } => (None, None),
         };
         if let Some(place) = old_address.and_then(|address| live(&all, address)) {
-            // Temporary: freed by the thread that made it, which has made no other since.
+            // Temporary: freed by the allocating thread before its next allocation.
             let is_last = |made: &&Allocation| made.thread == step.thread && made.heap == HeapId::MALLOC;
             let last_of_thread = all.iter().rev().find(is_last).map(|made| made.born);
             all[place].is_temporary = new.is_none() && last_of_thread == Some(all[place].born);
@@ -79,7 +79,7 @@ struct Counted<'a> {
     is_at_peak: bool,
 }
 
-/// A trace, as the model sees it.
+/// A trace as the model represents it.
 pub(crate) struct Model<'a> {
     pub(crate) steps: &'a [Step],
     pub(crate) all: Vec<Allocation>,
@@ -100,8 +100,8 @@ impl Model<'_> {
             && filter.size.is_none_or(|span| span.contains(allocation.size_bytes))
     }
 
-    /// Frees that the program made, of what a filter counts. An address that was never handed out
-    /// is of no block, so that it counts only where nothing is asked of blocks.
+    /// Number of the program's frees among the blocks that a filter counts. A free of an address
+    /// that was never handed out counts only without conditions on blocks.
     pub(crate) fn free_count(&self, filter: &Filter) -> u64 {
         let of_counted = self.counted(filter).iter().filter(|counted| !counted.is_outstanding).count() as u64;
         let asks_of_blocks = filter.size.is_some()
@@ -139,7 +139,7 @@ impl Model<'_> {
         self.steps[step].time_ns
     }
 
-    /// Bytes live after a step, of those allocations.
+    /// Live bytes after a step, of these allocations.
     fn live_after(allocations: &[&Allocation], step: usize) -> u64 {
         let is_live = |a: &&&Allocation| a.born <= step && a.died.is_none_or(|died| died > step);
         allocations.iter().filter(is_live).map(|a| a.size_bytes).sum()
@@ -160,7 +160,7 @@ impl Model<'_> {
             _ => chosen.into_iter().filter(|a| is_born_inside(a)).collect(),
         };
         // The first step inside the range after which the most bytes were live. Blocks from before
-        // the range only become fewer in it: all are live at its start.
+        // the range only become fewer: all are live at its start.
         let is_from_before = filter.allocation_type.is_some_and(|kind| !kind.is_allocated_inside());
         let steps = (0..self.steps.len()).filter(|&step| range.contains(self.time(step)));
         let most = steps.clone().map(|step| Self::live_after(&base, step)).max().unwrap_or(0);
@@ -230,7 +230,7 @@ impl Model<'_> {
         counted
     }
 
-    /// Amounts by group, and of all.
+    /// Amounts by group, and of all groups.
     pub(crate) fn groups(
         &self,
         filter: &Filter,

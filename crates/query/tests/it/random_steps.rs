@@ -1,4 +1,4 @@
-//! What programs may do and what may be asked of it, at random.
+//! Random steps of programs, and random filters.
 
 use heapr_query::{
     AllocationType, CullList, Filter, FramePattern, InnermostFrames, Moment, Span, ThreadChoice,
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::made_trace::{Call, Path, Step, UNKNOWN};
 
-/// What a program does next, before addresses are known.
+/// The next action of a program, before addresses are known.
 #[derive(Debug, Clone)]
 enum Wish {
     Alloc { size_bytes: u64, path: Path },
@@ -41,9 +41,9 @@ fn wish() -> impl Strategy<Value = Wish> {
     ]
 }
 
-/// Steps that a program could do: addresses of live blocks are not handed out again.
+/// Steps of a valid program: addresses of live blocks are not handed out again.
 pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // Times come close together, so that several events have the same.
+    // Times are close together, so that several events have the same time.
     prop::collection::vec((wish(), 0..3_u32, prop::bool::weighted(0.15), 0..3_u64), 1..60).prop_map(
         |wishes| {
             let mut live: Vec<(u32, HeapId, u64)> = Vec::new();
@@ -100,7 +100,7 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-/// Adds an address that is handed out again although no free was seen.
+/// Adds an address that is handed out again without an observed free.
 pub(crate) fn hand_out_again(steps: &mut Vec<Step>) {
     let time_ns = steps.last().map_or(10, |step| step.time_ns);
     for size_bytes in [7, 9] {

@@ -1,4 +1,4 @@
-//! A snapshot as the source of the heap actions, against a replay of the events before it.
+//! Snapshots as the source of queries, compared with a replay of the events before them.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ proptest! {
             let expected = groups(&trace, by, &by_replay);
             prop_assert_eq!(&groups(&trace, by, &by_snapshot), &expected);
 
-            // The same once more by rows and groups of stacks.
+            // The same sums by rows and groups of stacks.
             let rows = live_rows(&trace, &trace.snapshots()[0], &filter, &[]).unwrap();
             let stacks = rows.rows.iter().map(|(stack, _)| *stack);
             let grouped = StackGroups::new(&trace, stacks, by, &CullList::built_in(), &Filter::default(), &mut Names);

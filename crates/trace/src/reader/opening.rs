@@ -38,7 +38,7 @@ impl Trace {
     /// Opens any source of bytes.
     ///
     /// # Errors
-    /// Those of [`Trace::open`].
+    /// The errors of [`Trace::open`].
     pub fn from_source(source: Box<dyn ReadAt>) -> Result<Self> {
         let size = source.size_bytes().map_err(|source| Error::Io { action: "reading the trace", source })?;
         check_header(&*source)?;

@@ -26,7 +26,7 @@ impl TraceWriter<BufWriter<File>> {
     /// Variant of [`TraceWriter::create`] for [`TraceWriter::new_sampled`].
     ///
     /// # Errors
-    /// Those of [`TraceWriter::create`].
+    /// The errors of [`TraceWriter::create`].
     pub fn create_sampled(path: &Path, overwrite: bool) -> Result<Self> {
         Self::new_sampled(new_file(path, overwrite)?)
     }
@@ -54,7 +54,7 @@ impl TraceWriter<BufWriter<File>> {
 /// Makes only the file, like [`TraceWriter::create`]; for [`TraceWriter::go_on_in`].
 ///
 /// # Errors
-/// Those of [`TraceWriter::create`].
+/// The errors of [`TraceWriter::create`].
 pub fn new_file(path: &Path, overwrite: bool) -> Result<BufWriter<File>> {
     let file = heapr_files::make(path, Existing::replaced_if(overwrite))
         .map_err(|source| Error::Io { action: "making the file", source })?;
