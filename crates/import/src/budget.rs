@@ -1,11 +1,11 @@
-//! What may be kept in memory of a file: it is shared by who reads it and who builds the trace.
+//! Limit of the memory for a file's content, shared by its reader and the trace builder.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::error::{Error, Result};
 
-/// Bytes that are left; its copies share them.
+/// Remaining bytes; all clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
     left_bytes: Rc<Cell<u64>>,
@@ -21,7 +21,7 @@ impl Budget {
         self.left_bytes.get()
     }
 
-    /// Takes note that so much is kept.
+    /// Counts bytes that are stored in memory.
     pub(crate) fn keep(&self, bytes: usize) -> Result<()> {
         let left = self.left_bytes.get().checked_sub(bytes as u64);
         self.left_bytes.set(left.ok_or(Error::Swells { bytes: self.all_bytes })?);

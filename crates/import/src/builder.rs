@@ -1,5 +1,4 @@
-//! The one way from another tool's file to a trace: stacks, amounts or events, and what is to be
-//! said of them.
+//! Builder of a trace from another tool's file: stacks, amounts or events, and notices.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -17,19 +16,19 @@ use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::locations::{Frame, Locations, Range, Writer};
 
-/// Moments that a course has at most.
+/// Largest number of moments of a course.
 const MOMENTS_MAX: usize = 128;
 
-/// What a node of a stack takes in memory, here and where the trace is read.
+/// Memory of a stack node in bytes, here and in a reader of the trace.
 const NODE_BYTES: usize = 96;
 
-/// Events between two checkpoints at least.
+/// Smallest number of events between two checkpoints.
 const CHECKPOINT_EVENTS: u64 = 1 << 21;
 
-/// See the module.
+/// Builder of one trace with one process.
 pub(crate) struct TraceBuilder {
     writer: Writer,
-    /// The trace, without a name: it goes with the last who has it open.
+    /// File of the trace. It has no name, so that it is deleted when the last user closes it.
     file: File,
     process: ProcessIndex,
     thread: ThreadIndex,
@@ -39,7 +38,7 @@ pub(crate) struct TraceBuilder {
     nodes: HashMap<(StackIndex, u64), StackIndex>,
     amounts: BTreeMap<StackIndex, Amounts>,
     course: Course,
-    /// What ends no temporary block, as its tool counts them.
+    /// Second thread, whose frees end no temporary block, as the tool counts them.
     other_thread: Option<ThreadIndex>,
     ledger: Ledger,
     summary: SummaryBuilder,
@@ -48,21 +47,21 @@ pub(crate) struct TraceBuilder {
     last_ns: u64,
     notes: Vec<String>,
     invalid_count: u64,
-    /// What the file tells of the program.
+    /// Command line of the program, from the file.
     pub(crate) command_line: Vec<String>,
-    /// Its process id; 0: not told.
+    /// Process id; 0 if unknown.
     pub(crate) pid: u32,
     /// Version of the tool.
     pub(crate) tool_version: String,
-    /// How long was recorded.
+    /// Duration of the recording.
     pub(crate) duration_ns: u64,
-    /// Wall clock at the start; 0: not told.
+    /// Wall clock at the start; 0 if unknown.
     pub(crate) start_unix_ns: u64,
-    /// When most was held.
+    /// Time of the peak.
     pub(crate) peak_time_ns: u64,
-    /// Of the machine.
+    /// Facts about the machine.
     pub(crate) system: System,
-    /// What the file does not tell.
+    /// Facts that the file lacks.
     pub(crate) untold: Untold,
 }
 
@@ -104,28 +103,28 @@ impl TraceBuilder {
         })
     }
 
-    /// Takes note that so much is kept in memory.
+    /// Counts bytes that are stored in memory.
     pub(crate) fn keep(&self, bytes: usize) -> Result<()> {
         self.budget.keep(bytes)
     }
 
-    /// The address of a call in named frames, the innermost inlined one first.
+    /// Invents an address for a call in named frames, the innermost inlined one first.
     pub(crate) fn named(&mut self, module: &str, build_id: &[u8], frames: Vec<Frame>) -> Result<u64> {
         let module = Module { path: module.to_owned(), build_id: build_id.to_vec() };
-        // (With its names, also of frames that are known already.)
+        // The names count again for frames that are already known.
         let texts: usize = frames.iter().map(|frame| frame.name.len() + frame.file.len() + 64).sum();
         self.budget.keep(texts + module.path.len())?;
         self.locations.named(&mut self.writer, self.process, module, frames)
     }
 
-    /// Takes note of where code of a file was.
+    /// Records the range in which code of a file was mapped.
     pub(crate) fn mapped(&mut self, module: &str, build_id: &[u8], range: Range) -> Result<bool> {
         let module = Module { path: module.to_owned(), build_id: build_id.to_vec() };
         self.budget.keep(module.path.len() + 128)?;
         self.locations.mapped(&mut self.writer, self.process, module, range)
     }
 
-    /// The stack of a call at `call_avma` in the stack `caller`.
+    /// Stack of a call at `call_avma` in the stack `caller`.
     pub(crate) fn stack(&mut self, caller: StackIndex, call_avma: u64) -> Result<StackIndex> {
         if let Some(&known) = self.nodes.get(&(caller, call_avma)) {
             return Ok(known);
@@ -138,22 +137,23 @@ impl TraceBuilder {
         Ok(stack)
     }
 
-    /// The stack of these calls, the innermost first.
+    /// Stack of these calls, the innermost first.
     pub(crate) fn stack_of(&mut self, calls: &[u64]) -> Result<StackIndex> {
         calls.iter().rev().try_fold(StackIndex::EMPTY, |caller, &call| self.stack(caller, call))
     }
 
-    /// Adds amounts of a stack, of a file that has no events.
+    /// Adds amounts of a stack, for a file without events.
     pub(crate) fn add(&mut self, stack: StackIndex, amounts: &Amounts) {
         *self.amounts.entry(stack).or_default() += amounts;
     }
 
-    /// Adds what was live at a moment, with its stacks if they are told. Of a file that has no
+    /// Adds the live bytes at a moment, with its stacks if they are known. For a file without
     /// events; in order of time.
     pub(crate) fn moment(&mut self, time_ns: u64, live_bytes: u64, rows: Vec<CourseRow>) {
         let moment = CourseMoment { time_ns, live_bytes, rows, ..CourseMoment::default() };
         self.course.moments.push(moment);
-        // More than a course has: every other one goes, first of those that are only a sum.
+        // If there are too many moments, every other one is dropped, first among those without
+        // stacks.
         for keeps_stacks in [true, false] {
             if self.course.moments.len() > MOMENTS_MAX {
                 let mut number = 0_usize;
@@ -165,12 +165,12 @@ impl TraceBuilder {
         }
     }
 
-    /// Adds an event, at `time_ns` or just behind the one before.
+    /// Adds an event at `time_ns`, or just behind the preceding event.
     pub(crate) fn event(&mut self, time_ns: u64, action: Action) -> Result<()> {
         self.event_of(self.thread, time_ns, action)
     }
 
-    /// The same, by another thread than the one that allocates: no block is temporary by it.
+    /// Adds an event of another thread than the allocating one: its free ends no temporary block.
     pub(crate) fn event_elsewhere(&mut self, time_ns: u64, action: Action) -> Result<()> {
         let thread = match self.other_thread {
             Some(thread) => thread,
@@ -181,7 +181,7 @@ impl TraceBuilder {
     }
 
     fn event_of(&mut self, thread: ThreadIndex, time_ns: u64, action: Action) -> Result<()> {
-        // Each has a moment of its own: the peak is one of them.
+        // Each event has its own time, because the peak must be at one of them.
         self.last_ns = time_ns.max(self.last_ns.saturating_add(1));
         let event = Event { time_ns: self.last_ns, thread, heap: HeapId::MALLOC, action };
         self.ledger.apply(&event, self.process, &mut self.summary);
@@ -195,23 +195,23 @@ impl TraceBuilder {
         Ok(())
     }
 
-    /// Resident bytes at a time.
+    /// Adds the resident bytes at a time.
     pub(crate) fn resident(&mut self, time_ns: u64, rss_bytes: u64) -> Result<()> {
         Ok(self.writer.rss_sample(RssSample { time_ns, process: self.process, rss_bytes })?)
     }
 
-    /// The amounts are estimates of samples, `mean_bytes` apart.
+    /// Marks the amounts as estimates from samples, `mean_bytes` apart.
     pub(crate) fn sampled_every(&mut self, mean_bytes: u64) -> Result<()> {
         let process = SamplingPeriod::EVERY_PROCESS;
         Ok(self.writer.sampling(SamplingPeriod { process, from_ns: 0, mean_bytes })?)
     }
 
-    /// A sentence that all who read the trace are to see, without its full stop.
+    /// Adds a sentence for all readers of the trace, without its full stop.
     pub(crate) fn note(&mut self, text: String) {
         self.notes.push(text);
     }
 
-    /// A record at `offset` makes no sense, and is left out.
+    /// Counts an invalid record at `offset`, which is skipped.
     pub(crate) fn invalid(&mut self, offset: u64) {
         if self.invalid_count == 0 {
             self.note(format!("the first record that makes no sense is at offset {offset}"));
@@ -219,7 +219,7 @@ impl TraceBuilder {
         self.invalid_count += 1;
     }
 
-    /// Ends the trace and opens it.
+    /// Finishes the trace and opens it.
     pub(crate) fn finish(mut self) -> Result<Trace> {
         self.writer.update_process(self.process, &process(self.pid, &self.command_line))?;
         self.writer.set_system(&self.system)?;
@@ -286,7 +286,7 @@ impl TraceBuilder {
     }
 }
 
-/// Tools that tell events do not tell by whom.
+/// The one thread of a tool that records no threads.
 fn any_thread(process: ProcessIndex) -> Thread {
     Thread { process, tid: 0, name: "all threads".to_owned(), start_ns: 0, end_ns: None }
 }

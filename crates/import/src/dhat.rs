@@ -1,4 +1,4 @@
-//! DHAT's output, of Valgrind and of dhat-rs: amounts by stack in JSON.
+//! DHAT's output, from Valgrind or dhat-rs: amounts by stack in JSON.
 
 use heapr_trace::{Amounts, Untold};
 use serde::Deserialize;
@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::input::Input;
 use crate::valgrind_frame;
 
-/// Its name.
+/// Name of the tool.
 pub(crate) const TOOL: &str = "DHAT";
 /// Newest version that is read.
 const VERSION_MAX: u64 = 2;
 
-/// JSON whose first member is the version.
+/// True for JSON whose first member is the version.
 pub(crate) fn tells(start: &[u8]) -> bool {
     let start = start.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
     start.trim_ascii_start().starts_with(b"\"dhatFileVersion\"")
@@ -58,7 +58,7 @@ struct Point {
     fs: Vec<usize>,
 }
 
-/// Reads it.
+/// Reads a file into the builder.
 pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<()> {
     let bytes = input.whole()?;
     let file: File = serde_json::from_slice(&bytes).map_err(|error| {
@@ -77,7 +77,7 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
     builder.tool_version = format!("(file version {}, mode {})", file.version, file.mode);
     builder.command_line = file.cmd.split_whitespace().map(str::to_owned).collect();
     builder.pid = file.pid;
-    // Of instructions nobody knows how long they took.
+    // The duration of an instruction is unknown.
     let unit = if file.tu.starts_with("µs") || file.tu.starts_with("us") { 1000 } else { 1 };
     builder.duration_ns = file.te.saturating_mul(unit);
     builder.peak_time_ns = file.tg.saturating_mul(unit);

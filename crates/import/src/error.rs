@@ -1,80 +1,80 @@
-//! What can go wrong with a file of another tool.
+//! Errors in reading another tool's file.
 
 use std::io;
 
-/// Why a file is no trace.
+/// Reason why a file cannot be opened as a trace.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("{action} failed: {source}")]
     Io {
-        /// What was tried.
+        /// Failed operation.
         action: &'static str,
-        /// Why not.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// It is a trace that cannot be read, or could not be made.
+    /// A trace cannot be read, or could not be written.
     #[error(transparent)]
     Trace(#[from] heapr_trace::Error),
-    /// It is a profile of V8 that cannot be read.
+    /// A profile of V8 cannot be read.
     #[error(transparent)]
     V8(#[from] heapr_v8::Error),
-    /// No tool's file that is known.
+    /// The file's format is unknown.
     #[error(
         "not a heapr trace: it begins with {}; nor a file of heaptrack, massif, DHAT, jemalloc, gperftools, Go, pprof or V8",
         first_bytes(.found)
     )]
     Unknown {
-        /// The first bytes.
+        /// First bytes of the file.
         found: Vec<u8>,
     },
-    /// The content makes no sense.
+    /// The content is invalid.
     #[error("{tool}: at offset {offset}: {what}")]
     Malformed {
-        /// Whose format.
+        /// Name of the format's tool.
         tool: &'static str,
-        /// Where, in what the file unpacks to.
+        /// Offset in the unpacked file.
         offset: u64,
-        /// What is wrong.
+        /// Description of the fault.
         what: String,
     },
-    /// It can be read, and is of no heap; or only its own tool can read it.
+    /// The file contains no heap, or only its own tool can read it.
     #[error("{what}")]
     Unusable {
-        /// Why, and what to do.
+        /// Reason, and a remedy.
         what: String,
     },
-    /// Written by a later version of the tool.
+    /// The file was written by a later version of the tool.
     #[error("{tool}: the file has version {found}, this heapr reads up to {known}: use a newer heapr")]
     NewerVersion {
-        /// Whose format.
+        /// Name of the format's tool.
         tool: &'static str,
-        /// The file's version.
+        /// Version of the file.
         found: u64,
-        /// The newest that is known here.
+        /// Newest known version.
         known: u64,
     },
-    /// It would take more memory than a file of its size is worth.
+    /// The file needs more memory than its size justifies.
     #[error(
         "it holds more than {bytes} bytes that must be kept in memory, which no tool's file of its size does"
     )]
     Swells {
-        /// How much may be kept.
+        /// Limit of the memory in bytes.
         bytes: u64,
     },
-    /// It would take more time than a file of its size is worth.
+    /// The file needs more time than its size justifies.
     #[error(
         "packed, it goes on behind offset {offset}, which no tool's file of its size does: if it is right, unpack it first"
     )]
     UnpacksTo {
-        /// Where reading ended, in what the file unpacks to.
+        /// Offset in the unpacked file at which reading ended.
         offset: u64,
     },
 }
 
 impl Error {
-    /// Of a file that begins so.
+    /// Error for a file of unknown format that begins with `start`.
     pub(crate) fn unknown(start: &[u8]) -> Self {
         Self::Unknown { found: start[..start.len().min(8)].to_vec() }
     }
@@ -83,7 +83,7 @@ impl Error {
 /// A result with this crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The first bytes of a file: as text where they are text, else their values.
+/// First bytes of a file, as text if they are text, else as numbers.
 fn first_bytes(found: &[u8]) -> String {
     let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
     match std::str::from_utf8(found) {

@@ -1,4 +1,4 @@
-//! The table of formats: how each is told, and who reads it.
+//! Table of the formats, with the function that recognises each and the one that reads it.
 
 use crate::builder::TraceBuilder;
 use crate::error::{Error, Result};
@@ -7,15 +7,15 @@ use crate::{dhat, heap_text, heaptrack, massif, pprof, v8_profile};
 
 /// A format of another tool.
 pub(crate) struct Format {
-    /// The tool.
+    /// Name of the tool.
     pub(crate) name: &'static str,
-    /// Whether a file that begins so is one.
+    /// True if a file with this beginning has the format.
     tells: fn(&[u8]) -> bool,
     /// Reads it.
     pub(crate) read: fn(&mut Input<'_>, &mut TraceBuilder) -> Result<()>,
 }
 
-/// In the order in which they are tried; what begins with text of its own goes first.
+/// All formats, in the order in which they are tried: those with a distinctive text first.
 const FORMATS: [Format; 9] = [
     Format { name: heaptrack::TOOL, tells: heaptrack::tells, read: heaptrack::read },
     Format { name: massif::TOOL, tells: massif::tells, read: massif::read },
@@ -33,7 +33,7 @@ const FORMATS: [Format; 9] = [
 ];
 
 impl Format {
-    /// Of a file that begins so.
+    /// Finds the format of a file by its beginning.
     pub(crate) fn of(start: &[u8]) -> Option<&'static Self> {
         FORMATS.iter().find(|format| (format.tells)(start))
     }
@@ -43,7 +43,7 @@ fn is_of_memray(start: &[u8]) -> bool {
     start.starts_with(b"memray\0")
 }
 
-/// Its format is documented nowhere, and changes with its versions.
+/// Refuses a capture of memray: the format is undocumented and changes with its versions.
 fn refuse_memray(_: &mut Input<'_>, _: &mut TraceBuilder) -> Result<()> {
     Err(Error::Unusable {
         what: "this is a capture of memray, whose format is documented nowhere: ask memray itself (memray stats --json \

@@ -1,4 +1,4 @@
-//! The text that jemalloc, gperftools and Go dump: live and allocated amounts by stack, of samples.
+//! Text profiles by jemalloc, gperftools and Go: live and allocated amounts by stack, from samples.
 //!
 //! ```text
 //! heap_v2/524288                                        jemalloc
@@ -20,17 +20,17 @@ use crate::error::{Error, Result};
 use crate::input::Input;
 use crate::locations::{Frame, Range};
 
-/// Its name.
+/// Name of the tool.
 pub(crate) const JEMALLOC: &str = "jemalloc";
-/// The name of those whose first line counts (Go took the form over).
+/// Name of the tools whose first line has counts (Go adopted the format).
 pub(crate) const GPERFTOOLS: &str = "gperftools";
 
-/// The first line's start.
+/// True if the first line is jemalloc's.
 pub(crate) fn is_of_jemalloc(start: &[u8]) -> bool {
     start.starts_with(b"heap_v2/")
 }
 
-/// The first line's start.
+/// True if the first line is that of gperftools or Go.
 pub(crate) fn is_of_gperftools(start: &[u8]) -> bool {
     start.starts_with(b"heap profile:")
 }
@@ -39,30 +39,30 @@ pub(crate) fn is_of_gperftools(start: &[u8]) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Counts([u64; 4]);
 
-/// What the first line says.
+/// Facts in the first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Head {
-    /// Bytes between samples, on average; 1: all were taken, or it is not told.
+    /// Mean distance of samples in bytes; 1: every allocation was sampled, or it is unknown.
     period: u64,
-    /// The amounts are what the allocator took from the system, and not blocks.
+    /// Whether the amounts are memory from the system instead of blocks.
     is_growth: bool,
 }
 
-/// A stack as it stands in the file.
+/// A stack in the file.
 struct Entry {
-    /// Calls, the innermost first.
+    /// Addresses of the calls, the innermost first.
     calls: Vec<u64>,
     counts: Counts,
-    /// Frames that were told behind it: name, file, line.
+    /// Frames listed behind the stack: name, file, line.
     frames: Vec<Frame>,
 }
 
-/// Reads jemalloc's.
+/// Reads a file of jemalloc.
 pub(crate) fn read_jemalloc(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<()> {
     read(JEMALLOC, input, builder)
 }
 
-/// Reads those of gperftools and Go.
+/// Reads a file of gperftools or Go.
 pub(crate) fn read_gperftools(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<()> {
     read(GPERFTOOLS, input, builder)
 }
@@ -99,7 +99,7 @@ fn read(tool: &'static str, input: &mut Input<'_>, builder: &mut TraceBuilder) -
             input.keep(8 * calls.len() + 96)?;
             found.push(Entry { calls, counts, frames: Vec::new() });
         } else if let Some(counts) = text.strip_prefix("t*:") {
-            // Before the first stack: the sum of all.
+            // Counts before the first stack are the sum of all.
             if let Some(calls) = calls.take() {
                 let counts = counts_of(counts)?;
                 input.keep(8 * calls.len() + 96)?;
@@ -136,13 +136,13 @@ fn add(entry: Entry, period: u64, builder: &mut TraceBuilder) -> Result<()> {
     Ok(())
 }
 
-/// Says what the numbers are.
+/// Describes the numbers in version, notices and unknown facts.
 fn tell(Head { period, is_growth }: Head, has_totals: bool, builder: &mut TraceBuilder) -> Result<()> {
     builder.tool_version = format!("(sampled every {period} bytes)");
     if period > 1 {
         builder.sampled_every(period)?;
     }
-    // (jemalloc counts what was freed only where it is told to.)
+    // jemalloc counts freed memory only if configured to.
     builder.untold =
         Untold { totals: !has_totals, peak: true, reallocs: true, temporary: true, ..Untold::default() };
     let what = match (is_growth, period > 1) {
@@ -155,7 +155,7 @@ fn tell(Head { period, is_growth }: Head, has_totals: bool, builder: &mut TraceB
     Ok(())
 }
 
-/// What the first line has behind `@`.
+/// Parses the part of the first line behind `@`.
 fn head(text: &str) -> Option<Head> {
     let sampled = |period: u64| Some(Head { period: period.max(1), is_growth: false });
     if let Some(period) = text.strip_prefix("heap_v2/") {
@@ -164,7 +164,7 @@ fn head(text: &str) -> Option<Head> {
     let (_, way) = text.rsplit_once('@')?;
     match way.trim().split_once('/') {
         Some(("heap_v2" | "heapz_v2", period)) => sampled(period.trim().parse().ok()?),
-        // Of this form alone the number is twice the distance.
+        // The number is twice the distance in this form only.
         Some(("heap", period)) => sampled(period.trim().parse::<u64>().ok()? / 2),
         None if matches!(way.trim(), "heapprofile" | "heap" | "heap_v2" | "heapz_v2") => sampled(1),
         None if matches!(way.trim(), "growth" | "growthz") => Some(Head { period: 1, is_growth: true }),
@@ -185,7 +185,7 @@ fn refusal(tool: &'static str, offset: u64, text: &str) -> Error {
     }
 }
 
-/// `\t0x45d2c7\tmain.keep+0x47\t/src/main.go:12`, as Go has it behind a stack.
+/// Parses Go's line behind a stack: `\t0x45d2c7\tmain.keep+0x47\t/src/main.go:12`.
 fn go_frame(comment: &str) -> Option<Frame> {
     let mut words = comment.trim_start().split('\t').filter(|word| !word.is_empty());
     words.next()?.trim().strip_prefix("0x")?;
@@ -195,7 +195,7 @@ fn go_frame(comment: &str) -> Option<Frame> {
     Some(Frame { name: name.to_owned(), file: file.to_owned(), line: line.parse().ok()? })
 }
 
-/// `13: 6688 [0: 0]`.
+/// Parses `13: 6688 [0: 0]`.
 fn counts_of(text: &str) -> Option<Counts> {
     let mut numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty());
     let mut counts = Counts::default();
@@ -205,7 +205,7 @@ fn counts_of(text: &str) -> Option<Counts> {
     Some(counts)
 }
 
-/// Return addresses: the calls lie one before.
+/// Parses return addresses into those of the calls, one byte before.
 fn addresses_of(text: &str) -> Option<Vec<u64>> {
     let address = |word: &str| {
         let digits = word.strip_prefix("0x").unwrap_or(word);
@@ -214,8 +214,8 @@ fn addresses_of(text: &str) -> Option<Vec<u64>> {
     text.split_whitespace().map(address).collect()
 }
 
-/// What samples of a stack stand for, as jeprof has it: each of a size is seen with the chance
-/// `1 - exp(-size / period)`.
+/// Estimates the amounts that samples of a stack stand for, as jeprof does: an allocation is
+/// sampled with probability `1 - exp(-size / period)`.
 fn unsampled(count: u64, bytes: u64, period: u64) -> (u64, u64) {
     if count == 0 || period <= 1 {
         return (count, bytes);
@@ -227,7 +227,7 @@ fn unsampled(count: u64, bytes: u64, period: u64) -> (u64, u64) {
     ((count as f64 / chance).round() as u64, (bytes as f64 / chance).round() as u64)
 }
 
-/// A line of `/proc/PID/maps`.
+/// Parses a line of `/proc/PID/maps`.
 fn mapped(text: &str, builder: &mut TraceBuilder) -> Result<()> {
     let mut words = text.split_whitespace();
     let (Some(range), Some(access), Some(offset)) = (words.next(), words.next(), words.next()) else {
@@ -243,7 +243,8 @@ fn mapped(text: &str, builder: &mut TraceBuilder) -> Result<()> {
     if !access.contains('x') || !path.starts_with('/') {
         return Ok(());
     }
-    // Where the file says that this offset of it goes; the same, where it is not here to be asked.
+    // Address in the file at which this offset is loaded. If the file is missing, the offset itself
+    // is assumed.
     let svma = heapr_symbols::svma_of_offset(path.as_ref(), offset).unwrap_or(offset);
     builder.mapped(path, &[], Range { start_avma, end_avma, bias_avma: start_avma.wrapping_sub(svma) })?;
     Ok(())
@@ -257,7 +258,7 @@ mod tests {
     fn samples_stand_for_what_jeprof_says() {
         assert_eq!(unsampled(0, 0, 524_288), (0, 0));
         assert_eq!(unsampled(7, 700, 1), (7, 700));
-        // 13 blocks of 514.46 bytes: each seen with a chance of 0.000981.
+        // 13 blocks of 514.46 bytes: each is sampled with probability 0.000981.
         let (count, bytes) = unsampled(13, 6688, 524_288);
         assert_eq!((count, bytes), (13255, 6_819_089));
         assert_eq!(counts_of(" 13: 6688 [0: 0]"), Some(Counts([13, 6688, 0, 0])));

@@ -1,4 +1,4 @@
-//! heaptrack's files, versions 0 to 3: a line each for texts, code, stacks, sizes, and each
+//! heaptrack's files, versions 0 to 3: one line for each text, piece of code, stack, size,
 //! allocation and free. Numbers are hexadecimal; tables count from 1, sizes from 0.
 
 use std::collections::HashMap;
@@ -10,18 +10,19 @@ use crate::error::{Error, Result};
 use crate::input::Input;
 use crate::locations::Frame;
 
-/// Its name.
+/// Name of the tool.
 pub(crate) const TOOL: &str = "heaptrack";
 /// Newest version that is read.
 const VERSION_MAX: u64 = 3;
-/// From here on texts stand with their length.
+/// First version in which texts have their length.
 const SIZED_TEXTS: u64 = 3;
-/// heaptrack 1.0's number for version 1.
+/// Number that heaptrack 1.0 writes for version 1.
 const EARLY_VERSION: u64 = 0x1_0200;
-/// The file does not tell addresses; these are as far apart as an allocator's.
+/// Distance in bytes of the invented block addresses, as with an allocator; the file has no
+/// addresses.
 const BLOCK_STEP: u64 = 16;
 
-/// The first line: `v 10400 3`.
+/// True if the first line looks like `v 10400 3`.
 pub(crate) fn tells(start: &[u8]) -> bool {
     let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let is_number = |word: &[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_hexdigit);
@@ -30,7 +31,7 @@ pub(crate) fn tells(start: &[u8]) -> bool {
         && line.strip_prefix(b"v ").is_some_and(|rest| rest.split(|&byte| byte == b' ').all(is_number))
 }
 
-/// A size at a stack: what an allocation names.
+/// A size at a stack, which allocations refer to.
 struct Kind {
     size_bytes: u64,
     stack: StackIndex,
@@ -42,20 +43,20 @@ struct Kind {
 struct State {
     version: u64,
     texts: Vec<String>,
-    /// By number: addresses of calls.
+    /// Addresses of calls, by number.
     calls: Vec<u64>,
     stacks: Vec<StackIndex>,
     kinds: Vec<Kind>,
-    /// Of version 0: blocks that are live.
+    /// Live blocks, in version 0 only.
     blocks: HashMap<u64, ()>,
     page_bytes: u64,
     time_ns: u64,
-    /// The event before was a free.
+    /// Whether the preceding event was a free.
     is_behind_free: bool,
     next_avma: u64,
 }
 
-/// Reads it.
+/// Reads a file into the builder.
 pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<()> {
     let mut state = State { next_avma: 1 << 16, page_bytes: 4096, ..State::default() };
     let mut line = Vec::new();
@@ -71,7 +72,7 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
     Ok(())
 }
 
-/// Texts may hold ends of lines.
+/// Reads the rest of a text that contains line ends.
 fn whole_text(input: &mut Input<'_>, line: &mut Vec<u8>) -> Result<()> {
     let Some((length, from)) = sized(line) else { return Ok(()) };
     let mut more = Vec::new();
@@ -83,7 +84,7 @@ fn whole_text(input: &mut Input<'_>, line: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// `s 9 /tmp/file`: the length, and where the text begins.
+/// Parses `s 9 /tmp/file`: the length, and the offset of the text.
 fn sized(line: &[u8]) -> Option<(u64, usize)> {
     let rest = line.get(2..)?;
     let end = rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len());
@@ -95,7 +96,7 @@ fn number(word: &[u8]) -> Option<u64> {
 }
 
 impl State {
-    /// Takes a line; `false`: it makes no sense.
+    /// Reads a line; `false` if it is invalid.
     fn take(
         &mut self,
         line: &[u8],
@@ -208,7 +209,7 @@ impl State {
                 builder.resident(self.time_ns, pages.saturating_mul(self.page_bytes))?;
             }
             b'A' => builder.note("heaptrack was attached: what was there before is not counted".to_owned()),
-            // A comment; a suppression: heapr has its own.
+            // A comment, or a suppression: heapr has its own.
             b'#' | b'S' => {}
             b'x' | b'm' => {
                 return Err(Error::Unusable {
@@ -223,7 +224,7 @@ impl State {
         Ok(true)
     }
 
-    /// `i ADDRESS MODULE [FUNCTION FILE LINE]…`, the innermost inlined frame first.
+    /// Reads `i ADDRESS MODULE [FUNCTION FILE LINE]…`, the innermost inlined frame first.
     fn code(
         &mut self,
         mut next: impl FnMut() -> Option<u64>,
@@ -237,7 +238,8 @@ impl State {
         while let (Some(name), Some(file), Some(line)) = (next(), next(), next()) {
             frames.push(Frame { name: text(name), file: text(file), line: line as u32 });
         }
-        // One without a function has a place in the source at most. Its offset is not told.
+        // A frame without a function has at most a source location. Its offset in the module is
+        // unknown.
         if frames.is_empty() {
             frames.push(Frame { name: String::new(), file: String::new(), line: 0 });
         }
@@ -263,8 +265,8 @@ impl State {
             .event(self.time_ns, Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc: false })
     }
 
-    /// heaptrack counts a block as temporary if nothing at all lies between its two events, also no
-    /// other free.
+    /// Records a free. heaptrack counts a block as temporary if no event at all, not even another
+    /// free, lies between allocation and free.
     fn free(&mut self, address_avma: u64, builder: &mut TraceBuilder) -> Result<()> {
         let stack = StackIndex::EMPTY;
         let action = Action::Free { address_avma, stack, is_moved_realloc: false };

@@ -1,4 +1,4 @@
-//! What a file holds, unpacked: by lines or whole, with a bound on what is kept of it.
+//! Unpacked content of a file, by lines or whole, with a limit on the memory for it.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -6,33 +6,34 @@ use std::path::{Path, PathBuf};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 
-/// Bytes that tell what a file is.
+/// Number of bytes by which a format is recognised.
 const START_BYTES: usize = 1024;
-/// Longest line; names of templates reach some 100 KiB.
+/// Longest line in bytes; names of templates reach some 100 KiB.
 const LINE_BYTES_MAX: u64 = 4 << 20;
-/// What is kept may come to so many times the file's size …
+/// Memory for the content may reach this multiple of the file's size.
 const EXPANSION_MAX: u64 = 64;
-/// … or to this much.
+/// Memory in bytes that is allowed for a file of any size.
 const EXPANSION_FREE_BYTES: u64 = 16 << 20;
-/// And never to more.
+/// Largest memory for the content of any file, in bytes.
 const KEPT_BYTES_MAX: u64 = 8 << 30;
-/// What is packed may unpack to so many times the file's size: it is read once, and takes time …
+/// A packed file may unpack to this multiple of its size. It is read once, so that the limit is for
+/// time.
 const UNPACKED_MAX: u64 = 1024;
-/// … or to this much.
+/// Unpacked size in bytes that is allowed for a packed file of any size.
 const UNPACKED_FREE_BYTES: u64 = 256 << 20;
 
-/// A file that is read from its start to its end.
+/// A file that is read from start to end.
 pub(crate) struct Input<'a> {
     reader: Box<dyn BufRead + 'a>,
     start: Vec<u8>,
-    /// Of the next byte, in what is unpacked.
+    /// Offset of the next byte in the unpacked file.
     offset: u64,
     budget: Budget,
-    /// What it may still unpack to.
+    /// Bytes that may still be unpacked.
     left_bytes: u64,
-    /// Where the file lies, if it does.
+    /// Path of the file, if it has one.
     pub(crate) path: Option<PathBuf>,
-    /// It ended before its packing did.
+    /// Whether the file ended before its packed content did.
     pub(crate) is_cut: bool,
 }
 
@@ -41,7 +42,7 @@ fn failed(source: io::Error) -> Error {
 }
 
 impl<'a> Input<'a> {
-    /// Begins to read `source`, of `packed_bytes`: plain, or packed by gzip or zstd.
+    /// Begins to read `source`, a file of `packed_bytes` bytes: plain, or packed with gzip or zstd.
     pub(crate) fn new(source: impl Read + 'a, packed_bytes: u64, path: Option<&Path>) -> Result<Self> {
         let mut source = BufReader::with_capacity(1 << 16, source);
         let first = source.fill_buf().map_err(failed)?;
@@ -55,7 +56,7 @@ impl<'a> Input<'a> {
             Box::new(source)
         };
         let mut start = Vec::new();
-        // A start that cannot be unpacked is told by none, and so refused.
+        // If the start cannot be unpacked, no format recognises it, so that the file is refused.
         let _ = reader.by_ref().take(START_BYTES as u64).read_to_end(&mut start);
         let whole = Cursor::new(start.clone()).chain(reader);
         let allowed = packed_bytes.saturating_mul(EXPANSION_MAX).max(EXPANSION_FREE_BYTES);
@@ -74,27 +75,27 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// The first bytes.
+    /// First bytes of the unpacked file.
     pub(crate) fn start(&self) -> &[u8] {
         &self.start
     }
 
-    /// Of the next byte.
+    /// Offset of the next byte.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// What may be kept of it.
+    /// Limit of the memory for the content.
     pub(crate) fn budget(&self) -> Budget {
         self.budget.clone()
     }
 
-    /// Takes note that so much is kept in memory.
+    /// Counts bytes that are stored in memory.
     pub(crate) fn keep(&mut self, bytes: usize) -> Result<()> {
         self.budget.keep(bytes)
     }
 
-    /// The next line, without its end; gives its offset, `None` at the end.
+    /// Reads the next line, without its end. Returns its offset, or `None` at the end of the file.
     pub(crate) fn line(&mut self, line: &mut Vec<u8>) -> Result<Option<u64>> {
         line.clear();
         let offset = self.offset;
@@ -127,7 +128,7 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// All of it.
+    /// Reads the whole file.
     pub(crate) fn whole(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let allowed = self.budget.left_bytes();
@@ -143,7 +144,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Whether what is packed ends, or makes no sense from here on.
+/// True if the packed content ends early, or is invalid from here on.
 fn is_cut(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     matches!(error.kind(), UnexpectedEof | InvalidData | InvalidInput | Other)

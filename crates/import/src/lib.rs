@@ -1,4 +1,5 @@
-//! Files of other tools as traces: what reads a trace reads them, and nothing has to know of them.
+//! Files of other tools, opened as traces: every reader of traces can use them without special
+//! code.
 //!
 //! ```text
 //!  heaptrack ────────┐  events, as in a recording
@@ -6,10 +7,11 @@
 //!  pprof, jemalloc ──┼──> [`TraceBuilder`] ──> a `.heapr` file without a name ──> [`heapr_trace::Trace`]
 //!  V8's profile ─────┘
 //! ```
-//! A file is told by what it holds, never by its name. What a tool does not tell is unknown
-//! ([`heapr_trace::Untold`]), and a notice of the trace says so. Nothing is believed: memory is
-//! bounded by the size of the file, a line that makes no sense is counted, a file that makes none
-//! is refused with the offset.
+//! A file is recognised by its content, never by its name. Facts that a tool does not record are
+//! unknown ([`heapr_trace::Untold`]), and a notice of the trace says so.
+//!
+//! Content is untrusted: memory is limited by the file's size, invalid lines are counted, and an
+//! invalid file is refused with the offset.
 #![forbid(unsafe_code)]
 
 mod budget;
@@ -28,7 +30,7 @@ mod v8_profile;
 mod valgrind_frame;
 
 pub use error::{Error, Result};
-/// What [`tool_of`] says of a sampling profile of V8.
+/// Name that [`tool_of`] returns for a sampling profile of V8.
 pub use v8_profile::TOOL as V8_PROFILE;
 
 use std::path::Path;
@@ -39,13 +41,13 @@ use crate::builder::TraceBuilder;
 use crate::format::Format;
 use crate::input::Input;
 
-/// How every trace begins.
+/// First bytes of a trace.
 const TRACE_MAGIC: &[u8] = b"HEAPRTRC";
 
-/// Opens a trace, or a file of another tool as one.
+/// Opens a trace, or a file of another tool as a trace.
 ///
 /// # Errors
-/// It cannot be read, is neither, or makes no sense.
+/// Returns an error if the file cannot be read, has an unknown format, or is invalid.
 pub fn open(path: &Path) -> Result<Trace> {
     match recognised(path)? {
         None => Trace::open(path).map_err(|error| match error {
@@ -56,16 +58,16 @@ pub fn open(path: &Path) -> Result<Trace> {
     }
 }
 
-/// What tool's file it is; `None`: a trace, or none that is known.
+/// Name of the file's tool; `None` for a trace or an unknown format.
 #[must_use]
 pub fn tool_of(path: &Path) -> Option<&'static str> {
     Some(recognised(path).ok()??.0.name)
 }
 
-/// Bytes of another tool's file, as a trace.
+/// Opens the bytes of another tool's file as a trace.
 ///
 /// # Errors
-/// As [`open`].
+/// The errors of [`open`].
 pub fn from_bytes(bytes: &[u8]) -> Result<Trace> {
     let input = Input::new(bytes, bytes.len() as u64, None)?;
     let format = Format::of(input.start()).ok_or_else(|| Error::unknown(bytes))?;

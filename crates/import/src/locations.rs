@@ -1,8 +1,8 @@
-//! Addresses for what other tools name, and the names that go with them.
+//! Invented addresses for named frames, and the names for the trace.
 //!
-//! A frame that has a name gets an address of its own, high above all code, in a mapping that its
-//! module has there; the trace carries the names, as it does that of another machine. A frame that
-//! has none keeps its address, and is looked up in its module's file.
+//! A named frame gets an address high above all code, in an invented mapping of its module. The
+//! trace contains the names, like a trace from another machine. A frame without a name keeps its
+//! address, which is looked up in its module's file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -14,30 +14,30 @@ use heapr_trace::{Mapping, Module, ModuleIndex, ProcessIndex, TraceWriter};
 
 use crate::error::Result;
 
-/// Where made addresses begin: below those that stand for frames of languages.
+/// First invented address, below those that stand for language frames.
 const MADE_AVMA: u64 = 1 << 51;
-/// Addresses of one module.
+/// Binary logarithm of the number of addresses of one module.
 const MODULE_SHIFT: u32 = 27;
-/// Modules that get addresses; what comes later goes into the last.
+/// Largest number of modules with addresses; later ones share the last range.
 const MODULES_MAX: u64 = 1 << 22;
-/// Code lies below.
+/// Exclusive end of code addresses.
 const CODE_END_AVMA: u64 = 1 << 48;
 
-/// Writes the trace that is made.
+/// Writer of the trace.
 pub(crate) type Writer = TraceWriter<BufWriter<File>>;
 
-/// A frame, as its tool names it.
+/// A frame as its tool names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Frame {
-    /// Function; may be empty.
+    /// Name of the function; may be empty.
     pub(crate) name: String,
     /// Source file; may be empty.
     pub(crate) file: String,
-    /// Line in it; 0: unknown.
+    /// Line in the file; 0 if unknown.
     pub(crate) line: u32,
 }
 
-/// Where code of a file was mapped.
+/// Range in which code of a file was mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Range {
     pub(crate) start_avma: u64,
@@ -52,7 +52,7 @@ struct ModuleNames {
     numbers: HashMap<Vec<Frame>, u64>,
 }
 
-/// See the module.
+/// All invented addresses and mapped ranges.
 #[derive(Debug, Default)]
 pub(crate) struct Locations {
     modules: HashMap<Module, ModuleNames>,
@@ -60,7 +60,7 @@ pub(crate) struct Locations {
 }
 
 impl Locations {
-    /// The address of a call in named frames, the innermost inlined one first.
+    /// Returns the address of a call in named frames, the innermost inlined one first.
     pub(crate) fn named(
         &mut self,
         writer: &mut Writer,
@@ -88,15 +88,15 @@ impl Locations {
         if let Some(&known) = names.numbers.get(&frames) {
             return Ok(known);
         }
-        // The first byte of a module is no code.
+        // The first byte of a module is not code.
         let avma = names.start_avma + 1 + (names.frames.len() as u64).min((1 << MODULE_SHIFT) - 2);
         names.frames.push((avma, frames.clone()));
         names.numbers.insert(frames, avma);
         Ok(avma)
     }
 
-    /// Takes note of where code of a module was, for addresses without names; `false`: nothing can
-    /// be there.
+    /// Records the range in which code of a module was mapped, for addresses without names. `false`
+    /// if the range is invalid.
     pub(crate) fn mapped(
         &mut self,
         writer: &mut Writer,
@@ -123,7 +123,7 @@ impl Locations {
         Ok(true)
     }
 
-    /// All names, for the trace to carry.
+    /// All names, for the trace.
     pub(crate) fn tables(self) -> BTreeMap<ModuleKey, SymbolTable> {
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let tables = self.modules.into_iter().map(|(module, names)| {

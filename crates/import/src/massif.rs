@@ -1,6 +1,6 @@
-//! massif's output: snapshots, of which some tell the heap as a tree of callers.
+//! massif's output: snapshots, some of which contain the heap as a tree of callers.
 //!
-//! A trace has the peak, the end, and what was live at each snapshot between.
+//! The trace has the peak, the end, and the live bytes at each snapshot.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use crate::input::Input;
 use crate::locations::Frame;
 use crate::valgrind_frame;
 
-/// Its name.
+/// Name of the tool.
 pub(crate) const TOOL: &str = "massif";
 
-/// `desc: …`, then `cmd: …`.
+/// True for text that begins with `desc: …` and contains `cmd: …`.
 pub(crate) fn tells(start: &[u8]) -> bool {
     start.starts_with(b"desc:") && start.windows(5).any(|window| window == b"\ncmd:")
 }
 
-/// massif itself takes 200 at most.
+/// Largest depth of a tree; massif's own limit is 200.
 const DEPTH_MAX: usize = 1000;
 
 /// A stack with its bytes.
 type Row = (StackIndex, u64);
 
-/// A node whose children come.
+/// A node whose children follow.
 struct Open {
     bytes: u64,
     of_children: u64,
@@ -45,7 +45,7 @@ struct Snapshot {
     rows: Vec<Row>,
 }
 
-/// Reads it.
+/// Reads a file into the builder.
 pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<()> {
     let mut unit = 1;
     let mut unit_name = String::new();
@@ -138,8 +138,8 @@ fn is_key(key: &str) -> bool {
     matches!(key, "snapshot" | "time" | "mem_heap_B" | "mem_heap_extra_B" | "mem_stacks_B" | "heap_tree")
 }
 
-/// The peak is the one that massif calls so; without one the greatest: short programs have no peak
-/// of their own, and often no stacks.
+/// Replaces the peak if `other` is greater. The peak is the snapshot that massif marks, else the
+/// greatest one: short programs have no marked peak, and often no stacks.
 fn keep_greatest(peak: &mut Option<Snapshot>, other: Snapshot) {
     let rank = |snapshot: &Snapshot| (snapshot.is_peak, snapshot.heap_bytes, snapshot.has_tree);
     if peak.as_ref().is_none_or(|peak| rank(&other) > rank(peak)) {
@@ -147,7 +147,7 @@ fn keep_greatest(peak: &mut Option<Snapshot>, other: Snapshot) {
     }
 }
 
-/// What was live then.
+/// Adds a snapshot's live bytes to the course.
 fn moment(snapshot: &Snapshot, unit: u64, builder: &mut TraceBuilder) -> Result<()> {
     let mut by_stack: BTreeMap<StackIndex, u64> = BTreeMap::new();
     for (stack, bytes) in &snapshot.rows {
@@ -175,18 +175,18 @@ fn end_rows(last: &Snapshot, builder: &mut TraceBuilder) -> Result<()> {
     Ok(())
 }
 
-/// What stands for stacks that are not told.
+/// Stack that stands for unknown stacks.
 fn nameless(builder: &mut TraceBuilder, name: &str) -> Result<StackIndex> {
     let call = builder.named("", &[], vec![Frame { name: name.to_owned(), file: String::new(), line: 0 }])?;
     builder.stack_of(&[call])
 }
 
-/// ` n2: 7800 0x109151: leaf (a.c:4)`: depth by spaces, children, bytes, frame. The root is the
-/// allocator; below it stand those that call it.
+/// Parses a tree of lines ` n2: 7800 0x109151: leaf (a.c:4)`: depth by spaces, number of children,
+/// bytes, frame. The root is the allocator; its children are its callers.
 fn tree(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut open: Vec<Open> = Vec::new();
-    // Nodes that are announced.
+    // Number of nodes that are announced and not read yet.
     let mut missing = 1_u64;
     let mut line = Vec::new();
     while missing > 0 {
@@ -233,7 +233,7 @@ fn tree(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// What a node has beside its children is its own.
+/// Closes a node: bytes beyond those of its children are its own.
 fn close(open: &mut Vec<Open>, rows: &mut Vec<Row>, builder: &mut TraceBuilder) -> Result<()> {
     let Some(last) = open.last() else { return Ok(()) };
     let own = last.bytes.saturating_sub(last.of_children);

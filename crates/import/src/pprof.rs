@@ -1,4 +1,5 @@
-//! pprof's `profile.proto`, of Go, gperftools, jemalloc's converters, and of heapr itself.
+//! pprof's `profile.proto`, from Go, gperftools, converters of jemalloc's profiles, or heapr
+//! itself.
 
 use std::collections::HashMap;
 
@@ -10,16 +11,16 @@ use crate::input::Input;
 use crate::locations::{Frame, Range};
 use crate::protobuf::{Fields, Value};
 
-/// Its name.
+/// Name of the tool.
 pub(crate) const TOOL: &str = "pprof";
 
-/// A stack has fewer frames.
+/// Largest number of frames of a stack.
 const FRAMES_MAX: usize = 1 << 20;
 
-/// Which amount a sample type is.
+/// Accessor of the amount that a sample type holds.
 type Of = fn(&mut Amounts) -> &mut u64;
 
-/// By the names that profilers give them.
+/// Amounts by the profilers' names of sample types.
 const TYPES: [(&str, Of); 10] = [
     ("inuse_space", |amounts| &mut amounts.outstanding_bytes),
     ("inuse_objects", |amounts| &mut amounts.outstanding_count),
@@ -29,17 +30,17 @@ const TYPES: [(&str, Of); 10] = [
     ("peak_space", |amounts| &mut amounts.peak_bytes),
     ("peak_objects", |amounts| &mut amounts.peak_count),
     ("temporary", |amounts| &mut amounts.temporary_count),
-    // V8's, and of those that tell only what is live.
+    // Names by V8, and by profilers that record only live memory.
     ("space", |amounts| &mut amounts.outstanding_bytes),
     ("objects", |amounts| &mut amounts.outstanding_count),
 ];
 
-/// The first fields are those of a profile, each of its kind, a type of samples or of the period
-/// among them: nothing else tells it.
+/// True if the first fields are a profile's, each of its kind, and a type of samples or of the
+/// period is among them. The format has no other mark.
 pub(crate) fn tells(start: &[u8]) -> bool {
     let mut fields = Fields::new(start);
     let (mut count, mut has_type) = (0, false);
-    // The last one may be cut.
+    // The last field may be cut.
     while let Ok(Some((field, value))) = fields.next() {
         match (field, value) {
             (1..=6 | 11 | 13, Value::Bytes(_)) | (7..=10 | 12..=14, Value::Number(_)) => count += 1,
@@ -68,7 +69,7 @@ struct LocationEntry {
     lines: Vec<(u64, u64)>,
 }
 
-/// The tables, whose order in the file is free.
+/// Tables of the file, which have no fixed order.
 #[derive(Default)]
 struct Tables<'a> {
     texts: Vec<&'a [u8]>,
@@ -82,7 +83,7 @@ struct Tables<'a> {
     period: u64,
 }
 
-/// Reads it.
+/// Reads a file into the builder.
 pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<()> {
     let bytes = input.whole()?;
     let tables = Tables::of(&bytes, input)?;
@@ -119,7 +120,7 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
         let stack = builder.stack_of(&known)?;
         let mut amounts = Amounts::default();
         for (of, &value) in of_types.iter().zip(&values) {
-            // A difference of two profiles has negative ones.
+            // A difference of two profiles has negative amounts.
             let Ok(value) = i64::try_from(value) else {
                 return Err(Error::Unusable {
                     what: "this is the difference of two profiles of pprof: its amounts are below 0. Give heapr both \
@@ -161,7 +162,7 @@ impl<'a> Tables<'a> {
         let mut tables = Self::default();
         let mut fields = Fields::new(bytes);
         while let Some((field, value)) = fields.next()? {
-            // Each takes some bytes of the file, and at most so much here.
+            // Each entry takes some bytes of the file, and at most this much memory.
             input.keep(128)?;
             match field {
                 1 => {
@@ -203,7 +204,7 @@ impl<'a> Tables<'a> {
         TYPES.iter().find(|(known, _)| *known == name).map(|&(_, of)| of)
     }
 
-    /// The address that stands for a location.
+    /// Address that stands for a location.
     fn call(&self, location: &LocationEntry, builder: &mut TraceBuilder) -> Result<u64> {
         let mapping = self.mappings.get(&location.mapping);
         let module = mapping.map_or_else(String::new, |mapping| self.text(mapping.file));
@@ -261,7 +262,7 @@ fn location(mut fields: Fields<'_>, input: &mut Input<'_>) -> Result<LocationEnt
     Ok(entry)
 }
 
-/// The first `N` fields of a message, all of them numbers.
+/// First `N` fields of a message, all of them numbers.
 fn numbers<const N: usize>(mut fields: Fields<'_>) -> Result<[u64; N]> {
     let mut found = [0; N];
     while let Some((field, value)) = fields.next()? {
@@ -272,7 +273,7 @@ fn numbers<const N: usize>(mut fields: Fields<'_>) -> Result<[u64; N]> {
     Ok(found)
 }
 
-/// A build-id, as text has it.
+/// Decodes a build-id from hexadecimal text.
 fn bytes_of_hex(text: &str) -> Vec<u8> {
     let digits = text.as_bytes();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();

@@ -1,13 +1,13 @@
-//! The wire format of protocol buffers.
+//! Parser of protocol buffers' wire format.
 
 use crate::error::{Error, Result};
 
-/// A field's value.
+/// Value of a field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Value<'a> {
     Number(u64),
     Bytes(Fields<'a>),
-    /// Of a kind that no message here has.
+    /// A value of a kind that these messages do not use.
     Other,
 }
 
@@ -24,7 +24,7 @@ impl<'a> Value<'a> {
         if let Self::Bytes(fields) = self { fields } else { Fields { rest: &[], end: 0 } }
     }
 
-    /// A repeated number, packed or alone; there are at most `most`.
+    /// Appends a repeated number, packed or single, up to `most` numbers.
     pub(crate) fn numbers(self, into: &mut Vec<u64>, most: usize) -> Result<()> {
         match self {
             Self::Number(number) => into.push(number),
@@ -42,11 +42,11 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The fields of a message, one after the other.
+/// Fields of a message, in order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fields<'a> {
     rest: &'a [u8],
-    /// Offset of its end in the whole.
+    /// Offset of the message's end in the file.
     end: u64,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Fields<'a> {
         Ok(Fields { rest: taken, end: self.end - rest.len() as u64 })
     }
 
-    /// The next field: its number and its value.
+    /// Next field: its number and its value.
     pub(crate) fn next(&mut self) -> Result<Option<(u64, Value<'a>)>> {
         if self.rest.is_empty() {
             return Ok(None);

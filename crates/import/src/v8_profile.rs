@@ -1,4 +1,4 @@
-//! V8's sampling profiles (`.heapprofile`): what is live by JavaScript stack.
+//! V8's sampling profiles (`.heapprofile`): live memory by JavaScript stack.
 
 use heapr_trace::{Amounts, Untold};
 use heapr_v8::CallTree;
@@ -8,16 +8,16 @@ use crate::error::{Error, Result};
 use crate::input::Input;
 use crate::locations::Frame;
 
-/// Its name.
+/// Name of the tool.
 pub const TOOL: &str = "V8";
 
-/// JSON whose first member is one of a profile's.
+/// True for JSON whose first member is one of a profile.
 pub(crate) fn tells(start: &[u8]) -> bool {
     let start = start.trim_ascii_start().strip_prefix(b"{").unwrap_or_default().trim_ascii_start();
     [&b"\"head\""[..], b"\"startTime\"", b"\"endTime\""].iter().any(|known| start.starts_with(known))
 }
 
-/// Reads it.
+/// Reads a file into the builder.
 pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<()> {
     let Some(path) = &input.path else { return Err(Error::unknown(input.start())) };
     let tree = CallTree::read_profile(path)?;
@@ -29,7 +29,7 @@ pub(crate) fn read(input: &mut Input<'_>, builder: &mut TraceBuilder) -> Result<
     let mut stacks = Vec::with_capacity(tree.nodes.len());
     for (place, node) in tree.nodes.iter().enumerate() {
         let call = calls.get(node.function as usize).copied();
-        // The root calls all others, and is none of the program's.
+        // The root calls all other functions, and is not part of the program.
         let stack = match (call, stacks.get(node.parent as usize)) {
             (Some(call), Some(&caller)) if (node.parent as usize) < place => builder.stack(caller, call)?,
             _ => heapr_trace::StackIndex::EMPTY,

@@ -1,9 +1,9 @@
-//! A frame as Valgrind's tools and dhat-rs write it.
+//! Frames as Valgrind's tools and dhat-rs write them.
 
 use crate::locations::Frame;
 
-/// `0x109151: leaf (a.c:4)`, `0x4E: malloc (in /usr/lib/libc.so)`, `0x4E: ???`; gives the module,
-/// which is empty where a source file is told, and the frame.
+/// Parses `0x109151: leaf (a.c:4)`, `0x4E: malloc (in /usr/lib/libc.so)` or `0x4E: ???`. Returns
+/// the module, which is empty if a source file is named, and the frame.
 pub(crate) fn parse(text: &str) -> (String, Frame) {
     let (address, rest) = match text.split_once(": ") {
         Some((address, rest)) if address.starts_with("0x") => (address, rest),
@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> (String, Frame) {
     if let Some(module) = place.strip_prefix("in ") {
         return (module.to_owned(), frame);
     }
-    // (dhat-rs tells columns, too.)
+    // dhat-rs also writes columns.
     let mut parts = place.rsplitn(3, ':');
     let numbers = [parts.next(), parts.next()].map(|part| part.and_then(|part| part.parse::<u32>().ok()));
     match numbers {
@@ -31,7 +31,7 @@ pub(crate) fn parse(text: &str) -> (String, Frame) {
             frame.line = line;
         }
         _ if place.is_empty() => {}
-        // What stands in brackets is a part of the name.
+        // Other text in brackets is part of the name.
         _ => frame.name = if name == address { name.to_owned() } else { rest.to_owned() },
     }
     (String::new(), frame)

@@ -1,4 +1,4 @@
-//! What lies: refused with an offset, or read as far as it makes sense.
+//! Hostile files: refused with an offset, or read as far as they are valid.
 
 use std::io::Write as _;
 
@@ -34,7 +34,7 @@ fn small_files_of_each_kind_are_read() {
     }
 }
 
-/// Every cut and many changed bytes: an error or a trace, never a panic.
+/// Every cut and many changed bytes give an error or a trace, never a panic.
 #[test]
 fn nothing_makes_it_panic() {
     let mut random = 88_172_645_463_325_252_u64;
@@ -78,7 +78,7 @@ fn what_is_wrong_is_told_with_its_place() {
     assert!(matches!(heapr_import::from_bytes(b"hello"), Err(Error::Unknown { .. })));
 }
 
-/// A megabyte that unpacks to gigabytes of names is given up before they are kept.
+/// A megabyte that unpacks to gigabytes of names is refused before they are stored.
 #[test]
 fn a_bomb_is_refused() {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
@@ -92,7 +92,7 @@ fn a_bomb_is_refused() {
     assert!(matches!(error, Error::Swells { .. }), "{error}");
 }
 
-/// What was killed while it wrote is read up to there, and says so.
+/// A file whose writer was killed is read up to its end, with a notice.
 #[test]
 fn a_file_that_ends_in_its_middle_is_read() {
     let text = [HEAPTRACK, &"+ 0\n- 0\n".repeat(100_000)].concat();

@@ -1,4 +1,4 @@
-//! Files that the tools themselves write here and now: what heapr reads of them is what they say.
+//! Files written by the installed tools themselves: heapr reads the numbers that the tools report.
 #![forbid(unsafe_code)]
 
 mod hostile;

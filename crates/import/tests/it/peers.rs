@@ -1,4 +1,4 @@
-//! Each tool records; heapr's numbers are the tool's own.
+//! Recordings by each tool: heapr's numbers equal the tool's own.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use heapr_trace::Amounts;
 use crate::program::{END_BYTES, KEPT_BYTES, PASSING_BYTES, build, run};
 use crate::totals::{of_file, of_report};
 
-/// Numbers of a text, with the commas of thousands left out.
+/// Numbers in a text, without the commas of thousands.
 fn numbers(text: &str) -> Vec<u64> {
     let plain = text.replace(',', "");
     plain.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
@@ -37,7 +37,7 @@ fn heaptrack_counts_the_same() {
     };
     let amounts = of_file(file);
     assert_eq!(amounts.total_count, sum("allocations"));
-    // heaptrack calls a free of what it numbered 0 temporary if the call before was a free.
+    // heaptrack counts a free of allocation number 0 as temporary if the preceding call was a free.
     let temporary = sum("temporary");
     assert!((temporary.saturating_sub(1)..=temporary).contains(&amounts.temporary_count), "{amounts:?}");
     assert_eq!(amounts.outstanding_bytes, sum("leaked"));
@@ -45,7 +45,7 @@ fn heaptrack_counts_the_same() {
     assert!(amounts.temporary_count >= 1000 && amounts.outstanding_bytes >= END_BYTES, "{amounts:?}");
 }
 
-/// Version 0 tells addresses, 1 and 2 texts without their lengths.
+/// Version 0 has addresses, versions 1 and 2 texts without their lengths.
 #[test]
 fn older_files_of_heaptrack_are_read() {
     let old = "v 10000\nX ./old --flag\ns leaf\ns main\ns /bin/old\ni 1000 3 1 0 0\ni 2000 3 2 0 0\nt 2 0\nt 1 1\n+ 10 2 aa0\n\
@@ -89,7 +89,7 @@ fn massif_holds_the_same_at_its_peak_and_end() {
     let amounts = of_file(&file);
     assert_eq!(amounts.peak_bytes, peak.parse::<u64>().unwrap());
     assert_eq!(amounts.peak_bytes, KEPT_BYTES + PASSING_BYTES);
-    // Its last snapshot is taken some time before the end.
+    // The last snapshot is taken some time before the end.
     let last = text.lines().filter_map(|line| line.strip_prefix("mem_heap_B=")).next_back().unwrap();
     assert_eq!(amounts.outstanding_bytes, last.parse::<u64>().unwrap());
     assert!(amounts.outstanding_bytes >= END_BYTES && amounts.total_bytes == 0);
@@ -127,7 +127,7 @@ fn dhat_counts_the_same() {
     assert_eq!(heapr_import::open(&file).unwrap().processes()[0].name(), "heap");
 }
 
-/// jemalloc with profiling is not everywhere: the file is made up, and jeprof reads it, too.
+/// jemalloc with profiling is rarely installed: the file is synthetic, and jeprof reads it too.
 #[test]
 fn samples_of_jemalloc_stand_for_what_jeprof_says() {
     let folder = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ fn samples_of_jemalloc_stand_for_what_jeprof_says() {
         };
         let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
         let total = printed.lines().find_map(|line| line.strip_prefix("Total: ")).expect("a total");
-        // jeprof cuts where heapr rounds, for each stack.
+        // jeprof truncates where heapr rounds, for each stack.
         let total: u64 = total.split(' ').next().unwrap().parse().unwrap();
         assert!(total.abs_diff(expected) <= 2, "{option}: jeprof {total}, heapr {expected}");
     }
@@ -186,7 +186,7 @@ func main() { hold(500); drop(100); runtime.GC(); f, _ := os.Create(os.Args[1]);
     assert!(amounts.outstanding_bytes >= 500 * 1000 && amounts.total_bytes >= 800_000, "{amounts:?}");
 }
 
-/// What `go tool pprof` says of inuse and alloc, space and objects.
+/// Totals by `go tool pprof`: space and objects of inuse and alloc.
 fn go_totals(file: &Path) -> [u64; 4] {
     ["inuse_space", "inuse_objects", "alloc_space", "alloc_objects"].map(|index| {
         let printed = run("go", |command| {
@@ -226,7 +226,7 @@ fn profiles_of_v8_hold_the_same() {
     assert!(amounts.outstanding_bytes > 0);
 }
 
-/// Nothing at all lies between the two events of a temporary block, as heaptrack counts.
+/// heaptrack counts a block as temporary only if no event lies between its two events.
 #[test]
 fn a_free_behind_a_free_ends_no_temporary_block() {
     let text =
@@ -234,7 +234,8 @@ fn a_free_behind_a_free_ends_no_temporary_block() {
     let trace = heapr_import::from_bytes(text.as_bytes()).unwrap();
     let amounts = of_report(&trace);
     assert_eq!((amounts.total_count, amounts.outstanding_count), (3, 0), "{amounts:?}");
-    // The last one; of the first two the second was allocated last, but freed behind a free.
+    // Only the last block is temporary. Of the first two, the second was allocated last, but freed
+    // behind a free.
     assert_eq!(amounts.temporary_count, 1, "{amounts:?}");
 }
 
@@ -261,7 +262,7 @@ fn each_snapshot_of_massif_is_a_moment_of_the_course() {
         course.moments.iter().map(|moment| (moment.time_ns, moment.live_bytes, moment.rows.len())).collect();
     assert_eq!(moments, [(0, 0, 0), (10, 100, 1), (20, 300, 1), (30, 50, 0)]);
     assert_eq!(course.moments[1].rows[0].stack, course.moments[2].rows[0].stack);
-    // As many as massif is asked for, of which a course has fewer.
+    // massif can write more snapshots than a course has moments.
     let many: String = (0..1000).map(|number| snapshot(number, number, number, "empty")).collect();
     let trace = heapr_import::from_bytes([head, &many].concat().as_bytes()).unwrap();
     let moments = trace.course().unwrap().unwrap().moments;

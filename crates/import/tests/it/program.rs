@@ -1,10 +1,10 @@
-//! A program whose heap is known, and the tools that watch it.
+//! A program with a known heap, and the tools that record it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// 1,000 blocks of 100 to 1,099 bytes, of which half are freed again, and 1,000 of 5,000 bytes that
-/// are freed at once.
+/// The program allocates 1,000 blocks of 100 to 1,099 bytes and frees half of them. It also
+/// allocates 1,000 blocks of 5,000 bytes and frees each at once.
 const SOURCE: &str = r"
 #include <stdlib.h>
 char *kept[1000];
@@ -21,7 +21,7 @@ pub(crate) const KEPT_BYTES: u64 = 599_500;
 pub(crate) const END_BYTES: u64 = 424_750;
 pub(crate) const PASSING_BYTES: u64 = 5_000;
 
-/// The program, built into `folder`.
+/// Builds the program into `folder`; returns its path.
 pub(crate) fn build(folder: &Path) -> Option<PathBuf> {
     let (source, program) = (folder.join("heap.c"), folder.join("heap"));
     std::fs::write(&source, SOURCE).unwrap();
@@ -33,7 +33,7 @@ pub(crate) fn build(folder: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Runs a tool; `None`, and said, where it is not installed.
+/// Runs a tool; prints a message and returns `None` if it is not installed.
 pub(crate) fn run(tool: &str, with: impl FnOnce(&mut Command)) -> Option<Output> {
     let mut command = Command::new(tool);
     with(&mut command);

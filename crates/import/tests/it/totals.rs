@@ -1,11 +1,11 @@
-//! What a report says of a file.
+//! Totals of a report on a file.
 
 use std::path::Path;
 
 use heapr_query::{Action, Answer, CullList, GroupBy, Metric, NoSymbols, Query};
 use heapr_trace::{Amounts, Trace};
 
-/// The sum of a report's stacks, which must be its totals.
+/// Sum of a report's stacks, which must equal its totals.
 pub(crate) fn of_report(trace: &Trace) -> Amounts {
     let query = Query {
         cull: CullList::empty(),

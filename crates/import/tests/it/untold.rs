@@ -1,4 +1,4 @@
-//! What a tool does not tell is unknown, and never 0.
+//! Facts that a tool does not record are unknown, and never 0.
 
 use std::io::Write as _;
 
@@ -16,7 +16,7 @@ fn unknown(amounts: &Amounts) -> Vec<&'static str> {
     Metric::all().filter(|metric| metric.is_unknown(amounts)).map(Metric::name).collect()
 }
 
-/// A file of massif: bytes of each snapshot, none with stacks.
+/// A massif file with the bytes of each snapshot, all without stacks.
 fn massif(bytes: &[u64]) -> String {
     let head = "desc: (none)\ncmd: ./srv\ntime_unit: ms\n";
     bytes.iter().enumerate().fold(head.to_owned(), |text, (number, bytes)| {
@@ -40,7 +40,7 @@ fn the_highest_snapshot_of_massif_is_the_peak_where_it_marks_none() {
         let amounts = of_report(&trace);
         assert_eq!((amounts.peak_bytes, amounts.outstanding_bytes), (peak, live), "{bytes:?}");
     }
-    // With stacks of a smaller one: they are not those of the peak.
+    // A smaller snapshot's stacks must not be used for the peak.
     let tree = massif(&[10, 900, 400]).replacen(
         "mem_heap_B=10\nmem_heap_extra_B=20\nmem_stacks_B=0\nheap_tree=empty",
         "mem_heap_B=10\nmem_heap_extra_B=20\nmem_stacks_B=0\nheap_tree=detailed\nn1: 10 (heap)\n n0: 10 0x1: f (a.c:1)",
@@ -85,7 +85,7 @@ fn heads_of_gperftools_and_go_are_read_and_others_named() {
     assert!(refused("fragmentationz").contains("fragmentation"), "{}", refused("fragmentationz"));
 }
 
-/// Text of Go's `/debug/pprof/heap?debug=1`: its names stand behind each stack.
+/// Go's text (`/debug/pprof/heap?debug=1`) has names behind each stack.
 #[test]
 fn gos_text_has_its_names() {
     let text = "heap profile: 1: 100 [2: 200] @ heap/2\n1: 100 [2: 200] @ 0x45d2c8 0x45d1b1\n\
@@ -106,7 +106,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A few kilobytes are not worth gigabytes, nor minutes.
+/// A few kilobytes must not cost gigabytes or minutes.
 #[test]
 fn small_files_that_would_take_much_memory_are_refused() {
     let chain = |depth: usize| {
@@ -117,7 +117,7 @@ fn small_files_that_would_take_much_memory_are_refused() {
     };
     let deep = heapr_import::from_bytes(chain(3000).as_bytes()).unwrap_err();
     assert!(deep.to_string().contains("deeper"), "{deep}");
-    // Stacks that share nothing: each sample another caller at the bottom.
+    // Stacks that share no node: each sample has another outermost caller.
     let samples: String = (0..3000)
         .map(|number| {
             let calls: String = (0..200).map(|depth| format!(" 0x{:x}", 0x1000 + depth)).collect();
