@@ -1,6 +1,8 @@
-//! `cargo run -p heapr-allocators --example entries -- FILE...`: which functions of allocators
-//! inside of files are called by callers that keep to the calling convention, so that a recorded
-//! call costs as much as one of malloc, and which by callers that may keep anything anywhere.
+//! Lists how the callers of embedded allocators' functions in files use registers: `cargo run -p
+//! heapr-allocators --example entries -- FILE...`.
+//!
+//! If all callers follow the calling convention, a recorded call costs as much as one of malloc.
+//! Otherwise callers may hold values in any register.
 
 use std::path::Path;
 

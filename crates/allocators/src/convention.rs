@@ -1,15 +1,15 @@
-//! Whether the callers of a function keep to the calling convention.
+//! Analysis of code: do the callers of a function follow the calling convention?
 //!
-//! Who is compiled together with a function need not: GCC lets a caller keep a value in any
-//! register that the function, and all that it calls, leave alone (`-fipa-ra`). Where one of these
-//! calls leads to code that the compiler does not know, it lets go of all registers that the
-//! convention gives up:
+//! Callers compiled together with a function may deviate. GCC lets a caller hold a value in any
+//! register that the function and all its callees leave unchanged (`-fipa-ra`). If one of these
+//! calls leads to unknown code, the compiler must assume that it changes all caller-saved
+//! registers:
 //!
 //! ```text
 //! malloc --call--> slow path --call--> make a thread's cache --call by a pointer, or by the loader--> unknown
 //! ```
-//! So a function with such a path is called as the convention says, by whomever. Of one without
-//! nothing is known: some of what it calls may be another object's.
+//! A function with such a path is thus called by the convention everywhere. For a function without
+//! one the answer is unknown: some of its callees may be in another object.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
@@ -19,16 +19,16 @@ use std::path::Path;
 use heapr_symbols::CodePlaces;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Register};
 
-/// Functions that are looked at for one.
+/// Largest number of functions that are analysed for one.
 const FUNCTIONS_MAX: usize = 256;
-/// Of a longer one the beginning is looked at.
+/// Largest part of a function that is analysed, in bytes from its beginning.
 const FUNCTION_BYTES_MAX: u64 = 16 << 10;
 
-/// What code calls of other files.
+/// Functions of other files that code calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Elsewhere {
     names: HashSet<String>,
-    /// Something without a name.
+    /// True if the code calls functions whose names are unknown.
     is_any_unknown: bool,
 }
 
@@ -40,7 +40,7 @@ impl Elsewhere {
         }
     }
 
-    /// Whether one of the functions is another file's allocator's.
+    /// True if an allocator's function in another file is called.
     pub(crate) fn is_allocator_called(&self) -> bool {
         const FAMILY: [&str; 10] = [
             "malloc",
@@ -65,14 +65,14 @@ impl Elsewhere {
         self.names.iter().any(is_such)
     }
 
-    /// Whether memory is mapped.
+    /// True if a function that maps memory is called.
     pub(crate) fn is_memory_mapped(&self) -> bool {
         const MAPS: [&str; 9] =
             ["mmap", "mmap64", "mremap", "sbrk", "brk", "__sbrk", "syscall", "shmat", "memfd_create"];
         self.names.iter().any(|name| MAPS.contains(&name.as_str()))
     }
 
-    /// Whether an exception may come out of it.
+    /// True if an exception may leave the code.
     pub(crate) fn may_throw(&self) -> bool {
         let throws =
             |name: &String| name.starts_with("_Z") || name.contains("throw") || name.contains("Unwind");
@@ -80,24 +80,24 @@ impl Elsewhere {
     }
 }
 
-/// The code of a file.
+/// Code of a file.
 pub(crate) struct Code {
     file: File,
     places: CodePlaces,
-    /// Start and end of all functions, in order; of what is linked apart of one, too.
+    /// Start and end of all functions, in order; a function in several pieces has several entries.
     functions: Vec<(u64, u64)>,
 }
 
 impl Code {
-    /// `functions`: start and bytes of all that have a name.
+    /// Opens the code of a file. `functions`: start and size in bytes of all named functions.
     pub(crate) fn open(file: &Path, functions: Vec<(u64, u64)>) -> Option<Self> {
         let places = CodePlaces::read(file)?;
         let mut functions: Vec<(u64, u64)> =
             functions.into_iter().map(|(svma, bytes)| (svma, svma.saturating_add(bytes))).collect();
-        // Most have no names in a stripped file.
+        // In a stripped file most functions have no names.
         functions.extend(places.unwound());
         functions.sort_unstable();
-        // (Of two that begin at one place the longer one.)
+        // The longer of two functions with one start is used.
         functions.dedup_by(|later, kept| {
             let is_same = later.0 == kept.0;
             if is_same {
@@ -108,7 +108,7 @@ impl Code {
         Some(Self { file: File::open(file).ok()?, places, functions })
     }
 
-    /// The function that an address lies in.
+    /// Function that contains an address.
     fn function_of(&self, svma: u64) -> Option<(u64, u64)> {
         let behind = self.functions.partition_point(|&(start, _)| start <= svma);
         self.functions[..behind].last().copied().filter(|&(_, end)| svma < end)
@@ -124,8 +124,8 @@ impl Code {
         decoder.into_iter().take_while(|found| !found.is_invalid()).collect()
     }
 
-    /// What the function at `svma`, and all that it calls in its file, calls of others: by name
-    /// where the loader is told one.
+    /// Calls into other files by the function at `svma` and all its callees in its own file. Names
+    /// come from the loader's relocations.
     pub(crate) fn calls_elsewhere(&self, svma: u64) -> Elsewhere {
         let mut elsewhere = Elsewhere::default();
         let mut todo: VecDeque<(u64, u64)> = self.function_of(svma).into_iter().collect();
@@ -170,7 +170,7 @@ impl Code {
         self.import_of(jump.iter().find(|found| found.flow_control() == FlowControl::IndirectBranch)?)
     }
 
-    /// Whether the callers of the function at `svma` keep to the convention.
+    /// True if the callers of the function at `svma` are known to follow the convention.
     pub(crate) fn is_convention_kept(&self, svma: u64) -> bool {
         let mut todo: VecDeque<(u64, u64)> = self.function_of(svma).into_iter().collect();
         let mut known: HashSet<(u64, u64)> = todo.iter().copied().collect();
@@ -194,7 +194,7 @@ impl Code {
     }
 }
 
-/// Whether the code calls by a pointer, or one of the loader's stubs, and goes on behind that.
+/// True if the code calls through a pointer or a loader's stub, and the call returns.
 fn calls_unknown_code(
     instructions: &[Instruction],
     (start, end): (u64, u64),
@@ -205,13 +205,13 @@ fn calls_unknown_code(
         .filter(|found| found.flow_control() != FlowControl::Call)
         .map(Instruction::near_branch_target)
         .collect();
-    // What ends a program is no call to come back from.
+    // Calls that end the program do not return.
     let goes_on = |found: &Instruction| found.next_ip() < end && !targets.contains(&found.next_ip());
     instructions.iter().any(|found| match found.flow_control() {
-        // By a segment register: what assembly does with the C library's own.
+        // Assembly uses calls through a segment register for the C library's own functions.
         FlowControl::IndirectCall => found.segment_prefix() == Register::None && goes_on(found),
         FlowControl::Call => is_stub(found.near_branch_target()) && goes_on(found),
-        // (A table of addresses would be asked with a register.)
+        // A jump table would be read through a register.
         FlowControl::IndirectBranch => found.is_ip_rel_memory_operand(),
         FlowControl::UnconditionalBranch => {
             let target = found.near_branch_target();
@@ -263,7 +263,7 @@ mod tests {
             let mut gcc = Command::new("gcc");
             gcc.args(options).arg("-o").arg(&program).arg(&source);
             if !gcc.status().is_ok_and(|status| status.success()) {
-                // As on a machine without a compiler.
+                // The machine has no compiler.
                 return;
             }
             let mut functions = HashMap::new();
@@ -281,7 +281,7 @@ mod tests {
                 ("jumps_to_the_loader", true),
                 ("ends", false),
             ];
-            // By the names of these alone, as in a stripped file, and by all.
+            // The names of these functions alone are known, as in a stripped file.
             let few = names.iter().map(|(name, _)| functions[*name]).filter(|found| found.0 != 0);
             let stripped = Code::open(&program, few.collect()).unwrap();
             for (name, expected) in names {

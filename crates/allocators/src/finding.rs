@@ -1,4 +1,4 @@
-//! Which allocators are in a module, by the names of its functions.
+//! Search for allocators in a module, by the names of its functions.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -12,65 +12,67 @@ use crate::row::Allocator;
 use crate::table::Table;
 use crate::texts;
 
-/// What a module is.
+/// Properties of a module that matter for the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModuleKind {
-    /// The program itself.
+    /// Whether the module is the program itself.
     pub is_main: bool,
-    /// The loader gives its malloc to others.
+    /// Whether the loader binds other modules' malloc to this module.
     pub exports_malloc: bool,
 }
 
-/// A function to be hooked.
+/// A function that can be hooked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundFunction {
-    /// Its symbol.
+    /// Symbol of the function.
     pub name: String,
-    /// Where it begins in the file.
+    /// Address as in the file.
     pub svma: u64,
-    /// 0: unknown.
+    /// Size in bytes; 0 if unknown.
     pub size_bytes: u64,
-    /// What it does.
+    /// Effect and arguments of the function.
     pub signature: Signature,
-    /// The function that is called in its place.
+    /// Address of the function that the agent calls in its place.
     pub instead_svma: Option<u64>,
-    /// It may throw, and nothing is called in its place.
+    /// Whether the function may throw without a substitute that returns null.
     pub may_throw: bool,
-    /// No caller keeps anything in a register that the calling convention gives up.
+    /// Whether all callers are known to follow the calling convention's rules for registers.
     pub keeps_convention: bool,
 }
 
 /// An allocator in a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundAllocator {
-    /// What it is called.
+    /// Name of the allocator.
     pub name: String,
-    /// The heap that its blocks belong to; empty: the program's main heap.
+    /// Heap that its blocks belong to; empty for the program's main heap.
     pub heap: String,
-    /// Its functions.
+    /// Functions of the allocator.
     pub functions: Vec<FoundFunction>,
-    /// Its functions are recorded all, or none.
+    /// Whether the functions must be recorded all together or not at all.
     pub is_whole: bool,
 }
 
-/// What was found in a module.
+/// Result of a search in a module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InsideOf {
-    /// In the order of the table.
+    /// Allocators in the order of the table.
     pub allocators: Vec<FoundAllocator>,
-    /// Allocators that are there and cannot be recorded: of a stripped file by their texts.
+    /// Names of allocators that exist and cannot be recorded; in a stripped file they are
+    /// recognised by their texts.
     pub named_allocators: Vec<String>,
-    /// Only what it offers to others has names: there may be more.
+    /// Whether only exported functions have names, so that more allocators may exist.
     pub is_stripped: bool,
-    /// Of a stripped file: by which its debug file is known.
+    /// Build-id that identifies the debug file of a stripped module.
     pub build_id: Vec<u8>,
 }
 
-/// Symbols of a module that the table may mean: where, and how large.
+/// Symbols of a module that the table may refer to: address and size in bytes.
 type Symbols = HashMap<String, (u64, u64)>;
 
 impl InsideOf {
-    /// Looks into a module's file. `path`: as the process names it. `None`: it is no ELF file.
+    /// Searches a module's file. `path` is the process's name for it. `None`: it is not an ELF
+    /// file.
     #[must_use]
     pub fn read(
         table: &Table,
@@ -79,7 +81,8 @@ impl InsideOf {
         options: &SymbolOptions,
         kind: ModuleKind,
     ) -> Option<Self> {
-        // A library whose functions the loader gives to others is seen at those.
+        // The loader binds other modules to this library's functions, so that they are hooked
+        // without a search.
         if kind.exports_malloc && !kind.is_main {
             return Some(Self::default());
         }
@@ -127,7 +130,8 @@ impl InsideOf {
         Some(inside)
     }
 
-    /// `places`: start and bytes of all functions of the file.
+    /// Sets the facts that depend on the code. `places`: start and size in bytes of all functions
+    /// of the file.
     fn look_at_callers(&mut self, file: &Path, places: Vec<(u64, u64)>) {
         if self.allocators.is_empty() {
             return;
@@ -140,14 +144,15 @@ impl InsideOf {
     }
 }
 
-/// Whether a file is a library of C++ itself, whose operators end in malloc.
+/// True for a C++ runtime library, whose operators call malloc.
 fn is_of_language(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     ["libstdc++.", "libc++.", "libc++abi."].iter().any(|start| name.starts_with(start))
 }
 
-/// Drops the functions of a family that hands on another file's allocator's blocks: they are
-/// recorded there. (What maps memory of its own calls the other one for a part of its blocks.)
+/// Drops the functions of a family that passes on blocks of another file's allocator, where they
+/// are recorded. A family that maps memory itself stays: it uses the other allocator only for a
+/// part of its blocks.
 fn keep_if_alone(file: &Path, places: &[(u64, u64)], functions: &mut Vec<FoundFunction>) {
     let is_alone = Code::open(file, places.to_vec()).is_some_and(|code| {
         let calls: Vec<_> = functions.iter().map(|function| code.calls_elsewhere(function.svma)).collect();
@@ -158,7 +163,8 @@ fn keep_if_alone(file: &Path, places: &[(u64, u64)], functions: &mut Vec<FoundFu
     }
 }
 
-/// The prefixes under which an allocator is there; one without has the empty one.
+/// Prefixes with which an allocator's functions exist; for an allocator without prefixes the empty
+/// one.
 fn prefixes(allocator: &Allocator, symbols: &Symbols) -> Vec<String> {
     if allocator.any_prefix.is_empty() {
         let has = |name: &String| symbols.contains_key(name);
@@ -177,7 +183,7 @@ fn prefixes(allocator: &Allocator, symbols: &Symbols) -> Vec<String> {
     let has = |prefix: &str, name: &str| symbols.contains_key(&format!("{prefix}{name}"));
     let is_whole = |prefix: &String| {
         allocator.needs.iter().all(|name| has(prefix, name))
-            // Another function's end may be that of one of these.
+            // A single match may be the end of an unrelated function's name.
             && allocator.functions.iter().filter(|row| has(prefix, &row.name)).count() >= 2
     };
     prefixes.retain(is_whole);
@@ -223,8 +229,7 @@ fn functions(
     found
 }
 
-/// Rust's own functions have names that depend on the compiler, as of 1.87: what they end with is
-/// meant.
+/// Strips the mangling of Rust's allocator functions, which depends on the compiler (as of 1.87).
 fn plain_name(symbol: &str) -> &str {
     const RUST: &str = "___rustc";
     match symbol.rfind("___r") {
@@ -233,7 +238,7 @@ fn plain_name(symbol: &str) -> &str {
     }
 }
 
-/// Which symbols need not be kept: most of some 100,000.
+/// Filter for symbols, most of which (some 100,000) need not be stored.
 struct Wanted<'a> {
     names: HashSet<&'a str>,
     ends: Vec<&'a str>,
@@ -260,7 +265,7 @@ impl<'a> Wanted<'a> {
     }
 
     fn may_mean(&self, name: &str) -> bool {
-        /// Longer than an allocator's name with its prefix.
+        /// Largest length in bytes of an allocator's symbol with its prefix.
         const BYTES_MAX: usize = 64;
         self.names.contains(name)
             || name.len() <= BYTES_MAX
@@ -314,7 +319,7 @@ mod tests {
         for names in [old, new] {
             assert_eq!(found(&names).first().map(|(_, functions)| functions.len()), Some(3), "{names:?}");
         }
-        // The standard library's own, which calls malloc.
+        // The standard library's own functions, which call malloc.
         assert!(found(&["__rdl_alloc", "__rust_alloc", "__rust_dealloc"]).is_empty());
     }
 }

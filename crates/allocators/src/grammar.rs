@@ -1,4 +1,5 @@
-//! The words of the table: see the head of `allocators.txt`. A user's file is untrusted.
+//! Parser of the table's language, which the head of `allocators.txt` describes. A user's file is
+//! untrusted.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,17 +8,17 @@ use heapr_wire::{CALLED, InnerAction, POOL_BEFORE_BLOCK, Signature};
 
 use crate::row::{Allocator, FunctionRow};
 
-/// A line that is none.
+/// An invalid line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct ParseError {
-    /// From 1.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Description of the fault.
     pub what: String,
 }
 
-/// More than anybody writes.
+/// Largest number of functions of one allocator.
 const FUNCTIONS_MAX: usize = 1000;
 const NAME_BYTES_MAX: usize = 256;
 
@@ -59,7 +60,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Allocator>, ParseError> {
     Ok(allocators)
 }
 
-/// What the words in the brackets mean, by the place at which they stand.
+/// Argument numbers of the words in the brackets.
 #[derive(Default)]
 struct Arguments {
     block: Option<u8>,
@@ -166,7 +167,7 @@ fn arguments(inside: &str) -> Result<Arguments, String> {
     Ok(arguments)
 }
 
-/// The number of what a function's calls are shown as.
+/// Number under which a function's calls are shown.
 fn number_of(name: &str, action: InnerAction) -> u8 {
     let any = match action {
         InnerAction::Free | InnerAction::Clear | InnerAction::Chain => "(free)",
@@ -176,7 +177,7 @@ fn number_of(name: &str, action: InnerAction) -> u8 {
     called(name).or_else(|| called(any)).unwrap_or(0)
 }
 
-/// The number of a name in [`CALLED`].
+/// Number of a name in [`CALLED`].
 pub(crate) fn called(name: &str) -> Option<u8> {
     static NUMBERS: LazyLock<HashMap<&str, u8>> = LazyLock::new(|| CALLED.iter().copied().zip(0..).collect());
     NUMBERS.get(name).copied()

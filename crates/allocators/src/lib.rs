@@ -1,8 +1,7 @@
-//! Allocators that a program or a library brings itself, in one table: what they are called, how
-//! they are recognised, what their functions do. A user adds rows in the same words (`--allocator
-//! FILE`).
+//! Table of embedded allocators: their names, how they are recognised, and the effects of their
+//! functions. Users add rows in the same language (`--allocator FILE`).
 //!
-//! It reads files' tables of symbols; it touches no process.
+//! The crate reads the symbol tables of files, and accesses no process.
 #![forbid(unsafe_code)]
 
 mod convention;

@@ -1,39 +1,40 @@
-//! What the table says of an allocator.
+//! Rows of the table.
 
 use heapr_wire::Signature;
 
 /// A function of an allocator.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FunctionRow {
-    /// Its symbol, without the prefix.
+    /// Symbol of the function, without the prefix.
     pub name: String,
-    /// What it does.
+    /// Effect and arguments of the function.
     pub signature: Signature,
-    /// Called in its place: it answers null where this one throws.
+    /// Symbol of the function that is called in its place: it returns null where this one throws.
     pub instead: Option<String>,
 }
 
 /// An allocator.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Allocator {
-    /// What it is called.
+    /// Name of the allocator.
     pub name: String,
-    /// Symbols that tell by what comes before them which prefix the functions have.
+    /// Symbols from which the functions' prefix is derived.
     pub any_prefix: Vec<String>,
-    /// Symbols that must be there.
+    /// Symbols that must exist.
     pub needs: Vec<String>,
-    /// Symbols that must not be there.
+    /// Symbols that must not exist.
     pub absent: Vec<String>,
-    /// It is there only if one of each of these is.
+    /// Groups of symbols of which at least one each must exist.
     pub any_of: Vec<Vec<String>>,
-    /// Only where nothing else is found.
+    /// Whether the row applies only if no other allocator is found in the module.
     pub is_last: bool,
-    /// Only where its blocks are not those of another file's allocator, which is recorded.
+    /// Whether the row applies only if its blocks do not come from another file's recorded
+    /// allocator.
     pub is_alone: bool,
-    /// It has no blocks that could be recorded: what is mapped there is called by its name.
+    /// Whether the allocator has no recordable blocks, so that its name only labels mappings.
     pub is_named: bool,
-    /// The heap that its blocks belong to; empty: the program's main heap.
+    /// Heap that its blocks belong to; empty for the program's main heap.
     pub heap: String,
-    /// Its functions.
+    /// Functions of the allocator.
     pub functions: Vec<FunctionRow>,
 }

@@ -1,26 +1,26 @@
-//! The table: what stands in `allocators.txt`, and what a user has added.
+//! The table of allocators: `allocators.txt`, and rows added by a user.
 
 use std::sync::LazyLock;
 
 use crate::grammar::{self, ParseError};
 use crate::row::Allocator;
 
-/// All allocators that are looked for.
+/// All allocators that are searched for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Table {
-    /// In the order in which they are looked for: the first that names a function has it.
+    /// Allocators in order of precedence: the first one that names a function owns it.
     pub allocators: Vec<Allocator>,
 }
 
 const OWN: &str = include_str!("allocators.txt");
-/// The rows of [`OWN`], read once.
+/// Rows of [`OWN`], parsed once.
 static OWN_ROWS: LazyLock<Vec<Allocator>> = LazyLock::new(|| grammar::parse(OWN).unwrap_or_default());
 
 impl Table {
-    /// The table, with the rows of a user's texts before its own.
+    /// Creates the table, with the rows of a user's texts before the built-in ones.
     ///
     /// # Errors
-    /// A line of a text is none.
+    /// Returns an error if a line of a text is invalid.
     pub fn with(texts: &[String]) -> Result<Self, ParseError> {
         let mut allocators = Vec::new();
         for text in texts {
@@ -30,15 +30,15 @@ impl Table {
         Ok(Self { allocators })
     }
 
-    /// Whether [`Self::with`] takes a user's texts.
+    /// Checks a user's texts for [`Self::with`].
     ///
     /// # Errors
-    /// A line of a text is none.
+    /// Returns an error if a line of a text is invalid.
     pub fn check(texts: &[String]) -> Result<(), ParseError> {
         texts.iter().try_for_each(|text| grammar::parse(text).map(drop))
     }
 
-    /// Without those whose blocks belong to heaps of their own, inside of what others have given.
+    /// Removes allocators with separate heaps, whose blocks lie in memory from other allocators.
     #[must_use]
     pub fn of_main_heap(mut self) -> Self {
         self.allocators.retain(|allocator| allocator.heap.is_empty());

@@ -1,4 +1,5 @@
-//! Allocators by the texts that they would print: what is left of them in a stripped file.
+//! Recognition of allocators by the texts that they print: the only traces of them in a stripped
+//! file.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -7,7 +8,7 @@ use std::path::Path;
 use heapr_symbols::constant_sections;
 use memchr::memmem::Finder;
 
-/// An allocator's name, and a text of its own.
+/// Name of an allocator, and a text of its own.
 const TEXTS: [(&str, &str); 7] = [
     ("jemalloc", "<jemalloc>: "),
     ("mimalloc", "mimalloc: "),
@@ -17,20 +18,22 @@ const TEXTS: [(&str, &str); 7] = [
     ("GHC's heap", "GHCRTS"),
     ("OCaml's heap", "OCAMLRUNPARAM"),
 ];
-/// Those of runtimes, which are looked for only where a file's name begins so.
+/// Name and text of a runtime's allocator, and the beginnings of the file names in which it is
+/// searched for.
 const OF_RUNTIMES: [(&str, &str, [&str; 2]); 3] = [
     ("Python's object allocator", "# arenas allocated total", ["python", "libpython"]),
     ("LuaJIT's allocator", "LuaJIT 2.", ["luajit", "libluajit"]),
     ("PostgreSQL's memory contexts", "TopMemoryContext", ["postgres", "postmaster"]),
 ];
-/// What is read at once; a text may lie across two pieces.
+/// Size in bytes of the pieces in which a file is read; consecutive pieces overlap, because a text
+/// may cross their boundary.
 const PIECE_BYTES: usize = 1 << 20;
 const OVERLAP_BYTES: usize = 32;
-/// A larger file is looked at up to here.
+/// Largest part of a file that is searched, in bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// The allocators whose texts a file holds, in its constants or, where it tells no sections,
-/// anywhere. `path`: as the process names it.
+/// Names of the allocators whose texts a file contains. Constants are searched, or the whole file
+/// if it lists no sections. `path` is the process's name for the file.
 pub(crate) fn named_in(file: &Path, path: &Path) -> Vec<String> {
     let Ok(opened) = File::open(file) else { return Vec::new() };
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -50,10 +53,10 @@ pub(crate) fn named_in(file: &Path, path: &Path) -> Vec<String> {
     search.found
 }
 
-/// A search for texts in the ranges of a file.
+/// A search for texts in ranges of a file.
 struct Search<'a> {
     file: File,
-    /// An allocator's name, and the text that is not found yet.
+    /// Names of allocators with their texts that are not found yet.
     wanted: Vec<(&'a str, Finder<'a>)>,
     found: Vec<String>,
     piece: Vec<u8>,
@@ -73,7 +76,7 @@ impl Search<'_> {
             for (name, _) in self.wanted.extract_if(.., |(_, finder)| finder.find(piece).is_some()) {
                 self.found.push(name.to_owned());
             }
-            // The next piece begins with the end of this one, where a text may have begun.
+            // The next piece begins with the end of this one, in which a text may have begun.
             let is_last = count <= OVERLAP_BYTES || offset.saturating_add(count as u64) >= end;
             let passed = if is_last { count } else { count - OVERLAP_BYTES };
             offset = offset.saturating_add(passed as u64);
