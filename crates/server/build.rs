@@ -1,5 +1,5 @@
-//! Embeds the page: the files of `ui/dist`, compressed. Where there are none, a small page that
-//! says how to get it.
+//! Embeds the page: the files of `ui/dist`, compressed. Without a built page it embeds a small one
+//! that says how to build it.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -46,7 +46,7 @@ fn collect(folder: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) {
 }
 
 fn add(table: &mut String, out: &Path, number: usize, path: &str, bytes: &[u8]) {
-    // No time and no name in the header: the same page gives the same bytes.
+    // Without time and name in the header, the same page gives the same bytes.
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(bytes).expect("memory can be written");
     let file = out.join(format!("page_{number}.gz"));

@@ -8,7 +8,7 @@
 //! glibc_heap > regions --+--> claims: who owns which --+
 //! contents --> pools ... +    addresses               +--> what the resident set does not count
 //!
-//! a kept answer, a recording --> moments --> lines of each
+//! a saved answer, a recording -> moments --> lines of each
 //! ```
 //!
 //! Limits: single blocks and their allocating code are out of scope. All reading is done through

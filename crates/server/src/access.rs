@@ -1,15 +1,15 @@
-//! Who may ask what: the host and origin that a request names, and its token.
+//! Access control: the host and origin that a request names, and its token.
 //!
-//! A page of another site can send requests here (but not read the answers), and one whose name is
-//! made to resolve to 127.0.0.1 could even read them: so the `Host` must be ours, the `Origin`,
-//! where there is one, too, and the token must come in a header or in a cookie that other sites'
-//! requests do not carry.
+//! A page of another site can send requests here, though not read the answers. A site whose name is
+//! made to resolve to 127.0.0.1 could even read them. Therefore the `Host` must be the server's
+//! own, and the `Origin` too if it is given. The token must come in a header, or in a cookie that
+//! other sites' requests do not carry.
 
 use axum::http::{HeaderMap, StatusCode, header};
 
 use crate::token::Token;
 
-/// Where the server listens, and its secret.
+/// The server's port and its secret.
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
     pub(crate) port: u16,
@@ -17,7 +17,8 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Name of the cookie: those of one host are shared by all its ports.
+    /// Name of the cookie. It contains the port, as browsers share a host's cookies among its
+    /// ports.
     pub(crate) fn cookie_name(&self) -> String {
         format!("heapr-{}", self.port)
     }
@@ -26,7 +27,7 @@ impl Access {
         [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)]
     }
 
-    /// Whether the request came by the server's own name and page.
+    /// Refuses requests to another host name or from another site's page.
     pub(crate) fn check_site(&self, headers: &HeaderMap) -> Result<(), (StatusCode, &'static str)> {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let hosts = self.hosts();
@@ -50,7 +51,7 @@ impl Access {
         Ok(())
     }
 
-    /// Whether the request carries the token.
+    /// Refuses requests without the token.
     pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), (StatusCode, &'static str)> {
         let bearer = headers
             .get(header::AUTHORIZATION)

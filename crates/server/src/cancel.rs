@@ -1,19 +1,19 @@
-//! Whether somebody still waits for an answer.
+//! Cancellation of queries whose client has gone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Asked by the work.
+/// Flag that running work polls.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Whether nobody waits any more.
+    /// Whether the client has gone.
     #[must_use]
     pub(crate) fn is_set(&self) -> bool {
-        // Relaxed: no data hangs on it; it may be seen a little later.
+        // Relaxed: the flag guards no data, and may be seen a little later.
         self.0.load(Ordering::Relaxed)
     }
 
@@ -21,13 +21,14 @@ impl Cancel {
         if self.is_set() { Err(Error::GivenUp) } else { Ok(()) }
     }
 
-    /// Sets it when it is dropped: hyper drops what answers a client that has gone.
+    /// Returns a guard that sets the flag on drop: hyper drops the future that answers a client
+    /// that has gone.
     pub(crate) fn guard(&self) -> CancelGuard {
         CancelGuard(self.clone())
     }
 }
 
-/// See [`Cancel::guard`].
+/// Guard of [`Cancel::guard`].
 #[derive(Debug)]
 pub(crate) struct CancelGuard(Cancel);
 

@@ -1,16 +1,16 @@
-//! Command lines to be copied: quoted for a POSIX shell.
+//! Command lines for copying, quoted for a POSIX shell.
 
 use heapr_filters::FilterArguments;
 
 use crate::trace_file::TraceFile;
 
-/// `heapr` with its words.
+/// Builds `heapr` with its arguments.
 pub(crate) fn command(words: &[&str]) -> String {
     let quoted: Vec<String> = std::iter::once("heapr").chain(words.iter().copied()).map(quoted).collect();
     quoted.join(" ")
 }
 
-/// `heapr report FILE …`.
+/// Builds `heapr report FILE …`.
 pub(crate) fn report_command(file: &TraceFile, action: &[&str], filter: &FilterArguments) -> String {
     let path = file.path.display().to_string();
     let words = filter.words();

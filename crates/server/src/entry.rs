@@ -1,4 +1,4 @@
-//! One of the files, and what is known of it.
+//! An entry of the list of files, with its state.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use crate::session::{RunningSession, SessionStage};
 use crate::snapshot_file::SnapshotFile;
 use crate::trace_file::{Identity, TraceFile};
 
-/// What a file is.
+/// Content of an opened file.
 #[derive(Debug, Clone)]
 pub(crate) enum Content {
     Opening,
@@ -19,13 +19,13 @@ pub(crate) enum Content {
     Failed { message: String, offset: Option<u64> },
 }
 
-/// Whether the file is still what was opened.
+/// Change of a file since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     None,
-    /// It has vanished: what was opened can still be read.
+    /// The file has vanished; the opened one can still be read.
     Gone,
-    /// Another file has its name: what was opened can still be read.
+    /// Another file has the name; the opened one can still be read.
     Replaced,
     Shrunk {
         was_bytes: u64,
@@ -38,30 +38,30 @@ pub(crate) enum Change {
 struct State {
     content: Content,
     identity: Option<Identity>,
-    /// Counts openings.
+    /// Number of openings.
     generation: u32,
-    /// Where it is; a session's file may be moved when it ends.
+    /// Path of the file; a session's file may be moved when it ends.
     path: PathBuf,
 }
 
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) is_snapshot: bool,
-    /// What writes it, if it was opened as a session that runs.
+    /// Session that writes the file, if the file was opened as a running session.
     pub(crate) session: Option<Arc<RunningSession>>,
     state: Mutex<State>,
 }
 
 impl Entry {
-    /// One that is not opened yet.
+    /// Creates an entry that is not opened yet.
     pub(crate) fn new(path: &Path, is_snapshot: bool, session: Option<Arc<RunningSession>>) -> Self {
-        // The same file whatever the working directory becomes.
+        // An absolute path stays valid when the working directory changes.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let state = Mutex::new(State { content: Content::Opening, identity: None, generation: 0, path });
         Self { is_snapshot, session, state }
     }
 
-    /// It is opened, once more perhaps: gives the number of the opening.
+    /// Begins an opening, and returns its number.
     pub(crate) fn begin(&self, identity: Option<Identity>) -> u32 {
         let mut state = self.lock();
         state.identity = identity;
@@ -70,7 +70,7 @@ impl Entry {
         state.generation
     }
 
-    /// What it was opened as, unless another opening has begun since.
+    /// Sets the content, unless a later opening has begun.
     pub(crate) fn opened(&self, generation: u32, content: Content) {
         let mut state = self.lock();
         if state.generation == generation {
@@ -98,14 +98,14 @@ impl Entry {
         self.lock().identity.map_or(0, |identity| identity.bytes)
     }
 
-    /// Looks at the file again.
+    /// Compares the file with the one that was opened.
     pub(crate) fn change(&self) -> Change {
         let (was, path) = {
             let state = self.lock();
             let Some(was) = state.identity else { return Change::None };
             (was, state.path.clone())
         };
-        // What grows while it is written, and what becomes of it then, the session tells.
+        // The session reports growth and the fate of a file that it still writes.
         let is_written = self.session.as_ref().is_some_and(|session| session.stage() != SessionStage::Ended);
         match Identity::of(&path) {
             _ if is_written => Change::None,
@@ -121,17 +121,17 @@ impl Entry {
         Error::Unusable { path: self.path().display().to_string(), message, offset }
     }
 
-    /// There is nothing to be shown.
+    /// Marks the file as failed.
     pub(crate) fn fail(&self, message: String) {
         self.lock().content = Content::Failed { message, offset: None };
     }
 
-    /// Another name of the same file.
+    /// Notes a new path of the same file.
     pub(crate) fn moved(&self, path: PathBuf) {
         self.lock().path = path;
     }
 
-    /// Shows a newer state of a session's file.
+    /// Replaces a session's trace by a newer state.
     pub(crate) fn show(&self, path: PathBuf, identity: Identity, trace: Arc<TraceFile>) {
         let mut state = self.lock();
         if let Content::Trace(before) = &state.content {

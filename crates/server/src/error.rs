@@ -1,37 +1,37 @@
-//! What can go wrong, and the status that tells it.
+//! Errors of requests, with their HTTP status.
 
-/// An error of this crate: what a request gets in place of an answer.
+/// Error of this crate, which a request gets in place of an answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request makes no sense.
+    /// The request is invalid.
     #[error("{message}")]
     BadRequest {
-        /// Which field.
+        /// Name of the field.
         field: Option<&'static str>,
-        /// Why.
+        /// Reason.
         message: String,
     },
-    /// There is no such thing.
+    /// The named thing does not exist.
     #[error("there is no {what} {name}")]
     NotFound {
-        /// File, object, stack.
+        /// Kind: file, object, stack.
         what: &'static str,
-        /// As it was asked for.
+        /// Name in the request.
         name: String,
     },
     /// The file has another kind than the request needs.
     #[error("file {file} is no {wanted}")]
     OtherKind {
-        /// Its number.
+        /// Number of the file.
         file: usize,
-        /// What it should be.
+        /// Required kind.
         wanted: &'static str,
     },
     /// The file is still being opened.
     #[error("{path} is still being opened: ask again when /api/files says that it is ready")]
     Opening {
-        /// Which file.
+        /// Path of the file.
         path: String,
     },
     /// The session has ended.
@@ -40,24 +40,24 @@ pub enum Error {
     /// The file is shorter than it was.
     #[error("{path} has shrunk from {was_bytes} to {is_bytes} bytes since it was opened: open it again")]
     Shrunk {
-        /// Which file.
+        /// Path of the file.
         path: String,
-        /// When it was opened.
+        /// Size at the opening.
         was_bytes: u64,
-        /// Now.
+        /// Present size.
         is_bytes: u64,
     },
     /// The file cannot be used.
     #[error("{path}: {message}")]
     Unusable {
-        /// Which file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Reason.
         message: String,
-        /// Where in the file.
+        /// Offset in the file.
         offset: Option<u64>,
     },
-    /// Nobody waits for the answer any more.
+    /// The client gave the request up.
     #[error("the request was given up")]
     GivenUp,
     /// A query failed.
@@ -66,9 +66,9 @@ pub enum Error {
     /// The socket cannot be opened.
     #[error("cannot listen on 127.0.0.1, port {port}: {source}")]
     Listen {
-        /// As asked; 0: any.
+        /// Requested port; 0: any.
         port: u16,
-        /// Why.
+        /// Reason.
         source: std::io::Error,
     },
     /// The random token cannot be made.
@@ -77,7 +77,7 @@ pub enum Error {
     /// The server cannot run.
     #[error("the server cannot run: {0}")]
     Run(std::io::Error),
-    /// A bug: an answer could not be written, or a thread has panicked.
+    /// A bug: an answer could not be written, or a thread panicked.
     #[error("{0}: this is an error of heapr's")]
     Internal(String),
 }
@@ -112,7 +112,7 @@ impl Error {
         }
     }
 
-    /// The body that tells it.
+    /// JSON body of the error.
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
         let offset = match self {

@@ -1,4 +1,4 @@
-//! The files that are shown, by number.
+//! The open files, by number.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use crate::snapshot_file::SnapshotFile;
 use crate::trace_file::{Identity, TraceFile};
 use crate::uploads::Uploads;
 
-/// How much memory may be used.
+/// Limits of memory use.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// For the table of a trace's events; beyond it queries replay.
+    /// Limit for the table of a trace's events; beyond it queries replay the events.
     pub table: TableLimit,
 }
 
@@ -37,32 +37,32 @@ impl Default for Limits {
     }
 }
 
-/// What is to be shown.
+/// Source of an entry.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// A trace or a heap snapshot.
+    /// A running session and its file.
     File(PathBuf),
     /// A session that runs, and where it writes.
     Session {
-        /// Whom to ask.
+        /// Name of the session.
         name: SessionName,
-        /// Its trace.
+        /// Path of its trace.
         path: PathBuf,
     },
 }
 
-/// A file that tells of resident memory.
+/// A file with resident memory.
 pub(crate) enum ResidentSource {
-    /// Kept answers of `heapr explain`.
+    /// Saved answers of `heapr explain`.
     Kept(Arc<ResidentFile>),
     /// A recording.
     Trace(Arc<TraceFile>),
 }
 
-/// What native snapshots were read together: files with their snapshots, the filter, the grouping.
+/// Key of a series of native snapshots: files with snapshot numbers, the filter, the grouping.
 pub(crate) type SeriesKey = (Vec<(usize, Vec<u32>)>, FilterArguments, GroupBy);
 
-/// See the module.
+/// All open files and the caches that span several of them.
 pub struct Files {
     entries: RwLock<Vec<Arc<Entry>>>,
     pub(crate) uploads: Uploads,
@@ -72,15 +72,15 @@ pub struct Files {
     pub(crate) unions: ResultCache<[usize; 2], FrameUnion>,
     /// Comparisons of two snapshots, by their numbers and openings.
     pub(crate) comparisons: ResultCache<[(usize, u32); 2], Comparison>,
-    /// Native snapshots that were read together.
+    /// Series of native snapshots.
     pub(crate) series: ResultCache<SeriesKey, SnapshotSeries>,
 }
 
-/// Comparisons that are kept: each takes as much as the stacks of both files.
+/// Number of cached common trees; each takes as much memory as the stacks of both files.
 const UNIONS_KEPT: usize = 2;
-/// Comparisons of snapshots: a line for each class.
+/// Number of cached comparisons of snapshots; each has a line per class.
 const COMPARISONS_KEPT: usize = 8;
-/// Series of native snapshots: a line for each stack, with its frames.
+/// Number of cached series of native snapshots; each has a line per stack, with frames.
 const SERIES_KEPT: usize = 6;
 
 impl std::fmt::Debug for Files {
@@ -90,7 +90,7 @@ impl std::fmt::Debug for Files {
 }
 
 impl Files {
-    /// Begins to open the files. One that cannot be opened says so when it is asked for.
+    /// Begins to open the files. Errors are reported by the first request for the file.
     #[must_use]
     pub fn open(paths: &[PathBuf], host: Arc<dyn Host>, limits: Limits) -> Arc<Self> {
         let sources: Vec<Source> = paths.iter().cloned().map(Source::File).collect();
@@ -174,12 +174,12 @@ impl Files {
         entry.opened(generation, content);
     }
 
-    /// All files as they are now; more may come.
+    /// All entries at this moment; more may be added.
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Begins to open one more file, and gives its number.
+    /// Begins to open one more file, and returns its number.
     pub(crate) fn add(&self, path: &Path) -> usize {
         let entry = Arc::new(Entry::new(path, is_snapshot(path), None));
         let number = {
@@ -194,7 +194,7 @@ impl Files {
     /// Opens a file anew.
     pub(crate) fn reopen(&self, number: usize) -> Result<()> {
         let entry = self.entry(number)?;
-        // A session that runs is opened anew all the time.
+        // A running session is reopened all the time.
         if entry.session.as_ref().is_some_and(|session| session.stage().is_running()) {
             return Ok(());
         }
@@ -225,7 +225,7 @@ impl Files {
         }
     }
 
-    /// A trace.
+    /// The trace with a number.
     pub(crate) fn trace(&self, number: usize) -> Result<Arc<TraceFile>> {
         match self.usable(number)?.1 {
             Content::Trace(trace) => Ok(trace),
@@ -233,7 +233,7 @@ impl Files {
         }
     }
 
-    /// What tells of resident memory.
+    /// The file with resident memory with a number.
     pub(crate) fn resident(&self, number: usize) -> Result<ResidentSource> {
         match self.usable(number)?.1 {
             Content::Resident(file) => Ok(ResidentSource::Kept(file)),
@@ -242,7 +242,7 @@ impl Files {
         }
     }
 
-    /// A snapshot.
+    /// The snapshot with a number.
     pub(crate) fn snapshot(&self, number: usize) -> Result<Arc<SnapshotFile>> {
         match self.usable(number)?.1 {
             Content::Snapshot(snapshot) => Ok(snapshot),
@@ -251,9 +251,9 @@ impl Files {
     }
 }
 
-/// Whether a file is a V8 snapshot, or a kept answer: it begins as JSON does, or as what is packed
-/// by gzip or zstd; where it cannot be read, by its name. Everything else is taken for a trace, and
-/// says itself if it is none.
+/// Whether a file is a V8 snapshot or a saved answer. Such a file begins as JSON or as gzip or zstd
+/// data; an unreadable file is judged by its name. All other files are opened as traces, which
+/// reports an error if they are not.
 fn is_snapshot(path: &Path) -> bool {
     if heapr_import::tool_of(path).is_some() {
         return false;

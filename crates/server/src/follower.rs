@@ -1,5 +1,5 @@
-//! The thread that follows a session: looks once a second, reads what was added to the file where
-//! somebody looks, and keeps what it ends with.
+//! Thread that follows a session. It polls the status once a second, and reads the growth of the
+//! file while a client asks for it. At the session's end it keeps the final state.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -20,20 +20,20 @@ use crate::host::Host;
 use crate::session::{RunningSession, SessionStage};
 use crate::trace_file::{Growth, Identity, TraceFile};
 
-/// Between two looks.
+/// Interval between two status requests.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Reading the file and adding up take at most one part in so many of the time.
+/// Divisor of the share of time that reading the file and adding up may take.
 const SHARE_OF_TIME: u32 = 4;
-/// How long a file that may just be moved is looked after.
+/// Time for which the file's path is watched after the end, as the file may be moved.
 const MOVE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How traces are read.
+/// Settings for reading traces.
 pub(crate) struct Reading {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) limit: TableLimit,
 }
 
-/// Follows until the session has ended or nobody holds the entry any more.
+/// Starts a thread that follows the session until its end, or until the entry is dropped.
 pub(crate) fn start(entry: Weak<Entry>, session: Arc<RunningSession>, reading: Reading) {
     std::thread::spawn(move || {
         let Some(path) = entry.upgrade().map(|entry| entry.path()) else { return };
@@ -52,7 +52,7 @@ pub(crate) fn start(entry: Weak<Entry>, session: Arc<RunningSession>, reading: R
     });
 }
 
-/// What a reading would show: if it is the same, there is nothing new.
+/// Event count, marker count and file size that a reading covers; equal values mean no news.
 type Shown = (u64, u64, u64);
 
 struct Follower {
@@ -60,20 +60,20 @@ struct Follower {
     session: Arc<RunningSession>,
     reading: Reading,
     path: PathBuf,
-    /// Open from the start on: whatever becomes of its name.
+    /// The file, held open from the start as it may be renamed or removed.
     file: Option<File>,
-    /// Nothing could be shown yet.
+    /// Whether no state could be shown yet.
     is_empty: bool,
     shown: Option<Shown>,
-    /// The state that is shown: what it holds is added up behind its reading.
+    /// The state that is shown; its sums are computed after its reading.
     last: Weak<TraceFile>,
-    /// What was read already.
+    /// Events that were read already.
     growth: Arc<Growth>,
 }
 
 impl Follower {
     fn run(&mut self) {
-        // When the last reading had ended, and how long it took.
+        // End of the last reading, and its duration.
         let (mut read, mut took) = (Instant::now(), Duration::ZERO);
         loop {
             if self.entry.strong_count() == 0 {
@@ -97,9 +97,9 @@ impl Follower {
         }
     }
 
-    /// Whether what was read last is added up, and as long ago as its share of the time asks for.
+    /// Whether the last reading is added up, and long enough ago for its share of time.
     fn is_time(&self, read: Instant, took: Duration) -> bool {
-        // What nobody holds any more needs no sums.
+        // A state without holders needs no sums.
         let added_up = self.last.upgrade().map_or(Some(Duration::ZERO), |file| file.adding_up_took());
         added_up.is_some_and(|added_up| read.elapsed() >= added_up + (took + added_up) * (SHARE_OF_TIME - 1))
     }
@@ -108,7 +108,7 @@ impl Follower {
         self.shown.is_none() || (self.shown != Some(newness(status)) && self.session.take_interest())
     }
 
-    /// Has the recorder write what it has, and shows it.
+    /// Makes the recorder write its data out, and shows the new state.
     fn read_again(&mut self, status: &SessionStatus) -> Result<(), String> {
         let update = Update { flush: true, ..Update::default() };
         self.session.ask(Request::Update(update)).map_err(|error| error.to_string())?;
@@ -124,7 +124,7 @@ impl Follower {
         self.show(trace, until_ns)
     }
 
-    /// A session that goes on from file to file may have begun the next.
+    /// Switches to the next file of a session that writes files in turn.
     fn take_next_file(&mut self) {
         let is_another = self.file.as_ref().is_some_and(|file| {
             let (open, there) = (identity(file).ok(), Identity::of(&self.path).ok());
@@ -136,7 +136,7 @@ impl Follower {
         }
     }
 
-    /// Reads what was added to a trace beside the state that is shown, then shows the new one.
+    /// Reads the additions to a trace while the old state is shown, then shows the new one.
     fn show(&mut self, trace: Trace, until_ns: u64) -> Result<(), String> {
         let Some(file) = &self.file else { return Ok(()) };
         let identity = identity(file).map_err(|error| error.to_string())?;
@@ -144,7 +144,7 @@ impl Follower {
         let (host, growth) = (Arc::clone(&self.reading.host), Arc::clone(&self.growth));
         let trace = trace.with_language_frames(host.language_frames());
         let trace = TraceFile::open(&path, trace, host, self.reading.limit, Some(growth));
-        // The first one is shown at once: it says itself that it is being read.
+        // The first state is shown at once, with its reading in progress.
         if !self.is_empty {
             let never = Cancel::default();
             let text = |error: Error| error.to_string();
@@ -160,7 +160,7 @@ impl Follower {
         Ok(())
     }
 
-    /// The recorder is gone: what it has left is shown from now on.
+    /// Shows the final state after the recorder has ended.
     fn end(&mut self) {
         self.take_next_file();
         if self.file.is_none() {
@@ -184,7 +184,7 @@ impl Follower {
             _ => SessionStage::Lost,
         };
         match opened {
-            // A cancelled one is completed, too, before its file is removed.
+            // A cancelled session completes the file, too, before removing it.
             Ok(trace) => {
                 let until_ns = trace.duration_ns();
                 if let Err(trouble) = self.show(trace, until_ns) {
@@ -199,7 +199,7 @@ impl Follower {
             _ => {}
         }
         self.session.note_end(stage);
-        // `heapr stop -o FILE` moves it once the recorder has ended.
+        // `heapr stop -o FILE` moves the file after the recorder has ended.
         let until = Instant::now() + MOVE_PATIENCE;
         while Instant::now() < until {
             let Some(entry) = self.entry.upgrade() else { return };
@@ -229,7 +229,7 @@ fn identity(file: &File) -> std::io::Result<Identity> {
     Ok(Identity::of_metadata(&file.metadata()?))
 }
 
-/// What an open file is called now; nothing if it has no name any more.
+/// Present path of an open file; `None` if the file has no name any more.
 fn name_of(file: &File) -> Option<PathBuf> {
     let link = format!("/proc/self/fd/{}", file.as_raw_fd());
     let path = std::fs::read_link(link).ok()?;

@@ -1,4 +1,4 @@
-//! What the command line lends the server: where names come from and indexes are kept.
+//! Services that the command line provides to the server: names of functions, folders for indexes.
 
 use std::sync::Arc;
 
@@ -7,65 +7,65 @@ use heapr_trace::{LanguageFrames, SnapshotTrigger, Trace};
 use heapr_v8::{IndexStore, SourceMaps};
 use serde::Serialize;
 
-/// Blocks of a native heap of which the same is known.
+/// Blocks of a native heap about which the same facts are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GraphKind {
-    /// Its key in tables.
+    /// Key in tables.
     pub kind: &'static str,
-    /// In words.
+    /// Heading in words.
     pub heading: &'static str,
-    /// How many.
+    /// Number of blocks.
     pub count: u64,
-    /// How large together.
+    /// Bytes of the blocks.
     pub bytes: u64,
 }
 
-/// See the module.
+/// Services of the command line.
 pub trait Host: std::fmt::Debug + Send + Sync + 'static {
-    /// Names for a trace.
+    /// Source of names for a trace.
     fn names(&self, trace: &Trace) -> Box<dyn SymbolSource + Send>;
 
-    /// Which code is the own code of a trace's programs.
+    /// Recognition of user code in a trace's programs.
     fn own_code(&self, trace: &Trace) -> OwnCode {
         OwnCode::of_trace(trace)
     }
 
-    /// Which frames of a trace's stacks are shown.
+    /// Default for the language frames that are shown.
     fn language_frames(&self) -> LanguageFrames {
         LanguageFrames::Mixed
     }
 
-    /// Where indexes of snapshots are kept, if a snapshot is to have one.
+    /// Store of a snapshot's index, if the snapshot should have one.
     fn snapshot_indexes(&self, path: &std::path::Path) -> Option<IndexStore>;
 
-    /// The source maps of a snapshot's scripts, if places are to be named in the sources.
+    /// Source maps of a snapshot's scripts, to name locations in the sources.
     fn source_maps(&self, snapshot: &std::path::Path) -> Option<Arc<SourceMaps>> {
         let _ = snapshot;
         None
     }
 
-    /// The trace whose native heap a snapshot was made of, for the page alone: what the command
-    /// line is asked is that.
+    /// Trace that a page's snapshot was made from. The command line works on the trace in its
+    /// place.
     fn trace_of(&self, snapshot: &std::path::Path) -> Option<std::path::PathBuf> {
         let _ = snapshot;
         None
     }
 
-    /// What fills the native heap of such a trace, by what is known of its blocks; nothing where
-    /// that cannot be told any more.
+    /// Kinds of blocks in the native heap of such a trace; empty if it cannot be determined any
+    /// more.
     fn graph_kinds(&self, trace: &std::path::Path) -> Vec<GraphKind> {
         let _ = trace;
         Vec::new()
     }
 
-    /// Where files that are dropped on the page are kept; nothing: none are taken.
+    /// Folder for files that are dropped on the page; `None`: they are refused.
     fn drop_folder(&self) -> Option<std::path::PathBuf> {
         None
     }
 
-    /// Why a native snapshot was taken, in words.
+    /// Reason of a native snapshot in words.
     fn trigger(&self, trigger: SnapshotTrigger) -> String;
 
-    /// heapr's version.
+    /// Version of heapr.
     fn version(&self) -> &str;
 }

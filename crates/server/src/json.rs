@@ -1,21 +1,20 @@
-//! What answers have in common: the words of `heapr report --format json`.
+//! Parts that answers share, as `heapr report --format json` writes them.
 
 pub(crate) use heapr_query::json::{AmountsJson, FrameJson, HeapJson, HistogramJson, TotalsJson, heap_name};
 
 use serde::Serialize;
 
-/// Of half an interval: there is none.
+/// Whether half of an interval is 0: the amount was counted exactly.
 pub(crate) fn is_counted(plus_minus: &u64) -> bool {
     *plus_minus == 0
 }
 
-/// The same of a column.
+/// Whether all halves of a column are 0.
 pub(crate) fn are_counted(plus_minus: &[u64]) -> bool {
     plus_minus.iter().all(is_counted)
 }
 
-/// Beside the amounts of a tree's nodes: half of the 95 % interval of each, where they are
-/// estimates.
+/// Halves of the 95 % intervals beside the amounts of a tree's nodes, if these are estimates.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct NodeIntervals {
     #[serde(skip_serializing_if = "are_counted")]

@@ -1,16 +1,16 @@
 //! The local page and its HTTP API: what `heapr view` serves.
 //!
-//! You bring paths and a [`Host`], which knows how filters are written on the command line and
-//! where names of functions come from; [`Server::bind`] listens on the loopback interface,
+//! The caller brings paths and a [`Host`], which knows how filters are written on the command line
+//! and the sources of function names. [`Server::bind`] listens on the loopback interface, and
 //! [`Server::run`] answers until the process ends.
 //!
 //! ```text
 //!  browser ── HTTP ──> access (host, origin, token) ──> page (embedded)
 //!                            └─> api ── a thread of the pool ──> files ── explorer (traces), heap (snapshots)
 //! ```
-//! Invariants: only this crate serves HTTP; nothing is answered to who does not know the token, but
-//! the page itself, which holds nothing; a file that lies or changes costs an error, never the
-//! server; the text of a file is data in JSON, never markup.
+//! Invariants: only this crate serves HTTP. Without the token only the page itself is served, which
+//! holds no data. A file that lies or changes causes an error and leaves the server running. Texts
+//! from files are data in JSON, never markup.
 #![forbid(unsafe_code)]
 
 mod access;

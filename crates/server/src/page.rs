@@ -1,5 +1,5 @@
-//! The page: its files are embedded, compressed, by the build script from `ui/dist`; without them a
-//! small one that says so.
+//! The page's files, which the build script embeds compressed from `ui/dist`. A build without them
+//! embeds a small page that says so.
 
 /// A file of the page.
 #[derive(Debug, Clone, Copy)]
@@ -7,26 +7,26 @@ pub(crate) struct PageFile {
     /// Path in the address, without the leading slash.
     pub(crate) path: &'static str,
     pub(crate) content_type: &'static str,
-    /// Compressed with gzip.
+    /// Content, compressed with gzip.
     pub(crate) gzip: &'static [u8],
 }
 
 include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
 
-/// The file for a path in the address; the page itself for `/`.
+/// The file for a path in the address; `/` is the page itself.
 pub(crate) fn file(path: &str) -> Option<&'static PageFile> {
     let path = path.trim_start_matches('/');
     let path = if path.is_empty() { "index.html" } else { path };
     PAGE_FILES.iter().find(|file| file.path == path)
 }
 
-/// Whether this build holds the page, and not the small one in its place.
+/// True if this build contains the page, false if only the small one.
 #[must_use]
 pub fn has_page() -> bool {
     file("app.js").is_some()
 }
 
-/// What pages and scripts may do: nothing but the server's own.
+/// Content security policy of the page: only the server's own resources are allowed.
 pub(crate) const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

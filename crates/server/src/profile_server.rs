@@ -1,5 +1,5 @@
-//! `/debug/pprof/heap`, as Go's programs answer it: so that `go tool pprof URL` and whatever
-//! scrapes such addresses read a session of any program.
+//! `/debug/pprof/heap` as Go's programs answer it. `go tool pprof URL` and scrapers of such
+//! addresses can read a session of any program.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use axum::response::Response;
 
 use crate::error::{Error, Result};
 
-/// The profiles that are answered, as Go names them.
+/// Names of the profiles, as Go calls them.
 const NAMES: [&str; 2] = ["heap", "allocs"];
-/// Where they are.
+/// Path of the profiles.
 const PATH: &str = "/debug/pprof/";
-/// Profiles that are made at once; more wait.
+/// Largest number of profiles made at once; further requests wait.
 const AT_ONCE: usize = 2;
 
-/// Makes the profile of a name: gzipped pprof, or why not.
+/// Makes the profile of a name: gzipped pprof, or an error text.
 pub type MakeProfile = dyn Fn(&str) -> std::result::Result<Vec<u8>, String> + Send + Sync;
 
-/// A socket that listens.
+/// A listening socket.
 pub struct ProfileServer {
     listener: TcpListener,
     shared: Shared,
@@ -41,10 +41,10 @@ struct Shared {
 }
 
 impl ProfileServer {
-    /// Listens.
+    /// Opens the socket.
     ///
     /// # Errors
-    /// The address is in use, or none of this machine.
+    /// Fails if the address is in use or does not belong to this machine.
     pub fn bind(address: SocketAddr, make: Arc<MakeProfile>) -> Result<Self> {
         let listen_error = |source| Error::Listen { port: address.port(), source };
         let listener = TcpListener::bind(address).map_err(listen_error)?;
@@ -52,16 +52,16 @@ impl ProfileServer {
         Ok(Self { listener, shared: Shared { address, make } })
     }
 
-    /// The address of the heap's profile.
+    /// URL of the heap profile.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}{PATH}heap", self.shared.address)
     }
 
-    /// Answers until `until` is ready.
+    /// Serves until `until` is ready.
     ///
     /// # Errors
-    /// The system refuses threads or the socket.
+    /// Fails if the system refuses threads or the socket.
     pub fn run(self, until: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -96,7 +96,7 @@ async fn answer(State(shared): State<Shared>, method: Method, uri: Uri, headers:
         let status = if is_list { StatusCode::OK } else { StatusCode::NOT_FOUND };
         return text(status, &format!("profiles: {PATH}heap, {PATH}allocs"));
     };
-    // (`gc` and `seconds` have no meaning here: every free is seen, and a profile is of now.)
+    // `gc` and `seconds` have no meaning here: all frees are seen, and a profile shows this moment.
     if uri
         .query()
         .is_some_and(|query| query.split('&').any(|part| part.starts_with("debug=") && part != "debug=0"))
@@ -122,8 +122,8 @@ async fn answer(State(shared): State<Shared>, method: Method, uri: Uri, headers:
     }
 }
 
-/// On the loopback only its own names count: a page of another site cannot ask by a name of its own
-/// that leads here.
+/// Whether a request is for this server. On the loopback only its own names count: another site's
+/// page cannot use a name that resolves to 127.0.0.1.
 fn is_for(address: SocketAddr, headers: &HeaderMap) -> bool {
     if !address.ip().is_loopback() {
         return true;

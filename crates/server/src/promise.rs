@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::cancel::Cancel;
 use crate::error::Result;
 
-/// How often who waits looks whether anybody still wants the answer.
+/// Interval at which a waiting thread checks for cancellation.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// See the module.
+/// Result that is set once.
 #[derive(Debug, Default)]
 pub(crate) struct Promise<T> {
     value: Mutex<Option<T>>,
@@ -26,12 +26,12 @@ impl<T: Clone> Promise<T> {
         self.is_there.notify_all();
     }
 
-    /// The value, if it is there.
+    /// The value, if it is set.
     pub(crate) fn get(&self) -> Option<T> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits for the value, but not for long.
+    /// Waits for the value, at most for `most`.
     pub(crate) fn wait_at_most(&self, most: Duration) {
         let value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.is_there.wait_timeout_while(value, most, |value| value.is_none()));
@@ -40,7 +40,7 @@ impl<T: Clone> Promise<T> {
     /// Waits for the value.
     ///
     /// # Errors
-    /// The request was given up.
+    /// Fails if the request was given up.
     pub(crate) fn wait(&self, cancel: &Cancel) -> Result<T> {
         let mut value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

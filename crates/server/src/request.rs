@@ -1,4 +1,4 @@
-//! What requests and answers have in common.
+//! Parts that requests and answers share.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -7,7 +7,7 @@ use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::files::Files;
 
-/// What a request gets.
+/// Answer to a request.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Json(Vec<u8>),
@@ -18,7 +18,7 @@ pub(crate) enum Answer {
     },
 }
 
-/// What all requests are answered with.
+/// Context in which requests are answered.
 pub(crate) struct Context<'a> {
     pub(crate) files: &'a Files,
     pub(crate) cancel: &'a Cancel,
@@ -37,22 +37,22 @@ pub(crate) fn json(answer: &impl Serialize) -> Result<Answer> {
     serde_json::to_vec(answer).map(Answer::Json).map_err(|error| Error::Internal(error.to_string()))
 }
 
-/// Where a request says nothing: this number.
+/// Default number of a request's field.
 pub(crate) fn number<const N: usize>() -> usize {
     N
 }
 
-/// Where a request says nothing: yes.
+/// Default `true` of a request's field.
 pub(crate) fn yes() -> bool {
     true
 }
 
-/// Where a request says nothing: whole stacks.
+/// Default grouping of a request: whole stacks.
 pub(crate) fn stacks() -> String {
     "stacks".to_owned()
 }
 
-/// Where a request says nothing: sorted by what is outstanding.
+/// Default sort key of a request: outstanding bytes.
 pub(crate) fn so() -> String {
     "so".to_owned()
 }

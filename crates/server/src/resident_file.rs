@@ -1,4 +1,4 @@
-//! Kept answers of `heapr explain` that are open.
+//! Open files with saved answers of `heapr explain`.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 use heapr_resident::KeptMoments;
 use serde::Serialize;
 
-/// The largest file that is read: a look takes some 30 KB.
+/// Largest file that is read, in bytes; an answer takes some 30 KB.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// See the module.
+/// An open file with saved answers.
 #[derive(Debug)]
 pub(crate) struct ResidentFile {
     pub(crate) path: PathBuf,
-    /// What it was read from.
+    /// Text of the file.
     pub(crate) text: String,
     pub(crate) kept: KeptMoments,
 }
 
-/// What is known of it before anything is asked.
+/// Facts of the file that are sent before any query.
 #[derive(Debug, Serialize)]
 pub(crate) struct ResidentFacts {
-    /// The process.
+    /// Name of the process.
     of: String,
     moment_count: usize,
 }
 
 impl ResidentFile {
-    /// Opens it. `None`: it is something else.
+    /// Opens a file. `None`: its format is different.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, String> {
         let told = |error: std::io::Error| format!("{}: {error}", path.display());
         let mut file = heapr_files::regular(path).map_err(told)?;
@@ -37,7 +37,7 @@ impl ResidentFile {
             return Ok(None);
         }
         if file.metadata().is_ok_and(|metadata| metadata.len() > FILE_BYTES_MAX) {
-            // Nothing but a snapshot of V8 is so large.
+            // Only a V8 snapshot is so large.
             return Ok(None);
         }
         let mut text = start[..count].to_vec();
@@ -47,7 +47,7 @@ impl ResidentFile {
         Ok(kept.map(|kept| Self { path: path.to_owned(), text, kept }))
     }
 
-    /// What `/api/files` says of it.
+    /// Facts for `/api/files`.
     pub(crate) fn facts(&self) -> ResidentFacts {
         ResidentFacts { of: self.kept.of.clone(), moment_count: self.kept.moments.len() }
     }

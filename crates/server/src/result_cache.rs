@@ -1,5 +1,5 @@
-//! The last few results by what was asked, each made once: requests for what is being made wait for
-//! it.
+//! Cache of the last few results by key. Each is computed once: requests for a result in progress
+//! wait for it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,34 +8,36 @@ use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::promise::Promise;
 
-/// See the module.
+/// Cache of results by key.
 #[derive(Debug)]
 pub(crate) struct ResultCache<K, V> {
-    /// The last used at the end.
+    /// Entries, last used at the end.
     entries: Mutex<Vec<(K, Arc<Entry<V>>)>>,
     most: usize,
 }
 
 #[derive(Debug)]
 struct Entry<V> {
-    /// `None` inside: it could not be made; who asks makes it anew, and sees why.
+    /// Result of the computation; `None` inside if it failed: each waiting request then computes
+    /// anew, and gets the error.
     value: Promise<Option<Arc<V>>>,
     waiting: AtomicUsize,
 }
 
 impl<K: PartialEq + Clone, V> ResultCache<K, V> {
-    /// Keeps `most` results.
+    /// Creates a cache of `most` results.
     pub(crate) fn new(most: usize) -> Self {
         Self { entries: Mutex::new(Vec::new()), most }
     }
 
-    /// Whether there is a result for `key`, or one is being made.
+    /// Whether the cache has a result for `key`, or one in progress.
     pub(crate) fn has(&self, key: &K) -> bool {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.iter().any(|(known, _)| known == key)
     }
 
-    /// The result for `key`; `make` is told whether anybody still waits.
+    /// Returns the result for `key`. `make` can poll whether it should stop: its argument returns
+    /// true when all requests are cancelled.
     pub(crate) fn get(
         &self,
         key: &K,
@@ -53,7 +55,7 @@ impl<K: PartialEq + Clone, V> ResultCache<K, V> {
             if entries.len() > self.most {
                 entries.remove(0);
             }
-            // Counted under the lock, so that who makes it does not give up in between.
+            // Counted under the lock, so that the computing thread does not give up in between.
             entry.waiting.fetch_add(1, Ordering::Relaxed);
             (entry, is_mine)
         };
@@ -61,7 +63,7 @@ impl<K: PartialEq + Clone, V> ResultCache<K, V> {
         if !is_mine {
             return match entry.value.wait(cancel)? {
                 Some(value) => Ok(value),
-                // The one that made it was given up just before this one came, or has failed.
+                // The computing request was given up just before, or failed.
                 None => make(&|| cancel.is_set()).map(Arc::new),
             };
         }
@@ -83,7 +85,7 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// Takes an entry away that was not finished (an error, a panic), and lets go who waits for it.
+/// Removes an entry that was not finished (error, panic), and wakes its waiting requests.
 struct Unfinished<'a, K: PartialEq, V> {
     kept: &'a ResultCache<K, V>,
     key: &'a K,
@@ -134,7 +136,7 @@ mod tests {
             let maker = scope.spawn(|| {
                 kept.get(&1, &first, |is_cancelled| {
                     started.set(());
-                    // The second comes, then the first one's client goes.
+                    // The second request comes, then the first one's client goes.
                     while !first.is_set() {
                         std::thread::yield_now();
                     }

@@ -1,4 +1,4 @@
-//! The listener: requests in, answers out; each query on a thread of the pool.
+//! The listener; each query runs on a thread of the pool.
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -21,23 +21,23 @@ use crate::request::{Answer, Context};
 use crate::static_page;
 use crate::token::Token;
 
-/// Largest body of a request.
+/// Largest body of a request, in bytes.
 const BODY_BYTES_MAX: usize = 1 << 20;
-/// Queries at once; more wait. Each may keep a processor busy, and several share a pass over the
-/// events.
+/// Largest number of queries at once; further ones wait. Each may use a processor fully, and
+/// several share a pass over the events.
 const QUERIES_AT_ONCE: usize = 16;
-/// Answers from this size on are compressed: on the loopback the bytes cost less than the time,
-/// through ssh they do not.
+/// Least size of compressed answers, in bytes. On the loopback sending bytes costs less than
+/// compressing them; through ssh it costs more.
 const COMPRESSED_FROM_BYTES: usize = 1 << 20;
 
-/// How to listen.
+/// Options of the listener.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ServerOptions {
-    /// Port on 127.0.0.1; 0: any that is free.
+    /// Port on 127.0.0.1; 0: any free one.
     pub port: u16,
 }
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -52,10 +52,10 @@ struct Shared {
 }
 
 impl Server {
-    /// Listens; requests wait until [`Server::run`].
+    /// Opens the socket; requests wait until [`Server::run`].
     ///
     /// # Errors
-    /// The port is in use, or the system gives no random bytes.
+    /// Fails if the port is in use, or the system gives no random bytes.
     pub fn bind(files: Arc<Files>, options: ServerOptions) -> Result<Self> {
         let listen_error = |source| Error::Listen { port: options.port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).map_err(listen_error)?;
@@ -63,28 +63,28 @@ impl Server {
         Ok(Self { listener, access: Access { port, token: Token::random()? }, files })
     }
 
-    /// Where it listens.
+    /// Address of the socket.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.access.port).into()
     }
 
-    /// The secret.
+    /// Token of this start.
     #[must_use]
     pub fn token(&self) -> &Token {
         &self.access.token
     }
 
-    /// The address to open: the page, with the secret.
+    /// URL of the page, with the token.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/?token={}", self.address(), self.access.token.as_str())
     }
 
-    /// Answers until `until` is ready.
+    /// Serves until `until` is ready.
     ///
     /// # Errors
-    /// The system refuses threads or the socket.
+    /// Fails if the system refuses threads or the socket.
     pub fn run(self, until: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -115,7 +115,7 @@ fn router(shared: Shared) -> Router {
         .with_state(shared)
 }
 
-/// Lets in who may, and puts the headers on that keep browsers careful.
+/// Refuses requests from other sites, and adds the security headers.
 async fn guard(State(shared): State<Shared>, request: Request, next: Next) -> Response {
     let mut response = match shared.access.check_site(request.headers()) {
         Ok(()) => next.run(request).await,
@@ -154,7 +154,7 @@ async fn serve(
         headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|value| {
             value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
         });
-    // What a form of another site can send is no JSON: one lock more.
+    // A form of another site cannot send JSON: one more barrier.
     if !is_get && (method != Method::POST || !is_json) {
         return refusal(
             StatusCode::BAD_REQUEST,

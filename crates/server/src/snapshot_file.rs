@@ -1,4 +1,4 @@
-//! A snapshot that is open.
+//! An open V8 snapshot.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::result_cache::ResultCache;
 
-/// What is known of a snapshot before anything is asked.
+/// Facts of a snapshot that are sent before any query.
 #[derive(Debug, Serialize)]
 pub(crate) struct SnapshotFacts {
     node_count: u32,
@@ -24,12 +24,12 @@ pub(crate) struct SnapshotFacts {
     problems: Vec<String>,
 }
 
-/// Characters of a name in a list.
+/// Largest number of characters of a name in a list.
 pub(crate) const NAME_CHARS_MAX: usize = 200;
-/// Classes that are kept.
+/// Number of classes whose first objects are cached.
 pub(crate) const KEPT_CLASSES: usize = 256;
 
-/// Which objects count: see `heapr snapshot summary --filter`.
+/// Filter of objects, as in `heapr snapshot summary --filter`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SummaryFilter {
@@ -39,18 +39,18 @@ pub(crate) struct SummaryFilter {
     pub(crate) native_context: Option<String>,
 }
 
-/// What is kept of a filter: by it, and by the states of the files that it speaks of.
+/// Key of cached filter results: the filter, and the generations of the files that it names.
 pub(crate) type FilterKey = (SummaryFilter, [Option<u32>; 2]);
 
 /// The objects that pass a filter, and their classes.
 #[derive(Debug)]
 pub(crate) struct Passing {
-    /// All, if there is none.
+    /// Objects that pass; `None`: all.
     pub(crate) nodes: Option<NodeSet>,
     pub(crate) summary: StoredSummary,
 }
 
-/// Of which classes, in which order; `true`: from its start, else from its end.
+/// Classes, their order, and the direction: true from the start, false from the end.
 pub(crate) type FirstKey = (Vec<u32>, ObjectOrder, bool);
 
 /// The first objects of a class in an order.
@@ -60,19 +60,19 @@ pub(crate) struct FirstObjects {
     pub(crate) total_count: u64,
 }
 
-/// See the module.
+/// An open V8 snapshot with its caches.
 #[derive(Debug)]
 pub(crate) struct SnapshotFile {
     pub(crate) path: PathBuf,
-    /// The trace that it was made of.
+    /// Trace that the snapshot was made from.
     trace: Option<PathBuf>,
     pub(crate) view: SnapshotView,
-    /// The whole heap, for analyses of the whole graph: loaded when the first one asks.
+    /// Whole heap, for analyses of the whole graph; loaded by the first one.
     heap: ResultCache<(), Arc<Heap>>,
-    /// What passes the filters of the summary that were used last.
+    /// Results of the filters of the summary that were used last.
     pub(crate) passing: ResultCache<FilterKey, Passing>,
     pub(crate) first_objects: ResultCache<FirstKey, FirstObjects>,
-    /// Orders in which the first objects of the large classes are found, or were.
+    /// Orders in which the first objects of the large classes were prepared, or are in preparation.
     pub(crate) prepared: Mutex<Vec<(ObjectOrder, bool)>>,
 }
 
@@ -89,8 +89,8 @@ fn told(error: &V8Error) -> (String, Option<u64>) {
 }
 
 impl SnapshotFile {
-    /// Opens it by its index, which is made if there is none and the host wants one; an error with
-    /// its offset, where that is known.
+    /// Opens a snapshot by its index, which is made if it is missing and the host wants one. An
+    /// error has its offset, if known.
     pub(crate) fn open(path: &Path, host: &dyn Host) -> Result<Self, (String, Option<u64>)> {
         let options = ReadOptions::default();
         let view = match host.snapshot_indexes(path) {
@@ -104,12 +104,12 @@ impl SnapshotFile {
             Some(maps) => view.with_source_maps(maps),
             None => view,
         };
-        // What every page asks first.
+        // Computed at once: every page asks for it first.
         view.summary().map_err(|error| told(&error))?;
         Ok(Self {
             path: path.to_owned(),
             trace: host.trace_of(path),
-            // Lists cut names after so many characters, each of two units at most.
+            // Lists cut names after a number of characters of at most two units each.
             view: view.with_short_names(2 * NAME_CHARS_MAX + 2),
             heap: ResultCache::new(1),
             passing: ResultCache::new(4),
@@ -118,23 +118,23 @@ impl SnapshotFile {
         })
     }
 
-    /// Whether the first objects of classes stand in an index.
+    /// Whether the snapshot's index contains the first objects of classes.
     pub(crate) fn has_index(&self) -> bool {
         self.view.objects().class_rows(0).is_some()
     }
 
-    /// An error of the snapshot's own.
+    /// Error of reading the snapshot.
     pub(crate) fn error(&self, error: &V8Error) -> Error {
         let (message, offset) = told(error);
         Error::Unusable { path: self.path.display().to_string(), message, offset }
     }
 
-    /// The trace that it was made of.
+    /// Trace that the snapshot was made from.
     pub(crate) fn trace(&self) -> Option<&Path> {
         self.trace.as_deref()
     }
 
-    /// Its classes and statistics.
+    /// Classes and statistics of the snapshot.
     pub(crate) fn summary(&self) -> Result<&StoredSummary> {
         self.view.summary().map_err(|error| self.error(&error))
     }
@@ -145,18 +145,18 @@ impl SnapshotFile {
         Ok(Arc::clone(&heap))
     }
 
-    /// The node of an id.
+    /// Node with an id.
     pub(crate) fn node(&self, id: u64) -> Result<u32> {
         let node = self.view.node_of_id(id).map_err(|error| self.error(&error))?;
         node.ok_or_else(|| Error::NotFound { what: "object", name: format!("@{id}") })
     }
 
-    /// What is wrong with the file.
+    /// Problems of the file.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.summary().map(|summary| summary.problems.clone()).unwrap_or_else(|error| vec![error.to_string()])
     }
 
-    /// What `/api/files` says of it.
+    /// Facts for `/api/files`.
     pub(crate) fn facts(&self) -> Option<SnapshotFacts> {
         let summary = self.summary().ok()?;
         Some(SnapshotFacts {
@@ -169,9 +169,9 @@ impl SnapshotFile {
         })
     }
 
-    /// `heapr snapshot WHAT FILE …`.
+    /// Builds `heapr snapshot WHAT FILE …`.
     pub(crate) fn command(&self, what: &str, rest: &[&str]) -> String {
-        // (Of a trace that answers by stack.)
+        // The summary of a trace lists stacks: it is asked of the snapshot itself.
         let path =
             self.trace.as_ref().filter(|_| what != "summary").unwrap_or(&self.path).display().to_string();
         let words: Vec<&str> = ["snapshot", what, &path].into_iter().chain(rest.iter().copied()).collect();

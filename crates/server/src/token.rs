@@ -1,4 +1,4 @@
-//! The secret that the address of the page carries.
+//! The secret in the address of the page.
 
 use crate::error::{Error, Result};
 
@@ -13,10 +13,10 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// A new one.
+    /// Creates a random token.
     ///
     /// # Errors
-    /// The system gives no random bytes.
+    /// Fails if the system gives no random bytes.
     pub fn random() -> Result<Self> {
         let mut bytes = [0_u8; 16];
         let mut filled = 0;
@@ -27,13 +27,13 @@ impl Token {
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// Its text.
+    /// Text of the token.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether a text is this token; takes as long wherever they differ.
+    /// Whether a text is this token; the time does not depend on where they differ.
     #[must_use]
     pub fn is(&self, text: &str) -> bool {
         let (own, other) = (self.0.as_bytes(), text.as_bytes());

@@ -1,4 +1,4 @@
-//! A trace that is open: its explorer, what is being read of it, and the last selections.
+//! An open trace: its explorer, the progress of its reading, and cached results.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -17,30 +17,31 @@ use crate::host::Host;
 use crate::promise::Promise;
 use crate::result_cache::ResultCache;
 
-/// Selections that are kept: those of a page and its last few brushings. Each may take some ten MB.
+/// Number of cached selections: those of a page and its last few brushings. Each may take some ten
+/// MB.
 const SELECTIONS_KEPT: usize = 6;
-/// Rankings that are kept: scrolling asks for the same one again and again.
+/// Number of cached rankings: scrolling requests the same one again.
 const RANKINGS_KEPT: usize = 8;
 
-/// How long the reading of events lets the finding of names go before: symbols that are not in the
-/// cache take longer.
+/// Time for which the reading of events waits for the names. Symbols that are not in the cache take
+/// longer.
 const NAMES_FIRST: Duration = Duration::from_millis(250);
 
-/// How long the reading of events waits for the first table to be asked for, where there are few
-/// processors: a browser that was itself just started asked 350 to 630 ms after it had begun to
-/// load the page, on a machine in use.
+/// Time for which the reading of events waits for the first request of a table, on machines with
+/// few processors. A browser that was itself just started asked 350 to 630 ms after it began to
+/// load the page, on a busy machine.
 const FIRST_ASKED: Duration = Duration::from_millis(600);
-/// And then how long for them to be made.
+/// Additional time for which it waits until these tables are made.
 const FIRST_MADE: Duration = Duration::from_millis(800);
-/// How often it looks whether they are made.
+/// Interval at which it checks whether they are made.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
-/// From so many processors on the tables of a page do not wait for each other.
+/// Number of processors from which the tables of a page need no precedence.
 const MANY_PROCESSORS: usize = 4;
 
-/// Counts openings.
+/// Number of openings of all files.
 static OPENED: AtomicUsize = AtomicUsize::new(0);
 
-/// What a file was when it was opened.
+/// Identity of a file at its opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     device: u64,
@@ -62,7 +63,7 @@ impl Identity {
     }
 }
 
-/// Work that takes a while.
+/// Progress of a longer task.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) what: &'static str,
@@ -70,14 +71,14 @@ pub(crate) struct Task {
     pub(crate) all: AtomicUsize,
 }
 
-/// A filter, read.
+/// A parsed filter.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadFilter {
     pub(crate) filter: Filter,
     pub(crate) cull: CullList,
 }
 
-/// A ranking that is kept.
+/// A cached ranking.
 #[derive(Debug)]
 pub(crate) struct KeptRanking {
     pub(crate) groups: Vec<Group>,
@@ -85,11 +86,11 @@ pub(crate) struct KeptRanking {
     pub(crate) all: Amounts,
 }
 
-/// What of a file that is still written is kept from one state to the next.
+/// Data of a growing file that carry over from one state to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Growth {
     table: Mutex<GrowingTable>,
-    /// Its names are good as long as there are no new mappings.
+    /// The shown state; its names are valid as long as there are no new mappings.
     shown: Mutex<Weak<TraceFile>>,
 }
 
@@ -98,54 +99,54 @@ impl Growth {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
-    /// Notes what is shown now.
+    /// Notes the state that is shown.
     pub(crate) fn note_shown(&self, file: &Arc<TraceFile>) {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(file);
     }
 }
 
-/// How far the reading of a file is; one for all that show it.
+/// Progress of reading a file, shared by all views of it.
 #[derive(Debug)]
 struct ReadingState {
-    /// The text of what went wrong.
+    /// Outcome of reading the events, with the text of an error.
     events: Promise<Result<(), String>>,
-    /// How long the sums took that nearly all queries need.
+    /// Time to compute the sums that nearly all queries need.
     sums: Promise<Duration>,
     tasks: Mutex<Vec<Arc<Task>>>,
 }
 
 type RankingKey = (FilterArguments, GroupBy, Metric);
 
-/// See the module.
+/// An open trace.
 #[derive(Debug)]
 pub(crate) struct TraceFile {
     pub(crate) path: PathBuf,
-    /// Another one for each opening of each file.
+    /// Number of the opening, unique over all files.
     pub(crate) number: usize,
     pub(crate) explorer: Explorer,
     pub(crate) modified_unix_ns: i128,
-    /// Tells which frames are the program's own.
+    /// Recognition of user code.
     pub(crate) own: OwnCode,
     names: Promise<()>,
     host: Arc<dyn Host>,
-    /// Made when it is asked for.
+    /// Explorer by lines; made on demand.
     by_line: OnceLock<Explorer>,
     reading: Arc<ReadingState>,
-    /// The same with other frames shown, made when they are asked for.
+    /// Views with other language frames; made on demand.
     shown_otherwise: Mutex<Vec<Arc<TraceFile>>>,
     selections: ResultCache<(FilterArguments, Found), Selection>,
     rankings: ResultCache<RankingKey, KeptRanking>,
-    /// Tables and flame graphs that are being made, and those that are.
+    /// Numbers of tables and flame graphs that were begun, and that are made.
     answers_begun: AtomicUsize,
     answers_made: AtomicUsize,
-    /// Which files are other builds now, if any: looked up when it is asked for.
+    /// Warning about files that have been rebuilt since the recording; looked up on demand.
     other_builds: OnceLock<Option<String>>,
     closed: Cancel,
 }
 
 impl TraceFile {
-    /// Begins to name and to read, each on a thread of its own. `growth`: what earlier states of
-    /// the same file have left.
+    /// Opens a trace and begins to find names and to read events, each on its own thread. `growth`:
+    /// data of earlier states of the same file.
     pub(crate) fn open(
         path: &Path,
         trace: Trace,
@@ -166,7 +167,7 @@ impl TraceFile {
         let known = growth.as_ref().and_then(|growth| growth.shown());
         std::thread::spawn(move || {
             let task = naming.begin("finding names");
-            // A panic in there must not leave requests waiting.
+            // A panic in this thread must not leave requests waiting.
             let _done = OnDrop(|| naming.names.set(()));
             let mut names = host.names(naming.explorer.trace());
             if !known.is_some_and(|known| naming.explorer.adopt_names(&known.explorer, &mut *names)) {
@@ -206,7 +207,7 @@ impl TraceFile {
             let task = reading.begin("adding up events");
             task.all.store(1, Ordering::Relaxed);
             let start = Instant::now();
-            // It fails only if nobody looks any more.
+            // It fails only if the file was closed.
             let _ = reading.explorer.prepare(&is_closed);
             reading.reading.sums.set(start.elapsed());
             reading.end(&task);
@@ -214,7 +215,7 @@ impl TraceFile {
         file
     }
 
-    /// Nothing of it is named or read yet.
+    /// Creates a file without names and events.
     fn new(
         path: PathBuf,
         (explorer, own, modified_unix_ns): (Explorer, OwnCode, i128),
@@ -241,8 +242,8 @@ impl TraceFile {
         }
     }
 
-    /// The same with those frames shown that a request asks for. It shares what was read, and is
-    /// named when it is first asked for.
+    /// The view with the language frames that a request asks for. It shares the read events, and
+    /// gets its names at the first request.
     pub(crate) fn shown(self: &Arc<Self>, words: &FilterArguments) -> Arc<Self> {
         let wanted = words.lang_frames.map(LanguageFrames::from);
         let Some(wanted) = wanted.filter(|&wanted| wanted != self.explorer.language_frames()) else {
@@ -266,8 +267,8 @@ impl TraceFile {
         file
     }
 
-    /// The first picture needs the file's totals and names, and no events: where there are few
-    /// processors, it comes first.
+    /// Lets the first view go before the reading of events on machines with few processors: it
+    /// needs only totals and names.
     fn let_the_first_picture_go_before(&self) {
         let is_answered = self.explorer.needs_no_events(&Filter::default(), Found::default());
         self.names.wait_at_most(NAMES_FIRST);
@@ -289,7 +290,7 @@ impl TraceFile {
         }
     }
 
-    /// Ends the reading: the file is not shown any more.
+    /// Stops the reading: the file is not shown any more.
     pub(crate) fn close(&self) {
         drop(self.closed.guard());
     }
@@ -313,7 +314,7 @@ impl TraceFile {
         self.explorer.trace()
     }
 
-    /// Reads a filter.
+    /// Parses a filter.
     pub(crate) fn filter(&self, words: &FilterArguments) -> Result<ReadFilter> {
         let read = || anyhow::Ok((words.filter(self.trace())?, words.cull_list()?));
         let (filter, cull) = read().map_err(|error| Error::bad("filter", format!("{error:#}")))?;
@@ -325,7 +326,7 @@ impl TraceFile {
         self.names.wait(cancel)
     }
 
-    /// The explorer with names of functions, or with those of each of their lines.
+    /// The explorer with names of functions, or with a name for each of their lines.
     pub(crate) fn named(&self, by_line: bool, cancel: &Cancel) -> Result<&Explorer> {
         self.wait_for_names(cancel)?;
         if !by_line {
@@ -346,12 +347,12 @@ impl TraceFile {
         })
     }
 
-    /// How long the adding up took; nothing while it goes on.
+    /// Time that adding up took; `None` while it runs.
     pub(crate) fn adding_up_took(&self) -> Option<Duration> {
         self.reading.sums.get()
     }
 
-    /// What a filter chooses.
+    /// Selection of a filter.
     pub(crate) fn select(
         &self,
         words: &FilterArguments,
@@ -365,14 +366,15 @@ impl TraceFile {
         if !self.explorer.needs_no_events(filter, found) {
             self.wait_for_events(cancel)?;
         }
-        // Culling does not change what is chosen, unless what it leaves is asked for.
+        // Culling does not change the selection, unless the filter names innermost frames, which
+        // culling determines.
         let key = match words.innermost_frames.as_slice() {
             [] => FilterArguments { cull_frames: Vec::new(), no_default_cull: false, ..words.clone() },
             _ => words.clone(),
         };
-        // A pass over the table tells threads apart anyway: all panels share it. Histograms take
-        // time of their own; where they are known, they do no harm. What stands in the file's
-        // summary needs no pass.
+        // One pass over the table serves all panels: it tells threads apart in any case. Histograms
+        // take time, and are included if requested or cached. Totals in the file's summary need no
+        // pass.
         let has_table = self.explorer.table().is_some() && filter.at.is_none();
         let mut found = found;
         if has_table && !self.explorer.needs_no_events(filter, found) {
@@ -384,8 +386,8 @@ impl TraceFile {
         })
     }
 
-    /// Counts an answer of the first picture, a table or a flame graph that needs no events: made
-    /// when what is returned is dropped.
+    /// Counts an answer of the first view: a table or flame graph that needs no events. The answer
+    /// counts as made when the returned guard is dropped.
     pub(crate) fn answering(&self, filter: &Filter, found: Found) -> Option<impl Drop + use<'_>> {
         if !self.explorer.needs_no_events(filter, found) {
             return None;
@@ -396,7 +398,7 @@ impl TraceFile {
         }))
     }
 
-    /// The groups of what a filter chooses, the greatest first.
+    /// Groups of a filter's selection, largest first.
     pub(crate) fn rank(
         &self,
         words: &FilterArguments,
@@ -418,7 +420,7 @@ impl TraceFile {
         Ok((selection, ranking))
     }
 
-    /// What is wrong with the recording, one line each, as `heapr report` says it.
+    /// Warnings about the recording, one line each, as `heapr report` prints them.
     pub(crate) fn warnings(&self, is_running: bool) -> Vec<String> {
         let mut warnings = heapr_export::warnings(self.trace(), self.explorer.event_damage(), is_running);
         warnings.extend(heapr_export::sampled_text(self.trace().sampling()));
@@ -434,7 +436,7 @@ impl TraceFile {
         .sentence()
     }
 
-    /// What of the file could not be used.
+    /// Parts of the file that could not be used.
     pub(crate) fn damage(&self) -> Vec<heapr_trace::Damage> {
         let mut damage = self.trace().damage().to_vec();
         for one in self.explorer.event_damage() {
@@ -446,7 +448,7 @@ impl TraceFile {
     }
 }
 
-/// As many threads as there are processors.
+/// Parallelism with as many threads as processors.
 fn processors() -> Parallelism {
     Parallelism::over(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }

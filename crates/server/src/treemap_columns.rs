@@ -1,4 +1,4 @@
-//! A treemap in columns: what its answers have in common.
+//! Treemaps in columns: the part that their answers share.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::json::{NodeIntervals, is_counted};
 
-/// Most nodes of an answer.
+/// Largest number of nodes in an answer.
 pub(crate) const NODES_MAX: usize = 20_000;
 
 #[derive(Debug, Serialize)]
@@ -22,7 +22,7 @@ struct TreemapNodes<I> {
     intervals: NodeIntervals,
 }
 
-/// See the module. `I`: ids of nodes.
+/// Builder of a treemap in columns. `I`: ids of nodes.
 #[derive(Debug)]
 pub(crate) struct TreemapColumns<I> {
     names: Vec<String>,
@@ -31,13 +31,13 @@ pub(crate) struct TreemapColumns<I> {
     most: usize,
 }
 
-/// The answer.
+/// Answer with a treemap.
 #[derive(Debug, Serialize)]
 pub(crate) struct TreemapJson<I> {
     schema: &'static str,
     command: String,
     total: u64,
-    /// Half of its 95 % interval; 0: it was counted.
+    /// Half of the 95 % interval of `total`; 0: counted exactly.
     #[serde(skip_serializing_if = "is_counted")]
     total_plus_minus: u64,
     names: Vec<String>,
@@ -45,7 +45,7 @@ pub(crate) struct TreemapJson<I> {
 }
 
 impl<I> TreemapColumns<I> {
-    /// Of at most `most` nodes.
+    /// Creates a builder for at most `most` nodes.
     pub(crate) fn new(most: usize) -> Self {
         let nodes = TreemapNodes {
             id: Vec::new(),
@@ -59,7 +59,7 @@ impl<I> TreemapColumns<I> {
         Self { names: Vec::new(), numbers: HashMap::new(), nodes, most }
     }
 
-    /// Appends a node; gives its number, or nothing if there are enough.
+    /// Appends a node; returns its number, or `None` if the treemap is full.
     pub(crate) fn push(
         &mut self,
         id: Option<I>,
@@ -93,12 +93,12 @@ impl<I> TreemapColumns<I> {
         Some(number)
     }
 
-    /// What nodes have by themselves.
+    /// Self amounts of the nodes.
     pub(crate) fn own(&self) -> &[u64] {
         &self.nodes.own
     }
 
-    /// Says how sure the amounts of all nodes are.
+    /// Sets the intervals of all nodes' amounts.
     pub(crate) fn set_intervals(&mut self, intervals: NodeIntervals) {
         self.nodes.intervals = intervals;
     }

@@ -1,6 +1,6 @@
-//! Files that are dropped on the page: they come in pieces, and are opened when they are whole.
+//! Files that are dropped on the page: they arrive in pieces, and are opened when complete.
 //!
-//! A browser tells no path, so that they are copied, into a folder that goes with the server.
+//! A browser gives no path: the files are copied into a folder that is removed with the server.
 
 use std::fs::{DirBuilder, File};
 use std::io::Write as _;
@@ -12,14 +12,14 @@ use heapr_files::Existing;
 
 use crate::error::{Error, Result};
 
-/// Files that come at once.
+/// Largest number of files that arrive at once.
 const AT_ONCE_MAX: usize = 8;
-/// Bytes of one file.
+/// Largest size of a file, in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 30;
-/// Bytes of a name.
+/// Largest size of a name, in bytes.
 const NAME_BYTES_MAX: usize = 160;
 
-/// See the module.
+/// Uploads in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Uploads {
     state: Mutex<State>,
@@ -48,17 +48,17 @@ impl Uploads {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A file begins to come; gives its number.
+    /// Begins an upload; returns its number.
     pub(crate) fn begin(&self, folder: &Path, name: &str) -> Result<u64> {
         let mut state = self.lock();
         if state.coming.len() >= AT_ONCE_MAX {
-            // What was given up in the middle makes room.
+            // The oldest upload, probably given up, makes room.
             let oldest = state.coming.remove(0);
             let _ = std::fs::remove_file(&oldest.path);
         }
         state.count += 1;
         let id = state.count;
-        // A folder of its own: two files may have one name.
+        // Each file has its own folder: two files may have the same name.
         let place = folder.join(format!("dropped-{id}"));
         DirBuilder::new().mode(0o700).create(&place).map_err(|error| failed(&error))?;
         let path = place.join(plain_name(name));
@@ -68,7 +68,7 @@ impl Uploads {
         Ok(id)
     }
 
-    /// The next piece of a file.
+    /// Appends a piece to a file.
     pub(crate) fn add(&self, id: u64, piece: &[u8]) -> Result<()> {
         let mut state = self.lock();
         let coming = state.coming.iter_mut().find(|coming| coming.id == id);
@@ -83,7 +83,7 @@ impl Uploads {
         coming.file.write_all(piece).map_err(|error| failed(&error))
     }
 
-    /// It is whole: where it lies.
+    /// Completes a file, and returns its path.
     pub(crate) fn end(&self, id: u64) -> Result<PathBuf> {
         let mut state = self.lock();
         let place = state.coming.iter().position(|coming| coming.id == id);
@@ -92,11 +92,11 @@ impl Uploads {
     }
 }
 
-/// A file name and nothing else, whatever is sent.
+/// Reduces a sent name to a plain file name.
 fn plain_name(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain: String = name.chars().filter(|c| !c.is_control()).collect();
-    // The end tells what kind of file it is.
+    // The end of the name is kept: it says what kind of file it is.
     let mut starts = plain.char_indices().map(|(at, _)| at);
     let start = starts.find(|at| plain.len() - at <= NAME_BYTES_MAX).unwrap_or(0);
     let plain = plain[start..].trim_start_matches('.').trim();

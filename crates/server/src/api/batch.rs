@@ -1,4 +1,4 @@
-//! Several requests at once: what the panels of a page ask.
+//! Several requests in one, for the panels of a page.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::answer;
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context, read};
 
-/// Most requests at once.
+/// Largest number of requests in a batch.
 const REQUESTS_MAX: usize = 32;
 
 #[derive(Deserialize)]
@@ -24,7 +24,7 @@ struct BatchRequest {
     requests: Vec<OneRequest>,
 }
 
-/// Each on a thread of its own: those that need the same pass wait for one.
+/// Answers each request on its own thread; those that need the same pass share it.
 pub(super) fn batch(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let BatchRequest { requests } = read(body)?;
     if requests.len() > REQUESTS_MAX {
@@ -32,7 +32,7 @@ pub(super) fn batch(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     }
     let one = |request: &OneRequest| -> (u16, Vec<u8>) {
         let outcome = match request.path.as_str() {
-            // Neither batches in batches nor files, nor what changes something.
+            // Batches, files and requests that change state are refused in a batch.
             "panels" | "export" | "reopen" => {
                 Err(Error::bad("requests", format!("{} goes alone", request.path)))
             }

@@ -1,4 +1,4 @@
-//! Two traces, or two moments of one, side by side.
+//! Comparison of two traces, or of two moments of one.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct SideRequest {
     pub(super) filter: FilterArguments,
 }
 
-/// A side, selected.
+/// An opened side, with its selection.
 pub(super) struct OpenSide {
     pub(super) file: Arc<TraceFile>,
     read: ReadFilter,
@@ -32,7 +32,7 @@ pub(super) struct OpenSide {
 }
 
 impl OpenSide {
-    /// `is_temporary`: only temporary allocations.
+    /// Opens a side. `is_temporary`: only temporary allocations count.
     pub(super) fn open(context: &Context<'_>, side: &SideRequest, is_temporary: bool) -> Result<Self> {
         let file = context.files.trace(side.file)?.shown(&side.filter);
         let words =
@@ -48,9 +48,9 @@ impl OpenSide {
     }
 }
 
-/// The common tree of two files: kept, as it is asked for with each filter.
+/// The common tree of two files; cached, as each filter needs it.
 pub(super) fn union(context: &Context<'_>, sides: &[OpenSide; 2]) -> Result<Arc<FrameUnion>> {
-    // A file that is opened anew is another one.
+    // Each opening of a file has its own number.
     let key = sides.each_ref().map(|side| side.file.number);
     let [before, after] = sides.each_ref().map(|side| &side.file.explorer);
     context.files.unions.get(&key, context.cancel, |_| Ok(FrameUnion::new(before, after)))
@@ -71,7 +71,8 @@ struct DiffRequest {
     limit: usize,
     #[serde(default)]
     r#match: String,
-    /// Groups that are the same in what is sorted by, and differ in something else, too.
+    /// Whether groups without a difference in the sort key are included. They differ in another
+    /// amount.
     #[serde(default)]
     same: bool,
 }
@@ -79,12 +80,12 @@ struct DiffRequest {
 #[derive(Serialize)]
 struct DiffGroupJson {
     names: Vec<String>,
-    /// Which of them is the program's own.
+    /// Index of the innermost frame of user code in `names`.
     own: Option<usize>,
     before: AmountsJson,
     after: AmountsJson,
     delta: i128,
-    /// Half of its 95 % interval; 0: it was counted.
+    /// Half of the 95 % interval of `delta`; 0: counted exactly.
     #[serde(skip_serializing_if = "is_counted")]
     delta_plus_minus: u64,
 }
@@ -95,7 +96,7 @@ struct DiffAnswer {
     command: Option<String>,
     before: AmountsJson,
     after: AmountsJson,
-    /// Half of the 95 % interval of their difference in what is sorted by; 0: it was counted.
+    /// Half of the 95 % interval of the difference in the sort key; 0: counted exactly.
     #[serde(skip_serializing_if = "is_counted")]
     delta_plus_minus: u64,
     group_count: usize,
@@ -104,7 +105,7 @@ struct DiffAnswer {
     groups: Vec<DiffGroupJson>,
 }
 
-/// `heapr diff A B …`, if one command can say it.
+/// The command `heapr diff A B …`, if one command gives the same answer.
 pub(super) fn diff_command(
     request: [&SideRequest; 2],
     sides: &[OpenSide; 2],
@@ -125,7 +126,7 @@ pub(super) fn diff_command(
     let words: Vec<String> = if request[0].filter == request[1].filter {
         request[0].filter.words()
     } else {
-        // Two moments, and all else the same.
+        // Two moments with equal filters otherwise.
         let rest = |side: &SideRequest| match side.filter.at {
             Some(_) => FilterArguments { at: None, range: None, ..side.filter.clone() },
             None => side.filter.clone(),
@@ -156,7 +157,7 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let union = union(context, &sides)?;
     let (mut groups, [before, after]) = union.groups([sides[0].side(), sides[1].side()], by, sort)?;
     if !request.same {
-        // They are the last.
+        // Groups without a difference come last.
         groups.truncate(groups.partition_point(|group| sort.of(&group.before) != sort.of(&group.after)));
     }
     let group_count = groups.len();

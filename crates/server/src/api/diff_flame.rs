@@ -1,4 +1,4 @@
-//! A flame graph of two sides.
+//! Flame graphs of the difference between two sides.
 
 use heapr_explore::{DifferenceNode, FlameQuery, FrameNumber, FrameUnion};
 use heapr_query::{FramePattern, Metric};
@@ -52,7 +52,7 @@ struct DiffFlameNodes {
     frame: Vec<i64>,
     before: Vec<u64>,
     after: Vec<u64>,
-    /// Half of the 95 % intervals of both and of their difference, where they are estimates.
+    /// Halves of the 95 % intervals of both sides and of their difference, if they are estimates.
     #[serde(skip_serializing_if = "are_counted")]
     before_plus_minus: Vec<u64>,
     #[serde(skip_serializing_if = "are_counted")]
@@ -93,7 +93,7 @@ struct DiffFlameAnswer<'a> {
     nodes: DiffFlameNodes,
 }
 
-/// A frame of both sides by its id or by a pattern, whose first match it is.
+/// The frame with an id of the common tree, or the first one that matches a pattern.
 fn focus(union: &FrameUnion, text: &str) -> Result<FrameNumber> {
     let by_id = text.strip_prefix('u').and_then(|number| number.parse().ok());
     if let Some(frame) = by_id.filter(|&frame| !union.parts(frame).0.is_empty()) {

@@ -1,4 +1,4 @@
-//! A file that is dropped on the page.
+//! Files that are dropped on the page.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,19 +11,19 @@ use crate::request::{Answer, Context, read};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DropRequest {
-    /// Of an earlier answer; `None`: the first piece.
+    /// Number of the upload from an earlier answer; `None`: the first piece.
     #[serde(default)]
     upload: Option<u64>,
     #[serde(default)]
     name: String,
-    /// Base64.
+    /// Content of the piece in base64.
     #[serde(default)]
     data: String,
     #[serde(default)]
     is_last: bool,
 }
 
-/// A piece of a file; after the last one it is open.
+/// Receives a piece of a file; opens the file after the last one.
 pub(super) fn drop(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: DropRequest = read(body)?;
     let files = context.files;

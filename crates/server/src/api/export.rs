@@ -1,4 +1,4 @@
-//! Files for other programs.
+//! Exports for other programs.
 
 use heapr_export::{FORMATS, Format, Profile, Samples, Subject, csv, json};
 use heapr_filters::FilterArguments;
@@ -18,7 +18,7 @@ struct ExportFields {
     #[serde(default)]
     filter: FilterArguments,
     to: String,
-    /// Of a table: what it is sorted by.
+    /// Sort key of a table, or value of another format.
     #[serde(default = "crate::request::so", alias = "sort")]
     value: String,
     #[serde(default = "crate::request::stacks")]

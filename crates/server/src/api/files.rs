@@ -1,4 +1,4 @@
-//! The files and their states.
+//! The open files and their states.
 
 use std::sync::atomic::Ordering;
 
@@ -106,7 +106,7 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
     })
 }
 
-/// What is being read of a file, and how far.
+/// Progress of reading a file.
 #[derive(Serialize)]
 struct FileTask {
     what: &'static str,
@@ -125,7 +125,7 @@ struct OpenFile {
     generation: u32,
     state: &'static str,
     error: Option<String>,
-    /// Where in the file the error is.
+    /// Offset of the error in the file.
     offset: Option<u64>,
     tasks: Vec<FileTask>,
     warnings: Vec<String>,

@@ -1,4 +1,4 @@
-//! What stands out in a trace, in words, with the source where it is there.
+//! Findings of a trace in words, with source lines if the source exists.
 
 use heapr_findings::{Finding, Judged};
 use heapr_query::Suppressions;
@@ -10,14 +10,14 @@ use crate::command_line::command;
 use crate::error::Result;
 use crate::request::{Answer, Context, read};
 
-/// A trace without a summary is replayed for its findings: only if it has no more events.
+/// Largest number of events of a trace without a summary that is replayed for findings.
 const REPLAYED_MAX: u64 = 3_000_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FindingsRequest {
     file: usize,
-    /// Before and behind the line of the own frame; 0: no source at all.
+    /// Number of source lines before and behind the own frame's line; 0: no source.
     #[serde(default = "three")]
     source_lines: u32,
 }

@@ -12,10 +12,10 @@ use crate::ids::{flame_value, frame, node_key};
 use crate::json::is_counted;
 use crate::request::{Answer, Context, read};
 
-/// Most nodes of an answer.
+/// Largest number of nodes in an answer.
 const NODES_MAX: usize = 200_000;
 
-/// What of a graph is wanted: shared with differences.
+/// Parameters of a flame graph, shared with differences.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct FlameRequest {
@@ -24,7 +24,7 @@ pub(super) struct FlameRequest {
     pub(super) value: String,
     direction: String,
     pub(super) collapse_recursion: bool,
-    /// A box for each line of a function.
+    /// Whether each line of a function has its own box.
     pub(super) by_line: bool,
     root: Option<String>,
     focus: Option<String>,
@@ -49,7 +49,7 @@ impl Default for FlameRequest {
     }
 }
 
-/// Whether a direction is from the allocating frame to its callers.
+/// Whether a direction leads from the allocating frame to its callers.
 pub(super) fn is_bottom_up(direction: &str) -> Result<bool> {
     match direction {
         "top-down" => Ok(false),
@@ -58,7 +58,7 @@ pub(super) fn is_bottom_up(direction: &str) -> Result<bool> {
     }
 }
 
-/// Bounds on what is asked.
+/// Limits the requested share and number of nodes.
 pub(super) fn bounded(least_share: f64, nodes_max: usize) -> (f64, usize) {
     (if least_share.is_finite() { least_share.clamp(0.0, 1.0) } else { 0.0 }, nodes_max.clamp(1, NODES_MAX))
 }
@@ -69,7 +69,7 @@ struct FlameAnswer<'a> {
     command: String,
     value: &'a str,
     total: u64,
-    /// Half of its 95 % interval; 0: it was counted.
+    /// Half of the 95 % interval of `total`; 0: counted exactly.
     #[serde(skip_serializing_if = "is_counted")]
     total_plus_minus: u64,
     node_count: usize,
@@ -108,7 +108,7 @@ pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let nodes = node_columns(explorer, &tree, value, &mut frames);
     let focus_name =
         focus.and_then(|focus| explorer.frame(focus)).and_then(|view| view.symbol.map(str::to_owned));
-    // Blocks at the peak are no sort key: their bytes are.
+    // Blocks at the peak are not a sort key; their bytes are.
     let sort = if value.key().is_empty() { Metric::PeakBytes } else { value }.key();
     let action: Vec<&str> = match (is_bottom_up, &focus_name) {
         (true, Some(name)) => vec!["--callers", name, sort],

@@ -1,4 +1,4 @@
-//! A flame graph as columns: names and frames once, nodes as numbers.
+//! Flame graphs as columns: each name and frame once, nodes as numbers.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ pub(super) struct FlameFrame {
     symbol: u32,
     module: u32,
     offset: u64,
-    /// Source file and line, where lines are told apart.
+    /// Source file, if lines are told apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ impl FrameColumns {
         number
     }
 
-    /// Number of a frame; -1 for none.
+    /// Number of a frame; -1 for `None`.
     pub(super) fn frame(&mut self, explorer: &Explorer, frame: Option<FrameNumber>) -> i64 {
         let Some(frame) = frame else { return -1 };
         if let Some(&number) = self.frame_numbers.get(&frame) {
@@ -88,7 +88,7 @@ pub(super) struct FlameNodes {
     intervals: NodeIntervals,
 }
 
-/// The nodes of a tree of amounts of a metric.
+/// Columns of a tree's nodes with the amounts of a metric.
 pub(super) fn node_columns(
     explorer: &Explorer,
     tree: &FlameTree,

@@ -18,7 +18,7 @@ struct FrameRequest {
     #[serde(default)]
     filter: FilterArguments,
     frame: String,
-    /// The frame is a line's, and so are those around it.
+    /// Whether frames are single lines of functions.
     #[serde(default)]
     by_line: bool,
     #[serde(default = "crate::request::so")]

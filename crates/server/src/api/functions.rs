@@ -1,4 +1,4 @@
-//! All functions, each with all that it calls and what is its own.
+//! All functions, each with its inclusive and its own amounts.
 
 use heapr_explore::{Found, FrameNumber};
 use heapr_filters::FilterArguments;
@@ -21,10 +21,10 @@ struct FunctionsRequest {
     filter: FilterArguments,
     #[serde(default = "crate::request::so")]
     sort: String,
-    /// By what is a function's own, not by all that it calls.
+    /// Whether to sort by a function's own amounts instead of its inclusive ones.
     #[serde(default)]
     by_own: bool,
-    /// Each line of a function by itself.
+    /// Whether each line of a function is listed on its own.
     #[serde(default)]
     by_line: bool,
     #[serde(default = "crate::request::yes")]
@@ -41,7 +41,7 @@ struct FunctionsRequest {
 struct FunctionRow {
     id: String,
     frame: Option<FrameJson>,
-    /// It is the program's.
+    /// Whether the function is user code.
     is_own: bool,
     inclusive: AmountsJson,
     own: AmountsJson,

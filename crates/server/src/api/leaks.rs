@@ -1,4 +1,4 @@
-//! What is not freed at the end, by stack, with its age and how it grew.
+//! Memory that is not freed at the end, by stack, with age and growth.
 
 use std::cmp::Reverse;
 
@@ -15,9 +15,9 @@ use crate::error::Result;
 use crate::json::{AmountsJson, TotalsJson};
 use crate::request::{Answer, Context, read};
 
-/// Moments of the growth.
+/// Number of moments of the growth.
 const MOMENTS: usize = 16;
-/// Frames of a stack in the list.
+/// Largest number of frames of a stack in the list.
 const FRAMES_MAX: usize = 16;
 
 #[derive(Deserialize)]
@@ -38,36 +38,35 @@ struct LeaksRequest {
     r#match: String,
 }
 
-/// What comes first.
+/// Order of the list.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LeakOrder {
-    /// Most bytes.
+    /// By bytes.
     #[default]
     Bytes,
-    /// Most blocks.
+    /// By number of blocks.
     Count,
-    /// The greatest share of a stack's allocations that was not freed; of equal ones the most
-    /// bytes.
+    /// By the share of a stack's allocations that was not freed, then by bytes.
     Unfreed,
-    /// The greatest mean age.
+    /// By mean age, oldest first.
     MeanAge,
-    /// The oldest block.
+    /// By the oldest block, oldest first.
     Oldest,
-    /// The youngest block.
+    /// By the newest block, newest first.
     Newest,
 }
 
 impl LeakOrder {
-    /// What a group is ordered by, greatest first.
+    /// Rank of a group, greatest first.
     fn rank(self, amounts: &Amounts, age: &Age) -> (u128, u64) {
         let Amounts { outstanding_bytes: bytes, outstanding_count: count, .. } = *amounts;
         let first = match self {
             Self::Bytes => u128::from(bytes),
             Self::Count => u128::from(count),
-            // In billionths: more than the table shows.
+            // In billionths, finer than the table shows.
             Self::Unfreed => u128::from(count) * 1_000_000_000 / u128::from(amounts.total_count.max(1)),
-            // The earlier the times, the greater the age.
+            // Smaller times mean greater ages.
             Self::MeanAge => u128::MAX - age.sum_ns / u128::from(age.count.max(1)),
             Self::Oldest => u128::MAX - u128::from(age.oldest_ns),
             Self::Newest => u128::from(age.newest_ns),
@@ -84,7 +83,7 @@ struct LeakJson {
     newest_ns: Option<u64>,
     mean_age_ns: Option<u64>,
     growth: Vec<u64>,
-    /// Half of the 95 % interval of each, where they are estimates.
+    /// Half of the 95 % interval of each value of `growth`, if they are estimates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     growth_plus_minus: Vec<u64>,
 }
@@ -106,7 +105,7 @@ struct LeaksAnswer {
 pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: LeaksRequest = read(body)?;
     let file = context.files.trace(request.file)?.shown(&request.filter);
-    // What is outstanding at a moment, or of a type, is another question.
+    // The list is about the end of the trace: moments and allocation types do not apply.
     let words =
         FilterArguments { at: None, snapshot: None, r#type: None, temporary: false, ..request.filter };
     let read = file.filter(&words)?;

@@ -1,4 +1,4 @@
-//! The requests of `docs/api.md`: names and JSON in, JSON out; no HTTP in here.
+//! The requests of `docs/api.md`, by name and JSON body, without HTTP.
 
 mod batch;
 mod diff;
@@ -29,7 +29,7 @@ use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::files::Files;
 
-/// Answers a request by its name, which is the address after `/api/`.
+/// Answers a request by its name: the address after `/api/`.
 pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) -> Result<Answer> {
     cancel.check()?;
     let context = Context { files, cancel };
@@ -64,7 +64,7 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
 /// Answers a request outside of a server, as for a page that stands alone.
 ///
 /// # Errors
-/// As the request's.
+/// Errors of the request.
 pub fn answer_json(files: &Files, name: &str, body: &[u8]) -> Result<Vec<u8>> {
     match answer(files, name, body, &Cancel::default())? {
         Answer::Json(bytes) | Answer::File { bytes, .. } => Ok(bytes),

@@ -1,4 +1,4 @@
-//! Histograms, and allocation types against the range.
+//! Histograms, and allocation types relative to the range.
 
 use heapr_explore::Found;
 use heapr_filters::FilterArguments;
@@ -40,7 +40,7 @@ struct TypeSum {
     command: String,
     count: u64,
     bytes: u64,
-    /// Half of their 95 % intervals; 0: they were counted.
+    /// Halves of the 95 % intervals of both; 0: counted exactly.
     #[serde(skip_serializing_if = "is_counted")]
     count_plus_minus: u64,
     #[serde(skip_serializing_if = "is_counted")]
@@ -50,7 +50,7 @@ struct TypeSum {
 pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: FilterRequest = read(body)?;
     let file = context.files.trace(request.file)?.shown(&request.filter);
-    // The types are those of the range: a moment, or one type alone, does not count here.
+    // Types relate to the range: a moment, or a single type, is left out of the filter.
     let words = FilterArguments { r#type: None, at: None, snapshot: None, ..request.filter };
     let base = file.filter(&words)?.filter;
     let all = [
@@ -62,7 +62,7 @@ pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let known = sums(context, &file, &words, &base)?;
     let mut types = Vec::new();
     for (number, (name, kind)) in all.into_iter().enumerate() {
-        // Without a range nothing lies outside it; what is temporary lies inside.
+        // Without a range no allocation lies outside; temporary ones lie inside.
         if !kind.is_allocated_inside() && (base.range.is_none() || base.is_temporary_only) {
             continue;
         }
@@ -89,8 +89,9 @@ pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     crate::request::json(&json!({ "schema": "heapr.view.types/1", "types": types }))
 }
 
-/// Number and bytes of all four, from what the other panels ask for anyway, where there is a table
-/// of the events: what was allocated inside is outstanding at the range's end or was freed in it.
+/// Number and bytes of all four types, from selections that the other panels need, too. An
+/// allocation inside is outstanding at the range's end or was freed in the range. `None` without a
+/// table of events, or for samples.
 fn sums(
     context: &Context<'_>,
     file: &TraceFile,
@@ -98,7 +99,7 @@ fn sums(
     base: &heapr_query::Filter,
 ) -> Result<Option<[(u64, u64); 4]>> {
     file.wait_for_events(context.cancel)?;
-    // The table does not know how sure estimates are.
+    // The table lacks the variances of estimates.
     if file.explorer.table().is_none() || file.trace().is_sampled() {
         return Ok(None);
     }

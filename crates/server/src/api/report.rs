@@ -1,4 +1,4 @@
-//! Tables of stacks, frames, images and threads.
+//! Tables of stacks, frames, lines, images and threads.
 
 use heapr_explore::Explorer;
 use heapr_filters::FilterArguments;
@@ -35,7 +35,7 @@ pub(super) struct TableRequest {
     frames_max: usize,
 }
 
-/// Most rows of an answer.
+/// Largest number of rows in an answer.
 pub(super) const ROWS_MAX: usize = 10_000;
 
 #[derive(Serialize)]
@@ -45,7 +45,7 @@ struct ThreadJson {
     pid: Option<u32>,
 }
 
-/// The program's own frame of a stack.
+/// Innermost frame of user code in a stack.
 #[derive(Serialize)]
 pub(crate) struct OwnJson {
     place: usize,
@@ -54,7 +54,7 @@ pub(crate) struct OwnJson {
 }
 
 impl OwnJson {
-    /// Of frames, innermost first.
+    /// Finds the frame among `frames`, innermost first.
     pub(crate) fn of(own: &OwnCode, frames: &[FrameView<'_>]) -> Option<Self> {
         own.place(frames).map(|place| Self { place, frame: (&frames[place]).into() })
     }
@@ -66,7 +66,7 @@ pub(super) struct GroupJson {
     id: Option<String>,
     frames: Vec<FrameJson>,
     frame_count: usize,
-    /// The program's own frame, and its place among all of the stack's.
+    /// Innermost frame of user code, with its index among all frames of the stack.
     #[serde(skip_serializing_if = "Option::is_none")]
     own: Option<OwnJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ struct ReportAnswer {
     groups: Vec<GroupJson>,
 }
 
-/// What to group by, by its name.
+/// Grouping by its name.
 pub(super) fn group_by(name: &str) -> Result<GroupBy> {
     Ok(match name {
         "stacks" => GroupBy::Stacks,
@@ -106,7 +106,7 @@ pub(super) fn group_by(name: &str) -> Result<GroupBy> {
     })
 }
 
-/// The option of `heapr report`.
+/// Option of `heapr report` for a grouping.
 pub(super) fn option_of(by: GroupBy) -> &'static str {
     match by {
         GroupBy::Stacks => "--stacks",
@@ -117,7 +117,7 @@ pub(super) fn option_of(by: GroupBy) -> &'static str {
     }
 }
 
-/// `explorer`: what the group was ranked by.
+/// Row of a group. `explorer`: the one that ranked the group.
 pub(super) fn group_json(
     file: &TraceFile,
     explorer: &Explorer,
@@ -148,7 +148,7 @@ pub(super) fn group_json(
     }
 }
 
-/// The groups that hold a text.
+/// Groups that contain a text.
 pub(super) fn matching(
     file: &TraceFile,
     explorer: &Explorer,

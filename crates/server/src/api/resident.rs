@@ -1,4 +1,4 @@
-//! What all resident memory was, at moments of a kept answer or of a recording.
+//! Resident memory by class, at the moments of a saved answer or of a recording.
 
 use heapr_resident::{Class, KeptDetail, KeptFinding, KeptLine, KeptMoments, PageCells, class_label};
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,10 @@ use crate::request::{Answer, Context, json, number, read};
 #[serde(deny_unknown_fields)]
 struct ResidentRequest {
     file: usize,
-    /// The moment that is told in full, by its place among those of the answer; the last one where
-    /// it is missing.
+    /// Index of the moment that is answered in full; the last one by default.
     #[serde(default)]
     moment: Option<usize>,
-    /// Moments at most; of neighbours the one with the most is told.
+    /// Largest number of moments. Of neighbours the one with the most resident bytes is answered.
     #[serde(default = "number::<2000>")]
     limit: usize,
 }
@@ -26,33 +25,33 @@ struct ResidentRequest {
 struct ResidentBand {
     class: String,
     label: String,
-    /// Its place among all classes: its colour.
+    /// Index of the class among all classes, for its colour.
     place: usize,
-    /// By moment.
+    /// Resident bytes at each moment.
     values: Vec<u64>,
-    /// Half of their 95 % intervals, where they are estimates.
+    /// Halves of their 95 % intervals, if they are estimates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     plus_minus: Vec<u64>,
 }
 
-/// What all of it was.
+/// Resident memory over time, with one moment in full.
 #[derive(Debug, Serialize)]
 struct ResidentAnswer {
     schema: &'static str,
     command: String,
-    /// The process.
+    /// Name of the process.
     of: String,
     times_ns: Vec<Option<u64>>,
     names: Vec<String>,
     rss_bytes: Vec<u64>,
-    /// The largest at the moment that is shown first.
+    /// Bands, largest at the shown moment first.
     bands: Vec<ResidentBand>,
-    /// The moment that is told in full.
+    /// Index of the moment that is answered in full.
     shown: usize,
     lines: Vec<KeptLine>,
     pages: Option<PageCells>,
     findings: Vec<KeptFinding>,
-    /// What could not be told.
+    /// Limits: facts that could not be determined.
     limits: Vec<String>,
 }
 
@@ -91,7 +90,7 @@ pub(super) fn resident(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     })
 }
 
-/// All classes that ever have anything.
+/// Bands of all classes that ever have resident bytes.
 fn bands(kept: &KeptMoments, shown: usize) -> Vec<ResidentBand> {
     let mut keys: Vec<&str> =
         kept.moments.iter().flat_map(|moment| &moment.lines).map(|(class, _)| class.as_str()).collect();

@@ -1,22 +1,22 @@
-//! What is resident over time, by class: bands that lie on one another.
+//! Resident memory over time, by class, as stacked bands.
 
 use heapr_query::Span;
 use heapr_trace::{ProcessIndex, ResidentSample, Trace};
 
-/// Bands from below, each with a value a bin.
+/// Bands from below, each with a value per bin.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ResidentBands {
     pub(super) bands: Vec<Band>,
-    /// Their sum.
+    /// Sum of the bands.
     pub(super) all_bytes: Vec<u64>,
 }
 
-/// One of them.
+/// A band.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Band {
     pub(super) name: &'static str,
     pub(super) values: Vec<u64>,
-    /// It is told by what is live: as sure as that is.
+    /// Whether the band is computed from live bytes, and shares their interval.
     pub(super) is_by_live: bool,
 }
 
@@ -24,7 +24,7 @@ const NAMES: [(&str, bool); 4] =
     [("live blocks", true), ("without a file, not live", true), ("files", false), ("shared memory", false)];
 
 impl ResidentBands {
-    /// Of the processes `pids` (none: of all), and what was live in them.
+    /// Computes the bands of the processes `pids` (all if empty) from samples and live bytes.
     pub(super) fn of(trace: &Trace, pids: &[u32], time: Span, live_bytes: &[u64]) -> Self {
         let samples = trace.resident_samples();
         let is_chosen = |process: ProcessIndex| {
@@ -45,7 +45,7 @@ impl ResidentBands {
         let mut bands =
             NAMES.map(|(name, is_by_live)| Band { name, values: Vec::with_capacity(sums.len()), is_by_live });
         for ([anonymous, files, shared], live) in sums.iter().zip(live_bytes) {
-            // Blocks that were never written are live and not resident.
+            // Blocks that were never written are live but not resident.
             let live = *live.min(anonymous);
             for (band, value) in bands.iter_mut().zip([live, anonymous - live, *files, *shared]) {
                 band.values.push(value);
@@ -56,7 +56,7 @@ impl ResidentBands {
     }
 }
 
-/// Adds a process: between two looks it has what the first one saw.
+/// Adds a process; a sample's amounts hold until the next one.
 fn add(samples: &[&ResidentSample], end_ns: u64, time: Span, sums: &mut [[u64; 3]]) {
     let bins = sums.len().max(1) as u128;
     let length = u128::from(time.to.saturating_sub(time.from));

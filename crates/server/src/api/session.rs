@@ -1,4 +1,4 @@
-//! What a session that runs is asked for: marks, snapshots, its end, how it stands.
+//! Requests to a running session: markers, snapshots, end, status.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub(super) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<A
 }
 
 fn ask(session: &Arc<RunningSession>, request: Request) -> Result<SessionAnswer> {
-    // A snapshot or a marker is to be seen soon.
+    // The snapshot or marker should be shown soon.
     session.note_interest();
     session.ask(request).map_err(|error| match error {
         ClientError::NoSuchSession { .. } => Error::Ended,

@@ -1,7 +1,7 @@
 //! Lines of the source files that a trace's debug information names.
 //!
-//! A trace may come from anywhere, and so may the paths in it: only plain files by absolute paths
-//! are read, only text is shown, and a request reads no more than some megabytes, each file once.
+//! A trace may come from anywhere, and so may its paths. Only regular files by absolute paths are
+//! read, and only text is shown. A request reads each file once, and some megabytes at most.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -10,14 +10,14 @@ use std::path::Path;
 
 use serde::Serialize;
 
-/// Largest file that is looked into.
+/// Largest source file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// All files of a request together.
+/// Largest number of bytes read for a request.
 const REQUEST_BYTES_MAX: u64 = 64 << 20;
-/// Longest line that is shown.
+/// Largest number of characters of a line that are shown.
 const LINE_CHARS_MAX: usize = 400;
 
-/// Lines around one.
+/// A line with its neighbours.
 #[derive(Debug, Serialize)]
 pub(super) struct SourceJson {
     first_line: u32,
@@ -32,12 +32,12 @@ struct SourceText {
     modified_unix_ns: i128,
 }
 
-/// The files of a request.
+/// Source files of a request.
 #[derive(Debug)]
 pub(super) struct SourceFiles {
-    /// When the trace was made: what is newer may have other lines.
+    /// Time of the recording: a file that is newer may have other lines.
     recorded_unix_ns: i128,
-    /// `None`: it is not there, or no text.
+    /// Texts by path; `None`: the file is missing or not text.
     texts: HashMap<String, Option<SourceText>>,
     left_bytes: u64,
 }
@@ -47,7 +47,7 @@ impl SourceFiles {
         Self { recorded_unix_ns, texts: HashMap::new(), left_bytes: REQUEST_BYTES_MAX }
     }
 
-    /// The lines around `line`, if it is there.
+    /// The lines around `line`, if the file has it.
     pub(super) fn lines(&mut self, path: &str, line: u32, around: u32) -> Option<SourceJson> {
         if !self.texts.contains_key(path) {
             let most = self.left_bytes.min(FILE_BYTES_MAX);
@@ -64,14 +64,14 @@ impl SourceFiles {
             .take(count as usize)
             .map(|line| line.chars().take(LINE_CHARS_MAX).collect())
             .collect();
-        // The line must be there, or the file is another one.
+        // A file without the line is a different one.
         let is_there = line >= first_line && ((line - first_line) as usize) < lines.len();
         let is_newer = *modified_unix_ns > self.recorded_unix_ns;
         is_there.then_some(SourceJson { first_line, lines, is_newer })
     }
 }
 
-/// A text by an absolute path, of at most so many bytes.
+/// Reads a text of at most `most_bytes` by an absolute path.
 fn read_text(path: &Path, most_bytes: u64) -> Option<SourceText> {
     if !path.is_absolute() {
         return None;

@@ -1,4 +1,4 @@
-//! A stack in full, with the lines of its source where it is there.
+//! A whole stack, with source lines if the source exists.
 
 use heapr_filters::FilterArguments;
 use heapr_query::FrameView;
@@ -17,9 +17,9 @@ struct StackRequest {
     file: usize,
     id: String,
     #[serde(default)]
-    /// Tells which frames are shown: what culling leaves the id says.
+    /// Filter that selects the frames shown; the id determines which of them culling leaves.
     filter: FilterArguments,
-    /// Before and behind the line; 0: no source at all.
+    /// Number of source lines before and behind each frame's line; 0: no source.
     #[serde(default = "three")]
     source_lines: u32,
 }

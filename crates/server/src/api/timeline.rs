@@ -57,7 +57,7 @@ struct SnapshotMark {
     trigger: String,
     block_bytes: u64,
     block_count: u64,
-    /// Half of the 95 % interval of the bytes; 0: they were counted.
+    /// Half of the 95 % interval of `block_bytes`; 0: counted exactly.
     #[serde(skip_serializing_if = "is_counted")]
     block_bytes_plus_minus: u64,
     pids: Vec<u32>,
@@ -71,13 +71,13 @@ struct RssSeries {
     rss_bytes: Vec<u64>,
 }
 
-/// The most that was live.
+/// Largest amount of live memory.
 #[derive(Serialize)]
 struct TimelinePeak {
     time_ns: u64,
     bytes: u64,
     count: u64,
-    /// Half of their 95 % intervals; 0: they were counted.
+    /// Halves of the 95 % intervals of both; 0: counted exactly.
     #[serde(skip_serializing_if = "is_counted")]
     bytes_plus_minus: u64,
     #[serde(skip_serializing_if = "is_counted")]
@@ -90,7 +90,7 @@ struct TimelineSeries {
     filter: Value,
     id: Option<String>,
     values: Vec<u64>,
-    /// Half of the 95 % interval of each, where they are estimates.
+    /// Halves of the 95 % intervals of `values`, if they are estimates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     values_plus_minus: Vec<u64>,
 }
@@ -98,7 +98,7 @@ struct TimelineSeries {
 #[derive(Serialize)]
 struct TimelineAnswer {
     schema: &'static str,
-    /// Why there is no course.
+    /// Reason why the course is missing.
     note: Option<&'static str>,
     from_ns: u64,
     to_ns: u64,
@@ -112,7 +112,7 @@ struct TimelineAnswer {
     #[serde(flatten)]
     intervals: TimelineIntervals,
     series: Vec<TimelineSeries>,
-    /// All that is resident, of the value `resident`.
+    /// Sum of the resident bytes, for the value `resident`.
     resident_bytes: Vec<u64>,
     rest: Vec<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -145,7 +145,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "count" => TimelineOf::LiveCount,
         "alloc_bytes" => TimelineOf::AllocBytes,
         "alloc_count" => TimelineOf::AllocCount,
-        // Of what is resident live memory is one band.
+        // Live memory is one of the bands of resident memory.
         "resident" => TimelineOf::LiveBytes,
         value => {
             return Err(Error::bad(
@@ -154,7 +154,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             ));
         }
     };
-    // The end of a range is exclusive: the last event lies inside.
+    // The end of a range is exclusive: one more, to include the last event.
     let to_ns = request.to_ns.unwrap_or_else(|| file.trace().duration_ns().saturating_add(1));
     if request.from_ns >= to_ns {
         return Err(Error::bad("to_ns", format!("the time {}..{to_ns} is empty", request.from_ns)));
@@ -242,7 +242,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     })
 }
 
-/// In place of a course: what else there is.
+/// Explains what a trace without a course still has.
 fn what_is_known(file: &TraceFile) -> &'static str {
     match heapr_query::written_summary(file.trace()) {
         Ok(Some(_)) => "recorded without events (--mode snapshot): only snapshots and totals are known",
@@ -250,7 +250,7 @@ fn what_is_known(file: &TraceFile) -> &'static str {
     }
 }
 
-/// Of a trace without events: what is known beside them.
+/// Answers for a trace without events, from the other parts of the file.
 fn without_course(
     context: &Context<'_>,
     file: &TraceFile,
@@ -290,8 +290,8 @@ fn without_course(
     })
 }
 
-/// What was live in each bin, bytes and blocks: at the last moment before its end that is known, or
-/// the most that is known in it.
+/// Live bytes and blocks in each bin: the largest known in it, or those at the last known moment
+/// before its end.
 fn live_of(course: &Course, time: Span, bins: usize) -> (Vec<u64>, Vec<u64>) {
     let length = u128::from(time.to - time.from);
     let start_ns = |bin: usize| time.from + (length * bin as u128 / bins as u128) as u64;
@@ -311,7 +311,7 @@ fn live_of(course: &Course, time: Span, bins: usize) -> (Vec<u64>, Vec<u64>) {
     (0..bins).map(live_in).unzip()
 }
 
-/// What is resident by class, as series, and their sum.
+/// Resident memory by class as series, and their sum.
 fn bands_of(
     file: &TraceFile,
     pids: &[u32],
@@ -335,7 +335,7 @@ fn markers(file: &TraceFile, time: Span) -> Vec<Marker> {
     markers.map(|marker| Marker { time_ns: marker.time_ns, text: marker.text.clone() }).collect()
 }
 
-/// The native snapshots of a time.
+/// Native snapshots in a span of time.
 fn snapshots(host: &dyn Host, file: &TraceFile, time: Span) -> Vec<SnapshotMark> {
     let trace = file.trace();
     let equal = EqualBlocks::of(trace.sampling());
@@ -416,7 +416,7 @@ fn described(file: &TraceFile, key: SeriesKey) -> (String, Value, Option<String>
     }
 }
 
-/// The samples of each process, at most two a bin: the least and the most.
+/// Resident samples of each process, at most two per bin: the least and the largest.
 fn rss(file: &TraceFile, time: Span, bins: usize) -> Vec<RssSeries> {
     let mut by_process: std::collections::BTreeMap<u32, Vec<(u64, u64)>> = std::collections::BTreeMap::new();
     for sample in file.trace().rss_samples().iter().filter(|sample| time.contains(sample.time_ns)) {

@@ -1,10 +1,10 @@
-//! How sure the curves of a timeline are: of samples each bin has half of its interval.
+//! Intervals of a timeline's curves: for sampled traces each bin has half of its 95 % interval.
 
 use heapr_explore::Timeline;
 use heapr_trace::EqualBlocks;
 use serde::Serialize;
 
-/// By bin half of the 95 % intervals of the curves, where those are estimated.
+/// Halves of the 95 % intervals of the curves by bin, if they are estimates.
 #[derive(Default, Serialize)]
 pub(super) struct TimelineIntervals {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -34,19 +34,19 @@ impl TimelineIntervals {
         }
     }
 
-    /// Where no more is known than bytes and blocks at moments.
+    /// Intervals of live bytes at moments, when only bytes and blocks are known.
     pub(super) fn of_live(equal: EqualBlocks, bytes: &[u64], counts: &[u64]) -> Self {
         let live = halves_of_bytes(equal, bytes, counts);
         Self { live_bytes_plus_minus: live.clone(), most_bytes_plus_minus: live, ..Self::default() }
     }
 }
 
-/// By bin half of the intervals of bytes in so many blocks; nothing of what was counted.
+/// Halves of the intervals of bytes in `counts` blocks, by bin; empty for exact counts.
 pub(super) fn halves_of_bytes(equal: EqualBlocks, bytes: &[u64], counts: &[u64]) -> Vec<u64> {
     halves(equal, bytes, counts, EqualBlocks::half_of_bytes)
 }
 
-/// The same of numbers of blocks.
+/// Halves of the intervals of numbers of blocks with `bytes` bytes, by bin; empty for exact counts.
 pub(super) fn halves_of_counts(equal: EqualBlocks, counts: &[u64], bytes: &[u64]) -> Vec<u64> {
     halves(equal, counts, bytes, EqualBlocks::half_of_count)
 }

@@ -1,4 +1,4 @@
-//! What is known of a trace before anything is asked.
+//! Facts of a trace that are sent before any query.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,8 @@ struct TraceProcess {
     process: usize,
     pid: u32,
     name: String,
-    /// The program's file: not always called as the process, where that was started by a link.
+    /// Path of the program's file. Its name may differ from the process's name if it was started
+    /// through a link.
     executable: String,
     command_line: Vec<String>,
     start_ns: u64,
@@ -37,7 +38,7 @@ struct TraceThread {
     end_ns: Option<u64>,
 }
 
-/// What was lost.
+/// Numbers of lost records.
 #[derive(Debug, Serialize)]
 struct Loss {
     events_lost: u64,
@@ -47,7 +48,7 @@ struct Loss {
     processes_refused: u64,
 }
 
-/// A part of the file that can't be read.
+/// A part of the file that cannot be read.
 #[derive(Debug, Serialize)]
 struct Damage {
     offset: u64,
@@ -55,7 +56,7 @@ struct Damage {
     what: String,
 }
 
-/// The system that was recorded on.
+/// The system that the trace was recorded on.
 #[derive(Debug, Serialize)]
 struct TraceSystem {
     kernel: String,
@@ -80,7 +81,7 @@ pub(super) struct Marker {
     pub(super) text: String,
 }
 
-/// What is known of a trace before anything is asked.
+/// Facts of a trace that are sent before any query.
 #[derive(Debug, Serialize)]
 pub(super) struct TraceFacts {
     duration_ns: u64,
@@ -97,13 +98,13 @@ pub(super) struct TraceFacts {
     threads: Vec<TraceThread>,
     modules: Vec<TraceModule>,
     markers: Vec<Marker>,
-    /// Languages whose frames its stacks have: what stands before a frame's name, and theirs.
+    /// Languages with frames in the stacks: the prefix of a frame's name, and the language's name.
     languages: Vec<[String; 2]>,
-    /// Which frames of such stacks are shown where a filter does not say: `mixed`, `own`, `native`.
+    /// Default for the frames shown in such stacks: `mixed`, `own` or `native`.
     lang_frames: &'static str,
-    /// What of the largest process's own memory is explained, and what it is.
+    /// Statements on the explained parts of the largest process's own memory.
     own_memory: Vec<String>,
-    /// Looks at the resident memory.
+    /// Number of samples of resident memory.
     resident_samples: usize,
     /// Native snapshots in the file.
     snapshots: Vec<NativeSnapshot>,
@@ -113,7 +114,7 @@ pub(super) struct TraceFacts {
 fn processes(trace: &Trace) -> Vec<TraceProcess> {
     let process = |(number, process): (usize, &heapr_trace::Process)| {
         let status = process.exit_status;
-        // As wait(2) has it: the low seven bits are the signal.
+        // Status of wait(2): the low seven bits are the signal.
         let signal = status.map(|status| status & 0x7f).filter(|&signal| signal != 0);
         TraceProcess {
             process: number,

@@ -1,4 +1,4 @@
-//! Two or more snapshots side by side.
+//! Comparison of two or more native snapshots.
 
 use heapr_filters::FilterArguments;
 use heapr_query::{Change, ChangeOrder, Line, LineChange, SteadyGrowth, ordered};
@@ -42,7 +42,7 @@ fn change() -> String {
     "change".to_owned()
 }
 
-/// Snapshots that are compared at once.
+/// Largest number of snapshots in a comparison.
 const SNAPSHOTS_MAX: usize = 64;
 
 pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
@@ -52,7 +52,7 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "growth" => ChangeOrder::Growth,
         "new" => ChangeOrder::New,
         "gone" => ChangeOrder::Gone,
-        // Ordered below, by all of the snapshots.
+        // Sorted below, over all snapshots.
         "steady" => ChangeOrder::Growth,
         sort => {
             return Err(Error::bad("sort", format!("{sort:?} is none of change, growth, new, gone, steady")));
@@ -99,7 +99,7 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     })
 }
 
-/// The snapshots by file.
+/// Chosen snapshots, grouped by file.
 fn chosen(context: &Context<'_>, of: &[SnapshotName]) -> Result<Vec<Chosen>> {
     if !(2..=SNAPSHOTS_MAX).contains(&of.len()) {
         return Err(Error::bad("of", format!("{} snapshots: 2 to {SNAPSHOTS_MAX} are compared", of.len())));
@@ -117,10 +117,11 @@ fn chosen(context: &Context<'_>, of: &[SnapshotName]) -> Result<Vec<Chosen>> {
     Ok(chosen)
 }
 
-/// The command that gives the same; of more than two snapshots none does.
+/// The command with the same answer, which exists for two snapshots only.
 fn diff_command(read: &Read, sort: &str) -> Option<String> {
     let [before, after] = read.series.taken.as_slice() else { return None };
-    // Two files are named in the order of their snapshots; that order needs more than two.
+    // The command names files in the order of their snapshots. Another order needs more than two
+    // snapshots.
     if before.file > after.file || sort == "steady" {
         return None;
     }
@@ -134,7 +135,7 @@ fn diff_command(read: &Read, sort: &str) -> Option<String> {
     Some(read.command("diff", &options))
 }
 
-/// A change; what is new and gone is known within one recording.
+/// A change; new and gone blocks are known within one recording only.
 #[derive(Debug, Serialize)]
 struct NativeChange {
     before_bytes: u64,
@@ -149,7 +150,7 @@ struct NativeChange {
     intervals: ChangeIntervals,
 }
 
-/// Half of the 95 % intervals of a change's amounts that are estimates.
+/// Halves of the 95 % intervals of a change's amounts, if they are estimates.
 #[derive(Debug, Serialize)]
 struct ChangeIntervals {
     #[serde(skip_serializing_if = "is_counted")]
@@ -207,20 +208,20 @@ impl From<&Change> for NativeChange {
 #[derive(Debug, Serialize)]
 struct NativeDiffRow {
     id: Option<String>,
-    /// Which of the frames is the program's own.
+    /// Index of the innermost frame of user code.
     own: Option<usize>,
-    /// `module!symbol`, the innermost first.
+    /// Frames as `module!symbol`, innermost first.
     frames: Vec<String>,
     state: &'static str,
     #[serde(flatten)]
     change: NativeChange,
-    /// 0 to 1: how steadily the bytes grew over the snapshots.
+    /// Steadiness of the growth in bytes over the snapshots, 0 to 1.
     steadiness: f64,
-    /// By snapshot.
+    /// Bytes in each snapshot.
     block_bytes: Vec<u64>,
-    /// By snapshot.
+    /// Number of blocks in each snapshot.
     block_count: Vec<u64>,
-    /// Half of the 95 % intervals of the bytes, where they are estimates.
+    /// Halves of the 95 % intervals of `block_bytes`, if they are estimates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     block_bytes_plus_minus: Vec<u64>,
 }
@@ -230,7 +231,7 @@ fn halves_of_bytes(line: &Line) -> Vec<u64> {
     if halves.iter().all(|&half| half == 0) { Vec::new() } else { halves }
 }
 
-/// Two or more snapshots side by side.
+/// Comparison of two or more snapshots.
 #[derive(Debug, Serialize)]
 struct NativeDiff {
     schema: &'static str,

@@ -14,7 +14,7 @@ pub use rows::snapshot_json;
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context};
 
-/// Answers a request by its name, which is the address after `/api/native/`.
+/// Answers a request by its name: the address after `/api/native/`.
 pub(crate) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<Answer> {
     match name {
         "summary" => summary::summary(context, body),

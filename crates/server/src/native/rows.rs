@@ -1,5 +1,4 @@
-//! What the lists have in common: snapshots as JSON, texts that lines are searched by, pages of
-//! rows.
+//! Parts that the lists share: snapshots as JSON, search texts, pages of rows.
 
 use heapr_query::{FrameView, GroupBy, Line, LiveAmount, Metric, Taken, process_names};
 use heapr_trace::{Amounts, EqualBlocks, Snapshot, Trace};
@@ -12,10 +11,10 @@ use crate::host::Host;
 use crate::ids::{frame_id, stack_id};
 use crate::json::is_counted;
 
-/// Most rows of an answer.
+/// Largest number of rows in an answer.
 pub(super) const ROWS_MAX: usize = 10_000;
 
-/// Which rows of a list are sent.
+/// Range and direction of the rows that are sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Page {
     pub(super) offset: usize,
@@ -24,7 +23,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// The rows of the page, each as `row` writes it.
+    /// Rows of the page, converted by `row`.
     pub(super) fn of<T, R>(self, rows: &[T], row: impl Fn(&T) -> R) -> Vec<R> {
         let limit = self.limit.min(ROWS_MAX);
         if self.descending {
@@ -35,7 +34,7 @@ impl Page {
     }
 }
 
-/// What lines may be of.
+/// Grouping of the lines by its name.
 pub(super) fn group_by(name: &str) -> Result<GroupBy> {
     match name {
         "stacks" => Ok(GroupBy::Stacks),
@@ -45,12 +44,12 @@ pub(super) fn group_by(name: &str) -> Result<GroupBy> {
     }
 }
 
-/// Whether a line holds a text, which is in lower case.
+/// Whether a frame of a line contains a text, given in lower case.
 pub(super) fn matches(line: &Line, text: &str) -> bool {
     text.is_empty() || line.frames.iter().any(|frame| frame.to_lowercase().contains(text))
 }
 
-/// The id of a line, where it is of one file.
+/// Id of a line, if the series is of one file.
 pub(super) fn line_id(read: &Read, line: &Line) -> Option<String> {
     let [(_, file)] = read.files.as_slice() else { return None };
     match read.by {
@@ -60,7 +59,7 @@ pub(super) fn line_id(read: &Read, line: &Line) -> Option<String> {
     }
 }
 
-/// Which of a stack's frames is the program's own.
+/// Index of the innermost frame of user code in a line's frames.
 pub(super) fn own_place(read: &Read, line: &Line) -> Option<usize> {
     if read.by != GroupBy::Stacks {
         return None;
@@ -71,12 +70,12 @@ pub(super) fn own_place(read: &Read, line: &Line) -> Option<usize> {
     file.own.place(&views).filter(|&place| place < line.frames.len())
 }
 
-/// By snapshot: bytes and blocks of a line.
+/// Bytes and blocks of a line in each snapshot.
 pub(super) fn amounts(line: &Line) -> (Vec<u64>, Vec<u64>) {
     line.rows.iter().map(|row| (row.amount.block_bytes, row.amount.block_count)).unzip()
 }
 
-/// Half of the 95 % intervals of amounts that are estimates.
+/// Halves of the 95 % intervals of amounts, if these are estimates.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct LiveIntervals {
     #[serde(skip_serializing_if = "is_counted")]
@@ -100,7 +99,7 @@ impl LiveIntervals {
         }
     }
 
-    /// Where only the sums are known.
+    /// Intervals from sums alone.
     fn of_sums(trace: &Trace, bytes: u64, count: u64) -> Self {
         let equal = EqualBlocks::of(trace.sampling());
         Self {
@@ -126,7 +125,7 @@ pub(super) struct TakenSnapshot {
     processes: Vec<String>,
 }
 
-/// The snapshots of a series.
+/// Snapshots of a series as JSON.
 pub(super) fn taken(host: &dyn Host, read: &Read) -> Vec<TakenSnapshot> {
     let one = |taken: &Taken| TakenSnapshot {
         file: read.files[taken.file].0,
@@ -162,7 +161,7 @@ pub(crate) struct NativeSnapshot {
     time_ns: u64,
     event_index: u64,
     name: String,
-    /// Why it was taken, in words.
+    /// Reason of the snapshot in words.
     trigger: String,
     block_count: u64,
     block_bytes: u64,
@@ -174,7 +173,7 @@ pub(crate) struct NativeSnapshot {
 }
 
 impl NativeSnapshot {
-    /// `trigger`: why it was taken, in words.
+    /// Creates the JSON form. `trigger`: reason of the snapshot in words.
     pub(crate) fn new(trace: &Trace, snapshot: &Snapshot, trigger: String) -> Self {
         let names = process_names(trace, snapshot);
         let processes = snapshot.processes.iter().zip(names).map(|(process, name)| SnapshotProcess {
@@ -201,7 +200,7 @@ impl NativeSnapshot {
     }
 }
 
-/// A snapshot without its blocks. `trigger`: why it was taken, in words.
+/// Converts a snapshot without its blocks. `trigger`: reason of the snapshot in words.
 #[must_use]
 pub fn snapshot_json(trace: &Trace, snapshot: &Snapshot, trigger: &str) -> Value {
     serde_json::to_value(NativeSnapshot::new(trace, snapshot, trigger.to_owned())).unwrap_or_default()

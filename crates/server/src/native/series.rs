@@ -1,4 +1,4 @@
-//! Snapshots of files, read together: what summary, comparison, suspects and treemap are made of.
+//! Series of snapshots: the base of summary, comparison, suspects and treemap.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::error::{Error, Result};
 use crate::request::Context;
 use crate::trace_file::TraceFile;
 
-/// A series, read.
+/// A series that was read.
 pub(super) struct Read {
-    /// By number in the series: number in the list of files, and the file.
+    /// Number in the list of files, and the file, for each file of the series.
     pub(super) files: Vec<(usize, Arc<TraceFile>)>,
     pub(super) by: GroupBy,
     pub(super) series: Arc<SnapshotSeries>,
@@ -23,7 +23,7 @@ pub(super) struct Read {
 pub(super) type Chosen = (usize, Vec<u32>);
 
 impl Read {
-    /// Reads the chosen snapshots, or takes what was read before.
+    /// Reads the chosen snapshots, or takes the cached series.
     pub(super) fn new(
         context: &Context<'_>,
         chosen: &[Chosen],
@@ -66,12 +66,12 @@ impl Read {
         Ok(Self { files, by, series, words: filter.words() })
     }
 
-    /// What is wrong with the snapshots.
+    /// Warnings about the snapshots.
     pub(super) fn warnings(&self) -> Vec<String> {
         self.series.warnings(|file| self.files[file].1.path.display().to_string())
     }
 
-    /// `heapr snapshot COMMAND FILE… OPTIONS`.
+    /// Builds `heapr snapshot COMMAND FILE… OPTIONS`.
     pub(super) fn command(&self, name: &str, options: &[String]) -> String {
         let paths: Vec<String> = self.files.iter().map(|(_, file)| file.path.display().to_string()).collect();
         let mut all = vec!["snapshot", name];
@@ -83,7 +83,7 @@ impl Read {
     }
 }
 
-/// The number of a snapshot of a file; without one the last.
+/// Number of a snapshot of a file; the last one by default.
 pub(super) fn number(context: &Context<'_>, file: usize, number: Option<u32>) -> Result<u32> {
     let trace = context.files.trace(file)?;
     let Some(last) = trace.trace().snapshots().last() else {
@@ -96,7 +96,7 @@ pub(super) fn number(context: &Context<'_>, file: usize, number: Option<u32>) ->
     }
 }
 
-/// The option of `heapr snapshot`.
+/// Option of `heapr snapshot` for a grouping.
 fn option_of(by: GroupBy) -> &'static str {
     match by {
         GroupBy::Frames => "--frames",

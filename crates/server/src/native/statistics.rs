@@ -1,4 +1,4 @@
-//! What a snapshot consists of: heaps, processes, threads, sizes, ages.
+//! Composition of a snapshot: heaps, processes, threads, sizes, ages.
 
 use std::collections::BTreeMap;
 
@@ -106,7 +106,7 @@ impl NativePart {
     }
 }
 
-/// What a snapshot consists of.
+/// Composition of a snapshot.
 #[derive(Debug, Serialize)]
 struct NativeStatistics {
     schema: &'static str,
@@ -114,7 +114,7 @@ struct NativeStatistics {
     shown: u32,
     total_bytes: u64,
     total_count: u64,
-    /// Half of their 95 % intervals; 0: they were counted.
+    /// Halves of the 95 % intervals of both; 0: counted exactly.
     #[serde(skip_serializing_if = "is_counted")]
     total_bytes_plus_minus: u64,
     #[serde(skip_serializing_if = "is_counted")]
@@ -126,7 +126,7 @@ struct NativeStatistics {
     ages: Option<HistogramJson>,
 }
 
-/// The greatest first.
+/// Parts, largest first.
 fn listed(sums: BTreeMap<String, Amounts>) -> Vec<NativePart> {
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by_key(|(_, amounts)| std::cmp::Reverse(amounts.outstanding_bytes));

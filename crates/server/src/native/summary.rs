@@ -1,4 +1,4 @@
-//! What one snapshot holds, with ages.
+//! Contents of one snapshot, with ages.
 
 use heapr_filters::FilterArguments;
 use heapr_query::{Line, LineOrder};
@@ -90,9 +90,9 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 #[derive(Debug, Serialize)]
 struct NativeRow {
     id: Option<String>,
-    /// Which of the frames is the program's own.
+    /// Index of the innermost frame of user code.
     own: Option<usize>,
-    /// `module!symbol`, the innermost first.
+    /// Frames as `module!symbol`, innermost first.
     frames: Vec<String>,
     block_bytes: u64,
     block_count: u64,
@@ -103,16 +103,16 @@ struct NativeRow {
     oldest_ns: u64,
 }
 
-/// What one snapshot holds.
+/// Contents of one snapshot.
 #[derive(Debug, Serialize)]
 struct NativeSummary {
     schema: &'static str,
     command: String,
-    /// Its number.
+    /// Number of the snapshot.
     shown: u32,
     total_bytes: u64,
     total_count: u64,
-    /// Half of their 95 % intervals; 0: they were counted.
+    /// Halves of the 95 % intervals of both; 0: counted exactly.
     #[serde(skip_serializing_if = "is_counted")]
     total_bytes_plus_minus: u64,
     #[serde(skip_serializing_if = "is_counted")]

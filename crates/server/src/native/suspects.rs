@@ -1,4 +1,4 @@
-//! What grows steadily over three or more snapshots.
+//! Steady growth over three or more snapshots.
 
 use heapr_filters::FilterArguments;
 use heapr_query::{SUSPECT_COLUMNS, Suspect, SuspectOrder, is_at_end};

@@ -1,5 +1,5 @@
-//! A snapshot as a treemap: images, in them the program's own functions, in them stacks. A stack
-//! without an own function counts for its innermost frame.
+//! A snapshot as a treemap: images contain functions of user code, and these contain stacks. A
+//! stack without user code counts for its innermost frame.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ impl Default for TreemapRequest {
     }
 }
 
-/// Bytes or blocks.
+/// Unit of the areas: bytes or blocks.
 #[derive(Debug, Clone, Copy)]
 struct Unit {
     is_bytes: bool,
@@ -54,7 +54,7 @@ impl Unit {
     }
 }
 
-/// Areas within areas, and what of each no area within it has.
+/// Areas within areas, and the amount of each that its inner areas do not cover.
 struct Areas {
     unit: Unit,
     columns: TreemapColumns<String>,
@@ -63,12 +63,12 @@ struct Areas {
 }
 
 impl Areas {
-    /// Gives its number, or nothing if there are enough.
+    /// Adds an area; returns its number, or `None` if the treemap is full.
     fn push(&mut self, parent: Option<usize>, name: &str, amount: LiveAmount) -> Option<usize> {
         self.push_area(None, parent, name, amount, 0)
     }
 
-    /// One that has no areas in it.
+    /// Adds an area without inner areas.
     fn push_stack(&mut self, id: Option<String>, parent: usize, name: &str, amount: LiveAmount) {
         self.push_area(id, Some(parent), name, amount, self.unit.of(&amount));
     }
@@ -102,10 +102,10 @@ impl Areas {
     }
 }
 
-/// Names whose lines take so much.
+/// Amount and details by name.
 type Parts<'a, T> = BTreeMap<&'a str, (LiveAmount, T)>;
 
-/// Stacks of a function: the amount, the place of the own frame, the stack.
+/// Stacks of a function: amount, index of the own frame, line.
 type Stacks<'a> = Vec<(LiveAmount, usize, &'a Line)>;
 
 pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
@@ -145,8 +145,8 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
                 by_amount.then_with(|| one_line.frames.cmp(&other_line.frames))
             });
             for (amount, own, line) in lines {
-                // What tells the stacks of a function apart is what it allocates through, or else
-                // who called it.
+                // A stack is named by the frame that the function allocates through, or else by its
+                // caller.
                 let told = if own > 0 { 0 } else { 1 };
                 let name = line.frames.get(told).or(line.frames.first()).map_or("(no stack)", String::as_str);
                 areas.push_stack(line_id(&read, line), frame, name, amount);
@@ -158,7 +158,7 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     json(&columns.finish("heapr.view.native.treemap/1", read.command("summary", &options)))
 }
 
-/// The parts of at least `least`, the greatest first.
+/// Parts of at least `least`, largest first.
 fn greatest<T>(parts: Parts<'_, T>, unit: Unit, least: u64) -> Vec<(&str, (LiveAmount, T))> {
     let mut parts: Vec<_> = parts.into_iter().filter(|(_, part)| unit.of(&part.0) >= least).collect();
     parts.sort_by_key(|(_, part)| std::cmp::Reverse(unit.of(&part.0)));

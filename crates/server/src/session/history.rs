@@ -1,21 +1,21 @@
-//! What a session's status has said so far, in bounded memory.
+//! History of a session's status, in bounded memory.
 
 use heapr_session::SessionStatus;
 use serde::Serialize;
 
 use crate::json::are_counted;
 
-/// Most moments that are kept; when there are twice as many, every second one goes.
+/// Number of moments sent. At twice as many every second one is dropped.
 const MOMENTS_MAX: usize = 2_000;
 const COLUMNS: usize = 6;
 
-/// See the module.
+/// Columns of the status over time.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct History {
     time_ns: Vec<u64>,
     live_bytes: Vec<u64>,
     live_count: Vec<u64>,
-    /// Half of the 95 % intervals of both, where they are estimates.
+    /// Halves of the 95 % intervals of both, if they are estimates.
     #[serde(skip_serializing_if = "are_counted")]
     live_bytes_plus_minus: Vec<u64>,
     #[serde(skip_serializing_if = "are_counted")]
@@ -24,7 +24,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Notes how it stands.
+    /// Adds a status.
     pub(crate) fn add(&mut self, status: &SessionStatus) {
         self.push([
             status.duration_ns,
@@ -50,7 +50,7 @@ impl History {
         }
     }
 
-    /// At most `MOMENTS_MAX` of the moments, the last one among them.
+    /// At most `MOMENTS_MAX` of the moments, with the last one.
     pub(crate) fn thinned(&self) -> Self {
         let step = self.time_ns.len().div_ceil(MOMENTS_MAX).max(1);
         let mut thinned = self.clone();

@@ -1,8 +1,8 @@
-//! Sessions that run: how they stand, and their files as they grow.
+//! Running sessions: their status, and their files as they grow.
 //!
 //! ```text
 //!  recorder ── status, once a second ──> history
-//!     │ flush, where somebody looks
+//!     │ flush, while a client asks
 //!     └──> file ── a new opening of it, read beside the one that is shown ──> shown, generation + 1
 //! ```
 

@@ -1,4 +1,4 @@
-//! What is known of a session that was opened while it ran.
+//! State of a session that was opened while it ran.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::history::History;
 
-/// How far it is.
+/// Stage of a session.
 ///
 /// ```text
 ///  Recording ──> Full (the file has its size)
@@ -29,7 +29,7 @@ pub(crate) enum SessionStage {
 }
 
 impl SessionStage {
-    /// Whether there is a recorder to be asked.
+    /// Whether the recorder runs.
     pub(crate) fn is_running(self) -> bool {
         matches!(self, Self::Recording | Self::Full)
     }
@@ -50,18 +50,18 @@ struct Known {
     stage: SessionStage,
     status: Option<SessionStatus>,
     history: History,
-    /// Until when the events are that are shown.
+    /// Time of the recording up to which events are shown.
     shown_until_ns: u64,
-    /// Why the last look failed.
+    /// Reason why the last status request failed.
     trouble: Option<String>,
 }
 
-/// See the module.
+/// A session that was opened while it ran.
 #[derive(Debug)]
 pub(crate) struct RunningSession {
     name: SessionName,
     known: Mutex<Known>,
-    /// Whether somebody has asked since the file was read last.
+    /// Whether a client has asked since the last reading of the file.
     has_interest: AtomicBool,
 }
 
@@ -81,7 +81,7 @@ impl RunningSession {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the recorder.
+    /// Sends a request to the recorder.
     pub(crate) fn ask(&self, request: Request) -> Result<Answer, ClientError> {
         SessionClient::find(&self.name)?.ask(request)
     }
@@ -90,7 +90,7 @@ impl RunningSession {
         self.lock().stage
     }
 
-    /// Asks how it stands, and notes it.
+    /// Requests the status, and notes it.
     pub(crate) fn look(&self) -> Result<SessionStatus, ClientError> {
         let Answer::Status(status) = self.ask(Request::Status)? else {
             let reason = "the answer is no status".to_owned();
@@ -111,7 +111,7 @@ impl RunningSession {
         self.lock().trouble = Some(trouble);
     }
 
-    /// There is no recorder any more.
+    /// Notes the end of the recorder.
     pub(crate) fn note_end(&self, stage: SessionStage) {
         let mut known = self.lock();
         known.stage = stage;
@@ -123,18 +123,18 @@ impl RunningSession {
         self.lock().shown_until_ns = until_ns;
     }
 
-    /// Somebody asks for what is shown.
+    /// Notes that a client asks for the shown state.
     pub(crate) fn note_interest(&self) {
-        // Relaxed: it only delays or spares a reading.
+        // Relaxed: it only delays or saves a reading.
         self.has_interest.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody has asked since the last call.
+    /// Whether a client has asked since the last call; resets the flag.
     pub(crate) fn take_interest(&self) -> bool {
         self.has_interest.swap(false, Ordering::Relaxed)
     }
 
-    /// For `/api/files`.
+    /// Facts for `/api/files`.
     pub(crate) fn facts(&self) -> SessionFacts {
         let known = self.lock();
         SessionFacts {
@@ -146,7 +146,7 @@ impl RunningSession {
         }
     }
 
-    /// For `/api/session/status`.
+    /// Answer for `/api/session/status`.
     pub(crate) fn history(&self) -> Value {
         let known = self.lock();
         json!({
@@ -158,14 +158,14 @@ impl RunningSession {
     }
 }
 
-/// A session that is looked at.
+/// Facts of a session that a page shows.
 #[derive(Debug, Serialize)]
 pub(crate) struct SessionFacts {
     name: String,
     state: &'static str,
     shown_until_ns: u64,
     trouble: Option<String>,
-    /// As `heapr status --format json` has it.
+    /// Status as `heapr status --format json` writes it.
     status: Option<Value>,
 }
 
@@ -173,7 +173,7 @@ pub(crate) struct SessionFacts {
 #[must_use]
 pub fn status_json(status: &SessionStatus) -> Value {
     let mut value = serde_json::to_value(status).unwrap_or_default();
-    // A path as text: JSON has no bytes.
+    // JSON has no bytes: the path is written as text.
     value["output"] = json!(status.output.to_string_lossy());
     value
 }

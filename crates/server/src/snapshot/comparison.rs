@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::request::{Answer, Context, json as answer_json, read};
 use crate::snapshot_file::SnapshotFile;
 
-/// Most rows of an answer.
+/// Largest number of rows in an answer.
 const ROWS_MAX: usize = 10_000;
 
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ struct DiffRequest {
     r#match: String,
 }
 
-/// Both files and what differs.
+/// Both files and their comparison.
 struct Compared {
     before: Arc<SnapshotFile>,
     after: Arc<SnapshotFile>,
@@ -87,12 +87,12 @@ impl Compared {
     }
 }
 
-/// What came and went of a class.
+/// New and deleted objects of a class.
 #[derive(Debug, Serialize)]
 struct ClassDiffRow {
     class: String,
     class_key: String,
-    /// Of its constructor.
+    /// Location of the constructor.
     place: Option<String>,
     new_count: u64,
     deleted_count: u64,
@@ -164,7 +164,7 @@ pub(super) fn diff_objects(context: &Context<'_>, body: &[u8]) -> Result<Answer>
         .ok_or_else(|| Error::NotFound { what: "class with a difference", name: key.to_owned() })?;
     let (before, after) = (compared.before.heap(context.cancel)?, compared.after.heap(context.cancel)?);
     let mut objects = compare_class(&before, &after, compared.comparison.matched_by, &line.class);
-    // New ones first, the largest of them first.
+    // New objects first, and of each kind the largest first.
     objects.sort_by_key(|&object| match object {
         ObjectDifference::New(node) => (0, Reverse(after.snapshot().self_bytes(node))),
         ObjectDifference::Deleted(node) => (1, Reverse(before.snapshot().self_bytes(node))),

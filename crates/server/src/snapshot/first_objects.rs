@@ -1,6 +1,6 @@
-//! The first objects of a class in an order, kept; where there is no index, which has them, those
-//! of the large classes are found while the page shows the classes in that order, so that a class
-//! of millions of objects opens at once, too.
+//! Cache of the first objects of a class in an order. An index contains them already. Without one,
+//! those of large classes are found while the page shows the classes in this order. A class of
+//! millions of objects then opens at once, too.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -12,22 +12,22 @@ use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::snapshot_file::{FirstKey, FirstObjects, SnapshotFile};
 
-/// Rows that are kept of a class: two pages.
+/// Number of cached rows of a class: two pages.
 pub(super) const KEPT_ROWS: usize = 400;
-/// From so many objects on the order of a class is worth to be found beforehand: it takes a few ms.
+/// Number of objects from which a class is prepared; the sort takes a few ms.
 const LARGE: u64 = 20_000;
-/// Classes of which the first objects are found beforehand.
+/// Largest number of classes that are prepared.
 const PREPARED_MAX: usize = 24;
-/// Threads that do so.
+/// Number of threads that prepare classes.
 const THREADS: usize = 2;
 
-/// The objects of some classes that have bytes of their own.
+/// Query for the objects of some classes that have bytes of their own.
 pub(super) fn query_of<'a>(classes: &'a [u32], only: Option<&'a NodeSet>) -> ObjectQuery<'a> {
     ObjectQuery { classes: Some(classes), self_bytes: Some((1, u64::MAX)), only, ..ObjectQuery::default() }
 }
 
 impl FirstObjects {
-    /// Takes what is kept, or finds it.
+    /// Returns the cached objects, or finds them.
     pub(super) fn of(file: &SnapshotFile, key: &FirstKey, cancel: &Cancel) -> Result<Arc<Self>> {
         file.first_objects.get(key, cancel, |_| {
             let (classes, order, is_from_start) = key;
@@ -61,7 +61,7 @@ impl FirstObjects {
     }
 }
 
-/// Finds the first objects of the large ones among classes (key and number of objects), in this
+/// Finds the first objects of the large classes among `classes` (key and number of objects) in this
 /// order, once.
 pub(super) fn prepare<'a>(
     file: &Arc<SnapshotFile>,
@@ -85,13 +85,13 @@ pub(super) fn prepare<'a>(
     for _ in 0..threads {
         let (file, keys, next) = (Arc::clone(file), Arc::clone(&keys), Arc::clone(&next));
         std::thread::spawn(move || {
-            // Nobody looks at a file that only these threads hold.
+            // The preparing threads stop when they are the file's only holders.
             while let Some(key) = keys.get(next.fetch_add(1, Ordering::Relaxed))
                 && Arc::strong_count(&file) > threads
             {
                 let Ok(mut classes) = file.view.classes_named(key) else { return };
                 classes.sort_unstable();
-                // Who asks for it sees what is wrong.
+                // An error is reported to the request that asks for this class.
                 let _ = FirstObjects::of(&file, &(classes, order, is_from_start), &Cancel::default());
             }
         });

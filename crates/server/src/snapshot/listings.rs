@@ -1,5 +1,5 @@
-//! What DevTools does not list: texts that are there twice, collections, shapes, fan-out, detached
-//! nodes, what nothing holds, variables of closures.
+//! Lists that DevTools does not have: duplicate strings, collections, shapes, fan-out, detached
+//! nodes, unreachable objects, variables of closures.
 
 use heapr_v8::analysis::Listing;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::request::{Answer, Context, json as answer_json, read};
 use crate::snapshot_file::NAME_CHARS_MAX;
 
-/// Every line has a name to be looked for.
+/// Largest number of rows; a name is looked up for each.
 const TOP_MAX: usize = 10_000;
 
 #[derive(Deserialize)]
@@ -19,23 +19,23 @@ struct ListingRequest {
     top: usize,
 }
 
-/// One of the lists.
+/// Answer of a list.
 #[derive(Serialize)]
 struct ListingJson<R> {
     schema: String,
     command: String,
     rows: R,
-    /// Whether there are more.
+    /// Whether the list was cut: further rows exist.
     is_cut: bool,
 }
 
-/// One of the lists, by the name of its command.
+/// Answers a list by the name of its command.
 pub(super) fn listing(context: &Context<'_>, name: &str, listing: Listing, body: &[u8]) -> Result<Answer> {
     let request: ListingRequest = read(body)?;
     let file = context.files.snapshot(request.file)?;
     let heap = file.heap(context.cancel)?;
     let top = request.top.min(TOP_MAX);
-    // One more tells whether there are more.
+    // One row more shows whether there are further ones.
     let mut table = listing.table(&heap, top + 1);
     context.cancel.check()?;
     let is_cut = table.truncate(top);

@@ -1,4 +1,4 @@
-//! Lists by the page: objects of a class, containment, retainers, dominators.
+//! Lists by page: objects of a class, containment, retainers, dominators.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::request::{Answer, Context, json as answer_json, read};
 use crate::snapshot_file::SummaryFilter;
 use crate::snapshot_file::{FirstObjects, SnapshotFile};
 
-/// Most rows of an answer.
+/// Largest number of rows in an answer.
 const ROWS_MAX: usize = 10_000;
 
-/// A list of a snapshot.
+/// Request for a list of a snapshot.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ListRequest {
@@ -55,12 +55,12 @@ impl ListRequest {
         self.limit.min(ROWS_MAX)
     }
 
-    /// Whether it asks for no text.
+    /// True if the request has no search text.
     pub(super) fn asks_for_all(&self) -> bool {
         self.r#match.is_empty()
     }
 
-    /// Whether it asks for rows that are kept of a class.
+    /// Whether the requested rows are among the cached ones.
     fn is_among_the_first(&self) -> bool {
         self.offset.saturating_add(self.limit()) <= KEPT_ROWS
     }
@@ -73,12 +73,12 @@ impl ListRequest {
         self.r#match.is_empty() || text.to_lowercase().contains(&self.r#match.to_lowercase())
     }
 
-    /// The page, in the order that the lists have.
+    /// The page, in the order of the lists.
     fn page(&self) -> Page {
         Page { first: self.offset, count: self.limit() }
     }
 
-    /// Asks for the page of a list; one that goes up is read from its end.
+    /// Reads a page of a list; a list in ascending order is read from its end.
     fn ask<T>(
         &self,
         file: &SnapshotFile,
@@ -103,7 +103,7 @@ pub(super) fn open(context: &Context<'_>, body: &[u8]) -> Result<(ListRequest, A
     Ok((request, file))
 }
 
-/// An order by its name.
+/// Order by its name.
 pub(super) fn order(sort: &str) -> Result<ObjectOrder> {
     Ok(match sort {
         "retained" => ObjectOrder::Retained,
@@ -120,7 +120,7 @@ pub(super) fn order(sort: &str) -> Result<ObjectOrder> {
     })
 }
 
-/// The answer of a list of objects.
+/// Answer of a list of objects.
 pub(super) fn objects_answer(
     file: &SnapshotFile,
     (schema, command): (&str, String),
@@ -190,7 +190,7 @@ pub(super) fn retainers(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let listed = if request.ignore.is_empty() {
         request.ask(&file, |page| file.view.retainers(node, page))?
     } else {
-        // Distances without some objects are found anew over the whole graph.
+        // Distances without some objects are computed over the whole graph.
         let heap = file.heap(context.cancel)?;
         let ignored = request.ignore.iter().map(|&id| file.node(id)).collect::<Result<Vec<u32>>>()?;
         let view = RetainersView::new(&heap, &ignored);

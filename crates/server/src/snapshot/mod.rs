@@ -1,5 +1,5 @@
-//! Snapshots of V8: what DevTools' Memory panel asks. Answered from an index file where there is
-//! one.
+//! Snapshots of V8: the requests of a panel like DevTools' Memory panel. An index file, if present,
+//! answers them.
 
 mod comparison;
 mod first_objects;
@@ -18,7 +18,7 @@ use heapr_v8::analysis::Listing;
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context};
 
-/// Answers a request by its name, which is the address after `/api/snapshot/`.
+/// Answers a request by its name: the address after `/api/snapshot/`.
 pub(crate) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<Answer> {
     match name {
         "summary" => summary::summary(context, body),

@@ -1,4 +1,4 @@
-//! One object: all that is known of it, and the ways on which roots hold it.
+//! One object: its details, and the paths from roots to it.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::rows;
 use crate::error::Result;
 use crate::request::{Answer, Context, json as answer_json, read};
 
-/// Most ways.
+/// Largest number of paths.
 const PATHS_MAX: usize = 50;
 
 #[derive(Deserialize)]
@@ -37,13 +37,13 @@ pub(super) fn object(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     })
 }
 
-/// All that is known of an object.
+/// Details of an object.
 #[derive(Serialize)]
 struct ObjectAnswer {
     schema: &'static str,
     command: String,
     object: rows::HeapObject,
-    /// The whole name, or the whole string.
+    /// Whole name, or whole string.
     text: String,
     place: Option<String>,
     dominator: rows::HeapObject,
@@ -62,7 +62,7 @@ struct PathsRequest {
     paths: usize,
 }
 
-/// A way from a root, an object for each step.
+/// Paths from roots, each a list of objects.
 pub(super) fn paths(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: PathsRequest = read(body)?;
     let file = context.files.snapshot(request.file)?;

@@ -13,9 +13,9 @@ pub(crate) struct HeapObject {
     name: String,
     class: String,
     r#type: String,
-    /// -1: nothing leads here.
+    /// Distance from the roots; -1: unreachable.
     distance: i32,
-    /// Only system roots lead here.
+    /// Whether only system roots reach the object.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     system: bool,
     shallow_bytes: u64,
@@ -24,7 +24,7 @@ pub(crate) struct HeapObject {
     dom_state: Option<String>,
 }
 
-/// A name for a list: cut.
+/// Name for a list, cut to [`NAME_CHARS_MAX`] characters.
 pub(crate) fn short(text: &str) -> String {
     match text.char_indices().nth(NAME_CHARS_MAX) {
         Some((at, _)) => format!("{}…", &text[..at]),
@@ -32,13 +32,13 @@ pub(crate) fn short(text: &str) -> String {
     }
 }
 
-/// A distance as rows have it, and whether only system roots lead there.
+/// Distance for rows, and whether only system roots reach the object.
 pub(crate) fn distance(distance: i32) -> (i32, bool) {
     let is_system = distance >= BASE_SYSTEM_DISTANCE;
     (if is_system { distance - BASE_SYSTEM_DISTANCE } else { distance.max(-1) }, is_system)
 }
 
-/// A row of an object.
+/// Row of an object.
 pub(crate) fn object(objects: &dyn Objects, row: &ObjectRow) -> HeapObject {
     let (distance, system) = distance(row.distance);
     HeapObject {
@@ -58,7 +58,7 @@ pub(crate) fn object(objects: &dyn Objects, row: &ObjectRow) -> HeapObject {
     }
 }
 
-/// A row of an object of a heap in memory.
+/// Row of an object of a heap in memory.
 pub(crate) fn heap_object(heap: &Heap, node: u32) -> HeapObject {
     let snapshot = heap.snapshot();
     let classes = heap.classes();
@@ -77,7 +77,7 @@ pub(crate) fn heap_object(heap: &Heap, node: u32) -> HeapObject {
 }
 
 impl HeapObject {
-    /// With the number of its children in another tree than that of references.
+    /// Replaces the number of children by that in another tree than the references.
     pub(crate) fn with_children(self, child_count: u32) -> Self {
         Self { child_count, ..self }
     }
@@ -92,7 +92,7 @@ pub(crate) struct EdgeRow {
     object: HeapObject,
 }
 
-/// A row of an edge, with the object at its other end.
+/// Row of an edge, with the object at its other end.
 pub(crate) fn edge(objects: &dyn Objects, row: &FieldRow) -> EdgeRow {
     let (distance, system) = distance(row.distance);
     EdgeRow {

@@ -1,4 +1,4 @@
-//! Objects by name, class, text or id.
+//! Search for objects by name, class, text or id.
 
 use heapr_v8::view::{Listed, ObjectOrder, ObjectQuery, Page};
 use serde::Deserialize;
@@ -53,7 +53,7 @@ pub(super) fn search(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let (query, option) = match request.r#in.as_str() {
         "class" => (ObjectQuery { classes: Some(&classes), ..ObjectQuery::default() }, "--class"),
         "string" => (ObjectQuery { text: Some(&holds), ..ObjectQuery::default() }, "--text"),
-        // The name of a string is its text, that of an object often its class's.
+        // A string's name is its text, and an object's name is often its class.
         "name" | "any" => (ObjectQuery { name: Some(&holds), ..ObjectQuery::default() }, "--name"),
         other => return Err(Error::bad("in", format!("{other:?} is none of any, class, name, string"))),
     };

@@ -1,5 +1,5 @@
-//! Classes over a series of snapshots: how many objects and how large at each, what grew steadily
-//! first. Made from the summaries, so that no heap is loaded.
+//! Classes over a series of snapshots: object counts and sizes in each, steady growth first. The
+//! series is made from the summaries, without loading a heap.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -12,9 +12,9 @@ use serde_json::json;
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context, json as answer_json, read};
 
-/// Most rows of an answer.
+/// Largest number of rows in an answer.
 const ROWS_MAX: usize = 10_000;
-/// Snapshots of a series.
+/// Largest number of snapshots in a series.
 const SNAPSHOTS_MAX: usize = 64;
 
 #[derive(Deserialize)]
@@ -26,7 +26,7 @@ struct SeriesRequest {
     offset: usize,
     limit: usize,
     r#match: String,
-    /// Classes that are the same in all, too.
+    /// Whether classes without a change are included.
     same: bool,
 }
 
@@ -44,11 +44,11 @@ impl Default for SeriesRequest {
     }
 }
 
-/// A class over the series; what a snapshot does not have of it is 0.
+/// A class over the series; 0 for a snapshot without it.
 struct ClassSeries<'a> {
     name: &'a str,
     place: Option<&'a str>,
-    /// The class's key in each snapshot that has it.
+    /// Key of the class in each snapshot that has it.
     keys: Vec<Option<&'a str>>,
     object_counts: Vec<u64>,
     shallow_bytes: Vec<u64>,
@@ -60,7 +60,7 @@ impl ClassSeries<'_> {
         SteadyGrowth::of(&self.retained_bytes)
     }
 
-    /// Whether no amount of it differs from one snapshot to another.
+    /// True if all amounts are equal in all snapshots.
     fn is_same(&self) -> bool {
         let amounts = [&self.object_counts, &self.shallow_bytes, &self.retained_bytes];
         amounts.iter().all(|of| of.windows(2).all(|pair| pair[0] == pair[1]))
@@ -71,8 +71,8 @@ impl ClassSeries<'_> {
     }
 }
 
-/// The classes of all snapshots, by name and place: the numbers of scripts in a class's key differ
-/// from process to process.
+/// Classes of all snapshots, matched by name and location. Keys contain numbers of scripts, which
+/// differ between processes.
 fn series_of<'a>(summaries: &[&'a StoredSummary]) -> Vec<ClassSeries<'a>> {
     let count = summaries.len();
     let mut by_name: HashMap<(&str, Option<&str>), usize> = HashMap::new();
@@ -95,8 +95,8 @@ fn series_of<'a>(summaries: &[&'a StoredSummary]) -> Vec<ClassSeries<'a>> {
             series.keys[at].get_or_insert(&class.key);
             series.object_counts[at] += class.object_count;
             series.shallow_bytes[at] += class.self_bytes;
-            // A script that was loaded twice: what both retain is counted twice, as in the lines of
-            // the summary.
+            // Memory that two copies of a loaded script both retain is counted twice, as in the
+            // lines of the summary.
             series.retained_bytes[at] += class.retained_bytes;
         }
     }
@@ -117,7 +117,7 @@ fn sort(all: &mut [ClassSeries<'_>], sort: &str) -> Result<()> {
         "count_growth" => all.sort_by_key(|series| Reverse(series.count_growth())),
         "retained" => all.sort_by_key(|series| Reverse(last(&series.retained_bytes))),
         "name" => all.sort_by(|one, other| one.name.cmp(other.name)),
-        // The retained size in one snapshot, by its place in the series.
+        // The retained size in one snapshot, by its index in the series.
         sort => {
             match sort.parse::<usize>().ok().filter(|&at| all.iter().all(|series| at < series.keys.len())) {
                 Some(at) => all.sort_by_key(|series| Reverse(series.retained_bytes[at])),
@@ -128,19 +128,19 @@ fn sort(all: &mut [ClassSeries<'_>], sort: &str) -> Result<()> {
     Ok(())
 }
 
-/// A class over several snapshots: one number for each.
+/// A class over several snapshots, with one number for each.
 #[derive(Debug, Serialize)]
 struct ClassSeriesRow {
     class: String,
     place: Option<String>,
-    /// Its key in each snapshot that has it.
+    /// Key of the class in each snapshot that has it.
     class_keys: Vec<Option<String>>,
     object_count_at: Vec<u64>,
     shallow_bytes_at: Vec<u64>,
     retained_bytes_at: Vec<u64>,
     count_growth: i64,
     growth_bytes: i64,
-    /// 0 to 1.
+    /// Steadiness of the growth, 0 to 1.
     steadiness: f64,
 }
 

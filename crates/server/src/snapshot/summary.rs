@@ -1,4 +1,4 @@
-//! The classes of a snapshot, and what kinds of things fill it.
+//! Classes of a snapshot, and statistics of its contents.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::request::{Answer, Context, json as answer_json};
 use crate::snapshot_file::{Passing, SnapshotFile, SummaryFilter};
 
 impl SummaryFilter {
-    /// The objects that pass, found once for each filter.
+    /// Objects that pass the filter; cached by filter.
     pub(super) fn passing(&self, context: &Context<'_>, file: &SnapshotFile) -> Result<Arc<Passing>> {
         let generation = |file: usize| context.files.entry(file).map(|entry| entry.generation());
         let others =
@@ -80,7 +80,7 @@ impl SummaryFilter {
     }
 }
 
-/// The classes that are asked for, in their order.
+/// Classes of the request, in its order.
 fn sorted_classes<'a>(request: &ListRequest, summary: &'a StoredSummary) -> Result<Vec<&'a StoredClass>> {
     let mut lines: Vec<&StoredClass> =
         summary.classes.iter().filter(|line| request.is_match(&line.name)).collect();
@@ -108,7 +108,7 @@ fn sorted_classes<'a>(request: &ListRequest, summary: &'a StoredSummary) -> Resu
 struct ClassRow {
     class: String,
     class_key: String,
-    /// Of its constructor.
+    /// Location of the constructor.
     place: Option<String>,
     object_count: u64,
     distance: i32,
@@ -142,7 +142,7 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         &passing.summary
     };
     let lines = sorted_classes(&request, summary)?;
-    // What is opened next is one of these.
+    // The user opens one of these classes next.
     if request.filter == SummaryFilter::default()
         && request.asks_for_all()
         && let Some(order) = order_inside(request.sort())
@@ -161,7 +161,8 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     }))
 }
 
-/// The order of a class's objects where the classes are in this one; nothing where it is at hand.
+/// Order of a class's objects for an order of the classes; `None` if the objects need no
+/// preparation.
 fn order_inside(sort: &str) -> Option<ObjectOrder> {
     match sort {
         "shallow" => Some(ObjectOrder::Shallow),

@@ -1,4 +1,4 @@
-//! What grows over snapshots, and what is large in one.
+//! Growth over snapshots, and large objects in one snapshot.
 
 use heapr_v8::analysis::{self, Naming, owner_table, suspect_table};
 use heapr_v8::devtools::Heap;
@@ -9,7 +9,7 @@ use crate::command_line::command;
 use crate::error::{Error, Result};
 use crate::request::{Answer, Context, json as answer_json, read};
 
-/// Most suspects.
+/// Largest number of suspects.
 const TOP_MAX: usize = 1_000;
 
 #[derive(Deserialize)]

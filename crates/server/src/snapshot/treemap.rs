@@ -1,4 +1,4 @@
-//! Retained sizes as a treemap: the dominator tree, or the classes.
+//! Treemap of retained sizes: by the dominator tree, or by class.
 
 use std::collections::BinaryHeap;
 
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::request::{Answer, Context, json, read};
 use crate::treemap_columns::{NODES_MAX, TreemapColumns};
 
-/// Children that are looked at of one object: those of the root of a large heap are millions.
+/// Largest number of children of an object that are shown; the root of a large heap has millions.
 const CHILDREN_MAX: usize = 2_000;
 
 #[derive(Deserialize)]
@@ -28,7 +28,7 @@ impl Default for TreemapRequest {
     }
 }
 
-/// What an area is called: stores of maps and arrays have no name of their own.
+/// Name of an area: the class for stores of maps and arrays, which have no name.
 fn area_name(name: &str, class: &str) -> String {
     short(if name.is_empty() { class } else { name })
 }
@@ -44,7 +44,7 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let told = |error| file.error(&error);
     let command = match request.by.as_str() {
         "classes" => {
-            // Own sizes: retained ones of different classes overlap.
+            // Self sizes: retained sizes of different classes overlap.
             let summary = file.summary()?;
             let total: u64 = summary.classes.iter().map(|class| class.self_bytes).sum();
             columns.push(None, None, "(total)".to_owned(), total, 0);
@@ -66,7 +66,7 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
                 row.retained_bytes,
                 row.self_bytes,
             );
-            // The greatest first, so that what is left out is small.
+            // Largest objects first, so that the rest is small.
             let mut waiting = BinaryHeap::from([(row.retained_bytes, std::cmp::Reverse(0_usize), root)]);
             while let Some((_, std::cmp::Reverse(at), node)) = waiting.pop() {
                 context.cancel.check()?;

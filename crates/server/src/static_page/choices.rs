@@ -1,5 +1,5 @@
-//! Filters that a page without a server may choose: what findings are about, processes, threads,
-//! the largest functions of the program's own. Others need the events, which are not in the page.
+//! Filters that a page without a server may choose: those of findings, processes, threads, and the
+//! largest functions of user code. Other filters need the events, which the page does not contain.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use super::traces::ORDERS;
 use crate::error::Result;
 use crate::ids::TEMPORARY_BYTES;
 
-/// Choices of each kind.
+/// Largest number of choices of each kind.
 const OF_KIND_MAX: usize = 5;
-/// Of a long recording each takes its time: no more are begun then.
+/// Time after which no further choice is begun: each takes its time for a long recording.
 const TIME_MAX: Duration = Duration::from_secs(5);
-/// Rows of their tables.
+/// Number of rows per table.
 const ROWS: usize = 200;
 
 pub(super) fn record(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
@@ -33,7 +33,7 @@ pub(super) fn record(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
 }
 
 fn choices(recorder: &mut Recorder<'_>, file: usize) -> Result<Vec<(String, Value)>> {
-    // Answers that are recorded already.
+    // These answers are recorded already.
     let findings = recorder.record("findings", json!({"file": file, "source_lines": 0}))?.unwrap_or_default();
     let mut found = of_findings(&findings);
     let body = json!({"file": file, "sort": "peak", "limit": 500});
@@ -67,7 +67,7 @@ fn choices(recorder: &mut Recorder<'_>, file: usize) -> Result<Vec<(String, Valu
     Ok(found)
 }
 
-/// What findings are about: their buttons show it.
+/// Choices of the findings' buttons.
 fn of_findings(findings: &Value) -> Vec<(String, Value)> {
     let mut found: Vec<(String, Value)> = Vec::new();
     for finding in list(findings, "findings") {
@@ -90,7 +90,7 @@ fn list<'a>(answer: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     answer[name].as_array().into_iter().flatten()
 }
 
-/// Whether all of one filter has found room.
+/// Records all answers of a filter. Returns whether all had room.
 fn one(recorder: &mut Recorder<'_>, file: usize, filter: &Value) -> Result<bool> {
     let with = |more: Value| {
         let mut body = json!({"file": file, "filter": filter});
@@ -121,7 +121,7 @@ fn one(recorder: &mut Recorder<'_>, file: usize, filter: &Value) -> Result<bool>
             json!({"value": value, "direction": "top-down", "collapse_recursion": false, "nodes_max": 4000});
         recorder.record("flame", with(flame))?;
     }
-    // It shows the whole time, whatever moment is chosen.
+    // The timeline shows the whole time, whatever moment is chosen.
     let timeline = |by: &str| {
         let mut body = with(json!({"by": by, "value": "bytes", "bins": 600}));
         if let Some(filter) = body["filter"].as_object_mut() {

@@ -1,5 +1,5 @@
-//! One HTML file of the page's files and the answers, which may load nothing and run nothing but
-//! what it was made with.
+//! Builds one HTML file of the page's files and the answers. Its policy forbids loading resources
+//! and running scripts other than its own.
 
 use std::io::Read as _;
 
@@ -10,16 +10,16 @@ use sha2::{Digest as _, Sha256};
 use crate::error::{Error, Result};
 use crate::page;
 
-/// See <https://www.rfc-editor.org/rfc/rfc4648>, section 4.
+/// Encodes as in <https://www.rfc-editor.org/rfc/rfc4648>, section 4.
 pub(super) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The page; `answers` is base64 of gzip.
+/// Builds the page; `answers` is base64 of gzip.
 pub(super) fn page(answers: &str) -> Result<Vec<u8>> {
     let index = text("index.html")?;
     let (style, script) = (text("app.css")?, text("app.js")?);
-    // No text in a script may look like its end.
+    // A script's text must not contain its end tag.
     let script = script.replace("</script", "<\\/script").replace("<!--", "<\\!--");
     let policy = format!(
         "default-src 'none'; script-src '{}'; style-src '{}' 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'",
@@ -58,7 +58,7 @@ fn hash(text: &str) -> String {
     format!("sha256-{}", base64(&Sha256::digest(text.as_bytes())))
 }
 
-/// A file of the page.
+/// Text of a file of the page.
 fn text(name: &'static str) -> Result<String> {
     let file = page::file(name).ok_or(Error::NotFound { what: "file of the page", name: name.to_owned() })?;
     let mut text = String::new();

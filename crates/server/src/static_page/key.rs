@@ -1,8 +1,8 @@
-//! The key of a recorded answer: what the page makes of a request, too.
+//! Key of a recorded answer, which the page computes from a request in the same way.
 
 use serde_json::{Map, Value};
 
-/// Fields that only say how much of an answer is sent.
+/// Fields that only limit how much of an answer is sent.
 const AMOUNT_FIELDS: [&str; 13] = [
     "offset",
     "limit",
@@ -19,7 +19,7 @@ const AMOUNT_FIELDS: [&str; 13] = [
     "same",
 ];
 
-/// Path and what is essential of the body.
+/// Path and essential part of the body.
 pub(super) fn key(path: &str, body: &Value) -> String {
     match essential(body) {
         // serde_json keeps the fields of objects in alphabetical order.

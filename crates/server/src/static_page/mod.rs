@@ -1,4 +1,4 @@
-//! The page with recorded answers: one file that needs no server (`docs/api.md`, section 9).
+//! The page with recorded answers in one file that needs no server (`docs/api.md`, section 9).
 
 mod choices;
 mod html;
@@ -20,43 +20,44 @@ use recorder::Recorder;
 
 pub(crate) use request::page;
 
-/// How large a page may become.
+/// Size limits of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct StaticLimits {
-    /// The whole file.
+    /// Largest size of the whole file, in bytes.
     pub page_bytes: u64,
 }
 
 impl Default for StaticLimits {
-    /// What most trackers of bugs take.
+    /// Size that most bug trackers accept.
     fn default() -> Self {
         Self { page_bytes: 16 << 20 }
     }
 }
 
-/// Between two looks whether the files are open.
+/// Interval between two checks whether the files are open.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What is seen of one file: its page opens with that.
+/// View of one file with which the page opens.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
     /// Number of the file.
     pub(crate) file: usize,
-    /// As a request has it; null: none.
+    /// Filter as in a request; null: without a filter.
     pub(crate) filter: Value,
-    /// What stands behind `#` in the page's address.
+    /// Part of the page's address behind `#`.
     pub(crate) address: String,
 }
 
-/// The page with the answers about all files. `progress` is told what is recorded.
+/// Builds the page with the answers about all files. `progress` is told what is recorded.
 ///
 /// # Errors
-/// A file cannot be opened, or not even the least fits.
+/// Fails if a file cannot be opened, or if not even the page without answers fits.
 pub fn write_static(files: &Files, limits: StaticLimits, progress: &mut dyn FnMut(&str)) -> Result<Vec<u8>> {
     write_seen(files, limits, Seen::default(), progress, &Cancel::default())
 }
 
-/// As [`write_static`], with what is seen first: of it the same is recorded as of the whole.
+/// Builds the page as [`write_static`] does. For the view that is shown first, answers are recorded
+/// with its filter, too.
 pub(crate) fn write_seen(
     files: &Files,
     limits: StaticLimits,
@@ -77,7 +78,7 @@ pub(crate) fn write_seen(
         }
         recorder.filters_as_seen(false);
     }
-    // The greatest questions of all files come before the smaller ones of the first.
+    // The main answers of all files come before the minor ones of the first.
     for step in 0..traces::STEPS {
         for (number, entry) in entries.iter().enumerate() {
             cancel.check()?;

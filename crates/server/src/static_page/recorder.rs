@@ -1,4 +1,4 @@
-//! Asks what a page would ask, and packs the answers as they come, until the page has its size.
+//! Records the answers that a page may request, until the page has its size.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -13,14 +13,14 @@ use crate::api::answer_json;
 use crate::error::{Error, Result};
 use crate::files::Files;
 
-/// Answers that lie in the encoder and are not counted yet, at most.
+/// Largest number of bytes in the encoder that are not counted yet.
 const ENCODER_BYTES: u64 = 256 << 10;
 
 fn internal(error: std::io::Error) -> Error {
     Error::Internal(error.to_string())
 }
 
-/// See the module.
+/// Answers recorded so far, packed.
 pub(super) struct Recorder<'a> {
     pub(super) files: &'a Files,
     packed: GzEncoder<Vec<u8>>,
@@ -30,13 +30,13 @@ pub(super) struct Recorder<'a> {
     left_out: Vec<String>,
     progress: &'a mut dyn FnMut(&str),
     seen: Seen,
-    /// Questions on what is seen are asked with its filter.
+    /// Whether requests get the filter of the view.
     is_as_seen: bool,
     /// Filters that the page may choose: title, file, filter.
     choices: Vec<Value>,
 }
 
-/// Questions that a filter belongs to, and which of its fields the page leaves out of them.
+/// Requests with a filter, and the fields of the filter that the page leaves out of them.
 const FILTERED: [(&str, &[&str]); 9] = [
     ("report", &[]),
     ("functions", &[]),
@@ -50,7 +50,7 @@ const FILTERED: [(&str, &[&str]); 9] = [
 ];
 
 impl<'a> Recorder<'a> {
-    /// Nothing is recorded yet; the page is to have at most so many bytes.
+    /// Creates an empty recorder for a page of at most `page_bytes`.
     pub(super) fn new(
         files: &'a Files,
         page_bytes: u64,
@@ -80,7 +80,7 @@ impl<'a> Recorder<'a> {
         self.packed.write_all(bytes)
     }
 
-    /// Says what comes next; `false`: there is no room for it.
+    /// Reports the next part; returns false if there is no room for it.
     pub(super) fn begin(&mut self, what: &str) -> bool {
         if self.is_full {
             self.left_out.push(what.to_owned());
@@ -90,22 +90,22 @@ impl<'a> Recorder<'a> {
         true
     }
 
-    /// Says that something is not in the page.
+    /// Notes that a part is missing in the page.
     pub(super) fn leave_out(&mut self, what: &str) {
         self.left_out.push(what.to_owned());
     }
 
-    /// Whether from now on questions are asked with the filter of what is seen.
+    /// Sets whether later requests get the filter of the view.
     pub(super) fn filters_as_seen(&mut self, is_as_seen: bool) {
         self.is_as_seen = is_as_seen;
     }
 
-    /// A filter whose answers are recorded, so that the page may choose it.
+    /// Adds a filter whose answers are recorded to the page's choices.
     pub(super) fn add_choice(&mut self, title: &str, file: usize, filter: &Value) {
         self.choices.push(json!({"title": title, "file": file, "filter": filter}));
     }
 
-    /// The question with the filter of what is seen; one of its own adds to it.
+    /// Adds the filter of the view to a request; the request's own fields take precedence.
     fn filtered(&self, path: &str, mut body: Value) -> Value {
         let Some((_, left_out)) = FILTERED.iter().find(|(name, _)| *name == path).filter(|_| self.is_as_seen)
         else {
@@ -113,7 +113,7 @@ impl<'a> Recorder<'a> {
         };
         let mut filter = self.seen.filter.as_object().cloned().unwrap_or_default();
         if let Some(own) = body["filter"].as_object() {
-            // A moment in place of a range, as the page asks.
+            // A moment replaces a range, as on the page.
             if own.contains_key("at") {
                 filter.remove("range");
             }
@@ -124,8 +124,8 @@ impl<'a> Recorder<'a> {
         body
     }
 
-    /// Records the answer of a request and gives it; nothing if there is none (an error) or no
-    /// room.
+    /// Records the answer of a request and returns it. `None` if the request fails or the page is
+    /// full.
     pub(super) fn record(&mut self, path: &str, body: Value) -> Result<Option<Value>> {
         if self.is_full {
             return Ok(None);
@@ -133,7 +133,7 @@ impl<'a> Recorder<'a> {
         let body = self.filtered(path, body);
         let answer = match answer_json(self.files, path, body.to_string().as_bytes()) {
             Ok(answer) => answer,
-            // What cannot be said of this file is not in the page.
+            // A request that fails for this file is left out of the page.
             Err(Error::Internal(message)) => return Err(Error::Internal(message)),
             Err(_) => return Ok(None),
         };
@@ -149,7 +149,7 @@ impl<'a> Recorder<'a> {
         serde_json::from_slice(&answer).map(Some).map_err(|error| Error::Internal(error.to_string()))
     }
 
-    /// The page.
+    /// Completes the page.
     pub(super) fn finish(mut self) -> Result<Vec<u8>> {
         let files = answer_json(self.files, "files", b"")?;
         let mut files: Value =
@@ -162,7 +162,7 @@ impl<'a> Recorder<'a> {
             "address": self.seen.address,
             "choices": self.choices,
         });
-        // Sessions that run are told as they were: nothing will change any more.
+        // Running sessions are shown as they were: their state will not change any more.
         for file in files["files"].as_array_mut().into_iter().flatten() {
             file["session"] = Value::Null;
             file["tasks"] = json!([]);

@@ -1,4 +1,4 @@
-//! The request for what is shown as a page that needs no server.
+//! The request for the present view as a page that needs no server.
 
 use heapr_filters::FilterArguments;
 use serde::Deserialize;
@@ -13,18 +13,18 @@ struct PageRequest {
     file: usize,
     #[serde(default)]
     filter: serde_json::Value,
-    /// What stands behind `#` in the address.
+    /// Part of the address behind `#`.
     #[serde(default)]
     address: String,
 }
 
-/// The page that is seen, as one file that needs no server.
+/// Builds the present view as one file that needs no server.
 pub(crate) fn page(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: PageRequest = read(body)?;
     let name = context.files.entry(request.file)?.path();
     let name =
         name.file_name().map_or_else(|| "heapr".to_owned(), |name| name.to_string_lossy().into_owned());
-    // It is refused here, and not in the middle of the page.
+    // An invalid filter is refused here instead of in the middle of the page.
     if !request.filter.is_null() {
         let words: FilterArguments = serde_json::from_value(request.filter.clone())
             .map_err(|error| Error::bad("filter", error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What the page may ask of V8 snapshots, the most telling first.
+//! Recorded answers about V8 snapshots, the most important first.
 
 use serde_json::{Value, json};
 
@@ -7,15 +7,15 @@ use crate::entry::Content;
 use crate::error::Result;
 use crate::snapshot_file::SnapshotFile;
 
-/// Rows of a table.
+/// Number of rows per table.
 const ROWS: usize = 500;
-/// Classes whose objects are recorded.
+/// Number of classes whose objects are recorded.
 const CLASSES: usize = 60;
-/// Objects of a class, and the rows below an object.
+/// Number of objects of a class, and of rows below an object.
 const OBJECTS: usize = 100;
-/// Objects that are recorded with what refers to them.
+/// Number of objects that are recorded with their retainers.
 const OPENED: usize = 300;
-/// Levels of trees below the root.
+/// Number of levels of trees below the root.
 const LEVELS: usize = 4;
 const LISTS: [&str; 7] =
     ["strings", "collections", "shapes", "fanout", "detached", "unreachable", "closures"];
@@ -115,7 +115,7 @@ fn ids(answer: &Value) -> Vec<Value> {
     rows.map(|row| row["id"].clone()).filter(|id| !id.is_null()).collect()
 }
 
-/// Comparisons: each with the first one, and all together.
+/// Records comparisons: pairs of snapshots, and all together.
 pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
     let entries = recorder.files.entries();
     let is_snapshot = |number: &usize| matches!(entries[*number].content(), Content::Snapshot(_));

@@ -1,4 +1,4 @@
-//! What the page may ask of traces, the most telling first.
+//! Recorded answers about traces, the most important first.
 
 use std::time::{Duration, Instant};
 
@@ -11,26 +11,26 @@ use crate::error::Result;
 use crate::ids::TEMPORARY_BYTES;
 use crate::trace_file::TraceFile;
 
-/// Rounds of recording: what everybody looks at, what most look at, the rest.
+/// Number of rounds of recording: the first views, common views, the rest.
 pub(super) const STEPS: usize = 3;
 
-/// Rows of a table.
+/// Number of rows per table.
 const ROWS: usize = 500;
-/// Stacks that are recorded in full, and frames with their callers.
+/// Number of stacks that are recorded in full, and of frames with their callers.
 const STACKS: usize = 200;
 const FRAMES: usize = 100;
-/// For functions with their callers, of each order.
+/// Time for recording functions with their callers, for each order.
 const FUNCTIONS_TIME_MAX: Duration = Duration::from_secs(1);
-/// Native snapshots between two that a comparison shows, at most.
+/// Largest number of native snapshots between the two of a comparison.
 const BETWEEN: usize = 60;
-/// Native snapshots whose contents are recorded.
+/// Number of native snapshots whose contents are recorded.
 const SNAPSHOTS: usize = 12;
 
-/// The tables of a trace: what a line is, and what they are sorted by.
+/// Tables of a trace: grouping and sort key.
 pub(super) const ORDERS: [(&str, &str); 5] =
     [("stacks", "so"), ("stacks", "peak"), ("images", "so"), ("stacks", "stc"), ("frames", "so")];
 
-/// What flame graphs are of.
+/// Values of flame graphs.
 fn values() -> impl Iterator<Item = &'static str> {
     Metric::all().map(Metric::name).chain([TEMPORARY_BYTES])
 }
@@ -45,7 +45,7 @@ pub(super) fn record(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile
 
 fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     if recorder.begin(&format!("timeline, tables and flame graph of file {file}")) {
-        // A page that is given away holds no sources.
+        // A page that is passed on contains no sources.
         let findings = recorder.record("findings", json!({"file": file, "source_lines": 0}))?;
         let work_end_ns = findings.and_then(|findings| findings["work_end_ns"].as_u64());
         timeline(recorder, file, "none", "bytes")?;
@@ -84,8 +84,8 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
                     recorder
                         .record("frame", json!({"file": file, "frame": id, "sort": "so", "limit": 50}))?;
                 } else {
-                    // A page that is given away holds nothing of other files: a trace from
-                    // elsewhere may name any.
+                    // A page that is passed on contains no other files: a trace from elsewhere may
+                    // name any.
                     recorder.record("stack", json!({"file": file, "id": id, "source_lines": 0}))?;
                 }
             }
@@ -97,7 +97,7 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
             let answer = recorder.record("functions", body)?.unwrap_or_default();
             let functions = answer["functions"].as_array().into_iter().flatten();
             let begun = Instant::now();
-            // Of a long recording each takes its time.
+            // Each takes its time for a long recording.
             let has_time = |_: &&Value| begun.elapsed() < FUNCTIONS_TIME_MAX;
             for id in functions.take(FRAMES).map(|row| &row["id"]).take_while(has_time) {
                 recorder.record("frame", json!({"file": file, "frame": id, "sort": sort, "limit": 50}))?;
@@ -163,10 +163,10 @@ fn third(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     Ok(())
 }
 
-/// Moments of resident memory that are recorded.
+/// Number of moments of resident memory that are recorded.
 const RESIDENT_MOMENTS: usize = 60;
 
-/// What is resident: at the end, and at moments.
+/// Records resident memory at the end and at moments.
 pub(super) fn resident(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     if !recorder.begin(&format!("resident memory of file {file}")) {
         return Ok(());
@@ -180,7 +180,7 @@ pub(super) fn resident(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     Ok(())
 }
 
-/// What Compare shows of one trace: from its start to its peak, and from there to its end.
+/// Records the comparisons of one trace's moments: start to peak, and peak to end.
 fn moments(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     let at = |moment: &str| json!({"file": file, "filter": {"at": moment}});
     for (before, after) in [(at("0"), at("peak")), (at("peak"), json!({"file": file}))] {
@@ -194,7 +194,7 @@ fn moments(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     Ok(())
 }
 
-/// What the button of the peak shows.
+/// Records the view behind the button of the peak.
 fn peak(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     let filter = json!({"at": "peak"});
     for (by, sort) in
@@ -235,7 +235,7 @@ fn timeline(recorder: &mut Recorder<'_>, file: usize, by: &str, value: &str) -> 
 }
 
 fn native(recorder: &mut Recorder<'_>, file: usize, numbers: &[u32]) -> Result<()> {
-    // The last is shown first; of many the rest evenly, the first among them.
+    // The last one is shown first. Of many the others are chosen evenly, with the first.
     let step = numbers.len().div_ceil(SNAPSHOTS).max(1);
     let mut chosen: Vec<u32> = numbers.iter().copied().step_by(step).collect();
     chosen.extend(numbers.last());
@@ -246,7 +246,7 @@ fn native(recorder: &mut Recorder<'_>, file: usize, numbers: &[u32]) -> Result<(
         let [first, .., last] = numbers else { continue };
         let of = json!([{"file": file, "number": first}, {"file": file, "number": last}]);
         recorder.record("native/diff", json!({"of": of, "by": by, "sort": "change", "limit": ROWS}))?;
-        // The page asks with all between at once.
+        // The page asks for all snapshots between at once.
         if (3..=BETWEEN + 2).contains(&numbers.len()) {
             let of: Vec<Value> =
                 numbers.iter().map(|number| json!({"file": file, "number": number})).collect();
@@ -267,10 +267,11 @@ fn native(recorder: &mut Recorder<'_>, file: usize, numbers: &[u32]) -> Result<(
     Ok(())
 }
 
-/// So many files are compared each with each; of more, each with the first one.
+/// Largest number of files that are compared each with each; of more, each is compared with the
+/// first.
 pub(super) const EACH_WITH_EACH: usize = 4;
 
-/// The pairs that are compared: whichever file is shown, the others are what was before.
+/// Pairs that are compared; each file may be the one before and the one after.
 pub(super) fn pairs(files: &[usize]) -> Vec<(usize, usize)> {
     let all = files.iter().flat_map(|&before| files.iter().map(move |&after| (before, after)));
     let is_wanted = |&(before, after): &(usize, usize)| {
@@ -279,7 +280,7 @@ pub(super) fn pairs(files: &[usize]) -> Vec<(usize, usize)> {
     all.filter(is_wanted).collect()
 }
 
-/// Comparisons of traces.
+/// Records comparisons of traces.
 pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
     let entries = recorder.files.entries();
     let is_trace = |number: &usize| matches!(entries[*number].content(), Content::Trace(_));

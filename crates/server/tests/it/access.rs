@@ -1,4 +1,4 @@
-//! Who is let in.
+//! Access control.
 
 use crate::made::{Running, write_trace};
 
@@ -58,7 +58,7 @@ fn a_foreign_host_or_origin_is_refused_even_with_the_token() {
     );
     let own = format!("http://localhost:{}", server.port);
     assert_eq!(server.request("GET", "/api/files", &[token, ("Origin", &own)], "").status, 200);
-    // What a form of another site could send.
+    // A request that a form of another site could send.
     let form = [token, ("Content-Type", "text/plain")];
     assert_eq!(server.request("POST", "/api/report", &form, "{\"file\":0}").status, 400);
 }

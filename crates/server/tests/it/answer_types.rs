@@ -1,7 +1,7 @@
-//! The page's types of answers, generated from the server's own: `ui/src/api/answers.ts`.
+//! The page's types of answers, generated from the server's types: `ui/src/api/answers.ts`.
 //!
-//! The sources are read, not run: every struct and enum that is written as JSON has its fields and
-//! its `serde` attributes there. What is built without a type (`json!`) the page types itself.
+//! The sources are parsed: every struct and enum that is written as JSON has its fields and `serde`
+//! attributes there. Answers built without a type (`json!`) are typed by the page itself.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use syn::{Attribute, Field, Fields, GenericArgument, Item, Lit, PathArguments, Type};
 
-/// Types that stand in another generated file.
+/// Types that another generated file contains.
 const ELSEWHERE: [(&str, &str); 2] = [("Amounts", "metrics"), ("TotalIntervals", "metrics")];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// `HEAPR_WRITE_GENERATED=1` writes it.
+/// Compares the file; `HEAPR_WRITE_GENERATED=1` writes it.
 #[test]
 fn the_page_has_the_types_of_the_answers() {
     let path = root().join("ui/src/api/answers.ts");
@@ -76,7 +76,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// Whether it derives `Serialize`.
+/// Whether a type derives `Serialize`.
 fn is_written(attributes: &[Attribute]) -> bool {
     let mut is_written = false;
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("derive")) {
@@ -88,7 +88,7 @@ fn is_written(attributes: &[Attribute]) -> bool {
     is_written
 }
 
-/// What `serde` is told of a field.
+/// `serde` attributes of a field.
 #[derive(Default)]
 struct Serde {
     name: Option<String>,
@@ -118,7 +118,7 @@ fn serde(attributes: &[Attribute]) -> Serde {
     said
 }
 
-/// What a comment says, on one line.
+/// Text of a doc comment, on one line.
 fn comment(attributes: &[Attribute], indent: &str) -> String {
     let mut lines = Vec::new();
     for attribute in attributes {
@@ -181,7 +181,7 @@ fn field_line(field: &Field) -> String {
     format!("{}  {name}{mark}: {value};\n", comment(&field.attrs, "  "))
 }
 
-/// `HeapJson` is `Heap` to the page.
+/// Name of a type on the page: `HeapJson` is `Heap`.
 fn type_name(name: &str) -> String {
     name.strip_suffix("Json").unwrap_or(name).to_owned()
 }

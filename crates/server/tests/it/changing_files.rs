@@ -38,7 +38,7 @@ fn a_file_that_shrinks_gets_a_clear_error_until_it_is_opened_again() {
     assert!(reply.json()["error"].as_str().unwrap().contains("has shrunk"), "{reply:?}");
     assert_eq!(server.file()["state"], "changed");
     assert_eq!(server.ask("reopen", REPORT).status, 200);
-    // Half a trace is one whose recording did not end in order.
+    // Half a trace is shown like one whose recording was cut off.
     let file = server.file();
     assert!(file["state"] == "ready" && !file["warnings"].as_array().unwrap().is_empty(), "{file}");
 }
@@ -71,7 +71,7 @@ fn what_is_no_trace_says_so() {
     assert_eq!(reply.status, 422);
     assert!(reply.json()["error"].as_str().unwrap().contains("not a heapr trace"), "{reply:?}");
     assert!(server.ask("report", "{\"file\":1}").json()["error"].as_str().unwrap().contains("empty"));
-    // A snapshot is opened on a thread of its own.
+    // A snapshot is opened on its own thread.
     let reply = heapr_testkit::wait_until("it was tried", || {
         Some(server.ask("snapshot/summary", "{\"file\":2}")).filter(|reply| reply.status != 409)
     });

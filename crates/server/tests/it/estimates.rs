@@ -1,11 +1,11 @@
-//! Of a recording of samples each amount of an answer has half of its interval beside it; of one in
-//! which all was counted no answer speaks of intervals.
+//! Intervals in answers: for a sampled recording each amount has half of its interval beside it.
+//! Answers about a recording with exact counts contain no intervals.
 
 use serde_json::Value;
 
 use crate::made::{Running, write_live};
 
-/// Allocations of 100 bytes, of which half are freed.
+/// Number of allocations of 100 bytes, half of which are freed.
 const COUNT: u64 = 400;
 
 fn running(mean_bytes: Option<u64>) -> (tempfile::TempDir, Running) {
@@ -27,13 +27,13 @@ fn numbers(column: &Value) -> Vec<f64> {
     column.iter().map(|value| value.as_f64().unwrap()).collect()
 }
 
-/// Half of an interval of amounts that were estimated each on its own.
+/// Half of the interval of a sum of independent estimates.
 fn together(halves: impl IntoIterator<Item = f64>) -> f64 {
     halves.into_iter().map(|half| half * half).sum::<f64>().sqrt()
 }
 
 fn assert_about(one: f64, other: f64) {
-    // (Variances of bytes are in KiB squared, rounded up block by block.)
+    // Variances of bytes are in KiB squared, rounded up block by block.
     assert!((one - other).abs() <= 0.02 * other.max(one) + 2.0, "{one} is not about {other}");
 }
 
@@ -53,9 +53,9 @@ fn boxes_of_a_flame_graph_have_intervals_that_add_up() {
             assert_eq!(flame["total_plus_minus"].as_f64(), Some(whole), "{flame}");
             let nodes = &flame["nodes"];
             assert_eq!(numbers(&nodes["value_plus_minus"])[0], whole);
-            // What ends somewhere is all of it, whichever way it is read.
+            // The self values add up to the whole, in either direction.
             assert_about(together(numbers(&nodes["self_plus_minus"])), whole);
-            // What is left out of a part of the nodes has its own.
+            // The part left out of a node has its own interval.
             let cut = ask(&server, "flame", &format!("{asked},\"nodes_max\":1"));
             assert_eq!(numbers(&cut["nodes"]["left_out_plus_minus"]), [whole], "{cut}");
         }
@@ -98,7 +98,7 @@ fn curves_have_an_interval_in_each_bin() {
                 assert_eq!(*half > 0.0, *value > 0.0, "{column}: {value} ± {half}");
             }
         }
-        // Of blocks of one size the parts are as sure as the whole.
+        // For blocks of one size the variances of the parts add up to that of the whole.
         let whole = numbers(&timeline[format!("{kept}_plus_minus")]);
         let mut parts = vec![numbers(&timeline["rest_plus_minus"])];
         let series = timeline["series"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! A small trace, a host that knows few names, and a client.
+//! A small trace, a host with few names, and a client.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -16,10 +16,10 @@ use heapr_trace::{
 use heapr_v8::IndexStore;
 use serde_json::{Value, json};
 
-/// A symbol that a careless page would run.
+/// A symbol that a careless page would run as markup.
 pub(crate) const MARKUP: &str = "<img src=x onerror=alert(1)>";
 
-/// Names are `f0`, `f1` and so on, and one with markup.
+/// Host that names functions `f0`, `f1` and so on, and one with markup.
 #[derive(Debug)]
 pub(crate) struct PlainHost;
 
@@ -53,17 +53,18 @@ impl SymbolSource for Numbered {
 }
 
 /// Writes a trace of `count` allocations of 100 bytes, one each 10 ns, every second one freed 5 ns
-/// later; stacks are `f0 > f1` and `f0 > MARKUP` in turn.
+/// later. Stacks alternate between `f0 > f1` and `f0 > MARKUP`.
 pub(crate) fn write_trace(path: &Path, count: u64) {
     write(path, count, Written::default());
 }
 
-/// The same, and what is live at its end as a snapshot; `mean_bytes`: of samples so far apart.
+/// Writes the trace with a snapshot of its end. `mean_bytes`: mean period of samples, if the trace
+/// is sampled.
 pub(crate) fn write_live(path: &Path, count: u64, mean_bytes: Option<u64>) {
     write(path, count, Written { mean_bytes, has_snapshot: true, ..Written::default() });
 }
 
-/// The same, recorded without events.
+/// Writes the trace without events.
 pub(crate) fn write_totals(path: &Path, count: u64) {
     write(path, count, Written { is_without_events: true, ..Written::default() });
 }
@@ -165,13 +166,13 @@ fn write(path: &Path, count: u64, written: Written) {
     writer.finish(&summary).unwrap();
 }
 
-/// A server on a port of its own; it ends with the test's process.
+/// A server on its own port; it ends with the test's process.
 pub(crate) struct Running {
     pub(crate) port: u16,
     pub(crate) token: String,
 }
 
-/// An answer.
+/// A reply of the server.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -208,7 +209,7 @@ impl Running {
         Reply { status, head: head.to_lowercase(), body: bytes.get(end + 4..).unwrap_or_default().to_vec() }
     }
 
-    /// A request with headers of one's own.
+    /// Sends a request with the given headers.
     pub(crate) fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         let mut text =
             format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
@@ -221,21 +222,21 @@ impl Running {
         self.send(format!("{text}\r\n{body}").as_bytes())
     }
 
-    /// A request of who may.
+    /// Sends a request with the token.
     pub(crate) fn ask(&self, name: &str, body: &str) -> Reply {
         let bearer = format!("Bearer {}", self.token);
         let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
         self.request("POST", &format!("/api/{name}"), &headers, body)
     }
 
-    /// The state of the first file.
+    /// State of the first file.
     pub(crate) fn file(&self) -> Value {
         let bearer = format!("Bearer {}", self.token);
         self.request("GET", "/api/files", &[("Authorization", &bearer)], "").json()["files"][0].clone()
     }
 }
 
-/// A root that holds so many objects of class `Order`, with the ids 3, 5, 7 and so on.
+/// Writes a root that holds `count` objects of class `Order`, with the ids 3, 5, 7 and so on.
 pub(crate) fn write_snapshot(path: &Path, count: usize) {
     let kinds =
         ["hidden", "array", "string", "object", "code", "closure", "regexp", "number", "native", "synthetic"];

@@ -1,4 +1,4 @@
-//! The server as a browser sees it: over a socket, on a trace that the real writer has written.
+//! The server as a browser sees it: over a socket, on a trace by the real writer.
 
 mod access;
 mod answer_types;

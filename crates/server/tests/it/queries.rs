@@ -1,4 +1,4 @@
-//! Answers, over the socket.
+//! Answers to queries, over the socket.
 
 use serde_json::Value;
 
@@ -112,7 +112,7 @@ fn two_moments_of_a_file_are_compared() {
     let deltas: i64 =
         diff["groups"].as_array().unwrap().iter().map(|group| group["delta"].as_i64().unwrap()).sum();
     assert_eq!(deltas, 20_000);
-    // In what nobody did, no stack differs.
+    // Stacks do not differ in an amount that is 0 everywhere.
     for (same, count) in [(false, 0), (true, 2)] {
         let body = format!(
             "{{\"before\":{},\"after\":{},\"sort\":\"src\",\"same\":{same}}}",
@@ -217,9 +217,8 @@ fn types_are_what_each_type_alone_counts() {
     let (_folder, server) = running(1000);
     let types = server.ask("types", "{\"file\":0,\"filter\":{\"range\":[\"2003ns\",\"7000ns\"]}}").json();
     let count = |number: usize| types["types"][number]["count"].as_u64().unwrap();
-    // Allocations at 10 n + 10; each odd one is freed 5 ns later. Freed inside: those of the odd
-    // ones among 200..699, and none across the start; what is older and not freed: the even ones
-    // before.
+    // Allocations are at 10 n + 10, and each odd one is freed 5 ns later. Freed inside: the odd
+    // ones among 200..699, and none across the start. Older and not freed: the even ones before.
     let births = 200..699_u64;
     let odd = births.clone().filter(|number| number % 2 == 1).count() as u64;
     assert_eq!([count(0), count(1)], [odd, births.count() as u64 - odd]);

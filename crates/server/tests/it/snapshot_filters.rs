@@ -1,11 +1,11 @@
-//! What passes a filter of a V8 snapshot is kept, and found anew when a file that the filter speaks
-//! of has changed.
+//! Filter results of a V8 snapshot are cached, and computed anew when a file that the filter names
+//! has changed.
 
 use serde_json::{Value, json};
 
 use crate::made::{Running, write_snapshot};
 
-/// The number of orders that pass, once the snapshots are open.
+/// Number of orders that pass, once the snapshots are open.
 fn orders(server: &Running, filter: &Value) -> u64 {
     let body = json!({"file": 1, "filter": filter}).to_string();
     let reply = heapr_testkit::wait_until("the snapshots are open", || {
@@ -95,7 +95,7 @@ fn a_list_that_is_cut_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let paths = ["a.heapsnapshot", "b.heapsnapshot"].map(|name| folder.path().join(name));
     paths.iter().for_each(|path| write_snapshot(path, 5));
-    // Strings in place of objects: five of one text.
+    // Five strings of one text in place of the objects.
     let strings = std::fs::read_to_string(&paths[1]).unwrap().replace(",3,1,", ",2,1,");
     std::fs::write(&paths[1], strings).unwrap();
     let server = Running::start(&paths);

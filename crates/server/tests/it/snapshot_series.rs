@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::made::{Running, write_snapshot};
 
-/// The answer, once the snapshots are open.
+/// Answer, once the snapshots are open.
 fn series(server: &Running, body: &Value) -> (u16, Value) {
     let reply = heapr_testkit::wait_until("the snapshots are open", || {
         Some(server.ask("snapshot/series", &body.to_string())).filter(|reply| reply.status != 409)
@@ -32,7 +32,7 @@ fn each_class_has_its_numbers_in_each_snapshot() {
     assert!(row["class_keys"].as_array().unwrap().iter().all(Value::is_string), "{row}");
     assert_eq!(answer["total_bytes"].as_array().unwrap().len(), 3);
 
-    // From the last to the first it shrinks.
+    // From the last snapshot to the first the class shrinks.
     let (_, answer) = series(&server, &json!({"files": [2, 1, 0], "match": "order", "sort": "growth"}));
     assert_eq!(
         (&answer["rows"][0]["growth_bytes"], &answer["rows"][0]["steadiness"]),
