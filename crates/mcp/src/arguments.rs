@@ -1,22 +1,22 @@
-//! Arguments of tools: described once, for the client's schema and for the check of what it sends.
+//! Arguments of tools, described once for the client's schema and for the checks.
 
 use heapr_query::Metric;
 use serde_json::{Map, Value, json};
 
 use crate::{Error, Result};
 
-/// What an argument may be.
+/// Type of an argument.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     /// A text.
     Text,
     /// Some texts, at least one.
     Texts,
-    /// A whole number from 1 to this.
+    /// A whole number from 1 to this one.
     Count(u64),
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// What reports are sorted by.
+    /// Sort key of reports.
     SortKey,
     /// Yes or no.
     Flag,
@@ -31,9 +31,9 @@ pub(crate) struct Argument {
     pub(crate) is_required: bool,
 }
 
-/// Bytes of all texts of a call, at most.
+/// Largest number of bytes of all texts of a call.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Texts of a list, at most.
+/// Largest number of texts in a list.
 const TEXTS_MAX: usize = 256;
 
 /// The JSON schema of a tool's arguments.
@@ -64,12 +64,12 @@ pub(crate) fn schema(arguments: &[Argument]) -> Map<String, Value> {
     schema
 }
 
-/// What a client has sent, checked against the description.
+/// Arguments of a call, checked against their descriptions.
 #[derive(Debug)]
 pub(crate) struct Given(Map<String, Value>);
 
 impl Given {
-    /// Checks it.
+    /// Checks the arguments that a client sent.
     pub(crate) fn check(arguments: &'static [Argument], sent: Option<Map<String, Value>>) -> Result<Self> {
         let sent = sent.unwrap_or_default();
         if let Some(unknown) = sent.keys().find(|key| arguments.iter().all(|argument| argument.name != *key))
@@ -113,27 +113,27 @@ impl Given {
         Ok(Self(sent))
     }
 
-    /// A text or a choice.
+    /// Text or choice of an argument.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_str()
     }
 
-    /// A text that is required.
+    /// Text of a required argument.
     pub(crate) fn required(&self, name: &'static str) -> Result<&str> {
         self.text(name).ok_or_else(|| Error::Argument { name, reason: "it is required".to_owned() })
     }
 
-    /// A list of texts; empty if it is not given.
+    /// List of texts; empty by default.
     pub(crate) fn texts(&self, name: &str) -> Vec<&str> {
         self.0.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    /// A number.
+    /// Number of an argument.
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
         self.0.get(name)?.as_u64()
     }
 
-    /// Yes or no; no if it is not given.
+    /// Flag of an argument; false by default.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
     }

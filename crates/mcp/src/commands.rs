@@ -1,4 +1,4 @@
-//! The command line, run for one question: bounded in time and in what it may answer.
+//! Runs the command line for one question, with bounds on time and size of the answer.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,26 +10,26 @@ use tokio::process::Command;
 
 use crate::{Error, Result};
 
-/// No question takes longer.
+/// Largest time of a command, in seconds.
 const SECONDS_MAX: u64 = 600;
-/// What a program has to end in.
+/// Time in which a program must end after SIGTERM, in seconds.
 const LAST_WORDS_SECONDS: u64 = 30;
-/// Bytes of an answer's text, at most: what a client can keep in mind.
+/// Largest size of an answer's text, in bytes; it fits a client's context.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 
-/// Runs heapr's commands.
+/// Runner of heapr's commands.
 #[derive(Debug, Clone)]
 pub(crate) struct Commands {
     program: PathBuf,
 }
 
 impl Commands {
-    /// With the command line's program.
+    /// Creates a runner of the command line's program.
     pub(crate) fn new(program: PathBuf) -> Self {
         Self { program }
     }
 
-    /// Runs a command to its end; what it prints on standard output, and what it warns of.
+    /// Runs a command to its end. Returns its standard output, with its warnings first.
     pub(crate) async fn ask<Word: Into<OsString>>(
         &self,
         words: impl IntoIterator<Item = Word>,
@@ -44,7 +44,7 @@ impl Commands {
         Ok(shortened(text))
     }
 
-    /// The whole output of a command that answers with JSON.
+    /// Runs a command that answers with JSON, and returns the whole answer.
     pub(crate) async fn ask_json<Word: Into<OsString>>(
         &self,
         words: impl IntoIterator<Item = Word>,
@@ -53,7 +53,7 @@ impl Commands {
         serde_json::from_slice(&output.stdout).map_err(|error| Error::Refused(error.to_string()))
     }
 
-    /// Runs a command to its end, or for so many seconds. A finding (status 1) is an answer.
+    /// Runs a command to its end, for at most `seconds_max`. A finding (status 1) is an answer.
     pub(crate) async fn run<Word: Into<OsString>>(
         &self,
         words: impl IntoIterator<Item = Word>,
@@ -70,8 +70,8 @@ impl Commands {
         }
     }
 
-    /// Runs a command that runs a program; after so many seconds the program is asked to end, and
-    /// what was recorded by then stays.
+    /// Runs a command that runs a program. After `seconds` the program gets SIGTERM; the recording
+    /// up to then stays.
     pub(crate) async fn run_for<Word: Into<OsString>>(
         &self,
         words: impl IntoIterator<Item = Word>,
@@ -88,7 +88,7 @@ impl Commands {
         let pid = child.id().and_then(|pid| rustix::process::Pid::from_raw(i32::try_from(pid).ok()?));
         let ended = child.wait_with_output();
         tokio::pin!(ended);
-        // It passes the first on to the program; the second is for one that does not listen.
+        // heapr passes SIGTERM on to the program; SIGKILL ends heapr if the program ignores it.
         for (signal, seconds) in [(Signal::TERM, seconds), (Signal::KILL, LAST_WORDS_SECONDS)] {
             match tokio::time::timeout(Duration::from_secs(seconds), &mut ended).await {
                 Ok(output) => return output.map_err(Error::Run),
@@ -100,7 +100,7 @@ impl Commands {
         Err(Error::Late(seconds + LAST_WORDS_SECONDS))
     }
 
-    /// As [`Self::run`], whatever its status says.
+    /// Runs a command as [`Self::run`] does, whatever its status.
     async fn run_any<Word: Into<OsString>>(
         &self,
         words: impl IntoIterator<Item = Word>,
@@ -113,7 +113,7 @@ impl Commands {
     }
 }
 
-/// As much of it as an answer may have, and a word on the rest.
+/// Cuts a text to the size of an answer, and notes the number of bytes cut.
 pub(crate) fn shortened(mut text: String) -> String {
     if text.len() > ANSWER_BYTES_MAX {
         let whole = text.len();

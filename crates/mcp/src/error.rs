@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of the server and of its tools.
 
 /// A failure of the server or of a tool.
 #[derive(Debug, thiserror::Error)]
@@ -13,17 +13,17 @@ pub enum Error {
     /// An argument of a tool is missing or makes no sense.
     #[error("argument {name}: {reason}")]
     Argument {
-        /// Its name.
+        /// Name of the argument.
         name: &'static str,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
-    /// A tool that does more than read.
+    /// A tool that does more than read was called without permission.
     #[error(
         "{tool} is not allowed: it starts or attaches to processes. The user can allow it with `heapr mcp --allow-attach`"
     )]
     NotAllowed {
-        /// Its name.
+        /// Name of the tool.
         tool: &'static str,
     },
     /// The command line could not be started.
@@ -32,10 +32,10 @@ pub enum Error {
     /// The command line refused or failed, in its own words.
     #[error("{0}")]
     Refused(String),
-    /// It took too long.
+    /// A command took too long; its limit in seconds.
     #[error("no answer within {0} s")]
     Late(u64),
 }
 
-/// Of this crate.
+/// Result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,4 +1,4 @@
-//! Names for files, so that answers can be short: `t1` a trace, `s2` a snapshot.
+//! Short ids for files in answers: `t1` for a trace, `s2` for a snapshot.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ pub(crate) struct FileIds {
 }
 
 impl FileIds {
-    /// The id of a file; the same each time.
+    /// Id of a file, equal on each call.
     pub(crate) fn id(&self, path: &Path) -> String {
         let mut paths = self.paths.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let index = paths.iter().position(|known| known == path).unwrap_or_else(|| {
@@ -23,7 +23,7 @@ impl FileIds {
         format!("{}{}", if is_trace { 't' } else { 's' }, index + 1)
     }
 
-    /// The file that an id or a path names, as a path from the root: no option begins so.
+    /// Absolute path of the file that an id or a path names; it cannot be mistaken for an option.
     pub(crate) fn path(&self, name: &'static str, word: &str) -> Result<PathBuf> {
         let wrong = |reason: String| Error::Argument { name, reason };
         let digits = word.strip_prefix(['t', 's']).unwrap_or_default();

@@ -4,10 +4,10 @@
 //!  client ── JSON-RPC ──> server ──> tools (one row each) ──> commands: heapr again, a process for each question
 //!                                        └─> file_ids: t1, s2 … for what was recorded or opened
 //! ```
-//! Invariants: a tool asks what a command of the command line asks, by that command, so both
-//! answer alike, and a question that fails does not take the server with it; what changes a process
-//! or starts one is refused unless it was allowed; answers are short and bounded; standard output
-//! holds the protocol alone.
+//! Invariants: a tool runs a command of the command line, so both answer alike, and a failing
+//! question leaves the server running. Tools that start a program or change a process are refused
+//! unless they were allowed. Answers are short and bounded. Standard output carries the protocol
+//! only.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -26,23 +26,24 @@ use rmcp::ServiceExt as _;
 
 pub use error::{Error, Result};
 
-/// How the server runs.
+/// Options of the server.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The command line's program.
+    /// Path of the command line's program.
     pub program: PathBuf,
-    /// What it calls itself.
+    /// Version that the server reports.
     pub version: String,
-    /// Programs may be started and processes attached to.
+    /// Whether tools may start programs and attach to processes.
     pub may_attach: bool,
-    /// Where recordings and snapshots are written.
+    /// Folder of recordings and snapshots.
     pub folder: PathBuf,
 }
 
-/// Serves on standard input and output until the client goes.
+/// Serves on standard input and output until the client disconnects.
 ///
 /// # Errors
-/// No threads or descriptors for it, or the client speaks something else.
+/// Fails if the system refuses threads or descriptors, or if the client does not speak the
+/// protocol.
 pub fn serve(options: Options) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Start)?;
     let outcome = runtime.block_on(async {
@@ -54,7 +55,7 @@ pub fn serve(options: Options) -> Result<()> {
         recordings.end_all().await;
         ended.map(drop).map_err(|error| Error::Protocol(error.to_string()))
     });
-    // A read of standard input that never ends is not waited for.
+    // A pending read of standard input is not waited for.
     runtime.shutdown_background();
     outcome
 }

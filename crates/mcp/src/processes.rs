@@ -1,14 +1,15 @@
-//! The processes that this user may look at, largest first.
+//! Processes that this user may inspect, largest first.
 
 use heapr_table::plain::is_harmless;
 use std::fmt::Write as _;
 
-/// Processes that are listed.
+/// Largest number of listed processes.
 const LISTED_MAX: usize = 40;
-/// Characters of a command line.
+/// Largest number of characters of a command line.
 const COMMAND_CHARACTERS_MAX: usize = 100;
 
-/// A line each: number, resident memory, command line. `name`: only those that have it there.
+/// Lists processes, one per line: pid, resident memory, command line. `name`: text that the command
+/// line must contain.
 pub(crate) fn list(name: Option<&str>) -> String {
     let mut found: Vec<(u64, u32, String)> = heapr_proc::pids()
         .filter(|&pid| heapr_proc::executable(pid).is_ok())

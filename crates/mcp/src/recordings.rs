@@ -1,4 +1,4 @@
-//! What is recorded: programs that are started, processes that are attached to, snapshots.
+//! Recordings of started programs and attached processes, and snapshots.
 
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -10,21 +10,21 @@ use std::time::Duration;
 use crate::commands::{Commands, shortened};
 use crate::{Error, Result};
 
-/// A file of a recording is at most so large: an agent may forget what it has started.
+/// Largest size of a recording's file, in bytes; it bounds recordings that an agent forgets.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
-/// Starts and ends recordings; knows those that run.
+/// Starts and ends recordings, and tracks the running ones.
 #[derive(Debug)]
 pub(crate) struct Recordings {
     commands: Commands,
     folder: PathBuf,
     next: AtomicU64,
-    /// Names of sessions that run.
+    /// Names of running sessions.
     running: Mutex<Vec<String>>,
 }
 
 impl Recordings {
-    /// Writes into `folder`.
+    /// Creates recordings in `folder`.
     pub(crate) fn new(commands: Commands, folder: PathBuf) -> Self {
         Self { commands, folder, next: AtomicU64::new(1), running: Mutex::default() }
     }
@@ -34,7 +34,8 @@ impl Recordings {
         self.folder.join(format!("{what}.{number}.heapr"))
     }
 
-    /// Runs a program to its end, or for so many seconds; the trace, and the last that it printed.
+    /// Runs a program to its end, for at most `seconds`. Returns the trace, and the last lines that
+    /// the program printed.
     pub(crate) async fn run(
         &self,
         program: &[&str],
@@ -57,7 +58,7 @@ impl Recordings {
         Ok((file, format!("{}\n{}", output.status, last.join("\n"))))
     }
 
-    /// Attaches to a process for so many seconds.
+    /// Records a process for `seconds`.
     pub(crate) async fn attach(&self, pid: u64, seconds: u64, with_children: bool) -> Result<PathBuf> {
         let file = self.new_file(&format!("pid-{pid}"));
         let name = format!("mcp-{}-{}", std::process::id(), self.next.fetch_add(1, Ordering::Relaxed));
@@ -84,13 +85,14 @@ impl Recordings {
         begun.map(|_| file)
     }
 
-    /// Takes a snapshot; the files that it made.
+    /// Takes a snapshot, and returns its files.
     pub(crate) async fn snapshot(&self, pid: u64) -> Result<Vec<PathBuf>> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let folder = self.folder.join(format!("snapshot.{number}"));
         std::fs::create_dir_all(&folder).map_err(Error::Run)?;
         let inside = folder.join(format!("pid-{pid}.{number}.heapr"));
-        // Of JavaScript into the folder, under names of heapr's; a native one needs a name.
+        // A JavaScript snapshot goes into the folder under heapr's file names; a native one needs a
+        // file name.
         let javascript: Vec<OsString> = vec![
             "snapshot".into(),
             "take".into(),
@@ -103,7 +105,7 @@ impl Recordings {
         native.push(inside.clone().into());
         if let Err(first) = self.commands.run(javascript, 600).await {
             self.commands.run(native, 600).await.map_err(|_| first)?;
-            // A process that only then had begun to answer.
+            // The process began to answer as a JavaScript program only at the second call.
             if begins_as_json(&inside) {
                 std::fs::rename(&inside, inside.with_extension("heapsnapshot")).map_err(Error::Run)?;
             }
@@ -114,7 +116,7 @@ impl Recordings {
         Ok(files)
     }
 
-    /// Ends what runs: its processes are let go.
+    /// Ends all running sessions, and detaches from their processes.
     pub(crate) async fn end_all(&self) {
         let names = self.with_running(std::mem::take);
         for name in names {
@@ -127,7 +129,7 @@ impl Recordings {
     }
 }
 
-/// Whether a file begins as a snapshot of V8 does.
+/// Whether a file begins as a V8 snapshot does.
 fn begins_as_json(path: &Path) -> bool {
     let mut first = [0];
     heapr_files::regular(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *b"{"

@@ -1,4 +1,4 @@
-//! The protocol's side: which tools there are, and what becomes of a call.
+//! The protocol's side: the list of tools, and the handling of calls.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -32,14 +32,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// With nothing recorded yet.
+    /// Creates a server without recordings.
     pub(crate) fn new(options: Options) -> Self {
         let commands = Commands::new(options.program.clone());
         let recordings = Arc::new(Recordings::new(commands.clone(), options.folder.clone()));
         Self { options, commands, ids: FileIds::default(), recordings }
     }
 
-    /// What runs, to be ended with the server.
+    /// Recordings, which must be ended with the server.
     pub(crate) fn recordings(&self) -> Arc<Recordings> {
         Arc::clone(&self.recordings)
     }
@@ -81,7 +81,7 @@ impl Server {
         }
     }
 
-    /// A new trace: its id, and the largest stacks.
+    /// Describes a new trace: its id, and the largest stacks.
     async fn recorded(&self, file: &Path) -> Result<String> {
         let id = self.ids.id(file);
         let question =
@@ -127,7 +127,7 @@ impl ServerHandler for Server {
             Ok(given) => self.answer(tool, &given).await,
             Err(error) => Err(error),
         };
-        // What a tool refuses is for whoever called it, not a fault of the protocol.
+        // The refusal of a tool is an answer for the caller, not an error of the protocol.
         Ok(match outcome {
             Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
             Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),

@@ -1,4 +1,4 @@
-//! Source lines that allocate, with their text where the file is here.
+//! Source lines that allocate, with their text if the file exists on this machine.
 
 use heapr_table::plain::is_harmless;
 use std::collections::BTreeMap;
@@ -9,18 +9,18 @@ use std::path::Path;
 use heapr_query::Metric;
 use serde_json::Value;
 
-/// Lines that are shown around one.
+/// Number of lines shown before and behind a line.
 const AROUND: usize = 2;
-/// Larger files are no sources.
+/// Largest number of bytes read of a source file.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
-/// The lines of the program's own that stacks of a report lead to, each with the text around it.
+/// Lines of user code that the stacks of a report lead to, each with the text around it.
 pub(crate) fn text(report: &Value, sort: &str, top: usize) -> String {
     let key = Metric::of_key(sort).map_or("outstanding_bytes", Metric::name);
     let half_key = format!("{key}_plus_minus");
     let mut lines: BTreeMap<(&str, u64, &str), Sum> = BTreeMap::new();
     for group in report["groups"].as_array().into_iter().flatten() {
-        // A stack without code of the program's own: the innermost frame stands for it.
+        // A stack without user code is represented by its innermost frame.
         let own = group["own_frame"].as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or(0);
         let frame = &group["frames"][own];
         let word = |name: &str| frame[name].as_str().unwrap_or_default();
@@ -40,8 +40,7 @@ pub(crate) fn text(report: &Value, sort: &str, top: usize) -> String {
     if text.is_empty() { "nothing is counted\n".to_owned() } else { text }
 }
 
-/// What stacks have together: each is estimated on its own, so that squares of their intervals add
-/// up.
+/// Sum over stacks. Each is estimated independently: the squares of their intervals add up.
 #[derive(Default)]
 struct Sum {
     amount: u64,
@@ -64,10 +63,10 @@ impl std::fmt::Display for Sum {
     }
 }
 
-/// The line and those around it, numbered.
+/// The line with its neighbours, numbered.
 fn around(file: &Path, line: u64) -> Option<String> {
     let line = usize::try_from(line).ok()?.checked_sub(1)?;
-    // (Names come from a trace.)
+    // Names come from a trace.
     if !file.is_absolute() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The tools: a row each, and what it asks of the command line.
+//! The tools, one row each, with the command line that each runs.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use crate::arguments::{Argument, Given, Kind};
 use crate::file_ids::FileIds;
 use crate::{Error, Result};
 
-/// What a tool does with its arguments.
+/// Action of a tool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Action {
     /// Lists processes.
@@ -20,7 +20,7 @@ pub(crate) enum Action {
     Snapshot,
     /// Ranks source lines, and shows them.
     SourceLines,
-    /// Asks a command that only reads.
+    /// Runs a command that only reads.
     Ask(fn(&Given, &FileIds) -> Result<Vec<OsString>>),
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// Whether it only reads: it neither starts programs nor stops processes.
+    /// True if the tool neither starts programs nor stops processes.
     pub(crate) fn is_read_only(&self) -> bool {
         !matches!(self.action, Action::Run | Action::Attach | Action::Snapshot)
     }
@@ -58,7 +58,7 @@ const TOP: Argument = optional("top", Kind::Count(200), "most rows (default 5)")
 const DEPTH: Argument = optional("depth", Kind::Count(100), "most frames of a stack (default 12)");
 const FILE: &str = "an id such as t1 or s2, or a path";
 
-/// All of them.
+/// All tools.
 pub(crate) const TOOLS: &[Tool] = &[
     Tool {
         name: "list_processes",
@@ -188,7 +188,7 @@ fn top(given: &Given) -> OsString {
     format!("--top={}", given.count("top").unwrap_or(5)).into()
 }
 
-/// `--option=value`: whatever a value begins with, it is one.
+/// Formats `--option=value`, so that a value cannot be mistaken for an option.
 fn option(name: &str, value: &str) -> OsString {
     format!("--{name}={value}").into()
 }
@@ -249,7 +249,7 @@ fn report(given: &Given, ids: &FileIds) -> Result<Vec<OsString>> {
     Ok(asked)
 }
 
-/// The question whose answer [`crate::source_lines`] shows.
+/// Command of the report from which [`crate::source_lines`] makes its answer.
 pub(crate) fn lines_report(given: &Given, ids: &FileIds) -> Result<(Vec<OsString>, String, usize)> {
     let sort = given.text("sort").unwrap_or("so").to_owned();
     let mut asked = vec!["report".into(), OsString::from(ids.path("trace", given.required("trace")?)?)];

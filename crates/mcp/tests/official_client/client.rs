@@ -1,4 +1,4 @@
-//! A client of the server, and what it says.
+//! A client of the server.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use rmcp::transport::TokioChildProcess;
 use rmcp::{ServiceExt as _, model::Tool};
 use serde_json::Value;
 
-/// A server that runs, for one test.
+/// A client connected to a server, for one test.
 pub(crate) struct Client(RunningService<RoleClient, ()>);
 
-/// Runs a test of a client; no test can hang.
+/// Runs a test with a client, within a time limit.
 pub(crate) fn with_client<Test: AsyncFnOnce(&Client)>(folder: &Path, words: &[&str], test: Test) {
-    // The command line, which the same build has made: this crate has no program.
+    // Command line from the same build: this crate has no program.
     let program = std::env::current_exe().unwrap().parent().unwrap().with_file_name("heapr");
     if !program.is_file() {
         return heapr_testkit::not_run("target/…/heapr is not built: cargo build -p heapr");
@@ -39,7 +39,7 @@ impl Client {
         self.0.list_all_tools().await.unwrap()
     }
 
-    /// What a tool answers, or why it refuses.
+    /// Answer of a tool; the error is the reason of its refusal.
     pub(crate) async fn call(&self, tool: &'static str, arguments: Value) -> Result<String, String> {
         let mut request = CallToolRequestParams::new(tool);
         request.arguments = arguments.as_object().cloned();
@@ -50,13 +50,13 @@ impl Client {
         if is_error { Err(text) } else { Ok(text) }
     }
 
-    /// What a tool answers.
+    /// Answer of a tool that must succeed.
     pub(crate) async fn ask(&self, tool: &'static str, arguments: Value) -> String {
         self.call(tool, arguments).await.unwrap_or_else(|error| panic!("{tool}: {error}"))
     }
 }
 
-/// The id that an answer begins with.
+/// Id at the start of an answer.
 pub(crate) fn id(answer: &str) -> &str {
     answer.split_whitespace().next().unwrap()
 }

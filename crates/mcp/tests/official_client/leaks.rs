@@ -1,4 +1,4 @@
-//! A leak in C++, in Python and in Node is found by tools alone.
+//! Leaks in C++, Python and Node, found by tools alone.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -19,11 +19,11 @@ const NODE: &str = "class Order { constructor(i) { this.text = 'order ' + i; thi
     const openOrders = [];\nsetInterval(() => { for (let i = 0; i < 20; i++) openOrders.push(new Order(openOrders.length)); }, 5);\n\
     console.log('ready');\n";
 
-/// A program that is ended with the test.
+/// A program that is killed at the end of the test.
 struct Ended(Child);
 
 impl Ended {
-    /// It says so on its first line.
+    /// Waits for the line `ready`.
     fn wait_until_ready(&mut self) {
         let mut line = String::new();
         BufReader::new(self.0.stdout.take().unwrap()).read_line(&mut line).unwrap();

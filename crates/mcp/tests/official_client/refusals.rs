@@ -1,4 +1,4 @@
-//! What a server without leave does not do, and what it makes of calls that make no sense.
+//! Refusals of a server without permission to attach, and replies to invalid calls.
 
 use serde_json::json;
 
@@ -72,7 +72,7 @@ fn no_argument_becomes_an_option_and_errors_are_answers() {
         ] {
             let shown = format!("{tool} {arguments}");
             match client.call(tool, arguments).await {
-                // A pattern that no frame has is no error.
+                // A pattern that matches no frame is not an error.
                 Ok(answer) => {
                     assert!(shown.contains("require_frames") || shown.contains("thread"), "{shown}: {answer}")
                 }
@@ -81,7 +81,7 @@ fn no_argument_becomes_an_option_and_errors_are_answers() {
         }
         assert!(!written.exists());
         assert!(client.call("no_such_tool", json!({})).await.is_err());
-        // And it still answers.
+        // The server still answers.
         let summary = client.ask("summary", json!({"file": path})).await;
         assert!(summary.contains("Peak"), "{summary}");
     });
