@@ -1,9 +1,9 @@
-//! Heap trace sessions for C: `libheapr.so` and `heapr.h`, which `cargo xtask header` makes from
-//! this crate.
+//! Heap trace sessions for C: `libheapr.so` and `heapr.h`, which `cargo xtask header` generates
+//! from this crate.
 //!
-//! Every function gives a code; [`heapr_last_error`] has the sentence for the calling thread's last
-//! failure. Handles may be used from any thread, one call at a time. No function panics into C:
-//! what goes wrong inside is `HEAPR_OTHER`.
+//! Every function returns a code; [`heapr_last_error`] returns a sentence on the calling thread's
+//! last failure. A handle may be used from any thread, one call at a time. Panics never reach C: an
+//! internal failure is `HEAPR_OTHER`.
 
 mod properties;
 mod result;

@@ -1,4 +1,4 @@
-//! The properties of a session, as C sees them.
+//! Properties of a session in their C form.
 
 use std::ffi::c_char;
 use std::time::Duration;
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn heapr_properties_init(properties: *mut heapr_properties
     })
 }
 
-/// The properties from C.
+/// Converts the properties from C.
 ///
 /// # Safety
 /// `properties` is null or points to a structure of this type whose `output` is null or a text.
@@ -118,7 +118,7 @@ pub(crate) unsafe fn from_c(properties: *const heapr_properties) -> Result<Sessi
     if properties.is_null() || !properties.is_aligned() {
         return Err(Failed::invalid("the properties are a null or misaligned pointer"));
     }
-    // SAFETY: not null and aligned (checked above), and the caller guarantees what it points to.
+    // SAFETY: not null and aligned (checked above), and the caller guarantees the structure.
     let given = unsafe { properties.read() };
     if given.size != size_of::<heapr_properties>() {
         return Err(Failed::invalid(
@@ -151,7 +151,7 @@ pub(crate) unsafe fn from_c(properties: *const heapr_properties) -> Result<Sessi
     Ok(properties)
 }
 
-/// Which events carry stacks.
+/// Converts the flags of the events that carry stacks.
 pub(crate) fn stack_events(flags: u32) -> Result<StackEvents, Failed> {
     if flags & !STACK_ALL != 0 {
         return Err(Failed::invalid(&format!("{flags:#x} has flags that are none of HEAPR_STACK_*")));

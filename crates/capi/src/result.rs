@@ -1,4 +1,4 @@
-//! Codes of results, and the text of the last failure.
+//! Result codes, and the text of the last failure.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -33,7 +33,7 @@ pub enum heapr_result {
     HEAPR_OTHER = 9,
 }
 
-/// A failure on its way to C.
+/// A failure that is about to be returned to C.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) result: heapr_result,
@@ -71,7 +71,7 @@ thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::new(CString::default());
 }
 
-/// Runs a call's body; keeps the sentence of its failure for this thread.
+/// Runs the body of a call, and stores the sentence of its failure for this thread.
 pub(crate) fn call(body: impl FnOnce() -> Result<(), Failed>) -> heapr_result {
     let failed = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return heapr_result::HEAPR_OK,

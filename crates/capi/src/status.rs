@@ -1,4 +1,4 @@
-//! How a session stands, as C sees it.
+//! Status of a session in its C form.
 
 use heapr_session::{SessionState, SessionStatus, SessionSummary};
 
@@ -57,7 +57,7 @@ impl heapr_status {
         }
     }
 
-    /// At the end: what is not a number of the recording is 0.
+    /// Converts the totals at the end; numbers that a recording does not contain are 0.
     pub(crate) fn of_summary(summary: &SessionSummary) -> Self {
         let totals = &summary.summary.totals;
         Self {

@@ -5,11 +5,11 @@ use std::os::unix::ffi::OsStringExt;
 
 use crate::result::Failed;
 
-/// Entries of an array of texts, at most: one without its null pointer at the end is not followed
-/// for ever.
+/// Largest number of entries read of an array of texts; it ends the reading of an array without its
+/// null pointer.
 const TEXTS_MAX: usize = 1 << 20;
 
-/// A text that must be there.
+/// Reads a required text.
 ///
 /// # Safety
 /// `text` is null or points to bytes that end in a zero byte and do not change during the call.
@@ -19,10 +19,10 @@ pub(crate) unsafe fn text(text: *const c_char, what: &str) -> Result<String, Fai
     String::from_utf8(bytes).map_err(|_| Failed::invalid(&format!("the {what} is not UTF-8")))
 }
 
-/// A path or argument, of any bytes, that must be there.
+/// Reads a required path or argument of any bytes.
 ///
 /// # Safety
-/// As [`text`].
+/// The condition of [`text`] holds.
 pub(crate) unsafe fn os_text(text: *const c_char, what: &str) -> Result<OsString, Failed> {
     // SAFETY: this function's own condition.
     unsafe { bytes(text, what) }.map(OsString::from_vec)
@@ -36,7 +36,7 @@ unsafe fn bytes(text: *const c_char, what: &str) -> Result<Vec<u8>, Failed> {
     Ok(unsafe { CStr::from_ptr(text) }.to_bytes().to_vec())
 }
 
-/// Process ids.
+/// Reads process ids.
 ///
 /// # Safety
 /// `pids` is null, or points to `count` numbers that do not change during the call.
@@ -52,10 +52,11 @@ pub(crate) unsafe fn pids(pids: *const u32, count: usize) -> Result<Vec<u32>, Fa
     Ok(unsafe { std::slice::from_raw_parts(pids, count) }.to_vec())
 }
 
-/// The texts of an array that ends in a null pointer, as `argv`.
+/// Reads an array of texts that ends in a null pointer, such as `argv`.
 ///
 /// # Safety
-/// `array` is null, or points to pointers as of [`text`], the last of them null.
+/// `array` is null, or points to pointers for which the condition of [`text`] holds, the last of
+/// them null.
 pub(crate) unsafe fn arguments(array: *const *const c_char) -> Result<Vec<OsString>, Failed> {
     if array.is_null() || !array.is_aligned() {
         return Err(Failed::invalid("the arguments are a null pointer"));

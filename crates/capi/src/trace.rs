@@ -70,10 +70,10 @@ pub unsafe extern "C" fn heapr_start_program(
     })
 }
 
-/// Checks `trace`, sets it to null, and reads the rest.
+/// Checks `trace`, sets it to null, and reads the other arguments.
 ///
 /// # Safety
-/// As [`heapr_start`].
+/// The conditions of [`heapr_start`] hold.
 unsafe fn request(
     trace: *mut *mut heapr_trace,
     properties: *const heapr_properties,
@@ -103,12 +103,12 @@ unsafe fn begin(trace: *mut *mut heapr_trace, request: StartRequest) -> Result<(
     Ok(())
 }
 
-/// The session behind a handle.
+/// Returns the session of a handle.
 ///
 /// # Safety
 /// `trace` is null or a handle that is not ended, and no other call uses it meanwhile.
 unsafe fn session<'a>(trace: *mut heapr_trace) -> Result<&'a mut HeapTrace, Failed> {
-    // SAFETY: the condition of this function; null becomes none.
+    // SAFETY: the condition of this function; null becomes `None`.
     let trace = unsafe { trace.as_mut() };
     trace.map(|trace| &mut trace.session).ok_or_else(|| Failed::invalid("the trace is a null pointer"))
 }
@@ -273,7 +273,7 @@ pub unsafe extern "C" fn heapr_cancel(trace: *mut heapr_trace) -> heapr_result {
     })
 }
 
-/// Takes the session out of its handle, which is gone then.
+/// Takes the session out of its handle, and frees the handle.
 ///
 /// # Safety
 /// `trace` is null or a handle that is not ended, and is not used again.

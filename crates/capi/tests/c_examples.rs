@@ -1,4 +1,4 @@
-//! The examples in C, built against `heapr.h` and `libheapr.so`, and run.
+//! Builds the examples in C against `heapr.h` and `libheapr.so`, and runs them.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The folder of `libheapr.so`: that of this test's program, or the one above.
+/// Folder of `libheapr.so`: that of this test's program, or the one above.
 fn library_folder() -> PathBuf {
     let program = std::env::current_exe().unwrap();
     let folder = program.parent().unwrap();
@@ -42,7 +42,7 @@ fn example(name: &str, folder: &Path) -> PathBuf {
     program
 }
 
-/// Runs an example for at most half a minute, in a runtime directory of its own.
+/// Runs an example for at most half a minute, in its own runtime directory.
 fn run(program: &Path, arguments: &[&OsStr], folder: &Path) -> Output {
     let private = folder.join("run");
     std::fs::create_dir(&private).unwrap();
@@ -92,6 +92,6 @@ fn the_example_traces_a_child_that_was_created_suspended() {
     let outcome = run(&example("trace_child", folder), &[output.as_os_str()], folder);
     let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
     assert!(outcome.status.success(), "{text}{}", String::from_utf8_lossy(&outcome.stderr));
-    // 1,000 allocations and 990 frees of the child's own; everything that it keeps.
+    // 1,000 allocations and 990 frees by the child, which keeps 10 blocks.
     assert!(text.starts_with("child ended with 0; 1990 events, 0 lost, 10 blocks outstanding"), "{text}");
 }
