@@ -1,29 +1,29 @@
-//! What can go wrong.
+//! Errors of recording.
 
 use std::fmt;
 
-/// Why nothing was recorded.
+/// Reason why nothing was recorded.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The program cannot be started.
     NoProgram {
-        /// Its name.
+        /// Name of the program.
         program: String,
-        /// Why.
+        /// Reason.
         source: std::io::Error,
     },
-    /// It has refused.
+    /// The program refused.
     Refused {
-        /// In its own words.
+        /// Text that the program printed.
         said: String,
     },
-    /// Its answer is none.
+    /// The program's answer could not be read.
     Answer {
-        /// What is missing in it.
+        /// Name of the missing part.
         missing: &'static str,
     },
-    /// The trace has no place.
+    /// The folder for the trace could not be made.
     Folder(std::io::Error),
 }
 

@@ -1,5 +1,5 @@
-//! Limits on memory in tests of Rust programs: how much a block of code needs at once, and what it
-//! leaves behind.
+//! Limits on memory in tests of Rust programs: the most that a block of code needs at once, and the
+//! memory that it leaves behind.
 //!
 //! ```no_run
 //! # fn parse(_: &str) -> usize { 0 }
@@ -16,8 +16,8 @@
 //! }
 //! ```
 //!
-//! The program `heapr` attaches to the test for that time: what `HEAPR` names, or the first in
-//! `PATH`. What the calling thread allocates counts, so that tests may run side by side;
+//! The program `heapr` attaches to the test for that time: the one named by `HEAPR`, or the first
+//! in `PATH`. Only allocations of the calling thread count, so that tests may run side by side;
 //! [`Recording::of_process`] counts all threads. Several recordings at once wait for each other.
 #![forbid(unsafe_code)]
 
@@ -28,16 +28,16 @@ mod recording;
 pub use error::{Error, Result};
 pub use recording::Recording;
 
-/// Runs before the first that counts, in which caches fill.
+/// Number of runs before the counted ones, in which caches fill.
 const WARM_UP_RUNS: usize = 10;
-/// Runs that count.
+/// Number of counted runs.
 const RUNS: u64 = 30;
 
-/// Runs `work`, whose result is given back.
+/// Runs `work`, and returns its result.
 ///
 /// # Panics
-/// If it had more than `limit_bytes` at once, with the stacks that held most; or if it could not be
-/// recorded.
+/// Panics if `work` had more than `limit_bytes` at once, and names the stacks that held most.
+/// Panics if the recording failed.
 #[track_caller]
 pub fn expect_peak<T>(limit_bytes: u64, work: impl FnOnce() -> T) -> T {
     let (value, recording) = recorded(Recording::of_thread(work));
@@ -49,11 +49,11 @@ pub fn expect_peak<T>(limit_bytes: u64, work: impl FnOnce() -> T) -> T {
     value
 }
 
-/// Runs `work`, whose result is given back and counts as left.
+/// Runs `work`, and returns its result, which counts as left.
 ///
 /// # Panics
-/// If it has left more than `limit_bytes` behind, with the stacks that made them; or if nothing was
-/// recorded.
+/// Panics if `work` left more than `limit_bytes` behind, and names the stacks that allocated them.
+/// Panics if the recording failed.
 #[track_caller]
 pub fn expect_left<T>(limit_bytes: u64, work: impl FnOnce() -> T) -> T {
     let (value, recording) = recorded(Recording::of_thread(work));
@@ -68,7 +68,8 @@ pub fn expect_left<T>(limit_bytes: u64, work: impl FnOnce() -> T) -> T {
 /// Runs `work` many times.
 ///
 /// # Panics
-/// If some stack leaves a block behind each time, with these stacks; or if nothing was recorded.
+/// Panics if some stack leaves a block behind each time, and names these stacks. Panics if the
+/// recording failed.
 #[track_caller]
 pub fn expect_no_growth(mut work: impl FnMut()) {
     (0..WARM_UP_RUNS).for_each(|_| work());

@@ -1,4 +1,4 @@
-//! The program `heapr`, which does the work.
+//! Runs the program `heapr`.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{Error, Result};
 
-/// Runs a command of it to its end; what it prints.
+/// Runs a command of heapr to its end, and returns its standard output.
 pub(crate) fn ask<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Result<String> {
     let program = std::env::var_os("HEAPR").unwrap_or_else(|| "heapr".into());
     let mut command = Command::new(&program);
@@ -21,7 +21,7 @@ pub(crate) fn ask<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Result
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The same of a command that answers with JSON.
+/// Runs a command with `--format json`, and returns its answer.
 pub(crate) fn ask_json<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Result<Value> {
     let mut words: Vec<std::ffi::OsString> = words.into_iter().map(|word| word.as_ref().to_owned()).collect();
     words.extend(["--format".into(), "json".into()]);

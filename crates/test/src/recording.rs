@@ -1,7 +1,8 @@
 //! A recording of this process while a block of code runs.
 //!
-//! Begin and end are a block of an odd size each, allocated by the recorded thread: the order of
-//! times in a trace is the order of calls, so nothing before or after them is counted.
+//! Its begin and end are marked by a block of an odd size each, allocated by the calling thread.
+//! Times in a trace are in the order of calls: blocks before the first mark or after the second are
+//! not counted.
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -15,37 +16,37 @@ use serde_json::Value;
 use crate::program::{ask, ask_json};
 use crate::{Error, Result};
 
-/// One at a time: two sessions cannot have the same process.
+/// Held during a recording: a process can be in one session only.
 static ACTIVE: Mutex<()> = Mutex::new(());
 static NEXT: AtomicU64 = AtomicU64::new(1);
-/// Blocks of these sizes and, for each recording, a little more mark its begin and end.
+/// Sizes of the blocks that mark begin and end; a number for each recording is added.
 const MARKS: [usize; 2] = [1_300_021, 1_700_021];
-/// Stacks and frames that are shown.
+/// Options for the number of stacks and frames shown.
 const SHOWN: [&str; 4] = ["--top", "5", "--depth", "8"];
 
-/// What was allocated while a block of code ran.
+/// Allocations made while a block of code ran.
 #[derive(Debug)]
 pub struct Recording {
     _folder: tempfile::TempDir,
     file: PathBuf,
-    /// Options of `heapr report` that choose it.
+    /// Options of `heapr report` that select the recording's time and thread.
     options: Vec<String>,
 }
 
 impl Recording {
-    /// Of what the calling thread allocates in `work`.
+    /// Records the allocations of the calling thread in `work`.
     ///
     /// # Errors
-    /// heapr cannot be run, or cannot attach.
+    /// Fails if heapr cannot be run or cannot attach.
     pub fn of_thread<T>(work: impl FnOnce() -> T) -> Result<(T, Self)> {
         let thread = gettid().as_raw_nonzero();
         Self::record(work, vec!["--thread".to_owned(), thread.to_string()])
     }
 
-    /// Of what all threads allocate meanwhile.
+    /// Records the allocations of all threads while `work` runs.
     ///
     /// # Errors
-    /// heapr cannot be run, or cannot attach.
+    /// Fails if heapr cannot be run or cannot attach.
     pub fn of_process<T>(work: impl FnOnce() -> T) -> Result<(T, Self)> {
         Self::record(work, Vec::new())
     }
@@ -58,15 +59,15 @@ impl Recording {
         let folder = tempfile::tempdir().map_err(Error::Folder)?;
         let file = folder.path().join("test.heapr");
         let marks = MARKS.map(|bytes| bytes + 2 * (number as usize % 10_000));
-        // With Yama's scope 1 only an ancestor may attach, and heapr is a child. Elsewhere there is
-        // nothing to ask for.
+        // With Yama's scope 1 only an ancestor may attach, and heapr is a child. On other systems
+        // the call is not needed.
         let _ = set_ptracer(PTracer::Any);
         let started = ask(["start", &name, "--quiet", "--no-follow", "--pid", &own, "-o"]
             .map(std::ffi::OsString::from)
             .into_iter()
             .chain([file.clone().into_os_string()]));
         let outcome = started.and_then(|_| {
-            // Ended whatever becomes of the work: the session must not outlive it.
+            // Ends the session even if `work` panics.
             let session = Ended(&name);
             mark(marks[0]);
             let value = work();
@@ -80,42 +81,41 @@ impl Recording {
         Ok((value, Self { _folder: folder, file, options }))
     }
 
-    /// The most that was live at once of what was allocated inside.
+    /// Most bytes that were live at once, of those allocated inside.
     ///
     /// # Errors
-    /// heapr cannot read its file.
+    /// Fails if heapr cannot read its file.
     pub fn peak_bytes(&self) -> Result<u64> {
         self.total("peak_bytes")
     }
 
-    /// What was allocated inside and not freed inside.
+    /// Bytes allocated inside and not freed inside.
     ///
     /// # Errors
-    /// heapr cannot read its file.
+    /// Fails if heapr cannot read its file.
     pub fn left_bytes(&self) -> Result<u64> {
         self.total("outstanding_bytes")
     }
 
-    /// Calls that allocated.
+    /// Number of calls that allocated.
     ///
     /// # Errors
-    /// heapr cannot read its file.
+    /// Fails if heapr cannot read its file.
     pub fn allocation_count(&self) -> Result<u64> {
         self.total("alloc_count")
     }
 
-    /// The stacks with most, as `heapr report` prints them; `sort` is one of its keys: `peak`
-    /// or `so`.
+    /// Largest stacks, as `heapr report` prints them; `sort` is one of its keys: `peak` or `so`.
     ///
     /// # Errors
-    /// heapr cannot read its file.
+    /// Fails if heapr cannot read its file.
     pub fn stacks(&self, sort: &str) -> Result<String> {
         let text = ask(self.question(&["--stacks", sort]).into_iter().chain(SHOWN.map(str::to_owned)))?;
-        // What stands above the ranking is of the whole file.
+        // Text above the ranking is about the whole file.
         Ok(text.split_once("STACKS").map(|(_, ranking)| format!("STACKS{ranking}")).unwrap_or(text))
     }
 
-    /// How many stacks have left at least so many blocks.
+    /// Number of stacks that have left at least `blocks` blocks.
     pub(crate) fn stacks_left_at_least(&self, blocks: u64) -> Result<usize> {
         let answer = ask_json(self.question(&["--stacks", "soc"]))?;
         let groups = answer["groups"].as_array().ok_or(Error::Answer { missing: "groups" })?;
@@ -136,7 +136,7 @@ impl Recording {
     }
 }
 
-/// A session that is ended, by a panic too.
+/// A session that is cancelled on drop, also by a panic.
 struct Ended<'a>(&'a str);
 
 impl Ended<'_> {

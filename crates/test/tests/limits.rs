@@ -1,4 +1,4 @@
-//! Limits hold, and what passes them is named.
+//! Limits are enforced, and stacks that exceed them are named.
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;
@@ -8,8 +8,8 @@ use std::process::Command;
 use heapr_test::{Recording, expect_left, expect_no_growth, expect_peak};
 use heapr_testkit::not_run;
 
-/// Whether this is the process that has `HEAPR` set to what was built with this test. The first one
-/// starts it: its own environment may be read by other threads.
+/// True if this process has `HEAPR` set to the program built with this test. The first process
+/// starts it: other threads may read the first one's environment.
 fn is_inner(test: &str) -> bool {
     if std::env::var_os("HEAPR").is_some() {
         return true;
