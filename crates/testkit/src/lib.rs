@@ -1,4 +1,4 @@
-//! What tests of several crates share. No crate but tests may depend on it.
+//! Helpers that tests of several crates share. Only tests may depend on this crate.
 #![forbid(unsafe_code)]
 
 mod skipped;

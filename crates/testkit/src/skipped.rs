@@ -1,20 +1,21 @@
-//! Tests that did not run: each says so, and `cargo xtask test` counts and names them at the end.
+//! Reports of tests that did not run; `cargo xtask test` counts and names them at the end.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
-/// Names the file that collects what did not run; `cargo xtask test` sets it.
+/// Environment variable with the path of the file that collects reports; `cargo xtask test` sets
+/// it.
 const COLLECTED: &str = "HEAPR_NOT_RUN";
 
-/// Says that the current test, or a part of it, did not run because something is missing that could
-/// be installed, or because it needs root. Where all is installed (`.ci/run`) this is a failure.
+/// Reports that the current test, or a part of it, did not run for want of an installable package
+/// or of root. With everything installed (`.ci/run`) this is a failure.
 pub fn not_run(reason: impl Display) {
     say("missing", &reason);
 }
 
-/// Says that the current test, or a part of it, did not run because this kernel, processor or file
-/// does not have what it looks at, and nothing can be installed for it.
+/// Reports that the current test, or a part of it, cannot run on this kernel, processor or file.
+/// Installing packages does not help.
 pub fn cannot_run_here(reason: impl Display) {
     say("machine", &reason);
 }

@@ -1,16 +1,16 @@
-//! Waiting for a condition. A test never waits for a duration: on a busy machine that is too short.
+//! Waiting for a condition. Tests never wait for a fixed duration: on a busy machine it is too
+//! short.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How long a condition may take before a test gives up; far more than any needs on a machine with
-/// other work.
+/// Largest time that a test waits for a condition; far more than any needs on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// Asks until there is an answer.
+/// Calls `ask` until it returns a value.
 ///
 /// # Panics
-/// There is none within [`LIMIT`].
+/// Panics if there is no value within [`LIMIT`].
 #[track_caller]
 pub fn wait_until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
@@ -23,10 +23,10 @@ pub fn wait_until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// What `work` gives; it runs on a thread of its own, so that a test that hangs fails.
+/// Runs `work` on its own thread, so that a test that hangs fails, and returns its result.
 ///
 /// # Panics
-/// It panics, or is not done within [`LIMIT`].
+/// Panics if `work` panics, or is not done within [`LIMIT`].
 #[track_caller]
 pub fn within_limit<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
