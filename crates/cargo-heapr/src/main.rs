@@ -1,7 +1,7 @@
-//! `cargo heapr`: what `cargo run`, `test` and `bench` run, recorded by heapr.
+//! `cargo heapr`: records the programs that `cargo run`, `test` and `bench` run.
 //!
-//! Cargo builds as it always does, and starts each program through a runner: `heapr run`. Optimized
-//! programs get tables of lines, so that stacks have them.
+//! Cargo builds as usual, and starts each program through a runner: `heapr run`. Optimized programs
+//! get line tables, so that stacks have lines.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
@@ -17,12 +17,12 @@ const USAGE: &str = "usage: cargo heapr [OPTIONS OF heapr run] run|test|bench [O
 
 Without -o the files are heapr.PROGRAM.PID.heapr, where Cargo runs the program; `heapr run --help` lists the options.";
 
-/// Cargo's commands that run what they build.
+/// Commands of Cargo that run the built programs.
 const COMMANDS: &[&str] = &["run", "test", "bench"];
 
 fn main() -> ExitCode {
     let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    // Cargo gives the subcommand's own name first.
+    // Cargo passes the subcommand's name first.
     if words.first().is_some_and(|word| word == "heapr") {
         words.remove(0);
     }
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// The command that Cargo is to start programs with, as TOML.
+/// Runner for Cargo, as TOML.
 fn runner(options: &[OsString]) -> Result<String, String> {
     let heapr = heapr();
     let mut words = vec![text(heapr.as_os_str())?, "run".to_owned()];
@@ -68,7 +68,7 @@ fn runner(options: &[OsString]) -> Result<String, String> {
     Ok(format!("[{}]", words.join(", ")))
 }
 
-/// The program that stands beside this one; else what PATH has.
+/// Program `heapr`: the one named by `HEAPR`, the one beside this program, or the one in PATH.
 fn heapr() -> PathBuf {
     if let Some(named) = std::env::var_os("HEAPR") {
         return named.into();

@@ -1,4 +1,4 @@
-//! `cargo heapr` on a package: what it runs is recorded, and its status is Cargo's.
+//! `cargo heapr` on a package: its programs are recorded, and the status is Cargo's.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use heapr_testkit::not_run;
 fn cargo_heapr(folder: &Path, heapr: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-heapr"));
     command.arg("heapr").args(words).current_dir(folder).stdin(Stdio::null());
-    // As Cargo would call it, and not with what this test's own Cargo has set.
+    // Environment as for a call by Cargo, without the variables of this test's own Cargo.
     command.env("HEAPR", heapr).env_remove("CARGO_TARGET_DIR").env("CARGO_TERM_QUIET", "true");
     command.output().unwrap()
 }
