@@ -7,7 +7,7 @@ pub struct ArenaTop {
     pub arena: u32,
     /// First address.
     pub start_avma: u64,
-    /// Size.
+    /// Size in bytes.
     pub size_bytes: u64,
     /// Whether the arena is a main one, from whose top a trim returns memory to the system.
     pub is_main: bool,

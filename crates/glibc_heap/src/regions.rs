@@ -51,7 +51,7 @@ pub struct Regions {
 /// `others`: sorted ranges that are known to belong to other owners.
 ///
 /// # Errors
-/// The list of mappings cannot be read.
+/// Fails if the list of mappings cannot be read.
 pub fn regions(
     plan: &Plan,
     memory: &impl HeapMemory,

@@ -10,7 +10,7 @@ pub enum Error {
     /// The client does not speak the protocol.
     #[error("the client does not speak the protocol: {0}")]
     Protocol(String),
-    /// An argument of a tool is missing or makes no sense.
+    /// An argument of a tool is missing or invalid.
     #[error("argument {name}: {reason}")]
     Argument {
         /// Name of the argument.

@@ -79,7 +79,7 @@ pub struct ProcessFacts {
 pub struct Area {
     /// The area as it is stored in the trace.
     pub root: RootArea,
-    /// The parts of it that are read.
+    /// Parts of the area that are read.
     pub pieces: Vec<(u64, u64)>,
     /// Root words outside of memory: registers, or words that the kernel holds.
     pub words: Vec<u64>,

@@ -108,8 +108,8 @@ impl Account {
         claim_zeroed_data(&subject.mappings, &code, memory, &mut claims);
         let foreign = foreign::heaps(subject, memory);
         claims.add_many(foreign.iter().flat_map(foreign::claimed));
-        // Before stacks and places: goroutines' stacks lie in Go's heap, and V8's pages lie where a
-        // stack might.
+        // Claimed before stacks and memory known by address: goroutines' stacks lie in Go's heap,
+        // and V8's pages lie where a stack might.
         owners::claim_go(subject, &runtimes, &mut claims);
         thread_stacks::claim(subject, memory, &mut claims);
         owners::claim_by_place(subject, &runtimes, &mut claims);

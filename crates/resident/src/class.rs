@@ -33,7 +33,7 @@ classes! {
     LiveBlocks "live_blocks" "live malloc blocks",
     /// Headers of malloc's chunks, and bytes by which sizes are rounded up.
     HeadersRounding "headers_rounding" "headers and rounding",
-    /// Whole free pages that `malloc_trim` gives back.
+    /// Whole free pages, which `malloc_trim` returns.
     FreeWholePages "free_whole_pages" "free, whole pages",
     /// Free bytes in pages that other data retains.
     FreePinned "free_pinned" "free, pinned",
@@ -67,7 +67,7 @@ classes! {
     ReadOnlyData "read_only_data" "read-only data",
     /// Data of programs and libraries that was written, and data that began as zeros.
     WrittenData "written_data" "written data, bss",
-    /// Files that are mapped and are no code.
+    /// Mapped files without code.
     Files "files" "files",
     /// Memory that was mapped to be shared.
     SharedMemory "shared_memory" "shared memory",

@@ -22,7 +22,6 @@ struct Counted {
 ///
 /// If the states of pages are unknown, each range gets its share by addresses, and the returned
 /// flag is true.
-/// whether that was so.
 pub(crate) fn split(
     mapping: &MappingPages,
     ranges: &[Range<u64>],

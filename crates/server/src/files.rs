@@ -29,7 +29,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// A third of the machine's memory, at most 6 GiB.
+    /// Limits the table to a third of the machine's memory, at most 6 GiB.
     fn default() -> Self {
         let pages = rustix::system::sysinfo();
         let memory_bytes = pages.totalram.saturating_mul(u64::from(pages.mem_unit));

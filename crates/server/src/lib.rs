@@ -1,7 +1,7 @@
-//! The local page and its HTTP API: what `heapr view` serves.
+//! The local page and its HTTP API, served by `heapr view`.
 //!
-//! The caller brings paths and a [`Host`], which knows how filters are written on the command line
-//! and the sources of function names. [`Server::bind`] listens on the loopback interface, and
+//! The caller brings paths and a [`Host`], which provides names of functions, folders for indexes
+//! and defaults of the command line. [`Server::bind`] listens on the loopback interface, and
 //! [`Server::run`] answers until the process ends.
 //!
 //! ```text
