@@ -1,7 +1,7 @@
-//! Times to open the rows with most lines below them: `cargo run --release -p heapr-v8
+//! Measures how long the longest lists of a snapshot take to open: `cargo run --release -p heapr-v8
 //! --example lists_speed FILE CACHE`.
 //!
-//! `CACHE` is a directory for the index, which is written first if there is none.
+//! `CACHE` is a directory for the index. The index is written first if it does not exist.
 
 use std::path::Path;
 use std::time::Instant;
@@ -12,12 +12,12 @@ use heapr_v8::{IndexStore, ReadOptions};
 const PAGE: usize = 100;
 const RUNS: usize = 5;
 
-/// The node with the greatest number.
+/// Returns the node for which `number` is greatest.
 fn most(objects: &dyn Objects, number: impl Fn(u32) -> usize) -> u32 {
     (0..objects.node_count()).max_by_key(|&node| number(node)).unwrap_or(0)
 }
 
-/// A list of a node, some lines of it; how many it has.
+/// Reads one page of a node's list and returns the length of the whole list.
 type List<'a> = &'a dyn Fn(u32, Page) -> heapr_v8::Result<u64>;
 
 fn times(list: List<'_>, node: u32, page: Page) -> heapr_v8::Result<String> {

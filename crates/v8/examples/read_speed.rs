@@ -1,4 +1,4 @@
-//! Reads a snapshot and says how long it took: `cargo run --release -p heapr-v8 --example
+//! Reads a snapshot and prints how long that took: `cargo run --release -p heapr-v8 --example
 //! read_speed FILE`.
 
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! Times each step of a summary: `cargo run --release -p heapr-v8 --example summary_speed
-//! FILE`.
+//! Measures each step of a summary: `cargo run --release -p heapr-v8 --example summary_speed FILE`.
 
 use std::path::Path;
 use std::time::Instant;

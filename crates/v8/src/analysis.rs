@@ -1,7 +1,7 @@
-//! What a programmer asks of snapshots: who keeps growing, what holds an object, what is wasted.
+//! Analyses of snapshots: growing owners, holders of an object, wasted memory.
 //!
-//! Everything works on a [`HeapView`], which [`crate::devtools::Heap`] is: a snapshot with its
-//! dominators and distances.
+//! Each analysis works on a [`HeapView`], which [`crate::devtools::Heap`] implements: a snapshot
+//! with its dominators and distances.
 
 mod answers;
 mod classes;

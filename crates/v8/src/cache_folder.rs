@@ -1,7 +1,7 @@
-//! A directory of files that are kept about snapshots, of a bounded size.
+//! Directory of bounded size for files with saved results about snapshots.
 //!
-//! Each is named after the snapshot's whole path. Whether it still belongs to the snapshot, its
-//! reader tells by the [fingerprint](crate::Fingerprint).
+//! Each file is named after the snapshot's whole path. Its reader checks by the
+//! [fingerprint](crate::Fingerprint) whether the file still belongs to the snapshot.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use heapr_files::{NewFile, OwnFolder};
 
-/// Files of one extension. Several folders may stand for one directory.
+/// Files of one extension in a directory. Several folders may share one directory.
 #[derive(Debug, Clone)]
 pub(crate) struct CacheFolder {
     directory: PathBuf,
@@ -18,23 +18,25 @@ pub(crate) struct CacheFolder {
     most_bytes: u64,
 }
 
-/// A file that is still being written ends in it.
+/// Extension of a file that is still being written.
 const UNFINISHED: &str = "partial";
-/// After this time nobody goes on with an unfinished file.
+/// Age from which an unfinished file counts as abandoned.
 const ABANDONED_AFTER: Duration = Duration::from_secs(600);
 
 impl CacheFolder {
-    /// Files `*.extension` in `directory`, which need not exist yet, of `most_bytes` together.
+    /// Creates a folder of files `*.extension` in `directory`, up to `most_bytes` in total. The
+    /// directory need not exist yet.
     pub(crate) fn new(directory: PathBuf, extension: &'static str, most_bytes: u64) -> Self {
         Self { directory, extension, most_bytes }
     }
 
-    /// The same with another bound.
+    /// Returns the folder with another size limit.
     pub(crate) fn with_most_bytes(self, most_bytes: u64) -> Self {
         Self { most_bytes, ..self }
     }
 
-    /// What is kept of `snapshot`. `part` tells several apart; the whole one has no name.
+    /// Returns the path of the file for `snapshot`. `part` distinguishes several files of a
+    /// snapshot; it is empty for the whole one.
     pub(crate) fn entry(&self, snapshot: &Path, part: &str) -> Option<PathBuf> {
         let path = fs::canonicalize(snapshot).ok()?;
         let name = path.file_name()?.to_string_lossy().into_owned();
@@ -49,19 +51,19 @@ impl CacheFolder {
         Some(self.directory.join(format!("{start}.{hash:08x}{dot}{part}.{}", self.extension)))
     }
 
-    /// The file at `entry`. One that another user could have put there says what that user likes:
-    /// it is none.
+    /// Opens the file at `entry`. Returns `None` for a file that another user could have put there,
+    /// since its contents cannot be trusted.
     pub(crate) fn open(&self, entry: &Path) -> Option<File> {
         OwnFolder::open(&self.directory).ok()?.regular(Path::new(entry.file_name()?)).ok()
     }
 
-    /// Notes that `entry` is in use: the oldest in use goes first when room is needed.
+    /// Marks `entry` as in use: the least recently used files are removed first.
     pub(crate) fn touch(&self, entry: &Path) {
         let _ = self.open(entry).map(|file| file.set_modified(SystemTime::now()));
     }
 
-    /// A file to write, for this user alone; it becomes `entry` by [`NewFile::keep_unsynced`].
-    /// None where `bytes` have no room.
+    /// Creates a file that only this user can read; [`NewFile::keep_unsynced`] turns it into
+    /// `entry`. Returns `None` if there is no room for `bytes`.
     pub(crate) fn new_file(&self, entry: &Path, bytes: u64) -> io::Result<Option<NewFile>> {
         let folder = OwnFolder::made(&self.directory)?;
         if !self.make_room(bytes)? {
@@ -70,8 +72,8 @@ impl CacheFolder {
         NewFile::create_in(&folder, Path::new(entry.file_name().unwrap_or_default())).map(Some)
     }
 
-    /// Removes the oldest files until `bytes` more are within the bound; whether they can be, and
-    /// the disk has room.
+    /// Removes the oldest files until `bytes` more fit within the limit. Returns whether they fit
+    /// and the disk has enough free space.
     fn make_room(&self, bytes: u64) -> io::Result<bool> {
         if bytes > self.most_bytes {
             return Ok(false);
@@ -86,7 +88,7 @@ impl CacheFolder {
                 }
                 let metadata = entry.metadata().ok()?;
                 let modified = metadata.modified().ok()?;
-                // Another heapr may be writing it at this moment.
+                // Another heapr may still be writing the file.
                 let age = SystemTime::now().duration_since(modified).unwrap_or_default();
                 if is_unfinished && age < ABANDONED_AFTER {
                     return None;
@@ -100,13 +102,13 @@ impl CacheFolder {
             if modified != SystemTime::UNIX_EPOCH && total.saturating_add(bytes) <= self.most_bytes {
                 break;
             }
-            // Another heapr may have been faster.
+            // Another heapr may have removed it already.
             let _ = fs::remove_file(path);
             total = total.saturating_sub(length);
         }
         let disk = rustix::fs::statvfs(&self.directory)?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        // A cache must not be what fills a disk.
+        // A cache must not be the reason that a disk fills up.
         Ok(bytes.saturating_mul(4) <= free)
     }
 }

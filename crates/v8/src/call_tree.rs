@@ -1,5 +1,5 @@
-//! Allocations by the functions that made them: of a timeline (every one) or of a sampling profile
-//! (some of them).
+//! Allocations by the functions that made them: all of them in a timeline, samples in a sampling
+//! profile.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use crate::format::{CallFunction, SamplingProfile, TraceFunction, first_member, 
 use crate::source_maps::SourceMaps;
 use crate::{Result, Snapshot};
 
-/// What was allocated.
+/// Allocated and live objects and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Allocations {
-    /// Objects made; not known of a sampling profile.
+    /// Number of allocated objects; unknown (0) in a sampling profile.
     pub allocated_count: u64,
-    /// Bytes of them.
+    /// Bytes of the allocated objects.
     pub allocated_bytes: u64,
-    /// Objects that are still there; of a sampling profile, samples.
+    /// Number of objects that are still alive; in a sampling profile, of samples.
     pub live_count: u64,
-    /// Bytes of them.
+    /// Bytes of those objects.
     pub live_bytes: u64,
 }
 
@@ -32,36 +32,36 @@ impl Allocations {
     }
 }
 
-/// A stack of calls: a function, called from another node.
+/// Stack of calls: a function, called from its parent node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallNode {
-    /// Position in [`CallTree::functions`].
+    /// Index into [`CallTree::functions`].
     pub function: u32,
-    /// The caller's position, always a smaller one; the root's is itself.
+    /// Index of the caller, always smaller than the node's own; the root is its own parent.
     pub parent: u32,
-    /// Made by the function itself in this stack.
+    /// Allocations by the function itself in this stack.
     pub own: Allocations,
 }
 
-/// All stacks with what was allocated in them.
+/// All stacks with the allocations in them.
 #[derive(Debug, Clone, Default)]
 pub struct CallTree {
-    /// The functions.
+    /// Functions of the stacks.
     pub functions: Vec<CallFunction>,
-    /// Callers before callees; the first is the root.
+    /// Nodes, callers before callees; the first is the root.
     pub nodes: Vec<CallNode>,
-    /// Whether only samples were taken.
+    /// Whether the allocations are samples.
     pub is_sampled: bool,
 }
 
-/// A function with all its stacks.
+/// Function with the allocations of all its stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionAllocations {
-    /// Position in [`CallTree::functions`].
+    /// Index into [`CallTree::functions`].
     pub function: u32,
-    /// Made by the function itself.
+    /// Allocations by the function itself.
     pub own: Allocations,
-    /// Made by it and by what it called; recursion counts once.
+    /// Allocations by the function and its callees; recursion counts once.
     pub whole: Allocations,
 }
 
@@ -88,7 +88,8 @@ impl CallTree {
         Ok(tree)
     }
 
-    /// Of a heap timeline; `None` for a snapshot without an allocation trace.
+    /// Builds the tree of a heap timeline. Returns `None` for a snapshot without an allocation
+    /// trace.
     pub fn of_timeline(heap: &Heap) -> Option<Self> {
         let snapshot = heap.snapshot();
         let trace = snapshot.trace().filter(|trace| !trace.nodes.is_empty())?;
@@ -97,7 +98,8 @@ impl CallTree {
             let sum = live.entry(u64::from(snapshot.trace_node_id(node))).or_default();
             *sum = (sum.0 + 1, sum.1.saturating_add(snapshot.self_bytes(node)));
         }
-        // One for each of the file's functions: V8 knows several of one name without a place.
+        // The tree has one entry per function of the file: V8 lists several with one name and no
+        // location.
         let functions = trace.functions.iter().map(|info| function_of(snapshot, info));
         let mut tree = Self { functions: functions.collect(), ..Self::default() };
         let unknown = tree.functions.len() as u32;
@@ -130,14 +132,15 @@ impl CallTree {
         number
     }
 
-    /// Names the functions as the sources do, where source maps lead to them.
+    /// Replaces the functions' names and locations by those in the sources that source maps lead
+    /// to.
     pub fn use_source_maps(&mut self, maps: &SourceMaps) {
         for function in &mut self.functions {
             *function = in_sources(std::mem::take(function), maps);
         }
     }
 
-    /// The functions of a node's stack, innermost first, without the root.
+    /// Returns the functions of a node's stack, innermost first, without the root.
     pub fn stack(&self, node: u32) -> impl Iterator<Item = &CallFunction> + '_ {
         let mut at = node;
         std::iter::from_fn(move || {
@@ -147,9 +150,9 @@ impl CallTree {
         })
     }
 
-    /// One line for each function, the most live bytes first.
+    /// Returns one line per function, most live bytes first.
     pub fn by_function(&self) -> Vec<FunctionAllocations> {
-        // From the leaves up: what each stack comes to with all it called.
+        // Sums up from the leaves: each stack with all its callees.
         let mut whole: Vec<Allocations> = self.nodes.iter().map(|node| node.own).collect();
         for at in (1..self.nodes.len()).rev() {
             let below = whole[at];
@@ -179,9 +182,9 @@ impl CallTree {
         lines
     }
 
-    /// For each stack whether no caller in it is the same function.
+    /// Returns for each stack whether its function is absent from its callers.
     fn outermost(&self) -> Vec<bool> {
-        // How many stacks of each function are open, on a walk in depth.
+        // Number of open stacks of each function, on a depth-first walk.
         let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate().skip(1) {
             children[node.parent as usize].push(at as u32);
@@ -214,7 +217,8 @@ fn function_of(snapshot: &Snapshot, info: &TraceFunction) -> CallFunction {
     }
 }
 
-/// The same function by its name and place in the sources.
+/// Returns the function with its name and location in the original sources, if a source map covers
+/// it.
 fn in_sources(function: CallFunction, maps: &SourceMaps) -> CallFunction {
     let CallFunction { name, script, line, column } = function;
     let at = line.checked_sub(1).zip(column.checked_sub(1));
@@ -231,7 +235,8 @@ fn in_sources(function: CallFunction, maps: &SourceMaps) -> CallFunction {
     }
 }
 
-/// The functions in which an object was made, innermost first, as far as an allocation trace tells.
+/// Returns the functions in which an object was allocated, innermost first. Empty without an
+/// allocation trace.
 pub(crate) fn allocation_stack(heap: &Heap, node: u32) -> Vec<CallFunction> {
     let snapshot = heap.snapshot();
     let id = u64::from(snapshot.trace_node_id(node));
@@ -239,7 +244,7 @@ pub(crate) fn allocation_stack(heap: &Heap, node: u32) -> Vec<CallFunction> {
     let maps = heap.source_maps();
     let mut stack = Vec::new();
     let mut at = trace.nodes.iter().position(|node| node.id == id);
-    // Callers come before callees; the root is no function.
+    // Callers come before callees; the root is not a function.
     while let Some(here) =
         at.and_then(|at| trace.nodes.get(at)).filter(|here| (here.parent as usize) < at.unwrap_or(0))
     {

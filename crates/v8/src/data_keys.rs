@@ -1,9 +1,9 @@
-//! Names of properties that are data: keys of objects that are used as dictionaries, such as ids of
-//! sessions.
+//! Property names that are data: keys of objects that are used as dictionaries, such as session
+//! ids.
 //!
 //! ```text
-//! { user: …, cart: … }            the program wrote the names
-//! { sess_17: …, sess_18: … }      it computed them: V8 keeps many such in a table, with the keys as strings
+//! { user: …, cart: … }            names written in the program
+//! { sess_17: …, sess_18: … }      computed names: V8 stores many of them in a table of strings
 //! ```
 
 use rustc_hash::FxHashSet;
@@ -11,15 +11,15 @@ use rustc_hash::FxHashSet;
 use crate::Snapshot;
 use crate::kinds::{EdgeKind, NodeKind};
 
-/// So many properties that no other object has make a dictionary, also where V8 keeps no table of
-/// them.
+/// Least number of properties unique to one object that make it a dictionary, even if V8 has no
+/// table of them.
 const OWN_NAMES_MIN: usize = 32;
-/// So many digits in a row are a number of something.
+/// Least number of consecutive digits that mark a name as data.
 const DIGITS_MIN: usize = 4;
-/// No program writes longer names.
+/// Largest length of a name that a program writes, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// For each string of the snapshot whether it is a key that is data.
+/// Returns for each string of the snapshot whether it is a key that is data.
 pub(crate) fn data_keys(snapshot: &Snapshot) -> Vec<bool> {
     let strings = snapshot.strings();
     let count = strings.count() as usize;
@@ -36,7 +36,7 @@ pub(crate) fn data_keys(snapshot: &Snapshot) -> Vec<bool> {
             continue;
         }
         let keys = keys_of_table(snapshot, node);
-        // Global variables stand in a table, too, and are names.
+        // Global variables are in a table as well, but are names.
         let is_table = !keys.is_empty() && !snapshot.name(node).starts_with(b"global");
         for &name in &names {
             if is_table && keys.contains(strings.get(name)) {
@@ -56,7 +56,7 @@ pub(crate) fn data_keys(snapshot: &Snapshot) -> Vec<bool> {
     }
     for names in own {
         let is_shared = |name: &&u32| users.get(**name as usize).is_some_and(|&users| users > 1);
-        // One name of ten may be found elsewhere by chance.
+        // Up to a tenth of the names may occur elsewhere by chance.
         if names.iter().filter(is_shared).count() * 10 <= names.len() {
             for name in names {
                 mark(&mut is_in_table, name);
@@ -79,7 +79,7 @@ fn mark(marks: &mut [bool], number: u32) {
     }
 }
 
-/// The names of an object's properties, without those that every object has.
+/// Returns the names of an object's properties, without those that every object has.
 fn property_names(snapshot: &Snapshot, node: u32) -> Vec<u32> {
     if snapshot.kind(node) != NodeKind::OBJECT {
         return Vec::new();
@@ -90,7 +90,7 @@ fn property_names(snapshot: &Snapshot, node: u32) -> Vec<u32> {
     names.filter(|&name| !matches!(snapshot.strings().get(name), b"__proto__" | b"constructor")).collect()
 }
 
-/// The strings in the table of an object's properties, if V8 keeps them in one.
+/// Returns the strings in the table of an object's properties, if V8 uses one.
 fn keys_of_table(snapshot: &Snapshot, node: u32) -> FxHashSet<&[u8]> {
     let graph = snapshot.graph();
     let mut properties = graph.edges(node).filter(|&edge| {
@@ -116,11 +116,10 @@ fn is_made_of_code(snapshot: &Snapshot, node: u32) -> bool {
     closures * 2 > all
 }
 
-/// Addresses, paths, sentences, numbers of things, and what is too long for a name, wherever it
-/// stands.
+/// Whether a name is an address, path, sentence or number, or too long for a name.
 fn looks_like_data(name: &[u8]) -> bool {
     let digits = name.split(|byte| !byte.is_ascii_digit()).map(<[u8]>::len).max().unwrap_or(0);
-    // Names that V8 makes up, `(code)`, `get x` and `<symbol x>`, are no data.
+    // Names that V8 makes up, `(code)`, `get x` and `<symbol x>`, are not data.
     let is_made_up = [&b"("[..], b"get ", b"set "].iter().any(|start| name.starts_with(start));
     let is_plain = |byte: &u8| !matches!(byte, b' ' | b'/' | b':' | b'?');
     let is_marked = name.contains(&b'@') || !name.starts_with(b"<") && !name.iter().all(is_plain);

@@ -1,165 +1,165 @@
-//! What can go wrong with a snapshot.
+//! Errors of reading and querying snapshots.
 
-/// The result of this crate.
+/// Result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a snapshot could not be read or asked. Offsets count bytes of the uncompressed text.
+/// Error of reading or querying a snapshot. Offsets count bytes of the uncompressed text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file could not be read.
     #[error("reading failed at offset {offset}")]
     Io {
-        /// How far reading had come.
+        /// Offset that reading had reached.
         offset: u64,
-        /// The cause.
+        /// Cause of the error.
         #[source]
         source: std::io::Error,
     },
-    /// The text is not the JSON that stands here in a snapshot.
+    /// The text is not the JSON that a snapshot has at this position.
     #[error("expected {expected} at offset {offset}, found {}", shown(*.found))]
     Unexpected {
-        /// Where.
+        /// Offset of the unexpected text.
         offset: u64,
-        /// What should stand there.
+        /// Expected element.
         expected: &'static str,
-        /// The byte there; nothing at the end of the text.
+        /// Byte at the offset; `None` at the end of the text.
         found: Option<u8>,
     },
-    /// The text ends too early to make anything of it.
+    /// The text ends too early to be of any use.
     #[error("the file ends at offset {offset} inside {inside}")]
     Truncated {
-        /// The length of the text.
+        /// Length of the text.
         offset: u64,
-        /// What ends there.
+        /// Element that the text ends in.
         inside: &'static str,
     },
-    /// The file holds nothing: V8 creates it first and fills it at the end.
+    /// The file is empty: V8 creates it first and fills it at the end.
     #[error(
         "the file is empty: the process ended before V8 had written the snapshot, or it is still at work"
     )]
     Empty,
-    /// The object has no such member.
+    /// The object lacks a required member.
     #[error("no member \"{name}\": this is not a heap snapshot")]
     NoMember {
-        /// Its name.
+        /// Name of the member.
         name: &'static str,
     },
     /// The description of the snapshot is larger than any real one.
     #[error("the member \"snapshot\" at offset {offset} is longer than {limit_bytes} bytes")]
     HeaderTooLong {
-        /// Where it begins.
+        /// Offset of the member.
         offset: u64,
-        /// The limit.
+        /// Largest length that is accepted.
         limit_bytes: usize,
     },
     /// The description of the snapshot is not JSON.
     #[error("the member \"snapshot\" at offset {offset} is not valid JSON")]
     Header {
-        /// Where it begins.
+        /// Offset of the member.
         offset: u64,
-        /// The cause.
+        /// Cause of the error.
         #[source]
         source: serde_json::Error,
     },
-    /// The description lacks a field or has a strange one.
+    /// The description lacks a field or has an unusual one.
     #[error("the snapshot's meta data: {what} {name:?}")]
     Meta {
-        /// What is wrong with it.
+        /// Description of the defect.
         what: &'static str,
-        /// The field.
+        /// Name of the field.
         name: &'static str,
     },
-    /// A byte that is no part of a list of numbers.
+    /// A list of numbers contains a byte that cannot be part of one.
     #[error("byte {} at offset {offset} has no place in a list of numbers", shown(Some(*.byte)))]
     BadByte {
-        /// Where.
+        /// Offset of the byte.
         offset: u64,
-        /// The byte.
+        /// Value of the byte.
         byte: u8,
     },
     /// A number of more than 16 digits.
     #[error("the number that ends at offset {offset} has more than 16 digits")]
     NumberTooLong {
-        /// Where it ends.
+        /// Offset of the number's end.
         offset: u64,
     },
     /// Numbers and commas do not alternate.
     #[error("{found} numbers where {expected} should stand, between offsets {begin} and {end}")]
     NumbersMissing {
-        /// Where the checked part begins.
+        /// Offset of the checked part's start.
         begin: u64,
-        /// Where it ends.
+        /// Offset of the checked part's end.
         end: u64,
-        /// How many the commas promise.
+        /// Number of numbers that the commas imply.
         expected: usize,
-        /// How many there are.
+        /// Number of numbers found.
         found: usize,
     },
     /// A list of numbers ends inside a row.
     #[error("\"{section}\" has {number_count} numbers, no multiple of {stride}")]
     RaggedRows {
-        /// Which list.
+        /// Name of the list.
         section: &'static str,
-        /// Its length.
+        /// Number of numbers in the list.
         number_count: u64,
-        /// The numbers of a row.
+        /// Number of numbers in a row.
         stride: usize,
     },
-    /// The header counts less than there is, and the text that was read is gone.
+    /// The header counts fewer rows than the list has, and the text cannot be read again.
     #[error(
         "the header promises {promised} {section}, the list has {found}: such a file cannot be read from a pipe; give its name"
     )]
     MoreThanPromised {
-        /// Which list.
+        /// Name of the list.
         section: &'static str,
-        /// What the header says.
+        /// Number of rows in the header.
         promised: u64,
-        /// What there is.
+        /// Number of rows in the list.
         found: u64,
     },
-    /// An edge goes to something that is no node.
+    /// An edge's target is not the start of a node.
     #[error("edge {edge} goes to {to_node}, where no node begins")]
     BadTarget {
-        /// The edge's number.
+        /// Number of the edge.
         edge: u64,
-        /// Its `to_node`.
+        /// Value of the edge's `to_node`.
         to_node: u64,
     },
-    /// The edge counts of the nodes and the edges disagree.
+    /// The edge counts of the nodes differ from the number of edges.
     #[error("the nodes count {counted} edges, the file has {found}")]
     EdgeCounts {
-        /// Sum over the nodes.
+        /// Sum of the nodes' edge counts.
         counted: u64,
-        /// The edges.
+        /// Number of edges.
         found: u64,
     },
-    /// The root is not where a root may be.
+    /// The root is not a node.
     #[error("root_index {root_index} is no node")]
     BadRoot {
-        /// The header's `root_index`.
+        /// Value of `root_index` in the header.
         root_index: u64,
     },
-    /// There are more nodes, edges or strings than 32 bits count.
+    /// The snapshot has more nodes, edges or strings than 32 bits can number.
     #[error("{what}: {count} are more than this program can number")]
     TooMany {
-        /// Of what.
+        /// Kind of the items.
         what: &'static str,
-        /// How many.
+        /// Number of the items.
         count: u64,
     },
     /// There is not enough memory for the file's tables.
     #[error("no memory for {count} {what}")]
     NoMemory {
-        /// Of what.
+        /// Kind of the items.
         what: &'static str,
-        /// How many.
+        /// Number of the items.
         count: u64,
     },
-    /// An index file that turned out not to be what was written.
+    /// The contents of an index file differ from what was written.
     #[error("the index of the snapshot is damaged ({what}); the snapshot itself has to be read again")]
     DamagedIndex {
-        /// What is wrong with it.
+        /// Description of the damage.
         what: String,
     },
     /// The graph refused the edges.

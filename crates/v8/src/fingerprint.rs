@@ -1,5 +1,4 @@
-//! What a snapshot file looks like from outside: enough to see that it is still the one that was
-//! read.
+//! Fingerprint of a snapshot file: enough to see that the file is still the one that was read.
 
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -7,8 +6,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Length, inode, time of change and a checksum over samples of the file's bytes, its beginning and
-/// its end among them.
+/// Length, inode, modification time, and a checksum over samples of the file's bytes, its start and
+/// end included.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     length: u64,
@@ -19,7 +18,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Of a file as it is now.
+    /// Computes the fingerprint of a file in its current state.
     pub fn of(snapshot: &Path) -> io::Result<Self> {
         const SAMPLES: u64 = 32;
         const SAMPLE_BYTES: u64 = 4096;

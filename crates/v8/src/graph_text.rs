@@ -1,5 +1,5 @@
-//! A heap, or what one object alone keeps alive, as a graph for other tools: Graphviz and whoever
-//! reads JSON.
+//! Export of a heap, or of the objects that one object dominates, as a graph for Graphviz or in
+//! JSON.
 
 use heapr_table::plain::is_harmless;
 use std::io::{self, Write};
@@ -11,21 +11,20 @@ use crate::Snapshot;
 use crate::devtools::keeps_alive;
 use crate::kinds::EdgeKind;
 
-/// A form of a graph.
+/// Format of an exported graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GraphForm {
-    /// Graphviz's language.
+    /// Graphviz's DOT language.
     Dot,
-    /// `heapr.heap-graph/1`: nodes and edges, one a line.
+    /// `heapr.heap-graph/1`: nodes and edges, one per line.
     Json,
 }
 
-/// Longer names make boxes that nobody reads.
+/// Largest length of a label in characters; longer ones make unreadable boxes.
 const LABEL_CHARS_MAX: usize = 100;
 
 impl Snapshot {
-    /// Writes the graph of all of it, or of what `node` alone keeps alive with the edges between
-    /// those.
+    /// Writes the whole graph, or the nodes that `node` dominates with the edges between them.
     pub fn write_graph(&self, node: Option<u32>, form: GraphForm, out: &mut impl Write) -> io::Result<()> {
         let dominators = Dominators::of(self.graph(), self.root(), keeps_alive(self));
         let retained = retained_bytes(&dominators, |node| self.self_bytes(node));
@@ -80,7 +79,7 @@ impl Snapshot {
     }
 }
 
-/// As a string of Graphviz's language.
+/// Returns the text as a quoted string of the DOT language.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for sign in text.chars() {

@@ -1,7 +1,8 @@
-//! Scripts of a snapshot that no file holds as they ran, kept in a file beside it.
+//! Saved scripts of a snapshot: scripts whose text as it ran is in no other file, in a file next to
+//! the snapshot.
 //!
-//! `a.heapsnapshot.scripts` is text, compressed with zstd: a line that says so, then one JSON
-//! object a line for each script.
+//! `a.heapsnapshot.scripts` is text, compressed with zstd: a line with the schema, then one JSON
+//! object per line for each script.
 //!
 //! ```text
 //! {"schema":"heapr.scripts/1"}
@@ -13,38 +14,38 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A script as it ran.
+/// Script as it ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptScript {
-    /// Its number, as locations of the snapshot have it.
+    /// Number of the script, as in the snapshot's locations.
     pub id: u32,
-    /// Its path or URL; empty for most of what `eval` made.
+    /// Path or URL; empty for most scripts made by `eval`.
     #[serde(default)]
     pub url: String,
-    /// What it says of its source map.
+    /// URL of the source map, as named by the script.
     #[serde(default)]
     pub source_map_url: String,
-    /// The map itself, where that was a file which readers of the snapshot may not have.
+    /// Text of the source map, if it was a file that readers of the snapshot may lack.
     #[serde(default)]
     pub source_map: Option<String>,
-    /// Line and column where it begins in what holds it, from 0.
+    /// Line and column of the script's start in the file or page that contains it, from 0.
     #[serde(default)]
     pub start: (u32, u32),
-    /// Its text.
+    /// Text of the script.
     #[serde(default)]
     pub text: String,
 }
 
 const SCHEMA: &str = r#"{"schema":"heapr.scripts/1"}"#;
 const ENDING: &str = ".scripts";
-/// What a line has at most: a script and its map.
+/// Largest length of a line (a script and its map), in bytes.
 const LINE_BYTES_MAX: u64 = 256 << 20;
-/// All of them.
+/// Largest length of the uncompressed file, in bytes.
 const BYTES_MAX: u64 = 1 << 30;
 const LEVEL: i32 = 3;
 
 impl KeptScript {
-    /// The file beside a snapshot that holds its scripts.
+    /// Path of the file with the scripts of a snapshot.
     #[must_use]
     pub fn file_beside(snapshot: &Path) -> PathBuf {
         let mut name = snapshot.as_os_str().to_owned();
@@ -52,10 +53,10 @@ impl KeptScript {
         name.into()
     }
 
-    /// Writes scripts.
+    /// Writes scripts to `out`.
     ///
     /// # Errors
-    /// Of `out`.
+    /// Fails if writing to `out` fails.
     pub fn write_all(scripts: &[Self], out: &mut dyn Write) -> io::Result<()> {
         let mut out = zstd::Encoder::new(out, LEVEL)?;
         writeln!(out, "{SCHEMA}")?;
@@ -66,8 +67,8 @@ impl KeptScript {
         out.finish()?.flush()
     }
 
-    /// The scripts beside a snapshot, also of one that was packed later; none where no file is.
-    /// A file that breaks off is read as far as it goes.
+    /// Reads the scripts next to a snapshot, including one that was compressed later. Returns an
+    /// empty list if the file does not exist. A truncated file is read as far as possible.
     #[must_use]
     pub fn beside(snapshot: &Path) -> Vec<Self> {
         let bare = snapshot.with_extension("");
@@ -81,7 +82,7 @@ impl KeptScript {
         }
     }
 
-    /// Reads as many as there are.
+    /// Reads all scripts up to the first defect.
     #[must_use]
     pub fn read_all(file: impl io::Read) -> Vec<Self> {
         let mut scripts = Vec::new();

@@ -1,10 +1,10 @@
-//! The kinds of nodes and edges, and whether a DOM node is attached.
+//! Kinds of nodes and edges, and states of DOM nodes.
 
-/// What a node stands for. The numbers are ours: each file numbers its types in its own way.
+/// Kind of a node. The numbers are heapr's own; each file numbers its types differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeKind(pub(crate) u8);
 
-/// V8's names, at the position of their number here.
+/// V8's names of the kinds, indexed by kind.
 pub const NODE_KINDS: [&str; 16] = [
     "hidden",
     "array",
@@ -42,10 +42,10 @@ impl NodeKind {
     pub const BIGINT: Self = Self(13);
     pub const OBJECT_SHAPE: Self = Self(14);
     pub const WASM_OBJECT: Self = Self(15);
-    /// A number that the file has no name for. Two bits of the byte belong to [`DomState`].
+    /// Kind without a name in the file. Two bits of the stored byte belong to [`DomState`].
     pub(crate) const UNKNOWN: Self = Self(63);
 
-    /// A string of any making.
+    /// Whether the node is a plain, concatenated or sliced string.
     pub fn is_string(self) -> bool {
         matches!(self, Self::STRING | Self::CONS_STRING | Self::SLICED_STRING)
     }
@@ -55,11 +55,11 @@ impl NodeKind {
     }
 }
 
-/// What an edge stands for.
+/// Kind of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EdgeKind(pub(crate) u8);
 
-/// V8's names, at the position of their number here; the last is DevTools' own.
+/// V8's names of the kinds, indexed by kind; the last one is DevTools' own.
 pub const EDGE_KINDS: [&str; 8] =
     ["context", "element", "property", "internal", "hidden", "shortcut", "weak", "invisible"];
 
@@ -75,21 +75,21 @@ impl EdgeKind {
     pub const INVISIBLE: Self = Self(7);
     pub(crate) const UNKNOWN: Self = Self(8);
 
-    /// Whether the edge's name is a string; else it is a number.
+    /// Whether the edge's name is a string, rather than a number.
     pub(crate) fn has_string_name(self) -> bool {
         !matches!(self, Self::ELEMENT | Self::HIDDEN)
     }
 }
 
-/// Whether a DOM node hangs in its document.
+/// Whether a DOM node is in its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum DomState {
-    /// Not a DOM node, or nobody knows.
+    /// Not a DOM node, or of unknown state.
     #[default]
     Unknown,
     /// In the document.
     Attached,
-    /// Taken out of it.
+    /// Removed from the document.
     Detached,
 }
 

@@ -1,5 +1,4 @@
-//! V8 heap snapshots: the format, what Chrome DevTools makes of it, and what a programmer asks of
-//! it.
+//! V8 heap snapshots: the file format, Chrome DevTools' view of them, and analyses.
 #![forbid(unsafe_code)]
 
 pub mod analysis;

@@ -1,13 +1,13 @@
-//! A set of nodes, one bit each.
+//! Set of nodes, one bit each.
 
-/// A set of nodes.
+/// Set of nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSet {
     words: Vec<u64>,
 }
 
 impl NodeSet {
-    /// The empty set, for a graph of that many nodes.
+    /// Returns the empty set for a graph of `node_count` nodes.
     pub fn new(node_count: u32) -> Self {
         Self { words: vec![0; (node_count as usize).div_ceil(64)] }
     }
@@ -18,7 +18,7 @@ impl NodeSet {
         self.words[node as usize / 64] >> (node % 64) & 1 != 0
     }
 
-    /// Adds `node`; whether it was new.
+    /// Adds `node`. Returns whether it was new.
     #[inline]
     pub fn insert(&mut self, node: u32) -> bool {
         let word = &mut self.words[node as usize / 64];
@@ -28,17 +28,17 @@ impl NodeSet {
         is_new
     }
 
-    /// Whether no node is in the set.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// How many nodes are in the set.
+    /// Number of nodes in the set.
     pub fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// The nodes in ascending order.
+    /// Returns the nodes in ascending order.
     pub fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
         self.words.iter().enumerate().flat_map(|(at, &word)| {
             let mut word = word;

@@ -1,39 +1,39 @@
-//! Two sampling profiles compared: which functions keep more, and how sure that is.
+//! Comparison of two sampling profiles: growth per function, and its error.
 
 use std::collections::HashMap;
 
 use crate::CallTree;
 use crate::format::CallFunction;
 
-/// What the allocations of a function keep, before and after. Bytes are estimates.
+/// Live bytes allocated by a function, before and after. Bytes are estimates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionGrowth {
-    /// The function; its place is that of the later profile, where it is in both.
+    /// Function; its location is that in the later profile, if that profile contains it.
     pub function: CallFunction,
-    /// Live bytes that it had allocated in the first profile.
+    /// Live bytes in the first profile.
     pub before_bytes: u64,
-    /// The same in the second.
+    /// Live bytes in the second profile.
     pub after_bytes: u64,
-    /// Samples behind these bytes, in both.
+    /// Number of samples behind these bytes, in both profiles.
     pub sample_count: u64,
-    /// Half the width of the 95 % interval around the growth, at most; `None` where a profile does
-    /// not list its samples.
+    /// Upper bound of half the width of the growth's 95 % interval. `None` if a profile does not
+    /// list its samples.
     pub error_bytes: Option<u64>,
 }
 
 impl FunctionGrowth {
-    /// Bytes after less bytes before.
+    /// Bytes after minus bytes before.
     pub fn growth_bytes(&self) -> i64 {
         i64::try_from(i128::from(self.after_bytes) - i128::from(self.before_bytes)).unwrap_or(i64::MAX)
     }
 
-    /// Whether more than chance speaks for a change.
+    /// Whether the change exceeds its error.
     pub fn is_certain(&self) -> bool {
         self.error_bytes.is_some_and(|error| self.growth_bytes().unsigned_abs() > error)
     }
 }
 
-/// Of a normal distribution: 95 % lie within so many standard deviations.
+/// Number of standard deviations within which 95 % of a normal distribution lie.
 const DEVIATIONS: f64 = 1.96;
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -44,11 +44,12 @@ struct Estimate {
     is_unknown: bool,
 }
 
-/// Functions by what they keep more in the second profile, most first.
+/// Compares two profiles by function. Most growth comes first.
 ///
-/// V8 takes each byte with the same small chance, and scales what it found. A node of `n` samples
-/// that stand for `b` bytes has a variance of at most `b²/n`: it is that of a Poisson process whose
-/// samples all weigh `b/n`; blocks beyond the interval, which are always found, vary less.
+/// V8 samples each byte with the same small probability and scales the result. A node of `n`
+/// samples that stand for `b` bytes has a variance of at most `b²/n`. That is the variance of a
+/// Poisson process whose samples all weigh `b/n`. Blocks larger than the sampling interval are
+/// always sampled and vary less.
 pub fn compare_profiles(before: &CallTree, after: &CallTree) -> Vec<FunctionGrowth> {
     let mut estimates: HashMap<Identity<'_>, (Option<&CallFunction>, [Estimate; 2])> = HashMap::new();
     for (side, tree) in [before, after].into_iter().enumerate() {
@@ -82,8 +83,8 @@ pub fn compare_profiles(before: &CallTree, after: &CallTree) -> Vec<FunctionGrow
     all
 }
 
-/// What is one function in two profiles: lines move between two versions of a program, names do
-/// not. One without a name is known by its place alone.
+/// Identity of a function across two profiles. Lines move between versions of a program, names do
+/// not. A nameless function is identified by its location alone.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Identity<'a> {
     Named(&'a str, &'a str),
@@ -156,8 +157,8 @@ mod tests {
         assert_eq!((found[0].error_bytes, found[0].is_certain()), (None, false));
     }
 
-    /// Samples drawn as V8 draws them: the truth lies within the interval as often as it claims, or
-    /// more often.
+    /// The samples are drawn as V8 draws them. The truth must lie within the interval at least as
+    /// often as claimed.
     #[test]
     fn the_interval_holds_the_truth() {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;

@@ -1,4 +1,4 @@
-//! Snapshots made of snapshots: one without secrets, one of a single object.
+//! Derived snapshots: one without secrets, and one of a single object.
 
 use std::io::{self, Write};
 
@@ -12,25 +12,26 @@ use crate::kinds::{EdgeKind, NodeKind};
 use crate::node_set::NodeSet;
 use crate::{Snapshot, utf16_length};
 
-/// What is replaced when a snapshot is made anonymous.
+/// Parts that are replaced in an anonymous snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrecy {
-    /// Texts: strings, symbols, regular expressions, numbers, attributes of DOM nodes, keys that
-    /// are data.
+    /// Texts: strings, symbols, regular expressions, numbers, attributes of DOM nodes, and keys
+    /// that are data.
     Texts,
-    /// The names that the program gives, too: properties, variables, functions, classes, scripts.
+    /// Texts, and the names that the program gives: properties, variables, functions, classes,
+    /// scripts.
     TextsAndNames,
 }
 
 impl Snapshot {
-    /// Writes the snapshot with other texts of the same lengths; equal texts stay equal, all else
-    /// stays as it is.
+    /// Writes the snapshot with other texts of the same lengths. Equal texts stay equal; everything
+    /// else is unchanged.
     pub fn write_anonymous(&self, secrecy: Secrecy, out: &mut impl Write) -> io::Result<()> {
         let names = Anonymous::of(self, secrecy);
         Part { snapshot: self, nodes: None, new_child: None }.write(&names, out)
     }
 
-    /// Writes a snapshot of the root, of `node` and of all that `node` alone keeps alive.
+    /// Writes a snapshot of the root, `node`, and all nodes that `node` dominates.
     pub fn write_retained_by(&self, node: u32, out: &mut impl Write) -> io::Result<()> {
         let dominators = Dominators::of(self.graph(), self.root(), keeps_alive(self));
         let tree = DominatorTree::of(&dominators);
@@ -47,12 +48,12 @@ impl Snapshot {
     }
 }
 
-/// Texts replaced by numbers of themselves.
+/// Snapshot with secret texts replaced by numbered placeholders.
 struct Anonymous<'a> {
     snapshot: &'a Snapshot,
     node_names: Vec<u32>,
-    /// New number of each string that names an edge, for edges that the engine names and for those
-    /// of the program.
+    /// New number of each string that names an edge: for edges named by the engine, and for those
+    /// named by the program.
     edge_names: [Vec<u32>; 2],
     texts: Vec<Vec<u8>>,
 }
@@ -63,7 +64,7 @@ impl<'a> Anonymous<'a> {
             TextTable { snapshot, kept: FxHashMap::default(), hidden: FxHashMap::default(), texts: vec![] };
         let hides_names = secrecy == Secrecy::TextsAndNames;
         let scripts = if hides_names { script_nodes(snapshot) } else { FxHashSet::default() };
-        // The table begins with a string that nothing is named with.
+        // The table starts with a string that is not used as a name.
         table.texts.push(b"<dummy>".to_vec());
         let node_names = (0..snapshot.node_count())
             .map(|node| {
@@ -99,7 +100,7 @@ impl<'a> Anonymous<'a> {
             else {
                 continue;
             };
-            // An entry of a WeakMap shows the names of its key and value, which may be texts.
+            // An edge of a WeakMap entry shows the names of key and value, which may be texts.
             if let Some(bare) = without_names(snapshot.strings().get(number)) {
                 *slot = table.text(bare);
                 continue;
@@ -112,7 +113,7 @@ impl<'a> Anonymous<'a> {
     }
 }
 
-/// Edges whose names the program gives.
+/// Whether the program gives names to edges of this kind.
 fn is_of_program(kind: EdgeKind) -> bool {
     matches!(kind, EdgeKind::PROPERTY | EdgeKind::CONTEXT | EdgeKind::SHORTCUT)
 }
@@ -137,26 +138,26 @@ impl Rewriting for Anonymous<'_> {
     }
 }
 
-/// What of a node's name is secret.
+/// Secret part of a node's name.
 enum Secret {
     All,
-    /// A number that the snapshot shows as a string of no size.
+    /// Number that the snapshot shows as a string of size 0.
     Digits,
-    /// All behind the name of the element, which ends there.
+    /// Text after the name of the element; the name ends at this index.
     Attributes(usize),
-    /// The address of a page, from there on.
+    /// Address of a page; it is cut off at this index.
     Address(usize),
 }
 
-/// How V8 begins the names of a function's code.
+/// Start of V8's names of a function's code.
 const CODE_OF: &[u8] = b"(code for ";
-/// How older versions name an element outside of the document.
+/// Start of the name of an element outside of the document, in older versions.
 const DETACHED: &[u8] = b"Detached <";
 
 fn secret_text(snapshot: &Snapshot, node: u32) -> Option<Secret> {
     let name = snapshot.name(node);
     match snapshot.kind(node) {
-        // The texts of these stand in their parts.
+        // The texts of these strings are in their parts.
         NodeKind::CONS_STRING | NodeKind::SLICED_STRING if name.starts_with(b"(") => None,
         NodeKind::STRING if snapshot.self_bytes(node) == 0 => match name {
             b"true" | b"false" | b"" => None,
@@ -170,7 +171,7 @@ fn secret_text(snapshot: &Snapshot, node: u32) -> Option<Secret> {
         NodeKind::NATIVE if name.starts_with(DETACHED) => {
             memchr::memchr(b' ', &name[DETACHED.len()..]).map(|at| Secret::Attributes(DETACHED.len() + at))
         }
-        // `Window / https://…`
+        // Name such as `Window / https://…`.
         NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::HIDDEN | NodeKind::SYNTHETIC => {
             memchr::memmem::find(name, b"://")
                 .and_then(|_| memchr::memmem::find(name, b" / "))
@@ -180,7 +181,7 @@ fn secret_text(snapshot: &Snapshot, node: u32) -> Option<Secret> {
     }
 }
 
-/// Names that V8 and its embedder give.
+/// Whether V8 or its embedder gave the name.
 fn is_of_engine(name: &[u8]) -> bool {
     name.is_empty()
         || [&b"("[..], b"system / ", b"Node / ", b"symbol", b"bigint"]
@@ -195,11 +196,11 @@ fn script_nodes(snapshot: &Snapshot) -> FxHashSet<u32> {
     (0..snapshot.edge_count()).filter(is_script).map(|edge| snapshot.graph().target(edge)).collect()
 }
 
-/// The new string table.
+/// New string table.
 struct TextTable<'a> {
     snapshot: &'a Snapshot,
     kept: FxHashMap<Vec<u8>, u32>,
-    /// By the old text.
+    /// Placeholders by the old text.
     hidden: FxHashMap<&'a [u8], u32>,
     texts: Vec<Vec<u8>>,
 }
@@ -219,7 +220,7 @@ impl TextTable<'_> {
         number
     }
 
-    /// `s17xxx`: unlike any other, as long as the text was if that is possible.
+    /// Returns a unique placeholder such as `s17xxx`, as long as the text if possible.
     fn hidden(&mut self, number: u32) -> u32 {
         let old = self.snapshot.strings().get(number);
         if old.is_empty() {
@@ -246,7 +247,7 @@ impl TextTable<'_> {
     }
 }
 
-/// The strings that some nodes and their edges are named with; all others become empty.
+/// Strings that are names of some nodes and their edges; all others become empty.
 struct NeededNames<'a> {
     snapshot: &'a Snapshot,
     is_needed: Vec<bool>,

@@ -1,8 +1,8 @@
-//! The summary of a snapshot, kept in a file of its own, so that the second time it is there at
-//! once.
+//! Summary of a snapshot, saved in a file of its own so that it is available immediately the next
+//! time.
 //!
-//! It is small: one line for each class. Whether it still belongs to the snapshot is told by the
-//! snapshot's length, its time of change and a checksum over samples of its bytes.
+//! The file is small: one line per class. The snapshot's length, modification time and a checksum
+//! over samples of its bytes show whether it still belongs to the snapshot.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -16,49 +16,49 @@ use crate::fingerprint::Fingerprint;
 use crate::node_set::NodeSet;
 use crate::objects::{CaptureMode, ScriptPaths};
 
-/// What is printed of a snapshot as a whole.
+/// Summary that is printed for a whole snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredSummary {
-    /// Nodes of the snapshot.
+    /// Number of nodes.
     pub node_count: u32,
-    /// Its edges.
+    /// Number of edges.
     pub edge_count: u32,
-    /// Whether V8 was asked to show its internal objects.
+    /// Whether the snapshot shows V8's internal objects.
     pub exposes_internals: bool,
-    /// What is wrong with the file.
+    /// Defects of the snapshot file.
     pub problems: Vec<String>,
-    /// What kinds of things fill the heap.
+    /// Heap bytes by kind.
     pub statistics: Statistics,
-    /// By descending retained size.
+    /// Classes, by descending retained size.
     pub classes: Vec<StoredClass>,
 }
 
-/// One line of the summary.
+/// Line of the summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredClass {
-    /// As DevTools shows it.
+    /// Name that DevTools shows.
     pub name: String,
     /// DevTools' key of the class.
     pub key: String,
-    /// `path:line:column` of the constructor, from 1.
+    /// Source location of the constructor, `path:line:column`, from 1.
     pub place: Option<String>,
-    /// Objects.
+    /// Number of objects.
     pub object_count: u64,
-    /// Least distance.
+    /// Least distance of the objects.
     pub distance: i32,
-    /// Bytes of the objects themselves.
+    /// Own bytes of the objects.
     pub self_bytes: u64,
-    /// Bytes that would be freed with them.
+    /// Bytes that would be freed with the objects.
     pub retained_bytes: u64,
 }
 
 impl StoredSummary {
-    /// Of a whole heap.
+    /// Returns the summary of a whole heap.
     pub fn of(heap: &Heap) -> Self {
         Self::of_some(heap, None)
     }
 
-    /// With the classes of some objects only.
+    /// Returns the summary with only the classes of some objects.
     pub fn of_some(heap: &Heap, only: Option<&NodeSet>) -> Self {
         let paths = ScriptPaths::of(heap.snapshot());
         let classes = heap.aggregates_of(only).into_iter().map(|line| {
@@ -78,7 +78,7 @@ impl StoredSummary {
         Self { classes: classes.collect(), ..Self::without_classes(heap) }
     }
 
-    /// What needs no dominators.
+    /// Returns the part of the summary that needs no dominators.
     pub fn without_classes(heap: &Heap) -> Self {
         let snapshot = heap.snapshot();
         Self {
@@ -92,15 +92,15 @@ impl StoredSummary {
     }
 }
 
-/// A directory with summaries of snapshots and other small answers, of a bounded size.
+/// Directory of bounded size with summaries of snapshots and other small answers.
 #[derive(Debug, Clone)]
 pub struct SummaryStore {
     folder: CacheFolder,
 }
 
-/// Changes with the meaning of what is stored.
+/// Version of the format; changes with the meaning of the stored data.
 const VERSION: u32 = 2;
-/// No real summary is longer, and all together are not.
+/// Largest size of one summary, and of all together, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,13 +111,14 @@ struct Stored<S> {
 }
 
 impl SummaryStore {
-    /// Uses `directory`, which need not exist yet.
+    /// Creates a store in `directory`, which need not exist yet.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self { folder: CacheFolder::new(directory.into(), "json", MOST_BYTES) }
     }
 
-    /// The summary of `snapshot`, if there is one and the file is still the same. `part` names the
-    /// filters that it was made with; the whole one has no name. (Or another answer of this name.)
+    /// Returns the summary of `snapshot`, if it exists and the snapshot file is unchanged. `part`
+    /// names the filters that were applied, or another saved answer; it is empty for the whole
+    /// summary.
     pub fn load<S: DeserializeOwned>(&self, snapshot: &Path, part: &str) -> Option<S> {
         let entry = self.folder.entry(snapshot, part)?;
         let mut text = Vec::new();
@@ -130,7 +131,7 @@ impl SummaryStore {
         Some(stored.summary)
     }
 
-    /// Keeps the summary of `snapshot`, or of a part of it, if there is room.
+    /// Saves the summary of `snapshot`, or of a part of it, if there is room.
     pub fn store<S: Serialize>(&self, snapshot: &Path, part: &str, summary: &S) -> io::Result<()> {
         let Some(entry) = self.folder.entry(snapshot, part) else { return Ok(()) };
         let stored = Stored { version: VERSION, fingerprint: Fingerprint::of(snapshot)?, summary };

@@ -1,4 +1,4 @@
-//! Answers as tables and JSON, for whoever prints or serves them.
+//! Answers as tables and JSON, for the command line and the server.
 
 use heapr_table::{Cell, Column, Table, row};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::{Collected, Confidence, Doubt, LargeOwner, PathStep, Suspect, Suspect
 use crate::devtools::Heap;
 
 impl Confidence {
-    /// `high`, `medium` or `low`.
+    /// Name of the confidence: `high`, `medium` or `low`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -18,8 +18,8 @@ impl Confidence {
     }
 }
 
-/// The steps of a path, from the root. Names are as long as the program's strings: `shown` makes of
-/// each what is to be told.
+/// Converts a path's steps, root first, to JSON. Names can be as long as the program's strings;
+/// `shown` shortens each for display.
 #[must_use]
 pub fn path_json(path: &[PathStep], shown: fn(&str) -> String) -> Value {
     let step = |step: &PathStep| {
@@ -33,7 +33,7 @@ pub fn path_json(path: &[PathStep], shown: fn(&str) -> String) -> Value {
     path.iter().map(step).collect()
 }
 
-/// Who grew, with what speaks against the comparison.
+/// Table of the owners that grew, with the doubts about the comparison.
 #[must_use]
 pub fn suspect_table(
     schema: &'static str,
@@ -86,7 +86,7 @@ pub fn suspect_table(
     table
 }
 
-/// What is large in one snapshot.
+/// Table of the objects that retain most in one snapshot.
 #[must_use]
 pub fn owner_table(
     schema: &'static str,
@@ -124,7 +124,7 @@ pub fn owner_table(
 }
 
 impl Doubt {
-    /// What JSON calls it, and the page's list of sentences.
+    /// Name of the doubt in JSON, and key of its sentence in the web page.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -136,7 +136,7 @@ impl Doubt {
         }
     }
 
-    /// The number of the later snapshot, from 0.
+    /// Index of the later snapshot, from 0.
     #[must_use]
     pub fn snapshot(&self) -> usize {
         match *self {
@@ -174,7 +174,8 @@ fn collected_json(collected: &Collected) -> Value {
 mod tests {
     use super::*;
 
-    /// One of each; a new one does not compile before it is among them.
+    /// Returns the doubt after `doubt`, so that a test visits each variant. A new variant does not
+    /// compile until it is listed here.
     fn after(doubt: Option<&Doubt>) -> Option<Doubt> {
         let snapshot = 1;
         Some(match doubt {

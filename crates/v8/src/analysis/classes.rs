@@ -1,11 +1,11 @@
-//! One numbering of names for several snapshots.
+//! Numbers for names that several snapshots share.
 
 use rustc_hash::FxHashMap;
 
 use super::heap_view::{HeapView, group_name};
 use crate::NodeKind;
 
-/// Numbers names so that they compare across snapshots.
+/// Maps names to numbers that can be compared across snapshots.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     numbers: FxHashMap<String, u32>,
@@ -28,7 +28,7 @@ impl Names {
     }
 }
 
-/// The classes of one snapshot's nodes in the numbering of [`Names`], each name looked up once.
+/// Classes of one snapshot's nodes, numbered by [`Names`]. Each name is looked up once.
 #[derive(Debug)]
 pub(super) struct Classes {
     by_string: Vec<u32>,
@@ -42,8 +42,8 @@ impl Classes {
         Self { by_string: vec![UNKNOWN; heap.string_count() as usize], by_kind: FxHashMap::default() }
     }
 
-    /// The class of a node: named objects by name, internal ones of the engine too, all others by
-    /// kind.
+    /// Number of a node's class. The class of objects, native, hidden and WebAssembly objects is
+    /// their name; that of other nodes is their kind.
     pub(super) fn class(&mut self, heap: &impl HeapView, names: &mut Names, node: u32) -> u32 {
         match heap.kind(node) {
             NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::HIDDEN | NodeKind::WASM_OBJECT => {
@@ -53,7 +53,7 @@ impl Classes {
         }
     }
 
-    /// The number of a string of the snapshot.
+    /// Number of one of the snapshot's strings.
     pub(super) fn string(&mut self, heap: &impl HeapView, names: &mut Names, index: u32) -> u32 {
         let Some(slot) = self.by_string.get_mut(index as usize) else { return names.number("") };
         if *slot == UNKNOWN {

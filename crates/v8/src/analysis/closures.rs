@@ -1,22 +1,22 @@
-//! The variables that functions keep alive.
+//! Variables that functions keep alive.
 
 use super::heap_view::{EdgeName, HeapView};
 use super::naming::Naming;
 use super::scripts::Place;
 use crate::{EdgeKind, NodeKind};
 
-/// The context of a function call or a module: the variables that inner functions use.
+/// Context of a function call or a module: the variables that nested functions use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextOfVariables {
     /// The context's node.
     pub node: u32,
-    /// The first function in the text that uses it.
+    /// Source location of the first function in the text that uses the context.
     pub place: Option<Place>,
-    /// How many functions share it.
+    /// Number of functions that share the context.
     pub function_count: u64,
-    /// What would be freed with it.
+    /// Bytes that would be freed with the context.
     pub retained_bytes: u64,
-    /// Its variables, those that retain most first.
+    /// Variables of the context, by descending retained bytes; at most [`MAX_VARIABLES`].
     pub variables: Vec<Variable>,
 }
 
@@ -25,16 +25,16 @@ pub struct ContextOfVariables {
 pub struct Variable {
     /// The variable's name.
     pub name: String,
-    /// The node that it refers to.
+    /// Node that the variable refers to.
     pub node: u32,
-    /// What would be freed with that node.
+    /// Bytes that would be freed with that node.
     pub retained_bytes: u64,
 }
 
-/// Variables listed for each context.
+/// Largest number of variables listed per context.
 const MAX_VARIABLES: usize = 8;
 
-/// The `top` contexts by what they retain.
+/// Returns the `top` contexts that retain most.
 pub(crate) fn contexts_of_variables<H: HeapView>(
     heap: &H,
     naming: &Naming<'_, H>,

@@ -1,4 +1,4 @@
-//! Large collections, and those that keep room for much more than they hold.
+//! Large collections, and collections whose stores are mostly empty.
 
 use super::heap_view::HeapView;
 use super::storage::storage_of;
@@ -7,40 +7,40 @@ use crate::{EdgeKind, NodeKind};
 /// A Map, Set, Array or Object used as a dictionary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collection {
-    /// The node.
+    /// Node of the collection.
     pub node: u32,
-    /// References to objects and strings in it; small integers are not in a snapshot, so that there
-    /// may be more.
+    /// Number of references to objects and strings in the collection. Snapshots leave out small
+    /// integers, so the collection may hold more elements.
     pub reference_count: u64,
-    /// The size of its store.
+    /// Bytes of the collection's store.
     pub store_bytes: u64,
-    /// What would be freed with it.
+    /// Bytes that would be freed with the collection.
     pub retained_bytes: u64,
-    /// The share of the store that the references take, in percent, at most 100; nothing where they
-    /// take so little that the rest may be small integers, which a snapshot does not show.
+    /// Share of the store that the references take, in percent, at most 100. `None` if the share is
+    /// so small that the rest may be small integers, which a snapshot leaves out.
     pub fill_percent: Option<u64>,
 }
 
-/// Which collections are listed first.
+/// Order in which collections are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CollectionOrder {
-    /// Those with most references.
+    /// Most references first.
     Largest,
-    /// Those whose stores have most room that nothing is known to be in.
+    /// Most unused bytes first.
     Emptiest,
 }
 
-/// Words are this wide in Node; Chrome and Electron compress them to half of it.
+/// Bytes per word in Node. Chrome and Electron compress pointers to half of it.
 const WORD_BYTES: u64 = 8;
-/// An object with some fields of its own has this size without its store.
+/// Bytes of an object with some fields of its own, without its store.
 const HEADER_BYTES: u64 = 64;
-/// V8 shrinks what is less than a quarter full. What shows less than this holds numbers, or was
-/// made with room beforehand.
+/// Least fill, in percent, that is reported. V8 shrinks stores that are less than a quarter full. A
+/// lower fill means that the store holds numbers or was allocated ahead of need.
 const LEAST_TOLD_PERCENT: u64 = 10;
-/// A smaller store wastes too little to be listed as empty.
+/// Least bytes of a store that is listed as empty; smaller ones waste too little.
 const LEAST_STORE_BYTES: u64 = 256;
 
-/// The `top` collections in the order that is asked for.
+/// Returns the `top` collections in the requested order.
 pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> Vec<Collection> {
     let mut found = Vec::new();
     let shows_numbers = (0..heap.graph().node_count())
@@ -54,7 +54,7 @@ pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> 
             continue;
         }
         let storage = storage_of(heap, node);
-        // Where a store belongs to its object alone, its bytes count as the object's.
+        // A store that belongs to one object alone is counted in that object's own bytes.
         let beyond_header = heap.self_bytes(node).saturating_sub(HEADER_BYTES);
         let store_bytes = storage.iter().map(|&store| heap.self_bytes(store)).sum::<u64>() + beyond_header;
         let reference_count = match &*name {
@@ -69,8 +69,8 @@ pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> 
                 })
                 .sum(),
         };
-        // Tables have more than the content: a dictionary's entry has a key, a value and flags, a
-        // Map's a key, a value and the next of its bucket, a Set's a key and the next.
+        // Tables store more than the content. Words per entry: dictionary 3 (key, value, flags),
+        // Map 3 (key, value, next of the bucket), Set 2 (key, next).
         let used_words = match &*name {
             "Object" => reference_count.saturating_mul(3),
             "Map" | "WeakMap" => reference_count.saturating_mul(3) / 2,
@@ -92,7 +92,7 @@ pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> 
         }
         CollectionOrder::Emptiest => {
             found.retain(|found| found.store_bytes >= LEAST_STORE_BYTES);
-            // Those last of which nobody knows.
+            // Collections with an unknown fill sort last.
             let room = |found: &Collection| {
                 let fill_percent = found.fill_percent?;
                 Some(
@@ -114,7 +114,7 @@ fn count_edges(heap: &impl HeapView, node: u32, is_counted: impl Fn(EdgeKind) ->
     graph
         .edges(node)
         .filter(|&edge| is_counted(heap.edge_kind(edge)))
-        // What the engine shares (holes, undefined, maps) is no content.
+        // Values that the engine shares (holes, undefined, maps) are not content.
         .filter(|&edge| {
             !matches!(
                 heap.kind(graph.target(edge)),

@@ -1,8 +1,8 @@
-//! What came and what went between two snapshots of a process, by class.
+//! Differences between two snapshots of a process, by class.
 //!
-//! Objects are the same if they have one id, as in DevTools. Where the ids are of two numberings,
-//! that would pair what has nothing in common; then objects are the same if they stand at the same
-//! place ([`crate::analysis::Matching`]).
+//! Two objects are the same if their ids are equal, as in DevTools. Ids of two different numberings
+//! would pair unrelated objects. Then objects are matched by their position in the graph
+//! ([`crate::analysis::Matching`]).
 
 use rustc_hash::FxHashMap;
 
@@ -10,18 +10,18 @@ use super::matching::{MatchedBy, Matching, NOT_THERE, Numbering};
 use crate::devtools::{Heap, Population};
 use crate::objects::Class;
 
-/// The objects of one class.
+/// Difference of one class between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassDifference {
     /// The class.
     pub class: Class,
-    /// Objects that only the second snapshot has.
+    /// Number of objects that only the second snapshot has.
     pub new_count: u64,
-    /// Objects that only the first one has.
+    /// Number of objects that only the first snapshot has.
     pub deleted_count: u64,
     /// Bytes of the new objects.
     pub new_bytes: u64,
-    /// Bytes of the deleted ones.
+    /// Bytes of the deleted objects.
     pub deleted_bytes: u64,
 }
 
@@ -37,20 +37,20 @@ impl ClassDifference {
     }
 }
 
-/// All classes that changed.
+/// Difference between two snapshots: all classes that changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comparison {
-    /// By descending growth in bytes, then by name.
+    /// Changed classes, by descending growth in bytes, then by name.
     pub classes: Vec<ClassDifference>,
-    /// Objects that are in both snapshots.
+    /// Number of objects that both snapshots have.
     pub kept_count: u64,
-    /// How objects were recognized.
+    /// Method by which objects were matched.
     pub matched_by: MatchedBy,
-    /// The second snapshot is the older one, by the ids.
+    /// True if the ids show that the second snapshot is the older one.
     pub is_reversed: bool,
 }
 
-/// An object that only one of two snapshots has; a node of that one.
+/// Object that only one of two snapshots has, as a node of that snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectDifference {
     /// A node of the second snapshot.
@@ -59,16 +59,15 @@ pub enum ObjectDifference {
     Deleted(u32),
 }
 
-/// Compares two snapshots, by ids where these are of one numbering. The first is classified by the
-/// interfaces of the second, as DevTools does it.
+/// Compares two snapshots: by ids if both use one numbering, else by position. The first is
+/// classified by the interfaces of the second, as in DevTools.
 pub fn compare(before: &Heap, after: &Heap) -> Comparison {
     let new = Population::of(after, None);
     let old = Population::of(before, Some(new.interfaces()));
     compare_by_id(&old, &new).unwrap_or_else(|| compare_by_place(before, after))
 }
 
-/// Compares two snapshots by their ids, as DevTools does it without asking whether these are of one
-/// numbering.
+/// Compares two snapshots by their ids, as DevTools does, even if these are of two numberings.
 pub fn compare_as_devtools(before: &Heap, after: &Heap) -> Comparison {
     let new = Population::of(after, None);
     let old = Population::of(before, Some(new.interfaces()));
@@ -76,8 +75,8 @@ pub fn compare_as_devtools(before: &Heap, after: &Heap) -> Comparison {
     Differences::of(&old, &new, |node| numbering.earlier(new.id(node))).comparison(MatchedBy::Id)
 }
 
-/// Compares two populations by their ids; nothing if the ids are of two numberings. `before` has to
-/// be classified by the interfaces of `after`.
+/// Compares two populations by their ids. Returns `None` if the ids are of two numberings. `before`
+/// must be classified by the interfaces of `after`.
 pub fn compare_by_id(before: &Population, after: &Population) -> Option<Comparison> {
     let numbering = Numbering::of(before, after);
     if !numbering.is_one() {
@@ -86,7 +85,7 @@ pub fn compare_by_id(before: &Population, after: &Population) -> Option<Comparis
     Some(Differences::of(before, after, |node| numbering.earlier(after.id(node))).comparison(MatchedBy::Id))
 }
 
-/// Compares two snapshots by the places of their objects.
+/// Compares two snapshots by the positions of their objects in the graph.
 pub fn compare_by_place(before: &Heap, after: &Heap) -> Comparison {
     let new = Population::of(after, None);
     let old = Population::of(before, Some(new.interfaces()));
@@ -95,7 +94,7 @@ pub fn compare_by_place(before: &Heap, after: &Heap) -> Comparison {
     Differences::of(&old, &new, earlier_of).comparison(MatchedBy::Place)
 }
 
-/// The objects of a class that only one of the snapshots has, in the order of their ids.
+/// Returns the objects of a class that only one of the snapshots has, ordered by id.
 pub fn compare_class(
     before: &Heap,
     after: &Heap,
@@ -122,11 +121,11 @@ pub fn compare_class(
     objects.into_iter().map(|(_, object)| object).collect()
 }
 
-/// Which objects are in both.
+/// Marks of the objects that both snapshots have.
 struct Differences<'a> {
     before: &'a Population,
     after: &'a Population,
-    /// Classes of both under common numbers.
+    /// Classes of both snapshots, by common number.
     classes: Vec<&'a Class>,
     of_before: Vec<u32>,
     of_after: Vec<u32>,
@@ -135,7 +134,8 @@ struct Differences<'a> {
 }
 
 impl<'a> Differences<'a> {
-    /// An object is kept if it has a partner of the same class, and both have bytes of their own.
+    /// Marks objects as common if they have a partner of the same class and both have bytes of
+    /// their own.
     fn of(before: &'a Population, after: &'a Population, earlier_of: impl Fn(u32) -> Option<u32>) -> Self {
         let mut classes: Vec<&Class> = Vec::new();
         let mut numbers: FxHashMap<&Class, u32> = FxHashMap::default();
@@ -209,7 +209,7 @@ impl<'a> Differences<'a> {
     }
 }
 
-/// The objects of a class that are not kept.
+/// Returns the objects of a class that the other snapshot lacks.
 fn only(population: &Population, is_kept: &[bool], class: &Class) -> Vec<u32> {
     let Some(wanted) = population.classes().iter().position(|known| known == class) else {
         return Vec::new();

@@ -1,23 +1,23 @@
-//! DOM nodes that no document shows and something still holds.
+//! DOM nodes that are out of the document but still referenced.
 
 use super::heap_view::HeapView;
 
-/// A detached node that no other detached node dominates: the top of a detached tree.
+/// Detached node that is not dominated by another detached node: the top of a detached tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detached {
-    /// The node.
+    /// Topmost node of the tree.
     pub node: u32,
-    /// How many detached nodes would be freed with it, itself included.
+    /// Number of detached nodes that would be freed with the node, itself included.
     pub detached_count: u64,
-    /// What would be freed with it.
+    /// Bytes that would be freed with the node.
     pub retained_bytes: u64,
 }
 
-/// The `top` detached trees by what they retain.
+/// Returns the `top` detached trees that retain most.
 pub fn detached(heap: &impl HeapView, top: usize) -> Vec<Detached> {
     let dominators = heap.dominators();
     let node_count = heap.graph().node_count() as usize;
-    // The topmost detached node at or above each node, if there is one.
+    // Topmost detached node at or above each node; `u32::MAX` if no such node exists.
     let mut tree = vec![u32::MAX; node_count];
     let mut counts = vec![0u64; node_count];
     for &node in dominators.order() {

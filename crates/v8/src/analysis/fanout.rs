@@ -1,26 +1,27 @@
-//! Objects that refer to very many others.
+//! Objects with very many references.
 
 use rustc_hash::FxHashMap;
 
 use super::heap_view::HeapView;
 use crate::{EdgeKind, NodeKind};
 
-/// An object with many references.
+/// Object with many references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fanout {
-    /// The node.
+    /// Node of the object.
     pub node: u32,
-    /// How many references it has that keep their targets alive.
+    /// Number of references that keep their targets alive.
     pub reference_count: u64,
-    /// The class that most of them go to.
+    /// Most frequent class among the targets.
     pub main_class: String,
-    /// How many go to that class.
+    /// Number of references to objects of that class.
     pub main_class_count: u64,
-    /// What would be freed with the object.
+    /// Bytes that would be freed with the object.
     pub retained_bytes: u64,
 }
 
-/// The `top` nodes with most references; code and the profiler's groups are left out.
+/// Returns the `top` nodes with most references. Code, hidden objects, shapes and the snapshot's
+/// synthetic groups are left out.
 pub fn fanout(heap: &impl HeapView, top: usize) -> Vec<Fanout> {
     let graph = heap.graph();
     let mut found: Vec<(u64, u32)> = (0..graph.node_count())

@@ -1,4 +1,4 @@
-//! What the analyses need to know of a snapshot as a whole.
+//! Access to a whole snapshot for the analyses.
 
 use heapr_graph::{Dominators, Graph, Retainers};
 
@@ -10,19 +10,19 @@ use crate::objects::Objects;
 
 pub(super) use crate::objects::{EdgeName, group_name};
 
-/// An opened snapshot, in memory, with what was computed over it.
+/// Opened snapshot in memory, with the results computed over it.
 pub trait HeapView: Objects {
-    /// The nodes and edges.
+    /// Graph of the nodes and edges.
     fn graph(&self) -> &Graph;
-    /// The incoming edges.
+    /// Incoming edges of each node.
     fn retainers(&self) -> &Retainers;
-    /// The dominators over the edges that keep their target alive; those of the program in both
-    /// ways of taking a snapshot.
+    /// Dominators over the edges that keep their target alive, in either capture mode. References
+    /// from outside the program into its objects are ignored, so that the program owns them.
     fn dominators(&self) -> &Dominators;
-    /// The bytes of inner objects that count for their owners, in the sizes of both.
+    /// Bytes of V8's internal objects that are counted for their owners, in both capture modes.
     fn moved_bytes(&self) -> &[MovedBytes];
-    /// The functions in which an object was made, innermost first, as far as an allocation trace
-    /// tells.
+    /// Functions in which an object was allocated, innermost first. Empty without an allocation
+    /// trace.
     fn allocation_stack(&self, node: u32) -> Vec<CallFunction>;
 }
 
@@ -48,7 +48,7 @@ impl HeapView for devtools::Heap {
     }
 }
 
-/// The target of the first field with one of these names.
+/// Returns the target of the first field with one of these names.
 pub(super) fn field(heap: &impl HeapView, node: u32, names: &[&str]) -> Option<u32> {
     heap.graph().edges(node).find_map(|edge| match heap.edge_name(edge) {
         EdgeName::Name(name) if names.contains(&name.as_ref()) => Some(heap.graph().target(edge)),

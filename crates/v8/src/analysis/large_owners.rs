@@ -1,4 +1,4 @@
-//! The likely suspects of one snapshot alone: objects that have collected very many of a kind.
+//! Likely suspects of a single snapshot: objects that hold very many objects of one class.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
@@ -14,32 +14,32 @@ use super::scripts::is_of_a_package;
 use super::storage::is_storage;
 use crate::NodeKind;
 
-/// An object that holds many others of one class.
+/// Object that holds many others of one class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LargeOwner {
-    /// What to call it.
+    /// Name of the object.
     pub called: Called,
-    /// The node.
+    /// Node of the object.
     pub node: u32,
-    /// What would be freed with it.
+    /// Bytes that would be freed with the object.
     pub retained_bytes: u64,
-    /// How many objects it holds directly, or as links of a chain.
+    /// Number of objects that it holds, directly or as links of a chain.
     pub count: u64,
-    /// The class of most of them.
+    /// Most frequent class of the held objects.
     pub class: String,
-    /// How many are of that class.
+    /// Number of held objects of that class.
     pub class_count: u64,
-    /// From a root down to it.
+    /// Path from a root to the object.
     pub path: Vec<PathStep>,
 }
 
-/// Fewer objects are no collection without bounds.
+/// Least number of held objects; fewer are not an unbounded collection.
 const LEAST_COUNT: u64 = 50;
-/// Fewer bytes are not worth a line.
+/// Least retained bytes that are worth a line.
 const LEAST_BYTES: u64 = 1024;
 
-/// The `top` owners by what they retain, weighed by how alike their objects are and whether they
-/// are the program's.
+/// Returns the `top` owners by retained bytes, weighted by two factors: how uniform their objects
+/// are, and whether the owner belongs to the program.
 pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Vec<LargeOwner> {
     let dominators = heap.dominators();
     let node_count = heap.graph().node_count() as usize;
@@ -47,7 +47,7 @@ pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -
     let mut classes = Classes::of(heap);
     let class: Vec<u32> = (0..node_count as u32).map(|node| classes.class(heap, &mut names, node)).collect();
 
-    // The object that holds each: above its store, and above the links of its own class.
+    // Object that holds each node. Stores and links of the node's own class are skipped.
     let mut holder = vec![0u32; node_count];
     let mut count = vec![0u64; node_count];
     for &node in &dominators.order()[1..] {
@@ -68,7 +68,8 @@ pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -
     }
     let mut main: FxHashMap<u32, (u64, u32)> = FxHashMap::default();
     for ((holder, class), count) in by_class {
-        // Of as many objects as strings the objects say more.
+        // Between equal counts, classes of objects say more than strings and groups such as
+        // `(array)`.
         let rank = |count: u64, class: u32| (count, !names.name(class).starts_with('('), Reverse(class));
         match main.entry(holder) {
             Entry::Occupied(mut best) if rank(count, class) > rank(best.get().0, best.get().1) => {
@@ -110,7 +111,7 @@ pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -
         .collect()
 }
 
-/// All that a package's module exports: a table that it was loaded with.
+/// Whether the object is the `exports` of a package's module: a table that was loaded with it.
 fn is_table_of_a_package(called: &Called) -> bool {
     called.fields == ["exports"] && called.place.as_ref().is_some_and(|place| is_of_a_package(&place.script))
 }
@@ -130,8 +131,8 @@ fn is_item(heap: &impl HeapView, node: u32) -> bool {
 
 fn can_own(heap: &impl HeapView, node: u32) -> bool {
     match heap.kind(node) {
-        // The functions and prototypes of a realm hang from its global object: many of a kind, and
-        // no leak.
+        // A realm's functions and prototypes hang from its global object: many of one class, but no
+        // leak.
         NodeKind::OBJECT => !is_global_class(&heap.name(node)),
         _ => false,
     }

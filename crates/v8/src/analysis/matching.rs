@@ -1,9 +1,9 @@
-//! The same object in two snapshots.
+//! Matching of objects between two snapshots.
 //!
-//! V8 gives every object an id and keeps it, but only as long as the inspector stays connected: a
-//! snapshot that was taken over another connection numbers all objects anew, and so does another
-//! process. Ids then pair what has nothing in common. So it is looked at whether the ids can be of
-//! one numbering; where they cannot, objects are matched by the way that leads to them.
+//! V8 gives every object an id that is stable while the inspector stays connected. A snapshot over
+//! another connection, or of another process, numbers all objects anew. Such ids would pair
+//! unrelated objects. Matching therefore checks whether the ids can be of one numbering. If they
+//! cannot, objects are matched by the path that leads to them.
 
 mod by_id;
 mod by_place;
@@ -14,28 +14,28 @@ pub use numbering::Numbering;
 
 use super::HeapView;
 
-/// The ordinal of a node that the other snapshot does not have.
+/// Stands for the node of an object that the other snapshot lacks.
 pub(crate) const NOT_THERE: u32 = u32::MAX;
 
-/// How objects were recognized.
+/// Method by which objects were matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchedBy {
-    /// By their ids, which belong to one numbering.
+    /// Matched by ids, which belong to one numbering.
     Id,
-    /// By the names on the way from the root, because the ids are of two numberings.
+    /// Matched by the names on the path from the root, because the ids are of two numberings.
     Place,
 }
 
-/// Which node of one snapshot is which of another.
+/// Pairs of nodes that are the same object in two snapshots.
 #[derive(Debug, Clone)]
 pub struct Matching {
     /// For each node of the earlier snapshot its node in the later one, or [`NOT_THERE`].
     pub later: Vec<u32>,
     /// For each node of the later snapshot its node in the earlier one, or [`NOT_THERE`].
     pub earlier: Vec<u32>,
-    /// How they were found.
+    /// Method by which the pairs were found.
     pub matched_by: MatchedBy,
-    /// By the ids the earlier snapshot is the later one: they are given in the wrong order.
+    /// True if the ids show that the snapshots are given in the wrong order.
     pub is_reversed: bool,
 }
 
@@ -45,18 +45,18 @@ impl Matching {
         by_id::matched(before, after).unwrap_or_else(|| by_place::matched(before, after))
     }
 
-    /// Matches the nodes by their places, whatever their ids are.
+    /// Matches the nodes by their positions in the graph and ignores their ids.
     pub(crate) fn by_place(before: &impl HeapView, after: &impl HeapView) -> Self {
         by_place::matched(before, after)
     }
 
-    /// The share of the earlier snapshot's nodes that the later one has, in percent.
+    /// Share of the earlier snapshot's nodes that the later one has, in percent.
     pub fn kept_percent(&self) -> u32 {
         let kept = self.later.iter().filter(|&&node| node != NOT_THERE).count() as u64;
         (kept * 100 / (self.later.len() as u64).max(1)) as u32
     }
 
-    /// A snapshot and itself.
+    /// Matching of a snapshot with itself.
     pub(super) fn identity(node_count: u32) -> Self {
         let all: Vec<u32> = (0..node_count).collect();
         Self { later: all.clone(), earlier: all, matched_by: MatchedBy::Id, is_reversed: false }

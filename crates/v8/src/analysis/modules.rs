@@ -1,19 +1,18 @@
-//! What modules export: of ES modules the engine keeps cells by name, of CommonJS modules Node
-//! keeps objects.
+//! Exports of modules. For ES modules V8 has cells by name, for CommonJS modules Node has objects.
 //!
 //! ```text
-//!  Context .extension -> SourceTextModule -> exports: (array) [5] "store"  [6] Cell .value -> what is exported
+//!  Context .extension -> SourceTextModule -> exports: (array) [5] "store"  [6] Cell .value -> exported value
 //! ```
 
 use super::storage::is_of_the_engine;
 use crate::objects::{EdgeName, Objects};
 use crate::{EdgeKind, NodeKind};
 
-/// An exported object has few holders besides the program's own; the cell is among the first of
-/// them or not at all.
+/// Largest number of retainers that are searched. An exported object has few holders besides the
+/// program's own, and its cell is among the first.
 const MAX_RETAINERS_LOOKED_AT: usize = 512;
 
-/// The name under which an ES module exports `node`, and the context of the module.
+/// Returns the name under which an ES module exports `node`, and the module's context.
 pub(super) fn export_of<H: Objects + ?Sized>(heap: &H, node: u32) -> Option<(String, u32)> {
     let retainers = heap.edges_into(node, MAX_RETAINERS_LOOKED_AT);
     let cells =
@@ -44,7 +43,7 @@ fn exported_from<H: Objects + ?Sized>(heap: &H, cell: u32) -> Option<(String, u3
     })
 }
 
-/// The script of the ES module whose variables a context holds, as Node's object for it says.
+/// Returns the script of the ES module whose variables a context holds, from Node's `ModuleWrap`.
 pub(super) fn script_of_context<H: Objects + ?Sized>(heap: &H, context: u32) -> Option<String> {
     let extension = heap.edges(context).find(|&edge| is_internal(heap, edge, b"extension"))?;
     let module = heap.target(extension);
@@ -55,13 +54,13 @@ pub(super) fn script_of_context<H: Objects + ?Sized>(heap: &H, context: u32) -> 
     Some(url.strip_prefix("file://").unwrap_or(&url).to_owned())
 }
 
-/// The file of a CommonJS module, if the node is one.
+/// Returns the file of a CommonJS module, or `None` if the node is not such a module.
 pub(super) fn script_of_common_module<H: Objects + ?Sized>(heap: &H, node: u32) -> Option<String> {
     if is_object(heap, node, b"Module") { text_field(heap, node, b"filename") } else { None }
 }
 
-/// The name of the module of Node (`fs`) whose exports a node is. No program asks for its internal
-/// ones.
+/// Returns the name of Node's built-in module (`fs`) whose exports a node is. Internal modules are
+/// left out, because programs cannot load them.
 pub(super) fn builtin_of_exports<H: Objects + ?Sized>(heap: &H, node: u32) -> Option<String> {
     if !matches!(heap.kind(node), NodeKind::OBJECT | NodeKind::CLOSURE) {
         return None;
@@ -76,7 +75,8 @@ pub(super) fn builtin_of_exports<H: Objects + ?Sized>(heap: &H, node: u32) -> Op
         .filter(|id| !id.starts_with("internal/"))
 }
 
-/// Whether a node is what a module exports: its fields are names that a programmer gave.
+/// Whether a node is the exports of a CommonJS or built-in module: its fields have names that a
+/// programmer gave.
 pub(super) fn is_exports<H: Objects + ?Sized>(heap: &H, node: u32) -> bool {
     heap.edges_into(node, MAX_RETAINERS_LOOKED_AT).iter().any(|&edge| {
         let module = heap.source(edge);
@@ -107,7 +107,7 @@ fn is_internal<H: Objects + ?Sized>(heap: &H, edge: u32, name: &[u8]) -> bool {
     heap.edge_kind(edge) == EdgeKind::INTERNAL && *heap.string_bytes(heap.edge_name_index(edge)) == *name
 }
 
-/// The position of an edge of a store.
+/// Position of an edge in a store.
 fn position<H: Objects + ?Sized>(heap: &H, edge: u32) -> Option<u32> {
     match heap.edge_name(edge) {
         EdgeName::Index(index) => Some(index),

@@ -1,4 +1,5 @@
-//! What a programmer would call an object: `MemoryStore.sessions`, the variable `cache` in app.js.
+//! Names for objects as a programmer would say them: `MemoryStore.sessions`, the variable `cache`
+//! in app.js.
 
 mod program_holders;
 
@@ -15,69 +16,72 @@ use crate::objects::{EdgeName, Objects};
 use crate::{EdgeKind, Location, NodeKind};
 use program_holders::Holder;
 
-/// An object with fewer retainers is looked at each time.
+/// Number of retainers from which the naming edge of a node is cached.
 const MAX_RETAINERS_LOOKED_AT: usize = 512;
-/// Popular objects have millions of retainers; the one that names them is among so many or not
-/// found.
+/// Largest number of retainers searched for the edge that names a node. Popular objects have
+/// millions.
 const MAX_RETAINERS_OF_POPULAR: usize = 1 << 16;
-/// The functions of a context may stand behind as many contexts of calls.
+/// Largest number of users of a context that are searched for its functions. They may come after as
+/// many contexts of calls.
 const MAX_CONTEXT_USERS_LOOKED_AT: usize = 1 << 16;
-/// A name longer than this says less than its end.
+/// Largest number of fields in a name. The end of a longer name says more than its beginning.
 const MAX_FIELDS_IN_NAME: usize = 6;
-/// Holders that give no field to a name may hold one another.
+/// Largest number of holders passed while a name is made. Holders without a field name may form a
+/// cycle.
 const MAX_HOLDERS_OF_A_NAME: usize = 64;
-/// Gives names to objects by what holds them.
+/// Names objects by what holds them.
 #[derive(Debug)]
 pub struct Naming<'a, H: ?Sized> {
     heap: &'a H,
     scripts: ScriptPaths,
-    /// Thousands of owners are variables of one module.
+    /// Cached source locations of contexts: thousands of owners can be variables of one module.
     places_of_contexts: Mutex<HashMap<u32, Option<ContextPlace>>>,
     edges_of_popular: Mutex<HashMap<u32, Option<u32>>>,
 }
 
-/// Where the variables of a context belong.
+/// Source location that the variables of a context belong to.
 #[derive(Debug, Clone)]
 struct ContextPlace {
-    /// The place of a function that uses them, in its script.
+    /// Location of a function that uses the variables, in its script.
     location: Option<Location>,
     place: Place,
 }
 
-/// How far a name has come on the way up.
+/// Progress of a name on the path up from an object.
 #[derive(Debug, Clone)]
 struct Way {
     at: u32,
-    /// The lowest first.
+    /// Field names so far, the innermost first.
     fields: Vec<String>,
-    /// The context whose variable the last field is.
+    /// Context of the last field, if that field is a variable.
     context: Option<u32>,
 }
 
-/// The name of an object, and where it belongs.
+/// Name and source location of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Called {
-    /// `MemoryStore.sessions`, `cache (variable in /srv/app.js)`, `globalThis.history`.
+    /// Name, such as `MemoryStore.sessions`, `cache (variable in /srv/app.js)` or
+    /// `globalThis.history`.
     pub text: String,
-    /// The fields from the named holder down to the object, the outermost first.
+    /// Fields from the named holder down to the object, the outermost first.
     pub fields: Vec<String>,
-    /// The class, script or root that the name begins with.
+    /// Class, script or root that the name begins with.
     pub base: String,
-    /// The node that the name begins with.
+    /// Node that the name begins with.
     pub base_node: u32,
-    /// Where the constructor, function or module of the base stands; of a part of a package or of
-    /// the runtime, that of the program's own holder.
+    /// Source location of the base's constructor, function or module. If the base belongs to a
+    /// package or the runtime: the location of the program's own holder.
     pub place: Option<Place>,
-    /// The program's own name for what the base, an object of a package or of the runtime, is a
-    /// part of: `EventLog.entries`, `render (variable in /srv/app.js)`.
+    /// Program's name for the holder of the base, if the base is an object of a package or the
+    /// runtime: `EventLog.entries`, `render (variable in /srv/app.js)`.
     pub part_of: Option<String>,
-    /// Nothing of the program holds the base, an object of the runtime: by whom the program keeps
-    /// it is not known.
+    /// True if the base is an object of the runtime that only the runtime is known to hold.
     pub is_held_by_the_runtime: bool,
 }
 
 impl Called {
-    /// The whole name of the object, or of its field: `Hash.__data__ of render (variable in …)`.
+    /// Returns the whole name of the object, or of its field: `Hash.__data__ of render (variable in
+    /// …)`.
     pub fn whole(&self, field: Option<&str>) -> String {
         let named = match (field, self.text.split_once(" (variable in ")) {
             (None, _) => self.text.clone(),
@@ -94,7 +98,7 @@ impl Called {
         }
     }
 
-    /// Whether the base is code of the program, as far as the snapshot tells.
+    /// Whether the base belongs to the program's code, as far as the snapshot shows.
     pub(crate) fn is_of_the_program(&self) -> bool {
         self.place.as_ref().is_some_and(|place| !place.is_of_the_runtime())
             || self.base == "globalThis"
@@ -103,7 +107,7 @@ impl Called {
 }
 
 impl<'a, H: Objects + ?Sized> Naming<'a, H> {
-    /// Prepares to name objects of `heap`.
+    /// Prepares names for objects of `heap`.
     pub fn of(heap: &'a H) -> Self {
         Self {
             heap,
@@ -113,12 +117,12 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         }
     }
 
-    /// The heap whose objects are named.
+    /// Heap whose objects are named.
     pub fn heap(&self) -> &'a H {
         self.heap
     }
 
-    /// The name of `node`.
+    /// Returns the name of `node`.
     pub fn call(&self, node: u32) -> Called {
         let mut way = Way { at: node, fields: Vec::new(), context: None };
         for _ in 0..MAX_HOLDERS_OF_A_NAME {
@@ -134,7 +138,8 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         if modules::builtin_of_exports(self.heap, way.at).is_some() {
             return self.called(way);
         }
-        // A class of the runtime says what an object is, the program's own name for it says whose.
+        // A class of the runtime says what kind of object it is; the program's own name says whose
+        // it is.
         if self.is_of_the_runtime(&way)
             && let Some(called) = self.called_by_the_program(&way)
         {
@@ -153,7 +158,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         called
     }
 
-    /// One holder further up; `false` if there is none.
+    /// Moves `way` to the next holder. Returns false if no edge leads further up.
     fn go_up(&self, way: &mut Way) -> bool {
         if let Some((name, context)) = modules::export_of(self.heap, way.at) {
             way.fields.push(shortened(&name));
@@ -171,7 +176,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         true
     }
 
-    /// The name of what holds `node`: the way up starts with its best holder.
+    /// Returns the name of the best holder of `node`, with the field that refers to `node`.
     pub fn held_by(&self, node: u32) -> Option<String> {
         let edge = self.naming_edge(node)?;
         let holder = self.call(self.heap.source(edge)).text;
@@ -204,7 +209,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             };
         }
         let place = self.heap.location(base_node).map(|location| place_of(&self.scripts, location));
-        // What a module of Node exports is called as programs call it: `fs.readCache`.
+        // Exports of Node's modules are named as programs write them: `fs.readCache`.
         let base =
             modules::builtin_of_exports(self.heap, base_node).unwrap_or_else(|| self.own_name(base_node));
         let text = match fields.first() {
@@ -215,7 +220,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         Called { text, fields, base, base_node, place, part_of: None, is_held_by_the_runtime: false }
     }
 
-    /// The class of an object, the name of a function, the group of anything else.
+    /// Returns the class of an object, the name of a function, or the group of any other node.
     pub(crate) fn own_name(&self, node: u32) -> String {
         match self.heap.kind(node) {
             NodeKind::CLOSURE => match self.heap.name(node) {
@@ -232,7 +237,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         }
     }
 
-    /// What the sources call a function, or the class of an object, that a minifier renamed.
+    /// Returns the original name of a function, or of an object's class, that a minifier renamed.
     pub(crate) fn name_in_sources(&self, node: u32, name: Cow<'_, str>) -> String {
         let location = self.heap.location(node);
         let original = location.and_then(|location| self.scripts.original_name(location, &name));
@@ -243,8 +248,9 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         is_global_class(&self.heap.name(node))
     }
 
-    /// Whether a name begins with an object of the runtime that programs hang things on, and goes
-    /// on with a field that is not one of the runtime's own that grow.
+    /// Whether a name begins with an object of the runtime to which programs add properties
+    /// (`process`, a module), followed by a field of the program. Fields of the runtime that grow
+    /// are excluded.
     pub(crate) fn hangs_on_the_runtime(&self, called: &Called) -> bool {
         let is_own = |field: &String| field.starts_with(['<', '_']) || field == "moduleLoadList";
         let base = called.base_node;
@@ -253,7 +259,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             && called.fields.first().is_some_and(|first| !is_own(first))
     }
 
-    /// Whether the node is what a module of Node exports.
+    /// Whether the node is the exports of a Node module.
     pub(crate) fn is_builtin_module(&self, node: u32) -> bool {
         modules::builtin_of_exports(self.heap, node).is_some()
     }
@@ -264,7 +270,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             && self.heap.name(node) == "system / Context"
     }
 
-    /// Whether the node's own class says what it is; "Array" does not.
+    /// Whether the node's own class says what it is. Generic classes such as `Array` do not.
     fn has_own_name(&self, node: u32) -> bool {
         match self.heap.kind(node) {
             NodeKind::OBJECT => {
@@ -281,8 +287,8 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         }
     }
 
-    /// The edge into `node` that tells most of why it lives: a named one from something nearer to
-    /// the roots.
+    /// Returns the edge into `node` that best explains why it is alive: a named edge from an object
+    /// nearer to the roots.
     pub(crate) fn naming_edge(&self, node: u32) -> Option<u32> {
         let few = self.heap.edges_into(node, MAX_RETAINERS_LOOKED_AT);
         if few.len() < MAX_RETAINERS_LOOKED_AT {
@@ -299,7 +305,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         if !self.is_of_a_moment(self.heap.source(found)) {
             return Some(found);
         }
-        // What runs right now refers to it, too: that tells nothing of who keeps it.
+        // A running function refers to the node, which says nothing about its permanent holder.
         let keeping = edges.iter().copied().filter(|&edge| {
             let holder = self.heap.source(edge);
             !self.is_of_a_moment(holder) && self.heap.kind(holder) != NodeKind::SYNTHETIC
@@ -309,14 +315,15 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         self.most_telling(node, &keeping).or(Some(found))
     }
 
-    /// Whether a node stands for references of functions that run. V8 has groups below its
-    /// "(GC roots)", other engines what is on the stack.
+    /// Whether a node stands for references from running functions: V8's groups below "(GC roots)",
+    /// or the stack in other engines.
     fn is_of_a_moment(&self, node: u32) -> bool {
         self.heap.kind(node) == NodeKind::SYNTHETIC
             && matches!(&*self.heap.name(node), "(Handle scope)" | "(Stack roots)" | "(GC roots)")
     }
 
-    /// Whether `node` is only alive through `above`, as far as a walk up tells.
+    /// Whether `above` dominates `node`, within a bounded number of steps. Returns true if the
+    /// bound is reached.
     fn is_kept_by(&self, node: u32, above: u32) -> bool {
         const MAX_STEPS: usize = 1 << 12;
         let mut at = node;
@@ -345,7 +352,8 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
                 if is_of_the_engine(heap, source) {
                     doubts += 2;
                 }
-                // What a function that waits has at hand, among them, is mostly a variable, too.
+                // Hidden edges of an object include the temporary values of a suspended function,
+                // which a variable usually holds as well.
                 if kind == EdgeKind::HIDDEN && heap.kind(source) == NodeKind::OBJECT {
                     doubts += 4;
                 }
@@ -356,8 +364,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
                     {
                         doubts += 4;
                     }
-                    // The key's side of a WeakMap entry: its name tells of the table, not of the
-                    // value.
+                    // Key side of a WeakMap entry: the name describes the table, not the value.
                     if name.starts_with("part of key") || name.contains(" pair in WeakMap") {
                         doubts += 1;
                     }
@@ -383,7 +390,8 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             .map(|(_, edge)| edge)
     }
 
-    /// Of equals the first by name, and symbols last: numbers of nodes are others in each run.
+    /// Orders equally good edges by name, symbols last. Node numbers differ between runs and decide
+    /// only between equal names.
     fn in_order_of_names(&self, one: u32, other: u32) -> Ordering {
         let heap = self.heap;
         let key = |edge: u32| match heap.edge_name(edge) {
@@ -394,7 +402,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         key(one).cmp(&key(other)).then_with(nodes)
     }
 
-    /// How a field is written in a name; nothing for what only the engine sees.
+    /// Returns a field as it appears in a name, or `None` for fields that only the engine sees.
     fn field_name(&self, edge: u32) -> Option<String> {
         let holder = self.heap.source(edge);
         let is_storage = self.heap.kind(holder) == NodeKind::ARRAY;
@@ -422,7 +430,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         }
     }
 
-    /// How an edge holds its target: `.name`, `[3]`, `variable name`, `(internal) name`.
+    /// Describes how an edge holds its target: `.name`, `[3]`, `variable name`, `(internal) name`.
     pub(crate) fn edge_in_words(&self, edge: u32) -> String {
         let heap = self.heap;
         match (heap.edge_kind(edge), heap.edge_name(edge)) {
@@ -436,7 +444,8 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         }
     }
 
-    /// What the sources call a variable of a context that a minifier renamed, if that is certain.
+    /// Returns the original name of a context's variable that a minifier renamed, if that is
+    /// certain.
     pub(super) fn variable_in_sources<'n>(&self, context: u32, name: Cow<'n, str>) -> Cow<'n, str> {
         if !self.scripts.has_maps() {
             return name;
@@ -446,8 +455,8 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         original.map_or(name, Cow::Owned)
     }
 
-    /// Where the function stands whose variables a context holds; the nearest function that uses it
-    /// has to do.
+    /// Returns the source location of the first function that uses a context's variables. It stands
+    /// for the function that the variables belong to.
     pub(crate) fn place_of_context(&self, context: u32) -> Option<Place> {
         self.belongs(context).map(|belongs| belongs.place)
     }
@@ -485,7 +494,8 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         best
     }
 
-    /// Where an object was constructed or a function stands, or the variables of a context belong.
+    /// Returns where an object was constructed, where a function is defined, or where a context's
+    /// variables belong.
     pub fn place(&self, node: u32) -> Option<Place> {
         if self.is_context(node) {
             return self.place_of_context(node);
@@ -493,8 +503,8 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         self.heap.location(node).map(|location| place_of(&self.scripts, location))
     }
 
-    /// The first place in the program's own code among what `node` refers to within a few steps:
-    /// the callback of a timer, the handler of a listener.
+    /// Returns a function or object of the program's own code near `node`, with its source
+    /// location. Examples: a timer's callback, a listener's handler.
     pub(crate) fn place_within(&self, node: u32) -> Option<(String, Place)> {
         const MAX_NODES: usize = 64;
         let heap = self.heap;
@@ -522,7 +532,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
     }
 }
 
-/// Classes of the language, which say nothing of what an object is for.
+/// Whether a class belongs to the language and says nothing about an object's purpose.
 pub(super) fn is_generic_class(name: &str) -> bool {
     matches!(
         name,
@@ -546,8 +556,8 @@ pub(super) fn is_generic_class(name: &str) -> bool {
     ) || name.starts_with('{')
 }
 
-/// The global object: `global` in Node (from 24 on `global (global*)`), `Window / http://…` in a
-/// page.
+/// Whether a class is the global object's: `global` in Node (from 24 on `global (global*)`),
+/// `Window / http://…` in a page.
 pub(super) fn is_global_class(name: &str) -> bool {
     matches!(name, "global" | "globalThis" | "Window")
         || ["Window ", "global "].iter().any(|start| name.starts_with(start))

@@ -1,8 +1,8 @@
-//! Whose code fills the heap: bytes by npm package, workspace or source file.
+//! Heap bytes by npm package, workspace or source file.
 //!
-//! An object belongs to the code of its constructor, a function and the variables of its calls to
-//! their script. What has no code of its own (a text, an array, a Map, an object of the runtime)
-//! belongs to the nearest object above it that alone keeps it alive and has.
+//! An object belongs to the code of its constructor. A function and the variables of its calls
+//! belong to their script. Nodes without code of their own (texts, arrays, Maps, objects of the
+//! runtime) belong to the nearest dominator that has code.
 
 use std::collections::HashMap;
 
@@ -12,35 +12,35 @@ use super::heap_view::HeapView;
 use super::naming::Naming;
 use crate::NodeKind;
 
-/// How code is put together.
+/// Unit by which code is grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeUnit {
-    /// An npm package, a workspace of a monorepo, or all the rest of the program.
+    /// npm package, workspace of a monorepo, or the rest of the program.
     Package,
-    /// A source file.
+    /// Source file.
     File,
 }
 
-/// What belongs to some code.
+/// Part of the heap that belongs to one unit of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeShare {
     /// Name of the package or path of the file.
     pub name: String,
-    /// Objects that belong to it.
+    /// Number of objects that belong to the unit.
     pub object_count: u64,
-    /// Their bytes: those of all shares come to the heap.
+    /// Bytes of those objects. The shares add up to the heap.
     pub own_bytes: u64,
-    /// What they alone keep alive, themselves and objects of other code among it. What belongs to
-    /// no code holds no more than itself: below the root is everything.
+    /// Bytes that only these objects keep alive, including objects of other code. For objects
+    /// without code, only their own bytes: the root retains everything.
     pub retained_bytes: u64,
 }
 
-/// What belongs to no code of the program.
+/// Name of the share of objects that belong to no code of the program.
 const NO_CODE: &str = "(runtime and roots)";
-/// The program's own files, where they are in no package and no workspace.
+/// Name of the share of the program's own files that are in no package or workspace.
 const OWN_CODE: &str = "(own code)";
 
-/// The shares of all code in the heap, those with most bytes first.
+/// Returns the shares of all code in the heap, most bytes first.
 pub fn code_shares<H: HeapView>(heap: &H, naming: &Naming<'_, H>, unit: CodeUnit) -> Vec<CodeShare> {
     let owners = Owners::of(heap, naming, unit);
     let mut shares: Vec<CodeShare> = owners
@@ -59,7 +59,7 @@ pub fn code_shares<H: HeapView>(heap: &H, naming: &Naming<'_, H>, unit: CodeUnit
     shares
 }
 
-/// The owner of each node, by its number.
+/// Owner of each node, as an index into the names.
 struct Owners {
     names: Vec<String>,
     of_nodes: Vec<u32>,
@@ -69,7 +69,7 @@ impl Owners {
     fn of<H: HeapView>(heap: &H, naming: &Naming<'_, H>, unit: CodeUnit) -> Self {
         let mut names = vec![NO_CODE.to_owned()];
         let mut numbers: HashMap<String, u32> = HashMap::new();
-        // Most objects are of few scripts.
+        // Most objects belong to few scripts.
         let mut of_scripts: FxHashMap<String, Option<u32>> = FxHashMap::default();
         let dominators = heap.dominators();
         let mut of_nodes = vec![0; heap.node_count() as usize];
@@ -94,12 +94,12 @@ impl Owners {
     }
 }
 
-/// Adds what the outermost objects of each owner retain.
+/// Adds the bytes that the outermost objects of each owner retain.
 fn add_retained(heap: &impl HeapView, of_nodes: &[u32], shares: &mut [CodeShare]) {
     const NO_OWNER: usize = 0;
     let dominators = heap.dominators();
     let mut retained: Vec<u64> = (0..of_nodes.len() as u32).map(|node| heap.self_bytes(node)).collect();
-    // The nodes that each one dominates, one after the other.
+    // Linked lists of the nodes that each node dominates.
     let mut next = vec![u32::MAX; of_nodes.len()];
     let mut first = vec![u32::MAX; of_nodes.len()];
     for &node in dominators.order().iter().skip(1).rev() {
@@ -132,7 +132,7 @@ fn add_retained(heap: &impl HeapView, of_nodes: &[u32], shares: &mut [CodeShare]
     }
 }
 
-/// The unit that a script belongs to; nothing for scripts without a name.
+/// Returns the unit that a script belongs to, or `None` for a script without a name.
 fn owner_name(script: &str, unit: CodeUnit) -> Option<String> {
     if script.starts_with("script ") || script.is_empty() {
         return None;
@@ -141,7 +141,7 @@ fn owner_name(script: &str, unit: CodeUnit) -> Option<String> {
         return Some(script.to_owned());
     }
     let parts: Vec<&str> = script.split(['/', '\\']).collect();
-    // The innermost folder counts: packages have packages.
+    // The innermost `node_modules` folder counts: packages contain packages.
     if let Some(at) = parts.iter().rposition(|part| *part == "node_modules")
         && let Some(name) = parts.get(at + 1)
     {

@@ -1,19 +1,19 @@
-//! The way from a root down to an object, in words.
+//! Path from a root down to an object, in words.
 
 use super::scripts::Place;
 
-/// One object on the way and how it is held.
+/// Object on a path, and the reference that leads to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathStep {
-    /// What the object is called: its class, function name or root.
+    /// Name of the object: class, function name or root.
     pub name: String,
-    /// The object's id.
+    /// Id of the object.
     pub id: u64,
-    /// How the object before it holds it: `.sessions`, `[3]`, `variable store`, empty for the
-    /// first.
+    /// Reference from the previous object: `.sessions`, `[3]`, `variable store`. Empty for the
+    /// first object.
     pub held_as: String,
-    /// Where its constructor, function or context stands, if that is code of the program.
+    /// Source location of its constructor, function or context, if that is code of the program.
     pub place: Option<Place>,
-    /// Whether it is the store of a collection: the object before it holds what it holds.
+    /// Whether the object is the store of a collection: the previous object holds the contents.
     pub is_storage: bool,
 }

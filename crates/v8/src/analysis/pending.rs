@@ -1,13 +1,13 @@
-//! What waits: functions behind promises that have not settled, timers, listeners, the runtime's
-//! handles, and what AsyncLocalStorage carries along.
+//! Pending work: functions behind promises that have not settled, timers, listeners, the runtime's
+//! handles, and values that AsyncLocalStorage carries along.
 //!
 //! ```text
 //!  Promise --reactions_or_result--> PromiseReaction --> closure of then(), or
 //!                                        closure of await --context--> Context --extension--> Generator --function--> closure
 //! ```
 //!
-//! A promise that nobody waits for can't be told from one that settled with a small number: it is
-//! not listed.
+//! A pending promise without a reaction looks like a promise that settled with a small number. Such
+//! promises are left out.
 
 use std::collections::HashMap;
 
@@ -19,25 +19,25 @@ use super::retaining_paths::path_from_root;
 use super::scripts::Place;
 use crate::{EdgeKind, NodeKind};
 
-/// Why something is in memory though nothing runs.
+/// Reason why an object is in memory although no code runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Waiting {
-    /// An async function that stands at an `await`.
+    /// Async function that is suspended at an `await`.
     Await,
-    /// A function given to `then`, `catch` or `finally`.
+    /// Function passed to `then`, `catch` or `finally`.
     Then,
-    /// A function of `setTimeout` or `setInterval`.
+    /// Function of `setTimeout` or `setInterval`.
     Timer,
-    /// A function that an emitter calls.
+    /// Function that an emitter calls.
     Listener,
-    /// A socket, process, file or request that the runtime waits for.
+    /// Socket, process, file or request that the runtime waits for.
     Handle,
-    /// A value that AsyncLocalStorage gives to what goes on from here.
+    /// Value that AsyncLocalStorage passes to the continuation.
     Store,
 }
 
 impl Waiting {
-    /// Its name in answers.
+    /// Name in answers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Await => "await",
@@ -50,24 +50,24 @@ impl Waiting {
     }
 }
 
-/// Things of one kind that wait for the same.
+/// Group of pending things of one kind, with the same function, location and event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pending {
-    /// What they are.
+    /// Kind of the group.
     pub waiting: Waiting,
-    /// The function that goes on, or the class of a handle or store.
+    /// Name of the function that continues, or class of the handle or store.
     pub what: String,
-    /// Where that stands.
+    /// Source location of that function or class.
     pub place: Option<Place>,
-    /// The event that a listener listens to.
+    /// Event that a listener listens to.
     pub event: Option<String>,
-    /// How many.
+    /// Number of things in the group.
     pub count: u64,
-    /// What they retain in all, as far as each alone tells.
+    /// Sum of the bytes that each retains on its own.
     pub retained_bytes: u64,
-    /// The one of them that retains most.
+    /// Node of the one that retains most.
     pub example: u32,
-    /// What holds that one.
+    /// Name of its holder.
     pub held_by: Option<String>,
 }
 
@@ -100,12 +100,12 @@ const HANDLES: &[&str] = &[
     "BrotliDecoder",
 ];
 
-/// The property of an emitter that holds its listeners.
+/// Property of an emitter that holds its listeners.
 const EVENTS: &str = "_events";
-/// The property by which a promise or request carries the store (Node until 23).
+/// Property by which a promise or request carries the store (Node until 23).
 const STORE: &str = "<symbol kResourceStore>";
 
-/// The `top` groups of what waits, most retained bytes first.
+/// Returns the `top` groups of pending things, most retained bytes first.
 pub fn pending<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Vec<Pending> {
     let mut found =
         Found { heap, naming, events_name: None, classes: FxHashMap::default(), groups: HashMap::new() };
@@ -124,7 +124,8 @@ pub fn pending<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Vec
     groups
 }
 
-/// What the program's own code calls the last thing on the way to `node` that it has a name for.
+/// Returns the name of the outermost node below the last step of the program's code on the path to
+/// `node`.
 fn holder<H: HeapView>(heap: &H, naming: &Naming<'_, H>, node: u32) -> Option<String> {
     let path = path_from_root(heap, naming, node);
     let above = path.len().checked_sub(1)?;
@@ -136,7 +137,7 @@ fn holder<H: HeapView>(heap: &H, naming: &Naming<'_, H>, node: u32) -> Option<St
     Some(naming.call(heap.node_of_id(path[held].id)?).text)
 }
 
-/// Classes of what waits.
+/// Classes of pending objects.
 #[derive(Debug, Clone, Copy)]
 enum Class {
     Promise,
@@ -144,17 +145,18 @@ enum Class {
     Handle,
 }
 
-/// What waits, whose it is, where it was made, and for which event.
+/// Kind, name of function or class, source location and event.
 type Group = (Waiting, String, Option<Place>, Option<String>);
 
 struct Found<'a, H> {
     heap: &'a H,
     naming: &'a Naming<'a, H>,
-    /// The number of the name [`EVENTS`]: numbers are compared sooner than the names of all edges.
+    /// String number of [`EVENTS`]: comparing numbers is faster than comparing the names of all
+    /// edges.
     events_name: Option<u32>,
-    /// The same of the classes that are looked for.
+    /// String numbers of the searched classes.
     classes: FxHashMap<u32, Class>,
-    /// With what the example retains.
+    /// Each group with the bytes that its example retains.
     groups: HashMap<Group, (Pending, u64)>,
 }
 
@@ -211,7 +213,7 @@ impl<H: HeapView> Found<'_, H> {
                 heap.retained_bytes(store),
             );
         }
-        // Each further call of then() hangs before the one before.
+        // Each further call of `then()` is linked before the previous one.
         let mut reaction = Some(reaction);
         let mut left = MAX_REACTIONS;
         while let Some(here) = reaction.filter(|_| left > 0) {
@@ -229,7 +231,8 @@ impl<H: HeapView> Found<'_, H> {
         }
     }
 
-    /// A function that a promise will call; `false` if it is the engine's and tells nothing.
+    /// Adds a function that a promise will call. Returns false for a function of the engine that
+    /// leads to no function of the program.
     fn reaction(&mut self, promise: u32, closure: u32) -> bool {
         let heap = self.heap;
         if heap.location(closure).is_some() {
@@ -258,7 +261,7 @@ impl<H: HeapView> Found<'_, H> {
         }
     }
 
-    /// An EventEmitter holds for each event a function or a list of them.
+    /// Adds an EventEmitter's listeners: it holds a function or a list of functions per event.
     fn emitter(&mut self, emitter: u32) {
         let heap = self.heap;
         let mut fields =
@@ -299,7 +302,7 @@ impl<H: HeapView> Found<'_, H> {
 
     fn listener(&mut self, listener: u32, event: &str, emitter: u32) {
         let heap = self.heap;
-        // once() wraps it.
+        // `once()` wraps the listener.
         let own = field(heap, listener, &["listener"]).filter(|&own| heap.kind(own) == NodeKind::CLOSURE);
         let function = own.unwrap_or(listener);
         if self.naming.place(function).is_some_and(|place| !place.is_of_the_runtime()) {
@@ -309,7 +312,7 @@ impl<H: HeapView> Found<'_, H> {
 
     fn function(&mut self, waiting: Waiting, function: u32, event: Option<&str>, node: u32, retained: u64) {
         let place = self.naming.place(function);
-        // What the runtime itself waits for is no one's leak.
+        // Waiting by the runtime itself is not a leak.
         if place.as_ref().is_some_and(Place::is_of_the_runtime) {
             return;
         }
@@ -347,5 +350,5 @@ impl<H: HeapView> Found<'_, H> {
     }
 }
 
-/// A damaged file may hold circles.
+/// Largest number of reactions followed per promise. A damaged file may contain cycles.
 const MAX_REACTIONS: usize = 1 << 16;

@@ -1,4 +1,4 @@
-//! All ways in which an object is held, the shortest first.
+//! Paths by which an object is held, shortest first.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,27 +11,27 @@ use crate::devtools::BASE_SYSTEM_DISTANCE;
 use crate::objects::Objects;
 use crate::{EdgeKind, NodeKind};
 
-/// Paths that are being extended at the same time; beyond it the longest are given up.
+/// Largest number of paths that are extended at the same time; beyond it the longest are given up.
 const MAX_PARTIAL_PATHS: usize = 500_000;
-/// Nodes that are looked at for a first path; where that is not enough, distances lead to a root.
+/// Largest number of nodes visited in search of a first path. Beyond it, distances lead to a root.
 const MAX_NODES: usize = 8_000_000;
-/// Partial paths from one node on, besides one for each path that is asked for.
+/// Number of partial paths from one node, in addition to one per requested path.
 const SPARE_PATHS_OF_NODE: usize = 4;
 
-/// The ways found, and whether there are more.
+/// Paths found, and whether more may exist.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetainingPaths {
-    /// Each from a root down to the object.
+    /// Paths, each from a root down to the object.
     pub paths: Vec<Vec<PathStep>>,
-    /// Whether longer ways were not looked for.
+    /// Whether the search stopped before all longer paths were found.
     pub is_cut: bool,
 }
 
-/// The `top` shortest paths from the root to `node` that avoid the nodes of `ignored`; weak
+/// Returns the `top` shortest paths from the root to `node` that avoid the nodes of `ignored`. Weak
 /// references hold nothing.
 ///
-/// Those over the program's global objects come first, as in DevTools' distances: what a register
-/// or a handle of the engine refers to at the moment tells nothing of why an object lives.
+/// Paths over the program's global objects come first, as in DevTools' distances. A register or
+/// handle of the engine that refers to an object at the moment says nothing about why it lives.
 pub fn retaining_paths<H: Objects + ?Sized>(
     heap: &H,
     naming: &Naming<'_, H>,
@@ -42,8 +42,9 @@ pub fn retaining_paths<H: Objects + ?Sized>(
     if node == heap.root() && top > 0 {
         return RetainingPaths { paths: vec![steps_of(heap, naming, node, &[])], is_cut: false };
     }
-    // One way of the program's is looked for alone, which takes a look at each node. More of them
-    // are taken where they are among the shortest: to look for all would mean to try all ways.
+    // A separate search finds one path over the program, which visits each node once. Further such
+    // paths are accepted if they are among the shortest; finding all would require trying every
+    // path.
     let (mut paths, mut is_cut) = match heap.devtools_distance(node) {
         BASE_SYSTEM_DISTANCE.. => (Vec::new(), false),
         _ => shortest_paths(heap, node, ignored, top.min(1), true),
@@ -66,7 +67,7 @@ pub fn retaining_paths<H: Objects + ?Sized>(
     RetainingPaths { paths: paths.into_iter().map(steps).collect(), is_cut }
 }
 
-/// A shortest way from the root to `node`, the root first: the first of [`retaining_paths`].
+/// Returns a shortest path from the root to `node`, root first: the first of [`retaining_paths`].
 pub(crate) fn path_from_root<H: Objects + ?Sized>(
     heap: &H,
     naming: &Naming<'_, H>,
@@ -75,7 +76,7 @@ pub(crate) fn path_from_root<H: Objects + ?Sized>(
     retaining_paths(heap, naming, node, &HashSet::new(), 1).paths.pop().unwrap_or_default()
 }
 
-/// The edges of each path from the bottom up, and whether there may be more.
+/// Returns the edges of each path from the bottom up, and whether more paths may exist.
 fn shortest_paths<H: Objects + ?Sized>(
     heap: &H,
     node: u32,
@@ -100,7 +101,7 @@ fn shortest_paths<H: Objects + ?Sized>(
     (paths, search.is_cut())
 }
 
-/// Whether an edge is the program's: of the roots besides the root itself only what leads to its
+/// Whether an edge belongs to the program. Roots other than the root itself count only for edges to
 /// contexts and documents.
 fn is_of_the_program<H: Objects + ?Sized>(heap: &H, from: u32, to: u32) -> bool {
     heap.kind(from) != NodeKind::SYNTHETIC
@@ -109,7 +110,7 @@ fn is_of_the_program<H: Objects + ?Sized>(heap: &H, from: u32, to: u32) -> bool 
         || *heap.string_bytes(heap.name_index(from)) == *b"(Document DOM trees)"
 }
 
-/// Whether all edges of a path, from `node` up, are the program's.
+/// Whether all edges of a path, from `node` up, belong to the program.
 fn leads_over_the_program<H: Objects + ?Sized>(heap: &H, node: u32, path: &[u32]) -> bool {
     let mut to = node;
     path.iter().all(|&edge| {
@@ -118,7 +119,8 @@ fn leads_over_the_program<H: Objects + ?Sized>(heap: &H, node: u32, path: &[u32]
     })
 }
 
-/// A path along the edges from the nearest holder each, where that comes to the root.
+/// Returns a path that follows the nearest holder at each step, or `None` if that does not reach
+/// the root.
 fn path_by_distance<H: Objects + ?Sized>(heap: &H, node: u32) -> Option<Vec<u32>> {
     let mut edges = Vec::new();
     let mut at = node;
@@ -136,7 +138,8 @@ fn path_by_distance<H: Objects + ?Sized>(heap: &H, node: u32) -> Option<Vec<u32>
     Some(edges)
 }
 
-/// The distance, but the root itself comes before the objects that it refers to.
+/// Returns the distance plus one; 0 for the root, so that it comes before the objects that it
+/// refers to.
 fn rank<H: Objects + ?Sized>(heap: &H, node: u32) -> u32 {
     if node == heap.root() { 0 } else { heap.distance(node).saturating_add(1) }
 }

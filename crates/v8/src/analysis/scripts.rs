@@ -1,12 +1,12 @@
-//! Places in scripts.
+//! Source locations in scripts.
 
 use crate::Location;
 use crate::objects::ScriptPaths;
 
-/// A place in a script, counted from 1 as editors do.
+/// Source location, counted from 1 as in editors.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// The script's path or URL, or `script N` where the snapshot does not tell.
+    /// Path or URL of the script, or `script N` if the snapshot does not have it.
     pub script: String,
     /// Line, from 1.
     pub line: u32,
@@ -15,7 +15,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether the script is part of the runtime and not of the program.
+    /// Whether the script is part of the runtime rather than the program.
     pub(crate) fn is_of_the_runtime(&self) -> bool {
         is_of_the_runtime(&self.script)
     }
@@ -27,8 +27,8 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// Modules of Node 14 and before, whose scripts have no more than a name. Those of a worker of
-/// workerd have no more, either (`index.js`).
+/// Modules of Node 14 and before, whose scripts have only a bare name. Scripts of a workerd worker
+/// also have a bare name (`index.js`).
 const OLD_MODULES: [&str; 44] = [
     "assert",
     "async_hooks",
@@ -76,8 +76,8 @@ const OLD_MODULES: [&str; 44] = [
     "freelist",
 ];
 
-/// Whether a script of that name comes with the runtime: Node's have `node:` before their name,
-/// until Node 14 no more than a file name (`net.js`); those of a program have a path or a URL.
+/// Whether a script of that name comes with the runtime. Node's scripts start with `node:`; until
+/// Node 14 they are bare file names (`net.js`). Scripts of a program have a path or a URL.
 #[must_use]
 pub fn is_of_the_runtime(script: &str) -> bool {
     let is_bare = script.strip_suffix(".js").is_some_and(|name| {
@@ -99,12 +99,12 @@ pub fn is_of_the_runtime(script: &str) -> bool {
     script.is_empty() || is_bare || has_prefix
 }
 
-/// Whether a script belongs to an installed package and not to the program itself.
+/// Whether a script belongs to an installed package rather than the program itself.
 pub(super) fn is_of_a_package(script: &str) -> bool {
     script.split(['/', '\\']).any(|part| part == "node_modules")
 }
 
-/// The place of a location: in the sources, if a source map leads there.
+/// Source location of a [`Location`]; in the original sources if a source map covers it.
 pub(super) fn place_of(paths: &ScriptPaths, location: Location) -> Place {
     let Location { script_id, line, column, .. } = location;
     let (script, line, column) = match paths.original(script_id, line, column) {

@@ -8,25 +8,25 @@ use crate::{EdgeKind, NodeKind};
 /// Objects that have the same class and the same fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
-    /// The class.
+    /// Class of the objects.
     pub class: String,
-    /// The names of the fields, in the order of the first object found.
+    /// Names of the fields, in the order of the first object found.
     pub fields: Vec<String>,
-    /// How many objects have it.
+    /// Number of objects.
     pub count: u64,
-    /// Their own bytes.
+    /// Own bytes of the objects.
     pub self_bytes: u64,
-    /// The sum of what would be freed with each; what one object of the shape holds of another
-    /// counts twice.
+    /// Sum of the bytes that would be freed with each object. Memory of one object held by another
+    /// of the shape counts twice.
     pub retained_bytes: u64,
-    /// One of them.
+    /// Node of one object.
     pub example: u32,
 }
 
-/// Objects with more fields are dictionaries: every one would have its own shape.
+/// Largest number of fields. Objects with more are dictionaries: each would have its own shape.
 const MAX_FIELDS: usize = 64;
 
-/// The `top` shapes by the bytes of their objects.
+/// Returns the `top` shapes by the bytes of their objects.
 pub fn shapes(heap: &impl HeapView, top: usize) -> Vec<Shape> {
     struct Sum {
         count: u64,

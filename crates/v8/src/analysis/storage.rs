@@ -1,18 +1,19 @@
-//! The stores of collections: elements, properties, tables; objects whose fields are keys; what is
-//! the engine's own.
+//! Classification of nodes: stores of collections (elements, properties, tables), objects whose
+//! fields are keys, and the engine's own objects.
 
 use super::heap_view::{EdgeName, HeapView};
 use crate::objects::Objects;
 use crate::{EdgeKind, NodeKind};
 
-/// A plain object with more fields is a dictionary.
+/// Number of fields beyond which a plain object counts as a dictionary.
 const MAX_FIELDS: usize = 24;
-/// With fewer fields nothing can be said of their names.
+/// Least number of fields from which their names are judged.
 const LEAST_KEYS: usize = 3;
-/// Fields of a large object that are looked at.
+/// Largest number of fields that are examined.
 const MAX_FIELDS_LOOKED_AT: usize = 64;
 
-/// Whether the node's fields are keys of a program's data and no names that a programmer gave.
+/// Whether the node's fields are keys of a program's data, rather than names that a programmer
+/// gave.
 pub(super) fn is_dictionary<H: Objects + ?Sized>(heap: &H, node: u32) -> bool {
     let edges = heap.edges(node);
     if heap.kind(node) != NodeKind::OBJECT || edges.len() < LEAST_KEYS {
@@ -43,8 +44,8 @@ pub(super) fn is_dictionary<H: Objects + ?Sized>(heap: &H, node: u32) -> bool {
     count >= LEAST_KEYS && data_count * 2 > count && (is_plain || count > MAX_FIELDS)
 }
 
-/// Whether a third of the fields are functions under names that a programmer gave: a server or a
-/// client that was put together field by field, and no dictionary.
+/// Whether at least a third of the fields are functions with names that a programmer gave. Such an
+/// object is a server or client built field by field, not a dictionary.
 fn has_methods<H: Objects + ?Sized>(heap: &H, node: u32) -> bool {
     let (mut count, mut method_count) = (0, 0);
     for edge in heap.edges(node).take(MAX_FIELDS_LOOKED_AT) {
@@ -58,15 +59,15 @@ fn has_methods<H: Objects + ?Sized>(heap: &H, node: u32) -> bool {
     method_count * 3 >= count
 }
 
-/// Whether a programmer would hardly call a field so: `tenant-17`, `bob@example.org`,
+/// Whether a programmer would hardly name a field like this: `tenant-17`, `bob@example.org`,
 /// `/srv/app.js`.
 fn is_data(key: &[u8]) -> bool {
     let is_marked = matches!(key.first(), Some(b'<' | b'#' | b'_'));
     !is_marked && key.iter().any(|byte| !byte.is_ascii_alphabetic() && !matches!(byte, b'_' | b'$'))
 }
 
-/// Whether the node is something that the engine made for itself. From Node 26 on it calls some of
-/// it native.
+/// Whether the engine made the node for itself. From Node 26 on some of these nodes are called
+/// native.
 pub(super) fn is_of_the_engine<H: Objects + ?Sized>(heap: &H, node: u32) -> bool {
     match heap.kind(node) {
         NodeKind::HIDDEN | NodeKind::CODE | NodeKind::OBJECT_SHAPE => true,
@@ -84,7 +85,7 @@ pub(super) fn is_storage(heap: &impl HeapView, node: u32) -> bool {
     heap.kind(node) == NodeKind::ARRAY
 }
 
-/// The stores that belong to an object.
+/// Returns the stores that belong to an object.
 pub(super) fn storage_of(heap: &impl HeapView, node: u32) -> Vec<u32> {
     let graph = heap.graph();
     graph

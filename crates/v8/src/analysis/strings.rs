@@ -3,27 +3,27 @@
 use crate::devtools::{DuplicateStrings, Heap};
 use crate::objects::Objects;
 
-/// V8 writes this many characters of a text; longer ones are only known to begin alike.
+/// Number of characters that V8 writes of a text. Longer texts are only known to begin alike.
 const WRITTEN_CHARS: usize = 1024;
 
-/// A text with several copies.
+/// Text with several copies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuplicatedString {
-    /// The text, as far as the snapshot has it.
+    /// Text, as far as the snapshot contains it.
     pub text: String,
-    /// How many strings have it.
+    /// Number of strings with this text.
     pub count: u64,
-    /// The bytes of all of them.
+    /// Bytes of all copies.
     pub total_bytes: u64,
-    /// The bytes of all but the smallest one.
+    /// Bytes of all copies but the smallest one.
     pub wasted_bytes: u64,
-    /// One of them.
+    /// Node of one copy.
     pub example: u32,
     /// Whether the text is cut, so that the strings may differ further on.
     pub is_cut: bool,
 }
 
-/// The `top` texts that waste most, those of concatenated strings as well.
+/// Returns the `top` texts that waste most, concatenated strings included.
 pub fn duplicated_strings(heap: &Heap, top: usize) -> Vec<DuplicatedString> {
     let mut found: Vec<(u64, Vec<u32>)> = DuplicateStrings::of(heap)
         .groups

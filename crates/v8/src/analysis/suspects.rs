@@ -1,14 +1,14 @@
-//! Which objects grow from snapshot to snapshot, and who holds them.
+//! Suspected leaks: objects that grow from snapshot to snapshot, and their holders.
 //!
-//! The rank follows owners, not classes: a class that grew says what is kept, its owner says who
-//! keeps it. Nodes that came since the first snapshot (minus those that went) are added up at the
-//! nearest object above them in the dominator tree that was there before; if that object is only
-//! their common ancestor (they are in two collections at once), at the old collection that refers
-//! to most of them. Owners of one kind (the `messages` of all rooms) make one suspect.
+//! The rank follows owners, not classes: a class says what accumulates, its owner says who holds
+//! it. Nodes that appeared since the first snapshot (minus those that disappeared) are added up at
+//! the nearest dominator that existed before. If the nodes are in two collections, that dominator
+//! is only their common ancestor. Then they are added up at the old collection that refers to most
+//! of them. Owners of one kind (the `messages` of all rooms) make one suspect.
 //!
-//! What the engine makes for itself (code, hidden classes, feedback) is not counted. What happens
-//! once (a module that is loaded late) ranks low, because it gains few objects of many classes;
-//! with three or more snapshots also because it does not go on.
+//! Objects that the engine makes for itself (code, hidden classes, feedback) are not counted.
+//! One-time growth (a module that is loaded late) ranks low, because it adds few objects of many
+//! classes. With three or more snapshots it also ranks low because the growth does not continue.
 
 mod chains;
 mod growth;
@@ -35,122 +35,123 @@ use lost_entries::LostEntries;
 use ownership::Ownership;
 use ranking::Group;
 
-/// An owner that grew, or a group of owners of one kind.
+/// Owner that grew, or a group of owners of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspect {
-    /// What to call it: `MemoryStore.sessions`, `blowingUp (variable in /srv/app.js)`.
+    /// Name: `MemoryStore.sessions`, `blowingUp (variable in /srv/app.js)`.
     pub name: String,
-    /// How many owners there are; more than one when many objects of a kind grew.
+    /// Number of owners; more than one when many objects of a kind grew.
     pub owner_count: u64,
-    /// The owner that grew most, by id.
+    /// Id of the owner that grew most.
     pub owner_id: u64,
-    /// Its class.
+    /// Class of that owner.
     pub owner_class: String,
-    /// Where the object was constructed that the name begins with, or where the variable belongs.
+    /// Source location where the named object was constructed, or where the variable belongs.
     pub place: Option<Place>,
-    /// Bytes that came minus bytes that went, from the first snapshot to the last.
+    /// Bytes that appeared minus bytes that disappeared, from the first snapshot to the last.
     pub growth_bytes: i64,
-    /// Objects that came minus objects that went.
+    /// Objects that appeared minus objects that disappeared.
     pub growth_count: i64,
-    /// The growth since the first snapshot at each later one.
+    /// Growth in bytes since the first snapshot, at each later one.
     pub growth_bytes_at: Vec<i64>,
-    /// What the owner retained in each snapshot; `None` where it is not there.
+    /// Bytes that the owner retained in each snapshot; `None` where it did not exist.
     pub retained_bytes_at: Vec<Option<u64>>,
-    /// What it collects, most bytes first.
+    /// Classes of the gained objects, most bytes first.
     pub collects: Vec<Collected>,
-    /// Other old holders of the same objects: freeing one alone frees nothing.
+    /// Other old holders of the same objects: clearing only one of them frees nothing.
     pub also_held_by: Vec<String>,
-    /// From a root down to the owner that grew most.
+    /// Path from a root down to the owner that grew most.
     pub path: Vec<PathStep>,
-    /// How sure this is.
+    /// Confidence that the suspect is a leak.
     pub confidence: Confidence,
-    /// Why, in words.
+    /// Reasons for the confidence, in words.
     pub reasons: Vec<String>,
 }
 
-/// A class of objects that a suspect gained.
+/// Class of objects that a suspect gained.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collected {
-    /// The class.
+    /// Name of the class.
     pub class: String,
-    /// How many more there are.
+    /// Number of gained objects.
     pub count: i64,
-    /// Their own bytes.
+    /// Own bytes of the gained objects.
     pub bytes: i64,
-    /// One of them, by id.
+    /// Id of one of them.
     pub example_id: Option<u64>,
-    /// The beginning of its text, if it is a string.
+    /// Beginning of the example's text, if it is a string.
     pub example_text: Option<String>,
-    /// A function or constructor of the program in the example, and where it stands.
+    /// Function or constructor of the program in the example, and its source location.
     pub example_place: Option<(String, Place)>,
-    /// The functions that made the example, the innermost first, if an allocation trace tells.
+    /// Functions that allocated the example, innermost first. Empty without an allocation trace.
     pub example_allocated_by: Vec<CallFunction>,
 }
 
-/// How likely a suspect is a leak.
+/// Likelihood that a suspect is a leak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {
-    /// It grew, and that is all that is known.
+    /// The owner grew; no more is known.
     Low,
-    /// It collects many of a kind, or it is the program's own and grew.
+    /// The owner collects many of a kind, or belongs to the program and grew.
     Medium,
-    /// It is the program's, collects many of a kind, and (given three snapshots or more) never
-    /// stops.
+    /// The owner belongs to the program, collects many of a kind, and (given three or more
+    /// snapshots) grows in every interval.
     High,
 }
 
-/// What stands in the way of a comparison.
+/// Reason to doubt a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Doubt {
-    /// So few objects are in both snapshots that they are of different programs or threads.
+    /// Few objects are in both snapshots: they are of different programs or threads.
     OtherProgram {
-        /// The number of the later snapshot, from 0.
+        /// Index of the later snapshot, from 0.
         snapshot: usize,
-        /// How many of the first snapshot's nodes it has, in percent.
+        /// Share of the first snapshot's nodes that the later one has, in percent.
         kept_percent: u32,
     },
     /// The ids are of another numbering: the snapshots were taken over two connections or of two
-    /// processes, and objects were recognized by their places.
+    /// processes. Objects were matched by position.
     OtherNumbering {
-        /// The number of the later snapshot, from 0.
+        /// Index of the later snapshot, from 0.
         snapshot: usize,
     },
-    /// It is older than the first: they are given in the wrong order.
+    /// The snapshot is older than the first: they are given in the wrong order.
     WrongOrder {
-        /// The number of the later snapshot, from 0.
+        /// Index of the later snapshot, from 0.
         snapshot: usize,
     },
-    /// The last one has no references from Maps and Sets to their entries, as Bun writes it: who
-    /// keeps these is told by the size of tables.
+    /// The last snapshot lacks references from Maps and Sets to their entries, as in files of Bun.
+    /// The sizes of tables show the holder of the entries.
     EntriesMissing {
-        /// The number of the later snapshot, from 0.
+        /// Index of the later snapshot, from 0.
         snapshot: usize,
     },
-    /// One shows V8's internal objects and one does not.
+    /// One of the snapshots shows V8's internal objects and the other does not.
     OtherCaptureMode {
-        /// The number of the later snapshot, from 0.
+        /// Index of the later snapshot, from 0.
         snapshot: usize,
     },
 }
 
-/// The suspects of two or more snapshots, and what casts doubt on them.
+/// Suspects of two or more snapshots, and doubts about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspects {
-    /// The likeliest first.
+    /// Suspects, the likeliest first.
     pub suspects: Vec<Suspect>,
-    /// Reasons not to believe any of them.
+    /// Reasons to doubt all of the suspects.
     pub doubts: Vec<Doubt>,
-    /// Bytes that came minus bytes that went in all, without code and hidden classes.
+    /// Bytes that appeared minus bytes that disappeared in total, without code and hidden classes.
     pub growth_bytes: i64,
 }
 
-/// Snapshots of one program have more than this in common, whatever it did in between.
+/// Least share of nodes that snapshots of one program have in common, in percent.
 const LEAST_KEPT_PERCENT: u32 = 20;
 
-/// Ranks the owners that grew from the first of `heaps` to the last; `top` suspects at most.
+/// Ranks the owners that grew from the first of `heaps` to the last. Returns at most `top`
+/// suspects.
 ///
-/// Needs two heaps at least; with fewer there is no growth and no suspect.
+/// Returns no suspects for fewer than two heaps.
 pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
     let mut found = Suspects { suspects: Vec::new(), doubts: Vec::new(), growth_bytes: 0 };
     let ([first, .., last], true) = (heaps, heaps.len() >= 2) else { return found };
@@ -158,15 +159,15 @@ pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
     let mut names = Names::default();
     let whole = Matching::of(*first, *last).with_successors(*first, *last);
     let mut late = owners_since(*first, *last, &whole, &mut names);
-    // Each snapshot with the last, so that an owner has one number in all of them: its node in the
-    // last.
+    // Each snapshot is matched with the last, so that an owner has one number in all of them: its
+    // node in the last snapshot.
     let mut with_last = vec![whole];
     for later in &heaps[1..heaps.len() - 1] {
         with_last.push(Matching::of(*later, *last).with_successors(*later, *last));
     }
     with_last.push(Matching::identity(last.graph().node_count()));
-    // What came after the last but one has nothing to compare, and would take from its holder what
-    // that gained before. By places alone that cannot be told.
+    // An owner newer than the last but one snapshot has nothing to compare with. It would take over
+    // what its holder gained before. Matching by position cannot show this.
     if let [_, .., before_last, _] = &with_last[..]
         && before_last.matched_by == MatchedBy::Id
     {
@@ -240,8 +241,8 @@ fn doubts<H: HeapView>(first: &H, later: &H, matching: &Matching, snapshot: usiz
     doubts
 }
 
-/// The owners that came after the first snapshot, in the last; the same in all comparisons, so that
-/// these add up.
+/// Returns the owners that appeared after the first snapshot, as nodes of the last. All comparisons
+/// use this set, so that their growth adds up.
 fn owners_since<H: HeapView>(first: &H, last: &H, matching: &Matching, names: &mut Names) -> FxHashSet<u32> {
     let mut classes = Classes::of(last);
     let ownership = Ownership::of(last, &matching.earlier, &FxHashSet::default(), &mut classes, names);
@@ -259,7 +260,7 @@ fn finished<H: HeapView>(
     let last = naming.heap();
     let owner = group.owner;
     let collects = group.collected(last, naming, names);
-    // Of what the runtime holds, the function that it will call tells more than the runtime's own.
+    // The callback that the runtime will call says more than the runtime's own location.
     let runtime_place = group.place.clone();
     let place = group
         .place

@@ -1,4 +1,4 @@
-//! What DevTools does not list, as tables: the same for the command line and the page.
+//! Tables of lists that DevTools does not have, for the command line and the page.
 
 use heapr_table::{Column, Table, row};
 
@@ -8,31 +8,31 @@ use super::{
 };
 use crate::devtools::Heap;
 
-/// One of the lists.
+/// List that can be shown as a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listing {
-    /// Texts that are there more than once.
+    /// Texts that are in memory more than once.
     Strings,
-    /// Maps, sets, arrays.
+    /// Maps, sets, arrays and objects that are used as dictionaries.
     Collections(CollectionOrder),
     /// Objects by class and fields.
     Shapes,
-    /// Objects that refer to most others.
+    /// Objects with most references.
     Fanout,
-    /// DOM trees that no document shows and something still holds.
+    /// DOM trees that are out of the document but still referenced.
     Detached,
-    /// What no strong reference leads to, by class.
+    /// Objects that no strong reference leads to, by class.
     Unreachable,
     /// Variables that functions keep alive.
     Closures,
-    /// What waits.
+    /// Pending work: promises, timers, listeners, handles.
     Pending,
-    /// Whose code fills the heap.
+    /// Heap bytes by package or source file.
     Packages(CodeUnit),
 }
 
 impl Listing {
-    /// The list by the name of its command.
+    /// Returns the list with the name of its command.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -49,7 +49,7 @@ impl Listing {
         })
     }
 
-    /// Its first `top` rows.
+    /// Returns the table with the list's first `top` rows.
     #[must_use]
     pub fn table(self, heap: &Heap, top: usize) -> Table {
         match self {
@@ -216,7 +216,7 @@ fn closure_table(heap: &Heap, top: usize) -> Table {
     Table::of("heapr.snapshot.closures/1", &columns, found.into_iter().map(row))
 }
 
-/// The variables that no function uses.
+/// Table of the variables that no function uses.
 #[must_use]
 pub fn unused_variable_table(heap: &Heap, found: &super::UnusedVariables, top: usize) -> Table {
     let columns = [

@@ -1,4 +1,4 @@
-//! Heaps made by hand, and random ones.
+//! Tests with heaps made by hand, and with random ones.
 
 mod made_heap;
 
@@ -14,7 +14,7 @@ use super::{
     duplicated_strings, path_from_root, shapes, suspects,
 };
 
-/// A program with a cache in a variable, a class that has a list, and noise of `noise` objects.
+/// Program with a cache in a variable, a class that has a list, and `noise` other objects.
 fn program(entry_count: u32, job_count: u32, noise: u32) -> MadeHeap {
     let mut heap = MadeHeap::new();
     let global = heap.node("object", "global", 40);
@@ -70,7 +70,7 @@ fn a_list_that_grows_at_its_end_is_named_by_what_holds_its_first_link() {
 
 #[test]
 fn objects_that_were_numbered_anew_are_recognized_by_their_places() {
-    // Twelve objects more in front of the others: their ids shift.
+    // Twelve more objects in front of the others shift their ids.
     let (before, after) = (program(20, 30, 0).open(1), program(50, 30, 12).open(1));
     let matching = Matching::of(&before, &after);
     assert_eq!(matching.matched_by, MatchedBy::Place);
@@ -85,7 +85,7 @@ fn objects_that_were_numbered_anew_are_recognized_by_their_places() {
 
 #[test]
 fn snapshots_of_one_numbering_in_the_wrong_order_are_told_so() {
-    // Between them 500 objects of 1000 died, and 500 others came.
+    // Between the snapshots 500 of 1000 objects died and 500 others appeared.
     let snapshot = |range: std::ops::Range<u32>| {
         let mut heap = program(5, 20, 0);
         for number in range {
@@ -205,7 +205,7 @@ fn holders_that_give_no_name_and_hold_one_another_end_a_name() {
     let second = heap.node("object", "Object", 24);
     heap.edge(first, "internal", "value", second);
     heap.edge(second, "internal", "value", first);
-    // The way from the root leads through code, which says less than the other object does.
+    // The path from the root leads through code, which says less than the other object does.
     let code = heap.node("code", "", 24);
     heap.edge(0, "internal", "1", code);
     heap.edge(code, "internal", "2", first);
@@ -213,7 +213,7 @@ fn holders_that_give_no_name_and_hold_one_another_end_a_name() {
     assert_eq!(Naming::of(&heap).call(second).text, "Object");
 }
 
-/// A module with a function that uses its context; the context.
+/// Adds a module with a function that uses its context. Returns the context.
 fn module(heap: &mut MadeHeap) -> u32 {
     let global = heap.node("object", "global", 40);
     heap.edge(0, "shortcut", "2", global);
@@ -231,12 +231,12 @@ fn a_way_is_a_shortest_one_from_the_root_past_all_cycles() {
     let first = heap.node("object", "Link", 16);
     heap.edge(context, "context", "first", first);
     let second = heap.node("object", "Link", 16);
-    // Each holds the other, by names that say more than the store does.
+    // Both hold each other, by names that say more than the store does.
     heap.edge(second, "property", "previous", first);
     let store = heap.node("array", "", 16);
     heap.edge(first, "internal", "elements", store);
     heap.edge(store, "internal", "0", second);
-    // A register that has it at the moment.
+    // A stack slot that refers to the object at the moment.
     let stack = heap.node("synthetic", "(Stack roots)", 0);
     heap.edge(0, "element", "1", stack);
     heap.edge(stack, "internal", "7", second);
@@ -285,7 +285,7 @@ fn a_state_that_is_made_anew_with_each_change_grows_in_its_field() {
         let mut heap = MadeHeap::new();
         let context = module(&mut heap);
         let mut made = 0;
-        // The objects of an earlier state are not there any more, what it held is.
+        // The objects of an earlier state are gone; their contents live on.
         let mut new = |heap: &mut MadeHeap, name: &str| {
             made += 1;
             let id = u64::from(100_001 + 1000 * version + 2 * made);
@@ -331,7 +331,7 @@ fn what_an_es_module_exports_has_the_name_of_its_export() {
     }
 }
 
-/// A program of Bun: no Map and no Set has references to its entries, which hang from nothing.
+/// Program of Bun: Maps and Sets have no references to their entries, which are unreachable.
 fn without_entries(entry_count: u32, name: &str, collection: &str) -> Heap {
     let mut heap = MadeHeap::new();
     let global = heap.node("object", "GlobalObject", 5000);
@@ -470,8 +470,8 @@ fn a_log_that_is_one_string_is_read_line_by_line_once() {
     }
     heap.edge(0, "element", "1", log);
     let heap = heap.open(1);
-    // All that are longer than what is looked at begin alike. Line by line from each of them it
-    // would take hours.
+    // All texts longer than the limit begin alike. Line by line from each of them it would take
+    // hours.
     let found = duplicated_strings(&heap, 5);
     assert_eq!(found.len(), 1);
     assert!(found[0].text.starts_with("start;line 0;line 1;") && found[0].count > 59_000);
@@ -502,7 +502,7 @@ fn objects_that_node_marks_are_no_nodes_of_a_document() {
 }
 
 prop_compose! {
-    /// Nodes of a few kinds and names with edges among them, and a part of them again.
+    /// Nodes of a few kinds and names with edges among them, and a subset of the same heap.
     fn two_heaps()(
         kinds in proptest::collection::vec((0..5usize, 0..4usize, 0..100u64), 1..40),
         edges in proptest::collection::vec((0..40u32, 0..3usize, 0..5usize, 0..40u32), 0..120),
@@ -534,7 +534,7 @@ proptest! {
     #[test]
     fn all_growth_is_somebodys((before, after) in two_heaps()) {
         let (before, after) = (before.open(1), after.open(1));
-        // Texts that only compiled code has count for nobody, and may be another's elsewhere.
+        // Texts that only compiled code holds are not counted, and may be counted elsewhere.
         let is_of_code = |heap: &Heap, node: u32| {
             heap.kind(node) == crate::NodeKind::STRING
                 && heap.kind(heap.dominator(node)) == crate::NodeKind::CODE
@@ -570,8 +570,8 @@ proptest! {
     }
 }
 
-/// An object of the program whose property store another one, of the engine, has too or not, with
-/// texts that a second object of the program has.
+/// Object of the program whose property store an object of the engine shares or not. A second
+/// object of the program holds texts.
 fn with_shared_store(is_shared: bool) -> Heap {
     let mut heap = MadeHeap::new();
     let node = MadeHeap::node;
@@ -586,7 +586,7 @@ fn with_shared_store(is_shared: bool) -> Heap {
     if is_shared {
         heap.edge(other, "internal", "pattern", store);
     }
-    // V8 lists what there is in another order each time.
+    // V8 lists objects in another order each time.
     let texts: Vec<String> =
         (0..40).map(|at| format!("key {}", if is_shared { at } else { 39 - at })).collect();
     for (at, text) in texts.iter().enumerate() {
@@ -643,7 +643,7 @@ fn what_a_function_of_the_runtime_has_is_not_named_after_that() {
     assert_eq!(called.whole(Some("items")), "TimersList.items (held by the runtime)", "{called:?}");
 }
 
-/// A function that was compiled, or not yet, and scripts that are kept with their texts.
+/// Function with or without compiled code, and scripts that are alive with their texts.
 fn with_code(is_compiled: bool, script_count: u32) -> Heap {
     let mut heap = MadeHeap::new();
     let global = heap.node("object", "global", 40);
@@ -679,7 +679,7 @@ fn texts_of_compiled_code_are_no_growth_and_those_of_scripts_are() {
     assert_eq!((found.suspects[0].name.as_str(), found.growth_bytes), ("globalThis.scripts", 30 * 5000));
 }
 
-/// Users by number, by name and in order: a dictionary has their names as keys.
+/// Users by number, by name and in order; a dictionary has their names as keys.
 fn registry(user_count: u32) -> Heap {
     let mut heap = MadeHeap::new();
     let global = heap.node("object", "global", 40);

@@ -1,5 +1,5 @@
-//! What no strong reference leads to: held weakly, or held by the engine in a way that the snapshot
-//! does not show.
+//! Objects that no strong reference leads to. They are held weakly, or by the engine without a
+//! reference in the snapshot.
 
 use rustc_hash::FxHashMap;
 
@@ -8,20 +8,20 @@ use heapr_graph::reachable;
 use super::heap_view::HeapView;
 use crate::EdgeKind;
 
-/// The unreachable objects of a class.
+/// Unreachable objects of one class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreachable {
-    /// The class.
+    /// Name of the class.
     pub class: String,
-    /// How many.
+    /// Number of objects.
     pub count: u64,
-    /// Their own bytes.
+    /// Own bytes of the objects.
     pub self_bytes: u64,
-    /// The largest of them.
+    /// Node of the largest object.
     pub example: u32,
 }
 
-/// The `top` classes of unreachable objects by bytes.
+/// Returns the `top` classes of unreachable objects by bytes.
 pub fn unreachable(heap: &impl HeapView, top: usize) -> Vec<Unreachable> {
     let root = heap.dominators().root();
     let reached = reachable(heap.graph(), [root], |edge, _, _| heap.edge_kind(edge) != EdgeKind::WEAK);

@@ -1,16 +1,16 @@
-//! Variables that a context keeps for functions of which none uses them.
+//! Variables that a context keeps alive although no function uses them.
 //!
 //! ```text
 //!  function make() { const big = …, small = …;  return () => small; }
 //!
-//!  closure --context--> Context --big-->  kept as long as the closure is: another inner function,
-//!                          |  `--small--> that is gone, used `big`, and all share one context
+//!  closure --context--> Context --big-->  alive with the closure: another nested function, which
+//!                          |  `--small--> is freed, used `big`, and all share one context
 //!                          `--previous--> Context of the function around
 //! ```
 //!
-//! A variable is told of only if the texts of all functions that can reach its context are known
-//! and none of them has its name. A context that anything else refers to (a generator that waits, a
-//! frame of the stack) is left out.
+//! A variable is reported only if no function that can reach its context uses its name, and the
+//! texts of all these functions are known. Contexts with other referrers (a waiting generator, a
+//! stack frame) are left out.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -21,47 +21,48 @@ use crate::devtools::DominatorIntervals;
 use crate::script_text::{ScriptText, Uses};
 use crate::{EdgeKind, Location, NodeKind};
 
-/// A variable that nothing can use any more, in all contexts of one function.
+/// Variable that no function can use, in all contexts of one function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnusedVariable {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
-    /// The class of its value; in most contexts, if they differ.
+    /// Class of its value; the most frequent one if the contexts differ.
     pub class: String,
-    /// How many contexts hold one.
+    /// Number of contexts that hold the variable.
     pub count: u64,
-    /// What would be freed if the variables were cleared.
+    /// Bytes that would be freed if the variables were cleared.
     pub retained_bytes: u64,
-    /// The context whose variable retains most.
+    /// Context whose variable retains most.
     pub example: u32,
-    /// The value there.
+    /// Value of the variable in that context.
     pub example_value: u32,
-    /// A function that keeps the context, by name.
+    /// Name of a function that keeps the context alive.
     pub kept_by: String,
-    /// Where that stands.
+    /// Source location of that function.
     pub place: Option<Place>,
 }
 
-/// What was found, and what could not be looked at.
+/// Unused variables, and functions that could not be examined.
 #[derive(Debug, Default)]
 pub struct UnusedVariables {
-    /// Most bytes first.
+    /// Unused variables, most bytes first.
     pub variables: Vec<UnusedVariable>,
-    /// Functions whose text is not known, or not understood: they count as using all they can.
+    /// Number of functions whose text is unknown or could not be parsed. They count as using every
+    /// variable in reach.
     pub unknown_function_count: u64,
-    /// Their scripts.
+    /// Scripts of those functions.
     pub unknown_scripts: Vec<String>,
 }
 
-/// Texts of scripts, by number and name.
+/// Returns the text of a script, by number and name.
 pub type TextOf<'a> = &'a dyn Fn(u32, &str) -> Option<String>;
 
-/// An object with more holders is held by others, too.
+/// Largest number of holders of a value; with more, the value counts as held elsewhere.
 const MAX_RETAINERS_LOOKED_AT: usize = 512;
-/// Contexts of functions within functions.
+/// Largest number of nested contexts that are followed.
 const MAX_DEPTH: usize = 256;
 
-/// The variables that no function uses.
+/// Returns the variables that no function uses.
 pub fn unused_variables<H: HeapView>(
     heap: &H,
     naming: &Naming<'_, H>,
@@ -127,7 +128,7 @@ pub fn unused_variables<H: HeapView>(
     UnusedVariables { variables, unknown_function_count, unknown_scripts }
 }
 
-/// The variables of a context, as the program calls them.
+/// Returns the variables of a context by the names in the snapshot.
 fn variables<H: HeapView>(heap: &H, context: u32) -> Vec<(String, u32)> {
     let edges = heap.graph().edges(context).filter(|&edge| heap.edge_kind(edge) == EdgeKind::CONTEXT);
     let named = edges.filter_map(|edge| match heap.edge_name(edge) {
@@ -137,15 +138,15 @@ fn variables<H: HeapView>(heap: &H, context: u32) -> Vec<(String, u32)> {
     named.collect()
 }
 
-/// A variable of one context.
+/// Variable of one context.
 struct Found {
     context: u32,
     value: u32,
 }
 
-/// The functions that can reach each context.
+/// Functions that can reach each context.
 struct Users {
-    /// Each text once, with one of its closures.
+    /// Each function text once, with one of its closures.
     functions: Vec<(Location, u32)>,
     of_contexts: FxHashMap<u32, FxHashSet<u32>>,
 }
@@ -170,28 +171,29 @@ impl Users {
         users
     }
 
-    /// A function reaches a context and those around it.
+    /// Notes that a function reaches a context and the contexts around it.
     fn add<H: HeapView>(&mut self, heap: &H, naming: &Naming<'_, H>, context: Option<u32>, function: u32) {
         let mut at = context;
         for _ in 0..MAX_DEPTH {
             let Some(context) = at.filter(|&context| naming.is_context(context)) else { return };
             let functions = self.of_contexts.entry(context).or_default();
             if !functions.insert(function) {
-                // Those around have it, too.
+                // The contexts around it have the function as well.
                 return;
             }
             at = field(heap, context, &["previous"]);
         }
     }
 
-    /// Leaves contexts out that something else than functions and inner contexts refers to.
+    /// Removes contexts that are referred to by anything but functions and inner contexts.
     fn forget_what_others_use<H: HeapView>(&mut self, heap: &H, naming: &Naming<'_, H>) {
         let is_used_otherwise = |context: u32| {
             heap.retainers().edges_into(context).iter().any(|&edge| {
                 let holder = heap.graph().source(edge);
                 match heap.kind(holder) {
                     NodeKind::CLOSURE => false,
-                    // Compiled for this context: it runs only through a function that has it.
+                    // Code compiled for this context runs only through a function that has the
+                    // context.
                     NodeKind::CODE => false,
                     _ if heap.edge_kind(edge) == EdgeKind::WEAK => false,
                     _ => !naming.is_context(holder),
@@ -202,8 +204,7 @@ impl Users {
     }
 }
 
-/// Scripts that were looked through. Those without a name that came before the program's first one
-/// are of the runtime.
+/// Scripts that were parsed. Nameless scripts before the program's first one belong to the runtime.
 struct Sources<'a> {
     text_of: TextOf<'a>,
     scripts: FxHashMap<u32, Option<ScriptText>>,
@@ -211,7 +212,7 @@ struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// What a function uses; whether a script that is not known `is_told`.
+    /// Returns the names that a function uses. `is_told`: an unknown script is added to `unknown`.
     fn uses(&mut self, location: Location, path: &str, is_told: bool) -> Uses {
         let Location { script_id, line, column, .. } = location;
         let text_of = self.text_of;
@@ -230,7 +231,7 @@ impl Sources<'_> {
     }
 }
 
-/// The dominator tree, as ranges of positions.
+/// Dominator tree as ranges of positions.
 struct Tree {
     intervals: DominatorIntervals,
     positions: Vec<u32>,
@@ -242,8 +243,8 @@ impl Tree {
         (start..start + self.intervals.subtree_count(above)).contains(&self.positions[node as usize])
     }
 
-    /// Whether a value is held by variables of the context that nothing uses, and by nothing else
-    /// but what it holds itself.
+    /// Whether a value is held only by unused variables of the context and by objects that the
+    /// value dominates.
     fn is_held_only_so<H: HeapView>(&self, heap: &H, context: u32, value: u32, unused: &[u32]) -> bool {
         let edges = heap.retainers().edges_into(value);
         if edges.len() > MAX_RETAINERS_LOOKED_AT || heap.dominators().idom(value) != context {
@@ -266,7 +267,7 @@ impl Tree {
         (name, closure): (String, u32),
         mut found: Vec<Found>,
     ) -> UnusedVariable {
-        // Values within others' are counted with those.
+        // A value within another one is counted with that one.
         found.sort_by_key(|found| self.positions[found.value as usize]);
         let (mut retained_bytes, mut end) = (0u64, 0);
         for Found { value, .. } in &found {

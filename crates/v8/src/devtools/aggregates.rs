@@ -1,26 +1,27 @@
-//! The summary: one line for each class.
+//! Summary of a heap: one line per class.
 
 use crate::devtools::Heap;
 use crate::node_set::NodeSet;
 
-/// What the objects of a class come to.
+/// Totals of the objects of one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aggregate {
-    /// The class.
+    /// Number of the class.
     pub class: u32,
-    /// Objects; those without bytes of their own do not count.
+    /// Number of objects; objects without bytes of their own do not count.
     pub object_count: u64,
-    /// The least distance of an object.
+    /// Least distance of the objects.
     pub distance: i32,
-    /// Bytes of the objects themselves.
+    /// Own bytes of the objects.
     pub self_bytes: u64,
-    /// Bytes that would be freed with the objects; one below another of the same class counts once.
+    /// Bytes that would be freed with the objects. An object below another of the same class counts
+    /// once.
     pub retained_bytes: u64,
 }
 
 impl Heap {
-    /// The summary of some objects, or of all: a line for each class that has some, by descending
-    /// retained size, then by name.
+    /// Returns the summary of some objects, or of all: one line per class with objects, by
+    /// descending retained size, then by name.
     pub(crate) fn aggregates_of(&self, only: Option<&NodeSet>) -> Vec<Aggregate> {
         let classes = self.classes();
         let snapshot = self.snapshot();
@@ -54,13 +55,14 @@ impl Heap {
     }
 }
 
-/// Adds the retained sizes of objects that no counted object of the same class dominates.
+/// Adds the retained sizes of objects that are not dominated by another counted object of the same
+/// class.
 fn add_retained(heap: &Heap, all: &mut [Aggregate], is_counted: impl Fn(u32) -> bool) {
     let classes = heap.classes();
     let retained = heap.retained();
     let intervals = heap.dominator_intervals();
-    // Walks the dominator tree from the top; below an object of the class, up to here, others of it
-    // do not count.
+    // Walks the dominator tree from the top. Up to this position, objects of the class lie below
+    // another one of it and do not count.
     let mut covered_until = vec![0u32; all.len()];
     for (position, &node) in (0..).zip(intervals.walk()) {
         let class = classes.of_node(node) as usize;

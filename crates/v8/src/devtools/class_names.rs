@@ -1,14 +1,14 @@
-//! The name of a node's class: its constructor, or what kind of thing it is.
+//! Names of nodes' classes: the constructor, or the kind of node.
 
 use std::borrow::Cow;
 
 use crate::{NodeKind, Snapshot};
 
-/// How the name of a kind of nodes comes about.
+/// Rule for the class name of a kind of nodes.
 pub(crate) enum ClassName<'a> {
-    /// The same for all nodes of the kind.
+    /// One name for all nodes of the kind.
     Fixed(Cow<'a, [u8]>),
-    /// Made of the node's name; the same for all with that name.
+    /// Name derived from the node's name.
     OfName,
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn class_name_rule(snapshot: &Snapshot, kind: NodeKind) -> ClassName<
     }
 }
 
-/// `<div id="a">` is a `<div>`, also where it is detached.
+/// Returns the class for a node's name: `<div id="a">` becomes `<div>`, detached nodes included.
 pub(crate) fn class_name_of_name(name: &[u8]) -> Cow<'_, [u8]> {
     const DETACHED: &[u8] = b"Detached <";
     let from = match name {

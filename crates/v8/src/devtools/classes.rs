@@ -1,4 +1,4 @@
-//! The classes of a heap, and which one each node belongs to.
+//! Classes of a heap, and the class of each node.
 
 use rustc_hash::FxHashMap;
 
@@ -16,15 +16,15 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Classifies the nodes; plain objects by `interfaces`, or by those that the snapshot itself
-    /// suggests.
+    /// Classifies the nodes. Plain objects are classified by `interfaces`, or by those inferred
+    /// from the snapshot itself.
     pub(crate) fn of(snapshot: &Snapshot, interfaces: Option<&[InterfaceDefinition]>) -> Self {
         let plain = PlainObjects::of(snapshot);
         let interfaces = interfaces.map_or_else(|| plain.infer(snapshot), <[_]>::to_vec);
         let mut table = ClassTable::default();
         let mut of_node = table.classify(snapshot);
         let matches = plain.best_matches(snapshot, &interfaces);
-        // Locations of plain objects: rare, but a class with one is another class.
+        // Few plain objects have a location, but a class with a location is a class of its own.
         let names: Vec<Option<u32>> =
             matches.iter().map(|found| found.map(|at| table.name_number(&interfaces[at].name))).collect();
         for &(node, shape) in &plain.shape_of {
@@ -36,8 +36,8 @@ impl Classes {
         Self { classes: table.finish(), of_node, interfaces }
     }
 
-    /// Takes over classes, the class of each node and the interfaces, unless a node has a class
-    /// that is not there.
+    /// Builds the classes from stored parts. Returns `None` if a node's class number is out of
+    /// range.
     pub(crate) fn from_parts(
         classes: Vec<Class>,
         of_node: Vec<u32>,
@@ -48,38 +48,38 @@ impl Classes {
         is_good.then_some(Self { classes, of_node, interfaces })
     }
 
-    /// The class of each node.
+    /// Class number of each node.
     pub(crate) fn of_nodes(&self) -> &[u32] {
         &self.of_node
     }
 
-    /// How many there are. Some may have no nodes.
+    /// Number of classes. Some may have no nodes.
     pub fn count(&self) -> u32 {
         self.classes.len() as u32
     }
 
-    /// All of them, by their numbers.
+    /// All classes, by number.
     pub fn all(&self) -> &[Class] {
         &self.classes
     }
 
-    /// The class of that number.
+    /// Class with that number.
     pub fn get(&self, class: u32) -> &Class {
         &self.classes[class as usize]
     }
 
-    /// The number of a node's class.
+    /// Class number of a node.
     #[inline]
     pub fn of_node(&self, node: u32) -> u32 {
         self.of_node[node as usize]
     }
 
-    /// The interfaces that plain objects were sorted by.
+    /// Interfaces by which plain objects were classified.
     pub fn interfaces(&self) -> &[InterfaceDefinition] {
         &self.interfaces
     }
 
-    /// The numbers of the classes with that name, or with that key.
+    /// Returns the numbers of the classes with that name or key.
     pub fn named(&self, name: &str) -> Vec<u32> {
         (0..self.count())
             .filter(|&class| self.get(class).name_text() == name || self.get(class).key() == name)
@@ -90,7 +90,7 @@ impl Classes {
 #[derive(Default)]
 struct ClassTable {
     names: FxHashMap<Vec<u8>, u32>,
-    /// By the name's number and the constructor's place.
+    /// Class numbers by the name's number and the constructor's location.
     numbers: FxHashMap<(u32, Option<ConstructorPlace>), u32>,
 }
 
@@ -112,7 +112,7 @@ impl ClassTable {
 
     fn classify(&mut self, snapshot: &Snapshot) -> Vec<u32> {
         const NONE: u32 = u32::MAX;
-        // The class without a location, for each fixed kind and for each name that was met.
+        // Class without a location, for each fixed kind and each name seen.
         let mut of_kind = [NONE; 64];
         let mut of_name: Vec<(u32, u32)> = vec![(NONE, NONE); snapshot.strings.count() as usize];
         let mut locations = snapshot.locations.all().iter().peekable();

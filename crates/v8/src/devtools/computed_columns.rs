@@ -1,22 +1,22 @@
-//! What a heap would compute, where it can be read: an index has it.
+//! Results that a heap would compute, read from an index.
 
 use heapr_graph::{Dominators, Graph, Retainers};
 
 use crate::devtools::classes::Classes;
 use crate::devtools::shallow_sizes::MovedBytes;
 
-/// Each column as [`crate::devtools::Heap`] computes it; nothing if it cannot be read.
+/// Columns as [`crate::devtools::Heap`] computes them; `None` if one cannot be read.
 pub(crate) trait ComputedColumns: std::fmt::Debug + Send + Sync {
-    /// The distance of each node.
+    /// Distance of each node.
     fn distances(&self) -> Option<Vec<i32>>;
-    /// The classes, and the class of each node.
+    /// Classes, and the class of each node.
     fn classes(&self) -> Option<Classes>;
-    /// The immediate dominators.
+    /// Immediate dominators.
     fn dominators(&self) -> Option<Dominators>;
     /// Bytes that would be freed with each node.
     fn retained(&self) -> Option<Vec<u64>>;
-    /// The bytes of inner objects that count for their owners.
+    /// Bytes of V8's internal objects that count for their owners.
     fn moved_bytes(&self) -> Option<Vec<MovedBytes>>;
-    /// The edges by target.
+    /// Edges by target.
     fn retainers(&self, graph: &Graph) -> Option<Retainers>;
 }

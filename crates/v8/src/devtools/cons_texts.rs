@@ -1,5 +1,5 @@
-//! The texts of concatenated strings. A log that was put together line by line is a string for each
-//! line, each of them a part of the next: of what they have in common the pieces are found once.
+//! Texts of concatenated strings. A log that was built line by line is one string per line, each
+//! containing the previous one. Common pieces are collected once.
 
 use std::sync::Arc;
 
@@ -9,32 +9,31 @@ use crate::format::utf16_length;
 use crate::objects::Objects;
 use crate::{EdgeKind, NodeKind};
 
-/// Lists of so many pieces in all are forgotten and made again when they are asked for.
+/// Number of stored pieces above which all lists are dropped and built again on demand.
 const MOST_PIECES: usize = 16 << 20;
 
-/// Texts of concatenated strings, each up to a length (in UTF-16 units).
+/// Texts of concatenated strings, each up to a length in UTF-16 units.
 #[derive(Debug)]
 pub(crate) struct ConsTexts {
     most_units: usize,
     known: FxHashMap<u32, Pieces>,
     known_count: usize,
-    /// The text that was asked for last: thousands of lines of one log begin with the same pieces.
+    /// Most recent text: thousands of lines of one log begin with the same pieces.
     last: (Pieces, Vec<u8>),
 }
 
-/// The pieces that a text begins with, none of them empty; shared with the texts that begin with
-/// all of them.
+/// Non-empty pieces that a text begins with, shared with all texts that begin with the same pieces.
 #[derive(Debug, Clone, Default)]
 struct Pieces {
-    /// Each node with its length.
+    /// Nodes of the pieces, each with its length in UTF-16 units.
     nodes: Arc<[(u32, u32)]>,
     units: usize,
 }
 
-/// A string whose pieces are being looked for.
+/// String whose pieces are being collected.
 struct Open {
     node: u32,
-    /// The parts that are still to be added, the last one first.
+    /// Remaining parts, the next one last.
     parts: Vec<u32>,
     begun: Option<Pieces>,
 }
@@ -44,7 +43,7 @@ impl ConsTexts {
         Self { most_units, known: FxHashMap::default(), known_count: 0, last: Default::default() }
     }
 
-    /// The text of a concatenated string, WTF-8.
+    /// Returns the text of a concatenated string as WTF-8.
     pub(crate) fn text<H: Objects + ?Sized>(&mut self, heap: &H, node: u32) -> Vec<u8> {
         if self.known_count > MOST_PIECES {
             self.known.clear();
@@ -63,7 +62,7 @@ impl ConsTexts {
 
     fn pieces<H: Objects + ?Sized>(&mut self, heap: &H, node: u32) -> Pieces {
         let mut open = vec![Open { node, parts: parts_of(heap, node), begun: None }];
-        // In a damaged file a string may be a part of itself: while it is open, it has no pieces.
+        // In a damaged file a string may be a part of itself: an open string has no pieces.
         self.know(node, Pieces::default());
         while let Some(top) = open.last_mut() {
             let units = top.begun.as_ref().map_or(0, |begun| begun.units);
@@ -101,7 +100,7 @@ impl ConsTexts {
 }
 
 impl Pieces {
-    /// These and as many of the others as come before a length.
+    /// Appends pieces of `others` until the length is reached.
     fn with(self, others: &Self, most_units: usize) -> Self {
         let mut units = self.units;
         let mut nodes = self.nodes.to_vec();
@@ -116,7 +115,7 @@ impl Pieces {
     }
 }
 
-/// The second part and the first one.
+/// Returns the second part, then the first.
 fn parts_of<H: Objects + ?Sized>(heap: &H, node: u32) -> Vec<u32> {
     let (mut first, mut second) = (None, None);
     for edge in heap.edges(node) {

@@ -1,4 +1,4 @@
-//! How a node is named where it stands in a list.
+//! Names of nodes in lists.
 
 use std::borrow::Cow;
 
@@ -9,30 +9,30 @@ use crate::format::utf16_length;
 use crate::objects::{EdgeName, Objects};
 use crate::{EdgeKind, NodeKind};
 
-/// Pieces of a concatenated string are put together up to this length (in UTF-16 units).
+/// Largest length of an assembled string, in UTF-16 units.
 const STRING_LIMIT: usize = 1024;
-/// The name of a plain object grows up to this length.
+/// Largest length of a plain object's name, in UTF-16 units.
 const OBJECT_LIMIT: usize = 100;
 
 impl Heap {
-    /// The name that DevTools shows, WTF-8: the text of a concatenated string, the properties of a
-    /// plain object.
+    /// Returns the name that DevTools shows, as WTF-8: the text of a concatenated string, or the
+    /// properties of a plain object.
     pub fn display_name(&self, node: u32) -> Cow<'_, [u8]> {
         display_name(self, node)
     }
 
-    /// The same, to print.
+    /// Returns [`Self::display_name`] as a `String`, invalid parts replaced.
     pub fn display_text(&self, node: u32) -> String {
         display_text(self, node)
     }
 }
 
-/// The name that DevTools shows, WTF-8.
+/// Returns the name that DevTools shows, as WTF-8.
 pub fn display_name<H: Objects + ?Sized>(heap: &H, node: u32) -> Cow<'_, [u8]> {
     DisplayNames::default().of(heap, node)
 }
 
-/// Names of many nodes.
+/// Maker of names for many nodes, which reuses the pieces of strings.
 #[derive(Debug)]
 pub(crate) struct DisplayNames(ConsTexts);
 
@@ -43,7 +43,7 @@ impl Default for DisplayNames {
 }
 
 impl DisplayNames {
-    /// The name that DevTools shows, WTF-8.
+    /// Returns the name that DevTools shows, as WTF-8.
     pub(crate) fn of<'a, H: Objects + ?Sized>(&mut self, heap: &'a H, node: u32) -> Cow<'a, [u8]> {
         let name = heap.string_bytes(heap.name_index(node));
         match heap.kind(node) {
@@ -54,12 +54,13 @@ impl DisplayNames {
     }
 }
 
-/// The same, to print.
+/// Returns [`display_name`] as a `String`, invalid parts replaced.
 pub fn display_text<H: Objects + ?Sized>(heap: &H, node: u32) -> String {
     display_text_up_to(heap, node, STRING_LIMIT)
 }
 
-/// The same; of a concatenated string at least so many UTF-16 units, if it has them.
+/// Returns [`display_text`], with concatenated strings assembled only up to `units` UTF-16 units or
+/// the piece that crosses them.
 pub(crate) fn display_text_up_to<H: Objects + ?Sized>(heap: &H, node: u32, units: usize) -> String {
     let mut names = DisplayNames(ConsTexts::up_to(units.min(STRING_LIMIT)));
     String::from_utf8_lossy(&names.of(heap, node)).into_owned()
@@ -71,7 +72,7 @@ fn plain_object<H: Objects + ?Sized>(heap: &H, node: u32) -> Vec<u8> {
     let (mut end, mut end_units) = (b"}".to_vec(), 1);
     let mut is_from_end = false;
     let mut is_cut = false;
-    // From both ends towards the middle.
+    // Adds properties from both ends towards the middle.
     while !edges.is_empty() {
         let edge = if is_from_end { edges.end - 1 } else { edges.start };
         let property = heap.string_bytes(heap.edge_name_index(edge));
@@ -112,7 +113,7 @@ fn plain_object<H: Objects + ?Sized>(heap: &H, node: u32) -> Vec<u8> {
     begin
 }
 
-/// An edge as DevTools writes it: `.name`, `[3]`, `->variable`, `{internal}`, `[[weak]]`.
+/// Formats an edge as DevTools does: `.name`, `[3]`, `->variable`, `{internal}`, `[[weak]]`.
 pub(crate) fn edge_text<H: Objects + ?Sized>(heap: &H, edge: u32) -> String {
     let name = match heap.edge_name(edge) {
         EdgeName::Index(index) => Cow::Owned(index.to_string()),

@@ -1,16 +1,18 @@
-//! How far each object is from the global objects, or else from the root.
+//! Distance of each object from the global objects, or else from the root.
 
 use crate::devtools::name_set::NameSet;
 use crate::devtools::page_objects::is_user_root;
 use crate::devtools::weak_map_edges::WeakMapEdges;
 use crate::{EdgeKind, NodeKind, Snapshot};
 
-/// Distances from here on count from the root: no global object leads there. DevTools shows a dash.
+/// Base of distances that count from the root: no global object leads to these nodes. DevTools
+/// shows a dash.
 pub const BASE_SYSTEM_DISTANCE: i32 = 100_000_000;
-/// The distance of what cannot be reached at all.
+/// Distance of a node that cannot be reached.
 pub(crate) const NO_DISTANCE: i32 = -5;
 
-/// Walks in breadth from the user roots, then from the root; `is_ignored` nodes are not entered.
+/// Computes distances breadth-first from the user roots, then from the root. Nodes for which
+/// `is_ignored` holds are not entered.
 pub(crate) fn distances(
     snapshot: &Snapshot,
     weak_maps: &WeakMapEdges,
@@ -48,14 +50,14 @@ struct Walk<'a, F> {
     native_contexts: NameSet,
     function_maps: NameSet,
     descriptors: NameSet,
-    /// Of this pair one edge was met.
+    /// For each pair of a WeakMap entry's edges, whether one of them was seen.
     is_pending: Vec<bool>,
     distance: Vec<i32>,
     queue: Vec<u32>,
     is_ignored: F,
 }
 
-/// What edges of a node are followed besides those that are weak.
+/// Rule for the edges of a node that are not followed, besides weak ones.
 #[derive(PartialEq)]
 enum Source {
     Usual,
@@ -99,8 +101,8 @@ impl<F: Fn(u32) -> bool> Walk<'_, F> {
         }
         match source {
             Source::NativeContext if kind.has_string_name() && self.function_maps.contains(name) => false,
-            // A map's descriptors are shared with other maps, and those of another map say nothing
-            // about this one.
+            // A map shares its descriptors with other maps, whose entries say nothing about this
+            // one.
             Source::Descriptors => {
                 let index = if kind.has_string_name() {
                     leading_number(self.snapshot.strings.get(name))
@@ -109,8 +111,8 @@ impl<F: Fn(u32) -> bool> Walk<'_, F> {
                 };
                 index.is_some_and(|index| index < 2 || index % 3 != 1) || index.is_none()
             }
-            // An entry's value is as far as the farther of its key and its table: the second edge
-            // that is met.
+            // A WeakMap entry's value is as far as the farther of its key and its table: the second
+            // edge counts.
             _ if kind == EdgeKind::INTERNAL => match self.weak_maps.get(name) {
                 Some(edge) => {
                     let pending = &mut self.is_pending[edge.pair as usize];
@@ -124,7 +126,7 @@ impl<F: Fn(u32) -> bool> Walk<'_, F> {
     }
 }
 
-/// What JavaScript's `parseInt` makes of a name; `None` for NaN.
+/// Parses the number at the start of a name like JavaScript's `parseInt`; `None` for NaN.
 fn leading_number(text: &[u8]) -> Option<u32> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     std::str::from_utf8(&text[..digits]).ok()?.parse().ok()

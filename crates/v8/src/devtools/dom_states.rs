@@ -1,9 +1,9 @@
-//! Which DOM nodes are detached: what the file says, spread to the nodes of which it does not say
-//! it.
+//! Detachedness of DOM nodes: the states in the file, spread to nodes without a state.
 //!
-//! Whatever a native node that is attached refers to is attached, too; of the rest, what a detached
-//! one refers to is detached. The state does not go through JavaScript objects: each entry from
-//! there into the embedder's code knows its own. Detached nodes get a name that says so.
+//! Native nodes referenced by an attached one are attached. Of the rest, nodes referenced by a
+//! detached one are detached. The state does not spread through JavaScript objects, because the
+//! embedder reports the state of each node that JavaScript refers to. Detached nodes get a name
+//! that says so.
 
 use rustc_hash::FxHashMap;
 
@@ -41,7 +41,7 @@ pub(crate) fn spread_dom_states(snapshot: &mut Snapshot) -> Result<()> {
     Ok(())
 }
 
-/// Snapshots without the field have the word in the name already.
+/// Marks nodes by name: snapshots without the field have the prefix in the name.
 fn mark_by_name(snapshot: &mut Snapshot) {
     for node in 0..snapshot.node_count() {
         if snapshot.kind(node) == NodeKind::NATIVE && snapshot.name(node).starts_with(PREFIX) {

@@ -1,4 +1,4 @@
-//! The nodes in the order of a walk down the dominator tree, and how many each one dominates.
+//! Nodes in the order of a walk down the dominator tree, and the size of each node's subtree.
 
 use heapr_graph::Dominators;
 
@@ -15,7 +15,7 @@ impl DominatorIntervals {
         for &node in order[1..].iter().rev() {
             subtree_count[dominators.idom(node) as usize] += subtree_count[node as usize];
         }
-        // Where the next child of each node goes; a node takes its place before its children do.
+        // Position of the next child of each node; a node is placed before its children.
         let mut next = vec![0u32; order.len()];
         let mut walk = vec![0u32; order.len()];
         next[order[0] as usize] = 1;
@@ -30,17 +30,17 @@ impl DominatorIntervals {
         Self { walk, subtree_count }
     }
 
-    /// Dominators before what they dominate, each subtree in one piece.
+    /// Nodes with dominators before the dominated, each subtree contiguous.
     pub(crate) fn walk(&self) -> &[u32] {
         &self.walk
     }
 
-    /// How many nodes each node dominates, itself included.
+    /// Number of nodes that each node dominates, itself included.
     pub(crate) fn subtree_counts(&self) -> &[u32] {
         &self.subtree_count
     }
 
-    /// How many nodes `node` dominates, itself included.
+    /// Number of nodes that `node` dominates, itself included.
     pub(crate) fn subtree_count(&self, node: u32) -> u32 {
         self.subtree_count[node as usize]
     }

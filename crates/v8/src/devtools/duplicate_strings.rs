@@ -9,18 +9,18 @@ use crate::devtools::{DisplayNames, Heap};
 use crate::node_set::NodeSet;
 use crate::{EdgeKind, NodeKind, Snapshot};
 
-/// Strings that are there more than once.
+/// Strings that are in memory more than once.
 #[derive(Debug)]
 pub struct DuplicateStrings {
-    /// Groups of nodes with the same text, each of two nodes at least.
+    /// Groups of at least two nodes with the same text.
     pub groups: Vec<Vec<u32>>,
 }
 
-/// What makes two strings the same: the text; where V8 cut it off, length and hash as well.
+/// Identity of a string: its text, and for a text that V8 cut off also its length and hash.
 type Key<'a> = (Cow<'a, [u8]>, Option<(Option<u64>, Option<u64>)>);
 
 impl DuplicateStrings {
-    /// Looks at all strings of the heap.
+    /// Groups all strings of the heap by text.
     pub fn of(heap: &Heap) -> Self {
         let snapshot = heap.snapshot();
         let mut first_of: FxHashMap<Key<'_>, u32> = FxHashMap::default();
@@ -53,7 +53,7 @@ impl DuplicateStrings {
         Self { groups }
     }
 
-    /// All nodes of all groups.
+    /// Returns all nodes of all groups.
     pub(crate) fn nodes(&self, node_count: u32) -> NodeSet {
         let mut nodes = NodeSet::new(node_count);
         for &node in self.groups.iter().flatten() {
@@ -63,7 +63,7 @@ impl DuplicateStrings {
     }
 }
 
-/// A concatenated string that V8 has put together in one of its parts; the other is empty.
+/// Whether V8 has flattened a concatenated string: one part has the text and the other is empty.
 fn is_flat(heap: &Heap, names: &mut DisplayNames, node: u32) -> bool {
     let snapshot = heap.snapshot();
     snapshot.kind(node) == NodeKind::CONS_STRING
@@ -86,7 +86,7 @@ fn number_of(snapshot: &Snapshot, node: u32, name: &[u8]) -> Option<u64> {
     std::str::from_utf8(value_of(snapshot, number, b"int")?).ok()?.parse().ok()
 }
 
-/// The text of the value of a number node of that name.
+/// Returns the text of a number node's value, if the node has that name.
 fn value_of<'a>(snapshot: &'a Snapshot, node: u32, name: &[u8]) -> Option<&'a [u8]> {
     if snapshot.kind(node) != NodeKind::NUMBER || snapshot.name(node) != name {
         return None;

@@ -1,16 +1,16 @@
-//! Which edges count for dominators: those that keep their target alive.
+//! Edges that count for dominators because they keep their target alive.
 
 use crate::devtools::page_objects::page_objects;
 use crate::devtools::weak_map_edges::WeakMapEdges;
 use crate::node_set::NodeSet;
 use crate::{EdgeKind, NodeKind, Snapshot};
 
-/// The rule, for [`heapr_graph::Dominators::of`].
+/// Rule for [`heapr_graph::Dominators::of`].
 pub(crate) struct EssentialEdges<'a> {
     snapshot: &'a Snapshot,
     weak_maps: &'a WeakMapEdges,
     page_objects: &'a NodeSet,
-    /// Objects of the page that roots hold besides the root itself.
+    /// Objects of the page that roots other than the root itself hold.
     held_by_roots: &'a [u32],
 }
 
@@ -23,8 +23,8 @@ impl<'a> EssentialEdges<'a> {
         Self { snapshot, weak_maps, page_objects, held_by_roots: &[] }
     }
 
-    /// The rule where no shortcut of the root leads to the page's objects: other roots hold the
-    /// first of them.
+    /// Adapts the rule to snapshots in which no shortcut of the root leads to the page's objects.
+    /// Other roots hold the first of these objects.
     pub(crate) fn held_by_roots(self, held_by_roots: &'a [u32]) -> Self {
         Self { held_by_roots, ..self }
     }
@@ -35,8 +35,8 @@ impl<'a> EssentialEdges<'a> {
         if kind == EdgeKind::WEAK || from == to {
             return false;
         }
-        // Key and table hold a value together; the key's edge says more, so the table's does not
-        // count.
+        // Key and table hold a value together. The key's edge says more, so the table's edge does
+        // not count.
         if kind == EdgeKind::INTERNAL {
             let pair = self.weak_maps.get(self.snapshot.edges.names[edge as usize]);
             if pair.is_some_and(|pair| pair.table_id == self.snapshot.id(from)) {
@@ -46,7 +46,7 @@ impl<'a> EssentialEdges<'a> {
         if from == self.snapshot.root {
             return true;
         }
-        // What the debugger holds besides the page is the page's.
+        // References from outside the page do not count: the page owns its objects.
         let is_from_outside = self.page_objects.contains(to) && !self.page_objects.contains(from);
         kind != EdgeKind::SHORTCUT
             && (!is_from_outside
@@ -54,7 +54,7 @@ impl<'a> EssentialEdges<'a> {
     }
 }
 
-/// The same rule for a snapshot that is no [`crate::devtools::Heap`] yet.
+/// Returns the rule for a snapshot without a [`crate::devtools::Heap`].
 pub(crate) fn keeps_alive(snapshot: &Snapshot) -> impl Fn(u32, u32, u32) -> bool + '_ {
     let weak_maps = WeakMapEdges::of(&snapshot.strings);
     let page_objects = page_objects(snapshot);

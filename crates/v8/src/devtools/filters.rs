@@ -1,4 +1,4 @@
-//! The filters of the summary.
+//! Filters of the summary.
 
 use heapr_graph::reachable;
 
@@ -9,29 +9,29 @@ use crate::devtools::{Aggregate, DuplicateStrings, Heap};
 use crate::node_set::NodeSet;
 use crate::{DomState, EdgeKind, NodeKind};
 
-/// Which objects a summary counts.
+/// Selection of the objects that a summary counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Filter {
-    /// Those with an id above the first number and up to the second: allocated between two
-    /// snapshots, if the numbers are their [`Heap::max_js_id`].
+    /// Objects with an id above the first number and up to the second. If the numbers are the
+    /// [`Heap::max_js_id`] of two snapshots, these were allocated in between.
     AllocatedBetween(u64, u64),
-    /// Strings that are there more than once.
+    /// Strings that are in memory more than once.
     DuplicatedStrings,
-    /// What would be gone without the contexts of closures.
+    /// Objects that would be freed without the contexts of closures.
     RetainedByContexts,
-    /// What would be gone without detached DOM nodes.
+    /// Objects that would be freed without detached DOM nodes.
     RetainedByDetachedNodes,
-    /// What would be gone without the variables of DevTools' console.
+    /// Objects that would be freed without the variables of DevTools' console.
     RetainedByConsole,
-    /// What would be gone without the handlers of DOM events.
+    /// Objects that would be freed without the handlers of DOM events.
     RetainedByEventHandlers,
-    /// What belongs to a native context.
+    /// Objects that belong to a native context.
     NativeContext(ContextOwner),
 }
 
 impl Filter {
-    /// The nodes that pass.
+    /// Returns the nodes that pass the filter.
     pub fn nodes(&self, heap: &Heap) -> NodeSet {
         let snapshot = heap.snapshot();
         let node_count = snapshot.node_count();
@@ -80,14 +80,14 @@ impl Filter {
 }
 
 impl Heap {
-    /// The summary: a line for each class, of all objects or of those that pass `filter`.
+    /// Returns the summary: one line per class, of all objects or of those that pass `filter`.
     pub fn aggregates(&self, filter: Option<&Filter>) -> Vec<Aggregate> {
         let only = filter.map(|filter| filter.nodes(self));
         self.aggregates_of(only.as_ref())
     }
 }
 
-/// What a walk along the allowed edges does not reach, but one along all edges does.
+/// Returns the nodes that are reachable in the heap but not along the allowed edges.
 fn unreached(heap: &Heap, is_allowed: impl Fn(u32, u32, u32) -> bool) -> NodeSet {
     let snapshot = heap.snapshot();
     let distances = heap.distances();
@@ -109,8 +109,8 @@ fn is_numeric_shortcut(heap: &Heap, edge: u32) -> bool {
         && snapshot.strings().get(snapshot.edge_name_number(edge)).first().is_some_and(u8::is_ascii_digit)
 }
 
-/// The functions that DOM events call: what a V8EventListener's edge `1` leads to, or what that
-/// wraps.
+/// Returns the functions that DOM events call: the target of a V8EventListener's edge `1`, or the
+/// function that the target wraps.
 fn event_handlers(heap: &Heap) -> NodeSet {
     let snapshot = heap.snapshot();
     let mut handlers = NodeSet::new(snapshot.node_count());

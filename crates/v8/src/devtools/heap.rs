@@ -1,4 +1,4 @@
-//! A snapshot with all that follows from it.
+//! Snapshot with all results that are derived from it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,7 +18,7 @@ use crate::objects::CaptureMode;
 use crate::source_maps::SourceMaps;
 use crate::{Result, Snapshot};
 
-/// A snapshot as DevTools shows it. What costs time is computed when it is first asked for.
+/// Snapshot as DevTools shows it. Expensive results are computed on first use.
 #[derive(Debug)]
 pub struct Heap {
     snapshot: Snapshot,
@@ -34,13 +34,14 @@ pub struct Heap {
     intervals: OnceLock<DominatorIntervals>,
     dominator_tree: OnceLock<DominatorTree>,
     retainers: OnceLock<Retainers>,
-    /// What is read instead of computed, if it was computed once.
+    /// Results of an earlier computation, which are read instead of computed.
     stored: Option<Arc<dyn ComputedColumns>>,
     source_maps: OnceLock<Arc<SourceMaps>>,
 }
 
 impl Heap {
-    /// Prepares a snapshot: states of DOM nodes and sizes that count for other objects.
+    /// Prepares a snapshot: spreads states of DOM nodes, and adds sizes of internal objects to
+    /// their owners.
     pub fn new(snapshot: Snapshot) -> Result<Self> {
         let mut heap = Self::begin(snapshot)?;
         if let Some(owners) = owners(&heap.snapshot) {
@@ -49,7 +50,8 @@ impl Heap {
         Ok(heap)
     }
 
-    /// The same, with distances, classes, dominators and retained sizes computed on two threads.
+    /// Prepares a snapshot as [`Self::new`] does. Computes distances, classes, dominators and
+    /// retained sizes on two threads.
     pub fn with_summary(snapshot: Snapshot) -> Result<Self> {
         let mut heap = Self::begin(snapshot)?;
         let owners = std::thread::scope(|scope| {
@@ -71,8 +73,8 @@ impl Heap {
         Ok(heap)
     }
 
-    /// The same, with distances, dominators and retained sizes: what an analysis of several
-    /// snapshots needs.
+    /// Prepares a snapshot as [`Self::new`] does. Computes distances, dominators and retained
+    /// sizes, which analyses of several snapshots need.
     pub fn with_dominators(snapshot: Snapshot) -> Result<Self> {
         let mut heap = Self::begin(snapshot)?;
         let owners = std::thread::scope(|scope| {
@@ -98,7 +100,7 @@ impl Heap {
         Ok(Self::bare(snapshot, None))
     }
 
-    /// Takes over a snapshot as it was after all preparations.
+    /// Builds a heap from a snapshot that was prepared before it was stored.
     pub(crate) fn from_index(snapshot: Snapshot, stored: Arc<dyn ComputedColumns>) -> Self {
         Self::bare(snapshot, Some(stored))
     }
@@ -126,34 +128,33 @@ impl Heap {
         }
     }
 
-    /// Names places in the sources from now on, where source maps lead to them. The first call
-    /// counts.
+    /// Uses source maps for source locations from this call on. Only the first call has an effect.
     pub fn use_source_maps(&self, maps: Arc<SourceMaps>) {
         self.source_maps.get_or_init(|| maps);
     }
 
-    /// The source maps in use.
+    /// Source maps in use.
     pub(crate) fn source_maps(&self) -> Option<Arc<SourceMaps>> {
         self.source_maps.get().cloned()
     }
 
-    /// The snapshot. Its sizes are those that count for each object, and detached nodes have names
-    /// that say so.
+    /// Prepared snapshot: internal objects' sizes count for their owners, and detached nodes' names
+    /// say so.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// How the snapshot was taken.
+    /// Capture mode of the snapshot.
     pub fn mode(&self) -> CaptureMode {
         self.mode
     }
 
-    /// What belongs to the page or the program.
+    /// Objects that belong to the page or the program.
     pub fn page_objects(&self) -> &NodeSet {
         self.page_objects.get_or_init(|| page_objects(&self.snapshot))
     }
 
-    /// The distance of each node; see [`crate::devtools::BASE_SYSTEM_DISTANCE`],
+    /// Distance of each node, possibly above [`crate::devtools::BASE_SYSTEM_DISTANCE`] or
     /// [`crate::devtools::NO_DISTANCE`].
     pub fn distances(&self) -> &[i32] {
         self.distances.get_or_init(|| {
@@ -162,7 +163,7 @@ impl Heap {
         })
     }
 
-    /// The classes.
+    /// Classes of the heap.
     pub fn classes(&self) -> &Classes {
         self.classes.get_or_init(|| {
             let stored = self.stored.as_ref().and_then(|stored| stored.classes());
@@ -170,7 +171,7 @@ impl Heap {
         })
     }
 
-    /// The immediate dominators.
+    /// Immediate dominators.
     pub fn dominators(&self) -> &Dominators {
         self.dominators.get_or_init(|| {
             if let Some(dominators) = self.stored.as_ref().and_then(|stored| stored.dominators()) {
@@ -183,9 +184,9 @@ impl Heap {
         })
     }
 
-    /// The same in both ways of taking a snapshot: what the engine and the embedder refer to
-    /// besides the program counts as the program's. With exposed internals DevTools does not
-    /// make this difference.
+    /// Immediate dominators by which the program owns its objects, in either capture mode.
+    /// References from the engine or the embedder do not count. With exposed internals, DevTools
+    /// makes no such distinction.
     pub(crate) fn owner_dominators(&self) -> &Dominators {
         if self.mode == CaptureMode::Default {
             return self.dominators();
@@ -209,7 +210,7 @@ impl Heap {
         })
     }
 
-    /// The bytes of inner objects that count for their owners.
+    /// Bytes of V8's internal objects that count for their owners.
     pub(crate) fn moved_bytes(&self) -> &[MovedBytes] {
         self.moved.get_or_init(|| {
             let stored = self.stored.as_ref().and_then(|stored| stored.moved_bytes());
@@ -217,17 +218,17 @@ impl Heap {
         })
     }
 
-    /// The nodes in an order of the dominator tree.
+    /// Nodes in an order of the dominator tree.
     pub(crate) fn dominator_intervals(&self) -> &DominatorIntervals {
         self.intervals.get_or_init(|| DominatorIntervals::of(self.dominators()))
     }
 
-    /// The dominator tree from the top down.
+    /// Dominator tree from the top down.
     pub fn dominator_tree(&self) -> &DominatorTree {
         self.dominator_tree.get_or_init(|| DominatorTree::of(self.dominators()))
     }
 
-    /// The edges by target.
+    /// Edges by target.
     pub fn retainers(&self) -> &Retainers {
         self.retainers.get_or_init(|| {
             let stored = self.stored.as_ref().and_then(|stored| stored.retainers(&self.snapshot.graph));
@@ -235,12 +236,12 @@ impl Heap {
         })
     }
 
-    /// The edges by target, if they were asked for already.
+    /// Edges by target, if these were computed before.
     pub(crate) fn computed_retainers(&self) -> Option<&Retainers> {
         self.retainers.get()
     }
 
-    /// The greatest id of an object of JavaScript: what came later has a greater one.
+    /// Greatest id of a JavaScript object; objects that are created later have greater ids.
     pub fn max_js_id(&self) -> u64 {
         (0..self.snapshot.node_count())
             .map(|node| self.snapshot.id(node))

@@ -1,4 +1,4 @@
-//! A heap in memory as objects.
+//! [`Objects`] of a heap in memory.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -8,28 +8,28 @@ use crate::devtools::name_set::NameSet;
 use crate::format::{compare_utf16, utf16_length};
 use crate::{EdgeKind, NodeKind, Snapshot};
 
-/// Properties that make an interface, and its name.
+/// Set of properties that makes an interface, and its name.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct InterfaceDefinition {
-    /// `{a, b}`
+    /// Name, such as `{a, b}`.
     pub name: Vec<u8>,
-    /// In the order in which the objects have them.
+    /// Properties in the order in which the objects have them.
     pub properties: Vec<Vec<u8>>,
 }
 
-/// Names grow no longer, except for the first property.
+/// Largest length of a name in UTF-16 units; the first property may exceed it.
 const NAME_LIMIT: usize = 120;
-/// An interface matches at least so many objects …
+/// Least number of objects that an interface must match.
 const LEAST_COUNT: f64 = 2.0;
-/// … and at least one in so many of all plain objects.
+/// Divisor of the number of plain objects: an interface must match at least this fraction.
 const LEAST_SHARE: f64 = 1000.0;
 
-/// The plain objects and the lists of properties they have.
+/// Plain objects and their lists of properties.
 #[derive(Debug, Default)]
 pub(crate) struct PlainObjects {
-    /// Each plain object, and the number of its shape.
+    /// Plain objects, each with the number of its shape.
     pub(crate) shape_of: Vec<(u32, u32)>,
-    /// String numbers of the properties of each shape, `__proto__` left out.
+    /// String numbers of the properties of each shape, without `__proto__`.
     pub(crate) shapes: Vec<Box<[u32]>>,
     counts: Vec<u64>,
 }
@@ -70,7 +70,7 @@ impl PlainObjects {
         found
     }
 
-    /// The interfaces that enough of the objects have, the most frequent first.
+    /// Returns the interfaces that enough of the objects have, most frequent first.
     pub(crate) fn infer(&self, snapshot: &Snapshot) -> Vec<InterfaceDefinition> {
         let mut candidates: Vec<(InterfaceDefinition, u64)> = Vec::new();
         let mut by_name: FxHashMap<Vec<u8>, usize> = FxHashMap::default();
@@ -86,7 +86,7 @@ impl PlainObjects {
         }
         let total = self.shape_of.len() as f64;
         let least = LEAST_COUNT.max(total / LEAST_SHARE);
-        // Stable: of equally frequent ones the first in the snapshot.
+        // The sort is stable: of equally frequent interfaces the first in the snapshot comes first.
         candidates.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
         candidates
             .into_iter()
@@ -95,7 +95,7 @@ impl PlainObjects {
             .collect()
     }
 
-    /// For each shape the definition that fits it best.
+    /// Returns for each shape the definition that fits it best.
     pub(crate) fn best_matches(
         &self,
         snapshot: &Snapshot,
@@ -137,7 +137,7 @@ fn definition(snapshot: &Snapshot, shape: &[u32]) -> Option<InterfaceDefinition>
     (!properties.is_empty()).then_some(InterfaceDefinition { name, properties })
 }
 
-/// A property's name as it stands in an interface: quoted if it has a character that would confuse.
+/// Formats a property's name for an interface: quoted if a character would be confusing.
 pub(crate) fn format_property_name(name: &[u8]) -> Vec<u8> {
     if !name.iter().any(|byte| b",'\"{}".contains(byte)) {
         return name.to_vec();
@@ -153,7 +153,7 @@ pub(crate) fn format_property_name(name: &[u8]) -> Vec<u8> {
             12 => quoted.extend_from_slice(b"\\f"),
             13 => quoted.extend_from_slice(b"\\r"),
             0..0x20 => quoted.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            // A lone surrogate.
+            // Lone surrogate.
             0xed if after.len() >= 2 && after[0] >= 0xa0 => {
                 let unit = 0xd000 | u32::from(after[0] & 0x3f) << 6 | u32::from(after[1] & 0x3f);
                 quoted.extend_from_slice(format!("\\u{unit:04x}").as_bytes());
@@ -176,9 +176,9 @@ struct PropertyTree<'a> {
 #[derive(Default)]
 struct Step<'a> {
     next: FxHashMap<&'a [u8], usize>,
-    /// Number of properties and position of the definition that ends here.
+    /// Number of properties and index of the definition that ends here.
     ends: Option<(usize, usize)>,
-    /// No name behind this one leads on.
+    /// Greatest name that leads on from this step.
     greatest: Option<&'a [u8]>,
 }
 
@@ -212,13 +212,14 @@ impl<'a> PropertyTree<'a> {
         Self { steps }
     }
 
-    /// The definition with the most of the (sorted) properties; of equal ones the first.
+    /// Returns the index of the definition with most of the sorted properties; the first among
+    /// equals.
     fn best_match(&self, properties: &[&[u8]]) -> Option<usize> {
         let mut best = self.steps[0].ends;
         let mut states = vec![0];
         for (at, &property) in properties.iter().enumerate() {
-            // In a tree each step is reached from one other; only a property that stands twice
-            // leads to one again.
+            // Each step of the tree has one predecessor. Only a repeated property reaches a step
+            // twice.
             let is_repeated = at > 0 && properties[at - 1] == property;
             let mut reached = Vec::new();
             states.retain(|&state| {

@@ -1,25 +1,25 @@
-//! Whether two snapshots are of the same isolate: only then do ids mean the same objects.
+//! Check whether two snapshots are of the same isolate: only then do ids mean the same objects.
 
 use rustc_hash::FxHashMap;
 
 use crate::devtools::Heap;
 use crate::{NodeKind, Snapshot};
 
-/// How a sample of the first snapshot's strings and functions fares in the second.
+/// Result of looking for a sample of the first snapshot's strings and functions in the second.
 ///
-/// Neither changes its text or name, and no id is given out twice: in one isolate all that are
-/// found again are equal.
+/// Strings and functions do not change their text or name, and no id is used twice. Within one
+/// isolate, all that are found again are therefore equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Likeness {
-    /// Looked for.
+    /// Number of sampled objects.
     pub sampled_count: u64,
-    /// Ids that the second snapshot has, too.
+    /// Number of sampled ids that the second snapshot also has.
     pub found_count: u64,
-    /// Of these, how many have the same kind and name there.
+    /// Number of those whose kind and name are the same there.
     pub equal_count: u64,
 }
 
-/// So many samples tell.
+/// Approximate number of objects that are compared.
 const SAMPLES: u32 = 20_000;
 
 impl Likeness {
@@ -42,13 +42,13 @@ impl Likeness {
         likeness
     }
 
-    /// Whether the snapshots are of one isolate. Too few samples say yes.
+    /// Whether the snapshots are of one isolate. Returns true if there are too few samples.
     pub fn is_same_isolate(&self) -> bool {
         if self.sampled_count < 20 {
             return true;
         }
-        // A program may drop most of what it had; but what is there must be the same, up to a
-        // string that became another kind of string.
+        // A program may drop most of its objects. Those that remain must be the same, except for
+        // strings that became another kind of string.
         self.found_count * 100 >= self.sampled_count && self.equal_count * 100 >= self.found_count * 90
     }
 }

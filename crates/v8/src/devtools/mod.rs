@@ -1,8 +1,7 @@
-//! What Chrome DevTools makes of a snapshot: the names and numbers that users know.
+//! Chrome DevTools' view of a snapshot: the names and numbers that users know.
 //!
-//! The rules are those of DevTools' heap snapshot worker, one file each; sizes are 64 bits wide
-//! where the worker wraps at 4 GiB. [`Heap`] holds a snapshot and computes the rest when it is
-//! first asked for.
+//! Each file holds one rule of DevTools' heap snapshot worker. Sizes are 64 bits wide where the
+//! worker wraps at 4 GiB. [`Heap`] holds a snapshot and computes results on first use.
 
 mod aggregates;
 mod class_names;

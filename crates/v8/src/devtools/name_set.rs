@@ -1,9 +1,9 @@
-//! The numbers of all strings that meet a condition: a test of a node's name without looking at the
+//! Numbers of all strings that meet a condition. Nodes can then be tested by name without comparing
 //! text each time.
 
 use crate::Strings;
 
-/// A set of string numbers.
+/// Set of string numbers.
 #[derive(Debug)]
 pub(crate) struct NameSet {
     is_in: Vec<bool>,

@@ -1,22 +1,22 @@
-//! Which native context (a page's frame, a vm context, the program) each object belongs to.
+//! Native context (a page's frame, a vm context, the program) that each object belongs to.
 
 use crate::devtools::Heap;
 use crate::devtools::name_set::NameSet;
 use crate::node_set::NodeSet;
 use crate::{EdgeKind, Snapshot};
 
-/// The context that an object belongs to.
+/// Context that an object belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextOwner {
-    /// No context leads to it.
+    /// No context leads to the object.
     None,
-    /// Several do.
+    /// Several contexts lead to the object.
     Shared,
-    /// This one alone; a node.
+    /// Only the context at this node leads to the object.
     One(u32),
 }
 
-/// The contexts of a heap and their objects.
+/// Contexts of a heap and their objects.
 #[derive(Debug)]
 pub struct NativeContexts {
     contexts: Vec<u32>,
@@ -26,11 +26,11 @@ pub struct NativeContexts {
 /// Bytes by context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeContextSizes {
-    /// Each context's node and the bytes of its objects.
+    /// Node of each context and the bytes of its objects.
     pub contexts: Vec<(u32, u64)>,
     /// Bytes that belong to several contexts.
     pub shared_bytes: u64,
-    /// Bytes that belong to none.
+    /// Bytes that belong to no context.
     pub unowned_bytes: u64,
 }
 
@@ -38,7 +38,7 @@ const NO_OWNER: u32 = u32::MAX;
 const SHARED: u32 = u32::MAX - 1;
 
 impl NativeContexts {
-    /// Finds the contexts and spreads them over the heap.
+    /// Finds the contexts and assigns objects to them.
     pub fn of(heap: &Heap) -> Self {
         let snapshot = heap.snapshot();
         let graph = snapshot.graph();
@@ -86,12 +86,12 @@ impl NativeContexts {
         Self { contexts, owners }
     }
 
-    /// The nodes of the contexts.
+    /// Nodes of the contexts.
     pub fn contexts(&self) -> &[u32] {
         &self.contexts
     }
 
-    /// What `node` belongs to.
+    /// Context that `node` belongs to.
     pub fn owner(&self, node: u32) -> ContextOwner {
         match self.owners[node as usize] {
             NO_OWNER => ContextOwner::None,
@@ -131,7 +131,8 @@ fn is_context_name(name: &[u8]) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(b" / "))
 }
 
-/// Object to map, map of maps to context: how V8 itself finds an object's context.
+/// Links by which V8 itself finds an object's context: from object to map, and from the map's map
+/// to the context.
 struct Links {
     map: Vec<u32>,
     context: Vec<u32>,

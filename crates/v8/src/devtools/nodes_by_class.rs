@@ -1,7 +1,7 @@
-//! The nodes of each class together, in the order of lists: what one class holds is found without a
-//! look at all nodes.
+//! Nodes grouped by class, in the order of lists, so that a class's nodes are found without a scan
+//! of all nodes.
 
-/// The nodes by class.
+/// Nodes by class.
 ///
 /// ```text
 ///  borders   0     b1        b2     b3      b4 …     two for each class, and the count of nodes
@@ -9,7 +9,7 @@
 ///            | > 0 B | 0 B   | > 0 B | 0 B   |       nodes with bytes of their own first: those that summaries count
 /// ```
 ///
-/// Each part has most retained bytes first; of equals the one that comes first in the file.
+/// Each part is sorted by descending retained bytes, then by position in the file.
 #[derive(Debug)]
 pub(crate) struct NodesByClass {
     pub(crate) borders: Vec<u32>,
@@ -17,7 +17,8 @@ pub(crate) struct NodesByClass {
 }
 
 impl NodesByClass {
-    /// Sorts the nodes whose classes are `class_of`, of `class_count` ones.
+    /// Sorts the nodes. `class_of` holds the class of each node, `class_count` the number of
+    /// classes.
     pub(crate) fn of(
         class_of: &[u32],
         class_count: u32,
@@ -44,8 +45,9 @@ impl NodesByClass {
         let mut keyed = Vec::new();
         for pair in borders.windows(2) {
             let part = &mut nodes[pair[0] as usize..pair[1] as usize];
-            // Sizes beside the nodes: a sort that looks each one up again waits for memory. Most
-            // objects of a class have the same few sizes, which a stable sort makes use of.
+            // The keys are stored next to the nodes, because looking each one up again would wait
+            // for memory. Most objects of a class have the same few sizes, which a stable sort
+            // exploits.
             keyed.clear();
             keyed.extend(part.iter().map(|&node| (u64::MAX - retained[node as usize], node)));
             keyed.sort_by_key(|&(key, _)| key);

@@ -1,11 +1,10 @@
-//! The objects that belong to the page (or the program), not to the debugger or V8 alone.
+//! Objects that belong to the page or the program, rather than to the debugger or V8 alone.
 
 use crate::devtools::name_set::NameSet;
 use crate::node_set::NodeSet;
 use crate::{EdgeKind, NodeKind, Snapshot};
 
-/// Whether the node stands for something that users made: what V8 calls a user root, below the
-/// root.
+/// Whether a child of the root stands for objects that users made, which V8 calls a user root.
 pub(crate) fn is_user_root(snapshot: &Snapshot, node: u32) -> bool {
     snapshot.kind(node) != NodeKind::SYNTHETIC || is_dom_trees(snapshot, node)
 }
@@ -14,13 +13,13 @@ fn is_dom_trees(snapshot: &Snapshot, node: u32) -> bool {
     snapshot.kind(node) == NodeKind::SYNTHETIC && snapshot.name(node) == b"(Document DOM trees)"
 }
 
-/// Whether the root refers to a user root. Snapshots with exposed internals have none.
+/// Whether the root refers to a user root. Snapshots with exposed internals have no user roots.
 pub(crate) fn has_user_roots(snapshot: &Snapshot) -> bool {
     snapshot.graph.targets_of(snapshot.root).iter().any(|&node| is_user_root(snapshot, node))
 }
 
-/// All that the root's shortcuts (the global objects) and the document trees lead to over edges
-/// that are not weak.
+/// Returns all nodes that the root's shortcuts (the global objects) and the document trees lead to
+/// over edges that are not weak.
 pub(crate) fn page_objects(snapshot: &Snapshot) -> NodeSet {
     let graph = &snapshot.graph;
     let seeds = graph.edges(snapshot.root).filter(|&edge| match snapshot.edge_kind(edge) {
@@ -31,8 +30,8 @@ pub(crate) fn page_objects(snapshot: &Snapshot) -> NodeSet {
     led_to(snapshot, seeds.map(|edge| graph.target(edge)))
 }
 
-/// The contexts of programs that a root holds, other than weakly: with exposed internals no
-/// shortcut leads to them.
+/// Returns the contexts of programs that a root holds by edges that are not weak. With exposed
+/// internals, shortcuts do not lead to them.
 pub(crate) fn contexts_held_by_roots(snapshot: &Snapshot) -> Vec<u32> {
     let graph = &snapshot.graph;
     let contexts = NameSet::of(&snapshot.strings, |text| text == b"system / NativeContext");
@@ -48,7 +47,7 @@ pub(crate) fn contexts_held_by_roots(snapshot: &Snapshot) -> Vec<u32> {
     found
 }
 
-/// All that some nodes lead to over edges that are not weak, themselves included.
+/// Returns all nodes that `seeds` lead to over edges that are not weak, the seeds included.
 pub(crate) fn led_to(snapshot: &Snapshot, seeds: impl IntoIterator<Item = u32>) -> NodeSet {
     let graph = &snapshot.graph;
     let mut found = NodeSet::new(graph.node_count());

@@ -1,5 +1,5 @@
-//! What a comparison needs of a heap: a few numbers for each object, so that two large heaps need
-//! not be in memory at once.
+//! Data of a heap for comparisons: a few numbers per object, so that two large heaps need not be in
+//! memory at once.
 
 use std::hash::{Hash as _, Hasher as _};
 
@@ -11,14 +11,14 @@ use crate::devtools::classes::Classes;
 use crate::devtools::interfaces::InterfaceDefinition;
 use crate::objects::{CaptureMode, Class, ScriptPaths};
 
-/// The objects of a heap with their classes, ids and sizes.
+/// Objects of a heap with their classes, ids and sizes.
 #[derive(Debug)]
 pub struct Population {
     classes: Vec<Class>,
     class_of: Vec<u32>,
     ids: Wide,
     self_bytes: Wide,
-    /// A hash of kind and name; 0 for what the embedder made, which may change its name.
+    /// Hash of each node's kind and name; 0 for native nodes, whose names may change.
     likes: Vec<u32>,
     mode: CaptureMode,
     script_paths: ScriptPaths,
@@ -56,8 +56,8 @@ impl Wide {
 }
 
 impl Population {
-    /// The objects of `heap`, plain ones by its own interfaces or by those of the heap that it is
-    /// compared with.
+    /// Collects the objects of `heap`. Plain objects are classified by the heap's own interfaces,
+    /// or by those of the heap that it is compared with.
     pub fn of(heap: &Heap, interfaces: Option<&[InterfaceDefinition]>) -> Self {
         let own;
         let classes = match interfaces {
@@ -97,32 +97,32 @@ impl Population {
         }
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn node_count(&self) -> u32 {
         self.class_of.len() as u32
     }
 
-    /// The interfaces that plain objects were sorted by.
+    /// Interfaces by which plain objects were classified.
     pub fn interfaces(&self) -> &[InterfaceDefinition] {
         &self.interfaces
     }
 
-    /// How the snapshot was taken.
+    /// Capture mode of the snapshot.
     pub fn mode(&self) -> CaptureMode {
         self.mode
     }
 
-    /// The paths of its scripts.
+    /// Paths of the snapshot's scripts.
     pub fn script_paths(&self) -> &ScriptPaths {
         &self.script_paths
     }
 
-    /// The greatest id of an object of JavaScript.
+    /// Greatest id of a JavaScript object.
     pub fn max_js_id(&self) -> u64 {
         self.greatest_own_id
     }
 
-    /// Objects and bytes of each class that has any.
+    /// Returns each class that has objects, with their number and bytes.
     pub fn class_sizes(&self) -> Vec<(&Class, u64, u64)> {
         let mut sizes = vec![(0u64, 0u64); self.classes.len()];
         for node in 0..self.node_count() {
@@ -155,7 +155,8 @@ impl Population {
         self.ids.get(node)
     }
 
-    /// The same for objects of one kind and name; nothing where the name may change.
+    /// Value that is equal for objects of one kind and name; `None` for native nodes, whose names
+    /// may change.
     pub(crate) fn likeness(&self, node: u32) -> Option<u32> {
         match self.likes[node as usize] {
             0 => None,

@@ -1,5 +1,5 @@
-//! The order of retainers: only as much of it is made as is asked for, of an object that millions
-//! refer to as well.
+//! Order of retainers. Only the requested part is sorted, even for an object with millions of
+//! referrers.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use crate::EdgeKind;
 use crate::format::compare_utf16;
 use crate::objects::{EdgeName, Objects};
 
-/// An edge to put in order.
+/// Edge to be sorted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
     pub(super) edge: u32,
@@ -19,31 +19,31 @@ pub(super) struct Held {
     pub(super) distance: i32,
 }
 
-/// Edges into a node: by distance, then by name (`__proto__` last), then as they were given.
+/// Edges into a node, ordered by distance, then by name (`__proto__` last), then as given.
 #[derive(Debug)]
 pub(crate) struct RetainerOrder<'a, H: ?Sized> {
     heap: &'a H,
     held: Vec<Held>,
-    /// How many there are at each distance.
+    /// Number of edges at each distance.
     counts: BTreeMap<i32, usize>,
 }
 
 impl<'a, H: Objects + ?Sized> RetainerOrder<'a, H> {
     pub(super) fn of(heap: &'a H, held: Vec<Held>) -> Self {
         let mut counts = BTreeMap::new();
-        // Millions have a few distances, which mostly follow themselves.
+        // Millions of edges have a few distances, mostly in long runs.
         for run in held.chunk_by(|one, other| one.distance == other.distance) {
             *counts.entry(run[0].distance).or_default() += run.len();
         }
         Self { heap, held, counts }
     }
 
-    /// How many edges there are.
+    /// Number of edges.
     pub(crate) fn count(&self) -> usize {
         self.held.len()
     }
 
-    /// All of the edges in order.
+    /// Returns all edges in order.
     pub(crate) fn all(&self) -> Vec<u32> {
         let ranks = self.name_ranks(&self.held);
         let places: FxHashMap<i32, u32> = self.counts.keys().copied().zip(0..).collect();
@@ -57,19 +57,20 @@ impl<'a, H: Objects + ?Sized> RetainerOrder<'a, H> {
             }
         });
         let distances: Vec<u32> = distances.collect();
-        // Millions have a few names and distances: to count them takes less than to compare.
+        // Millions of edges have a few names and distances: counting sorts them faster than
+        // comparing.
         let by_name = counted_order(0..self.held.len() as u32, &ranks);
         let by_distance = counted_order(by_name.into_iter(), &distances);
         by_distance.into_iter().map(|at| self.held[at as usize].edge).collect()
     }
 
-    /// Some of the edges in order, all of which must be there.
+    /// Returns some of the edges in order. `rows` must be within the number of edges.
     pub(crate) fn rows(&self, rows: Range<usize>) -> Vec<u32> {
         if rows.is_empty() {
             return Vec::new();
         }
-        // Names cost more than distances: only those are looked up that decide about what was asked
-        // for.
+        // Names cost more than distances, so only names that decide about the requested rows are
+        // looked up.
         let (mut before, mut end) = (0, 0);
         let mut near_and_far = None;
         for (&distance, count) in &self.counts {
@@ -93,8 +94,8 @@ impl<'a, H: Objects + ?Sized> RetainerOrder<'a, H> {
         in_order.iter().map(|&(.., at)| asked[at as usize].edge).collect()
     }
 
-    /// The place of each edge's name among all of theirs: millions of edges have a few names, each
-    /// is compared once.
+    /// Returns the rank of each edge's name among all of them. Millions of edges have a few names;
+    /// each name is compared once.
     fn name_ranks(&self, asked: &[Held]) -> Vec<u32> {
         let edges: Vec<u32> = asked.iter().map(|held| held.edge).collect();
         let mut numbers: FxHashMap<(bool, u32), u32> = FxHashMap::default();
@@ -132,7 +133,8 @@ impl<'a, H: Objects + ?Sized> RetainerOrder<'a, H> {
     }
 }
 
-/// The rows of the sorted list that `keys` make, without sorting the others; no two keys are equal.
+/// Returns `rows` of the list that sorting `keys` would give, without sorting the rest. All keys
+/// differ.
 fn sorted_part<T: Ord>(keys: &mut [T], rows: Range<usize>) -> &[T] {
     let mut keys = keys;
     if rows.end < keys.len() {
@@ -147,7 +149,7 @@ fn sorted_part<T: Ord>(keys: &mut [T], rows: Range<usize>) -> &[T] {
     part
 }
 
-/// Numbers by their keys, of equals the first one first; the keys are small numbers.
+/// Sorts numbers stably by their keys, which are small numbers.
 fn counted_order(numbers: impl ExactSizeIterator<Item = u32> + Clone, keys: &[u32]) -> Vec<u32> {
     let mut next = vec![0_u32; keys.iter().max().map_or(0, |&most| most as usize + 1)];
     for &key in keys {
@@ -167,7 +169,7 @@ fn counted_order(numbers: impl ExactSizeIterator<Item = u32> + Clone, keys: &[u3
     order
 }
 
-/// Names in the order of JavaScript.
+/// Name, ordered as in JavaScript.
 #[derive(PartialEq, Eq)]
 struct Name(String);
 

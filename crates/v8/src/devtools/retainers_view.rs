@@ -1,5 +1,5 @@
-//! The retainers view: who refers to an object, the nearest to the root first, some of them ignored
-//! on request.
+//! Retainers view: referrers of an object, nearest to the root first, with some nodes ignored on
+//! request.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -9,25 +9,25 @@ use crate::devtools::distances::{NO_DISTANCE, distances};
 use crate::devtools::retainer_order::{Held, RetainerOrder};
 use crate::objects::{NodeNumber, Objects, Page};
 
-/// Distances from here on belong to what only ignored objects hold.
+/// Base of the distances of nodes that only ignored nodes hold.
 pub(crate) const BASE_UNREACHABLE_DISTANCE: i32 = 200_000_000;
 
 /// Retainers with some nodes ignored.
 #[derive(Debug)]
 pub struct RetainersView<'a, H: ?Sized = Heap> {
     heap: &'a H,
-    /// Distances without the ignored nodes; none are ignored without.
+    /// Distances without the ignored nodes; `None` if no nodes are ignored.
     distances: Option<Vec<i32>>,
     ignored_edges: FxHashSet<u32>,
 }
 
 impl<'a, H: Objects + ?Sized> RetainersView<'a, H> {
-    /// The view of a heap in which nothing is ignored.
+    /// Returns the view of a heap without ignored nodes.
     pub fn whole(heap: &'a H) -> Self {
         Self { heap, distances: None, ignored_edges: FxHashSet::default() }
     }
 
-    /// The distance of a node in this view.
+    /// Distance of a node in this view.
     pub fn distance(&self, node: u32) -> i32 {
         self.distance_in_view(node, self.heap.devtools_distance(node))
     }
@@ -43,7 +43,7 @@ impl<'a, H: Objects + ?Sized> RetainersView<'a, H> {
         }
     }
 
-    /// The distance of the node that an edge comes from, as the view sorts by it.
+    /// Distance of an edge's source, by which the view sorts.
     pub fn edge_distance(&self, edge: u32) -> i32 {
         if self.ignored_edges.contains(&edge) {
             return BASE_UNREACHABLE_DISTANCE;
@@ -51,13 +51,14 @@ impl<'a, H: Objects + ?Sized> RetainersView<'a, H> {
         self.distance(self.heap.source(edge))
     }
 
-    /// The edges into `node`: not those from the root, nor the weak ones; by distance, then by name
-    /// (`__proto__` last).
+    /// Returns the edges into `node`, except those from the root and the weak ones. They are
+    /// ordered by distance, then by name (`__proto__` last).
     pub fn edges_into(&self, node: u32) -> Vec<u32> {
         self.some_edges_into(node, 0, usize::MAX).0
     }
 
-    /// `count` of these edges from the one at `first` on, and how many there are.
+    /// Returns `count` of the edges of [`Self::edges_into`] from index `first` on, and the number
+    /// of all.
     pub(crate) fn some_edges_into(&self, node: u32, first: usize, count: usize) -> (Vec<u32>, usize) {
         let page = Page { first, count };
         if self.distances.is_none()
@@ -69,7 +70,7 @@ impl<'a, H: Objects + ?Sized> RetainersView<'a, H> {
         (order.rows(page.range(order.count())), order.count())
     }
 
-    /// Those of all edges into a node that are shown, to be put in order.
+    /// Selects the edges into a node that are shown, for sorting.
     pub(crate) fn order_of(&self, all: &[u32]) -> RetainerOrder<'a, H> {
         let heap = self.heap;
         let root = heap.root();
@@ -96,7 +97,7 @@ impl<'a, H: Objects + ?Sized> RetainersView<'a, H> {
 }
 
 impl<'a> RetainersView<'a> {
-    /// The view of a heap as if the `ignored` nodes did not exist.
+    /// Returns the view of a heap as if the `ignored` nodes did not exist.
     pub fn new(heap: &'a Heap, ignored: &[u32]) -> Self {
         let mut view = Self::whole(heap);
         if !ignored.is_empty() {
@@ -108,8 +109,8 @@ impl<'a> RetainersView<'a> {
         view
     }
 
-    /// An entry of a WeakMap is lost with its key or its table; the edge from the other does not
-    /// hold it.
+    /// Returns edges that do not hold their target: the edges from the remaining key or table of a
+    /// WeakMap entry whose other one is unreachable.
     fn partners_of_unreachable(&self, distances: &[i32]) -> FxHashSet<u32> {
         let snapshot = self.heap.snapshot();
         let mut lost: FxHashMap<u32, FxHashSet<u32>> = FxHashMap::default();

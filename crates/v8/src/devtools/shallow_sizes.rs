@@ -1,8 +1,8 @@
-//! Sizes of V8's inner objects, counted for the objects that own them.
+//! Sizes of V8's internal objects, counted for the objects that own them.
 //!
-//! An array's elements, a map's table, an object's property store are nodes of their own. Where
-//! only one object leads to such a node, its bytes count for that object, and it has none itself.
-//! Not so in snapshots with exposed internals.
+//! An array's elements, a map's table and an object's property store are nodes of their own. If a
+//! single object leads to such a node, the node's bytes count for that object and the node itself
+//! has size 0. In snapshots with exposed internals, sizes stay at their nodes.
 
 use crate::devtools::name_set::NameSet;
 use crate::devtools::page_objects::has_user_roots;
@@ -11,8 +11,7 @@ use crate::{EdgeKind, NodeKind, Snapshot};
 const UNVISITED: u32 = u32::MAX;
 const SEVERAL: u32 = u32::MAX - 1;
 
-/// The owner of each node, if the snapshot is one whose sizes move: itself, another node, or one of
-/// the two constants.
+/// Owner of each node: itself, another node, or one of the two constants.
 #[derive(Debug)]
 pub(crate) struct Owners(Vec<u32>);
 
@@ -55,18 +54,18 @@ pub(crate) fn owners(snapshot: &Snapshot) -> Option<Owners> {
     Some(Owners(owners))
 }
 
-/// Bytes of an inner object that count for its owner.
+/// Bytes of an internal object that count for its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MovedBytes {
-    /// The inner object.
+    /// Node of the internal object.
     pub node: u32,
-    /// Its owner.
+    /// Node of its owner.
     pub owner: u32,
-    /// How many.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
-/// Moves the sizes, and tells which.
+/// Moves the sizes to the owners. Returns the moved sizes.
 pub(crate) fn move_to_owners(snapshot: &mut Snapshot, owners: &Owners) -> Vec<MovedBytes> {
     let mut moved = Vec::new();
     for (node, &owner) in (0..).zip(&owners.0) {

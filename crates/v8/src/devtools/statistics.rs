@@ -1,4 +1,4 @@
-//! The statistics view: what kinds of things fill the heap.
+//! Statistics view: heap bytes by kind.
 
 use crate::devtools::Heap;
 use crate::devtools::name_set::NameSet;
@@ -7,39 +7,39 @@ use crate::{EdgeKind, NodeKind};
 /// Bytes by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Statistics {
-    /// Everything.
+    /// Bytes of all nodes, and the native bytes without a node.
     pub total_bytes: u64,
-    /// Outside of V8's heap.
+    /// Bytes outside of V8's heap.
     pub native_bytes: u64,
-    /// Of these, the contents of array buffers.
+    /// Bytes of array buffers' contents, a part of the native bytes.
     pub typed_array_bytes: u64,
-    /// In V8's heap: everything but the native bytes.
+    /// Bytes in V8's heap: all but the native bytes.
     pub v8_heap_bytes: u64,
-    /// Compiled code.
+    /// Bytes of compiled code.
     pub code_bytes: u64,
-    /// Strings.
+    /// Bytes of strings.
     pub string_bytes: u64,
-    /// Arrays with their elements.
+    /// Bytes of arrays with their elements.
     pub js_array_bytes: u64,
-    /// V8's own objects.
+    /// Bytes of V8's own objects.
     pub system_bytes: u64,
 }
 
 impl Statistics {
-    /// What is in V8's heap and none of the kinds above.
+    /// Bytes in V8's heap of other kinds than the listed ones.
     pub fn other_js_bytes(&self) -> u64 {
         let named = self.code_bytes + self.string_bytes + self.js_array_bytes + self.system_bytes;
         self.v8_heap_bytes.saturating_sub(named)
     }
 
-    /// What is outside and no array buffer's content.
+    /// Bytes outside of V8's heap, without array buffers' contents.
     pub fn other_native_bytes(&self) -> u64 {
         self.native_bytes.saturating_sub(self.typed_array_bytes)
     }
 }
 
 impl Heap {
-    /// What kinds of things fill the heap.
+    /// Computes the heap bytes by kind.
     pub fn statistics(&self) -> Statistics {
         let snapshot = self.snapshot();
         let buffers = NameSet::of(&snapshot.strings, |text| text == b"system / JSArrayBufferData");
@@ -84,7 +84,7 @@ impl Heap {
     }
 }
 
-/// How many edges go to each node: 0, 1, or more.
+/// Number of edges to each node, at most 2.
 fn shared_targets(heap: &Heap) -> Vec<u8> {
     let graph = heap.snapshot().graph();
     let mut counts = vec![0u8; graph.node_count() as usize];

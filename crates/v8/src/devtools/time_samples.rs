@@ -1,20 +1,20 @@
-//! What of each moment of a timeline is still there.
+//! Bytes that are still live, by the time of a timeline at which they were allocated.
 
 use crate::devtools::Heap;
 
-/// The objects made since the sample before.
+/// Objects allocated since the previous sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveSample {
-    /// Microseconds.
+    /// Time of the sample, in microseconds.
     pub timestamp_us: u64,
-    /// The largest id that had been given out.
+    /// Largest object id in use at that time.
     pub last_assigned_id: u64,
-    /// Bytes of the objects made in between that are still there.
+    /// Bytes of the objects allocated since the previous sample that are still live.
     pub live_bytes: u64,
 }
 
 impl Heap {
-    /// One for each sample of a timeline; none of other snapshots.
+    /// Returns one entry per sample of a timeline; empty for other snapshots.
     pub fn live_bytes_of_samples(&self) -> Vec<LiveSample> {
         let snapshot = self.snapshot();
         let samples = snapshot.trace().map_or(&[][..], |trace| &trace.samples);

@@ -1,4 +1,4 @@
-//! The pairs of edges by which V8 shows an entry of a WeakMap.
+//! Pairs of edges that stand for an entry of a WeakMap.
 //!
 //! The value of an entry is held by the table and the key together. A snapshot has an edge from
 //! each of them:
@@ -13,16 +13,16 @@ use rustc_hash::FxHashMap;
 
 use crate::Strings;
 
-/// What the name of such an edge says.
+/// Parsed name of a WeakMap entry's edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WeakMapEdge {
-    /// The id of the table.
+    /// Id of the table.
     pub(crate) table_id: u64,
-    /// A number that both edges of a pair share.
+    /// Number that both edges of a pair share.
     pub(crate) pair: u32,
 }
 
-/// All names of such edges, by string number.
+/// Parsed names of the edges of WeakMap entries, by string number.
 #[derive(Debug, Default)]
 pub(crate) struct WeakMapEdges {
     by_name: FxHashMap<u32, WeakMapEdge>,
@@ -53,7 +53,7 @@ impl WeakMapEdges {
     }
 }
 
-/// The table's id and the part of the name that both edges share.
+/// Parses the name of a WeakMap entry's edge: the table's id, and the part that both edges share.
 fn parse(name: &[u8]) -> Option<(u64, &[u8])> {
     let digits = name.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let shared = &name[digits..];
@@ -61,24 +61,25 @@ fn parse(name: &[u8]) -> Option<(u64, &[u8])> {
         return None;
     }
     let between = shared.strip_prefix(b" / part of key (")?.strip_suffix(b")")?;
-    // From the end: `VALUE @N) pair in WeakMap (table @N`
+    // Parsed from the end: `VALUE @N) pair in WeakMap (table @N`
     let (between, table) = split_id(between)?;
     let between = between.strip_suffix(b") pair in WeakMap (table")?;
     let (between, _) = split_id(between)?;
-    // Somewhere before: `KEY @N) -> value (`
+    // Searched before that: `KEY @N) -> value (`
     const MIDDLE: &[u8] = b") -> value (";
     let mut middles = memchr::memmem::find_iter(between, MIDDLE);
     let has_key = middles.any(|at| split_id(&between[..at]).is_some());
-    // The pattern's dots do not match the ends of lines.
+    // The pattern's dots do not match line ends.
     let is_line = !between.iter().any(|&byte| matches!(byte, b'\n' | b'\r'));
     (has_key && is_line).then_some((table, shared))
 }
 
-/// Such a name with the ids alone: names of keys and values may be texts of the program.
+/// Returns the name of a WeakMap entry's edge with its ids only: names of keys and values may be
+/// texts of the program.
 pub(crate) fn without_names(name: &[u8]) -> Option<Vec<u8>> {
     let (table, shared) = parse(name)?;
     let number = String::from_utf8_lossy(&name[..name.len() - shared.len()]);
-    // `KEY @1) -> value (VALUE @2) pair in WeakMap (table @3)`; the ids are those at the borders.
+    // The ids are those at the borders of `KEY @1) -> value (VALUE @2) pair in WeakMap (table @3)`.
     let (pair, _) = split_id(shared.strip_suffix(b")")?)?;
     let (pair, value) = split_id(pair.strip_suffix(b") pair in WeakMap (table")?)?;
     let (_, key) = memchr::memmem::find_iter(pair, b") -> value (").find_map(|at| split_id(&pair[..at]))?;
@@ -88,7 +89,7 @@ pub(crate) fn without_names(name: &[u8]) -> Option<Vec<u8>> {
     Some(text.into_bytes())
 }
 
-/// Splits `… @123` before the blank.
+/// Splits `… @123` before the space.
 fn split_id(text: &[u8]) -> Option<(&[u8], u64)> {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let (before, id) = text.split_at(text.len() - digits);

@@ -1,18 +1,18 @@
-//! What an allocation timeline adds: functions, the tree of their calls, and samples of the time.
+//! Additional data of an allocation timeline: functions, their call tree, and samples over time.
 
 use crate::format::scanner::Scanner;
 use crate::{Error, Result};
 
-/// A function of the allocation trace. Positions count from 1; 0 means that there is none.
+/// Function of the allocation trace. Lines and columns count from 1; 0 stands for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TraceFunction {
-    /// Its number for V8.
+    /// Number that V8 gave the function.
     pub function_id: u64,
-    /// String number of its name.
+    /// String number of the function's name.
     pub name: u32,
     /// String number of the script's name.
     pub script_name: u32,
-    /// The script.
+    /// Number of the script.
     pub script_id: u64,
     /// Line of the function.
     pub line: u32,
@@ -20,45 +20,45 @@ pub struct TraceFunction {
     pub column: u32,
 }
 
-/// A node of the tree of calls.
+/// Node of the call tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TraceNode {
-    /// What nodes of the heap refer to.
+    /// Id by which nodes of the heap refer to this node.
     pub id: u64,
-    /// The number of the function.
+    /// Index into the functions.
     pub function_index: u32,
-    /// Objects allocated here.
+    /// Number of objects allocated at this node.
     pub allocation_count: u64,
-    /// Their bytes.
+    /// Bytes of those objects.
     pub allocated_bytes: u64,
-    /// The caller, as a position in the list of trace nodes; the root's is itself.
+    /// Index of the caller's node; the root is its own parent.
     pub parent: u32,
 }
 
-/// Which ids had been given out at a time.
+/// Largest object id in use at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TimeSample {
-    /// Microseconds.
+    /// Time of the sample, in microseconds.
     pub timestamp_us: u64,
-    /// The largest id until then.
+    /// Largest id in use at that time.
     pub last_assigned_id: u64,
 }
 
-/// All of an allocation trace.
+/// Functions, call tree and samples of an allocation trace.
 #[derive(Debug, Clone, Default)]
 pub struct AllocationTrace {
-    /// The functions.
+    /// Functions of the trace.
     pub functions: Vec<TraceFunction>,
-    /// The tree; callers before callees.
+    /// Nodes of the call tree, callers before callees.
     pub nodes: Vec<TraceNode>,
-    /// In order of time.
+    /// Samples in order of time.
     pub samples: Vec<TimeSample>,
 }
 
-/// Reads the tree, which nests as deep as the calls did: `[id,function,count,size,[children]]`.
+/// Reads the call tree, which nests as deep as the calls: `[id,function,count,size,[children]]`.
 ///
-/// `children` is the position of the list of children in a row of `fields.len()` fields. `false` if
-/// the text ends inside the tree.
+/// `fields` names the fields of a row; one of them is `children`. Returns false if the text ends
+/// inside the tree.
 pub(crate) fn read_trace_tree(
     scanner: &mut Scanner,
     fields: &[String],
@@ -67,7 +67,7 @@ pub(crate) fn read_trace_tree(
     let position = |name: &str| fields.iter().position(|field| field == name);
     let places = [position("id"), position("function_info_index"), position("count"), position("size")];
     let children = position("children");
-    // One entry for each open list of rows: the parent, and how far the current row has come.
+    // One entry per open list of rows: the parent, and the progress in the current row.
     struct Open {
         parent: u32,
         row: Option<u32>,

@@ -1,5 +1,5 @@
-//! Snapshots as people send them: packed with gzip, xz or zstd, in a tar or zip archive, with a
-//! byte order mark.
+//! Unpacking of snapshots that are compressed (gzip, xz, zstd), in a tar or zip archive, or start
+//! with a byte order mark.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -12,15 +12,16 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
-/// Where a tar archive says that it is one.
+/// Offset of the magic text in a tar archive.
 const TAR_MAGIC_AT: usize = 257;
 const TAR_BLOCK: usize = 512;
-/// A packed archive has a snapshot in it, which may be packed once more.
+/// Largest number of nested layers: a compressed archive may hold a snapshot that is compressed
+/// again.
 const MAX_LAYERS: usize = 4;
-/// A name in an archive is no longer.
+/// Largest length of a name in an archive, in bytes.
 const MAX_NAME_BYTES: u64 = 1 << 16;
 
-/// Whether a file that begins so is more than the text of a snapshot.
+/// Whether a file with this beginning is packed, rather than a snapshot's plain text.
 pub(super) fn is_packed(beginning: &[u8]) -> bool {
     [GZIP, ZSTD, XZ, zip_archive::BEGINNING, BYTE_ORDER_MARK].iter().any(|magic| beginning.starts_with(magic))
         || is_tar(beginning)
@@ -30,7 +31,7 @@ fn is_tar(beginning: &[u8]) -> bool {
     beginning.get(TAR_MAGIC_AT..).is_some_and(|rest| rest.starts_with(b"ustar"))
 }
 
-/// The text of the snapshot that `source` holds, however it is packed.
+/// Returns the text of the snapshot in `source`, unpacked.
 pub(super) fn unpacked(source: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let mut source: Source = Box::new(BufReader::with_capacity(1 << 18, source));
     for _ in 0..MAX_LAYERS {
@@ -59,7 +60,7 @@ pub(super) fn unpacked(source: impl Read + Send + 'static) -> io::Result<Box<dyn
     Err(refused("it is packed too many times"))
 }
 
-/// The first snapshot of a tar archive.
+/// Returns the first snapshot of a tar archive.
 fn tar_member(mut archive: impl BufRead + Send + 'static) -> io::Result<Source> {
     let mut long_name = None;
     loop {
@@ -99,7 +100,7 @@ fn tar_member(mut archive: impl BufRead + Send + 'static) -> io::Result<Source> 
     }
 }
 
-/// Digits of eight, or from 8 GiB on a number in bytes.
+/// Parses a number in octal digits; from 8 GiB on it is binary.
 fn tar_number(field: &[u8]) -> Option<u64> {
     if field[0] & 0x80 != 0 {
         let bytes: [u8; 8] = field[field.len() - 8..].try_into().ok()?;
@@ -109,7 +110,7 @@ fn tar_number(field: &[u8]) -> Option<u64> {
     if text.is_empty() { Some(0) } else { u64::from_str_radix(text, 8).ok() }
 }
 
-/// The path in lines `LENGTH path=PATH`.
+/// Returns the path in lines `LENGTH path=PATH`.
 fn pax_path(text: &[u8]) -> Option<&[u8]> {
     let line =
         text.split(|&byte| byte == b'\n').find(|line| memchr::memmem::find(line, b" path=").is_some())?;

@@ -1,8 +1,8 @@
-//! What a member of an archive is, and the reading of one.
+//! Classification and reading of an archive's members.
 
 use std::io::{self, BufRead, BufReader, Read};
 
-/// The longest beginning that tells what a content is, or how it is packed.
+/// Number of bytes that suffice to recognise a content or its compression.
 pub(super) const BEGINNING_BYTES: usize = 512;
 
 pub(super) type Source = Box<dyn BufRead + Send>;
@@ -11,7 +11,7 @@ pub(super) fn buffered(reader: impl Read + Send + 'static) -> Source {
     Box::new(BufReader::with_capacity(1 << 16, reader))
 }
 
-/// What breaks off has what there is.
+/// Treats a truncated content as the end of the content.
 pub(super) fn at_end(error: io::Error) -> io::Result<usize> {
     if error.kind() == io::ErrorKind::UnexpectedEof { Ok(0) } else { Err(error) }
 }
@@ -24,11 +24,11 @@ pub(super) fn no_snapshot() -> io::Error {
     refused("the archive holds no .heapsnapshot, .heaptimeline, .heapprofile or .json")
 }
 
-/// What a member of an archive is by its name; what macOS adds beside each file is nothing.
+/// Kind of an archive member by its name. The `._` files that macOS adds are of kind `Other`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Member {
     Snapshot,
-    /// Its beginning tells.
+    /// JSON file whose beginning decides.
     Json,
     Other,
 }
@@ -43,7 +43,8 @@ pub(super) fn member(name: &[u8]) -> Member {
     }
 }
 
-/// The beginning of a member's content, and whether it is that of a snapshot or a profile.
+/// Reads the beginning of a member's content. Returns the bytes, and whether they belong to a
+/// snapshot or a profile.
 fn beginning_of(content: &mut impl Read) -> io::Result<(Vec<u8>, bool)> {
     let mut beginning = Vec::with_capacity(BEGINNING_BYTES);
     content.take(BEGINNING_BYTES as u64).read_to_end(&mut beginning).or_else(at_end)?;
@@ -52,7 +53,7 @@ fn beginning_of(content: &mut impl Read) -> io::Result<(Vec<u8>, bool)> {
     Ok((beginning, is_one))
 }
 
-/// What was read of a member, and whether it is a snapshot.
+/// Returns the bytes read from a member, and whether the member is a snapshot.
 pub(super) fn known(member: Member, content: &mut impl Read) -> io::Result<(Vec<u8>, bool)> {
     match member {
         Member::Snapshot => Ok((Vec::new(), true)),

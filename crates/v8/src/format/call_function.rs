@@ -1,15 +1,15 @@
-//! A function that allocated, as timelines and sampling profiles name it.
+//! Function that allocated, as named by timelines and sampling profiles.
 
-/// A function. Two of the same name at different places are two.
+/// Function. Two functions of one name at different locations are distinct.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct CallFunction {
-    /// `(anonymous function)` where it has none.
+    /// Name; `(anonymous function)` for a function without one.
     pub name: String,
-    /// Path or URL of its script; empty for functions of the engine.
+    /// Path or URL of the script; empty for functions of the engine.
     pub script: String,
-    /// From 1; 0 if there is none.
+    /// Line from 1; 0 if unknown.
     pub line: u32,
-    /// From 1; 0 if there is none.
+    /// Column from 1; 0 if unknown.
     pub column: u32,
 }
 
@@ -23,7 +23,7 @@ impl std::fmt::Display for CallFunction {
     }
 }
 
-/// As DevTools calls functions without a name.
+/// Returns the name that DevTools shows, also for a function without a name.
 pub(crate) fn named(name: String) -> String {
     if name.is_empty() { "(anonymous function)".to_owned() } else { name }
 }

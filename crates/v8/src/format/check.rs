@@ -1,4 +1,4 @@
-//! What is wrong with a snapshot beyond what reading it shows.
+//! Search for defects of a snapshot that reading does not show.
 
 use crate::Snapshot;
 use crate::format::Problem;
@@ -6,7 +6,7 @@ use crate::format::string_text::is_wtf8;
 use crate::kinds::{EdgeKind, NodeKind};
 
 impl Snapshot {
-    /// Looks at everything; what reading already found comes first.
+    /// Checks the whole snapshot. Defects found while reading come first.
     pub fn check(&self) -> Vec<Problem> {
         let mut problems = self.problems().to_vec();
         problems.extend(self.unknown_kinds());

@@ -1,18 +1,18 @@
-//! Decimal numbers out of a block of text, many at a time.
+//! Decoder for decimal numbers in a block of text, many at a time.
 //!
-//! A snapshot is nearly all short numbers: 3.7 bytes each with their comma. A loop over bytes
-//! spends its time on branches that nobody can predict (how long is the next number?). Here 64
-//! bytes become a mask of the bytes that are no digits, the set bits of "no digit after a digit"
-//! are where numbers end, and each number is computed from the 8 bytes before its end without a
-//! branch on its length.
+//! A snapshot consists mostly of short numbers: 3.7 bytes each with their comma. A loop over bytes
+//! spends its time on mispredicted branches (the length of the next number). Here 64 bytes become a
+//! mask of the bytes that are not digits. Set bits of "non-digit after a digit" mark the ends of
+//! numbers. Each number is computed from the 8 bytes before its end, without a branch on its
+//! length.
 
-/// Free bytes in front of a block's text: the 16 bytes before the end of the first number must
-/// exist.
+/// Number of padding bytes before a block's text: decoding reads 16 bytes before the end of the
+/// first number.
 pub(crate) const FRONT: usize = 16;
-/// Text is looked at in groups of this many bytes.
+/// Number of bytes decoded as a group.
 const GROUP: usize = 64;
 
-/// A piece of text between two borders of rows.
+/// Piece of text that starts and ends between rows.
 ///
 /// ```text
 ///  |<- 16 spaces ->|<- text ... ->|<- a space or more, to a multiple of 64 ->|
@@ -20,7 +20,7 @@ const GROUP: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub(crate) bytes: Vec<u8>,
-    /// Where the text begins in the file.
+    /// Offset of the text in the file.
     pub(crate) offset: u64,
 }
 
@@ -35,7 +35,7 @@ impl Block {
         &self.bytes[FRONT..]
     }
 
-    /// Pads the text, so that it can be decoded; a number at its end must have a byte behind it.
+    /// Pads the text so that it can be decoded; a number at its end must have a byte after it.
     pub(crate) fn finish(&mut self) {
         let text = self.bytes.len() - FRONT;
         self.bytes.resize(FRONT + (text + 1).next_multiple_of(GROUP), b' ');
@@ -47,11 +47,11 @@ impl Block {
 pub(crate) struct Numbers {
     values: Vec<u32>,
     count: usize,
-    /// Index and value of numbers from `u32::MAX` on; `values` holds `u32::MAX` for them.
+    /// Index and value of numbers from `u32::MAX` on, for which `values` holds `u32::MAX`.
     wide: Vec<(usize, u64)>,
 }
 
-/// What stops decoding; positions count from the beginning of the block's text.
+/// Reason why decoding stopped; positions count from the start of the block's text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BadDigits {
     Byte { at: usize, byte: u8 },
@@ -67,7 +67,7 @@ impl Numbers {
         &self.wide
     }
 
-    /// The number at `index`, whatever its size.
+    /// Returns the number at `index`, of any size.
     pub(crate) fn get(&self, index: usize) -> u64 {
         match self.values[index] {
             u32::MAX => {
@@ -86,7 +86,7 @@ impl Numbers {
         let mut before = 1u64;
         for group in 0..groups {
             let begin = group * GROUP;
-            // 16 bytes before the group, the group.
+            // Window of the 16 bytes before the group and the group itself.
             let Some(window) = bytes[begin..].first_chunk::<{ FRONT + GROUP }>() else { break };
             let Some(text) = window[FRONT..].first_chunk::<GROUP>() else { break };
             let masks = classify(text);
@@ -109,8 +109,8 @@ impl Numbers {
                 let value = if no_digit == 0 && window[at + FRONT - 9].is_ascii_digit() {
                     let high = word_before(window, at + FRONT - 8);
                     let high_no_digit = no_digits(high);
-                    // The whole 16 are digits: a 17th cannot be excluded, and no real number is
-                    // that long.
+                    // All 16 bytes are digits: a 17th cannot be excluded, and real numbers are
+                    // shorter.
                     if high_no_digit == 0 {
                         return Err(BadDigits::TooLong { at: begin + at });
                     }
@@ -131,7 +131,7 @@ impl Numbers {
     }
 }
 
-/// The 8 bytes before `end`, the last of them in the highest byte.
+/// Returns the 8 bytes before `end`, the last of them in the highest byte.
 #[inline(always)]
 fn word_before(window: &[u8; FRONT + GROUP], end: usize) -> u64 {
     let mut word = [0; 8];
@@ -139,7 +139,7 @@ fn word_before(window: &[u8; FRONT + GROUP], end: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The high bit of each byte that is no digit.
+/// Returns the high bit of each byte that is not a digit.
 #[inline(always)]
 fn no_digits(word: u64) -> u64 {
     let distance = word ^ 0x3030_3030_3030_3030;
@@ -147,11 +147,11 @@ fn no_digits(word: u64) -> u64 {
     (((distance & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676) | distance) & 0x8080_8080_8080_8080
 }
 
-/// The value of the digits at the end of `word`, behind its last byte that is no digit.
+/// Returns the value of the digits at the end of `word`, after its last non-digit.
 #[inline(always)]
 fn digits(word: u64, no_digit: u64) -> u64 {
     let digit_bits = no_digit.leading_zeros();
-    // What stands before becomes zero: leading zeros of the number.
+    // Bytes before the digits become zero: leading zeros of the number.
     let kept = !u64::MAX.checked_shr(digit_bits).unwrap_or(0);
     let word = word & kept & 0x0f0f_0f0f_0f0f_0f0f;
     let pairs = word.wrapping_mul(10).wrapping_add(word >> 8);
@@ -162,12 +162,11 @@ fn digits(word: u64, no_digit: u64) -> u64 {
 
 struct Masks {
     no_digit: u64,
-    /// Neither a digit nor a comma nor white space.
+    /// Bytes that are neither digits, commas nor white space.
     bad: u64,
 }
 
-/// Simple loops over bytes, which the compiler turns into vectors; the intrinsics would need
-/// `unsafe`.
+/// Classifies bytes by simple loops, which the compiler vectorises; intrinsics would need `unsafe`.
 #[inline(always)]
 fn classify(text: &[u8; GROUP]) -> Masks {
     let (mut is_no_digit, mut is_bad) = ([0u8; GROUP], [0u8; GROUP]);
@@ -180,12 +179,12 @@ fn classify(text: &[u8; GROUP]) -> Masks {
     Masks { no_digit: bits(&is_no_digit), bad: if any_bad == 0 { 0 } else { bits(&is_bad) } }
 }
 
-/// Bit n for byte n, each of which is 0 or 1.
+/// Packs bytes of 0 or 1 into bits: bit n for byte n.
 #[inline(always)]
 fn bits(bytes: &[u8; GROUP]) -> u64 {
     let mut bits = 0;
     for (part, word) in bytes.as_chunks::<8>().0.iter().enumerate() {
-        // The multiplication brings the eight lowest bits together in the highest byte.
+        // The multiplication gathers the eight lowest bits in the highest byte.
         bits |= (u64::from_le_bytes(*word).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (part * 8);
     }
     bits

@@ -1,4 +1,4 @@
-//! The edges, one column for each field.
+//! Edges, one column per field.
 
 use crate::format::digits::Numbers;
 use crate::format::meta::EdgeFields;
@@ -6,10 +6,10 @@ use crate::format::section::Rows;
 use crate::kinds::EdgeKind;
 use crate::{Error, Result};
 
-/// What each edge has, indexed by its number; where it goes is in the graph.
+/// Fields of each edge, indexed by its number; the graph holds the targets.
 #[derive(Debug, Default)]
 pub(crate) struct EdgeColumns {
-    /// The number of a string, or of an element.
+    /// Number of a string, or index of an element.
     pub(crate) names: Vec<u32>,
     pub(crate) kinds: Vec<u8>,
 }
@@ -28,7 +28,7 @@ impl EdgeColumns {
     }
 }
 
-/// What the threads that fill the columns share.
+/// Data that the threads share while they fill the columns.
 #[derive(Debug)]
 pub(crate) struct EdgeFilling {
     fields: EdgeFields,
@@ -73,8 +73,7 @@ impl Rows for EdgeRows<'_> {
             *slot = kind.0;
         }
         let values = numbers.values();
-        // The usual row has a body of its own: with the stride known, the loop is several times as
-        // fast.
+        // Common case with a constant stride, which makes the loop several times as fast.
         let bad = if stride == 3 && (fields.kind, fields.name, fields.to_node) == (0, 1, 2) {
             let rows = values.as_chunks::<3>().0;
             for ((kind, name), &[row_kind, row_name, _]) in self.kinds.iter_mut().zip(self.names).zip(rows) {
@@ -90,7 +89,7 @@ impl Rows for EdgeRows<'_> {
             }
             store_targets(self.targets, rows.map(|row| row[fields.to_node]), self.filling.node_stride)
         };
-        // A `to_node` that needs more than 32 bits: no lists of today are that long, but the rule
+        // Handles a `to_node` of more than 32 bits. Current files have no such lists, but the rule
         // is the same.
         let mut bad = bad;
         for &(index, value) in numbers.wide() {
@@ -113,8 +112,8 @@ impl Rows for EdgeRows<'_> {
     }
 }
 
-/// Turns positions in the list of nodes into node numbers; the first edge that goes to no node,
-/// else `usize::MAX`.
+/// Converts positions in the list of nodes to node numbers. Returns the index of the first edge
+/// without a target node, or `usize::MAX`.
 fn store_targets(
     targets: &mut [u32],
     to_nodes: impl Iterator<Item = u32> + Clone,
@@ -134,7 +133,7 @@ fn store_targets(
     }
 }
 
-/// Division by a number that the compiler knows is a multiplication.
+/// Converts with a constant stride: the compiler turns the division into a multiplication.
 fn store_targets_of<const STRIDE: u32>(
     targets: &mut [u32],
     to_nodes: impl Iterator<Item = u32> + Clone,

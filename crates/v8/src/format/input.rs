@@ -1,4 +1,4 @@
-//! Where the text comes from: a file, a compressed file, a pipe.
+//! Source of a snapshot's text: a file, a packed file, or a pipe.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,21 +9,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::format::archive::{is_packed, unpacked};
 use crate::format::archive_member::BEGINNING_BYTES;
 
-/// The uncompressed text of a snapshot.
+/// Uncompressed text of a snapshot.
 pub(crate) struct Input {
     reader: Reader,
-    /// Bytes taken from the file (of a compressed one: compressed bytes).
+    /// Number of bytes read from the file; for a compressed file, of compressed bytes.
     taken: Arc<AtomicU64>,
     length: Option<u64>,
 }
 
 enum Reader {
-    /// Can be read from any offset.
+    /// File that can be read from any offset.
     File(File),
     Stream(Box<dyn Read + Send>),
 }
 
-/// Counts what is taken from the file below the decompression.
+/// Reader that counts the bytes read from the file, before decompression.
 struct Counting<R> {
     reader: R,
     taken: Arc<AtomicU64>,
@@ -38,7 +38,7 @@ impl<R: Read> Read for Counting<R> {
 }
 
 impl Input {
-    /// Opens a file; `-` is standard input. How it is packed is told by its beginning.
+    /// Opens a file; `-` is standard input. The file's beginning shows how it is packed.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
             return Self::stream(heapr_files::standard_input()?, None);
@@ -59,14 +59,14 @@ impl Input {
         Ok(Self { reader: Reader::File(file), taken: Arc::default(), length: Some(metadata.len()) })
     }
 
-    /// Text from any reader, which may be compressed; `length` is for the progress.
+    /// Reads text from any reader, which may be compressed; `length` is for the progress.
     pub(crate) fn stream(reader: impl Read + Send + 'static, length: Option<u64>) -> io::Result<Self> {
         let taken = Arc::new(AtomicU64::new(0));
         let reader = unpacked(Counting { reader, taken: Arc::clone(&taken) })?;
         Ok(Self { reader: Reader::Stream(reader), taken, length })
     }
 
-    /// The most text that can follow, where that is known.
+    /// Largest amount of text that can follow, if known.
     pub(crate) fn text_limit(&self) -> Option<u64> {
         match self.reader {
             Reader::File(_) => self.length,
@@ -74,7 +74,7 @@ impl Input {
         }
     }
 
-    /// Bytes taken and the length of the file.
+    /// Number of bytes read, and length of the file.
     pub(crate) fn progress(&self) -> (u64, Option<u64>) {
         (self.taken.load(Ordering::Relaxed), self.length)
     }
@@ -101,7 +101,7 @@ impl Input {
         }
     }
 
-    /// Writes `begun` and all that follows to a file without a name and goes on with that.
+    /// Writes `begun` and the rest of the stream to an unnamed file, and continues from that file.
     pub(crate) fn spool(&mut self, begun: &[u8]) -> io::Result<()> {
         let mut file = tempfile::tempfile()?;
         file.write_all(begun)?;
@@ -124,8 +124,8 @@ fn read_full(reader: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
             Ok(0) => break,
             Ok(count) => filled += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // A compressed file that breaks off gives what it has; the text then ends inside
-            // something, which is told.
+            // A truncated compressed file gives the text it has. The text then ends inside an
+            // element, which is reported.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
             Err(error) => return Err(error),
         }

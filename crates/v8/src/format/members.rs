@@ -1,4 +1,4 @@
-//! Reads the members of a snapshot one by one, for the reader that stands at their beginning.
+//! Reading of a snapshot's members, one by one.
 
 use crate::format::allocation_trace::{TimeSample, TraceFunction, read_trace_tree};
 use crate::format::digits::{Block, Numbers};
@@ -11,7 +11,7 @@ use crate::format::section::{SectionEnd, decode_exactly, read_rows};
 use crate::format::{EdgeColumns, Meta, NodeColumns, Problem, Strings};
 use crate::{Error, Result};
 
-/// No header of a real snapshot comes near.
+/// Largest length of the header, far beyond that of real snapshots.
 const HEADER_LIMIT_BYTES: usize = 1 << 20;
 
 impl Reader<'_> {
@@ -26,9 +26,9 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// How many rows to make room for.
+    /// Number of rows to allocate room for.
     fn row_limit(&self, what: &'static str, promised: Option<u64>, stride: usize) -> Result<usize> {
-        // A number and its comma take two bytes at least.
+        // Each number with its comma takes at least two bytes.
         let possible = self.scanner.input().text_limit().map(|limit| limit / (2 * stride as u64) + 1);
         let count = match (promised, possible) {
             (Some(promised), Some(possible)) => promised.min(possible),
@@ -38,16 +38,16 @@ impl Reader<'_> {
         if count >= u64::from(u32::MAX) {
             return Err(Error::TooMany { what, count });
         }
-        // Zeroed memory costs nothing until it is written; but a header that lies must not end the
-        // process.
+        // Zeroed memory costs nothing until written. A false header must not abort the process, so
+        // the allocation is tried first.
         if Vec::<u32>::new().try_reserve_exact(count as usize * 4).is_err() {
             return Err(Error::NoMemory { what, count });
         }
         Ok(count as usize)
     }
 
-    /// Goes back to the beginning of a list that has more rows than the header counts; how many
-    /// there are. The list counts.
+    /// Returns to the start of a list that has more rows than the header counts. Returns the number
+    /// of rows found, which takes precedence.
     fn recounted(&mut self, section: &'static str, begin: u64, end: SectionEnd) -> Result<Option<u64>> {
         if end.surplus_count == 0 {
             return Ok(None);
@@ -91,7 +91,7 @@ impl Reader<'_> {
         let limit = self.row_limit("nodes", promised, meta.node.stride)?;
         let has_trace = meta.trace_function_count > 0 && meta.node.trace_node_id.is_some();
         let mut nodes = NodeColumns::with_rows(limit, has_trace);
-        // One more: these become the borders of each node's edges.
+        // One more entry: the counts become the bounds of each node's edges.
         let mut edge_counts = vec![0; limit + 1];
         let filling = NodeFilling::new(meta.node, meta.node_kinds(), has_trace);
         let rows = nodes.rows(&mut edge_counts[..limit], &filling);
@@ -185,14 +185,14 @@ impl Reader<'_> {
         });
     }
 
-    /// Calls `row` for each row of a list whose length is not known before.
+    /// Calls `row` for each row of a list of unknown length.
     fn each_row(&mut self, section: &'static str, stride: usize, mut row: impl FnMut(&[u64])) -> Result<()> {
         self.scanner.expect(b'[', "a list")?;
         let (mut block, mut numbers, mut values) = (Block::default(), Numbers::default(), Vec::new());
         let mut row_count = 0;
         loop {
             let taken = self.scanner.rows(stride, &mut block)?;
-            // Some lists hold -1 for "none"; DevTools passes over the sign, too.
+            // Some lists hold -1 for a missing value; like DevTools, the reader ignores the sign.
             for byte in block.bytes.iter_mut().filter(|byte| **byte == b'-') {
                 *byte = b' ';
             }
@@ -233,7 +233,7 @@ impl Reader<'_> {
         let stride = meta.node.stride as u64;
         self.each_row("locations", fields.len(), |row| {
             let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-            // A position that no node begins at belongs to none.
+            // A position that is not the start of a node belongs to no node.
             let node =
                 if row[object].is_multiple_of(stride) { narrow(row[object] / stride) } else { u32::MAX };
             let location = Location {

@@ -1,42 +1,42 @@
-//! The member `snapshot`: counts, and which field stands where.
+//! Member `snapshot`: counts, and the order of fields.
 
 use serde_json::Value;
 
 use crate::kinds::{EDGE_KINDS, EdgeKind, NODE_KINDS, NodeKind};
 use crate::{Error, Result};
 
-/// What the snapshot says about itself.
+/// Description of a snapshot in its own file.
 ///
 /// Node 12 to 26, Chrome, Deno and Bun order and name the fields differently; all positions come
-/// from here.
+/// from this description.
 #[derive(Debug, Clone)]
 pub struct Meta {
-    /// Nodes that the header promises.
+    /// Number of nodes in the header.
     pub node_count: Option<u64>,
-    /// Edges that the header promises.
+    /// Number of edges in the header.
     pub edge_count: Option<u64>,
-    /// Functions of the allocation trace; 0 without one.
+    /// Number of functions in the allocation trace; 0 without one.
     pub trace_function_count: u64,
-    /// Bytes outside of V8's heap that no node stands for.
+    /// Bytes outside of V8's heap that have no node.
     pub extra_native_bytes: u64,
-    /// The names of a node's fields.
+    /// Names of a node's fields.
     pub node_fields: Vec<String>,
-    /// The names of an edge's fields.
+    /// Names of an edge's fields.
     pub edge_fields: Vec<String>,
-    /// The names of a location's fields; empty in old files.
+    /// Names of a location's fields; empty in old files.
     pub location_fields: Vec<String>,
-    /// The names of a trace function's fields.
+    /// Names of a trace function's fields.
     pub trace_function_fields: Vec<String>,
-    /// The names of a trace node's fields.
+    /// Names of a trace node's fields.
     pub trace_node_fields: Vec<String>,
-    /// The names of a sample's fields.
+    /// Names of a sample's fields.
     pub sample_fields: Vec<String>,
     pub(crate) root_index: u64,
     pub(crate) node: NodeFields,
     pub(crate) edge: EdgeFields,
     node_type_names: Vec<String>,
     edge_type_names: Vec<String>,
-    /// The text that all this was read from.
+    /// Text that the description was parsed from.
     text: Box<[u8]>,
 }
 
@@ -62,11 +62,11 @@ pub(crate) struct EdgeFields {
     pub(crate) to_node: usize,
 }
 
-/// More fields than any row will ever have.
+/// Largest number of fields in a row.
 const FIELD_LIMIT: usize = 64;
 
 impl Meta {
-    /// Reads the text of the member, which begins at `offset`.
+    /// Parses the text of the member, which starts at `offset`.
     pub(crate) fn parse(text: &[u8], offset: u64) -> Result<Self> {
         let header: Value =
             serde_json::from_slice(text).map_err(|source| Error::Header { offset, source })?;
@@ -94,7 +94,7 @@ impl Meta {
         };
         let mut node_type_names = names(&meta["node_types"][node.kind]);
         let mut edge_type_names = names(&meta["edge_types"][edge.kind]);
-        // As in DevTools.
+        // DevTools adds this type as well.
         edge_type_names.push("invisible".to_owned());
         node_type_names.truncate(256);
         edge_type_names.truncate(256);
@@ -118,7 +118,7 @@ impl Meta {
         })
     }
 
-    /// The kind for each number of the file's `type` column.
+    /// Kind for each number of the file's node types.
     pub(crate) fn node_kinds(&self) -> Vec<NodeKind> {
         let mut next = NODE_KINDS.len() as u8;
         self.node_type_names
@@ -134,7 +134,7 @@ impl Meta {
             .collect()
     }
 
-    /// The kind for each number of the file's edge types.
+    /// Kind for each number of the file's edge types.
     pub(crate) fn edge_kinds(&self) -> Vec<EdgeKind> {
         self.edge_type_names
             .iter()
@@ -147,7 +147,7 @@ impl Meta {
             .collect()
     }
 
-    /// The name of a kind of nodes, also of one that only this file knows.
+    /// Name of a kind of nodes, including kinds that only this file has.
     pub fn node_kind_name(&self, kind: NodeKind) -> &str {
         if let Some(name) = NODE_KINDS.get(usize::from(kind.0)) {
             return name;
@@ -156,18 +156,18 @@ impl Meta {
         own.map_or("unknown", |at| &self.node_type_names[at])
     }
 
-    /// The name of a kind of edges.
+    /// Name of a kind of edges.
     pub fn edge_kind_name(&self, kind: EdgeKind) -> &'static str {
         EDGE_KINDS.get(usize::from(kind.0)).copied().unwrap_or("unknown")
     }
 
-    /// The text of the member.
+    /// Text of the member.
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
     }
 }
 
-/// The position of a field in its row.
+/// Position of a field in its row.
 pub(crate) fn position(fields: &[String], name: &str) -> Option<usize> {
     fields.iter().position(|field| field == name)
 }

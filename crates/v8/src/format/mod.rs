@@ -1,4 +1,4 @@
-//! The `.heapsnapshot` format: text in, columns out.
+//! Reader and writer of the `.heapsnapshot` format.
 
 mod allocation_trace;
 mod archive;

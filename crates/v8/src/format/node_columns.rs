@@ -1,4 +1,4 @@
-//! The nodes, one column for each field.
+//! Nodes, one column per field.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use crate::format::meta::NodeFields;
 use crate::format::section::Rows;
 use crate::kinds::{DomState, NodeKind};
 
-/// What each node has, indexed by its number.
+/// Fields of each node, indexed by its number.
 ///
 /// ```text
 ///  name      u32   string number
@@ -72,7 +72,7 @@ impl NodeColumns {
         *byte = *byte & KIND_BITS | (state as u8) << DOM_SHIFT;
     }
 
-    /// Whether any node has a state.
+    /// Whether any node has a DOM state.
     pub(crate) fn has_dom_states(&self) -> bool {
         self.kinds.iter().fold(0, |seen, &byte| seen | byte) > KIND_BITS
     }
@@ -98,7 +98,7 @@ impl NodeColumns {
         }
     }
 
-    /// Ids and sizes as they are stored: `u32::MAX` stands for a number in [`Self::wide_ids`] or
+    /// Stored ids and sizes; `u32::MAX` stands for a number in [`Self::wide_ids`] or
     /// [`Self::wide_sizes`].
     pub(crate) fn narrow(&self) -> (&[u32], &[u32]) {
         (&self.ids, &self.self_bytes)
@@ -114,7 +114,7 @@ impl NodeColumns {
         &self.wide_sizes
     }
 
-    /// Takes over columns of one length.
+    /// Builds the columns from parts of equal length.
     pub(crate) fn from_parts(
         names: Vec<u32>,
         kinds: Vec<u8>,
@@ -125,17 +125,17 @@ impl NodeColumns {
         Self { names, kinds, trace_node_ids, ids, self_bytes, wide_ids, wide_sizes }
     }
 
-    /// The kind in a byte of the column.
+    /// Kind in a byte of the column.
     pub(crate) fn kind_in(byte: u8) -> NodeKind {
         NodeKind(byte & KIND_BITS)
     }
 
-    /// The DOM state in a byte of the column.
+    /// DOM state in a byte of the column.
     pub(crate) fn dom_state_in(byte: u8) -> DomState {
         DomState::from_number(byte >> DOM_SHIFT)
     }
 
-    /// The columns to fill, the edge counts into `edge_counts`.
+    /// Returns the columns to be filled, with edge counts going to `edge_counts`.
     pub(crate) fn rows<'a>(
         &'a mut self,
         edge_counts: &'a mut [u32],
@@ -152,7 +152,7 @@ impl NodeColumns {
         }
     }
 
-    /// Takes over the large numbers that were met while the columns were filled.
+    /// Takes over the large numbers that were found while the columns were filled.
     pub(crate) fn take_wide(&mut self, filling: NodeFilling) {
         let wide = filling.wide.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         for (node, field, value) in wide {
@@ -173,7 +173,7 @@ enum WideField {
     Size,
 }
 
-/// What the threads that fill the columns share.
+/// Data that the threads share while they fill the columns.
 #[derive(Debug)]
 pub(crate) struct NodeFilling {
     fields: NodeFields,

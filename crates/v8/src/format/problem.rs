@@ -1,95 +1,95 @@
-//! What is wrong with a file that can be read all the same.
+//! Defects of a file that can be read nevertheless.
 
 use std::fmt;
 
-/// A defect of a snapshot, with the offset in its uncompressed text.
+/// Defect of a snapshot, with the offset in its uncompressed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
     /// The text ends inside a member.
     Truncated {
-        /// The member.
+        /// Name of the member.
         section: &'static str,
-        /// The length of the text.
+        /// Length of the text.
         offset: u64,
-        /// Rows or strings that were read of it.
+        /// Number of rows or strings that were read.
         read_count: u64,
     },
-    /// The text ends before a member that every snapshot has.
+    /// The text ends before a required member.
     Missing {
-        /// The member.
+        /// Name of the member.
         section: &'static str,
     },
-    /// The header counts otherwise than the lists do.
+    /// The counts in the header differ from the lists.
     CountDiffers {
-        /// The member.
+        /// Name of the member.
         section: &'static str,
-        /// What the header says.
+        /// Count in the header.
         promised: u64,
-        /// What there is.
+        /// Number of entries found.
         found: u64,
     },
-    /// A member stands there twice; the first counts.
+    /// A member occurs twice; the first counts.
     Repeated {
-        /// Its name.
+        /// Name of the member.
         name: String,
-        /// Where the second begins.
+        /// Offset of the second value.
         offset: u64,
     },
     /// Text follows the end of the object.
     TrailingText {
-        /// Where it begins.
+        /// Offset of the text.
         offset: u64,
     },
-    /// Nodes whose kind has no name in the file.
+    /// Nodes have a kind without a name in the file.
     UnknownKind {
-        /// How many.
+        /// Number of such nodes.
         count: u64,
-        /// The first of them.
+        /// First such node.
         first_node: u32,
     },
-    /// Edges whose kind has no name in the file.
+    /// Edges have a kind without a name in the file.
     UnknownEdgeKind {
-        /// How many.
+        /// Number of such edges.
         count: u64,
-        /// The first of them.
+        /// First such edge.
         first_edge: u32,
     },
-    /// Names that are no strings of the table.
+    /// Names are not in the string table.
     NameOutside {
-        /// `node` or `edge`.
+        /// Kind of the named items: `node` or `edge`.
         what: &'static str,
-        /// How many.
+        /// Number of such items.
         count: u64,
-        /// The first of them.
+        /// First such item.
         first: u32,
-        /// Its name's number.
+        /// String number of its name.
         name: u32,
     },
-    /// Strings that are no UTF-8, as JSON has to be; they are shown with U+FFFD.
+    /// Strings are not UTF-8, as JSON requires; they are shown with U+FFFD.
     NoUnicode {
-        /// How many.
+        /// Number of such strings.
         count: u64,
-        /// The number of the first of them.
+        /// Number of the first such string.
         first: u32,
     },
-    /// Ids that several nodes have.
+    /// Several nodes share an id.
     RepeatedId {
-        /// How many nodes share an id with one before.
+        /// Number of nodes whose id an earlier node has.
         count: u64,
-        /// The smallest such id.
+        /// Smallest such id.
         id: u64,
     },
-    /// Locations of nodes that do not exist.
+    /// Locations belong to nodes that do not exist.
     LocationOutside {
-        /// How many.
+        /// Number of such locations.
         count: u64,
-        /// The first `object_index`.
+        /// `object_index` of the first one.
         object_index: u64,
     },
-    /// Part of the allocation trace does not make sense.
+    /// Part of the allocation trace is inconsistent.
     BadTrace {
-        /// What.
+        /// Description of the defect.
         what: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! Reads the members of a snapshot, in whatever order they stand.
+//! Reader of a snapshot, whose members may be in any order.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,11 +12,11 @@ use crate::format::scanner::Scanner;
 use crate::format::{EdgeColumns, Meta, NodeColumns, Problem, Strings};
 use crate::{Error, Result, Snapshot};
 
-/// How to read.
+/// Options for reading.
 pub struct ReadOptions<'a> {
-    /// Threads that decode; 0 takes as many as the machine runs at once (at most 8).
+    /// Number of decoding threads; 0 stands for the machine's parallelism, at most 8.
     pub thread_count: usize,
-    /// Called now and then with the bytes read and, where it is known, the length of the file.
+    /// Callback for progress: bytes read and, if known, the length of the file.
     pub progress: &'a (dyn Fn(u64, Option<u64>) + Sync),
 }
 
@@ -33,11 +33,12 @@ impl std::fmt::Debug for ReadOptions<'_> {
 }
 
 impl Snapshot {
-    /// Reads a file; `-` is standard input. gzip and zstd are recognized.
+    /// Reads a file; `-` is standard input. Compression (gzip, xz, zstd) and archives (tar, zip)
+    /// are recognised.
     pub fn open(path: &Path, options: &ReadOptions<'_>) -> Result<Self> {
         let open = || Input::open(path).map_err(|source| Error::Io { offset: 0, source });
         match Reader::new(open()?, options).read() {
-            // A compressed file is read once, in order, unless its header counts wrong.
+            // A compressed file is read once, in order, unless its header counts too few rows.
             Err(Error::MoreThanPromised { .. }) if path.is_file() => {
                 let mut reader = Reader::new(open()?, options);
                 reader.scanner.make_seekable()?;
@@ -67,7 +68,7 @@ pub(super) struct Reader<'a> {
     pub(super) locations: Vec<(u64, Location)>,
     pub(super) trace: AllocationTrace,
     pub(super) seen: Vec<Vec<u8>>,
-    /// Members that stood before the header: name and offset of the value.
+    /// Members before the header: name, and offset of the value.
     pub(super) deferred: Vec<(Vec<u8>, u64)>,
     pub(super) is_ended: bool,
 }
@@ -108,7 +109,7 @@ impl<'a> Reader<'a> {
         self.finish()
     }
 
-    /// The members up to the end of the object.
+    /// Reads the members up to the end of the object.
     fn members(&mut self) -> Result<()> {
         self.scanner.expect(b'{', "'{'")?;
         if self.scanner.take_if(b'}')? {
@@ -131,8 +132,8 @@ impl<'a> Reader<'a> {
                 self.is_ended = !self.scanner.value(None, usize::MAX)?;
             } else if self.must_wait(&name) {
                 if !self.scanner.can_seek() {
-                    // What was passed is gone: begin anew with a copy that can be read from
-                    // anywhere.
+                    // Passed text is gone: reading starts again with a copy that can be read from
+                    // any offset.
                     if !self.scanner.has_all() {
                         return Err(Error::NoMember { name: "snapshot" });
                     }
@@ -169,13 +170,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Without the header nobody knows what the numbers mean.
+    /// Whether a member must be read after the header, which describes its numbers.
     fn must_wait(&self, name: &[u8]) -> bool {
         let needs_meta: [&[u8]; 6] =
             [b"nodes", b"edges", b"locations", b"trace_function_infos", b"trace_tree", b"samples"];
         match &self.meta {
             None => needs_meta.contains(&name),
-            // Without counts the columns are sized by the length of the file.
+            // Without counts, the columns are sized by the length of the file.
             Some(meta) => {
                 !self.scanner.can_seek()
                     && (name == b"nodes" && meta.node_count.is_none()
@@ -214,8 +215,7 @@ impl<'a> Reader<'a> {
         self.meta.clone().ok_or(Error::NoMember { name: "snapshot" })
     }
 
-    /// A member that is not there is a broken file; unless the file breaks off, then it is made do
-    /// without.
+    /// Handles a missing member: an error, unless the file is truncated.
     fn missing(&mut self, section: &'static str) -> Result<()> {
         if !self.is_ended {
             return Err(Error::NoMember { name: section });
@@ -301,12 +301,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Turns the counts of all but the last entry into sums of what stands before; the sum of all.
+/// Replaces the counts by the sums of the preceding ones. Returns the sum of all.
 fn counts_to_borders(counts: &mut [u32]) -> u64 {
     let mut sum = 0u64;
     for slot in counts {
         let count = *slot;
-        // More than 32 bits is an error that the sum tells; until then any border will do.
+        // The returned sum reveals an overflow of 32 bits; until then any bound will do.
         *slot = u32::try_from(sum).unwrap_or(u32::MAX);
         sum += u64::from(count);
     }

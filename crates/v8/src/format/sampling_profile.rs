@@ -1,4 +1,4 @@
-//! The `.heapprofile` format: a tree of calls with the bytes that were sampled in each.
+//! `.heapprofile` format: a call tree with the bytes sampled in each node.
 //!
 //! ```text
 //!  {"head": {"callFrame": {"functionName", "scriptId", "url", "lineNumber", "columnNumber"},
@@ -6,7 +6,7 @@
 //!   "samples": [{"size": 64, "nodeId": 17, "ordinal": 3}, …]}
 //! ```
 //!
-//! The tree nests as deep as the calls did, so it is read without recursion.
+//! The tree nests as deep as the calls, so it is read without recursion.
 
 use std::path::Path;
 
@@ -18,13 +18,13 @@ use crate::format::input::Input;
 use crate::format::scanner::Scanner;
 use crate::{Error, Result};
 
-/// The profile as the file has it.
+/// Profile as in the file.
 #[derive(Debug, Default)]
 pub(crate) struct SamplingProfile {
     pub(crate) nodes: Vec<ProfileNode>,
 }
 
-/// A node of the tree; parents come first.
+/// Node of the tree; parents come first.
 #[derive(Debug, Default)]
 pub(crate) struct ProfileNode {
     pub(crate) function: CallFunction,
@@ -34,10 +34,10 @@ pub(crate) struct ProfileNode {
     id: u64,
 }
 
-/// A call frame is a few hundred bytes.
+/// Largest length of a call frame; real ones have a few hundred bytes.
 const FRAME_LIMIT_BYTES: usize = 1 << 20;
 
-/// The name of the first member: by it, the formats are told apart.
+/// Returns the name of the first member, which distinguishes the formats.
 pub(crate) fn first_member(path: &Path) -> Result<Vec<u8>> {
     let mut scanner = scanner(path)?;
     let mut name = Vec::new();
@@ -83,7 +83,7 @@ impl SamplingProfile {
                 Some(b'}') => {
                     scanner.skip_byte();
                     open.pop();
-                    // Behind a child stands its sister, or the end of the list of children.
+                    // After a child comes its sibling or the end of the list of children.
                     if !open.is_empty() {
                         if scanner.take_if(b',')? {
                             self.begin_node(scanner, &mut open)?;
@@ -126,7 +126,7 @@ impl SamplingProfile {
     }
 }
 
-/// The name of a member and its colon.
+/// Reads the name of a member and its colon.
 fn member(scanner: &mut Scanner) -> Result<Vec<u8>> {
     let mut name = Vec::new();
     if !scanner.string(&mut name)? {
@@ -151,7 +151,7 @@ fn call_frame(scanner: &mut Scanner) -> Result<CallFunction> {
     }
     let frame: Value = serde_json::from_slice(&text).map_err(|source| Error::Header { offset, source })?;
     let text = |key: &str| frame[key].as_str().unwrap_or_default().to_owned();
-    // The file counts from 0 and has -1 for none.
+    // The file counts from 0 and has -1 for an unknown position.
     let place = |key: &str| frame[key].as_i64().and_then(|at| u32::try_from(at + 1).ok()).unwrap_or(0);
     Ok(CallFunction {
         name: named(text("functionName")),

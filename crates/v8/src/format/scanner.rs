@@ -1,4 +1,4 @@
-//! Walks over the text of a snapshot: single tokens, and blocks of whole rows of numbers.
+//! Scanner for a snapshot's text: single tokens, and blocks of whole rows of numbers.
 
 use memchr::{memchr, memchr_iter, memchr2, memrchr};
 
@@ -7,27 +7,27 @@ use crate::format::input::Input;
 use crate::format::string_text::{Escapes, push_unescaped};
 use crate::{Error, Result};
 
-/// Text is read in pieces of this size: small enough for the cache between reading and decoding.
+/// Number of bytes read at once: small enough to stay in the cache between reading and decoding.
 const BLOCK_BYTES: usize = 256 << 10;
-/// No row of numbers is as long as this, unless it is all white space.
+/// Largest length of a row of numbers; only white space makes a row this long.
 const ROW_LIMIT_BYTES: usize = 16 << 20;
 
-/// A window that moves over the text.
+/// Window that moves over the text.
 pub(crate) struct Scanner {
     input: Input,
     buffer: Vec<u8>,
     position: usize,
-    /// Where `buffer` begins in the text.
+    /// Offset of `buffer` in the text.
     buffer_offset: u64,
     is_ended: bool,
 }
 
-/// What a block of rows holds.
+/// Description of a block of rows.
 pub(crate) struct TakenRows {
     pub(crate) number_count: usize,
-    /// The list's `]` follows, or the text is at its end.
+    /// Whether the list's `]` follows, or the text has ended.
     pub(crate) is_last: bool,
-    /// The text ended before the list did.
+    /// Whether the text ended before the list.
     pub(crate) is_truncated: bool,
 }
 
@@ -44,7 +44,7 @@ impl Scanner {
         &self.input
     }
 
-    /// Makes the whole text readable from any offset and begins anew.
+    /// Makes the whole text readable from any offset, and restarts at its beginning.
     pub(crate) fn make_seekable(&mut self) -> Result<()> {
         if !self.input.can_seek() {
             let offset = self.offset();
@@ -57,7 +57,7 @@ impl Scanner {
         self.input.can_seek()
     }
 
-    /// Nothing was thrown away yet.
+    /// Whether all text that was read is still in the buffer.
     pub(crate) fn has_all(&self) -> bool {
         self.buffer_offset == 0
     }
@@ -71,7 +71,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// Reads more text behind the buffer; `false` at the end.
+    /// Appends more text to the buffer. Returns false at the end.
     fn fill(&mut self) -> Result<bool> {
         if self.is_ended {
             return Ok(false);
@@ -89,7 +89,7 @@ impl Scanner {
         Ok(count > 0)
     }
 
-    /// The next byte that is not white space, not taken.
+    /// Returns the next byte that is not white space, without consuming it.
     pub(crate) fn peek(&mut self) -> Result<Option<u8>> {
         loop {
             while let Some(&byte) = self.buffer.get(self.position) {
@@ -104,7 +104,7 @@ impl Scanner {
         }
     }
 
-    /// Takes the byte that [`Self::peek`] saw.
+    /// Consumes the byte that [`Self::peek`] returned.
     pub(crate) fn skip_byte(&mut self) {
         self.position = (self.position + 1).min(self.buffer.len());
     }
@@ -119,7 +119,7 @@ impl Scanner {
         }
     }
 
-    /// Takes `byte` if it is next.
+    /// Consumes `byte` if it is next.
     pub(crate) fn take_if(&mut self, byte: u8) -> Result<bool> {
         let is_next = self.peek()? == Some(byte);
         if is_next {
@@ -128,7 +128,7 @@ impl Scanner {
         Ok(is_next)
     }
 
-    /// Takes a string and appends what it means to `text`; `false` if the text ends inside it.
+    /// Reads a string and appends its unescaped text. Returns false if the text ends inside it.
     pub(crate) fn string(&mut self, text: &mut Vec<u8>) -> Result<bool> {
         self.expect(b'"', "a string")?;
         let mut escapes = Escapes::default();
@@ -156,7 +156,7 @@ impl Scanner {
                         self.position += 1;
                         return Ok(true);
                     }
-                    // `\u1234` is the longest.
+                    // The longest escape is `\u1234`.
                     while self.buffer.len() - self.position < 6 && self.fill()? {}
                     let taken = push_unescaped(&self.buffer[self.position..], &mut escapes, text)
                         .ok_or_else(|| {
@@ -169,8 +169,8 @@ impl Scanner {
         }
     }
 
-    /// Takes a number that counts something, in whatever way JSON writes it: `1500`, `1.5e3`. One
-    /// that is below 0 or has a fraction is refused.
+    /// Reads a count in any JSON notation: `1500`, `1.5e3`. Numbers below 0 or with a fraction are
+    /// refused.
     pub(crate) fn number(&mut self) -> Result<u64> {
         let found = self.peek()?;
         let offset = self.offset();
@@ -178,7 +178,7 @@ impl Scanner {
         if !matches!(found, Some(b'-' | b'0'..=b'9')) {
             return Err(unexpected("a number"));
         }
-        // Longer ones are no counts.
+        // Largest number of digits; longer numbers are not counts.
         const DIGITS_MAX: usize = 400;
         let mut text = String::new();
         loop {
@@ -202,7 +202,8 @@ impl Scanner {
         whole_number(&text).ok_or_else(|| unexpected("a whole number, not below 0"))
     }
 
-    /// Takes one value of any kind; `keep` receives its text. `false` if the text ends inside it.
+    /// Reads one value of any kind and appends its text to `keep`. Returns false if the text ends
+    /// inside it.
     pub(crate) fn value(&mut self, mut keep: Option<&mut Vec<u8>>, limit_bytes: usize) -> Result<bool> {
         let begin = self.offset();
         let mut depth = 0u64;
@@ -216,7 +217,7 @@ impl Scanner {
                         return Ok(false);
                     }
                     if let Some(keep) = keep.as_deref_mut() {
-                        // Only names of fields stand here; quoting them again is enough.
+                        // Such strings are names of fields; quoting them again is enough.
                         keep.extend_from_slice(
                             serde_json::Value::from(String::from_utf8_lossy(&text)).to_string().as_bytes(),
                         );
@@ -241,7 +242,7 @@ impl Scanner {
                     }
                 }
                 _ => loop {
-                    // A number or a word.
+                    // Number or word.
                     match self.buffer.get(self.position) {
                         Some(&byte)
                             if byte > b' '
@@ -270,8 +271,7 @@ impl Scanner {
         }
     }
 
-    /// Passes over a list of numbers without looking at them; stands behind its `]`. `false` if the
-    /// text ends before.
+    /// Skips a list of numbers and its `]` without decoding. Returns false if the text ends before.
     pub(crate) fn skip_numbers(&mut self) -> Result<bool> {
         loop {
             match memchr(b']', &self.buffer[self.position..]) {
@@ -289,8 +289,8 @@ impl Scanner {
         }
     }
 
-    /// Moves the next whole rows of a list of numbers into `block`; behind the last ones, the `]`
-    /// is taken too.
+    /// Moves the next whole rows of a list of numbers into `block`. After the last row, the `]` is
+    /// consumed as well.
     pub(crate) fn rows(&mut self, stride: usize, block: &mut Block) -> Result<TakenRows> {
         block.begin(self.offset());
         block.bytes.extend_from_slice(&self.buffer[self.position..]);
@@ -351,7 +351,7 @@ impl Scanner {
         }
     }
 
-    /// What stands in `block` from `end` on becomes the buffer again.
+    /// Returns the contents of `block` from `end` on to the buffer.
     fn give_back(&mut self, block: &mut Block, end: usize) {
         self.buffer_offset = block.offset + (end - FRONT) as u64;
         self.buffer.clear();
@@ -361,8 +361,8 @@ impl Scanner {
     }
 }
 
-/// The position behind the comma that ends the last whole row, `surplus` numbers before the last
-/// comma.
+/// Returns the position after the comma that ends the last whole row, `surplus` numbers before the
+/// last comma.
 fn behind_last_row(bytes: &[u8], surplus: usize) -> usize {
     let mut end = bytes.len();
     for _ in 0..surplus {
@@ -371,14 +371,14 @@ fn behind_last_row(bytes: &[u8], surplus: usize) -> usize {
     memrchr(b',', &bytes[..end]).map_or(FRONT, |at| at + 1)
 }
 
-/// A number of JSON that is whole and not below 0.
+/// Parses a JSON number that is whole and not negative.
 fn whole_number(text: &str) -> Option<u64> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // (A larger one stays the largest.)
+        // Larger numbers saturate.
         return Some(text.parse().unwrap_or(u64::MAX));
     }
     let number: f64 = serde_json::from_str(text).ok()?;
-    // Up to here all whole numbers can be told apart.
+    // Largest number up to which `f64` represents all whole numbers.
     const EXACT: f64 = (1_u64 << 53) as f64;
     (number >= 0.0 && number.fract() == 0.0 && number <= EXACT).then_some(number as u64)
 }

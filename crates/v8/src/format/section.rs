@@ -1,16 +1,16 @@
-//! Reads a long list of numbers on several threads.
+//! Reading of a long list of numbers on several threads.
 //!
 //! ```text
 //!            one at a time                          all at once
 //!  +-----------------------------------+   +------------------------------+
 //!  | read a block, count its commas,   |-->| decode the numbers,          |
-//!  | cut it behind a row, cut off that |   | spread them over the columns |
+//!  | cut it after a row, split off as  |   | store them in the columns    |
 //!  | many rows of the columns          |   |                              |
 //!  +-----------------------------------+   +------------------------------+
 //! ```
 //!
-//! The first part is a tenth of the second's time, so a few cores are kept busy; and the text is
-//! read once, in order, so that it may as well come from a pipe.
+//! The first part takes a tenth of the second's time, so a few cores stay busy. The text is read
+//! once, in order, and may come from a pipe.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -20,23 +20,23 @@ use crate::{Error, Result};
 
 /// Mutable columns of some rows.
 pub(crate) trait Rows: Send + Sized {
-    /// How many rows these are.
+    /// Number of rows.
     fn row_count(&self) -> usize;
-    /// The first `count` rows, the others.
+    /// Splits off the first `count` rows.
     fn split_at(self, count: usize) -> (Self, Self);
-    /// Spreads `numbers` over the columns; `first_row` is the number of the first row in the whole
-    /// section.
+    /// Distributes `numbers` over the columns. `first_row` is the number of the first row in the
+    /// whole section.
     fn store(self, numbers: &Numbers, stride: usize, first_row: usize) -> Result<()>;
 }
 
-/// What reading a section came to.
+/// Result of reading a section.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SectionEnd {
-    /// Rows stored.
+    /// Number of stored rows.
     pub(crate) row_count: usize,
-    /// Rows that had no place in the columns.
+    /// Number of rows without room in the columns.
     pub(crate) surplus_count: usize,
-    /// The text ended before the list did.
+    /// Whether the text ended before the list.
     pub(crate) is_truncated: bool,
 }
 
@@ -48,7 +48,7 @@ struct Shared<'a, R> {
     failure: Option<Error>,
 }
 
-/// Reads the rest of the list that `scanner` stands in, behind its `[`.
+/// Reads the rest of the list that `scanner` is in, after its `[`.
 pub(crate) fn read_rows<R: Rows>(
     scanner: &mut Scanner,
     section: &'static str,
@@ -82,7 +82,7 @@ pub(crate) fn read_rows<R: Rows>(
             if let Err(error) = decode_into(part, &mut block, &mut numbers, number_count, stride, first_row) {
                 let mut guard = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 guard.is_done = true;
-                // Of several, the first in the text: the one without which the others might not be.
+                // The first error that a thread reports is the result.
                 guard.failure.get_or_insert(error);
                 return;
             }
@@ -99,8 +99,8 @@ pub(crate) fn read_rows<R: Rows>(
 }
 
 impl<R: Rows> Shared<'_, R> {
-    /// The next block with the columns that it fills, the first of its rows and how many numbers it
-    /// holds.
+    /// Returns the columns that the next block fills, the number of their first row, and the number
+    /// of numbers in the block.
     fn take(&mut self, section: &'static str, stride: usize, block: &mut Block) -> Result<(R, usize, usize)> {
         let taken = self.scanner.rows(stride, block)?;
         self.is_done = taken.is_last;
@@ -133,7 +133,7 @@ fn decode_into<R: Rows>(
     part.store(numbers, stride, first_row)
 }
 
-/// Decodes a block whose commas promise `number_count` numbers.
+/// Decodes a block whose commas imply `number_count` numbers.
 pub(crate) fn decode_exactly(block: &mut Block, numbers: &mut Numbers, number_count: usize) -> Result<()> {
     let text_bytes = block.text().len();
     block.finish();

@@ -1,4 +1,4 @@
-//! A snapshot in memory: what the file says, in columns.
+//! Snapshot in memory: the contents of the file, in columns.
 
 use std::borrow::Cow;
 
@@ -13,10 +13,10 @@ use crate::format::problem::Problem;
 use crate::format::strings::Strings;
 use crate::kinds::{DomState, EdgeKind, NodeKind};
 
-/// A heap snapshot as it was written.
+/// Heap snapshot as it was written.
 ///
-/// Nodes and edges have numbers from 0 on; the edges of a node follow each other. What DevTools
-/// derives from it (classes, sizes that count for an object, distances) is in [`crate::devtools`].
+/// Nodes and edges are numbered from 0; the edges of a node are consecutive. [`crate::devtools`]
+/// derives from it what DevTools shows: classes, sizes, distances.
 #[derive(Debug)]
 pub struct Snapshot {
     pub(crate) meta: Meta,
@@ -31,81 +31,81 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What the file says about itself.
+    /// Description of the snapshot in its own file.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// Who refers to whom.
+    /// Graph of nodes and edges.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// The node that everything hangs from.
+    /// Root node.
     pub fn root(&self) -> u32 {
         self.root
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn node_count(&self) -> u32 {
         self.graph.node_count()
     }
 
-    /// How many edges there are.
+    /// Number of edges.
     pub fn edge_count(&self) -> u32 {
         self.graph.edge_count()
     }
 
-    /// All names.
+    /// String table with all names.
     pub fn strings(&self) -> &Strings {
         &self.strings
     }
 
-    /// Where functions and objects were made.
+    /// Source locations of functions and constructors.
     pub fn locations(&self) -> &Locations {
         &self.locations
     }
 
-    /// Functions, calls and samples, in the file of an allocation timeline.
+    /// Functions, calls and samples in the file of an allocation timeline.
     pub fn trace(&self) -> Option<&AllocationTrace> {
         self.trace.as_ref()
     }
 
-    /// What is wrong with the file, as far as reading showed; see [`Self::check`].
+    /// Defects that were found while reading; [`Self::check`] finds more.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// What a node stands for.
+    /// Kind of a node.
     #[inline]
     pub fn kind(&self, node: u32) -> NodeKind {
         self.nodes.kind(node)
     }
 
-    /// The number of a node's name.
+    /// String number of a node's name.
     #[inline]
     pub(crate) fn name_number(&self, node: u32) -> u32 {
         self.nodes.names[node as usize]
     }
 
-    /// A node's name as the file has it, WTF-8.
+    /// Name of a node as in the file, WTF-8.
     #[inline]
     pub fn name(&self, node: u32) -> &[u8] {
         self.strings.get(self.name_number(node))
     }
 
-    /// A node's name as the file has it, to show.
+    /// Name of a node as a `str`, invalid parts replaced.
     pub fn name_text(&self, node: u32) -> Cow<'_, str> {
         self.strings.text(self.name_number(node))
     }
 
-    /// The number that stays with an object from snapshot to snapshot.
+    /// Id of an object, which stays the same from snapshot to snapshot.
     #[inline]
     pub fn id(&self, node: u32) -> u64 {
         self.nodes.id(node)
     }
 
-    /// The first node with that id.
+    /// Returns the first node with that id.
     pub fn node_of_id(&self, id: u64) -> Option<u32> {
         (0..self.node_count()).find(|&node| self.id(node) == id)
     }
@@ -116,30 +116,30 @@ impl Snapshot {
         self.nodes.self_bytes(node)
     }
 
-    /// Whether a DOM node hangs in its document.
+    /// State of a DOM node: attached to its document, detached or unknown.
     pub fn dom_state(&self, node: u32) -> DomState {
         self.nodes.dom_state(node)
     }
 
-    /// The node of the allocation trace that made the object; 0 if there is none.
+    /// Id of the allocation trace's node in which the object was allocated; 0 if unknown.
     pub fn trace_node_id(&self, node: u32) -> u32 {
         self.nodes.trace_node_ids.get(node as usize).copied().unwrap_or(0)
     }
 
-    /// What an edge stands for.
+    /// Kind of an edge.
     #[inline]
     pub fn edge_kind(&self, edge: u32) -> EdgeKind {
         self.edges.kind(edge)
     }
 
-    /// An edge's `name_or_index`: the number of a string, or of an element
+    /// Value of an edge's `name_or_index`: a string number or an element's index
     /// ([`EdgeKind::has_string_name`]).
     #[inline]
     pub(crate) fn edge_name_number(&self, edge: u32) -> u32 {
         self.edges.names[edge as usize]
     }
 
-    /// An edge's name: of an element its index.
+    /// Name of an edge; for an element, its index.
     pub fn edge_name(&self, edge: u32) -> Cow<'_, str> {
         let number = self.edge_name_number(edge);
         if self.edge_kind(edge).has_string_name() {
@@ -149,19 +149,19 @@ impl Snapshot {
         }
     }
 
-    /// Whether an edge has a string of this text for a name.
+    /// Whether an edge's name is a string with this text.
     pub(crate) fn is_edge_named(&self, edge: u32, name: &[u8]) -> bool {
         self.edge_kind(edge).has_string_name() && self.strings.get(self.edge_name_number(edge)) == name
     }
 
-    /// Where the first edge of `kind` and `name` goes.
+    /// Returns the target of the first edge of `kind` and `name`.
     pub(crate) fn target_of(&self, node: u32, kind: EdgeKind, name: &[u8]) -> Option<u32> {
         let mut edges = self.graph.edges(node);
         let found = edges.find(|&edge| self.edge_kind(edge) == kind && self.is_edge_named(edge, name))?;
         Some(self.graph.target(found))
     }
 
-    /// In a file that broke off before the strings, names mean nothing.
+    /// Removes names without a string, in a file that is truncated before the strings.
     pub(crate) fn forget_names_outside(&mut self) {
         if self.strings.count() == 0 {
             let _ = self.strings.push(b"");

@@ -1,19 +1,19 @@
-//! JSON's escapes, and text that JavaScript may hold but Unicode may not.
+//! JSON escapes, and text that JavaScript can hold but Unicode cannot.
 //!
-//! Strings are kept as WTF-8: UTF-8 where a lone surrogate is encoded in three bytes like any other
-//! number. JavaScript measures and compares strings by UTF-16 units, and so do the rules of
-//! DevTools.
+//! Strings are stored as WTF-8: UTF-8 in which a lone surrogate is encoded in three bytes like any
+//! other code point. JavaScript measures and compares strings by UTF-16 units, and so do the rules
+//! of DevTools.
 
 use std::cmp::Ordering;
 
-/// What the last escape of a string was: a high surrogate waits for the low one.
+/// Last escape of a string, if it was a high surrogate that a low one may follow.
 #[derive(Debug, Default)]
 pub(crate) struct Escapes {
     high: Option<u16>,
 }
 
-/// Appends the meaning of the escape at the beginning of `text`; how long it was. `None` if it is
-/// none.
+/// Appends the text of the escape at the start of `text`. Returns its length, or `None` if the
+/// escape is invalid.
 pub(crate) fn push_unescaped(text: &[u8], escapes: &mut Escapes, into: &mut Vec<u8>) -> Option<usize> {
     let high = escapes.high.take();
     let byte = match *text.get(1)? {
@@ -31,7 +31,7 @@ pub(crate) fn push_unescaped(text: &[u8], escapes: &mut Escapes, into: &mut Vec<
             }
             match (high, unit) {
                 (Some(high), 0xdc00..=0xdfff) => {
-                    // The pair's first half was written as a lone one.
+                    // The first half of the pair was written as a lone surrogate.
                     into.truncate(into.len().saturating_sub(3));
                     let code = 0x10000 + (u32::from(high - 0xd800) << 10) + u32::from(unit - 0xdc00);
                     let mut encoded = [0; 4];
@@ -60,7 +60,7 @@ fn push_unit(unit: u16, into: &mut Vec<u8>) {
     }
 }
 
-/// The UTF-16 units of WTF-8 text; bytes that are no text count as U+FFFD.
+/// Returns the UTF-16 units of WTF-8 text; invalid bytes count as U+FFFD.
 pub(crate) fn utf16_units(text: &[u8]) -> impl Iterator<Item = u16> + '_ {
     let mut at = 0;
     let mut low = None;
@@ -79,7 +79,7 @@ pub(crate) fn utf16_units(text: &[u8]) -> impl Iterator<Item = u16> + '_ {
     })
 }
 
-/// Whether all bytes are text: UTF-8, or a lone surrogate that an escape stood for.
+/// Whether all bytes are valid WTF-8.
 pub(crate) fn is_wtf8(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some((code, length)) = code_point(rest) {
@@ -109,12 +109,12 @@ fn code_point(text: &[u8]) -> Option<(u32, usize)> {
     Some(whole.filter(|&(code, _)| code < 0x11_0000).unwrap_or((0xfffd, 1)))
 }
 
-/// The length as JavaScript counts it.
+/// Length in UTF-16 units, as in JavaScript.
 pub(crate) fn utf16_length(text: &[u8]) -> usize {
     if text.is_ascii() { text.len() } else { utf16_units(text).count() }
 }
 
-/// The order of JavaScript's `<`.
+/// Compares in the order of JavaScript's `<`.
 pub(crate) fn compare_utf16(left: &[u8], right: &[u8]) -> Ordering {
     if left.is_ascii() && right.is_ascii() {
         left.cmp(right)

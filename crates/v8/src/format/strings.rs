@@ -1,4 +1,4 @@
-//! The string table.
+//! String table.
 
 use std::borrow::Cow;
 
@@ -8,19 +8,19 @@ use crate::{Error, Result};
 #[derive(Debug, Default, Clone)]
 pub struct Strings {
     text: Vec<u8>,
-    /// The lower 32 bits of each string's end.
+    /// Lower 32 bits of each string's end.
     ends: Vec<u32>,
-    /// The first string whose end lies behind each multiple of 4 GiB.
+    /// First string whose end lies beyond each multiple of 4 GiB.
     wraps: Vec<u32>,
 }
 
 impl Strings {
-    /// How many there are.
+    /// Number of strings.
     pub fn count(&self) -> u32 {
         self.ends.len() as u32
     }
 
-    /// The string of that number; the empty one if the number is too large.
+    /// Returns the string of that number; empty if the number is too large.
     #[inline]
     pub fn get(&self, number: u32) -> &[u8] {
         let Some(&low) = self.ends.get(number as usize) else { return &[] };
@@ -31,12 +31,12 @@ impl Strings {
         &self.text[begin..self.high(number) | low as usize]
     }
 
-    /// The string as text to show; what is no Unicode becomes U+FFFD.
+    /// Returns the string as a `str`; invalid parts become U+FFFD.
     pub fn text(&self, number: u32) -> Cow<'_, str> {
         String::from_utf8_lossy(self.get(number))
     }
 
-    /// The number of the first string with this text.
+    /// Returns the number of the first string with this text.
     pub fn find(&self, text: &[u8]) -> Option<u32> {
         (0..self.count()).find(|&number| self.get(number) == text)
     }
@@ -47,7 +47,7 @@ impl Strings {
         self.end_string()
     }
 
-    /// Where the next string's text is appended, before [`Self::end_string`].
+    /// Buffer to which the next string's text is appended, before [`Self::end_string`].
     pub(crate) fn text_mut(&mut self) -> &mut Vec<u8> {
         &mut self.text
     }
@@ -66,12 +66,12 @@ impl Strings {
         Ok(number)
     }
 
-    /// Text, the lower half of each end, and the first string behind each multiple of 4 GiB.
+    /// Text, lower half of each end, and first string beyond each multiple of 4 GiB.
     pub(crate) fn parts(&self) -> (&[u8], &[u32], &[u32]) {
         (&self.text, &self.ends, &self.wraps)
     }
 
-    /// Takes over what [`Self::parts`] gave, unless the ends do not ascend up to the end of the
+    /// Builds the table from [`Self::parts`]. Returns `None` unless the ends ascend within the
     /// text.
     pub(crate) fn from_parts(text: Vec<u8>, ends: Vec<u32>, wraps: Vec<u32>) -> Option<Self> {
         let strings = Self { text, ends, wraps };

@@ -1,4 +1,4 @@
-//! The reader against a naive model, and against files that nobody should have written.
+//! Tests of the reader against a naive model, and with damaged or malformed files.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{EdgeKind, Error, NodeKind, Problem, ReadOptions, Result, Snapshot};
 
-/// Gives a few bytes at a time, as a pipe may do.
+/// Reader that returns a few bytes at a time, like a pipe.
 struct Trickle {
     text: Vec<u8>,
     at: usize,
@@ -42,7 +42,7 @@ const NODE_FIELDS: [&str; 7] =
     ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"];
 const EDGE_FIELDS: [&str; 3] = ["type", "name_or_index", "to_node"];
 
-/// A snapshot as rows of fields by name; where a field stands in the file is chosen when it is
+/// Snapshot as rows of fields by name; the order of fields in the file is chosen when it is
 /// written.
 #[derive(Debug, Clone)]
 struct Model {
@@ -199,7 +199,7 @@ proptest! {
     }
 }
 
-/// Asks all that can be asked.
+/// Calls every query of a snapshot.
 fn use_everything(snapshot: Snapshot) {
     use crate::analysis::compare;
     use crate::devtools::{DuplicateStrings, Filter, Heap, NativeContexts, RetainersView};
@@ -262,7 +262,7 @@ fn counts_that_differ_from_the_header_are_told() {
     let fewer = text.replacen("\"node_count\":3", "\"node_count\":9", 1);
     let found = read_file(fewer.as_bytes()).unwrap();
     assert_eq!(found.problems(), [Problem::CountDiffers { section: "nodes", promised: 9, found: 3 }]);
-    // A header that lies by a lot costs no memory.
+    // A header with a far too large count costs no memory.
     let most = text.replacen("\"edge_count\":3", "\"edge_count\":4000000000", 1);
     assert_eq!(read_file(most.as_bytes()).unwrap().edge_count(), 3);
     assert!(read(text.replacen("\"node_count\":3", "\"node_count\":99999999999", 1).as_bytes()).is_err());
@@ -281,7 +281,7 @@ fn the_lists_count_where_the_header_counts_less() {
         let read_back = read_file(wrong.as_bytes()).unwrap();
         assert_eq!((read_back.node_count(), read_back.edge_count()), (3, 3), "{to}");
         assert_eq!(read_back.problems(), [Problem::CountDiffers { section, promised, found }]);
-        // What went through a pipe cannot be read again.
+        // Text from a pipe cannot be read again.
         assert!(matches!(read(wrong.as_bytes()), Err(Error::MoreThanPromised { .. })), "{to}");
     }
     let neither = text.replacen("\"node_count\":3", "\"node_count\":1", 1);
@@ -362,12 +362,12 @@ fn compressed_text_is_recognized() {
     for packed in [&gzip, &zstd] {
         assert_eq!(read(packed).unwrap().node_count(), 3);
         assert_eq!(read_file(packed).unwrap().node_count(), 3);
-        // Cut off, it is as good as text that breaks off.
+        // A truncated compressed file is like truncated text.
         assert!(read(&packed[..packed.len() / 2]).is_err());
     }
 }
 
-/// A member of a tar archive.
+/// Member of a tar archive.
 fn tar_member(name: &str, kind: u8, content: &[u8]) -> Vec<u8> {
     let mut header = vec![0; 512];
     header[..name.len()].copy_from_slice(name.as_bytes());
@@ -380,7 +380,7 @@ fn tar_member(name: &str, kind: u8, content: &[u8]) -> Vec<u8> {
     header
 }
 
-/// A member of a zip archive, packed or not.
+/// Member of a zip archive, compressed or stored.
 fn zip_member(name: &str, content: &[u8], is_packed: bool) -> Vec<u8> {
     let mut packed = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut packed, content).unwrap();
@@ -396,7 +396,7 @@ fn zip_member(name: &str, content: &[u8], is_packed: bool) -> Vec<u8> {
     member
 }
 
-/// The same as a program writes it to a pipe: its sizes come behind it.
+/// Zip member as a program writes it to a pipe: its sizes come after the content.
 fn streamed(mut member: Vec<u8>) -> Vec<u8> {
     member[6] = 8;
     member[18..22].fill(0);
@@ -425,7 +425,7 @@ fn archives_are_read_up_to_their_first_snapshot() {
         [zip_member("notes.txt", b"none", true), zip_member("a.heapsnapshot", text.as_bytes(), true)]
             .concat(),
         zip_member("a.heapsnapshot", text.as_bytes(), false),
-        // Another file of JSON is none.
+        // Another JSON file is not a snapshot.
         [tar_member("package.json", b'0', b"{}"), tar_member("a.json", b'0', text.as_bytes())].concat(),
         [zip_member("package.json", b"{}", false), zip_member("a.json", text.as_bytes(), false)].concat(),
         [
@@ -452,7 +452,7 @@ fn archives_are_read_up_to_their_first_snapshot() {
 
 #[test]
 fn xz_is_recognized() {
-    // What `xz` makes of a snapshot of one node.
+    // Output of `xz` for a snapshot of one node.
     const PACKED: &[u8] = &[
         0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00, 0x00, 0x04, 0xe6, 0xd6, 0xb4, 0x46, 0x02, 0x00, 0x21, 0x01, 0x16,
         0x00, 0x00, 0x00, 0x74, 0x2f, 0xe5, 0xa3, 0xe0, 0x01, 0x07, 0x00, 0x9f, 0x5d, 0x00, 0x3d, 0x88, 0x8a,
@@ -475,7 +475,7 @@ fn xz_is_recognized() {
 
 #[test]
 fn members_that_nobody_knows_are_passed_over() {
-    // As the newest V8 may write: what the variables of scopes are used for.
+    // Member that the newest V8 may write: the uses of scopes' variables.
     let scopes = r#""scopes":[0,1,0,2,1],"scope_context_vars":[[1,"a,]"],{"b":[2]}],"scope_uses":[]"#;
     let text = format!(
         r#"{{"snapshot":{{"meta":{{"node_fields":["type","name","id","self_size","edge_count"],"node_types":[["synthetic"]],

@@ -1,7 +1,7 @@
-//! Writes snapshots that DevTools opens.
+//! Writer of snapshots that DevTools can open.
 //!
-//! Whatever fields the file had that was read, the usual seven are written, and the types in our
-//! own order.
+//! The writer always writes the usual seven fields, with the types in its own order, whatever
+//! fields the original file had.
 
 use std::io::{self, Write};
 
@@ -11,36 +11,36 @@ use crate::Snapshot;
 use crate::kinds::{EDGE_KINDS, EdgeKind, NODE_KINDS};
 use crate::node_set::NodeSet;
 
-/// What is changed on the way.
+/// Changes that are made while writing.
 pub(crate) trait Rewriting {
-    /// The number of the string that a node is named with.
+    /// String number of a node's name.
     fn node_name(&self, node: u32) -> u32;
-    /// The number of the string that an edge is named with; not asked for elements.
+    /// String number of an edge's name; not called for elements.
     fn edge_name(&self, edge: u32) -> u32;
-    /// How many strings there are.
+    /// Number of strings.
     fn string_count(&self) -> u32;
-    /// The text of a string, WTF-8.
+    /// Text of a string, WTF-8.
     fn string(&self, number: u32) -> &[u8];
 }
 
-/// A snapshot, or a part of it.
+/// Whole snapshot, or a part of one.
 #[derive(Debug)]
 pub(crate) struct Part<'a> {
     pub(crate) snapshot: &'a Snapshot,
-    /// The nodes that are written, the root among them; all without.
+    /// Nodes to write, the root included; `None` for all.
     pub(crate) nodes: Option<&'a NodeSet>,
-    /// An edge from the root to this node takes the place of all edges of the root.
+    /// Node that the root's only edge leads to; it replaces all edges of the root.
     pub(crate) new_child: Option<u32>,
 }
 
-/// Numbers in a row.
+/// Number of numbers in a node's row.
 const NODE_FIELDS: u64 = 7;
 
 impl Part<'_> {
-    /// Writes it.
+    /// Writes the part.
     pub(crate) fn write(&self, rewriting: &impl Rewriting, out: &mut impl Write) -> io::Result<()> {
         let snapshot = self.snapshot;
-        // The position of each node that is written, and the count of those.
+        // Position of each written node, and the number of those.
         let mut ordinals = vec![u32::MAX; snapshot.node_count() as usize];
         let mut node_count = 0u32;
         for node in self.written() {
@@ -116,7 +116,7 @@ impl Part<'_> {
         (0..self.snapshot.node_count()).filter(|&node| self.nodes.is_none_or(|nodes| nodes.contains(node)))
     }
 
-    /// Edges (none for the new one) with their targets, as far as these are written.
+    /// Returns edges (`None` for the new one) with their targets, if these are written.
     fn edges_of<'b>(
         &'b self,
         node: u32,
@@ -136,7 +136,7 @@ impl Part<'_> {
 
     fn header(&self, node_count: u32, edge_count: u64) -> serde_json::Value {
         let meta = self.snapshot.meta();
-        // Kinds that only this file knows keep their numbers behind the usual ones.
+        // Kinds that only this file has keep their numbers after the usual ones.
         let mut kinds: Vec<&str> = NODE_KINDS.to_vec();
         let most = self.written().map(|node| self.kind_number(node)).max().unwrap_or(0);
         kinds.extend(
@@ -186,7 +186,7 @@ fn push_number(line: &mut Vec<u8>, mut value: u64) {
     line.extend_from_slice(&digits[at..]);
 }
 
-/// A JSON string; lone surrogates and what is no text become escapes.
+/// Appends a JSON string; lone surrogates and invalid text become escapes.
 fn push_string(line: &mut Vec<u8>, text: &[u8]) {
     line.push(b'"');
     for unit in char::decode_utf16(crate::utf16_units(text)) {

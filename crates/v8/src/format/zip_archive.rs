@@ -1,4 +1,4 @@
-//! The first snapshot of a zip archive, read from its beginning: it may come from a pipe.
+//! First snapshot of a zip archive, read from the start, because the archive may come from a pipe.
 //!
 //! ```text
 //! PK34, method, sizes, name | content | PK34 … | directory        as most programs write it
@@ -11,9 +11,9 @@ use flate2::bufread::DeflateDecoder;
 
 use super::archive_member::{Member, Source, buffered, known, member, no_snapshot, pass, refused};
 
-/// How each member begins.
+/// Magic bytes at the start of each member.
 pub(super) const BEGINNING: &[u8] = b"PK\x03\x04";
-/// What may stand before the sizes behind a content.
+/// Optional magic bytes before the sizes that follow a content.
 const SIZES_BEHIND: &[u8] = b"PK\x07\x08";
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
@@ -39,7 +39,7 @@ pub(super) fn first_snapshot(mut archive: impl BufRead + Send + 'static) -> io::
         if flags & 1 != 0 {
             return Err(refused("the archive is encrypted"));
         }
-        // Only packed content says itself where it ends.
+        // Only compressed content marks its own end.
         let has_sizes_behind = flags & 8 != 0;
         match (method, member(&name)) {
             (STORED, _) if has_sizes_behind && packed_bytes == 0 => {
@@ -74,7 +74,7 @@ pub(super) fn first_snapshot(mut archive: impl BufRead + Send + 'static) -> io::
     }
 }
 
-/// A checksum and two sizes, of 8 bytes each in large archives.
+/// Skips a checksum and two sizes, which take 8 bytes each in large archives.
 fn pass_sizes(archive: &mut impl BufRead, is_large: bool) -> io::Result<()> {
     let mut first = [0; 4];
     archive.read_exact(&mut first)?;
@@ -82,7 +82,7 @@ fn pass_sizes(archive: &mut impl BufRead, is_large: bool) -> io::Result<()> {
     pass(archive, if is_large { rest + 8 } else { rest })
 }
 
-/// The second number of the field that has sizes beyond 32 bits.
+/// Returns the second number of the field that holds sizes beyond 32 bits.
 fn zip64_packed_bytes(extra: &[u8]) -> Option<u64> {
     let mut rest = extra;
     while let [a, b, c, d, after @ ..] = rest {

@@ -1,4 +1,5 @@
-//! Reads columns by position: only the blocks that are asked for, each checked, the last ones kept.
+//! Access to columns by position: reads and checks only the needed blocks, and caches the last
+//! ones.
 
 use std::fs::File;
 use std::io;
@@ -14,23 +15,24 @@ use crate::index::layout::{
     VERSION,
 };
 
-/// Blocks that are kept: 128 MiB.
+/// Number of cached blocks: 128 MiB.
 const KEPT_BLOCKS: usize = 8192;
 
 type Block = Arc<Vec<u8>>;
 
-/// An index file that is open.
+/// Open index file.
 ///
-/// What cannot be read or is not what was written gives zeros; [`Self::damage`] tells from then on.
+/// Reading returns zeros for data that cannot be read or fails its checksum; [`Self::damage`] then
+/// tells what is wrong.
 pub(crate) struct Blocks {
     file: File,
-    /// The same file for single blocks: they lie anywhere, and the system would read up to
-    /// megabytes behind each (49 MiB for a page of 200 concatenated strings, where 6 are
-    /// needed).
+    /// Second descriptor for single, scattered blocks, without read-ahead. The system would
+    /// otherwise read up to megabytes after each (49 MiB for a page of 200 concatenated strings,
+    /// instead of 6).
     scattered: File,
     checksums: Vec<u32>,
     columns: [Option<ColumnEntry>; COLUMN_COUNT],
-    /// Each block has one place to be kept in.
+    /// Cache with one slot for each block number modulo its size.
     kept: Vec<Mutex<Option<(u64, Block)>>>,
     damage: OnceLock<String>,
 }
@@ -42,7 +44,8 @@ impl std::fmt::Debug for Blocks {
 }
 
 impl Blocks {
-    /// Reads header and directory; nothing if this is not a whole index file of this version.
+    /// Reads header and directory. Returns `None` if the file is not a complete index of this
+    /// version.
     pub(crate) fn open(file: File) -> io::Result<Option<(Self, Directory)>> {
         let mut header = [0; HEADER_BYTES];
         let length = file.metadata()?.len();
@@ -93,7 +96,7 @@ impl Blocks {
         Ok(Some((blocks, directory)))
     }
 
-    /// What went wrong first.
+    /// Description of the first failure.
     pub(crate) fn damage(&self) -> Option<String> {
         self.damage.get().cloned()
     }
@@ -102,12 +105,12 @@ impl Blocks {
         self.damage.get_or_init(what);
     }
 
-    /// Numbers in a column.
+    /// Number of values in a column.
     pub(crate) fn count(&self, column: Column) -> u64 {
         self.columns[column as usize].map_or(0, |entry| entry.count)
     }
 
-    /// One number of a column of numbers.
+    /// Returns one number of a column of numbers.
     #[inline]
     pub(crate) fn number(&self, column: Column, index: u64) -> u32 {
         let Some(first_block) = self.first_block(column, index) else { return 0 };
@@ -117,7 +120,7 @@ impl Blocks {
         block.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes)
     }
 
-    /// One byte of a column of bytes.
+    /// Returns one byte of a column of bytes.
     #[inline]
     pub(crate) fn byte(&self, column: Column, index: u64) -> u8 {
         let Some(first_block) = self.first_block(column, index) else { return 0 };
@@ -136,14 +139,14 @@ impl Blocks {
         }
     }
 
-    /// Some numbers of a column.
+    /// Returns some numbers of a column.
     pub(crate) fn numbers(&self, column: Column, range: Range<u64>) -> Vec<u32> {
         let mut numbers = Vec::new();
         self.read_numbers(column, range, &mut numbers);
         numbers
     }
 
-    /// The same, into memory that is used again.
+    /// Reads some numbers of a column into `numbers`.
     pub(crate) fn read_numbers(&self, column: Column, range: Range<u64>, numbers: &mut Vec<u32>) {
         numbers.clear();
         if range.end.saturating_sub(range.start) <= 64 {
@@ -158,19 +161,19 @@ impl Blocks {
         });
     }
 
-    /// Some bytes of a column.
+    /// Returns some bytes of a column.
     pub(crate) fn bytes(&self, column: Column, range: Range<u64>) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.read_bytes(column, range, &mut bytes);
         bytes
     }
 
-    /// The same, into memory that is used again.
+    /// Reads some bytes of a column into `bytes`.
     pub(crate) fn read_bytes(&self, column: Column, range: Range<u64>, bytes: &mut Vec<u8>) {
         bytes.clear();
         let (begin, end) = (range.start, range.end);
         if begin < end && end - begin <= 4096 && end <= self.count(column) {
-            // A short text lies in one block or two, which the next one may need as well.
+            // A short text lies in one or two blocks, which the next text may need as well.
             if let Some(first_block) = self.first_block(column, begin) {
                 for number in begin / BLOCK_BYTES as u64..=(end - 1) / BLOCK_BYTES as u64 {
                     let Some(block) = self.block(first_block + number) else { return };
@@ -188,17 +191,17 @@ impl Blocks {
         self.pieces(column, range, |piece| bytes.extend_from_slice(piece));
     }
 
-    /// A whole column of bytes.
+    /// Returns a whole column of bytes.
     pub(crate) fn all_bytes(&self, column: Column) -> Vec<u8> {
         self.bytes(column, 0..self.count(column))
     }
 
-    /// A whole column of numbers.
+    /// Returns a whole column of numbers.
     pub(crate) fn all_numbers(&self, column: Column) -> Vec<u32> {
         self.numbers(column, 0..self.count(column))
     }
 
-    /// Bytes of a column in pieces of many blocks, past what is kept.
+    /// Visits bytes of a column in pieces of many blocks, bypassing the cache.
     fn pieces(&self, column: Column, range: Range<u64>, mut visit: impl FnMut(&[u8])) {
         const PIECE_BLOCKS: u64 = 16;
         if range.is_empty() {
@@ -244,7 +247,7 @@ impl Blocks {
         Some(block)
     }
 
-    /// Whether whole blocks could be read and are what was written.
+    /// Reads whole blocks. Returns whether they were read and their checksums match.
     fn read_blocks(&self, file: &File, first: u64, bytes: &mut [u8]) -> bool {
         if let Err(error) = file.read_exact_at(bytes, first * BLOCK_BYTES as u64) {
             self.report(|| format!("block {first}: {error}"));
@@ -260,13 +263,12 @@ impl Blocks {
     }
 }
 
-/// The file once more, read as asked and no further. A copy of the descriptor would share the
-/// advice.
+/// Opens the file again without read-ahead. A duplicate of the descriptor would share that setting.
 fn without_read_ahead(file: &File) -> io::Result<File> {
     let Ok(again) = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())) else {
         return file.try_clone();
     };
-    // Only advice: without it reading is slower.
+    // The setting is only advice: without it reading is slower.
     let _ = fadvise(&again, 0, None, Advice::Random);
     Ok(again)
 }

@@ -1,5 +1,5 @@
-//! The first and the last objects of each large class in each order of lists: kept in the index, so
-//! that a class of millions of objects opens without a look at all of them.
+//! First and last objects of each large class in each order of lists. The index stores them, so
+//! that a class of millions of objects opens without a scan of all of them.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -11,17 +11,17 @@ use crate::index::layout::{Column, END_ROWS, NUMBERS_OF_CLASS, ORDERS};
 use crate::index::stored_graph::StoredGraph;
 use crate::objects::{NodeNumber, ObjectOrder, Objects as _};
 
-/// From so many objects on a class's ends are kept; fewer are sorted at once.
+/// Number of objects from which a class's ends are stored; fewer objects are sorted at once.
 const LARGE: usize = 400;
 
-/// Where the nodes of one end are among the numbers of a class.
+/// Returns the position of an end's nodes among the numbers of a class.
 fn place_of_end(order: ObjectOrder, is_start: bool) -> Option<usize> {
     let order = ORDERS.iter().position(|&known| known == order)?;
     Some(1 + (order * 2 + usize::from(!is_start)) * END_ROWS)
 }
 
 impl StoredGraph {
-    /// Looks up the class among the large ones.
+    /// Returns an end of a class, if it is among the large ones.
     pub(super) fn end_of_class(&self, class: u32, order: ObjectOrder, is_start: bool) -> Option<Vec<u32>> {
         let place = place_of_end(order, is_start)?;
         let begin = self.row_of(Column::ClassEnds, NUMBERS_OF_CLASS, class)? + place as u64;
@@ -33,8 +33,8 @@ impl StoredGraph {
         Some(nodes)
     }
 
-    /// Where the row of `key` begins in a column of rows of so many numbers, which ascend by their
-    /// first number.
+    /// Returns the index at which the row of `key` starts, in a column of rows of `numbers`
+    /// numbers. Rows ascend by their first number.
     pub(super) fn row_of(&self, column: Column, numbers: usize, key: u32) -> Option<u64> {
         let key_at = |row: u64| self.blocks.number(column, row * numbers as u64);
         let count = self.blocks.count(column) / numbers as u64;
@@ -51,7 +51,7 @@ impl StoredGraph {
     }
 }
 
-/// The numbers of all large classes, in the order of classes.
+/// Returns the numbers of all large classes, in the order of classes.
 pub(super) fn class_ends(heap: &Heap, by_class: &NodesByClass, plain: PlainObjects) -> Vec<u32> {
     let large: Vec<(u32, &[u32])> = (0..)
         .zip(by_class.borders.windows(2).step_by(2))
@@ -74,7 +74,7 @@ pub(super) fn class_ends(heap: &Heap, by_class: &NodesByClass, plain: PlainObjec
     numbers
 }
 
-/// The first nodes, and the last.
+/// First nodes, and last nodes.
 type Ends = [Vec<u32>; 2];
 
 fn ends_by_numbers(heap: &Heap, nodes: &[u32]) -> [Ends; 3] {
@@ -86,11 +86,11 @@ fn ends_by_numbers(heap: &Heap, nodes: &[u32]) -> [Ends; 3] {
     ]
 }
 
-/// The ends of the list that `nodes` make if they are sorted by a key and by themselves.
+/// Returns the ends of the list that sorting `nodes` by key and number would give.
 fn ends<K: Ord>(nodes: &[u32], key: impl Fn(u32) -> (K, u32)) -> Ends {
     let mut first = Least::default();
     nodes.iter().for_each(|&node| first.offer(key(node)));
-    // Of equals, which follow each other upwards, the last one is met first.
+    // Equal keys ascend by node, so going backwards the last one comes first.
     let mut last = Least::default();
     nodes.iter().rev().for_each(|&node| last.offer(Reverse(key(node))));
     [
@@ -99,9 +99,10 @@ fn ends<K: Ord>(nodes: &[u32], key: impl Fn(u32) -> (K, u32)) -> Ends {
     ]
 }
 
-/// The least of all that it is offered.
+/// Collector of the least values that were offered.
 struct Least<T> {
-    /// The first ones are the least of what came before the others, the greatest of them last.
+    /// Values; once full, the first [`END_ROWS`] are the least of all earlier ones, their greatest
+    /// last.
     kept: Vec<T>,
     is_full: bool,
 }
@@ -133,10 +134,10 @@ impl<T: Ord> Least<T> {
     }
 }
 
-/// What lists call each object, found without a look at the properties of each.
+/// Names of objects in lists, without examining the properties of each object.
 struct NamesOfNodes<'a> {
     heap: &'a Heap,
-    /// Of each node: 0, or one more than the number of its shape.
+    /// For each node 0, or its shape's number plus one.
     shape_of: Vec<u32>,
     of_shape: Vec<Vec<u8>>,
     others: Mutex<DisplayNames>,

@@ -1,4 +1,4 @@
-//! Where single edges come from: by a search in the file, and once many are asked for, in memory.
+//! Sources of single edges: searched in the file, or in memory once many were requested.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::index::blocks::Blocks;
 use crate::index::layout::{Column, EDGE_SAMPLE};
 
-/// After so many searches in the file the first edges of all nodes are kept: a search for paths
-/// asks for millions of edges…
+/// Number of searches in the file after which the first edges of all nodes are loaded. A path
+/// search requests millions of edges.
 pub(super) const SEARCHES_MAX: u32 = 1 << 13;
-/// … of at most so many nodes: 32 MiB.
+/// Largest number of nodes for which this is done: 32 MiB.
 const KEPT_NODES_MAX: usize = 8 << 20;
 
-/// What is kept of an index for this.
+/// Cached columns of an index for this search.
 #[derive(Debug, Default)]
 pub(super) struct EdgeSources {
     samples: OnceLock<Vec<u32>>,
@@ -21,7 +21,7 @@ pub(super) struct EdgeSources {
 }
 
 impl EdgeSources {
-    /// The last of `node_count` nodes whose first edge is not behind this one.
+    /// Returns the last of `node_count` nodes whose first edge is at most `edge`.
     pub(super) fn source(&self, blocks: &Blocks, node_count: u32, edge: u32) -> u32 {
         match self.kept_first_edges(blocks, node_count as usize) {
             Some(first_edges) => first_edges.partition_point(|&first| first <= edge).saturating_sub(1) as u32,
@@ -29,7 +29,7 @@ impl EdgeSources {
         }
     }
 
-    /// By node: its first edge; nothing until it is worth it.
+    /// Returns the first edge of each node; `None` until loading them is worth it.
     fn kept_first_edges(&self, blocks: &Blocks, node_count: usize) -> Option<&[u32]> {
         if let Some(first_edges) = self.first_edges.get() {
             return Some(first_edges);
@@ -39,7 +39,7 @@ impl EdgeSources {
         }
         Some(self.first_edges.get_or_init(|| {
             let mut first_edges = blocks.all_numbers(Column::FirstEdges);
-            // Behind the last node stands the end of its edges.
+            // The last number is the end of the last node's edges.
             first_edges.truncate(node_count);
             first_edges
         }))

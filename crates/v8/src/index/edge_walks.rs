@@ -1,18 +1,19 @@
-//! What is known of many edges at once: where they come from, their kinds, their names.
+//! Data of many edges at once: their sources, kinds and names.
 
 use crate::EdgeKind;
 use crate::index::layout::Column;
 use crate::index::stored_graph::StoredGraph;
 use crate::objects::Objects as _;
 
-/// How many edges or nodes there may be for each one that is asked for: to look one up takes as
-/// long as to read some hundred numbers.
+/// Number of edges or nodes per requested one up to which a scan is faster: one lookup takes as
+/// long as reading some hundred numbers.
 const DENSE: usize = 256;
-/// Numbers that are read at once.
+/// Number of numbers read at once.
 const STEP: u32 = 1 << 16;
 
 impl StoredGraph {
-    /// Where descending edges come from: of many, with one walk over the first edges of all nodes.
+    /// Returns sources and kinds of edges in descending order. Many edges are found with one scan
+    /// over the first edges of all nodes.
     pub(super) fn walk_holders(&self, edges: &[u32]) -> Vec<(u32, EdgeKind)> {
         if edges.len().saturating_mul(DENSE) < self.node_count() as usize {
             return edges.iter().map(|&edge| (self.source(edge), self.edge_kind(edge))).collect();
@@ -27,7 +28,7 @@ impl StoredGraph {
 
     fn sources_of(&self, edges: &[u32]) -> Vec<u32> {
         let first_edges = self.blocks.all_numbers(Column::FirstEdges);
-        // The last node whose first edge is not behind the edge.
+        // Last node whose first edge is at most the edge.
         let mut node = first_edges.len();
         let source_of = |&edge: &u32| {
             while node > 0 && first_edges[node - 1] > edge {
@@ -48,8 +49,8 @@ impl StoredGraph {
         kinds
     }
 
-    /// The names of descending edges: of many, with one walk over those parts of the column in
-    /// which they are.
+    /// Returns the names of edges in descending order. Many edges are found with one scan over the
+    /// parts of the column that contain them.
     pub(super) fn walk_edge_names(&self, edges: &[u32]) -> Vec<u32> {
         if edges.len().saturating_mul(DENSE) < self.edge_count() as usize {
             return edges.iter().map(|&edge| self.edge_name_index(edge)).collect();
@@ -72,7 +73,8 @@ impl StoredGraph {
         })
     }
 
-    /// Shows those of the edges that are in the same part of a column, and which part it is.
+    /// Visits the edges grouped by the part of a column that contains them, with the bounds of that
+    /// part.
     fn in_steps(&self, edges: &[u32], mut visit: impl FnMut((u64, u64), &[u32])) {
         for some in edges.chunk_by(|one, other| one / STEP == other / STEP) {
             let first = some[0] / STEP * STEP;
@@ -82,7 +84,7 @@ impl StoredGraph {
     }
 }
 
-/// What was read of an edge; where it could not be read, which is reported, nothing.
+/// Returns the value read for an edge, or the default if it could not be read, which was reported.
 fn of_step<T: Copy + Default>(read: &[T], first: u64, edge: u32) -> T {
     read.get((u64::from(edge) - first) as usize).copied().unwrap_or_default()
 }

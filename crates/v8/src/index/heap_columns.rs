@@ -1,4 +1,4 @@
-//! Writes all that is known of a heap into columns.
+//! Writer of an index: all results of a heap, in columns.
 
 use std::fs::File;
 use std::io;
@@ -14,8 +14,8 @@ use crate::index::writer::ColumnWriter;
 use crate::objects::{CaptureMode, ScriptPaths};
 use crate::stored_summary::StoredSummary;
 
-/// Writes the index of `heap` to an empty file. What is not computed yet is computed meanwhile, on
-/// a second thread.
+/// Writes the index of `heap` to an empty file. Missing results are computed meanwhile, on a second
+/// thread.
 pub(super) fn write(
     file: File,
     heap: &Heap,
@@ -24,7 +24,7 @@ pub(super) fn write(
 ) -> io::Result<File> {
     let mut writer = ColumnWriter::new(file)?;
     let snapshot = heap.snapshot();
-    // One thread computes while the other one writes; what is written is dropped before the next is
+    // One thread computes while the other writes. Written data is dropped before the next is
     // computed.
     std::thread::scope(|scope| {
         let retainers = scope.spawn(|| {
@@ -180,13 +180,13 @@ fn write_shapes(writer: &mut ColumnWriter, plain: &PlainObjects) -> io::Result<(
     writer.numbers(Column::ShapeProperties, plain.shapes.iter().flat_map(|shape| shape.iter().copied()))
 }
 
-/// About how long the index of a heap will be.
+/// Approximate length of a heap's index file.
 pub(super) fn estimated_bytes(heap: &Heap) -> u64 {
     let snapshot = heap.snapshot();
     let text_bytes = snapshot.strings().parts().0.len() as u64;
     let fixed_bytes = 1 << 20;
     u64::from(snapshot.node_count()) * 54
-        // Of each edge 13 bytes, and 4 where many go to the same node.
+        // Each edge takes 13 bytes, and 4 more if many edges lead to the same node.
         + u64::from(snapshot.edge_count()) * 17
         + u64::from(snapshot.strings().count()) * 4
         + snapshot.locations().all().len() as u64 * 16

@@ -1,49 +1,50 @@
-//! The layout of an index file.
+//! Layout of an index file.
 //!
 //! ```text
 //!  0      magic "heaprV8i", version u32, CRC-32 of the directory u32,
 //!         offset of the directory u64, its length u64                              32 bytes, the rest of the block is zero
 //!  16 KiB columns, each from a new block on: numbers of 1 or 4 bytes, little-endian
-//!  ...    directory: the CRC-32 of each block (u32 each, the first block's is 0), then JSON: what belongs to which
-//!         snapshot, and kind, length and first block of each column
+//!  ...    directory: the CRC-32 of each block (u32 each, the first block's is 0), then JSON: the snapshot's
+//!         fingerprint and counts, and kind, length and first block of each column
 //! ```
 //!
-//! The first block is written last, so that a file that broke off is none. A column is read by
-//! position, block by block, and each block is checked before anything of it is believed.
+//! The first block is written last, so that an incomplete file is not an index. A column is read by
+//! position, block by block. Each block's checksum is checked before its data is used.
 
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::Fingerprint;
 use crate::objects::ObjectOrder;
 
-/// Objects that are kept at each end: two pages of a list.
+/// Number of objects stored at each end of a list: two pages.
 pub(crate) const END_ROWS: usize = 200;
-/// By retained bytes the nodes by class are sorted as they are.
+/// Orders with stored ends. The order by retained bytes is missing, because the nodes by class are
+/// already sorted by them.
 pub(super) const ORDERS: [ObjectOrder; 4] =
     [ObjectOrder::Shallow, ObjectOrder::Id, ObjectOrder::Distance, ObjectOrder::Name];
-/// Numbers for each class: its own, then in each order its first nodes and its last ones, both as
-/// the list has them.
+/// Number of numbers per class: its own number, then for each order its first and its last nodes,
+/// both in list order.
 pub(super) const NUMBERS_OF_CLASS: usize = 1 + ORDERS.len() * 2 * END_ROWS;
 
-/// Numbers for each node: its own, where its retainers begin in `RetainerOrders`, and how many they
-/// are.
+/// Number of numbers per node: its own number, the start of its retainers in `RetainerOrders`, and
+/// their count.
 pub(super) const NUMBERS_OF_NODE: usize = 3;
 
-/// Bytes that are checked together, and that are read at least.
+/// Number of bytes with one checksum; also the least amount read.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 pub(crate) const MAGIC: [u8; 8] = *b"heaprV8i";
-/// Changes with the layout and with the meaning of any column.
+/// Version of the format; changes with the layout and with the meaning of any column.
 pub(crate) const VERSION: u32 = 7;
 pub(crate) const HEADER_BYTES: usize = 32;
-/// A directory is a few bytes for each block of the file; this one would be of a file of terabytes.
+/// Largest length of a directory: that of a file of terabytes.
 pub(crate) const MOST_DIRECTORY_BYTES: u64 = 1 << 30;
 
-/// Nodes from one of `EdgeSamples` to the next.
+/// Number of nodes from one entry of `EdgeSamples` to the next.
 pub(crate) const EDGE_SAMPLE: usize = 1024;
 
 macro_rules! columns {
     ($($(#[$about:meta])* $column:ident,)*) => {
-        /// What a column holds. The numbers are part of the format.
+        /// Contents of a column. The numbers are part of the format.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(into = "u32", try_from = "u32")]
         #[repr(u32)]
@@ -56,92 +57,92 @@ macro_rules! columns {
 }
 
 columns! {
-    /// Of each node: the number of its name.
+    /// String number of each node's name.
     Names,
-    /// Its id; `u32::MAX` where it is in `WideIds`.
+    /// Id of each node; `u32::MAX` if it is in `WideIds`.
     Ids,
-    /// Its own bytes; likewise.
+    /// Own bytes of each node; `u32::MAX` if they are in `WideSelfBytes`.
     SelfBytes,
-    /// Its kind in six bits and its DOM state in two.
+    /// Kind (six bits) and DOM state (two bits) of each node.
     Kinds,
-    /// Its class.
+    /// Class of each node.
     Classes,
-    /// DevTools' distance, an `i32`.
+    /// DevTools' distance of each node, an `i32`.
     Distances,
-    /// Its dominator.
+    /// Dominator of each node.
     Dominators,
-    /// What would be freed with it; `u32::MAX` where it is in `WideRetained`.
+    /// Retained bytes of each node; `u32::MAX` if they are in `WideRetained`.
     Retained,
-    /// How many nodes it dominates, itself included.
+    /// Number of nodes that each node dominates, itself included.
     DominatedCounts,
-    /// The node of the allocation trace; only where there is one.
+    /// Allocation trace's node of each node; only if the snapshot has a trace.
     TraceNodes,
-    /// The first edge of each node, and the count of edges.
+    /// First edge of each node, and the number of edges.
     FirstEdges,
-    /// The first of each node in `Retainers`, and their count.
+    /// First entry of each node in `Retainers`, and the number of entries.
     FirstRetainers,
-    /// The first of each node in `Dominated`, and their count.
+    /// First entry of each node in `Dominated`, and the number of entries.
     FirstDominated,
-    /// Nodes by their dominator.
+    /// Nodes, grouped by dominator.
     Dominated,
-    /// Of each edge: where it goes.
+    /// Target of each edge.
     Targets,
-    /// Its index, or the number of its name.
+    /// Index, or string number of the name, of each edge.
     EdgeNames,
-    /// Its kind.
+    /// Kind of each edge.
     EdgeKinds,
-    /// Edges by where they go, descending.
+    /// Edges, grouped by target, descending.
     Retainers,
-    /// Of each string: the lower half of where its text ends.
+    /// Lower half of each string's end.
     StringEnds,
-    /// The first string that ends behind each multiple of 4 GiB.
+    /// First string that ends beyond each multiple of 4 GiB.
     StringWraps,
-    /// The text of all strings.
+    /// Text of all strings.
     StringText,
-    /// Node, script, line, column of each location, ordered by node.
+    /// Node, script, line and column of each location, ordered by node.
     Locations,
-    /// Node, and both halves of its number.
+    /// Node and both halves of its id, for ids that need more than 32 bits.
     WideIds,
-    /// Likewise.
+    /// Node and both halves of its own bytes, for sizes that need more than 32 bits.
     WideSelfBytes,
-    /// Likewise.
+    /// Node and both halves of its retained bytes, for sizes that need more than 32 bits.
     WideRetained,
-    /// Of each class: 1 if it has a place, script, line, column.
+    /// Location of each class: 1 if it has one, script, line, column.
     ClassPlaces,
-    /// Where its name ends in `ClassNames`.
+    /// End of each class's name in `ClassNames`.
     ClassNameEnds,
-    /// The names of classes.
+    /// Names of classes.
     ClassNames,
     /// Each plain object, and the number of its list of properties.
     Shapes,
-    /// Where each list of properties ends in `ShapeProperties`.
+    /// End of each list of properties in `ShapeProperties`.
     ShapeEnds,
-    /// Numbers of names.
+    /// String numbers of the properties' names.
     ShapeProperties,
     /// Names and properties of interfaces, as JSON.
     Interfaces,
-    /// The snapshot's own member "snapshot".
+    /// Member "snapshot" of the snapshot file.
     Meta,
-    /// The summary, as JSON.
+    /// Summary, as JSON.
     Summary,
-    /// The paths of scripts, as JSON.
+    /// Paths of scripts, as JSON.
     ScriptPaths,
-    /// Every 1024th of `FirstEdges`: where to look for the node that an edge comes from.
+    /// Every 1024th entry of `FirstEdges`, the start of a search for an edge's source.
     EdgeSamples,
-    /// Of each class: where its nodes with bytes of their own begin in `ClassNodes`, and those
-    /// without; and the count of nodes.
+    /// Bounds of each class in `ClassNodes`: start of the nodes with bytes of their own, and of
+    /// those without; then the number of nodes.
     ClassBorders,
-    /// Nodes by their class: see [`crate::devtools::NodesByClass`].
+    /// Nodes by class; see [`crate::devtools::NodesByClass`].
     ClassNodes,
-    /// Of each large class: its number, and the nodes at both ends of its lists: see
+    /// Number of each large class, and the nodes at both ends of its lists; see
     /// [`crate::index::class_ends`].
     ClassEnds,
-    /// Of each node with many retainers: its number, and where they begin in `RetainerOrders` and
-    /// how many: see [`crate::index::retainer_orders`].
+    /// Each node with many retainers, and the start and number of its entries in `RetainerOrders`;
+    /// see [`crate::index::retainer_orders`].
     RetainerOrderRows,
-    /// Their edges, in the order of the retainers view.
+    /// Edges into those nodes, in the order of the retainers view.
     RetainerOrders,
-    /// An inner object, its owner, and both halves of its bytes, which count for that.
+    /// Internal object, its owner, and both halves of the bytes that count for the owner.
     MovedBytes,
 }
 
@@ -162,7 +163,7 @@ impl TryFrom<u32> for Column {
 }
 
 impl Column {
-    /// Bytes of one number.
+    /// Number of bytes per value.
     pub(crate) fn element_bytes(self) -> u64 {
         match self {
             Self::Kinds
@@ -178,16 +179,16 @@ impl Column {
     }
 }
 
-/// Where a column is.
+/// Location of a column in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ColumnEntry {
     pub(crate) column: Column,
-    /// Numbers in it.
+    /// Number of values.
     pub(crate) count: u64,
     pub(crate) first_block: u64,
 }
 
-/// What the file holds.
+/// Contents of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Directory {
     pub(crate) fingerprint: Fingerprint,

@@ -1,5 +1,5 @@
-//! A whole heap from its index, for questions about the whole graph: nothing is parsed, and what
-//! was computed once is read when it is first asked for.
+//! Whole heap from its index, for analyses of the whole graph. No text is parsed, and stored
+//! results are read on first use.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::objects::Objects;
 use crate::{Location, Snapshot, Strings};
 
 impl Heap {
-    /// Loads the heap of an index. Nothing if the index is damaged: then the snapshot has to be
-    /// read again.
+    /// Loads the heap of an index. Returns `None` if the index is damaged; the snapshot must then
+    /// be read again.
     ///
-    /// What is wrong with the snapshot file is in the index's summary only.
+    /// Defects of the snapshot file are only in the index's summary.
     pub fn load(stored: Arc<StoredGraph>) -> Option<Self> {
         let snapshot = stored.load_snapshot()?;
         Some(Self::from_index(snapshot, stored))
@@ -24,7 +24,7 @@ impl Heap {
 }
 
 impl StoredGraph {
-    /// A column, unless the index is damaged.
+    /// Returns the value, unless the index is damaged.
     fn loaded<T>(&self, value: T) -> Option<T> {
         self.damage().is_none().then_some(value)
     }

@@ -1,9 +1,9 @@
-//! Indexes of snapshots: all that was computed of one, in a file of columns that is read by
+//! Indexes of snapshots: all results computed from a snapshot, in a file of columns that is read by
 //! position.
 //!
-//! The second time a snapshot is opened nothing is computed and little is read: a question about
-//! one object reads a few blocks ([`StoredGraph`]), a list of objects reads the columns that it
-//! depends on, and what needs the whole graph loads it without parsing a text.
+//! A snapshot that has an index opens without computation and with little reading. A query about
+//! one object reads a few blocks ([`StoredGraph`]). A list of objects reads the columns that it
+//! depends on. Analyses of the whole graph load it without parsing text.
 
 mod blocks;
 mod class_ends;

@@ -1,5 +1,5 @@
-//! The retainers of each object that many others hold, in their order: kept in the index, so that a
-//! page of who holds the shape of a million objects is told without a look at all of them.
+//! Ordered retainers of each object that many others refer to. The index stores them, so that a
+//! page of the referrers of a shape with a million objects needs no scan.
 
 use heapr_graph::Retainers;
 
@@ -8,10 +8,10 @@ use crate::index::layout::{Column, NUMBERS_OF_NODE};
 use crate::index::stored_graph::StoredGraph;
 use crate::objects::{Objects as _, Page};
 
-/// From so many edges on the order of a node's retainers is kept; fewer are put in order in some
+/// Number of edges from which a node's retainers are stored in order; fewer are sorted within
 /// milliseconds.
 const LARGE: usize = if cfg!(test) { 500 } else { 5000 };
-/// The columns of all nodes with many retainers.
+/// Columns of all nodes with many retainers.
 #[derive(Debug, Default)]
 pub(super) struct RetainerOrders {
     pub(super) rows: Vec<u32>,
@@ -35,7 +35,7 @@ impl RetainerOrders {
 }
 
 impl StoredGraph {
-    /// Looks up the node among those with many retainers.
+    /// Returns a page of a node's retainers and their number, if the node is among those with many.
     pub(super) fn page_of_retainers(&self, node: u32, page: Page) -> Option<(Vec<u32>, usize)> {
         if self.row(Column::FirstRetainers, Column::Retainers, node).len() < LARGE {
             return None;
@@ -45,7 +45,7 @@ impl StoredGraph {
         let count = self.blocks.number(Column::RetainerOrderRows, at + 2);
         let rows = page.range(count as usize);
         let (first, end) = (begin + rows.start as u64, begin + rows.end as u64);
-        // What lies about the count must not make it reserve memory for as much.
+        // The bounds are checked first, so that a false count does not reserve much memory.
         let edges = match end <= self.blocks.count(Column::RetainerOrders) {
             true => self.blocks.numbers(Column::RetainerOrders, first..end),
             false => Vec::new(),

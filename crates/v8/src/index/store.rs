@@ -1,4 +1,4 @@
-//! The directory of index files.
+//! Directory of index files.
 
 use std::fs;
 use std::io;
@@ -11,27 +11,28 @@ use crate::index::heap_columns;
 use crate::index::stored_graph::StoredGraph;
 use crate::stored_summary::StoredSummary;
 
-/// A directory with indexes of snapshots, of a bounded size.
+/// Directory of bounded size with indexes of snapshots.
 #[derive(Debug, Clone)]
 pub struct IndexStore {
     folder: CacheFolder,
 }
 
-/// An index is a quarter larger than a snapshot of small objects.
+/// Largest size of all indexes together by default, in bytes. An index is a quarter larger than a
+/// snapshot of small objects.
 const DEFAULT_MOST_BYTES: u64 = 16 << 30;
 
 impl IndexStore {
-    /// Uses `directory`, which need not exist yet.
+    /// Creates a store in `directory`, which need not exist yet.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self { folder: CacheFolder::new(directory.into(), "heapr-index", DEFAULT_MOST_BYTES) }
     }
 
-    /// The same with another bound on the size of all indexes together.
+    /// Returns the store with another size limit for all indexes together.
     pub fn with_most_bytes(self, most_bytes: u64) -> Self {
         Self { folder: self.folder.with_most_bytes(most_bytes) }
     }
 
-    /// The index of `snapshot`, if there is one and the file is still the same.
+    /// Opens the index of `snapshot`, if it exists and the snapshot file is unchanged.
     pub fn open(&self, snapshot: &Path) -> Option<StoredGraph> {
         let entry = self.folder.entry(snapshot, "")?;
         let stored = StoredGraph::open(self.folder.open(&entry)?).ok()??;
@@ -42,8 +43,8 @@ impl IndexStore {
         Some(stored)
     }
 
-    /// Writes the index of `snapshot`, which `heap` was read from when it looked like `read`;
-    /// whether there was room for it.
+    /// Writes the index of `snapshot`. `heap` was read from it when its fingerprint was `read`.
+    /// Returns whether the index was written.
     pub fn store(
         &self,
         snapshot: &Path,
@@ -58,7 +59,7 @@ impl IndexStore {
         let Some(file) = self.folder.new_file(&entry, heap_columns::estimated_bytes(heap))? else {
             return Ok(false);
         };
-        // A file that was written to meanwhile is not the one that was read.
+        // A file that changed in the meantime is not the one that was read.
         if Fingerprint::of(snapshot)? != *read {
             return Ok(false);
         }
@@ -67,7 +68,7 @@ impl IndexStore {
         Ok(true)
     }
 
-    /// Removes what is known to be of no use: an index that turned out to be damaged.
+    /// Removes the index of `snapshot`, for example because it is damaged.
     pub fn forget(&self, snapshot: &Path) {
         if let Some(entry) = self.folder.entry(snapshot, "") {
             let _ = fs::remove_file(entry);

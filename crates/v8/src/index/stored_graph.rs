@@ -1,4 +1,4 @@
-//! A snapshot in its index file.
+//! Snapshot in an index file.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use crate::objects::Class;
 use crate::source_maps::SourceMaps;
 use crate::stored_summary::StoredSummary;
 
-/// The objects of a snapshot, read from its index when they are asked for.
+/// Objects of a snapshot, read from its index on demand.
 #[derive(Debug)]
 pub struct StoredGraph {
     pub(super) blocks: Blocks,
@@ -30,7 +30,8 @@ pub struct StoredGraph {
 }
 
 impl StoredGraph {
-    /// Opens an index file; nothing if it is none, or of another version, or not whole.
+    /// Opens an index file. Returns `None` if the file is not an index, of another version, or
+    /// incomplete.
     pub(super) fn open(file: File) -> io::Result<Option<Self>> {
         let Some((blocks, directory)) = Blocks::open(file)? else { return Ok(None) };
         let Ok(meta) = Meta::parse(&blocks.all_bytes(Column::Meta), 0) else { return Ok(None) };
@@ -70,13 +71,12 @@ impl StoredGraph {
         }))
     }
 
-    /// Names places in the sources from now on, where source maps lead to them. The first call
-    /// counts.
+    /// Uses source maps for source locations from this call on. Only the first call has an effect.
     pub fn use_source_maps(&self, maps: Arc<SourceMaps>) {
         self.source_maps.get_or_init(|| maps);
     }
 
-    /// What the snapshot comes to as a whole.
+    /// Summary of the snapshot.
     pub fn summary(&self) -> StoredSummary {
         self.json(Column::Summary)
     }
@@ -96,7 +96,7 @@ impl StoredGraph {
         self.blocks.number(column, u64::from(index))
     }
 
-    /// A number that must be below `limit`.
+    /// Returns a number of a column that must be below `limit`.
     pub(super) fn below(&self, column: Column, index: u32, limit: u32) -> u32 {
         let number = self.number(column, index);
         if number >= limit {
@@ -115,7 +115,7 @@ impl StoredGraph {
         begin..end
     }
 
-    /// The numbers that need more than 32 bits, by node.
+    /// Numbers that need more than 32 bits, by node.
     pub(super) fn wide(&self, column: Column) -> &FxHashMap<u32, u64> {
         let at = match column {
             Column::WideIds => 0,

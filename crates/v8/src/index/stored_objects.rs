@@ -1,4 +1,4 @@
-//! An index as objects.
+//! [`Objects`] of an index file.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -214,7 +214,7 @@ impl Objects for StoredGraph {
     }
 
     fn class_rows(&self, class: u32) -> Option<[Range<u32>; 2]> {
-        // Three borders, of a class that has them.
+        // Reads the three bounds of the class.
         let at = class.saturating_mul(2);
         let borders = [at, at.saturating_add(1), at.saturating_add(2)];
         let [begin, middle, end] = borders.map(|at| self.number(Column::ClassBorders, at));

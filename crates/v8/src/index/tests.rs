@@ -1,4 +1,4 @@
-//! An index gives the same answers as the heap that it was made of, or says that it is damaged.
+//! Tests that an index gives the same answers as its heap, or reports that it is damaged.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,7 +19,7 @@ use crate::view::by_name;
 use crate::view::{FieldOrder, ObjectQuery, SnapshotView};
 use crate::{ReadOptions, Snapshot, StoredSummary};
 
-/// A small generator of numbers that look random.
+/// Small generator of pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -29,13 +29,13 @@ impl Dice {
     }
 }
 
-/// The node that very many edges go to.
+/// Node that very many edges lead to.
 fn popular(node_count: u64) -> u64 {
     node_count / 2
 }
 
-/// A snapshot with all kinds of nodes and edges, plain objects, long and large numbers, in several
-/// blocks of an index.
+/// Snapshot with all kinds of nodes and edges, plain objects, long strings and large numbers, which
+/// fills several blocks of an index.
 fn text(node_count: u64, seed: u64) -> String {
     let mut dice = Dice(seed);
     let strings: Vec<String> =
@@ -54,7 +54,7 @@ fn text(node_count: u64, seed: u64) -> String {
         let edge_count = dice.below(6) + u64::from(node == 0) * 40;
         nodes.push(json!([node_kind, name, id, bytes, edge_count, 0, dice.below(3)]));
         for edge in 0..edge_count {
-            // The pieces of a concatenated string; anything else.
+            // Edge to a piece of a concatenated string, or of a random kind.
             let is_piece = node_kind == 10 && edge < 2;
             let kind = if is_piece { 3 } else { dice.below(7) };
             let name = match kind {
@@ -62,9 +62,9 @@ fn text(node_count: u64, seed: u64) -> String {
                 1 | 4 => edge,
                 _ => dice.below(strings.len() as u64),
             };
-            // Most edges go forward, so that most nodes are reached.
+            // Most edges lead forward, so that most nodes are reached.
             let to = if dice.below(4) == 0 {
-                // A node that many others hold.
+                // Node with many referrers.
                 let any = dice.below(node_count);
                 if any % 4 == 1 { popular(node_count) } else { any }
             } else {
@@ -143,7 +143,7 @@ fn sources_in_memory_are_those_that_a_search_in_the_file_finds() {
     }
 }
 
-/// All single facts of all nodes and edges.
+/// Compares all single facts of all nodes and edges.
 fn assert_alike(left: &dyn Objects, right: &dyn Objects) {
     assert_eq!((left.node_count(), left.edge_count()), (right.node_count(), right.edge_count()));
     assert_eq!((left.root(), left.capture_mode()), (right.root(), right.capture_mode()));
@@ -310,13 +310,13 @@ fn the_objects_of_a_class_are_those_of_a_walk_over_all_nodes() {
         };
         assert_eq!(classes.iter().map(|&class| node_count(class)).sum::<usize>(), NODE_COUNT as usize);
         classes.sort_by_key(|&class| std::cmp::Reverse(node_count(class)));
-        // Large enough for whole columns to be read, and for names to be numbered.
+        // The classes are large enough for whole columns to be read, and for names to be numbered.
         assert!(node_count(classes[0]) + node_count(classes[1]) + node_count(classes[2]) > 2048);
         let mut first = classes[..3].to_vec();
         first.sort_unstable();
         first
     };
-    // Some have ends that are kept, some have none.
+    // Some classes have stored ends and others do not.
     let has_ends = |&class: &u32| stored.objects().class_end(class, ObjectOrder::Name, true).is_some();
     let with_ends = (0..class_count).filter(has_ends).count();
     assert!(0 < with_ends && with_ends < class_count as usize && has_ends(&largest[0]), "{with_ends}");
@@ -385,7 +385,7 @@ fn all_retainers_of_an_object_are_in_the_order_of_single_look_ups() {
                     EdgeName::Index(index) => (false, true, index.to_string()),
                     EdgeName::Name(name) => (name == "__proto__", false, name.into_owned()),
                 };
-                // Names of this snapshot are ASCII: their bytes are in the order of JavaScript.
+                // Names of this snapshot are ASCII: byte order is JavaScript's order.
                 (view.edge_distance(edge), is_last, is_index, name)
             });
             assert_eq!(view.edges_into(node), expected, "node {node}");
@@ -393,7 +393,7 @@ fn all_retainers_of_an_object_are_in_the_order_of_single_look_ups() {
             most = most.max(all.len());
         }
     }
-    // So many for one that whole columns were read.
+    // A node has so many retainers that whole columns were read.
     assert!(edge_count > 1000 && most * 256 > 6000, "{edge_count} {most}");
 }
 
@@ -493,7 +493,7 @@ fn an_index_lasts_until_the_snapshot_changes() {
     *text.last_mut().unwrap() = b' ';
     fs::write(&made.file, &text).unwrap();
     assert!(made.store.view(&made.file).is_none());
-    // Nor is one written for a file that changed while it was read.
+    // An index is not written either for a file that changed while it was read.
     let read = Fingerprint::of(&made.file).unwrap();
     text.push(b' ');
     fs::write(&made.file, &text).unwrap();

@@ -1,4 +1,4 @@
-//! Walks over many nodes, edges or strings of an index: whole columns, some blocks at a time.
+//! Scans over many nodes, edges or strings of an index: whole columns, some blocks at a time.
 
 use std::ops::Range;
 
@@ -8,12 +8,12 @@ use crate::index::layout::Column;
 use crate::index::stored_graph::StoredGraph;
 use crate::objects::{NodeFacts, NodeNumber, Objects as _};
 
-/// Nodes, edges or strings that a walk reads at once.
+/// Number of nodes, edges or strings that a scan reads at once.
 pub(super) const STEP: u32 = 1 << 16;
 
 impl StoredGraph {
     pub(super) fn walk_strings(&self, numbers: Range<u32>, visit: &mut dyn FnMut(u32, &[u8])) {
-        /// Text that is read at once; a longer string is read alone.
+        /// Number of text bytes read at once; a longer string is read alone.
         const TEXT_BYTES: u64 = 4 << 20;
         let (mut first, last) = (numbers.start, numbers.end.min(self.string_count()));
         let (mut ends, mut text) = (Vec::new(), Vec::new());
@@ -77,11 +77,11 @@ impl StoredGraph {
         }
     }
 
-    /// A number of each of some nodes; of many the whole column is read, which takes less time than
-    /// to look up each.
+    /// Returns a number for each of some nodes. For many nodes the whole column is read, which is
+    /// faster than single lookups.
     pub(super) fn gather(&self, number: NodeNumber, nodes: &[u32]) -> Vec<u64> {
-        /// How many nodes there may be for each one that is asked for: a look-up takes as long as
-        /// to read some 30 numbers.
+        /// Number of nodes per requested one up to which the column is read: a lookup takes as long
+        /// as reading some 30 numbers.
         const DENSE: usize = 32;
         let is_dense = nodes.len().saturating_mul(DENSE) >= self.node_count() as usize;
         let (column, wide) = match number {
@@ -94,7 +94,7 @@ impl StoredGraph {
             NodeNumber::Id => (Column::Ids, Column::WideIds),
             NodeNumber::SelfBytes => (Column::SelfBytes, Column::WideSelfBytes),
             NodeNumber::RetainedBytes => (Column::Retained, Column::WideRetained),
-            // These need no more than 32 bits.
+            // Columns without a wide counterpart.
             NodeNumber::NameIndex => (Column::Names, Column::Names),
             NodeNumber::Distance => (Column::Distances, Column::Distances),
         };

@@ -1,4 +1,4 @@
-//! Writes columns one after the other.
+//! Writer of an index's columns, one after the other.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -6,10 +6,10 @@ use std::os::unix::fs::FileExt as _;
 
 use crate::index::layout::{BLOCK_BYTES, Column, ColumnEntry, Directory, HEADER_BYTES, MAGIC, VERSION};
 
-/// Written at once.
+/// Number of bytes written at once.
 const BUFFER_BYTES: usize = 64 * BLOCK_BYTES;
 
-/// An index file in the making.
+/// Index file that is being written.
 #[derive(Debug)]
 pub(crate) struct ColumnWriter {
     file: File,
@@ -19,7 +19,7 @@ pub(crate) struct ColumnWriter {
 }
 
 impl ColumnWriter {
-    /// Writes to an empty file.
+    /// Starts an index in an empty file.
     pub(crate) fn new(file: File) -> io::Result<Self> {
         let mut writer =
             Self { file, buffer: Vec::with_capacity(BUFFER_BYTES), checksums: vec![0], columns: Vec::new() };
@@ -27,7 +27,7 @@ impl ColumnWriter {
         Ok(writer)
     }
 
-    /// Adds a column of bytes.
+    /// Appends a column of bytes.
     pub(crate) fn bytes(&mut self, column: Column, bytes: &[u8]) -> io::Result<()> {
         let first_block = self.checksums.len() as u64;
         for piece in bytes.chunks(BUFFER_BYTES) {
@@ -38,7 +38,7 @@ impl ColumnWriter {
         Ok(())
     }
 
-    /// Adds a column of numbers.
+    /// Appends a column of numbers.
     pub(crate) fn numbers(
         &mut self,
         column: Column,
@@ -50,7 +50,7 @@ impl ColumnWriter {
         loop {
             self.buffer.resize(BUFFER_BYTES, 0);
             let mut filled = 0;
-            // The numbers come second, so that none is taken that finds no room.
+            // `numbers` is second in the zip, so that no number is consumed without a slot.
             for (slot, number) in self.buffer.as_chunks_mut::<4>().0.iter_mut().zip(numbers.by_ref()) {
                 *slot = number.to_le_bytes();
                 filled += 1;
@@ -67,7 +67,7 @@ impl ColumnWriter {
         Ok(())
     }
 
-    /// Writes what was gathered, up to the end of a block.
+    /// Writes the buffer, padded to the end of a block.
     fn write_buffer(&mut self) -> io::Result<()> {
         self.buffer.resize(self.buffer.len().next_multiple_of(BLOCK_BYTES), 0);
         self.checksums.extend(self.buffer.chunks_exact(BLOCK_BYTES).map(crc32fast::hash));
@@ -76,7 +76,7 @@ impl ColumnWriter {
         Ok(())
     }
 
-    /// Writes the directory, then the header that makes it an index file.
+    /// Writes the directory, then the header that makes the file an index.
     pub(crate) fn finish(mut self, directory: Directory) -> io::Result<File> {
         let directory = Directory { columns: self.columns, ..directory };
         let offset = (self.checksums.len() * BLOCK_BYTES) as u64;

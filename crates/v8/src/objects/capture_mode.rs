@@ -1,11 +1,11 @@
-//! How a snapshot was taken.
+//! Capture mode of a snapshot.
 
-/// Whether V8 was asked to show its own objects. The two kinds of snapshots have other sizes,
+/// Capture mode: whether the snapshot shows V8's own objects. The two modes differ in sizes,
 /// distances and roots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaptureMode {
-    /// As `v8.writeHeapSnapshot()` does it.
+    /// Mode of `v8.writeHeapSnapshot()`.
     Default,
-    /// With `exposeInternals`, as DevTools itself does it now.
+    /// Mode with `exposeInternals`, which DevTools itself uses.
     ExposeInternals,
 }

@@ -1,5 +1,5 @@
-//! What is known of each object, one question at a time: the same of a snapshot in memory and of
-//! one in an index file.
+//! Common interface to objects of a snapshot in memory and of one in an index file, one fact at a
+//! time.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -26,115 +26,115 @@ fn is_of_node(name: &[u8]) -> bool {
     name.strip_prefix(b"Detached ").unwrap_or(name).starts_with(b"Node / ")
 }
 
-/// The objects of a snapshot, with DevTools' numbers. Nodes and edges are numbered from 0 on.
+/// Objects of a snapshot, with DevTools' numbers. Nodes and edges are numbered from 0.
 ///
-/// A number that is too large for its kind gives an empty answer or zero in an index file and
-/// panics in memory; numbers that these methods gave are never too large.
+/// Numbers returned by these methods are valid arguments. A number that is too large gives an empty
+/// result or zero in an index file, and panics in memory.
 pub trait Objects: Send + Sync {
-    /// How many nodes there are.
+    /// Number of nodes.
     fn node_count(&self) -> u32;
-    /// How many edges there are.
+    /// Number of edges.
     fn edge_count(&self) -> u32;
-    /// The node that everything hangs from.
+    /// Root node.
     fn root(&self) -> u32;
-    /// What the file says about itself: names of kinds.
+    /// Description in the snapshot file, with the names of kinds.
     fn meta(&self) -> &Meta;
-    /// How the snapshot was taken.
+    /// Capture mode of the snapshot.
     fn capture_mode(&self) -> CaptureMode;
 
-    /// What the node is.
+    /// Kind of a node.
     fn kind(&self, node: u32) -> NodeKind;
-    /// Whether the node hangs in a document.
+    /// State of a DOM node: attached to its document, detached or unknown.
     fn dom_state(&self, node: u32) -> DomState;
-    /// The number of the node's name among the strings.
+    /// String number of a node's name.
     fn name_index(&self, node: u32) -> u32;
-    /// The number that the node keeps in all snapshots of its isolate.
+    /// Id of a node, which stays the same in all snapshots of an isolate.
     fn id(&self, node: u32) -> u64;
-    /// The first node with that id.
+    /// Returns the first node with that id.
     fn node_of_id(&self, id: u64) -> Option<u32>;
-    /// The node's own size.
+    /// Own size of a node.
     fn self_bytes(&self, node: u32) -> u64;
-    /// What would be freed with the node.
+    /// Bytes that would be freed with a node.
     fn retained_bytes(&self, node: u32) -> u64;
-    /// DevTools' distance: see [`crate::devtools::BASE_SYSTEM_DISTANCE`] and
-    /// [`crate::devtools::NO_DISTANCE`].
+    /// DevTools' distance; see [`crate::devtools::BASE_SYSTEM_DISTANCE`]. -5 marks an unreachable
+    /// node.
     fn devtools_distance(&self, node: u32) -> i32;
-    /// The number of the node's class in [`Self::class_list`].
+    /// Number of a node's class in [`Self::class_list`].
     fn class_of(&self, node: u32) -> u32;
-    /// The nearest node that alone keeps this one alive; the root's is itself.
+    /// Immediate dominator of a node; the root is its own.
     fn dominator(&self, node: u32) -> u32;
-    /// How many nodes the node keeps alive, itself included.
+    /// Number of nodes that a node dominates, itself included.
     fn dominated_count(&self, node: u32) -> u32;
-    /// The nodes whose dominator it is, in no order.
+    /// Returns the nodes that a node immediately dominates, in unspecified order.
     fn dominated_by(&self, node: u32) -> Cow<'_, [u32]>;
-    /// How many they are.
+    /// Number of nodes that a node immediately dominates.
     fn dominated_by_count(&self, node: u32) -> u32 {
         self.dominated_by(node).len() as u32
     }
-    /// The node of the allocation trace that made the object; 0 if there is none.
+    /// Id of the allocation trace's node in which the object was allocated; 0 if unknown.
     fn trace_node_id(&self, node: u32) -> u32;
-    /// Where the function, or the object's constructor, stands.
+    /// Source location of a function, or of an object's constructor.
     fn location(&self, node: u32) -> Option<Location>;
 
-    /// The edges that go out of the node.
+    /// Outgoing edges of a node.
     fn edges(&self, node: u32) -> Range<u32>;
-    /// The node that an edge goes to.
+    /// Target of an edge.
     fn target(&self, edge: u32) -> u32;
-    /// The nodes that some edges go to.
+    /// Returns the targets of some edges.
     fn targets(&self, edges: Range<u32>) -> Vec<u32> {
         edges.map(|edge| self.target(edge)).collect()
     }
-    /// The node that an edge comes from.
+    /// Source of an edge.
     fn source(&self, edge: u32) -> u32;
-    /// How an edge refers.
+    /// Kind of an edge.
     fn edge_kind(&self, edge: u32) -> EdgeKind;
-    /// The edge's index, or the number of its name among the strings.
+    /// Index of an edge, or the string number of its name.
     fn edge_name_index(&self, edge: u32) -> u32;
-    /// The edges that go to the node, in descending order; the first `most` of them.
+    /// Returns the edges into a node in descending order, at most `most`.
     fn edges_into(&self, node: u32, most: usize) -> Cow<'_, [u32]>;
 
-    /// The node that each edge comes from, and the edge's kind; the edges descend.
+    /// Returns the source and kind of each edge. The edges must be in descending order.
     fn holders(&self, edges: &[u32]) -> Vec<(u32, EdgeKind)> {
         edges.iter().map(|&edge| (self.source(edge), self.edge_kind(edge))).collect()
     }
 
-    /// The index of each edge, or the number of its name; the edges descend.
+    /// Returns the index of each edge, or the string number of its name. The edges must be in
+    /// descending order.
     fn edge_name_indexes(&self, edges: &[u32]) -> Vec<u32> {
         edges.iter().map(|&edge| self.edge_name_index(edge)).collect()
     }
 
-    /// A page of the retainers of a node that very many edges go to, and how many they are, where
-    /// their order is kept.
+    /// Returns a page of a node's retainers and their number, if their order is stored because of
+    /// their number.
     fn retainers_in_order(&self, _node: u32, _page: Page) -> Option<(Vec<u32>, usize)> {
         None
     }
 
-    /// Plain objects among some nodes, and the number of the list of properties that each has,
-    /// ascending by node; nothing where nobody knows without looking at each.
+    /// Returns the plain objects among some nodes with the numbers of their lists of properties,
+    /// ascending by node. `None` if that would require examining each node.
     fn known_shapes(&self, _nodes: Range<u32>) -> Option<Vec<(u32, u32)>> {
         None
     }
 
-    /// Where the nodes of a class are among all by class ([`Self::nodes_by_class`]): those with
-    /// bytes of their own, then those without; in each part most retained bytes first, of
-    /// equals the first node. Nothing where nobody knows without looking at each node.
+    /// Returns the ranges of a class in [`Self::nodes_by_class`]: its nodes with bytes of their
+    /// own, then those without. Each range is sorted by descending retained bytes, then by node.
+    /// `None` if that would require examining each node.
     fn class_rows(&self, _class: u32) -> Option<[Range<u32>; 2]> {
         None
     }
 
-    /// Some of the nodes by class.
+    /// Returns some of the nodes in the order by class.
     fn nodes_by_class(&self, _rows: Range<u32>) -> Vec<u32> {
         Vec::new()
     }
 
-    /// The first or the last [`crate::index::END_ROWS`] of the nodes of a class that have bytes of
-    /// their own, as a list in that order has them; nothing where nobody knows without looking
-    /// at all of them.
+    /// Returns the first or the last [`crate::index::END_ROWS`] nodes of a class that have bytes of
+    /// their own, in the given order. `None` if that would require examining all of them.
     fn class_end(&self, _class: u32, _order: ObjectOrder, _is_start: bool) -> Option<Vec<u32>> {
         None
     }
 
-    /// A number of each of some nodes.
+    /// Returns a number for each of some nodes.
     fn numbers_of(&self, number: NodeNumber, nodes: &[u32]) -> Vec<u64> {
         nodes
             .iter()
@@ -149,28 +149,28 @@ pub trait Objects: Send + Sync {
             .collect()
     }
 
-    /// How many strings there are.
+    /// Number of strings.
     fn string_count(&self) -> u32;
-    /// A string of the file, WTF-8; empty if there is none of that number.
+    /// String of the file, WTF-8; empty if the number is too large.
     fn string_bytes(&self, index: u32) -> Cow<'_, [u8]>;
-    /// Shows some strings to `visit`, in ascending order.
+    /// Calls `visit` for some strings, in ascending order.
     fn visit_strings(&self, numbers: Range<u32>, visit: &mut dyn FnMut(u32, &[u8]));
-    /// The classes.
+    /// Classes of the snapshot.
     fn class_list(&self) -> &[Class];
-    /// Shows some nodes to `visit`, in ascending order: much faster than to ask for each.
+    /// Calls `visit` for some nodes, in ascending order. This is much faster than single queries.
     fn visit_nodes(&self, nodes: Range<u32>, visit: &mut dyn FnMut(NodeFacts));
-    /// Shows the edges of some nodes to `visit`: node, kind, index or number of the name; in
-    /// ascending order.
+    /// Calls `visit` for the edges of some nodes, in ascending order, with node, kind, and index or
+    /// string number of the name.
     fn visit_edges(&self, nodes: Range<u32>, visit: &mut dyn FnMut(u32, EdgeKind, u32));
-    /// The paths of the scripts that locations speak of.
+    /// Paths of the scripts that locations refer to.
     fn script_paths(&self) -> ScriptPaths;
 
-    /// What went wrong while an index file was read; answers given since then may be empty.
+    /// Description of a failure in reading an index file; later results may be empty.
     fn damage(&self) -> Option<String> {
         None
     }
 
-    /// A string of the file, to show.
+    /// String of the file as a `str`, invalid parts replaced.
     fn string(&self, index: u32) -> Cow<'_, str> {
         match self.string_bytes(index) {
             Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
@@ -178,28 +178,29 @@ pub trait Objects: Send + Sync {
         }
     }
 
-    /// The node's name.
+    /// Name of a node.
     fn name(&self, node: u32) -> Cow<'_, str> {
         self.string(self.name_index(node))
     }
 
-    /// The distance from the roots; `u32::MAX` if it has none.
+    /// Distance from the roots; `u32::MAX` if the node is unreachable.
     fn distance(&self, node: u32) -> u32 {
         u32::try_from(self.devtools_distance(node)).unwrap_or(u32::MAX)
     }
 
-    /// Whether the node is of a document that it no longer hangs in. Node marks objects of its own
-    /// likewise, which are in no document.
+    /// Whether a node is detached from its document. Node marks objects of its own likewise, which
+    /// are not DOM nodes.
     fn is_detached(&self, node: u32) -> bool {
         self.dom_state(node) == DomState::Detached && !is_of_node(&self.string_bytes(self.name_index(node)))
     }
 
-    /// Whether V8 was asked to show its own objects: such snapshots do not compare with others.
+    /// Whether the snapshot shows V8's internal objects. Such a snapshot cannot be compared with
+    /// one that hides them.
     fn shows_internals(&self) -> bool {
         self.capture_mode() == CaptureMode::ExposeInternals
     }
 
-    /// What the edge is called.
+    /// Name of an edge.
     fn edge_name(&self, edge: u32) -> EdgeName<'_> {
         let index = self.edge_name_index(edge);
         match self.edge_kind(edge) {
@@ -208,11 +209,11 @@ pub trait Objects: Send + Sync {
         }
     }
 
-    /// The name under which DevTools lists the node, without inferred interfaces.
+    /// Class name under which DevTools lists a node, without inferred interfaces.
     fn class_name(&self, node: u32) -> Cow<'_, str> {
         match self.kind(node) {
             NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::WASM_OBJECT => self.name(node),
-            // A kind that only this file knows.
+            // Kind that only this file has.
             kind if kind > NodeKind::WASM_OBJECT => {
                 Cow::Owned(format!("({})", self.meta().node_kind_name(kind)))
             }

@@ -1,19 +1,19 @@
-//! What edges and classes are called.
+//! Names of edges and groups of nodes.
 
 use std::borrow::Cow;
 
 use crate::NodeKind;
 
-/// What an edge is called.
+/// Name of an edge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EdgeName<'a> {
-    /// Elements and hidden fields have a number.
+    /// Number of an element or hidden field.
     Index(u32),
-    /// All others have a name.
+    /// Name of any other edge.
     Name(Cow<'a, str>),
 }
 
-/// What a class name is made of when nodes of a kind have no names of their own.
+/// Class name for a kind of nodes without names of their own.
 pub(crate) fn group_name(kind: NodeKind) -> &'static str {
     match kind {
         NodeKind::HIDDEN => "(system)",

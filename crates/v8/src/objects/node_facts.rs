@@ -1,52 +1,52 @@
-//! What is told of many nodes at once.
+//! Facts and numbers that are read for many nodes at once.
 
 use crate::{DomState, NodeKind};
 
-/// What a walk over many nodes tells of each.
+/// Facts that a scan reports for each node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeFacts {
-    /// The node.
+    /// Number of the node.
     pub node: u32,
-    /// What it is.
+    /// Kind of the node.
     pub kind: NodeKind,
-    /// Whether it hangs in a document.
+    /// State of a DOM node.
     pub dom_state: DomState,
-    /// The number of its name.
+    /// String number of the name.
     pub name_index: u32,
-    /// Its class.
+    /// Number of the class.
     pub class: u32,
-    /// Its id.
+    /// Id of the object.
     pub id: u64,
-    /// Its own bytes.
+    /// Own bytes.
     pub self_bytes: u64,
-    /// What would be freed with it.
+    /// Bytes that would be freed with the node.
     pub retained_bytes: u64,
 }
 
-/// A number that many nodes are asked for at once.
+/// Number that can be read for many nodes at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeNumber {
-    /// The id.
+    /// Id of the object.
     Id,
-    /// Its own bytes.
+    /// Own bytes.
     SelfBytes,
-    /// What would be freed with it.
+    /// Bytes that would be freed with the node.
     RetainedBytes,
-    /// The number of its name.
+    /// String number of the name.
     NameIndex,
-    /// The number of its kind.
+    /// Number of the kind.
     Kind,
-    /// DevTools' distance, which may be negative: as far above [`i32::MIN`] as it is.
+    /// DevTools' distance, which may be negative, as its difference from [`i32::MIN`].
     Distance,
 }
 
 impl NodeNumber {
-    /// A distance as a number.
+    /// Encodes a distance as a number.
     pub(crate) fn of_distance(distance: i32) -> u64 {
         (i64::from(distance) - i64::from(i32::MIN)) as u64
     }
 
-    /// The distance that a number stands for.
+    /// Decodes a distance from its number.
     pub(crate) fn to_distance(number: u64) -> i32 {
         (number as i64).saturating_add(i64::from(i32::MIN)) as i32
     }

@@ -1,37 +1,37 @@
-//! Which part of a list, in which order.
+//! Part and order of a list.
 
-/// Which lines of a list.
+/// Range of a list's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// The first line's number, from 0.
+    /// Index of the first line, from 0.
     pub first: usize,
-    /// How many lines at most.
+    /// Largest number of lines.
     pub count: usize,
 }
 
 impl Page {
-    /// The first `count` lines.
+    /// Returns the first `count` lines.
     pub fn top(count: usize) -> Self {
         Self { first: 0, count }
     }
 
-    /// The positions of a list of that length.
+    /// Range of positions in a list of that length.
     pub(crate) fn range(self, length: usize) -> std::ops::Range<usize> {
         let first = self.first.min(length);
         first..self.first.saturating_add(self.count).min(length).max(first)
     }
 }
 
-/// What comes first in a list of objects; of equals the one that comes first in the file.
+/// Order of a list of objects; equal objects are in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectOrder {
-    /// Most bytes kept alive.
+    /// Most retained bytes first.
     Retained,
-    /// Most bytes of its own.
+    /// Most self bytes first.
     Shallow,
-    /// The smallest id.
+    /// Smallest id first.
     Id,
-    /// Nearest to a root.
+    /// Nearest to a root first.
     Distance,
     /// By the name that lists show.
     Name,

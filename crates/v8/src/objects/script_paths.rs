@@ -1,4 +1,4 @@
-//! The paths of scripts, which the snapshot holds though DevTools does not look for them.
+//! Paths of scripts. Snapshots contain them, but DevTools does not look for them.
 //!
 //! ```text
 //!  closure --shared--> SharedFunctionInfo --script_or_debug_info (to V8 12), script (from V8 12 on)--> "/path/app.js"
@@ -11,18 +11,18 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::source_maps::{Original, SourceMaps};
 use crate::{EdgeKind, Location, NodeKind, Snapshot};
 
-/// The path of each script by its number, and the places in it as the sources have them.
+/// Path of each script by its number, and source maps for locations in it.
 #[derive(Debug, Default, Clone)]
 pub struct ScriptPaths {
     paths: FxHashMap<u32, String>,
     maps: Option<Arc<SourceMaps>>,
 }
 
-/// What the newest V8 puts before the path.
+/// Prefix of the path in the newest V8.
 const PREFIX: &str = "system / Script / ";
 
 impl ScriptPaths {
-    /// Finds the paths of all scripts that locations speak of.
+    /// Finds the paths of all scripts that locations refer to.
     pub fn of(snapshot: &Snapshot) -> Self {
         let locations = snapshot.locations().all();
         let mut missing: FxHashSet<u32> = locations.iter().map(|location| location.script_id).collect();
@@ -41,8 +41,7 @@ impl ScriptPaths {
         Self { paths, maps: None }
     }
 
-    /// The same, with the places in the sources where source maps lead to them, and the names that
-    /// scripts gave themselves (`//# sourceURL=`), as far as they were kept.
+    /// Adds source maps, and the names that saved scripts gave themselves (`//# sourceURL=`).
     #[must_use]
     pub(crate) fn with_maps(mut self, maps: Option<Arc<SourceMaps>>) -> Self {
         for script in maps.iter().flat_map(|maps| maps.kept_scripts()).filter(|it| !it.url.is_empty()) {
@@ -51,27 +50,27 @@ impl ScriptPaths {
         Self { maps, ..self }
     }
 
-    /// Takes over known paths.
+    /// Creates the table from known paths.
     pub(crate) fn from_paths(paths: FxHashMap<u32, String>) -> Self {
         Self { paths, maps: None }
     }
 
-    /// All of them, by the script's number.
+    /// All paths, by the script's number.
     pub(crate) fn all(&self) -> &FxHashMap<u32, String> {
         &self.paths
     }
 
-    /// The path of a script.
+    /// Returns the path of a script.
     pub fn get(&self, script_id: u32) -> Option<&str> {
         self.paths.get(&script_id).map(String::as_str)
     }
 
-    /// `path:line:column`, counted from 1.
+    /// Formats a location as `path:line:column`, counted from 1.
     pub fn place(&self, location: Location) -> String {
         self.place_at(location.script_id, location.line, location.column)
     }
 
-    /// The same of a script, line and column (from 0).
+    /// Formats a script, line and column (from 0) as `path:line:column`, counted from 1.
     pub fn place_at(&self, script_id: u32, line: u32, column: u32) -> String {
         if let Some(original) = self.original(script_id, line, column) {
             return original.to_string();
@@ -83,23 +82,25 @@ impl ScriptPaths {
         }
     }
 
-    /// Whether places may stand in sources of other names.
+    /// Whether source maps are in use.
     pub(crate) fn has_maps(&self) -> bool {
         self.maps.is_some()
     }
 
-    /// Where a place (from 0) stands in the sources, if a source map leads there.
+    /// Returns the original source location of a line and column (from 0), if a source map covers
+    /// it.
     pub fn original(&self, script_id: u32, line: u32, column: u32) -> Option<Original> {
         self.maps.as_ref()?.original(self.get(script_id)?, line, column)
     }
 
-    /// What a variable is called in the sources that is `minified` in a function at this place.
+    /// Returns the original name of the variable called `minified` in the function at this
+    /// location.
     pub(crate) fn original_variable(&self, location: Location, minified: &str) -> Option<String> {
         let Location { script_id, line, column, .. } = location;
         self.maps.as_ref()?.original_variable(self.get(script_id)?, line, column, minified)
     }
 
-    /// What the function or class is called in the sources whose place this is.
+    /// Returns the original name of the function or class at this location.
     pub(crate) fn original_name(&self, location: Location, minified: &str) -> Option<String> {
         let Location { script_id, line, column, .. } = location;
         self.maps.as_ref()?.original_name(self.get(script_id)?, line, column, minified)

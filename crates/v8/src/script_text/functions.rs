@@ -1,28 +1,28 @@
-//! Where the functions of a script are, and which names are their own.
+//! Functions of a script, and the names that belong to each.
 
 use super::tokens::{Kind, Token};
 
-/// A function: tokens from its parameters to its end.
+/// Function: tokens from its parameters to its end.
 #[derive(Debug)]
 pub(super) struct Function {
     pub(super) first: usize,
     pub(super) last: usize,
     /// Names of its parameters.
     parameters: Vec<String>,
-    /// Names that its body declares for all of itself, and where the body begins.
+    /// Names that the body declares at its top level, and the token where the body begins.
     declared: Vec<String>,
     body: usize,
 }
 
 impl Function {
-    /// Whether a name at a token within the function is its own.
+    /// Whether a name at a token within the function is a parameter or declared in the body.
     pub(super) fn hides(&self, name: &str, at: usize) -> bool {
         self.parameters.iter().any(|own| own == name)
             || at >= self.body && self.declared.iter().any(|own| own == name)
     }
 }
 
-/// All of them, in the order of where they begin.
+/// Finds all functions, in order of their start.
 pub(super) fn functions(text: &[u8], tokens: &[Token]) -> Vec<Function> {
     let finder = Finder { text, tokens };
     let mut found: Vec<Function> = (0..tokens.len()).filter_map(|at| finder.function_of(at)).collect();
@@ -52,7 +52,7 @@ impl Finder<'_> {
         self.tokens[at].partner as usize
     }
 
-    /// The function that an arrow, or the bracket before parameters, belongs to.
+    /// Returns the function that an arrow, or the bracket before parameters, belongs to.
     fn function_of(&self, at: usize) -> Option<Function> {
         match self.tokens[at].kind {
             Kind::Arrow => {
@@ -74,7 +74,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether what stands before the parameters is `function`, or the name of a method.
+    /// Whether the word before the parameters is `function`, or the name of a method.
     fn is_head(&self, open: usize, body: usize) -> bool {
         let Some(before) = open.checked_sub(1) else { return false };
         let mut word = before;
@@ -85,7 +85,7 @@ impl Finder<'_> {
             word = word.wrapping_sub(1);
         }
         let is_function = self.word(word) == b"function";
-        // A call and a block on the next line look like a method.
+        // A call followed by a block on the next line looks like a method.
         let is_method = !self.tokens[body].is_on_new_line
             && match self.tokens[before].kind {
                 Kind::Word => {
@@ -108,7 +108,7 @@ impl Finder<'_> {
         Function { first, last, parameters: self.parameters(first, last_of_parameters), declared, body }
     }
 
-    /// The last token of the expression that begins here; rather too far than too short.
+    /// Returns the last token of the expression that begins here, rather too far than too short.
     fn end_of_expression(&self, first: usize) -> usize {
         let mut at = first;
         while let Some(token) = self.tokens.get(at) {
@@ -140,7 +140,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Names that parameters give, also by `{ a, b }`; not those of patterns within patterns.
+    /// Returns the names of parameters, including those in `{ a, b }`, but not in nested patterns.
     fn parameters(&self, first: usize, last: usize) -> Vec<String> {
         if first == last {
             return self.name(first).into_iter().collect();
@@ -182,7 +182,7 @@ impl Finder<'_> {
         names
     }
 
-    /// The first names of declarations that stand in the body itself.
+    /// Returns the first names of declarations at the top level of the body.
     fn declared(&self, body: usize) -> Vec<String> {
         let close = self.partner(body);
         let mut names = Vec::new();

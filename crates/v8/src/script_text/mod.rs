@@ -1,8 +1,8 @@
-//! The text of a script, and which names a function in it uses that come from outside of it.
+//! Text of a script, and the outer names that a function in it uses.
 //!
-//! The answer errs on one side: what may be a use is one. Names of properties, keys, texts and
-//! comments are none, nor what parameters hide. Where a text is not understood, or a function calls
-//! `eval`, everything is used.
+//! The result errs on one side: a possible use counts as a use. Names of properties, keys, texts
+//! and comments do not count, nor do names that parameters hide. If a text cannot be parsed, or a
+//! function calls `eval`, every name counts as used.
 
 mod functions;
 mod tokens;
@@ -13,22 +13,22 @@ use functions::{Function, functions};
 use rustc_hash::FxHashSet;
 use tokens::{Kind, OUTSIDE, Token, is_object, tokens};
 
-/// A script that can be asked about its functions.
+/// Parsed script.
 #[derive(Debug)]
 pub(crate) struct ScriptText {
     text: String,
     line_starts: Vec<usize>,
     tokens: Vec<Token>,
-    /// In the order of where they begin.
+    /// Functions, in order of their start.
     functions: Vec<Function>,
-    /// By the first byte of their parameters.
+    /// Functions by the first byte of their parameters.
     by_start: HashMap<usize, usize>,
 }
 
-/// What a function uses.
+/// Names that a function uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Uses {
-    /// These names, as far as they are not its own.
+    /// Used names, except those that belong to the function itself.
     Names(FxHashSet<String>),
     /// Any name may be used.
     Everything,
@@ -44,7 +44,7 @@ impl Uses {
 }
 
 impl ScriptText {
-    /// Looks through a script; `None` if it is not understood.
+    /// Parses a script. Returns `None` if it cannot be parsed.
     pub(crate) fn of(text: String) -> Option<Self> {
         let tokens = tokens(&text)?;
         let functions = functions(text.as_bytes(), &tokens);
@@ -54,8 +54,8 @@ impl ScriptText {
         Some(Self { text, line_starts, tokens, functions, by_start })
     }
 
-    /// What the function uses that V8 says begins at this line and column (from 0, in UTF-16
-    /// units).
+    /// Returns the names used by the function that, according to V8, begins at this line and column
+    /// (from 0, in UTF-16 units).
     pub(crate) fn uses_at(&self, line: u32, column: u32) -> Uses {
         let offset = self.offset(line, column);
         let function = offset.and_then(|offset| self.function_at(offset));
@@ -66,7 +66,7 @@ impl ScriptText {
         if let Some(&at) = self.by_start.get(&offset) {
             return Some(at);
         }
-        // V8 has some asynchronous functions begin with this word.
+        // For some asynchronous functions, V8 reports the position of this word.
         let token = self.tokens.binary_search_by_key(&(offset as u32), |token| token.start).ok()?;
         let next = self.tokens.get(token + 1).filter(|_| self.word(token) == Some("async"))?;
         self.by_start.get(&(next.start as usize)).copied()
@@ -96,7 +96,7 @@ impl ScriptText {
     fn uses(&self, function: usize) -> Uses {
         let Function { first, last, .. } = self.functions[function];
         let mut names = FxHashSet::default();
-        // The functions around the token, this one first.
+        // Functions around the token, this one first.
         let mut around: Vec<usize> = Vec::new();
         let mut next = function;
         for at in first..=last {
@@ -133,7 +133,7 @@ impl ScriptText {
     }
 }
 
-/// Lines end as V8 ends them.
+/// Returns the start of each line; lines end as in V8.
 fn line_starts(text: &str) -> Vec<usize> {
     let mut starts = vec![0];
     let mut characters = text.char_indices().peekable();

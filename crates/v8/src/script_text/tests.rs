@@ -1,6 +1,6 @@
 use super::*;
 
-/// What the function uses that begins at the mark `§` of a script.
+/// Returns the names used by the function that begins at the mark `§` of a script.
 fn uses(marked: &str) -> Uses {
     let at = marked.find('§').expect("a mark");
     let text = marked.replacen('§', "", 1);
@@ -89,7 +89,7 @@ fn what_is_not_understood_uses_everything() {
 }
 
 proptest::proptest! {
-    /// Anything may be told to be a script.
+    /// Any text may be given as a script.
     #[test]
     fn no_text_is_too_strange(pieces in proptest::collection::vec(
         proptest::sample::select(vec![

@@ -1,44 +1,46 @@
-//! JavaScript as words, texts and brackets: no grammar, only what tells names from all else.
+//! Tokens of JavaScript: words, texts and brackets. There is no grammar beyond the distinction of
+//! names from everything else.
 
-/// What a piece of a script is.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A name or a keyword.
+    /// Name or keyword.
     Word,
     Number,
-    /// A string, or a part of a template.
+    /// String, or part of a template.
     Text,
     Regex,
     /// `(`, `[`, `{`, and `${` of a template as `{`.
     Open(u8),
     Close(u8),
-    /// `=>`
+    /// Arrow, `=>`.
     Arrow,
-    /// `.` and `?.`: what follows names a property.
+    /// Dot, `.` or `?.`: a property name follows.
     Dot,
-    /// `...`
+    /// Spread, `...`.
     Spread,
-    /// Any other sign, by its first byte; of `++` and `--`, which end or begin expressions, too.
+    /// Any other sign, by its first byte. For `++` and `--`, which may end or begin an expression,
+    /// one token.
     Sign(u8),
 }
 
-/// A piece of a script: bytes of its text.
+/// Token: a range of bytes of the script's text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
     pub(super) start: u32,
     pub(super) end: u32,
     pub(super) kind: Kind,
-    /// Whether a line begins before it.
+    /// Whether a line begins before the token.
     pub(super) is_on_new_line: bool,
-    /// Of a bracket the number of the other one; of all else that of the bracket around it, or
+    /// Number of the other bracket, for a bracket; else number of the enclosing bracket, or
     /// [`OUTSIDE`].
     pub(super) partner: u32,
 }
 
-/// The bracket around what is in none.
+/// Enclosing bracket of a token outside of all brackets.
 pub(super) const OUTSIDE: u32 = u32::MAX;
 
-/// The pieces of a script; `None` where it could not be told what is text and what is not.
+/// Splits a script into tokens. Returns `None` if text and code could not be told apart.
 pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
     u32::try_from(text.len()).ok()?;
     let mut reader = Reader { text: text.as_bytes(), at: 0, tokens: Vec::new(), open: Vec::new() };
@@ -49,7 +51,7 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
     reader.open.is_empty().then_some(reader.tokens)
 }
 
-/// Keywords behind which an expression begins.
+/// Keywords before an expression.
 const BEFORE_EXPRESSIONS: [&[u8]; 14] = [
     b"return",
     b"typeof",
@@ -71,7 +73,7 @@ struct Reader<'a> {
     text: &'a [u8],
     at: usize,
     tokens: Vec<Token>,
-    /// Brackets that are open, and whether they are those of a template.
+    /// Open brackets, and whether they belong to a template.
     open: Vec<(u32, bool)>,
 }
 
@@ -121,7 +123,7 @@ impl Reader<'_> {
         self.tokens.push(Token { start: start as u32, end: self.at as u32, kind, is_on_new_line, partner });
     }
 
-    /// Pairs a closing bracket with its opening one; says whether a template goes on behind it.
+    /// Pairs a closing bracket with its opening one. Returns whether a template continues after it.
     fn close(&mut self, start: usize, byte: u8, is_on_new_line: bool) -> Option<bool> {
         let (open, is_template) = self.open.pop()?;
         let opening = match byte {
@@ -144,7 +146,7 @@ impl Reader<'_> {
         self.text.get(self.at + offset).is_some_and(is)
     }
 
-    /// Spaces and comments; whether a line ended in them.
+    /// Skips spaces and comments. Returns whether a line ended in them.
     fn skip_space(&mut self) -> Option<bool> {
         let mut has_line = false;
         loop {
@@ -191,7 +193,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A part of a template, up to its end or to what is put in.
+    /// Reads part of a template, up to its end or to a substitution.
     fn template(&mut self, start: usize, is_on_new_line: bool) -> Option<()> {
         loop {
             match *self.text.get(self.at)? {
@@ -263,7 +265,7 @@ impl Reader<'_> {
         kind
     }
 
-    /// Whether a `/` here begins a regular expression and does not divide.
+    /// Whether a `/` at this position begins a regular expression, rather than dividing.
     fn expression_begins(&self) -> bool {
         let Some((last, before)) = self.tokens.split_last() else { return true };
         match last.kind {
@@ -289,7 +291,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a `{` begins an object and no block.
+/// Whether a `{` begins an object, rather than a block.
 pub(super) fn is_object(text: &[u8], tokens: &[Token], open: usize) -> bool {
     let Some(before) = open.checked_sub(1).and_then(|before| tokens.get(before)) else { return false };
     match before.kind {

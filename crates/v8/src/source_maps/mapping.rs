@@ -1,4 +1,4 @@
-//! One source map, decoded: also one of sections, as bundlers write that put maps together
+//! Decoded source map, including maps of sections, which bundlers write when they join maps
 //! (ECMA-426, "Source map format").
 
 use std::collections::HashMap;
@@ -10,19 +10,19 @@ use serde::Deserialize;
 
 use super::Original;
 
-/// Where pieces of a script come from.
+/// Original locations of the pieces of a script.
 #[derive(Debug, Default)]
 pub(super) struct Mapping {
-    /// In the order of the script.
+    /// Pieces in the order of the script.
     pieces: Vec<Piece>,
     sources: Vec<String>,
     names: Vec<String>,
     script: Option<ScriptText>,
-    /// What is certain of variables, by source and minified name.
+    /// Certain original names of variables, by source and minified name.
     variables: Mutex<HashMap<(u32, String), Option<String>>>,
 }
 
-/// The script itself: it tells which name in it a piece with a name is.
+/// Text of the script, which shows the name at the start of a piece.
 #[derive(Debug)]
 struct ScriptText {
     units: Vec<u16>,
@@ -31,17 +31,17 @@ struct ScriptText {
 
 #[derive(Debug, Clone, Copy)]
 struct Piece {
-    /// Where it begins in the script: line and column.
+    /// Line and column of the start in the script.
     at: (u32, u32),
-    /// Source, line and column; a piece without one was made by the bundler.
+    /// Source, line and column; `None` for a piece that the bundler made.
     from: Option<(u32, u32, u32)>,
     name: Option<u32>,
 }
 
-/// Between a class's name and its constructor are few names.
+/// Largest number of pieces between a class's name and its constructor.
 const PIECES_TO_A_NAME: usize = 64;
 
-/// The members of a map that are read; those of a list of sections besides.
+/// Members of a map that are read, including those of a list of sections.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Written {
@@ -69,9 +69,9 @@ struct Offset {
 }
 
 impl Mapping {
-    /// Decodes the JSON of a map whose relative sources begin in `folder`.
+    /// Decodes the JSON of a map; relative sources start in `folder`.
     pub(super) fn read(json: &[u8], folder: &Path) -> Result<Self, String> {
-        // Servers put this before a map, so that no page reads it as a script.
+        // Servers put this before a map, so that a page cannot read it as a script.
         let json = match json.strip_prefix(b")]}'") {
             Some(rest) => memchr::memchr(b'\n', rest).map_or(&[][..], |end| &rest[end + 1..]),
             None => json,
@@ -88,7 +88,7 @@ impl Mapping {
                 mapping.add(*map, offset, folder)?;
             }
         }
-        // Maps that were put together badly are not in order.
+        // Pieces of badly joined maps are out of order.
         mapping.pieces.sort_by_key(|piece| piece.at);
         Ok(mapping)
     }
@@ -128,7 +128,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// The source of the piece that a place of the script lies in.
+    /// Returns the original location of the piece that contains a location of the script.
     pub(super) fn original(&self, line: u32, column: u32) -> Option<Original> {
         let end = self.pieces.partition_point(|piece| piece.at <= (line, column));
         let piece = self.pieces[..end].last().filter(|piece| piece.at.0 == line)?;
@@ -137,8 +137,8 @@ impl Mapping {
         Some(Original { source: source.clone(), line, column })
     }
 
-    /// The name in the sources of the function or class that is called `minified` and whose
-    /// parameters or body begin at this place: the name stands a little before, or just here.
+    /// Returns the original name of the function or class called `minified`. Its parameters or body
+    /// begin at this location, and the name is at the location or a little before.
     pub(super) fn name_of(&self, line: u32, column: u32, minified: &str) -> Option<&str> {
         let end = self.pieces.partition_point(|piece| piece.at <= (line, column));
         let before = &self.pieces[end.saturating_sub(PIECES_TO_A_NAME)..end];
@@ -156,8 +156,8 @@ impl Mapping {
         self.name(piece).filter(|&name| name != minified)
     }
 
-    /// The name in the sources of the variable that is called `minified` in a function at this
-    /// place: if it has but one wherever the source of the function is so called.
+    /// Returns the original name of the variable called `minified` in the function at this
+    /// location. `None` unless the name is the same throughout the function's source.
     pub(super) fn variable_name(&self, line: u32, column: u32, minified: &str) -> Option<String> {
         let end = self.pieces.partition_point(|piece| piece.at <= (line, column));
         let source = self.pieces[..end].last()?.from?.0;
@@ -182,7 +182,7 @@ impl Mapping {
         self.names.get(piece.name? as usize).map(String::as_str).filter(|name| !name.is_empty())
     }
 
-    /// The same with the text of the script, for names.
+    /// Adds the text of the script, for lookups of names.
     pub(super) fn with_script(self, script: &[u8]) -> Self {
         Self { script: Some(ScriptText::of(script)), ..self }
     }
@@ -196,7 +196,7 @@ impl ScriptText {
         Self { units, line_starts }
     }
 
-    /// Whether just this identifier stands there.
+    /// True if the identifier at the location is `name`, and not a longer one.
     fn has_name_at(&self, (line, column): (u32, u32), name: &str) -> bool {
         let rest = self
             .line_starts
@@ -217,8 +217,8 @@ impl ScriptText {
     }
 }
 
-/// A source's path as people know it: `webpack://app/./src/a.ts?1f2e` is `src/a.ts`, a relative one
-/// begins in the folder of the map.
+/// Returns a source's path without the bundler's prefix: `webpack://app/./src/a.ts?1f2e` becomes
+/// `src/a.ts`. A relative path starts in the folder of the map.
 fn shown(source: &str, root: &str, folder: &Path) -> String {
     let joined = match root {
         "" => source.to_owned(),
@@ -237,7 +237,7 @@ fn shown(source: &str, root: &str, folder: &Path) -> String {
         let path = rest.split_once('/').map_or(rest, |(_, path)| path);
         let path = path.trim_start_matches("[project]/").trim_start_matches("./");
         let path = path.split_once('?').map_or(path, |(path, _)| path);
-        // A bare name would be one of the runtime's.
+        // A bare name would look like a script of the runtime.
         return if path.contains('/') { path.to_owned() } else { format!("./{path}") };
     }
     let path = Path::new(&joined);

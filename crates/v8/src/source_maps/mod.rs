@@ -1,7 +1,7 @@
-//! Places of bundled, minified or compiled scripts in the sources that people wrote.
+//! Original source locations for bundled, minified or compiled scripts.
 //!
-//! A snapshot names the script that ran (`dist/app.js:1:20481`). Its source map, beside it, within
-//! it or in a given folder, leads back to `src/store.ts:12:7`.
+//! A snapshot names the script that ran (`dist/app.js:1:20481`). Its source map, next to it, inside
+//! it or in a given folder, leads to `src/store.ts:12:7`.
 
 mod mapping;
 mod search;
@@ -16,8 +16,8 @@ use mapping::Mapping;
 use crate::kept_scripts::KeptScript;
 pub use search::{Unused, map_file};
 
-/// The source maps of the scripts of a heap: each is looked for when a place of its script is asked
-/// for, and read once.
+/// Source maps of a heap's scripts. Each is looked for when a location of its script is requested,
+/// and read once.
 #[derive(Debug, Default)]
 pub struct SourceMaps {
     folders: Vec<PathBuf>,
@@ -33,10 +33,10 @@ struct Known {
     unused: Vec<Unused>,
 }
 
-/// A place in a source. Lines and columns count from 0, as in snapshots and source maps.
+/// Location in an original source. Lines and columns count from 0, as in snapshots and source maps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Original {
-    /// The source's path, as far as the map tells; without the scheme of a bundler.
+    /// Path of the source as in the map, without the scheme of a bundler.
     pub source: String,
     /// Line, from 0.
     pub line: u32,
@@ -45,26 +45,26 @@ pub struct Original {
 }
 
 impl SourceMaps {
-    /// Maps of `folders`, by the name of the script; then those beside the scripts and in them,
-    /// unless the script has changed since the snapshot was taken.
+    /// Uses maps in `folders` by script name, then those next to the scripts or inside them. Maps
+    /// of scripts that changed after `taken_at`, the time of the snapshot, are not used.
     pub fn new(folders: Vec<PathBuf>, taken_at: Option<SystemTime>) -> Self {
         Self { folders, taken_at, ..Self::default() }
     }
 
-    /// The same for a snapshot in a file, which was taken no later than the file was changed; with
-    /// the maps of scripts that were kept beside it.
+    /// Creates the source maps for a snapshot file, with the maps of scripts saved next to it. The
+    /// file's modification time is the latest time of the snapshot.
     pub fn of_file(folders: &[PathBuf], snapshot: &Path) -> Self {
         let changed = std::fs::metadata(snapshot).and_then(|metadata| metadata.modified());
         Self { snapshot: Some(snapshot.to_owned()), ..Self::new(folders.to_vec(), changed.ok()) }
     }
 
-    /// The scripts that were kept beside the snapshot, as they ran.
+    /// Scripts saved next to the snapshot, as they ran.
     pub fn kept_scripts(&self) -> &[KeptScript] {
         self.kept.get_or_init(|| self.snapshot.as_deref().map(KeptScript::beside).unwrap_or_default())
     }
 
-    /// The text of a script as it ran: kept beside the snapshot, or of its file if that has not
-    /// changed since. What begins further down in a page begins there here, too.
+    /// Returns the text of a script as it ran: saved next to the snapshot, or its file if unchanged
+    /// since. A script that starts inside a page is padded to start at the same line and column.
     pub fn text_of(&self, script_id: u32, script: &str) -> Option<String> {
         const LINES_MAX: u32 = 1 << 20;
         let Some(kept) = self.kept_scripts().iter().find(|kept| kept.id == script_id) else {
@@ -75,7 +75,7 @@ impl SourceMaps {
         Some(before + &kept.text)
     }
 
-    /// The one kept script of that name; nothing where several have it and differ.
+    /// Returns the saved script of that name; `None` if several scripts of that name differ.
     fn kept_script(&self, script: &str) -> Option<&KeptScript> {
         let name = search::plain_name(script);
         let mut of_name = self.kept_scripts().iter().filter(|kept| search::plain_name(&kept.url) == name);
@@ -83,12 +83,12 @@ impl SourceMaps {
         of_name.all(|other| other.text == first.text).then_some(first)
     }
 
-    /// Where a place of a script stands in the sources; `None` without a map or a line of it
-    /// there.
+    /// Returns the original location of a location in a script. `None` if no map or no line of it
+    /// covers the location.
     ///
-    /// The map of an installed package may lead to sources that were not packed: such a place
-    /// would name another package or none, and nobody could open it. There the script itself
-    /// counts.
+    /// The map of an installed package may lead to sources outside of the package, which were not
+    /// published. The location would then name another package or a missing file. In that case the
+    /// script itself counts.
     pub fn original(&self, script: &str, line: u32, column: u32) -> Option<Original> {
         let original = self.mapping(script)?.original(line, column)?;
         match package_folder(&search::plain_name(script)) {
@@ -97,7 +97,7 @@ impl SourceMaps {
         }
     }
 
-    /// What a function was called in the sources that begins at this place and is called
+    /// Returns the original name of the function that begins at this location and is called
     /// `minified` in the script.
     pub(crate) fn original_name(
         &self,
@@ -109,8 +109,8 @@ impl SourceMaps {
         self.mapping(script)?.name_of(line, column, minified).map(str::to_owned)
     }
 
-    /// What a variable was called in the sources that is `minified` in a function at this place,
-    /// where that is certain.
+    /// Returns the original name of the variable called `minified` in the function at this
+    /// location, if it is certain.
     pub(crate) fn original_variable(
         &self,
         script: &str,
@@ -121,8 +121,8 @@ impl SourceMaps {
         self.mapping(script)?.variable_name(line, column, minified)
     }
 
-    /// A place that is written `script:line:column`, counted from 1, in its source; itself where no
-    /// map leads further.
+    /// Replaces a location in the form `script:line:column`, counted from 1, by its original one.
+    /// Returns it unchanged if no map covers it.
     pub fn place(&self, text: &str) -> String {
         self.mapped_text(text).unwrap_or_else(|| text.to_owned())
     }
@@ -135,7 +135,7 @@ impl SourceMaps {
         Some(original.to_string())
     }
 
-    /// Maps that were found and could not be used, and why: each is told once.
+    /// Returns maps that were found but could not be used, with the reason. Each is returned once.
     pub fn take_unused(&self) -> Vec<Unused> {
         std::mem::take(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner).unused)
     }
@@ -158,7 +158,7 @@ impl SourceMaps {
     }
 }
 
-/// The folder of the innermost package that a path lies in: `/srv/node_modules/@a/b`.
+/// Returns the folder of the innermost package that a path lies in: `/srv/node_modules/@a/b`.
 fn package_folder(path: &str) -> Option<&str> {
     const FOLDER: &str = "node_modules";
     let is_end = |at: usize| path[at..].starts_with(['/', '\\']);

@@ -1,4 +1,4 @@
-//! Where the map of a script is.
+//! Search for a script's source map.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -13,39 +13,39 @@ use rustix::fs::OFlags;
 use super::mapping::Mapping;
 use crate::kept_scripts::KeptScript;
 
-/// No bundle of a program that runs is larger, nor its map.
+/// Largest size of a script or map, in bytes.
 const MOST_BYTES: u64 = 512 << 20;
-/// What a script ends with to name its map.
+/// Markers at the end of a script before the URL of its map.
 const MARKS: [&[u8]; 2] = [b"//# sourceMappingURL=", b"//@ sourceMappingURL="];
 
-/// Tools differ in whether they fill up the last group.
+/// Base64 decoder with optional padding, because tools differ in whether they write it.
 const ANY_PADDING: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A source map that was found and can't be used.
+/// Source map that was found but cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unused {
     /// The script is not the one of the snapshot any more.
     #[error("{} has changed since the snapshot: its source map is not used; name a folder with the right one", .script.display())]
     ScriptChanged {
-        /// The script.
+        /// Path of the script.
         script: PathBuf,
     },
-    /// The map is no map.
+    /// The map cannot be decoded.
     #[error("the source map {} can't be read: {problem}", .map.display())]
     Unreadable {
-        /// The map; the script, if it holds its map itself.
+        /// Path of the map, or of the script that contains it.
         map: PathBuf,
-        /// What is wrong with it.
+        /// Description of the defect.
         problem: String,
     },
 }
 
-/// The map of a script: of `folders`, else the one that the script as it ran names, else the one
-/// that its file names, else the one beside that.
+/// Returns the map of a script. The sources are, in this order: `folders`, the URL in the saved
+/// script, the URL in the script's file, the file next to the script.
 pub(super) fn mapping_of(
     script: &str,
     folders: &[PathBuf],
@@ -54,7 +54,7 @@ pub(super) fn mapping_of(
 ) -> Result<Option<Mapping>, Unused> {
     for candidate in in_folders(script, folders) {
         if let Ok(json) = read(&candidate) {
-            // Sources are relative to where the map was made, beside the script.
+            // Sources are relative to the place where the map was made, next to the script.
             let beside = Path::new(path_of(script).unwrap_or(script)).parent().unwrap_or(Path::new(""));
             let mapping = decode(&json, beside, &candidate)?;
             let script = beside_map(&candidate).and_then(|path| read(&path).ok());
@@ -99,7 +99,7 @@ pub(super) fn mapping_of(
     Ok(Some(mapping.with_script(&text)))
 }
 
-/// The map of a script that was kept with its snapshot.
+/// Returns the map of a script that was saved with its snapshot.
 fn of_kept(kept: &KeptScript) -> Result<Option<Mapping>, Unused> {
     let path = PathBuf::from(plain_name(&kept.url));
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -117,8 +117,8 @@ fn of_kept(kept: &KeptScript) -> Result<Option<Mapping>, Unused> {
     Ok(Some(decode(&json, folder, &map)?.with_script(kept.text.as_bytes())))
 }
 
-/// The file that a script names as its map; nothing where it names none, or something that is no
-/// file.
+/// Returns the file that a script names as its map. `None` if the script names no map, or a URL
+/// that is not a file.
 #[must_use]
 pub fn map_file(script: &str, source_map_url: &str) -> Option<PathBuf> {
     let is_no_file = |url: &str| url.contains("://") || url.starts_with("data:");
@@ -130,7 +130,7 @@ pub fn map_file(script: &str, source_map_url: &str) -> Option<PathBuf> {
     Some(Path::new(&script).parent()?.join(decoded_percents(url))).filter(|path| path.is_absolute())
 }
 
-/// The path of a script that is a file, its name otherwise.
+/// Returns the path of a script that is a file, otherwise its name.
 pub(super) fn plain_name(script: &str) -> String {
     match script.strip_prefix("file://") {
         Some(path) => decoded_percents(path),
@@ -142,7 +142,7 @@ fn decode(json: &[u8], folder: &Path, map: &Path) -> Result<Mapping, Unused> {
     Mapping::read(json, folder).map_err(|problem| Unused::Unreadable { map: map.to_owned(), problem })
 }
 
-/// The path of a script that is a file.
+/// Returns the path of a script that is a file.
 fn path_of(script: &str) -> Option<&str> {
     match script.strip_prefix("file://") {
         Some(path) => Some(path),
@@ -150,8 +150,9 @@ fn path_of(script: &str) -> Option<&str> {
     }
 }
 
-/// `/srv/app/dist/main.js` is looked for as `srv/app/dist/main.js.map`, `app/dist/main.js.map`
-/// and so on: folders of maps mirror some end of the path. The longest end comes first.
+/// Candidate paths of a map in `folders`, which mirror some end of the script's path.
+/// `/srv/app/dist/main.js` becomes `srv/app/dist/main.js.map`, `app/dist/main.js.map` and so on,
+/// the longest first.
 fn in_folders(script: &str, folders: &[PathBuf]) -> Vec<PathBuf> {
     let bare = script.split_once("://").map_or(script, |(_, rest)| rest);
     let bare = bare.split(['?', '#']).next().unwrap_or(bare);
@@ -160,12 +161,12 @@ fn in_folders(script: &str, folders: &[PathBuf]) -> Vec<PathBuf> {
     ends.flat_map(|end| folders.iter().map(move |folder| folder.join(&end))).collect()
 }
 
-/// The script beside its map, as folders of maps often have it.
+/// Returns the path of the script next to its map, as folders of maps often have it.
 fn beside_map(map: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(map.to_str()?.strip_suffix(".map")?))
 }
 
-/// A file that is one, and not of a size that no such file has: a snapshot of anybody names it.
+/// Reads a regular file of limited size. The path comes from a snapshot and cannot be trusted.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
@@ -178,7 +179,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What the last such line of the script names.
+/// Returns the URL in the script's last marker line.
 fn named_in(script: &[u8]) -> Option<&[u8]> {
     let (mark, at) = MARKS
         .iter()
@@ -189,7 +190,7 @@ fn named_in(script: &[u8]) -> Option<&[u8]> {
     Some(&url[..end]).filter(|url| !url.is_empty())
 }
 
-/// The text of a script's file, as V8 gets it, if it has not changed since.
+/// Returns the text of a script's file as V8 reads it, if the file has not changed since.
 pub(super) fn unchanged_text(script: &str, taken_at: Option<SystemTime>) -> Option<String> {
     let path = PathBuf::from(plain_name(script));
     let bytes = path.is_absolute().then(|| read(&path).ok()).flatten()?;
@@ -201,7 +202,7 @@ pub(super) fn unchanged_text(script: &str, taken_at: Option<SystemTime>) -> Opti
     Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
-/// The JSON in a `data:` URL.
+/// Decodes the JSON in a `data:` URL.
 fn inline(url: &[u8]) -> Option<Vec<u8>> {
     let comma = memchr::memchr(b',', url)?;
     let (head, body) = (&url[..comma], &url[comma + 1..]);
@@ -211,7 +212,7 @@ fn inline(url: &[u8]) -> Option<Vec<u8>> {
     Some(decoded_percents(std::str::from_utf8(body).ok()?).into_bytes())
 }
 
-/// `%20` as the byte that it stands for.
+/// Replaces escapes such as `%20` by their bytes.
 fn decoded_percents(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! Maps in all the places where they are found, and what comes of those that are none.
+//! Tests of maps in all possible locations, and of files that are not maps.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use base64::Engine as _;
 use super::mapping::Mapping;
 use super::{SourceMaps, Unused};
 
-/// `function a(){}` and `class b{}` of one line: names at columns 9 and 20.
+/// Map of `function a(){}` and `class b{}` in one line, with names at columns 9 and 20.
 fn map(source: &str) -> String {
     let mut builder = oxc_sourcemap::SourceMapBuilder::default();
     let source = builder.add_source_and_content(source, "");
@@ -32,12 +32,12 @@ fn a_place_is_that_of_the_piece_it_lies_in() {
     assert_eq!(place(&mapping, 0, 0).as_deref(), Some("/srv/src/store.ts:12:1"));
     assert_eq!(place(&mapping, 0, 10).as_deref(), Some("/srv/src/store.ts:12:10"));
     assert_eq!(place(&mapping, 0, 999).as_deref(), Some("/srv/src/store.ts:21:7"));
-    // A line without pieces, and one of the bundler's own.
+    // A line without pieces, and a piece that the bundler made.
     assert_eq!(place(&mapping, 1, 0), None);
     assert_eq!(place(&mapping, 2, 4), None);
     assert_eq!(place(&mapping, 2, 0), None);
     assert_eq!(place(&mapping, u32::MAX, u32::MAX), None);
-    // A function's place is behind its name, a class's may be at it.
+    // V8's location of a function is after its name, that of a class may be at the name.
     assert_eq!(mapping.name_of(0, 10, "a"), Some("growCache"));
     assert_eq!(mapping.name_of(0, 20, "b"), Some("Session"));
     assert_eq!(mapping.name_of(0, 20, "Session"), None);
@@ -52,7 +52,7 @@ fn names_are_those_that_stand_in_the_script() {
     let mapping = mapping.with_script(script.as_bytes());
     assert_eq!(mapping.name_of(0, 10, "a"), Some("growCache"));
     assert_eq!(mapping.name_of(0, 10, "b"), None);
-    // Column 24 is the name of the class; the map says 20, where another word stands.
+    // Column 24 is the name of the class; the map says 20, where another word is.
     assert_eq!(mapping.name_of(0, 24, "b"), None);
     assert_eq!(mapping.variable_name(0, 12, "a").as_deref(), Some("growCache"));
     assert_eq!(mapping.variable_name(0, 12, "b"), None);
@@ -123,7 +123,8 @@ fn maps_are_found_beside_within_and_in_folders() {
     assert_eq!(all.place("node:fs:3:4"), "node:fs:3:4");
     assert_eq!(all.take_unused(), []);
 
-    // A folder's comes before the one beside, and is the only one for what is on another machine.
+    // A map in a folder precedes the one next to the script, and is the only one for a script on
+    // another machine.
     fs::create_dir_all(folder.path().join("maps/_next/static")).unwrap();
     script("maps/beside.js.map", &map("/src/folder.ts"));
     script("maps/_next/static/page.js.map", &map("/src/page.tsx"));
@@ -146,7 +147,7 @@ fn what_is_no_map_of_the_script_is_not_used() {
         assert_eq!(maps.original(script, 0, 9), None);
         let unused = maps.take_unused();
         assert!(matches!(&unused[..], [Unused::Unreadable { map, .. }] if *map == map_path), "{unused:?}");
-        // It is told once.
+        // The defect is reported once.
         assert_eq!(maps.original(script, 0, 9), None);
         assert_eq!(maps.take_unused(), []);
     }
@@ -155,7 +156,7 @@ fn what_is_no_map_of_the_script_is_not_used() {
     let maps = SourceMaps::new(Vec::new(), Some(long_ago));
     assert_eq!(maps.original(script, 0, 9), None);
     assert!(matches!(&maps.take_unused()[..], [Unused::ScriptChanged { .. }]));
-    // Scripts that are no files: nothing is waited for, nothing is read.
+    // Scripts that are not regular files: they are neither waited for nor read.
     let pipe = folder.path().join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
     let maps = SourceMaps::new(Vec::new(), None);
@@ -167,7 +168,8 @@ fn what_is_no_map_of_the_script_is_not_used() {
     assert_eq!(maps.take_unused(), []);
 }
 
-/// A package's map may lead to sources that were not packed: a place there names no package.
+/// A package's map may lead to sources that were not published; such a location would name another
+/// package.
 #[test]
 fn a_place_in_a_package_stays_in_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,4 @@
-//! The objects of some classes, where the snapshot knows its nodes by class: only those are looked
-//! at.
+//! Lists of the objects of some classes, if nodes are known by class: only these nodes are read.
 
 use std::ops::Range;
 
@@ -9,8 +8,8 @@ use crate::view::name_order::by_name;
 use crate::view::query::ObjectQuery;
 use crate::view::sorted_rows::page_of;
 
-/// The nodes that a query is about, on a page, and how many there are: if it asks for no more than
-/// classes, for bytes of their own and for some nodes, and if the nodes by class are known.
+/// Returns a page of the nodes that match a query, and their number. Returns `None` unless the
+/// query only names classes, self bytes above 0 and some nodes, and nodes are known by class.
 pub(super) fn list(
     objects: &dyn Objects,
     query: &ObjectQuery<'_>,
@@ -53,8 +52,8 @@ pub(super) fn list(
     Some((sorted(objects, nodes, order, page.range(total)), total))
 }
 
-/// Rows near the start or the end of a list of the objects of classes that have bytes of their own:
-/// they are near that end of the list of one of the classes, too.
+/// Returns rows near the start or the end of a list of objects with bytes of their own. Such rows
+/// are near the same end of one class's list.
 fn near_an_end(
     objects: &dyn Objects,
     parts: &[(u32, Range<u32>)],
@@ -84,13 +83,13 @@ fn near_an_end(
     if let [(_, part)] = parts
         && part.len() > nodes.len()
     {
-        // An end is in order.
+        // An end is already in order.
         return Some(nodes.get(rows).unwrap_or_default().to_vec());
     }
     Some(sorted(objects, nodes, order, rows))
 }
 
-/// The classes, and whether only objects with bytes of their own are wanted.
+/// Returns the classes of the query, and whether only objects with bytes of their own match.
 fn asked_for<'a>(query: &ObjectQuery<'a>) -> Option<(&'a [u32], bool)> {
     let is_more = query.name.is_some()
         || query.field.is_some()

@@ -1,5 +1,5 @@
-//! The nodes of ids that were listed a moment ago: what is asked about is what was shown, and to
-//! find an id in an index takes a walk over all.
+//! Nodes of recently listed ids. Users mostly ask about listed objects, and finding an id in an
+//! index takes a scan over all ids.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 
 use crate::view::ObjectRow;
 
-/// Ids that are kept; then it begins anew.
+/// Largest number of stored ids; then all are dropped.
 const MOST: usize = 1 << 16;
 
-/// See the module.
+/// Nodes of recently listed ids.
 #[derive(Debug, Default)]
 pub(super) struct ListedIds {
     nodes: Mutex<FxHashMap<u64, u32>>,

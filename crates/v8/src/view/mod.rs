@@ -1,8 +1,7 @@
-//! An open snapshot to look around in: lists by the page, objects with all that is known of them,
-//! search.
+//! View of an open snapshot: pages of lists, objects with all their facts, and search.
 //!
-//! [`SnapshotView`] answers from memory or from an index file. [`Objects`] is what both have in
-//! common, one fact at a time.
+//! [`SnapshotView`] answers from memory or from an index file. [`Objects`] is the common interface
+//! of both, one fact at a time.
 
 mod class_list;
 mod listed_ids;

@@ -1,4 +1,5 @@
-//! Objects in the order of their names: each name is compared once, however many objects have it.
+//! Objects in the order of their names. Each name is compared once, regardless of the number of
+//! objects that have it.
 
 use std::ops::Range;
 
@@ -9,10 +10,11 @@ use crate::devtools::DisplayNames;
 use crate::objects::{NodeNumber, Objects};
 use crate::view::sorted_rows::page_of;
 
-/// So few objects are sorted by their names at once.
+/// Number of objects up to which names are sorted directly.
 const FEW: usize = 2048;
 
-/// Some rows of nodes in the order of the names that lists show; of equals the first node.
+/// Returns some rows of nodes in the order of the names that lists show; equal names are in the
+/// order of nodes.
 pub(crate) fn by_name(objects: &dyn Objects, mut nodes: Vec<u32>, rows: Range<usize>) -> Vec<u32> {
     if nodes.len() <= FEW {
         let mut names = DisplayNames::default();
@@ -26,8 +28,8 @@ pub(crate) fn by_name(objects: &dyn Objects, mut nodes: Vec<u32>, rows: Range<us
     page_of(names_of.into_iter().map(|name| ranks[name as usize].into()).zip(nodes).collect(), rows)
 }
 
-/// The number of each node's name among `names`, and how many of these may be no node's; the nodes
-/// ascend.
+/// Returns the number of each node's name in `names`, and how many of those names may be unused.
+/// The nodes must ascend.
 fn numbered(objects: &dyn Objects, nodes: &[u32], names: &mut Names) -> (Vec<u32>, usize) {
     const NONE: u32 = u32::MAX;
     const CONS_STRING: u64 = NodeKind::CONS_STRING.number() as u64;
@@ -41,7 +43,7 @@ fn numbered(objects: &dyn Objects, nodes: &[u32], names: &mut Names) -> (Vec<u32
             *is_asked = true;
         }
     }
-    // The name of each string that is one.
+    // Name of each string that is used as one.
     let mut of_string = vec![NONE; is_asked.len()];
     let mut plain_count = 0;
     objects.visit_strings(0..objects.string_count(), &mut |number, text| {
@@ -73,14 +75,14 @@ fn numbered(objects: &dyn Objects, nodes: &[u32], names: &mut Names) -> (Vec<u32
                 None => names.add(&display.of(objects, node)),
             };
         }
-        // No string of that number: no name.
+        // A string number that is too large stands for an empty name.
         name.unwrap_or_else(|| *empty.get_or_insert_with(|| names.add(b"")))
     };
     let columns = nodes.iter().zip(strings).zip(kinds);
     (columns.map(|((&node, string), kind)| name_of(node, string, kind)).collect(), plain_count)
 }
 
-/// Names, one behind the other; the same one may be there more than once.
+/// Names, stored one after the other; duplicates are possible.
 #[derive(Default)]
 struct Names {
     text: Vec<u8>,
@@ -100,8 +102,8 @@ impl Names {
         &self.text[begin..self.ends[number]]
     }
 
-    /// The place of each name in their order, the same for equal ones; only of the first `count`,
-    /// the others are behind.
+    /// Returns the rank of each name, equal for equal names. Only the first `count` in order are
+    /// ranked; the others get `u32::MAX`.
     fn ranks(&self, count: usize) -> Vec<u32> {
         let start = |name: &[u8]| {
             let mut first = [0; 8];
@@ -109,7 +111,7 @@ impl Names {
             first[..length].copy_from_slice(&name[..length]);
             u64::from_be_bytes(first)
         };
-        // The first letters beside the numbers: most comparisons need no more.
+        // The first letters are stored next to the numbers: most comparisons need no more.
         let mut order: Vec<(u64, u32)> =
             (0..self.ends.len() as u32).map(|name| (start(self.get(name)), name)).collect();
         let compare = |one: &(u64, u32), other: &(u64, u32)| {
@@ -131,7 +133,7 @@ impl Names {
             last = Some(name);
             ranks[name as usize] = rank;
         }
-        // Equal to the last one of the first: the node decides.
+        // Names that equal the last ranked one get the same rank; then the node decides.
         for &mut (_, name) in others {
             if last.is_some_and(|last| self.get(last) == self.get(name)) {
                 ranks[name as usize] = rank;

@@ -1,30 +1,30 @@
-//! What is asked of a list of objects.
+//! Query for a list of objects.
 
 use crate::node_set::NodeSet;
 
-/// A test of a text, WTF-8.
+/// Test of a text, WTF-8.
 pub type TextTest<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 
-/// What an object must be; all of it.
+/// Conditions that an object must meet, all of them.
 #[derive(Clone, Copy, Default)]
 pub struct ObjectQuery<'a> {
-    /// Of one of these classes; sorted.
+    /// Classes, sorted.
     pub classes: Option<&'a [u32]>,
-    /// With that name, as lists show it.
+    /// Test of the name that lists show.
     pub name: Option<TextTest<'a>>,
-    /// With a field of that name.
+    /// Test of the names of its fields, one of which must pass.
     pub field: Option<TextTest<'a>>,
-    /// A string (or a symbol) of that text.
+    /// Test of the text of a string or symbol.
     pub text: Option<TextTest<'a>>,
-    /// Of V8's type of that name.
+    /// V8's name of the node type.
     pub kind: Option<&'a str>,
-    /// With so many bytes of its own, from and up to.
+    /// Least and largest number of self bytes.
     pub self_bytes: Option<(u64, u64)>,
-    /// With so many bytes that would be freed with it.
+    /// Least and largest number of retained bytes.
     pub retained_bytes: Option<(u64, u64)>,
-    /// A DOM node that no longer hangs in its document.
+    /// Whether only detached DOM nodes match.
     pub is_detached: bool,
-    /// One of these nodes.
+    /// Nodes that can match.
     pub only: Option<&'a NodeSet>,
 }
 

@@ -1,4 +1,4 @@
-//! Lists by the page, and the lines in them.
+//! Pages of lists, and their lines.
 
 use crate::NodeKind;
 use crate::devtools::{display_text_up_to, edge_text};
@@ -7,66 +7,65 @@ use crate::objects::Objects;
 /// Some lines of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed<T> {
-    /// The lines of the page.
+    /// Lines of the page.
     pub rows: Vec<T>,
-    /// How long the whole list is.
+    /// Length of the whole list.
     pub total_count: u64,
 }
 
-/// An object in a list.
+/// Object in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRow {
-    /// Its node, to ask on with.
+    /// Number of the node, for further queries.
     pub node: u32,
-    /// The number that it keeps in all snapshots of its isolate.
+    /// Id, which stays the same in all snapshots of an isolate.
     pub id: u64,
-    /// As DevTools shows it: the text of a string, the properties of a plain object.
+    /// Name that DevTools shows: the text of a string, the properties of a plain object.
     pub name: String,
-    /// Its class.
+    /// Name of the class.
     pub class: String,
-    /// V8's name of its type.
+    /// V8's name of the node type.
     pub kind: String,
     /// DevTools' distance.
     pub distance: i32,
-    /// Bytes of its own.
+    /// Self bytes.
     pub self_bytes: u64,
-    /// Bytes that would be freed with it.
+    /// Bytes that would be freed with the object.
     pub retained_bytes: u64,
-    /// How many fields it has: whether it can be opened.
+    /// Number of fields, which shows whether the object can be opened.
     pub field_count: u32,
 }
 
-/// A field of an object, or a field that refers to one.
+/// Field of an object, or field that refers to an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldRow {
-    /// The edge.
+    /// Number of the edge.
     pub edge: u32,
-    /// As DevTools writes it: `.name`, `[3]`, `->variable`, `{internal}`, `[[weak]]`.
+    /// Name that DevTools writes: `.name`, `[3]`, `->variable`, `{internal}`, `[[weak]]`.
     pub field: String,
-    /// V8's name of its type.
+    /// V8's name of the edge type.
     pub edge_kind: &'static str,
-    /// The distance by which retainers are sorted; of a field that of its object.
+    /// Distance by which retainers are sorted; for a field, that of its object.
     pub distance: i32,
-    /// The object at the other end.
+    /// Object at the other end.
     pub object: ObjectRow,
 }
 
-/// From so many lines on they are made by several threads, which wait for the disk at the same
-/// time.
+/// Number of lines from which several threads make them, so that their disk reads overlap.
 const MANY: usize = 32;
-/// So many threads.
+/// Number of threads.
 const THREADS: usize = 4;
 
-/// Makes lines.
+/// Maker of lines.
 #[derive(Clone, Copy)]
 pub(super) struct RowMaker<'a> {
     pub(super) objects: &'a dyn Objects,
-    /// Of the text of a concatenated string at least so many UTF-16 units, if it has them.
+    /// Least number of UTF-16 units of a concatenated string's text, if it has as many.
     pub(super) name_units: usize,
 }
 
 impl RowMaker<'_> {
-    /// The line of a node.
+    /// Returns the line of a node.
     pub(super) fn object(self, node: u32) -> ObjectRow {
         let objects = self.objects;
         let class = objects.class_list().get(objects.class_of(node) as usize);
@@ -83,12 +82,12 @@ impl RowMaker<'_> {
         }
     }
 
-    /// The line of an edge with the object that it goes to.
+    /// Returns the line of an edge with its target.
     pub(super) fn field(self, edge: u32) -> FieldRow {
         self.edge(edge, self.objects.target(edge))
     }
 
-    /// The line of an edge with the object that it comes from.
+    /// Returns the line of an edge with its source.
     pub(super) fn retainer(self, edge: u32) -> FieldRow {
         self.edge(edge, self.objects.source(edge))
     }
@@ -105,7 +104,7 @@ impl RowMaker<'_> {
     }
 }
 
-/// A line of each; what each one needs is in many places of the file.
+/// Makes a line for each number. The data of each line is in many places of the file.
 pub(super) fn lines<R: Send>(of: &[u32], line: impl Fn(u32) -> R + Sync) -> Vec<R> {
     if of.len() < MANY {
         return of.iter().map(|&one| line(one)).collect();

@@ -1,5 +1,5 @@
-//! Objects by what is known of them: a walk over all nodes, on two threads, unless it is only about
-//! classes.
+//! Search for objects by their facts: a scan over all nodes on two threads, unless the query is
+//! only about classes.
 
 use rustc_hash::FxHashMap;
 
@@ -11,7 +11,7 @@ use crate::view::query::{ObjectQuery, TextTest};
 use crate::view::sorted_rows::page_of;
 use crate::{DomState, EdgeKind, NodeKind};
 
-/// The nodes that a query is about, on a page, and how many there are.
+/// Returns a page of the nodes that match a query, and their number.
 pub(super) fn search(
     objects: &dyn Objects,
     query: &ObjectQuery<'_>,
@@ -21,7 +21,7 @@ pub(super) fn search(
     class_list::list(objects, query, order, page).unwrap_or_else(|| walk(objects, query, order, page))
 }
 
-/// The same, found by a look at each node.
+/// Returns a page of the nodes that match a query, and their number, by examining each node.
 pub(super) fn walk(
     objects: &dyn Objects,
     query: &ObjectQuery<'_>,
@@ -65,7 +65,7 @@ pub(super) fn walk(
     (page_of(found, range), total)
 }
 
-/// Runs over both halves of the nodes at once; the results one after the other.
+/// Runs over both halves of the nodes in parallel and concatenates the results.
 fn in_two<T: Send>(node_count: u32, run: impl Fn(std::ops::Range<u32>) -> Vec<T> + Sync) -> Vec<T> {
     let half = node_count / 2;
     std::thread::scope(|scope| {
@@ -76,7 +76,7 @@ fn in_two<T: Send>(node_count: u32, run: impl Fn(std::ops::Range<u32>) -> Vec<T>
     })
 }
 
-/// A query with each string tested once.
+/// Query with the results of testing each string once.
 struct Matcher<'a> {
     objects: &'a dyn Objects,
     query: &'a ObjectQuery<'a>,
@@ -86,9 +86,9 @@ struct Matcher<'a> {
     is_plain_object: Vec<bool>,
 }
 
-/// What plain objects with the same properties are called is asked once.
+/// Cached tests of names of plain objects, one per list of properties.
 struct Shapes {
-    /// Plain objects with the number of their shape, in the order in which they are asked for.
+    /// Plain objects with the number of their shape, in the order of the scan.
     known: Option<std::iter::Peekable<std::vec::IntoIter<(u32, u32)>>>,
     by_number: FxHashMap<u32, bool>,
     by_properties: FxHashMap<Vec<u32>, bool>,
@@ -143,7 +143,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Those of `nodes` that have the field, if one is asked for; ascending.
+    /// Returns those of `nodes` that have the field of the query, ascending.
     fn with_field(&self, nodes: std::ops::Range<u32>) -> Vec<u32> {
         let mut found: Vec<u32> = Vec::new();
         let (Some(is_field), Some(test)) = (&self.is_field, self.query.field) else { return found };

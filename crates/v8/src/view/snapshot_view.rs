@@ -1,4 +1,4 @@
-//! The view of one snapshot.
+//! View of one snapshot.
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -15,54 +15,54 @@ use crate::view::sorted_rows::{page_of, sorted_page};
 use crate::view::{FieldRow, Listed, ObjectQuery, ObjectRow};
 use crate::{CallFunction, DomState, EdgeKind, Error, Result, StoredGraph, StoredSummary};
 
-/// A snapshot that is open for questions, each of them answered by itself and from any thread.
+/// Open snapshot for queries, which are independent and can come from any thread.
 ///
-/// What a question needs is read when it is asked (from an index file, see [`crate::IndexStore`])
-/// or lies in memory. An index file that turns out to be damaged makes the answer an
-/// [`Error::DamagedIndex`].
+/// Data is in memory, or read on demand from an index file (see [`crate::IndexStore`]). With a
+/// damaged index file, queries fail with [`Error::DamagedIndex`].
 #[derive(Clone)]
 pub struct SnapshotView {
     objects: Arc<dyn Objects>,
     source: Source,
     summary: Arc<OnceLock<StoredSummary>>,
-    /// See [`SnapshotView::with_short_names`].
+    /// Least number of UTF-16 units in names of concatenated strings; see
+    /// [`SnapshotView::with_short_names`].
     name_units: usize,
     listed: Arc<ListedIds>,
     source_maps: Option<Arc<SourceMaps>>,
 }
 
-/// Where the objects come from.
+/// Source of the objects.
 #[derive(Clone)]
 enum Source {
     Memory(Arc<Heap>),
     Index(Arc<StoredGraph>),
 }
 
-/// What comes first among the fields of an object.
+/// Order of the fields of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldOrder {
-    /// As the object has them.
+    /// Order of the fields in the object.
     Object,
-    /// The field that keeps most bytes alive.
+    /// Most retained bytes first.
     Retained,
 }
 
-/// All about one object.
+/// All facts about one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectDetails {
-    /// As in lists.
+    /// Line of the object in lists.
     pub row: ObjectRow,
-    /// The object that alone keeps it alive; of the root itself.
+    /// Immediate dominator; the root is its own.
     pub dominator: ObjectRow,
-    /// How many objects it keeps alive, itself not counted.
+    /// Number of objects that it dominates, itself excluded.
     pub dominated_count: u32,
-    /// `path:line:column` of the function or of the object's constructor.
+    /// Source location of the function or the object's constructor, `path:line:column`.
     pub place: Option<String>,
-    /// Whether it hangs in a document.
+    /// State of a DOM node: attached to its document, detached or unknown.
     pub dom_state: DomState,
-    /// The node of the allocation trace that made it; 0 if there is none.
+    /// Id of the allocation trace's node in which it was allocated; 0 if unknown.
     pub trace_node_id: u32,
-    /// The functions in which it was made, the innermost first; only an allocation timeline tells.
+    /// Functions in which it was allocated, innermost first; empty without an allocation timeline.
     pub allocated_by: Vec<CallFunction>,
 }
 
@@ -73,7 +73,7 @@ impl std::fmt::Debug for SnapshotView {
 }
 
 impl SnapshotView {
-    /// The view of a snapshot in memory.
+    /// Returns the view of a snapshot in memory.
     pub fn of_heap(heap: Arc<Heap>) -> Self {
         let objects: Arc<dyn Objects> = Arc::clone(&heap) as _;
         Self {
@@ -86,7 +86,7 @@ impl SnapshotView {
         }
     }
 
-    /// The view of a snapshot in an index file.
+    /// Returns the view of a snapshot in an index file.
     pub fn of_index(stored: Arc<StoredGraph>) -> Self {
         let objects: Arc<dyn Objects> = Arc::clone(&stored) as _;
         Self {
@@ -99,14 +99,14 @@ impl SnapshotView {
         }
     }
 
-    /// The same view, whose lists hold of the text of a concatenated string at least so many UTF-16
-    /// units, if it has them: a long one is of hundreds of pieces.
+    /// Returns the view with shorter names: lists assemble at least `units` UTF-16 units of a
+    /// concatenated string, if it has as many. A long string has hundreds of pieces.
     #[must_use]
     pub fn with_short_names(self, units: usize) -> Self {
         Self { name_units: units, ..self }
     }
 
-    /// The same view, whose places are those in the sources, where source maps lead to them.
+    /// Returns the view with locations in the original sources where source maps cover them.
     #[must_use]
     pub fn with_source_maps(self, maps: Arc<SourceMaps>) -> Self {
         match &self.source {
@@ -116,7 +116,8 @@ impl SnapshotView {
         Self { source_maps: Some(maps), ..self }
     }
 
-    /// A place of the summary ([`crate::StoredClass::place`]) in the sources.
+    /// Returns the original source location of a location in the summary
+    /// ([`crate::StoredClass::place`]).
     pub fn original_place(&self, place: &str) -> String {
         self.source_maps.as_ref().map_or_else(|| place.to_owned(), |maps| maps.place(place))
     }
@@ -125,9 +126,9 @@ impl SnapshotView {
         RowMaker { objects: self.objects(), name_units: self.name_units }
     }
 
-    /// The whole heap, for analyses of the whole graph ([`crate::analysis`]): from an index it is
-    /// loaded each time, which takes some tenths of a second and as much memory as the snapshot
-    /// file is long.
+    /// Returns the whole heap, for analyses of the whole graph ([`crate::analysis`]). From an index
+    /// it is loaded on each call. Loading takes some tenths of a second and as much memory as the
+    /// snapshot file is long.
     pub fn heap(&self) -> Result<Arc<Heap>> {
         match &self.source {
             Source::Memory(heap) => Ok(Arc::clone(heap)),
@@ -146,8 +147,8 @@ impl SnapshotView {
         }
     }
 
-    /// What came and what went from one snapshot to another, by class. Both are loaded whole, one
-    /// after the other where ids tell which objects are the same.
+    /// Returns the objects that appeared and disappeared between two snapshots, by class. Both are
+    /// loaded whole; one after the other if ids can match the objects.
     pub fn compare(before: &Self, after: &Self) -> Result<Comparison> {
         let new = Population::of(&*after.heap()?, None);
         let old = Population::of(&*before.heap()?, Some(new.interfaces()));
@@ -157,12 +158,12 @@ impl SnapshotView {
         }
     }
 
-    /// Single facts, for what has no method here.
+    /// Access to single facts.
     pub fn objects(&self) -> &dyn Objects {
         &*self.objects
     }
 
-    /// Classes by descending retained size, statistics, counts, problems of the file.
+    /// Summary: classes by descending retained size, statistics, counts, and defects of the file.
     pub fn summary(&self) -> Result<&StoredSummary> {
         let summary = self.summary.get_or_init(|| match &self.source {
             Source::Memory(heap) => StoredSummary::of(heap),
@@ -171,25 +172,26 @@ impl SnapshotView {
         self.unless_damaged(summary)
     }
 
-    /// The root, from which all objects hang.
+    /// Root node.
     pub fn root(&self) -> u32 {
         self.objects.root()
     }
 
-    /// The node with that id; of several the one that was listed last, or else the first.
+    /// Returns the node with that id. If several nodes have it, the most recently listed one, else
+    /// the first.
     pub fn node_of_id(&self, id: u64) -> Result<Option<u32>> {
         let node = self.listed.node(id).or_else(|| self.objects.node_of_id(id));
         self.unless_damaged(node)
     }
 
-    /// The line of a node.
+    /// Returns the line of a node.
     pub fn row(&self, node: u32) -> Result<ObjectRow> {
         let row = self.maker().object(node);
         self.unless_damaged(row)
     }
 
-    /// The numbers of the classes with that name or key ([`crate::StoredClass::key`]); several
-    /// classes may share a name.
+    /// Returns the numbers of the classes with that name or key ([`crate::StoredClass::key`]).
+    /// Several classes may share a name.
     pub fn classes_named(&self, name: &str) -> Result<Vec<u32>> {
         let classes = self.objects.class_list();
         let named = (0..)
@@ -200,7 +202,7 @@ impl SnapshotView {
         self.unless_damaged(named)
     }
 
-    /// The objects of classes that have bytes of their own: those that the summary counts.
+    /// Returns the objects of classes that have bytes of their own, which the summary counts.
     pub fn objects_of_classes(
         &self,
         classes: &[u32],
@@ -217,7 +219,7 @@ impl SnapshotView {
         self.search(&query, order, page)
     }
 
-    /// The objects that a query is about.
+    /// Returns the objects that match a query.
     pub fn search(
         &self,
         query: &ObjectQuery<'_>,
@@ -228,7 +230,7 @@ impl SnapshotView {
         self.rows(&nodes, total_count)
     }
 
-    /// The fields of an object.
+    /// Returns the fields of an object.
     pub fn children(&self, node: u32, order: FieldOrder, page: Page) -> Result<Listed<FieldRow>> {
         let objects = self.objects();
         let all = objects.edges(node);
@@ -257,13 +259,12 @@ impl SnapshotView {
         self.unless_damaged(Listed { rows, total_count: total_count as u64 })
     }
 
-    /// The fields of others that refer to an object, in DevTools' order: the nearest to a root
-    /// first.
+    /// Returns the fields that refer to an object, in DevTools' order: nearest to a root first.
     pub fn retainers(&self, node: u32, page: Page) -> Result<Listed<FieldRow>> {
         self.retainers_ignoring(&RetainersView::whole(self.objects()), node, page)
     }
 
-    /// The same as `view` has them, which may ignore some objects.
+    /// Returns the fields that refer to an object in `view`, which may ignore some objects.
     pub fn retainers_ignoring<H: Objects + ?Sized>(
         &self,
         view: &RetainersView<'_, H>,
@@ -280,23 +281,21 @@ impl SnapshotView {
         self.unless_damaged(Listed { rows, total_count: total_count as u64 })
     }
 
-    /// The shortest ways from a root to an object that pass none of the `ignored` nodes; `top` of
-    /// them.
+    /// Returns the `top` shortest paths from a root to an object that avoid the `ignored` nodes.
     pub fn retaining_paths(&self, node: u32, ignored: &HashSet<u32>, top: usize) -> Result<RetainingPaths> {
         let naming = Naming::of(self.objects());
         let paths = retaining_paths(self.objects(), &naming, node, ignored, top);
         self.unless_damaged(paths)
     }
 
-    /// The objects that it alone keeps alive, next below it in the dominator tree; most bytes
-    /// first.
+    /// Returns the objects that a node immediately dominates, most bytes first.
     pub fn dominated(&self, node: u32, page: Page) -> Result<Listed<ObjectRow>> {
         let children = self.objects.dominated_by(node);
         let nodes = sorted_page(self.objects(), &children, page);
         self.rows(&nodes, children.len())
     }
 
-    /// The objects that keep it alive, from itself up to the root, each alone.
+    /// Returns the chain of dominators from a node up to the root, the node itself first.
     pub fn dominators(&self, node: u32) -> Result<Vec<ObjectRow>> {
         let mut chain = vec![self.maker().object(node)];
         let mut at = node;
@@ -308,10 +307,10 @@ impl SnapshotView {
         self.unless_damaged(chain)
     }
 
-    /// All about an object.
+    /// Returns all facts about an object.
     pub fn details(&self, node: u32) -> Result<ObjectDetails> {
         let objects = self.objects();
-        // Whole.
+        // Details show the whole text of a string.
         let maker = RowMaker { objects, name_units: usize::MAX };
         let location = objects.location(node);
         let details = ObjectDetails {
@@ -326,7 +325,7 @@ impl SnapshotView {
             trace_node_id: objects.trace_node_id(node),
             allocated_by: match &self.source {
                 Source::Memory(heap) => allocation_stack(heap, node),
-                // An allocation trace is not in an index.
+                // An index does not contain the allocation trace.
                 Source::Index(_) => Vec::new(),
             },
         };
@@ -340,7 +339,7 @@ impl SnapshotView {
         self.unless_damaged(Listed { rows, total_count: total_count as u64 })
     }
 
-    /// An answer, unless reading went wrong meanwhile.
+    /// Returns an answer, unless the index turned out to be damaged.
     pub(crate) fn unless_damaged<T>(&self, answer: T) -> Result<T> {
         match self.objects.damage() {
             None => Ok(answer),

@@ -1,8 +1,8 @@
-//! Some rows of a sorted list, without sorting the others.
+//! Selection of some rows of a sorted list without sorting the rest.
 
 use crate::objects::{NodeNumber, Objects, Page};
 
-/// Some rows of nodes with what they are sorted by: only these need to be in order.
+/// Returns some rows of the nodes, sorted by their keys; only these rows are sorted.
 pub(super) fn page_of(mut keyed: Vec<(u64, u32)>, rows: std::ops::Range<usize>) -> Vec<u32> {
     if rows.end < keyed.len() {
         keyed.select_nth_unstable(rows.end);
@@ -16,7 +16,7 @@ pub(super) fn page_of(mut keyed: Vec<(u64, u32)>, rows: std::ops::Range<usize>) 
     page.iter().map(|&(_, node)| node).collect()
 }
 
-/// The nodes of a list in order, those of a page.
+/// Returns a page of nodes, most retained bytes first.
 pub(super) fn sorted_page(objects: &dyn Objects, nodes: &[u32], page: Page) -> Vec<u32> {
     let retained = objects.numbers_of(NodeNumber::RetainedBytes, nodes);
     let keyed = retained.into_iter().map(|bytes| u64::MAX - bytes).zip(nodes.iter().copied()).collect();

@@ -1,4 +1,4 @@
-//! Views from a directory of indexes.
+//! Views of snapshots from a directory of indexes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use crate::view::SnapshotView;
 use crate::{Error, Fingerprint, IndexStore, ReadOptions, Result, Snapshot, StoredSummary};
 
 impl IndexStore {
-    /// The view of `snapshot` from its index.
+    /// Returns the view of `snapshot` from its index, if that exists.
     pub fn view(&self, snapshot: &Path) -> Option<SnapshotView> {
         Some(SnapshotView::of_index(Arc::new(self.open(snapshot)?)))
     }
 
-    /// The view of `snapshot` from its index, which is written first if there is none. Where it
-    /// cannot be written, the view is of the heap in memory.
+    /// Returns the view of `snapshot` from its index, which is written first if it does not exist.
+    /// If it cannot be written, the view is of the heap in memory.
     pub fn view_or_read(&self, snapshot: &Path, options: &ReadOptions<'_>) -> Result<SnapshotView> {
         if let Some(view) = self.view(snapshot) {
             return Ok(view);

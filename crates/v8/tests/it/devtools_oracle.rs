@@ -1,4 +1,4 @@
-//! Every number against DevTools' worker.
+//! Comparison of every number with DevTools' worker.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::node_program::{
 };
 use crate::oracle_lines::{lines, open};
 
-/// Compares all lines, in whatever order; lists of edges in their order, too.
+/// Compares all lines in any order; the lines of an edge list also in their order.
 pub(crate) fn assert_same(name: &str, files: &[PathBuf; 2]) {
     let [before, after] = [open(&files[0]), open(&files[1])];
     let ours = lines(&before, Some(&after));
@@ -101,8 +101,8 @@ fn a_sampling_profile_has_the_bytes_of_its_samples() {
     let tree = CallTree::read_profile(&profile).unwrap();
     let text: serde_json::Value = serde_json::from_slice(&std::fs::read(&profile).unwrap()).unwrap();
     let samples = text["samples"].as_array().unwrap();
-    // V8 makes the tree first and the list of samples after it; what the tree itself allocates may
-    // add a sample in between, of a stack that the tree doesn't have.
+    // V8 writes the tree first and then the list of samples. Allocations while it writes the tree
+    // may add a sample of a stack that the tree lacks.
     let ids = ids_of(&text["head"]);
     let placed = samples.iter().filter(|sample| ids.contains(&sample["nodeId"].as_u64().unwrap())).count();
     assert!(placed > 0 && samples.len() - placed <= samples.len() / 100, "{placed} of {}", samples.len());
@@ -111,13 +111,13 @@ fn a_sampling_profile_has_the_bytes_of_its_samples() {
     let is_recursive =
         |line: &FunctionAllocations| tree.functions[line.function as usize].name == "recursive";
     let recursive = tree.by_function().into_iter().find(is_recursive).unwrap();
-    // 200 calls that go 20 deep and keep an array each time; however deep, each byte counts once.
+    // 200 calls go 20 deep and hold an array each time; at any depth, each byte counts once.
     assert!(recursive.own.live_bytes > 50_000, "{recursive:?}");
     let all: u64 = tree.nodes.iter().map(|node| node.own.live_bytes).sum();
     assert!((recursive.own.live_bytes..=all).contains(&recursive.whole.live_bytes), "{recursive:?}");
 }
 
-/// The ids of a profile's node and of all below it.
+/// Ids of a profile's node and of all below it.
 fn ids_of(head: &serde_json::Value) -> HashSet<u64> {
     let (mut ids, mut open) = (HashSet::new(), vec![head]);
     while let Some(node) = open.pop() {
@@ -127,7 +127,7 @@ fn ids_of(head: &serde_json::Value) -> HashSet<u64> {
     ids
 }
 
-// In tests of their own, so that more than one processor is at work.
+// Each version is a test of its own, so that several processors work.
 macro_rules! versions_of_node {
     ($($test:ident: $versions:expr;)*) => {
         $(

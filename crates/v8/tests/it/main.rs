@@ -1,4 +1,4 @@
-//! Snapshots that Node makes on the spot, against Chrome DevTools' own worker.
+//! Snapshots that Node makes during the test, compared with Chrome DevTools' own worker.
 
 mod devtools_oracle;
 mod node_program;

@@ -1,4 +1,4 @@
-//! Node, its packages, and the worker of DevTools.
+//! Node, its packages, and DevTools' worker.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
-/// Where what npm installed stays between runs.
+/// Directory of npm packages, which persists between runs.
 fn cache() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("node")
 }
@@ -15,7 +15,7 @@ fn oracle_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle").join(name)
 }
 
-/// Node is there; a test without it says so and ends.
+/// Whether Node is installed. If not, a test prints that and ends.
 pub(crate) fn has_node() -> bool {
     let found = Command::new("node").arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
@@ -24,7 +24,7 @@ pub(crate) fn has_node() -> bool {
     found
 }
 
-/// Another version of Node, from the npm package that holds its binary.
+/// Returns another version of Node, from the npm package that contains its binary.
 pub(crate) fn node_of_version(version: &str) -> PathBuf {
     let directory = cache().join(format!("node-{version}"));
     let binary = directory.join("node_modules/node/bin/node");
@@ -35,7 +35,7 @@ pub(crate) fn node_of_version(version: &str) -> PathBuf {
         run(Command::new("npm")
             .args(["install", "--no-audit", "--no-fund", &package])
             .current_dir(&directory));
-        // Where scripts of packages are not run, the binary stays in the package for the machine.
+        // If npm does not run package scripts, the binary stays in the package for the machine.
         if !binary.exists() {
             let install = directory.join("node_modules/node/installArchSpecificPackage.js");
             run(Command::new("node").arg(install).current_dir(directory.join("node_modules/node")));
@@ -44,7 +44,7 @@ pub(crate) fn node_of_version(version: &str) -> PathBuf {
     binary
 }
 
-/// Runs the exercise: two snapshots.
+/// Runs the exercise, which takes two snapshots.
 pub(crate) fn exercise(node: &Path, name: &str, options: &[&str]) -> [PathBuf; 2] {
     let directory = cache().join("snapshots");
     std::fs::create_dir_all(&directory).unwrap();
@@ -53,16 +53,16 @@ pub(crate) fn exercise(node: &Path, name: &str, options: &[&str]) -> [PathBuf; 2
     files
 }
 
-/// A page in Chromium: two snapshots.
+/// Takes two snapshots of a page in Chromium.
 pub(crate) fn chromium_page(name: &str, options: &[&str]) -> [PathBuf; 2] {
-    // One browser at a time; the first installs it.
+    // One browser runs at a time; the first one installs it.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let files =
         ["a", "b"].map(|which| cache().join("snapshots").join(format!("{name}.{which}.heapsnapshot")));
     std::fs::create_dir_all(cache().join("snapshots")).unwrap();
     let program = oracle_file("chromium.js");
-    // Its status when the browser hangs, which it does now and then.
+    // Exit status if the browser hangs, which happens occasionally.
     const HUNG: Option<i32> = Some(3);
     for _ in 0..5 {
         let mut command = Command::new("node");
@@ -76,7 +76,7 @@ pub(crate) fn chromium_page(name: &str, options: &[&str]) -> [PathBuf; 2] {
     files
 }
 
-/// An allocation timeline and a sampling profile.
+/// Records an allocation timeline and a sampling profile.
 pub(crate) fn timeline_and_profile() -> [PathBuf; 2] {
     static MADE: Once = Once::new();
     let directory = cache().join("snapshots");
@@ -86,7 +86,7 @@ pub(crate) fn timeline_and_profile() -> [PathBuf; 2] {
     files
 }
 
-/// What the worker says about the snapshots.
+/// Lines that the worker prints for the snapshots.
 pub(crate) fn worker_lines(files: &[PathBuf]) -> Vec<String> {
     static INSTALLED: Once = Once::new();
     let directory = cache().join("devtools");

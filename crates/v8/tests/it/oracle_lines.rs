@@ -1,4 +1,4 @@
-//! What this crate makes of snapshots, in the form that `oracle/numbers.mjs` prints.
+//! Facts about snapshots as this crate computes them, in the form that `oracle/numbers.mjs` prints.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use heapr_v8::devtools::{
 };
 use heapr_v8::{CallFunction, CallTree, EdgeKind, ReadOptions, Snapshot};
 
-/// As in `numbers.mjs`.
+/// Step between sampled nodes, equal to that in `numbers.mjs`.
 const SAMPLE: usize = 97;
 
 pub(crate) fn open(path: &Path) -> Heap {
     Heap::with_summary(Snapshot::open(path, &ReadOptions::default()).unwrap()).unwrap()
 }
 
-/// All facts about `before`, then the comparison with `after`.
+/// Returns all facts about `before`, then the comparison with `after`.
 pub(crate) fn lines(before: &Heap, after: Option<&Heap>) -> Vec<String> {
     let mut lines = Lines { heap: before, lines: Vec::new() };
     lines.summary();

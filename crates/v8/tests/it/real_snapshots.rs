@@ -1,4 +1,4 @@
-//! What DevTools does not do: telling processes apart, paths of scripts, snapshots made of
+//! Tests of features that DevTools lacks: recognition of processes, paths of scripts, derived
 //! snapshots.
 
 use std::io::Write as _;
@@ -82,7 +82,7 @@ fn anonymous_snapshots_and_parts_of_snapshots_open_in_devtools() {
         assert!(!text.contains(secret), "{secret}");
     }
     rewritten("part", &|snapshot, text| {
-        // The global object: nearly everything hangs from it.
+        // The global object dominates nearly everything.
         let global = snapshot.graph().targets_of(snapshot.root()).iter().copied();
         let global = global.into_iter().find(|&node| snapshot.kind(node) == NodeKind::OBJECT).unwrap();
         snapshot.write_retained_by(global, text).unwrap();

@@ -1,4 +1,4 @@
-//! A page in Chromium, where there is one on the machine.
+//! Test with a page in Chromium, if the machine has it.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::{open, shown, taking};
 
 const VICTIM: &str = "detached_dom.html";
 
-/// A browser that is stopped when it is dropped.
+/// Browser that is stopped on drop.
 struct Browser(Child);
 
 impl Drop for Browser {
@@ -56,7 +56,7 @@ fn rows_that_were_taken_out_of_the_page() {
     let Some(browser) = Browser::start(directory.path()) else { return };
     let mut files = Vec::new();
     for number in 0..3 {
-        // The page works by itself.
+        // The page runs without further commands.
         std::thread::sleep(Duration::from_millis(700));
         let file = directory.path().join(format!("{number}.heapsnapshot"));
         taking::take(browser.0.id(), Some(VICTIM), &file);

@@ -1,4 +1,4 @@
-//! What the header of a victim says.
+//! Expectation in the header of a victim.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use heapr_v8::analysis::Suspect;
 
 use crate::program::victims;
 
-/// `// suspect: NAME`, `// place: FILE:LINE`, `// collects: CLASS at FILE:LINE`; names with `|`
-/// between them are alternatives, and all are beginnings or parts of what is printed.
+/// Lines `// suspect: NAME`, `// place: FILE:LINE`, `// collects: CLASS at FILE:LINE`. Names
+/// separated by `|` are alternatives. All are starts or parts of the printed text.
 #[derive(Debug)]
 pub(crate) struct Expectation {
     suspect: String,
@@ -34,7 +34,7 @@ impl Expectation {
         self.suspect == "none"
     }
 
-    /// Whether a suspect is the owner that is meant, by its name and by its place.
+    /// Whether a suspect is the expected owner, by name and location.
     pub(crate) fn is_met_by(&self, suspect: &Suspect) -> bool {
         let place = suspect.place.as_ref().map(ToString::to_string).unwrap_or_default();
         self.suspect.split('|').any(|name| suspect.name.starts_with(name)) && self.is_at(&place)

@@ -1,6 +1,5 @@
-//! The programs of `victims/node`, run with the Node that is installed: rank 1 must be the owner
-//! that their header names. Without Node or npm on the machine nothing is tested, and the test says
-//! so.
+//! Runs the programs of `victims/node` with the installed Node. Rank 1 must be the owner that their
+//! header names. Without Node or npm on the machine, the test prints that it tests nothing.
 
 mod chromium;
 mod expectation;
@@ -16,26 +15,26 @@ use heapr_v8::devtools::Heap;
 use heapr_v8::{ReadOptions, Snapshot};
 use program::Program;
 
-/// Which snapshots of a program are compared.
+/// Selection of a program's snapshots that are compared.
 #[derive(Debug, Clone, Copy)]
 enum Course {
-    /// One after the first work, and one after more of it.
+    /// One after the first work, and one after more work.
     Warm,
-    /// One before anything was done, and one after the first work.
+    /// One before any work, and one after the first work.
     Cold,
-    /// Four, the first before anything was done.
+    /// Four snapshots, the first before any work.
     FourSnapshots,
-    /// Each over a connection of its own, as one types `heapr snapshot take` twice: the ids have
+    /// Each over a connection of its own, as with two runs of `heapr snapshot take`: the ids have
     /// nothing in common.
     Connections,
 }
 
 /// Rounds of work before each of the four snapshots.
 const ROUNDS: [usize; 4] = [0, 2, 2, 3];
-/// The same of snapshots over connections.
+/// Rounds of work before each snapshot over its own connection.
 const ROUNDS_BETWEEN_CONNECTIONS: [usize; 3] = [1, 2, 2];
 
-/// The largest collection of the program, which one snapshot alone shows.
+/// Largest collection of each program, which a single snapshot shows.
 const LARGEST_OWNERS: [(&str, &str); 6] = [
     ("session_store.js", "MemoryStore.sessions"),
     ("map_cache.js", "ResponseCache"),
@@ -84,7 +83,7 @@ fn check(name: &str) {
         assert!(found[0].called.text.starts_with(owner), "{name}: {}", found[0].called.text);
     }
     drop(heaps);
-    // Its leak is not in the main thread, whose snapshot the inspector takes.
+    // The leak is in a worker, but the inspector takes snapshots of the main thread.
     if name != "worker_set.js" {
         let take = |program: &mut Program, file: &Path| taking::take(program.pid(), None, file);
         let heaps = heaps_of(name, &ROUNDS_BETWEEN_CONNECTIONS, take);
@@ -100,7 +99,7 @@ fn check_course(name: &str, course: Course, heaps: &[Heap]) {
     let numbering = |doubt: &Doubt| matches!(doubt, Doubt::OtherNumbering { .. });
     assert!(found.doubts.iter().all(numbering), "{name} {course:?}: {:?}", found.doubts);
     assert_eq!(!found.doubts.is_empty(), is_by_place, "{name} {course:?}: {:?}", found.doubts);
-    // Who has a function of the runtime holds nothing of what that function's module has.
+    // The holder of a function of the runtime does not own the variables of that function's module.
     let is_of_a_function = |suspect: &Suspect| suspect.name.contains(" of globalThis.");
     assert!(!found.suspects.iter().any(is_of_a_function), "{name} {course:?}\n{shown}");
     match found.suspects.first() {

@@ -1,27 +1,27 @@
-//! A victim that runs and is told what to do.
+//! Running victim that accepts commands.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 
-/// The folder of the victims in the repository.
+/// Folder of the victims in the repository.
 pub(crate) fn victims() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims/node")
 }
 
-/// A copy of the victims with the packages that they need, made once; `None` without Node or npm.
+/// Returns a copy of the victims with their packages, made once; `None` without Node or npm.
 fn installed() -> Option<&'static Path> {
     static INSTALLED: OnceLock<Option<PathBuf>> = OnceLock::new();
     INSTALLED.get_or_init(|| installed_from(&victims(), &copies(), "express-session")).as_deref()
 }
 
-/// Where the copies are that have their packages.
+/// Folder of the copies with packages.
 fn copies() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("node-victims")
 }
 
-/// The copy of a folder of `victims/node` with its packages, of which one is `package`.
+/// Returns the copy of a folder of `victims/node` with its packages, which include `package`.
 pub(crate) fn installed_folder(name: &str, package: Option<&str>) -> Option<PathBuf> {
     installed()?;
     let (from, copy) = (victims().join(name), copies().join(name));
@@ -70,7 +70,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts the victim; `HEAPR_TEST_NODE` names another Node than the installed one.
+    /// Starts the victim; `HEAPR_TEST_NODE` overrides the installed Node.
     pub(crate) fn start(name: &str) -> Option<Self> {
         Self::start_file(&installed()?.join(name))
     }
@@ -79,7 +79,7 @@ impl Program {
     pub(crate) fn start_file(file: &Path) -> Option<Self> {
         let node = std::env::var_os("HEAPR_TEST_NODE").unwrap_or_else(|| "node".into());
         let mut child = Command::new(node)
-            // Several victims run at once: each opens its inspector wherever there is room.
+            // Several victims run at once: each opens its inspector on a free port.
             .arg("--inspect-port=0")
             .arg(file)
             .stdin(Stdio::piped())
@@ -94,12 +94,12 @@ impl Program {
         Some(program)
     }
 
-    /// The process.
+    /// Process id of the victim.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Gives a command and waits until it is done.
+    /// Sends a command and waits until it is done.
     pub(crate) fn tell(&mut self, command: &str) {
         writeln!(self.input, "{command}").expect("the victim reads");
         self.expect_line("done");

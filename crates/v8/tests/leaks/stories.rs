@@ -1,5 +1,5 @@
-//! The programs of `victims/node/stories`, which leak as public stories tell it, and those of
-//! `victims/node/healthy`. They take minutes: a command of its own, see docs/testing.md.
+//! Runs the programs of `victims/node/stories`, which reproduce leaks of public stories, and those
+//! of `victims/node/healthy`. They take minutes; docs/testing.md has the command.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +9,18 @@ use crate::expectation::Expectation;
 use crate::program::{Program, installed_folder};
 use crate::{open, shown, taking};
 
-/// How snapshots are taken.
+/// Method of taking the snapshots.
 #[derive(Debug, Clone, Copy)]
 enum Capture {
-    /// By one connection: objects keep their ids.
+    /// All over one connection: objects have stable ids.
     ById,
-    /// The same, with V8's own objects.
+    /// All over one connection, with V8's internal objects.
     WithInternals,
-    /// Each over a connection of its own: objects are known by their places.
+    /// Each over a connection of its own: objects are matched by position.
     ByPlace,
 }
 
-/// Owners that are not first are among the first so many.
+/// Largest rank of an expected owner that is not first.
 const LAST_RANK: usize = 3;
 
 fn programs(folder: &Path) -> Vec<PathBuf> {
@@ -35,7 +35,7 @@ fn programs(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What is found in snapshots of each kind. Those without a connection are taken of one process.
+/// Suspects found in snapshots of each kind. Snapshots by id and with internals are of one process.
 fn found_in(file: &Path) -> Option<Vec<(Capture, Suspects)>> {
     let mut found = Vec::new();
     for captures in [&[Capture::ById, Capture::WithInternals][..], &[Capture::ByPlace]] {

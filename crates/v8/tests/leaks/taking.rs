@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use heapr_inspector::{Inspector, OpenOptions, Process, SnapshotOptions};
 
-/// Takes a snapshot of the main thread, or of the page whose address has `target` in it.
+/// Takes a snapshot of the main thread, or of the page whose address contains `target`.
 pub(crate) fn take(pid: u32, target: Option<&str>, file: &Path) {
     let never = AtomicBool::new(false);
     let process = Process::examine(pid).expect("the process is there");

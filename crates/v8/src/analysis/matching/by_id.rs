@@ -1,40 +1,42 @@
-//! Objects by their ids.
+//! Matching of objects by id.
 
 use rustc_hash::FxHashMap;
 
 use super::{HeapView, MatchedBy, Matching, NOT_THERE};
 use crate::NodeKind;
 
-/// What the ids of two snapshots have in common; only those of JavaScript's own objects, which are
-/// odd.
+/// Evidence from the ids of two snapshots for one numbering. Only JavaScript's own objects count,
+/// which have odd ids.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
-    /// Ids that both have.
+    /// Number of ids that both snapshots have, native nodes left out.
     pub(super) both_count: u64,
-    /// Those of one kind and name in both.
+    /// Number of those ids whose nodes have the same kind and name in both.
     pub(super) alike_count: u64,
-    /// Ids of the earlier one that the later one has passed and lacks: objects that died in
-    /// between.
+    /// Number of the earlier snapshot's ids, up to the later one's greatest, that the later one
+    /// lacks: objects that died in between.
     pub(super) died_count: u64,
-    /// Ids of the earlier one that the later one has passed.
+    /// Number of the earlier snapshot's ids that are at most the later one's greatest.
     pub(super) passed_count: u64,
-    /// Ids that were given before the earlier snapshot and turn up in the later one only.
+    /// Number of ids below the earlier snapshot's greatest that only the later one has.
     pub(super) risen_count: u64,
-    /// Ids that both have, those of other kinds and names among them.
+    /// Number of ids that both snapshots have, native nodes included.
     pub(super) found_count: u64,
-    /// The earlier snapshot has the greater ids: in one numbering it is the later one.
+    /// True if the earlier snapshot has the greater ids: in one numbering it would be the later
+    /// one.
     pub(super) is_reversed: bool,
 }
 
-/// In snapshots of one numbering all but a few in ten thousand objects with one id have one kind
-/// and name; in those of two numberings a third, but up to 97 % where the heap is in the same order
-/// still (Node 12 to 26, Chromium 156).
+/// Least share of common ids whose nodes agree in kind and name, in percent. In one numbering all
+/// but a few in ten thousand agree. In two numberings a third agree, but up to 97 % if the heap has
+/// the same order (Node 12 to 26, Chromium 156).
 const LEAST_ALIKE_PERCENT: u64 = 99;
-/// No id is given twice, so that none rises from the dead; a few are of objects that were there and
-/// not shown.
+/// Largest number of reappearing ids per thousand common ones. An id is never given twice. A few
+/// reappear because their objects existed before but were not shown.
 const MOST_RISEN_PERMILLE: u64 = 5;
-/// What a runtime makes at its start stays. One whose snapshots go on counting where the last one
-/// ended (Bun) gives each object a new id each time.
+/// Least number of common ids, or least percentage of the ids passed, that both must have. Objects
+/// made at the runtime's start stay. Bun continues numbering after each snapshot and gives every
+/// object a new id.
 const LEAST_BOTH_COUNT: u64 = 1000;
 const LEAST_BOTH_PERCENT: u64 = 1;
 
@@ -43,8 +45,8 @@ impl Evidence {
         self.is_in_order() || self.is_reversed && self.other_way_round().is_in_order()
     }
 
-    /// What the same ids say of the snapshots in the opposite order: what rose has died, and the
-    /// other way round.
+    /// Evidence for the opposite order of the snapshots: ids that reappear become ids that died,
+    /// and vice versa.
     fn other_way_round(&self) -> Self {
         let passed_count = self.found_count + self.risen_count;
         Self { died_count: self.risen_count, risen_count: self.died_count, passed_count, ..*self }
@@ -53,7 +55,7 @@ impl Evidence {
     fn is_in_order(&self) -> bool {
         let is_alike = self.alike_count * 100 >= self.both_count * LEAST_ALIKE_PERCENT;
         let is_without_risen = self.risen_count * 1000 <= self.both_count * MOST_RISEN_PERMILLE;
-        // A fresh numbering has no gaps; in an old one something has always died since.
+        // A fresh numbering has no gaps; in an older one some objects have always died since.
         let is_fresh = self.died_count == 0 && self.alike_count < self.both_count;
         let has_enough = self.both_count >= LEAST_BOTH_COUNT
             || self.both_count * 100 >= self.passed_count * LEAST_BOTH_PERCENT;
@@ -61,7 +63,7 @@ impl Evidence {
     }
 }
 
-/// The matching, if the ids are of one numbering.
+/// Matches by id. Returns `None` if the ids are of two numberings.
 pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Option<Matching> {
     let mut matching = Matching::nothing(before, after, MatchedBy::Id);
     let (greatest_old, greatest_new) = (greatest_own_id(before), greatest_own_id(after));
@@ -76,12 +78,12 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Option<M
         };
         evidence.found_count += u64::from(is_own);
         let is_same_kind = before.kind(a) == after.kind(b);
-        // A damaged file may give an id twice.
+        // A damaged file may contain an id twice.
         if is_same_kind && matching.later[a as usize] == NOT_THERE {
             matching.pair(a, b);
         }
-        // What the embedder made changes its name: a DOM node that is taken out of its document,
-        // for one.
+        // Native nodes change their names, for example a DOM node that is removed from its
+        // document.
         if is_own && before.kind(a) != NodeKind::NATIVE && after.kind(b) != NodeKind::NATIVE {
             let is_same_name = before.name(a) == after.name(b);
             evidence.both_count += 1;
@@ -96,7 +98,7 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Option<M
     evidence.is_one_numbering().then_some(matching)
 }
 
-/// JavaScript's own objects have odd ids.
+/// Whether the id belongs to one of JavaScript's own objects, whose ids are odd.
 pub(super) fn is_own_id(id: u64) -> bool {
     id % 2 == 1
 }
@@ -105,17 +107,17 @@ fn greatest_own_id(heap: &impl HeapView) -> u64 {
     (0..heap.graph().node_count()).map(|node| heap.id(node)).filter(|&id| is_own_id(id)).max().unwrap_or(0)
 }
 
-/// The node of each id: own ids are given one after the other and fill a table, the others are far
-/// apart.
+/// Node of each id. Odd ids are consecutive and fill a table; even ids are sparse and go to a hash
+/// table.
 #[derive(Debug)]
 pub(super) struct OwnIds {
-    /// By half of the own id.
+    /// Nodes by half of the odd id.
     table: Vec<u32>,
     rest: FxHashMap<u64, u32>,
 }
 
-/// A process that lived long has given most of its ids to objects that are gone; beyond so many
-/// table entries for each node a hash table is smaller.
+/// Largest number of table entries per node. A long-lived process has given most ids to dead
+/// objects; beyond this number a hash table is smaller.
 const MAX_ENTRIES_PER_NODE: u64 = 6;
 
 impl OwnIds {

@@ -1,14 +1,14 @@
-//! Objects by the way that leads to them from the root.
+//! Matching of objects by the path that leads to them from the root.
 //!
 //! ```text
-//!  root = root                               two nodes that are the same ...
-//!    .cache = .cache          by name        ... refer by one name to nodes of one kind and class: the same, too
-//!      [0] [1] [2] = [0] [1]  by order       ... and without names, in order among those of one class
+//!  root = root                               two nodes that match ...
+//!    .cache = .cache          by name        ... their targets match by name, kind and class
+//!      [0] [1] [2] = [0] [1]  by order       ... and without names in order, within a class
 //! ```
 //!
-//! Names say more than positions: all that names alone lead to is matched before the next list is
-//! looked at. In a collection that lost its first and gained new last objects the wrong ones are
-//! matched, but as many as were kept.
+//! Names say more than positions: all targets that named edges lead to are matched before any
+//! unnamed edges. In a collection that lost its first objects and gained new last ones, the wrong
+//! objects are paired, but the number of pairs is right.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ use super::super::storage::is_storage;
 use super::{HeapView, MatchedBy, Matching, NOT_THERE};
 use crate::{EdgeKind, NodeKind};
 
-/// V8 cuts the texts of a snapshot to so many bytes (`--heap-snapshot-string-limit`).
+/// Largest number of bytes that V8 writes of a text (`--heap-snapshot-string-limit`).
 const TEXT_LIMIT: usize = 1024;
 
 pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Matching {
@@ -52,7 +52,7 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Matching
                 new.next();
                 continue;
             }
-            // One that has its partner already takes no other one's.
+            // A node that is paired already cannot take another partner.
             let (is_old_free, is_new_free) =
                 (matching.later[a as usize] == NOT_THERE, matching.earlier[b as usize] == NOT_THERE);
             let is_changed = is_old_free && is_new_free && before.is_other_text(a, &after, b);
@@ -75,7 +75,7 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Matching
         }
     }
     before.pair_equal_texts(&after, &mut matching);
-    // A text that has gone, where another one has come: a counter, a state.
+    // Pairs a text that went with the text that came at the same position: a counter, a state.
     for (a, b) in changed {
         if matching.later[a as usize] == NOT_THERE && matching.earlier[b as usize] == NOT_THERE {
             matching.pair(a, b);
@@ -84,13 +84,13 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Matching
     matching
 }
 
-/// A heap with what makes names comparable: their hashes.
+/// Heap with the hashes of its names, which can be compared across snapshots.
 struct Hashed<'a, H> {
     heap: &'a H,
     strings: Vec<u64>,
 }
 
-/// Key, position among the node's edges, target.
+/// Key, edge, target.
 type Keyed = (u64, u32, u32);
 
 impl<'a, H: HeapView> Hashed<'a, H> {
@@ -103,8 +103,8 @@ impl<'a, H: HeapView> Hashed<'a, H> {
         self.strings.get(index as usize).copied().unwrap_or(0)
     }
 
-    /// Pairs texts that are left over: a text has no identity, and one that many refer to has many
-    /// places.
+    /// Pairs the remaining equal texts: a text has no identity, and a text with many referrers has
+    /// many positions.
     fn pair_equal_texts(&self, after: &Hashed<'_, impl HeapView>, matching: &mut Matching) {
         let mut free: FxHashMap<(Cow<'_, [u8]>, u64), VecDeque<u32>> = FxHashMap::default();
         for node in (0..self.heap.graph().node_count()).filter(|&node| self.is_whole_text(node)) {
@@ -121,7 +121,7 @@ impl<'a, H: HeapView> Hashed<'a, H> {
         }
     }
 
-    /// Whether both are texts, and not the same.
+    /// Whether both nodes are whole texts that differ.
     fn is_other_text(&self, node: u32, after: &Hashed<'_, impl HeapView>, other: u32) -> bool {
         self.is_whole_text(node) && after.is_whole_text(other) && self.text(node) != after.text(other)
     }
@@ -130,14 +130,14 @@ impl<'a, H: HeapView> Hashed<'a, H> {
         (self.heap.string_bytes(self.heap.name_index(node)), self.heap.self_bytes(node))
     }
 
-    /// Whether a node is a text that stands in the file as a whole.
+    /// Whether a node is a text that the file contains uncut.
     fn is_whole_text(&self, node: u32) -> bool {
         self.heap.kind(node) == NodeKind::STRING
             && self.heap.string_bytes(self.heap.name_index(node)).len() < TEXT_LIMIT
     }
 
-    /// The edges of `node` that have names that mean something, or those that have none, by key and
-    /// position.
+    /// Collects the edges of `node`, sorted by key and position: those with meaningful names, or
+    /// the others.
     fn keyed_targets(&self, node: u32, is_by_name: bool, edges: &mut Vec<Keyed>) {
         edges.clear();
         let graph = self.heap.graph();
@@ -148,8 +148,8 @@ impl<'a, H: HeapView> Hashed<'a, H> {
             }
             let target = graph.target(edge);
             let name = self.heap.edge_name_index(edge);
-            // In a store even named edges are named by position, and positions change when the
-            // store grows; below a root the names are those of the roots.
+            // Even named edges of a store are named by position, which changes when the store
+            // grows. Below a root, the targets' names are matched: they are the names of the roots.
             let is_root = self.heap.kind(target) == NodeKind::SYNTHETIC;
             let is_named = kind.has_string_name() && !is_storage(self.heap, node);
             if (is_named || is_root) != is_by_name {
@@ -157,7 +157,7 @@ impl<'a, H: HeapView> Hashed<'a, H> {
             }
             let class = (self.heap.kind(target), self.string(self.heap.name_index(target)));
             let key = if is_named && !is_root {
-                // A text that changes (a counter, a state) is still the value of that field.
+                // A field's text may change (a counter, a state) and is still that field's value.
                 let class = if class.0.is_string() { (class.0, 0) } else { class };
                 hash_of(&(kind, self.string(name), class))
             } else {
@@ -169,7 +169,7 @@ impl<'a, H: HeapView> Hashed<'a, H> {
     }
 }
 
-/// The hash of a name without the ids in it: `system / Context / scope @33063`, `… pair in WeakMap
+/// Hashes a name without the ids in it: `system / Context / scope @33063`, `… pair in WeakMap
 /// (table @5)`.
 fn hash_of_name(name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();

@@ -1,10 +1,10 @@
-//! Whether the ids of two populations are of one numbering: the same evidence as for matching whole
-//! heaps.
+//! Check whether the ids of two populations are of one numbering, by the evidence that the matching
+//! of whole heaps uses.
 
 use super::by_id::{Evidence, OwnIds, is_own_id};
 use crate::devtools::Population;
 
-/// The ids of an earlier population, and what they have in common with those of a later one.
+/// Ids of an earlier population, and the evidence from comparing them with a later one's.
 #[derive(Debug)]
 pub struct Numbering {
     ids: OwnIds,
@@ -12,7 +12,7 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// Looks at all ids of both.
+    /// Compares all ids of both populations.
     pub fn of(before: &Population, after: &Population) -> Self {
         let ids = OwnIds::of(before.node_count(), before.max_js_id(), |node| before.id(node));
         let is_reversed = before.max_js_id() > after.max_js_id();
@@ -37,12 +37,12 @@ impl Numbering {
         Self { ids, evidence }
     }
 
-    /// Whether one id means one object in both.
+    /// Whether an id means the same object in both populations.
     pub fn is_one(&self) -> bool {
         self.evidence.is_one_numbering()
     }
 
-    /// The earlier node with that id.
+    /// Returns the earlier node with that id.
     pub(crate) fn earlier(&self, id: u64) -> Option<u32> {
         self.ids.get(id)
     }

@@ -1,6 +1,6 @@
-//! Objects that took the place of others: an immutable state is made anew with each change, and a
-//! field that held the old one holds the new one. Who asks what grew wants to know of the field,
-//! not of the object.
+//! Matching of objects that replaced others. A changed immutable state is a new object, and the
+//! field that held the old one holds the new one. The growth of the field matters, rather than that
+//! of one object.
 
 use rustc_hash::FxHashMap;
 
@@ -8,12 +8,12 @@ use super::super::storage::is_storage;
 use super::{HeapView, Matching, NOT_THERE};
 use crate::EdgeKind;
 
-/// Named fields with their targets that the other snapshot lacks.
+/// Targets that the other snapshot lacks, by edge kind and field name.
 type Fields<'a> = FxHashMap<(EdgeKind, std::borrow::Cow<'a, [u8]>), u32>;
 
 impl Matching {
-    /// Matches what took each other's place, too: nodes that only one of the snapshots has, which
-    /// fields of one name of one object refer to.
+    /// Also matches nodes that replaced each other: each is in one snapshot only, and one object
+    /// refers to both by the same field name.
     pub(crate) fn with_successors(mut self, before: &impl HeapView, after: &impl HeapView) -> Self {
         let matched = (0..self.later.len() as u32).zip(self.later.iter().copied());
         let mut pairs: Vec<(u32, u32)> = matched.filter(|&(_, new)| new != NOT_THERE).collect();
@@ -37,7 +37,8 @@ impl Matching {
     }
 }
 
-/// The fields of a node whose targets the other snapshot lacks; nothing if there are none.
+/// Returns the fields of a node whose targets the other snapshot lacks, or `None` if no such field
+/// exists.
 fn fields<'a>(heap: &'a impl HeapView, node: u32, other: &[u32]) -> Option<Fields<'a>> {
     let graph = heap.graph();
     let is_missing = |edge: &u32| other[graph.target(*edge) as usize] == NOT_THERE;

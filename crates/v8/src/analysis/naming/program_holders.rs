@@ -1,5 +1,5 @@
-//! Whose an object of a package or of the runtime is: the object or variable of the program that
-//! holds it.
+//! Owners of objects of packages and of the runtime: the object or variable of the program that
+//! holds them.
 //!
 //! ```text
 //! EventLog (program) .entries -> List (package) ._root -> VNode (package) .array -> …
@@ -12,25 +12,27 @@ use super::{Called, MAX_FIELDS_IN_NAME, Naming, Way, joined};
 use crate::objects::Objects;
 use crate::{EdgeKind, NodeKind};
 
-/// Between an object of the runtime and that of the program that it is for are few others.
+/// Largest number of holders between an object of the runtime and the program's object that uses
+/// it.
 const MAX_HOLDERS_OF_THE_RUNTIME: usize = 8;
-/// Packages put their objects into one another, and the runtime its listeners between.
+/// Largest number of holders above a part. Packages nest their objects, with the runtime's
+/// listeners between.
 const MAX_HOLDERS_OF_A_PART: usize = 16;
 
-/// What of the program holds a part.
+/// Program's object or variable that holds a part.
 #[derive(Debug)]
 pub(super) struct ProgramHolder {
     pub(super) text: String,
     pub(super) place: Option<Place>,
 }
 
-/// Who holds a part of a package or of the runtime.
+/// Holder of a part of a package or of the runtime.
 #[derive(Debug)]
 pub(super) enum Holder {
     Program(ProgramHolder),
-    /// Nothing but the runtime, as far as the way up leads.
+    /// Only the runtime, as far as the path up leads.
     Runtime,
-    /// A package, or the way leads nowhere.
+    /// A package, or no known holder.
     Unknown,
 }
 
@@ -49,7 +51,8 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
             && self.place(way.at).is_none_or(|place| place.is_of_the_runtime())
     }
 
-    /// The name that begins with the nearest object, variable or module of the program further up.
+    /// Returns the name that begins with the nearest object, variable or module of the program
+    /// further up.
     pub(super) fn called_by_the_program(&self, way: &Way) -> Option<Called> {
         let mut way = way.clone();
         let mut passed = Vec::new();
@@ -78,7 +81,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
         None
     }
 
-    /// What a CommonJS module exports.
+    /// Names an object below the exports of a CommonJS module.
     fn called_in_module(&self, way: Way, script: String) -> Option<Called> {
         let Way { at, mut fields, .. } = way;
         fields.reverse();
@@ -98,8 +101,8 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
         })
     }
 
-    /// Who holds the base of `way`, if that is of a package or of the runtime; unknown where a
-    /// package holds it by a variable of its own: then it is the package's affair.
+    /// Returns the holder of the base of `way`, if the base belongs to a package or to the runtime.
+    /// A base in a package's own variable belongs to the package: its holder is unknown.
     pub(super) fn holder_of_base(&self, way: &Way) -> Holder {
         let is_of_a_package = self.is_of_a_package(way.at);
         if way.context.is_some() || !(is_of_a_package || self.is_of_the_runtime(way)) {
@@ -109,12 +112,13 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
             Holder::Runtime => {}
             holder => return holder,
         }
-        // The nearest holder is the runtime, and the program may have it by a variable, too.
+        // The nearest holder is the runtime, but a variable of the program may refer to the base as
+        // well.
         if let Some(variable) = self.variable_of_the_program(way.at) {
             return Holder::of(self.called(variable));
         }
-        // Of an object without a place it is not certain whose it is; and those of the runtime that
-        // programs know are called as programs call them.
+        // Without a source location it is uncertain whose the object is. Well-known objects of the
+        // runtime have the names that programs use.
         let is_certain = self.place(way.at).is_some_and(|place| place.is_of_the_runtime());
         if is_certain && !self.is_known_of_the_runtime(way.at) { Holder::Runtime } else { Holder::Unknown }
     }
@@ -123,8 +127,8 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
         let base = self.own_name(node);
         let mut way = Way { at: node, fields: Vec::new(), context: None };
         let mut passed = Vec::new();
-        // By a variable of a function of the runtime: who has that function does not hold what it
-        // has.
+        // True after a variable of a runtime function: the holder of that function does not own the
+        // variable's value.
         let mut is_by_variable = false;
         for _ in 0..MAX_HOLDERS_OF_A_PART {
             if let Some(script) = modules::script_of_common_module(self.heap, way.at) {
@@ -138,7 +142,8 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
             }
             if way.context.is_some() {
                 let Some(place) = self.place_of_context(way.at) else { return Holder::Unknown };
-                // A package may hold it by a variable of its own, too.
+                // A variable of the program may also refer to an object that a package's variable
+                // holds.
                 let is_of_a_module = place.is_of_the_runtime() && self.is_of_a_module(way.at);
                 if is_of_a_package(&place.script) || is_of_a_module {
                     let variable = passed.last().and_then(|&held| self.variable_of_the_program(held));
@@ -155,7 +160,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
                 if is_by_variable {
                     return Holder::Runtime;
                 }
-                // `console` of `globalThis.console` says nothing more.
+                // The path only repeats the object's own name: `console` of `globalThis.console`.
                 let is_more = !called.fields.is_empty() && called.fields.last() != Some(&base);
                 let holder = ProgramHolder { text: called.text, place: None };
                 return if is_more { Holder::Program(holder) } else { Holder::Unknown };
@@ -181,7 +186,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
         Holder::Unknown
     }
 
-    /// The nearest variable of the program that is `node`.
+    /// Returns the nearest variable of the program that refers to `node`.
     fn variable_of_the_program(&self, node: u32) -> Option<Way> {
         const MAX_HOLDERS: usize = 512;
         let heap = self.heap;
@@ -201,8 +206,8 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
         Some(Way { at: context, fields, context: Some(context) })
     }
 
-    /// Whether a node is one of the few objects of the runtime that programs hang things on: the
-    /// global object, `process`, `console`, what a module of Node exports.
+    /// Whether a node is one of the runtime's objects to which programs add properties: the global
+    /// object, `process`, `console`, exports of a Node module.
     pub(super) fn is_known_of_the_runtime(&self, node: u32) -> bool {
         let is_one = |name: &str| matches!(name, "process" | "console");
         self.is_global(node)
@@ -210,7 +215,7 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
             || modules::builtin_of_exports(self.heap, node).is_some()
     }
 
-    /// Whether a context holds the variables of a whole module, and not those of one call.
+    /// Whether a context holds the variables of a whole module, rather than those of one call.
     fn is_of_a_module(&self, context: u32) -> bool {
         let heap = self.heap;
         heap.edges(context)
@@ -226,7 +231,8 @@ impl<H: Objects + ?Sized> Naming<'_, H> {
     }
 }
 
-/// The way with its first field alone: what comes below is the package's own.
+/// Reduces a path to its outermost field and the positions in it. Fields further in belong to the
+/// package.
 fn outermost(mut way: Way) -> Way {
     let positions = way.fields.iter().rev().skip(1).take_while(|field| field.starts_with('[')).count();
     let kept = way.fields.len().min(1 + positions);

@@ -1,11 +1,11 @@
-//! Lists whose links hang from one another: the list grows, not its last link.
+//! Linked lists: the growth belongs to the list, not to its last link.
 //!
 //! ```text
 //!  JobQueue .first   Job .next   Job .next   Job .next   (new ones)
-//!  ^ the holder      ^ links: the same class holds the next one by the same field, at least three times
+//!  ^ holder          ^ links: one class holds the next link by one field, at least three times
 //!
 //!  Context .current  Object .describe  function .context  Context .previous  Object .describe  ...
-//!  ^ the holder      ^ links of three objects each
+//!  ^ holder          ^ links of three objects each
 //! ```
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -15,14 +15,14 @@ use super::super::heap_view::HeapView;
 use super::growth::{Growth, Holding};
 use super::ownership::Ownership;
 
-/// So many holdings are looked at, the largest first; what grew less is no suspect.
+/// Largest number of holdings that are examined, largest first. Smaller growth makes no suspect.
 const MAX_HOLDINGS: usize = 500;
-/// A list has at least so many links.
+/// Least number of links in a list.
 const LEAST_LINKS: u32 = 3;
-/// Objects that one link is made of, at most.
+/// Largest number of objects that one link consists of.
 const MAX_OBJECTS_OF_LINK: usize = 6;
 
-/// Moves growth from the last links of lists to what holds their first.
+/// Moves growth from the last links of lists to the holders of their first links.
 pub(super) fn move_to_lists<H: HeapView>(
     heap: &H,
     ownership: &Ownership,
@@ -67,7 +67,7 @@ fn holder_of_list<H: HeapView>(
             of_list.extend(since_last_link.drain(..));
         } else if link_count < LEAST_LINKS || !of_list.contains(&pair) {
             since_last_link.push(pair);
-            // What comes after the first link and is none of the links' objects holds the list.
+            // The first object after the links that is not part of a link holds the list.
             if link_count >= LEAST_LINKS {
                 return Some((at, field));
             }

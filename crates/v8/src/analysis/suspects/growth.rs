@@ -1,4 +1,4 @@
-//! What each owner gained and lost between two snapshots.
+//! Gains and losses of each owner between two snapshots.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -10,14 +10,13 @@ use super::own_bytes::OwnBytes;
 use super::ownership::{NONE, Ownership, is_collection};
 use crate::NodeKind;
 
-/// An owner and the field by which it holds what it gained; [`NONE`] for the content of a
-/// collection.
+/// Owner, and the field by which it holds what it gained; [`NONE`] for the content of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Holding {
-    /// The node in the later snapshot.
+    /// Node of the owner in the later snapshot.
     pub(super) owner: u32,
     pub(super) field: u32,
-    /// The class of the items where the owner is only their common ancestor; [`NONE`] otherwise.
+    /// Class of the items if the owner is only their common ancestor; [`NONE`] otherwise.
     pub(super) item_class: u32,
 }
 
@@ -27,15 +26,16 @@ impl Holding {
     }
 }
 
-/// What came minus what went.
+/// Gains minus losses.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Growth {
     pub(super) bytes: i64,
-    /// Items: what the owner refers to itself or through its storage.
+    /// Number of items: objects that the owner refers to directly or through its storage.
     pub(super) item_count: i64,
-    /// All nodes by class, also those deep below items, so that a chain counts all its links.
+    /// Growth of all nodes by class, including nodes deep below items, so that all links of a chain
+    /// count.
     pub(super) by_class: FxHashMap<u32, ClassGrowth>,
-    /// Items that came, as many as are needed to look at.
+    /// Gained items, at most [`ITEMS_KEPT`].
     pub(super) new_items: Vec<u32>,
     /// Other old nodes that refer to items, with the bytes that they hold as well.
     pub(super) other_holders: FxHashMap<u32, i64>,
@@ -63,7 +63,7 @@ impl Growth {
         self.new_items.extend(other.new_items.into_iter().take(room));
     }
 
-    /// The nodes that hold at least half of what the owner gained, the largest part first.
+    /// Returns the nodes that hold at least half of what the owner gained, the largest part first.
     pub(super) fn also_held_by(&self) -> Vec<u32> {
         let mut holders: Vec<(i64, u32)> = self
             .other_holders
@@ -76,22 +76,22 @@ impl Growth {
     }
 }
 
-/// The part of a class in a growth.
+/// Part of a class in a growth.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ClassGrowth {
     pub(super) count: i64,
     pub(super) item_count: i64,
     pub(super) bytes: i64,
-    /// A new node of the class, an item if there is one.
+    /// New node of the class, an item if one exists.
     pub(super) example: Option<u32>,
     pub(super) is_example_item: bool,
 }
 
-/// How many items of each owner are kept to look at what else holds them.
+/// Largest number of items stored per owner, to find out what else holds them.
 const ITEMS_KEPT: usize = 500;
 
-/// The growth of every owner between two snapshots; `late` are the nodes of the later one that own
-/// although the earlier one lacks them, `ownership` is that of the later one.
+/// Computes the growth of every owner between two snapshots. `late` are nodes of the later one that
+/// count as owners although the earlier one lacks them. `ownership` belongs to the later snapshot.
 pub(super) fn growth_between<H: HeapView>(
     before: &H,
     after: &H,
@@ -161,8 +161,8 @@ pub(super) fn growth_between<H: HeapView>(
         let item = ownership.item[index];
         let class = classes.class(before, names, node);
         let was = holding_of(before, &ownership, &mut classes, names, item);
-        // Owners are nodes that both snapshots have, but for the root, which is matched by what it
-        // is.
+        // Owners are nodes that both snapshots have. The root is the exception: it has no partner
+        // by matching.
         let owner = match matching.later[was.owner as usize] {
             NOT_THERE => after.dominators().root(),
             owner => owner,
@@ -181,7 +181,8 @@ pub(super) fn growth_between<H: HeapView>(
     all
 }
 
-/// Compiled code and hidden classes come and go with what is called; they are nobody's leak.
+/// Whether a node's growth counts. Compiled code and hidden classes come and go with the called
+/// functions and are not leaks.
 fn counts(heap: &impl HeapView, node: u32) -> bool {
     match heap.kind(node) {
         NodeKind::CODE | NodeKind::OBJECT_SHAPE | NodeKind::SYNTHETIC => false,
@@ -198,8 +199,8 @@ fn counts(heap: &impl HeapView, node: u32) -> bool {
     }
 }
 
-/// Whether a text belongs to code that was compiled: a constant, a name. The text of the script
-/// itself does not: who makes ever more scripts keeps their texts.
+/// Whether a text belongs to compiled code: a constant, a name. A script's own text does not count
+/// as such, because a program that makes ever more scripts leaks their texts.
 fn is_of_compiled_code(heap: &impl HeapView, text: u32) -> bool {
     let code = heap.dominators().idom(text);
     let mut edges = heap.graph().edges(code).filter(|&edge| heap.graph().target(edge) == text);

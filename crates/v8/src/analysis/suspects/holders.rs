@@ -1,6 +1,6 @@
-//! Objects in two collections at once: neither dominates them, so that what they add up at is only
-//! a common ancestor, often the variables of a module or a root. Their real owners are the old
-//! collections that refer to them.
+//! Real owners of objects that are in two collections at once. Neither collection dominates the
+//! objects, so their growth adds up at a common ancestor, often a module's variables or a root. The
+//! real owners are the old collections that refer to the objects.
 
 use rustc_hash::FxHashMap;
 
@@ -12,12 +12,12 @@ use super::growth::{Growth, Holding};
 use super::ownership::{NONE, has_field_name, is_collection};
 use crate::{EdgeKind, NodeKind};
 
-/// Fewer items than this are not looked at: nothing can be said of what holds most of them.
+/// Least number of items for which a common holder is looked for.
 const LEAST_ITEMS: usize = 5;
-/// The retainers of an item that are looked at; its collections are among them unless it is very
-/// popular.
+/// Largest number of retainers of an item that are examined. Its collections are among them unless
+/// the item is very popular.
 const MAX_RETAINERS: usize = 64;
-/// A holder of at least this share of the items is their owner.
+/// Least share of the items that a holder must refer to, in percent, to be their owner.
 const LEAST_SHARE_PERCENT: usize = 60;
 
 /// Moves growth from common ancestors to the holders of the items, one class of items at a time.
@@ -30,7 +30,7 @@ pub(super) fn move_to_holders<H: HeapView>(
     let mut moves: Vec<(Holding, Holding, Vec<u32>)> = Vec::new();
     let mut classes = Classes::of(heap);
     for (&holding, growth) in all.iter().filter(|(holding, _)| holding.item_class != NONE) {
-        // A root holds things of all kinds, which have nothing to do with each other.
+        // A root holds unrelated things of all kinds, so its classes stay separate.
         let stays = match heap.kind(holding.owner) {
             NodeKind::SYNTHETIC => holding,
             _ => Holding::new(holding.owner, NONE),
@@ -61,7 +61,8 @@ pub(super) fn move_to_holders<H: HeapView>(
     }
 }
 
-/// The old objects that refer to most of `items`, the one nearest to the roots first among equals.
+/// Returns the old objects that refer to most of `items`; among equals, the nearest to the roots
+/// first.
 fn holders_of<H: HeapView>(heap: &H, matching: &Matching, items: &[u32], ancestor: u32) -> Vec<(u32, usize)> {
     let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
     for &item in items {
@@ -71,7 +72,7 @@ fn holders_of<H: HeapView>(heap: &H, matching: &Matching, items: &[u32], ancesto
                 continue;
             }
             let Some(holder) = old_holder(heap, matching, heap.graph().source(edge)) else { continue };
-            // A plain object that is used as a dictionary is no link of a list of plain objects.
+            // A plain object that is used as a dictionary is not a link in a list of plain objects.
             let is_sibling = heap.kind(holder) == heap.kind(item)
                 && heap.name(holder) == heap.name(item)
                 && !is_collection(heap, holder);
@@ -89,7 +90,7 @@ fn holders_of<H: HeapView>(heap: &H, matching: &Matching, items: &[u32], ancesto
     holders
 }
 
-/// The object itself, or the one whose store this is, if it was there before.
+/// Returns the object itself, or the owner of a store, if the earlier snapshot has it.
 fn old_holder(heap: &impl HeapView, matching: &Matching, source: u32) -> Option<u32> {
     let mut at = source;
     for _ in 0..3 {

@@ -1,10 +1,9 @@
-//! Owners that were not there yet when the first snapshot was taken.
+//! Owners that appeared after the first snapshot was taken.
 //!
-//! A server that was just started has no timer list, a cache is made by the first request: what
-//! they collect would be added up at whatever was there before, a root or the variables of a
-//! module. So from each large new item the walk goes down the dominator tree as long as one child
-//! has most of the bytes, and where it stops at an object with many children, that object counts as
-//! an owner.
+//! A freshly started server has no timer list, and the first request creates a cache. Their growth
+//! would be added up at an older node, such as a root or a module's variables. From each large new
+//! item, the walk follows the heaviest child down the dominator tree. It stops when no child has
+//! most of the bytes. If that node is an object with many children, it counts as an owner.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,27 +14,29 @@ use super::super::storage::is_storage;
 use super::ownership::{NONE, Ownership, can_own, has_field_name};
 use crate::{EdgeKind, NodeKind};
 
-/// Smaller items are not looked into.
+/// Least bytes of an item that is examined.
 const LEAST_BYTES: u64 = 4096;
-/// The share of a holding's growth that one item must have.
+/// Least share of a holding's growth that one item must have, in percent.
 const LEAST_SHARE_PERCENT: u64 = 50;
-/// The share of a node's retained bytes that a child must have for the walk to go on.
+/// Least share of a node's retained bytes that a child must have for the walk to continue, in
+/// percent.
 const GO_ON_PERCENT: u64 = 70;
-/// An owner collects at least so many things.
+/// Least number of things that an owner collects.
 const LEAST_CHILDREN: u32 = 5;
-/// A class that holds the next object by the same field that often makes a chain, which is one
-/// thing.
+/// Number of times that a class holds the next object by the same field to form a chain. A chain
+/// counts as one thing.
 const CHAIN_LINKS: u32 = 3;
 
-/// The snapshot before, and which of its nodes the later ones are.
+/// Earlier snapshot, and for each node of the later one its node there.
 pub(super) struct Before<'a, H> {
     pub(super) heap: &'a H,
     pub(super) of_later: &'a [u32],
 }
 
 impl<H: HeapView> Before<'_, H> {
-    /// Whether a field of an owner held another object before. That one lives on somewhere, or the
-    /// new one would count as its successor: then the field owns what comes, and no object.
+    /// Whether a field of an owner held another object before. That object still lives elsewhere,
+    /// or the new one would be its successor. Then the field owns the growth, rather than one
+    /// object.
     fn had(&self, owner: u32, field: &str) -> bool {
         let owner = self.of_later[owner as usize];
         if owner == NOT_THERE {
@@ -50,7 +51,7 @@ impl<H: HeapView> Before<'_, H> {
     }
 }
 
-/// The new nodes of `heap` that count as owners.
+/// Returns the new nodes of `heap` that count as owners.
 pub(super) fn late_owners<H: HeapView>(
     heap: &H,
     before: &Before<'_, H>,
@@ -69,7 +70,7 @@ pub(super) fn late_owners<H: HeapView>(
             continue;
         }
         let idom = dominators.idom(node) as usize;
-        // The things in a store are the things of the collection.
+        // Things in a store belong to its collection.
         let collection =
             if is_storage(heap, idom as u32) { dominators.idom(idom as u32) as usize } else { idom };
         child_count[collection] += 1;
@@ -105,8 +106,8 @@ pub(super) fn late_owners<H: HeapView>(
     found
 }
 
-/// Whether an edge leads from a function to its variables: functions hold contexts everywhere,
-/// which makes no chain.
+/// Whether an edge leads from a function to its context. Functions hold contexts everywhere, which
+/// does not make a chain.
 fn is_context_of(heap: &impl HeapView, function: u32, edge: u32) -> bool {
     heap.kind(function) == NodeKind::CLOSURE
         && heap.edge_kind(edge) == EdgeKind::INTERNAL

@@ -1,9 +1,9 @@
-//! What Maps and Sets keep where the file has no references from them to their entries, as with
-//! Bun: the entries hang from nothing, and only the size of a table tells of its owner.
+//! Contents of Maps and Sets in files without references from them to their entries, such as Bun's.
+//! The entries are unreachable, and only the size of a table shows the owner.
 //!
 //! ```text
 //!  variable sessions -> Map -> (table, 41,024 B)        Session  Session  Session  …
-//!                              grew, leads nowhere      grew, and nothing leads there
+//!                              grew, no references      grew, unreachable
 //! ```
 
 use rustc_hash::FxHashMap;
@@ -15,21 +15,21 @@ use super::super::matching::{Matching, NOT_THERE};
 use super::growth::{Growth, Holding};
 use crate::{EdgeKind, NodeKind};
 
-/// An entry takes at least a reference.
+/// Least bytes of an entry: one reference.
 const LEAST_BYTES_OF_ENTRY: u64 = 8;
 
-/// What a file without references to entries tells all the same.
+/// Unreachable entries of a file without references to entries, and their likely holder.
 #[derive(Debug)]
 pub(super) struct LostEntries {
-    /// The classes of unreachable items, in the numbering of all snapshots.
+    /// Classes of the unreachable items, in the numbering that all snapshots share.
     classes: Vec<u32>,
-    /// The Map or Set whose table grew most among those that have room for them.
+    /// Map or Set whose table grew most among those with enough room for the items.
     pub(super) holder: Option<u32>,
 }
 
 impl LostEntries {
-    /// Looks for them in the last snapshot; `None` where Maps and Sets refer to their entries, or
-    /// nothing that came is unreachable.
+    /// Looks for unreachable entries in the last snapshot. Returns `None` if Maps and Sets refer to
+    /// their entries, or if no gained item is unreachable.
     pub(super) fn of<H: HeapView>(
         first: &H,
         last: &H,
@@ -70,18 +70,18 @@ impl LostEntries {
         rooms.sort_unstable();
         let holder = match rooms[..] {
             [.., (grown, _, collection)] if grown > 0 => Some(collection),
-            // A table that had room before need not have grown.
+            // A table that had spare room need not have grown.
             [(_, _, collection)] if has_objects => Some(collection),
             _ => None,
         };
-        // The pieces of texts hang from nothing, either; no table grew by them.
+        // Pieces of concatenated texts are unreachable too, without growth of a table.
         if holder.is_none() && !has_objects {
             return None;
         }
         Some(Self { classes, holder })
     }
 
-    /// Moves what is unreachable from the root to the holder.
+    /// Moves the growth of unreachable items from the root to the holder.
     pub(super) fn move_to_holder(&self, root: u32, growth: &mut FxHashMap<Holding, Growth>) {
         let Some(holder) = self.holder else { return };
         for &item_class in &self.classes {
@@ -93,7 +93,7 @@ impl LostEntries {
     }
 }
 
-/// A Map or Set with the bytes of its table.
+/// Map or Set with the bytes of its table.
 struct Table {
     collection: u32,
     bytes: u64,
@@ -107,7 +107,8 @@ impl Table {
         Self { collection, bytes: bytes.saturating_add(heap.self_bytes(collection)) }
     }
 
-    /// All Maps and Sets of a heap; `None` if there are none or one of them refers to an entry.
+    /// Returns all Maps and Sets of a heap, or `None` if the heap has no such object or one of them
+    /// refers to an entry.
     fn all(heap: &impl HeapView) -> Option<Vec<Self>> {
         let mut all = Vec::new();
         for node in 0..heap.graph().node_count() {
@@ -126,7 +127,7 @@ impl Table {
     }
 }
 
-/// Whether a node has the methods of the class: it stands for all Maps and holds nothing.
+/// Whether a node has the methods of the class: the prototype of all Maps, which holds no entries.
 fn is_prototype(heap: &impl HeapView, node: u32) -> bool {
     heap.graph().edges(node).any(|edge| {
         heap.edge_kind(edge) == EdgeKind::PROPERTY
@@ -134,12 +135,12 @@ fn is_prototype(heap: &impl HeapView, node: u32) -> bool {
     })
 }
 
-/// Whether a node is the store of that collection alone, and not a class or a text.
+/// Whether a node is the store of that collection alone, rather than a class or a text.
 fn is_own_store(heap: &impl HeapView, collection: u32, store: u32) -> bool {
     heap.dominators().idom(store) == collection && heap.kind(store) != NodeKind::OBJECT_SHAPE
 }
 
-/// Whether a store refers to what a program made.
+/// Whether a store refers to objects that a program made.
 fn has_entries(heap: &impl HeapView, store: u32) -> bool {
     let mut targets = heap.graph().edges(store).map(|edge| heap.graph().target(edge));
     targets.any(|target| matches!(heap.kind(target), NodeKind::OBJECT | NodeKind::CLOSURE | NodeKind::STRING))

@@ -1,9 +1,9 @@
-//! Bytes of objects that can be compared between two snapshots.
+//! Object sizes that can be compared between two snapshots.
 //!
-//! V8's inner objects (a property store, the data of a pattern) count for their owner while they
-//! have one alone. That changes without anybody's doing: a cache of the engine lets go of one, and
-//! its owner seems to grow. So bytes that were moved from an object that both snapshots have count
-//! where V8 said that they are.
+//! V8's internal objects (a property store, the data of a pattern) count for their owner while they
+//! have a single one. That can change without the program: a cache of the engine drops its
+//! reference, and the owner seems to grow. For nodes that both snapshots have, bytes therefore
+//! count where V8 reported them.
 
 use super::super::heap_view::HeapView;
 use super::super::matching::NOT_THERE;
@@ -12,13 +12,13 @@ use crate::node_set::NodeSet;
 #[derive(Debug)]
 pub(super) struct OwnBytes {
     bytes: Vec<u64>,
-    /// Inner objects of objects that count.
+    /// Internal objects whose owners count.
     inner: NodeSet,
 }
 
 impl OwnBytes {
-    /// `other[node]` is the node in the other snapshot or [`NOT_THERE`]; `counts` says whose bytes
-    /// count.
+    /// Corrects the sizes of `heap`. `other[node]` is the node in the other snapshot or
+    /// [`NOT_THERE`]; `counts` selects the owners whose bytes count.
     pub(super) fn of<H: HeapView>(heap: &H, other: &[u32], counts: impl Fn(u32) -> bool) -> Self {
         let node_count = heap.graph().node_count();
         let mut bytes: Vec<u64> = (0..node_count).map(|node| heap.self_bytes(node)).collect();

@@ -1,11 +1,11 @@
-//! Who owns the nodes that only one of two snapshots has.
+//! Owners of the nodes that only one of two snapshots has.
 //!
 //! ```text
 //!  MemoryStore (both)            an owner is the nearest node above, in the dominator tree, that both snapshots have
 //!    └ sessions: Object (both)   and that is an object of a program: not the store of a collection, code or a string.
-//!        ├ (string)     new      items are what it holds: the topmost new nodes that are not storage.
+//!        ├ (string)     new      items are the topmost new nodes below it that are not storage.
 //!        ├ (string)     new
-//!        └ (array)      new      storage: grows with the collection and is no item itself
+//!        └ (array)      new      storage grows with the collection and is not an item
 //! ```
 
 use rustc_hash::FxHashSet;
@@ -19,24 +19,24 @@ use crate::{EdgeKind, NodeKind};
 
 pub(super) const NONE: u32 = u32::MAX;
 
-/// For each node of a snapshot the owner that answers for it, and for the nodes that the other one
-/// lacks the item that they belong to.
+/// Owner of each node of a snapshot. For nodes that the other snapshot lacks, also the item that
+/// they belong to.
 #[derive(Debug)]
 pub(super) struct Ownership {
-    /// The nearest node at or above that both snapshots have and that can own.
+    /// Nearest node at or above that both snapshots have and that can own.
     pub(super) owner: Vec<u32>,
-    /// The topmost unshared node above (or the node itself) that its owner holds; `NONE` for nodes
-    /// that both have.
+    /// Topmost unshared node at or above that the owner holds; `NONE` for nodes that both snapshots
+    /// have.
     pub(super) item: Vec<u32>,
-    /// The node below the owner on the way down the dominator tree to each node.
+    /// Node below the owner on the path down the dominator tree to each node.
     branch: Vec<u32>,
-    /// The number of the field by which an owner refers to a branch.
+    /// Number of the field by which an owner refers to a branch.
     field_of_branch: Vec<u32>,
 }
 
 impl Ownership {
-    /// `other[node]` is the node in the other snapshot or [`NOT_THERE`]; `late` are nodes that the
-    /// other one lacks and that own all the same.
+    /// Assigns owners to all nodes. `other[node]` is the node in the other snapshot or
+    /// [`NOT_THERE`]. `late` are nodes that count as owners although the other snapshot lacks them.
     pub(super) fn of<H: HeapView>(
         heap: &H,
         other: &[u32],
@@ -83,8 +83,8 @@ impl Ownership {
         Self { owner, item, branch, field_of_branch }
     }
 
-    /// The field by which the owner above `node` holds what leads to it; `NONE` for the content of
-    /// a collection, and where the owner does not refer to it itself.
+    /// Returns the field by which the owner above `node` holds the branch that leads to it. `NONE`
+    /// for the content of a collection, and if the owner does not refer to the branch itself.
     pub(super) fn field(&self, node: u32) -> u32 {
         match self.branch[node as usize] {
             NONE => NONE,
@@ -113,7 +113,7 @@ pub(super) fn can_own(heap: &impl HeapView, node: u32) -> bool {
     }
 }
 
-/// Whether what the node holds has no fields of its own but keys or positions.
+/// Whether the node holds its contents under keys or positions, rather than in fields.
 pub(super) fn is_collection(heap: &impl HeapView, node: u32) -> bool {
     if heap.kind(node) != NodeKind::OBJECT {
         return false;

@@ -1,4 +1,4 @@
-//! From owners to suspects: owners of one kind together, the likeliest leak first.
+//! Ranking of suspects: groups owners of one kind and puts the likeliest leak first.
 
 use std::cmp::Reverse;
 
@@ -13,18 +13,18 @@ use super::ownership::NONE;
 use super::{Collected, Confidence, timers};
 use crate::NodeKind;
 
-/// Owners of one name.
+/// Owners with one name.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) name: String,
-    /// The owner that grew most, in the last snapshot.
+    /// Owner that grew most, in the last snapshot.
     pub(super) owner: u32,
     pub(super) owner_count: u64,
     pub(super) place: Option<Place>,
     pub(super) growth: Growth,
-    /// What is counted: items, or the links of a chain.
+    /// Number of items, or of the links of a chain.
     pub(super) count: i64,
-    /// Growth since the first snapshot at each later one.
+    /// Growth since the first snapshot, at each later one.
     pub(super) series: Vec<i64>,
     pub(super) also_held_by: Vec<u32>,
     pub(super) confidence: Confidence,
@@ -36,15 +36,15 @@ pub(super) struct Group {
     score: f64,
 }
 
-/// Classes listed per suspect.
+/// Largest number of classes listed per suspect.
 const MAX_CLASSES: usize = 4;
-/// A suspect with less than one part in so many of the whole growth is not the leak.
+/// Divisor of the total growth: a suspect with a smaller part is not the leak.
 const LEAST_SHARE_OF_ALL: i64 = 100;
-/// From this count on objects are collected and not just there.
+/// Number of objects from which they count as collected.
 const MANY: i64 = 10;
 
-/// The groups with the highest scores; `series[n]` is the growth from the first snapshot to the one
-/// `n + 1` after it.
+/// Returns the groups with the highest scores. `series[n]` is the growth from the first snapshot to
+/// the one `n + 1` after it.
 pub(super) fn ranked_groups<H: HeapView>(
     last: &H,
     naming: &Naming<'_, H>,
@@ -111,8 +111,8 @@ pub(super) fn ranked_groups<H: HeapView>(
     groups
 }
 
-/// Owners that gained nothing but room, and that another one names as a holder of what it gained:
-/// they are part of its leak, and no second one.
+/// Returns owners that only gained room and that another group names as a holder of its gains. They
+/// are part of that leak.
 fn also_told(groups: &[Group]) -> FxHashSet<u32> {
     let is_room = |group: &&Group| group.count <= 0;
     let rooms: FxHashSet<u32> = groups.iter().filter(is_room).map(|group| group.owner).collect();
@@ -120,8 +120,8 @@ fn also_told(groups: &[Group]) -> FxHashSet<u32> {
     told.copied().filter(|owner| rooms.contains(owner)).collect()
 }
 
-/// An owner that another one names as a holder of what it gained, and that gained no more things
-/// than that (their keys), is part of the same leak: it is told once.
+/// Merges each owner that another one names as a holder, if it gained no more things than the other
+/// (their keys). Both are one leak and are listed once.
 fn fold_holders(groups: &mut Vec<Group>) {
     let mut at = 0;
     while at < groups.len() {
@@ -143,7 +143,8 @@ fn fold_holders(groups: &mut Vec<Group>) {
     }
 }
 
-/// What a root holds: of Node's own classes it is known what they stand for.
+/// Name for a class of objects that a root holds. Node's handle classes are known to be open
+/// handles.
 fn name_at_root(class: &str) -> String {
     match OPEN_HANDLES.contains(&class) {
         true => format!("{class} (open handles)"),
@@ -175,9 +176,9 @@ const OPEN_HANDLES: [&str; 19] = [
 ];
 
 impl Group {
-    /// Score, confidence and the reasons for them.
+    /// Sets score, confidence and reasons.
     fn judge<H: HeapView>(&mut self, naming: &Naming<'_, H>, total_bytes: i64) {
-        // A list or a chain of strings has one item, its first link: then all links count.
+        // A list or a chain of strings has one item, its first link; then all links are counted.
         let classes = self.growth.by_class.values();
         let links = classes.clone().filter(|class| class.item_count > 0).map(|class| class.count).max();
         let chain_count = links.or(classes.map(|class| class.count).max()).unwrap_or(0);
@@ -211,8 +212,8 @@ impl Group {
             (Some(true), true, false) | (Some(true), false, true) => Confidence::Medium,
             _ => Confidence::Low,
         };
-        // There are so many of Node's own modules, and each is loaded once. What a program hangs on
-        // one is another thing: it has an owner of its own below the module.
+        // Node's own modules are many, and each is loaded once. Properties that a program adds to a
+        // module have an owner of their own below the module.
         let is_loaded = self.name.starts_with("BuiltinModule.") || naming.is_builtin_module(self.owner);
         if is_loaded && !holds_of_the_program {
             self.confidence = Confidence::Low;
@@ -257,7 +258,7 @@ impl Group {
         most * 2 > self.growth.item_count
     }
 
-    /// Whether each interval brought a fair part of the growth; unknown with two snapshots.
+    /// Whether each interval brought a fair part of the growth; `None` with two snapshots.
     fn is_steady(&self) -> Option<bool> {
         let intervals = self.series.len() as i64;
         if intervals < 2 {
@@ -272,7 +273,7 @@ impl Group {
         }))
     }
 
-    /// The classes of what was gained, most bytes first.
+    /// Classes of the gained objects, most bytes first.
     pub(super) fn collected<H: HeapView>(
         &self,
         last: &H,
@@ -285,7 +286,7 @@ impl Group {
             .iter()
             .filter(|(_, class)| class.count > 0 && (class.bytes > 0 || class.item_count > 0))
             .collect();
-        // Items first: they are what the owner collects, the rest is what they consist of.
+        // Items come first: the owner collects them, and the other classes are their parts.
         classes
             .sort_by_key(|(number, class)| (Reverse(class.item_count > 0), Reverse(class.bytes), **number));
         classes
@@ -310,7 +311,7 @@ impl Group {
     }
 }
 
-/// The beginning of a string; one that was put together is read piece by piece from its first.
+/// Returns the beginning of a string. A concatenated string is read piece by piece.
 fn text_of(heap: &impl HeapView, node: u32) -> Option<String> {
     const MAX_CHARS: usize = 60;
     const MAX_PIECES: usize = 1000;

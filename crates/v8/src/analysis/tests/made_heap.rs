@@ -1,4 +1,4 @@
-//! A heap written down node by node, as the file that V8 would write.
+//! Heap that a test builds node by node, in the form that V8 would write.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ pub(super) struct MadeHeap {
     scripts: Vec<String>,
 }
 
-/// A node that a heap was told to leave out.
+/// Number of a node that the heap leaves out.
 const LEFT_OUT: u32 = u32::MAX;
 
 impl MadeHeap {
@@ -65,12 +65,12 @@ impl MadeHeap {
         node
     }
 
-    /// Where an object was constructed or a function stands.
+    /// Sets the source location where an object was constructed or a function is defined.
     pub(super) fn place(&mut self, node: u32, script: &str, line: u32) {
         let known = self.scripts.iter().position(|known| known == script);
         let number = known.unwrap_or_else(|| {
             self.scripts.push(script.to_owned());
-            // The paths of scripts are told by functions alone.
+            // Only functions lead to the paths of scripts.
             let function = self.node("closure", "", 0);
             let shared = self.node("code", "", 0);
             let script = self.node("code", script, 0);
@@ -82,7 +82,7 @@ impl MadeHeap {
         self.locations.push((node, number, line));
     }
 
-    /// An edge; for elements the name is the index.
+    /// Adds an edge; for elements the name is the index.
     pub(super) fn edge(&mut self, from: u32, kind: &str, name: &str, to: u32) {
         if from == LEFT_OUT || to == LEFT_OUT {
             return;
@@ -96,7 +96,7 @@ impl MadeHeap {
     }
 
     fn string(&mut self, text: &str) -> usize {
-        // A map would be faster; the last one is what is asked for most in long lists.
+        // A map would be faster. Long lists mostly repeat the last string.
         if self.strings.last().is_some_and(|last| last == text) {
             return self.strings.len() - 1;
         }
@@ -107,7 +107,7 @@ impl MadeHeap {
         self.strings.len() - 1
     }
 
-    /// Written and read again on so many threads.
+    /// Writes the heap and reads it again with `thread_count` threads.
     pub(super) fn open(mut self, thread_count: usize) -> Heap {
         self.edges.sort_by_key(|&(from, ..)| from);
         let mut edge_counts = vec![0u32; self.nodes.len()];
@@ -144,7 +144,7 @@ impl MadeHeap {
         });
         let (node_count, edge_count) = (self.nodes.len(), self.edges.len());
         let head = json!({ "meta": meta, "node_count": node_count, "edge_count": edge_count, "trace_function_count": 0 });
-        // In the order that V8 writes; serde_json would sort the keys.
+        // The members have V8's order; serde_json would sort the keys.
         let text = format!(
             "{{\"snapshot\":{head},\"nodes\":{},\"edges\":{},\"trace_function_infos\":[],\"trace_tree\":[],\
              \"samples\":[],\"locations\":{},\"strings\":{}}}",
