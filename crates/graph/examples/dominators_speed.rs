@@ -1,10 +1,11 @@
-//! How long dominators and retained sizes take: on a generated heap (`--nodes N`, default 13.3
-//! million), or on one from a file (`--file F`: u32 node count, u32 edge count, first edges,
-//! targets, and one byte for each edge that is 6 where it is weak).
+//! Measures the time for dominators, retained sizes, retainers, distances and the dominator tree.
+//! The heap is generated (`--nodes N`, default 13.3 million), or read from a file (`--file F`). The
+//! file contains a u32 node count, a u32 edge count, first edges and targets. One byte per edge
+//! follows, which is 6 for a weak edge.
 //!
-//! The shape follows a heap of many small objects: a few roots, tables that hold objects, objects
-//! with two or three fields in nearby memory, and a type object that every object of its class
-//! refers to.
+//! The generated heap has the shape of a heap of many small objects. A few roots lead to tables of
+//! objects. Objects have two or three fields in nearby memory, and a type object that their whole
+//! class shares.
 
 use std::time::Instant;
 

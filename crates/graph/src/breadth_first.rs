@@ -2,15 +2,15 @@
 
 use crate::Graph;
 
-/// The distance of a node that no walk reached.
+/// Distance of a node that the walks did not reach.
 pub const UNREACHED: u32 = u32::MAX;
 
-/// The least number of edges from a seed to each node, plus the seed's own distance.
+/// Returns the least number of edges from a seed to each node, plus the seed's own distance.
 ///
-/// `phases` are walked one after another: a later phase gives distances only to what the earlier
-/// ones did not reach. `is_followed(edge, from, to)` is asked once for each edge whose source was
-/// reached, in the order of the walk (also when the target already has a distance), so that it may
-/// keep a state.
+/// `phases` are walked one after another: a later phase gives distances only to nodes that the
+/// earlier ones did not reach. `is_followed(edge, from, to)` is called once for each edge of a
+/// reached source, in the order of the walk. The calls include edges to targets that already have a
+/// distance, so the closure may have state.
 pub fn distances<'a>(
     graph: &Graph,
     phases: impl IntoIterator<Item = &'a [(u32, u32)]>,
@@ -43,11 +43,11 @@ pub fn distances<'a>(
     distance
 }
 
-/// Which nodes a walk from `seeds` reaches along the edges that `is_followed(edge, from, to)`
-/// allows.
+/// Returns for each node whether a walk from `seeds` reaches it along the edges that
+/// `is_followed(edge, from, to)` allows.
 ///
-/// To find what is retained by some nodes only, let the closure refuse the edges into them: all
-/// that stays unreached is retained by them (or by nothing).
+/// To find the nodes that only certain nodes retain, let the closure refuse the edges into these.
+/// Unreached nodes are retained by them, or are unreachable anyway.
 pub fn reachable(
     graph: &Graph,
     seeds: impl IntoIterator<Item = u32>,

@@ -1,20 +1,20 @@
-//! Two populations, matched by key.
+//! Comparison of two populations, matched by key.
 
 use std::cmp::Ordering;
 
 /// One step of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compared<T> {
-    /// Only the first population has it.
+    /// Element of the first population only.
     Deleted(T),
-    /// Only the second population has it.
+    /// Element of the second population only.
     New(T),
-    /// Both have it.
+    /// Element of both populations.
     Both(T, T),
 }
 
-/// Matches two sequences that ascend by `key`; equal keys match one to one, what is over counts as
-/// deleted or new.
+/// Matches two sequences that ascend by `key`. Equal keys match one to one; surplus elements count
+/// as deleted or new.
 pub fn compare_sorted<T: Copy, K: Ord>(
     before: impl IntoIterator<Item = T>,
     after: impl IntoIterator<Item = T>,

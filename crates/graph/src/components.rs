@@ -2,8 +2,8 @@
 
 use crate::Graph;
 
-/// The component of each node, numbered from 0 in the order in which they end: one that leads to
-/// another has the greater number.
+/// Component of each node. Components are numbered from 0 in the order in which the walk completes
+/// them: one that leads to another has the greater number.
 #[derive(Debug, Clone)]
 pub struct Components {
     component: Vec<u32>,
@@ -13,7 +13,7 @@ pub struct Components {
 const NONE: u32 = u32::MAX;
 
 impl Components {
-    /// Tarjan's walk, without recursion.
+    /// Finds the components by Tarjan's algorithm, without recursion.
     pub fn of(graph: &Graph) -> Self {
         let node_count = graph.node_count() as usize;
         let mut walk = Walk {
@@ -24,7 +24,7 @@ impl Components {
             next_index: 0,
             count: 0,
         };
-        // A node on the way, and the next of its edges.
+        // Nodes on the current path, each with its next edge.
         let mut way: Vec<(u32, u32)> = Vec::new();
         for start in 0..graph.node_count() {
             if walk.index[start as usize] != NONE {
@@ -59,12 +59,12 @@ impl Components {
         Self { component: walk.component, count: walk.count }
     }
 
-    /// How many there are.
+    /// Number of components.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// A node's component.
+    /// Component of a node.
     pub fn of_node(&self, node: u32) -> u32 {
         self.component[node as usize]
     }
@@ -74,7 +74,7 @@ struct Walk {
     index: Vec<u32>,
     low: Vec<u32>,
     component: Vec<u32>,
-    /// Nodes whose component is not known yet.
+    /// Nodes whose component is still unknown.
     open: Vec<u32>,
     next_index: u32,
     count: u32,

@@ -1,16 +1,16 @@
-//! The dominator tree from the root down.
+//! Dominator tree from the root down.
 
 use crate::Dominators;
 
-/// The nodes that each node immediately dominates, and intervals that answer whether one node
-/// dominates another.
+/// Nodes that each node immediately dominates, and intervals that show whether one node dominates
+/// another.
 #[derive(Debug, Clone)]
 pub struct DominatorTree {
     first: Vec<u32>,
     children: Vec<u32>,
-    /// Position in a walk of the tree.
+    /// Position of each node in a walk of the tree.
     position: Vec<u32>,
-    /// One behind the last position of the node's subtree.
+    /// Position after the last one of each node's subtree.
     end: Vec<u32>,
 }
 
@@ -22,9 +22,9 @@ impl DominatorTree {
         Self { first, children, position, end }
     }
 
-    /// The children of all nodes, by node and descending, and the position of each node's first
-    /// one, with their count at the end: the tree without what answers whether one node
-    /// dominates another.
+    /// Returns the children of all nodes, grouped by node and descending. The first array holds the
+    /// index of each node's first child, followed by the number of children. These arrays are the
+    /// tree without the intervals.
     pub fn rows(dominators: &Dominators) -> (Vec<u32>, Vec<u32>) {
         let idoms = dominators.idoms();
         let root = dominators.root();
@@ -50,12 +50,12 @@ impl DominatorTree {
         (first, children)
     }
 
-    /// The nodes whose immediate dominator is `node`, in the order that DevTools shows: descending.
+    /// Returns the nodes whose immediate dominator is `node`, in DevTools' order: descending.
     pub fn children(&self, node: u32) -> &[u32] {
         &self.children[self.first[node as usize] as usize..self.first[node as usize + 1] as usize]
     }
 
-    /// How many nodes `node` dominates, itself included.
+    /// Number of nodes that `node` dominates, itself included.
     pub fn subtree_count(&self, node: u32) -> u32 {
         self.end[node as usize] - self.position[node as usize]
     }
@@ -67,8 +67,8 @@ impl DominatorTree {
     }
 }
 
-/// Positions and ends of subtrees without walking the tree: subtree sizes from the bottom up, then
-/// each node takes its place in what its dominator has left.
+/// Computes positions and ends of subtrees without walking the tree. Subtree sizes are summed up
+/// from the bottom; then each node takes the next free position in its dominator's range.
 fn intervals(dominators: &Dominators) -> (Vec<u32>, Vec<u32>) {
     let order = dominators.order();
     let mut size = vec![1u32; order.len()];
@@ -85,6 +85,7 @@ fn intervals(dominators: &Dominators) -> (Vec<u32>, Vec<u32>) {
         position[node as usize] = at;
         next[node as usize] = at + 1;
     }
-    // What a node's children have filled ends where its subtree does.
+    // The next free position of a node, after all its children are placed, is the end of its
+    // subtree.
     (position, next)
 }

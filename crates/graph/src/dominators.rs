@@ -1,4 +1,4 @@
-//! Immediate dominators: for every node the nearest other node that all paths from the root pass.
+//! Immediate dominators: for every node, the nearest other node that all paths from the root pass.
 
 mod preorder;
 mod semi_nca;
@@ -7,12 +7,12 @@ use crate::graph::check_rows;
 use crate::{Graph, GraphError};
 use preorder::Preorder;
 
-/// The immediate dominator of every node, over the essential edges of a graph.
+/// Immediate dominator of every node, over the essential edges of a graph.
 ///
-/// Every node has one, as in DevTools: a node that no essential edge goes to counts as a child of
-/// the root, together with what only it reaches; nodes that are left then (they refer to each other
-/// only) hang from the root one by one, and what they refer to takes no notice of them. The root is
-/// its own dominator.
+/// Every node has a dominator, as in DevTools. A node without incoming essential edges counts as a
+/// child of the root, and so the nodes that only it reaches get dominators too. Remaining nodes
+/// refer only to each other; each becomes a child of the root, and their edges are ignored. The
+/// root is its own dominator.
 #[derive(Debug, Clone)]
 pub struct Dominators {
     root: u32,
@@ -21,8 +21,8 @@ pub struct Dominators {
 }
 
 impl Dominators {
-    /// Computes the dominators of `graph` from `root`; `is_essential(edge, from, to)` says which
-    /// edges keep their target alive. Edges of a node to itself never matter.
+    /// Computes the dominators of `graph` from `root`. `is_essential(edge, from, to)` selects the
+    /// edges that keep their target alive. Edges from a node to itself are ignored.
     ///
     /// # Panics
     ///
@@ -39,10 +39,11 @@ impl Dominators {
         Self { root, idom, order }
     }
 
-    /// Takes over the dominator of each node, as [`Self::idoms`] gave them, and the nodes by their
-    /// dominator: `first_of` each node and the count, in `dominated`.
+    /// Builds the dominators from stored parts: [`Self::idoms`], and the nodes grouped by
+    /// dominator. `first_of` holds the index of each node's first child in `dominated`, followed by
+    /// the number of children.
     ///
-    /// Fails if that is no tree below `root`.
+    /// Fails if the parts are not a tree below `root`.
     pub fn from_parts(
         root: u32,
         idom: Vec<u32>,
@@ -65,23 +66,23 @@ impl Dominators {
         Ok(Self { root, idom, order })
     }
 
-    /// The root.
+    /// Root node.
     pub fn root(&self) -> u32 {
         self.root
     }
 
-    /// The immediate dominator of `node`; the root's is itself.
+    /// Immediate dominator of `node`; the root is its own.
     #[inline]
     pub fn idom(&self, node: u32) -> u32 {
         self.idom[node as usize]
     }
 
-    /// The immediate dominator of each node.
+    /// Immediate dominator of each node.
     pub fn idoms(&self) -> &[u32] {
         &self.idom
     }
 
-    /// All nodes, dominators before what they dominate; the root is the first.
+    /// All nodes, dominators before the dominated; the root is first.
     pub fn order(&self) -> &[u32] {
         &self.order
     }

@@ -1,58 +1,58 @@
-//! What can be wrong with a graph.
+//! Errors of building a graph.
 
-/// The arrays that were given do not make a graph.
+/// Reason why arrays do not form a graph.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
-    /// The array of first edges is empty; even a graph without nodes has one border.
+    /// The array of first edges is empty; even a graph without nodes has one bound.
     #[error("no first edges were given")]
     NoBorders,
-    /// Node and edge numbers are 32 bits wide.
+    /// The nodes or edges are too many for 32-bit numbers.
     #[error("{node_count} nodes and {edge_count} edges do not fit 32-bit numbers")]
     TooLarge {
-        /// Nodes given.
+        /// Number of nodes.
         node_count: usize,
-        /// Edges given.
+        /// Number of edges.
         edge_count: usize,
     },
-    /// The first border must be 0 and the last one the count of edges.
+    /// The first bound is not 0, or the last one is not the number of edges.
     #[error("the borders {first} to {last} do not cover {edge_count} edges")]
     BordersMissEdges {
-        /// The first border.
+        /// First bound.
         first: u32,
-        /// The last border.
+        /// Last bound.
         last: u32,
-        /// Edges given.
+        /// Number of edges.
         edge_count: usize,
     },
     /// A node's edges end before they begin.
     #[error("the edges of node {node} begin at {begin} and end at {end}")]
     BordersDescend {
-        /// The node.
+        /// Node with these edges.
         node: u32,
-        /// Its first edge.
+        /// First edge of the node.
         begin: u32,
-        /// The first edge of the next node.
+        /// First edge of the next node.
         end: u32,
     },
-    /// An edge goes to a node that does not exist.
+    /// An edge leads to a node that does not exist.
     #[error("edge {edge} goes to node {target} of {node_count}")]
     TargetOutside {
-        /// The edge.
+        /// Number of the edge.
         edge: u32,
-        /// Where it goes.
+        /// Target of the edge.
         target: u32,
-        /// How many nodes there are.
+        /// Number of nodes.
         node_count: u32,
     },
-    /// What was given as a tree is none, or does not hold all nodes.
+    /// The parts do not form a tree of all nodes.
     #[error("{found} of {node_count} nodes hang from node {root}")]
     NoTree {
-        /// The root.
+        /// Root of the tree.
         root: u32,
-        /// How many were found below it.
+        /// Number of nodes found below the root.
         found: u64,
-        /// How many there are.
+        /// Number of all nodes.
         node_count: u32,
     },
 }

@@ -1,10 +1,10 @@
-//! The graph itself: compressed sparse rows, edges grouped by source.
+//! Graph as compressed sparse rows: edges grouped by source.
 
 use std::ops::Range;
 
 use crate::GraphError;
 
-/// A directed graph in two flat arrays; nodes and edges are numbered from 0 and have no other
+/// Directed graph in two flat arrays. Nodes and edges are numbered from 0 and have no other
 /// properties.
 ///
 /// ```text
@@ -14,7 +14,7 @@ use crate::GraphError;
 ///              1  2     2
 /// ```
 ///
-/// Names, kinds and sizes live in columns of the caller, indexed by the same numbers.
+/// Names, kinds and sizes are in columns of the caller, indexed by the same numbers.
 #[derive(Debug, Clone)]
 pub struct Graph {
     first_edge: Vec<u32>,
@@ -22,8 +22,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// A graph from the first edge of each node (one more entry than nodes) and the target node of
-    /// each edge.
+    /// Builds a graph from the first edge of each node (one more entry than nodes) and the target
+    /// of each edge.
     pub fn new(first_edge: Vec<u32>, targets: Vec<u32>) -> Result<Self, GraphError> {
         let edge_count = targets.len();
         if u32::try_from(edge_count).is_err() || u32::try_from(first_edge.len()).is_err() {
@@ -34,46 +34,47 @@ impl Graph {
         Ok(Self { first_edge, targets })
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn node_count(&self) -> u32 {
         (self.first_edge.len() - 1) as u32
     }
 
-    /// How many edges there are.
+    /// Number of edges.
     pub fn edge_count(&self) -> u32 {
         self.targets.len() as u32
     }
 
-    /// The edges that go out of `node`.
+    /// Outgoing edges of `node`.
     #[inline]
     pub fn edges(&self, node: u32) -> Range<u32> {
         self.first_edge[node as usize]..self.first_edge[node as usize + 1]
     }
 
-    /// The nodes that the edges of `node` go to, in edge order.
+    /// Targets of the edges of `node`, in edge order.
     #[inline]
     pub fn targets_of(&self, node: u32) -> &[u32] {
         let edges = self.edges(node);
         &self.targets[edges.start as usize..edges.end as usize]
     }
 
-    /// The node that `edge` goes to.
+    /// Target of `edge`.
     #[inline]
     pub fn target(&self, edge: u32) -> u32 {
         self.targets[edge as usize]
     }
 
-    /// The node that `edge` comes from, by binary search.
+    /// Source of `edge`, by binary search.
     pub fn source(&self, edge: u32) -> u32 {
-        // The last node whose first edge is not behind this one; nodes without edges share their
-        // border with the next.
+        // The source is the last node whose first edge is at most this one. Nodes without edges
+        // share their bound with the next node.
         (self.first_edge.partition_point(|&first| first <= edge) - 1) as u32
     }
 
-    /// The nodes that some edges come from; much faster than to ask for each if the edges descend.
+    /// Returns the sources of some edges. For edges in descending order, this is much faster than
+    /// single calls of [`Self::source`].
     pub fn sources(&self, edges: &[u32]) -> Vec<u32> {
         let last = self.first_edge.len() - 1;
-        // Behind the node that the edge before came from: the next one is not far below.
+        // Index after the source of the previous edge; the next source is usually close below it.
         let mut border = last;
         let source_of = |&edge: &u32| {
             if self.first_edge[border] <= edge {
@@ -91,18 +92,18 @@ impl Graph {
         edges.iter().map(source_of).collect()
     }
 
-    /// The target of every edge.
+    /// Target of every edge.
     pub fn targets(&self) -> &[u32] {
         &self.targets
     }
 
-    /// The first edge of every node, and the count of edges.
+    /// First edge of every node, followed by the number of edges.
     pub fn first_edges(&self) -> &[u32] {
         &self.first_edge
     }
 }
 
-/// Whether `first` has a row for each of `node_count` nodes that are all of `values`, and each
+/// Checks that `first` partitions `values` into a row for each of `node_count` nodes, and that each
 /// value is below `limit`.
 pub(crate) fn check_rows(
     first: &[u32],
@@ -120,7 +121,7 @@ pub(crate) fn check_rows(
     if let Some(at) = first.windows(2).position(|pair| pair[0] > pair[1]) {
         return Err(GraphError::BordersDescend { node: at as u32, begin: first[at], end: first[at + 1] });
     }
-    // One maximum over all is a third of the time of a search that may stop early.
+    // One maximum over all values takes a third of the time of a search that may stop early.
     if values.iter().copied().max().is_some_and(|greatest| greatest >= limit) {
         let edge = values.iter().position(|&value| value >= limit).unwrap_or(0);
         return Err(GraphError::TargetOutside { edge: edge as u32, target: values[edge], node_count: limit });
@@ -152,7 +153,7 @@ mod tests {
         let all: Vec<u32> = (0..edge_count).collect();
         for step in [1, 2, 7, 100, 3000] {
             let mut edges: Vec<u32> = all.iter().copied().rev().step_by(step).collect();
-            // They need not descend.
+            // Sources of edges in other orders are found as well.
             edges.extend([5, edge_count - 1, 0, 77]);
             let single: Vec<u32> = edges.iter().map(|&edge| graph.source(edge)).collect();
             assert_eq!(graph.sources(&edges), single, "{step}");

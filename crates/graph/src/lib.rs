@@ -1,18 +1,19 @@
-//! The heap graph: objects and references in flat arrays, and what follows from their shape alone.
+//! Heap graph: objects and references in flat arrays, and results that follow from their shape
+//! alone.
 //!
-//! You bring a [`Graph`] of numbered nodes and edges, and closures that say what counts (which
-//! edges keep an object alive, how large a node is). Nothing here knows names, V8 or malloc, and
-//! nothing reads or writes files.
+//! The caller provides a [`Graph`] of numbered nodes and edges. Closures select the edges that keep
+//! an object alive and give the size of a node. The crate knows no names, V8 or malloc, and
+//! accesses no files.
 //!
-//! * [`Retainers`]: who refers to a node.
-//! * [`Dominators`], [`DominatorTree`], [`retained_bytes`]: what would be freed with a node.
-//! * [`distances`], [`reachable`]: breadth-first walks with filters.
-//! * [`PathSearch`]: the shortest ways from a node up to a root.
+//! * [`Retainers`]: referrers of a node.
+//! * [`Dominators`], [`DominatorTree`], [`retained_bytes`]: bytes that would be freed with a node.
+//! * [`distances`], [`reachable`]: walks with filters.
+//! * [`PathSearch`]: shortest paths from a node up to a root.
 //! * [`Components`]: groups of nodes that lead to each other.
-//! * [`compare_sorted`]: two populations by key.
+//! * [`compare_sorted`]: comparison of two populations by key.
 //!
-//! All walks are iterative; the depth of a graph is bounded by its nodes only. Node and edge
-//! numbers are `u32`, sums of sizes `u64`.
+//! All walks are iterative, so deep graphs do not overflow the stack. Node and edge numbers are
+//! `u32`, sums of sizes `u64`.
 #![forbid(unsafe_code)]
 
 mod breadth_first;

@@ -1,4 +1,4 @@
-//! The ways from a node up to a root, shortest first.
+//! Paths from a node up to a root, shortest first.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 
 use crate::{Graph, Retainers};
 
-/// Edges by the node that they go to, wherever they are kept.
+/// Access to edges by target, independent of their storage.
 pub trait IncomingEdges {
-    /// The edges that go to `node`.
+    /// Returns the edges into `node`.
     fn edges_into(&self, node: u32) -> Cow<'_, [u32]>;
-    /// The node that `edge` comes from.
+    /// Returns the source of `edge`.
     fn source(&self, edge: u32) -> u32;
 }
 
@@ -35,37 +35,37 @@ impl<Edges: IncomingEdges> IncomingEdges for &Edges {
     }
 }
 
-/// A way up: the edges from the node to the root, the first one goes into the node.
+/// Path up: the edges from the node to the root; the first one leads into the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
     /// Edges from the bottom up: each one's source is the target of the next.
     pub edges: Vec<u32>,
 }
 
-/// How much a search may take.
+/// Bounds of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct PathBounds {
-    /// Partial paths that are kept; beyond it only nodes are entered that no path passed yet.
+    /// Number of partial paths above which only unvisited nodes are entered.
     pub partial_paths: usize,
-    /// Nodes that are entered at all.
+    /// Largest number of nodes that are entered.
     pub nodes: usize,
-    /// Partial paths that go on from one node.
+    /// Largest number of partial paths from one node.
     pub paths_of_node: usize,
 }
 
-/// A search for paths from one node to the roots against the direction of the edges.
+/// Search for paths from one node to the roots, against the direction of the edges.
 ///
-/// It yields paths in order of length; a path never passes a node twice. The number of paths can be
-/// exponential, so that few go on from any one node: the first path found is a shortest one, later
-/// ones may not be all there are, and [`PathSearch::is_cut`] tells so. The work is linear in the
-/// edges that are looked at.
+/// The search yields paths by ascending length; a path never passes a node twice. The number of
+/// paths can be exponential, so the number of continuations from each node is limited. The first
+/// path found is a shortest one. Later ones may be incomplete; [`PathSearch::is_cut`] tells. The
+/// work is linear in the examined edges.
 pub struct PathSearch<Edges, IsRoot, IsFollowed> {
     edges: Edges,
     is_root: IsRoot,
     is_followed: IsFollowed,
-    /// A tree of partial paths: each step extends an earlier one by an edge upwards.
+    /// Tree of partial paths: each step extends an earlier one by an edge upwards.
     steps: Vec<Step>,
-    /// The last step at each node; earlier ones hang from it.
+    /// Last step at each node, from which the earlier ones are linked.
     last_at: FxHashMap<u32, u32>,
     head: usize,
     found: VecDeque<Step>,
@@ -79,15 +79,15 @@ struct Step {
     edge: u32,
     below: u32,
     depth: u32,
-    /// A step further down, so that any one below is found in a logarithm of the depth.
+    /// Step further down, by which any step below is found in logarithmic time of the depth.
     jump: u32,
-    /// The step before at the same node.
+    /// Previous step at the same node.
     earlier: u32,
 }
 
 const NO_STEP: u32 = u32::MAX;
 
-/// Whether a path goes on to a node.
+/// Result of testing whether a path can continue to a node.
 enum Passage {
     Free,
     Loop,
@@ -97,8 +97,8 @@ enum Passage {
 impl<Edges: IncomingEdges, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32) -> bool>
     PathSearch<Edges, IsRoot, IsFollowed>
 {
-    /// Starts at `node`; a path ends at a node for which `is_root` holds; only edges for which
-    /// `is_followed(edge, from, to)` holds are gone up (refuse those of ignored nodes here).
+    /// Starts at `node`. A path ends at a node for which `is_root` holds. Only edges for which
+    /// `is_followed(edge, from, to)` holds are followed; refuse edges of ignored nodes there.
     pub fn new(
         edges: Edges,
         node: u32,
@@ -125,11 +125,11 @@ impl<Edges: IncomingEdges, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32
         self.is_cut
     }
 
-    /// Goes up from the step `at` along all edges.
+    /// Extends the step `at` upwards along all edges.
     fn extend(&mut self, at: u32) {
         let Step { node, depth, jump, .. } = self.steps[at as usize];
-        // The ends of two equal jumps are as far as one of twice their length: a number system with
-        // digits of jumps.
+        // Two jumps of equal length combine to one of twice the length, as in a number system whose
+        // digits are jumps.
         let beyond = self.steps[jump as usize];
         let is_twice = depth - beyond.depth == beyond.depth - self.steps[beyond.jump as usize].depth;
         let jump = if is_twice { beyond.jump } else { at };
@@ -158,7 +158,8 @@ impl<Edges: IncomingEdges, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32
         }
     }
 
-    /// Whether the path that ends at the step `at` may go on to the node whose last step is `last`.
+    /// Tests whether the path that ends at step `at` can continue to the node whose last step is
+    /// `last`.
     fn passage(&self, at: u32, last: u32) -> Passage {
         let mut count = 0;
         let mut passed = last;
@@ -174,7 +175,7 @@ impl<Edges: IncomingEdges, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32
         if has_room { Passage::Free } else { Passage::NoRoom }
     }
 
-    /// Whether the way that ends at the step `at` leads through `below`.
+    /// Whether the path that ends at step `at` leads through step `below`.
     fn is_below(&self, below: u32, at: u32) -> bool {
         let depth = self.steps[below as usize].depth;
         let mut at = at;
@@ -228,8 +229,8 @@ mod tests {
 
     const WIDE: PathBounds = PathBounds { partial_paths: 1000, nodes: 1000, paths_of_node: 1000 };
 
-    /// All ways up by definition: every sequence of edges without a repeated node that ends at the
-    /// root.
+    /// Returns all paths by definition: every sequence of edges without a repeated node that ends
+    /// at the root.
     fn all_paths(
         graph: &Graph,
         from: u32,
@@ -276,7 +277,7 @@ mod tests {
 
     #[test]
     fn of_an_exponential_number_of_paths_some_are_found_and_that_is_told() {
-        // A ladder: each rung can be reached in two ways from the one above.
+        // Ladder: two edges lead to each rung from the one above.
         let rungs = 64u32;
         let first_edge = (0..=rungs).map(|node| 2 * node).chain([2 * rungs]).collect();
         let targets = (0..rungs).flat_map(|node| [node + 1, node + 1]).collect();
@@ -289,7 +290,7 @@ mod tests {
         assert!(search.is_cut());
     }
 
-    /// Counts the edges that a search looks at.
+    /// Counter of the edges that a search examines.
     struct Counted<'a>((&'a Graph, &'a Retainers), Cell<usize>);
 
     impl IncomingEdges for Counted<'_> {
@@ -305,7 +306,8 @@ mod tests {
 
     #[test]
     fn in_a_list_linked_both_ways_the_work_grows_with_its_length() {
-        // 0 -> the first and the last; each refers to the next one and to the one before.
+        // Node 0 refers to the first and the last link; each link refers to the next and the
+        // previous one.
         let work = |length: u32| {
             let mut targets = vec![1, length];
             let mut first_edge = vec![0, 2];

@@ -1,10 +1,9 @@
-//! The edges the other way round: what refers to a node.
+//! Reversed edges: the referrers of a node.
 
 use crate::graph::check_rows;
 use crate::{Graph, GraphError};
 
-/// The incoming edges of every node, in the order that DevTools shows them: the reverse of edge
-/// order.
+/// Incoming edges of every node, in the order that DevTools shows: the reverse of edge order.
 #[derive(Debug, Clone)]
 pub struct Retainers {
     first: Vec<u32>,
@@ -24,8 +23,8 @@ impl Retainers {
             end += *slot;
             *slot = end;
         }
-        // Each slot is now the end of its node's run and moves down to its beginning while the run
-        // fills from behind.
+        // Each slot holds the end of its node's run, and moves down to the start while the run is
+        // filled from its end.
         let mut edges = vec![0u32; graph.edge_count() as usize];
         for (edge, &target) in graph.targets().iter().enumerate() {
             let slot = &mut first[target as usize];
@@ -35,29 +34,29 @@ impl Retainers {
         Self { first, edges }
     }
 
-    /// Takes over what [`Self::first_edges_into`] and [`Self::all_edges`] gave.
+    /// Builds the retainers from stored [`Self::first_edges_into`] and [`Self::all_edges`].
     pub fn from_parts(first: Vec<u32>, edges: Vec<u32>, graph: &Graph) -> Result<Self, GraphError> {
         check_rows(&first, edges.len(), graph.node_count(), graph.edge_count(), &edges)?;
         Ok(Self { first, edges })
     }
 
-    /// The position of each node's first edge in [`Self::all_edges`], and their count.
+    /// Index of each node's first edge in [`Self::all_edges`], followed by the number of edges.
     pub fn first_edges_into(&self) -> &[u32] {
         &self.first
     }
 
-    /// The edges into all nodes, by node.
+    /// Edges into all nodes, grouped by node.
     pub fn all_edges(&self) -> &[u32] {
         &self.edges
     }
 
-    /// The edges that go to `node`.
+    /// Returns the edges into `node`.
     #[inline]
     pub fn edges_into(&self, node: u32) -> &[u32] {
         &self.edges[self.first[node as usize] as usize..self.first[node as usize + 1] as usize]
     }
 
-    /// The nodes that refer to `node`, one for each edge.
+    /// Returns the sources of the edges into `node`, one per edge.
     pub fn sources<'a>(&'a self, graph: &'a Graph, node: u32) -> impl Iterator<Item = u32> + 'a {
         self.edges_into(node).iter().map(|&edge| graph.source(edge))
     }

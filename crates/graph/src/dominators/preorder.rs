@@ -1,29 +1,30 @@
-//! A depth-first walk that numbers the nodes and sorts the edges by what they mean for dominators.
+//! Depth-first walk that numbers the nodes and classifies the edges for the computation of
+//! dominators.
 
 use crate::Graph;
 
 const UNVISITED: u32 = u32::MAX;
 
-/// The walk's result. All arrays but `order` are in preorder numbers, so that the work after it
-/// stays within nearby memory: most edges of a heap go to nodes that the walk meets soon after.
+/// Result of the walk. All arrays but `order` are indexed by preorder numbers, so that later work
+/// stays within nearby memory. Most edges of a heap lead to nodes that the walk visits soon after.
 pub(super) struct Preorder {
-    /// The node of each number.
+    /// Node of each number.
     pub(super) order: Vec<u32>,
-    /// The number of the node from which each number was first reached; the root's is itself.
+    /// Number of the node from which each number was first reached; the root is its own parent.
     pub(super) parent: Vec<u32>,
-    /// The smallest number with a tree or forward edge to each number.
+    /// Smallest number with a tree or forward edge to each number.
     pub(super) semi: Vec<u32>,
-    /// The other edges: those from a higher number to a lower one.
+    /// Other edges: those from a higher number to a lower one.
     pub(super) joins: Joins,
-    /// Numbers from here on are nodes that only refer to each other; they hang from the root.
+    /// First number of the nodes that refer only to each other; these hang from the root.
     pub(super) walked_count: u32,
 }
 
 /// Edges from higher to lower numbers, grouped by target.
 pub(super) struct Joins {
-    /// Where the sources of each number begin, and the end.
+    /// Index of each number's first source, followed by the number of sources.
     pub(super) first: Vec<u32>,
-    /// The numbers of the sources.
+    /// Numbers of the sources.
     pub(super) sources: Vec<u32>,
 }
 
@@ -79,7 +80,7 @@ struct Walk<'a, F> {
     stack: Vec<Frame>,
 }
 
-/// A node whose edges are being followed.
+/// Node whose edges are being followed.
 struct Frame {
     node: u32,
     number: u32,
@@ -137,7 +138,7 @@ fn collect_joins(
     counts: &mut Vec<u32>,
 ) -> Joins {
     let mut first = std::mem::take(counts);
-    // The root's dominator is known whatever refers to it.
+    // The root's dominator is fixed, so edges into the root are left out.
     first[0] = 0;
     let mut end = 0;
     for slot in &mut first {

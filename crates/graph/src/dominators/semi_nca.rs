@@ -1,18 +1,20 @@
-//! Semi-NCA (Georgiadis 2005): semidominators as in Lengauer and Tarjan, then each immediate
-//! dominator as the nearest common ancestor in the dominator tree built so far. Simpler than the
-//! whole of Lengauer-Tarjan, without buckets, and faster on graphs of this kind.
+//! Semi-NCA algorithm (Georgiadis 2005). Semidominators are computed as in Lengauer and Tarjan's
+//! algorithm. Each immediate dominator is the nearest common ancestor in the dominator tree built
+//! so far. The algorithm is simpler than Lengauer-Tarjan, has no buckets, and is faster on heap
+//! graphs.
 
 use super::preorder::Joins;
 
-/// A node of the forest of numbers above the one being worked on, with paths compressed.
+/// Node of the forest of numbers above the current one, with compressed paths.
 #[derive(Clone, Copy)]
 struct Link {
     ancestor: u32,
-    /// The least semidominator on the way from here up to (not including) `ancestor`.
+    /// Least semidominator on the path from this node up to, but not including, `ancestor`.
     least_semi: u32,
 }
 
-/// The immediate dominator of each number. Numbers from `walked_count` on keep their parent.
+/// Returns the immediate dominator of each number. Numbers from `walked_count` on retain their
+/// parent.
 pub(super) fn immediate_dominators(
     parent: Vec<u32>,
     mut semi: Vec<u32>,
@@ -49,8 +51,8 @@ pub(super) fn immediate_dominators(
     idom
 }
 
-/// The least semidominator among `number` and its tree ancestors with a higher number than
-/// `current`.
+/// Returns the least semidominator among `number` and those of its tree ancestors whose number is
+/// higher than `current`.
 fn least_semi_above(links: &mut [Link], path: &mut Vec<u32>, number: u32, current: u32) -> u32 {
     let mut at = number;
     let mut link = links[at as usize];
@@ -59,7 +61,7 @@ fn least_semi_above(links: &mut [Link], path: &mut Vec<u32>, number: u32, curren
         at = link.ancestor;
         link = links[at as usize];
     }
-    // From the top down: everything on the path gets the top's ancestor.
+    // Compresses the path from the top down: each node on it gets the top's ancestor.
     let (ancestor, mut least) = (link.ancestor, link.least_semi);
     while let Some(below) = path.pop() {
         let link = &mut links[below as usize];

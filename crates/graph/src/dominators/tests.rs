@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use crate::{DominatorTree, Dominators, Graph, retained_bytes};
 
-/// A graph from pairs, edges in the order given within each source.
+/// Builds a graph from pairs, with the edges of each source in the given order.
 fn graph_of(node_count: u32, pairs: &[(u32, u32)]) -> Graph {
     let mut first_edge = vec![0];
     let mut targets = Vec::new();
@@ -13,10 +13,10 @@ fn graph_of(node_count: u32, pairs: &[(u32, u32)]) -> Graph {
     Graph::new(first_edge, targets).unwrap()
 }
 
-/// What the definition says: a node's dominators are the nodes whose removal cuts it off.
+/// Dominators by definition: a node's dominators are the nodes whose removal makes it unreachable.
 struct Naive {
     node_count: u32,
-    /// Essential edges, and one from the root to each node that has no essential edge into it.
+    /// Essential edges, and one from the root to each node without incoming essential edges.
     pairs: Vec<(u32, u32)>,
     reached: Vec<bool>,
 }
@@ -69,7 +69,7 @@ impl Naive {
         }
         let strict: Vec<u32> =
             (0..self.node_count).filter(|&other| other != node && self.dominates(other, node)).collect();
-        // The nearest one is dominated by all the others.
+        // All other dominators dominate the nearest one.
         *strict.iter().find(|&&near| strict.iter().all(|&far| self.dominates(far, near))).unwrap()
     }
 }
@@ -134,7 +134,7 @@ fn a_deep_chain_does_not_overflow_the_stack() {
     let mut targets = Vec::new();
     for node in 0..node_count {
         targets.push((node + 1) % node_count);
-        // Every node also refers to one far above, so that paths have to be compressed.
+        // Every node also refers to a distant lower one, so that paths have to be compressed.
         targets.push(node / 2);
         first_edge.push(targets.len() as u32);
     }
@@ -147,7 +147,7 @@ fn a_deep_chain_does_not_overflow_the_stack() {
     assert_eq!(DominatorTree::of(&dominators).subtree_count(2), node_count - 2);
 }
 
-/// The mock heap of DevTools' own tests: dominators and retained sizes are known.
+/// Checks the mock heap of DevTools' own tests, whose dominators and retained sizes are known.
 #[test]
 fn the_small_heap_of_devtools_has_its_known_numbers() {
     let graph = graph_of(6, &[(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 4), (3, 5)]);
