@@ -1,12 +1,12 @@
-//! Why the kernel keeps a process closed to us although its user would not stand in the way.
+//! Reason why the kernel denies access to a process although its user does not forbid it.
 
 use heapr_proc::Fields;
 
-/// `CAP_SYS_PTRACE`.
+/// Capability `CAP_SYS_PTRACE`.
 const SYS_PTRACE: u64 = 1 << 19;
 
-/// What the status files of heapr and of the process say about it; nothing if the user alone
-/// explains it.
+/// Returns the reason from the status files of heapr and of the process. Returns `None` if the user
+/// alone explains the denial.
 pub(super) fn reason(own_status: &Fields, status: &Fields) -> Option<String> {
     let effective_user = |status: &Fields| status.words("Uid").nth(1)?.parse::<u32>().ok();
     let capabilities = |status: &Fields, name: &str| status.bits(name).unwrap_or(0);

@@ -1,6 +1,7 @@
-//! A WebSocket to an inspector: requests, answers, events, also those of worker threads.
+//! WebSocket connection to an inspector: requests, answers and events, including those of worker
+//! threads.
 //!
-//! A worker's messages travel inside the main thread's:
+//! A worker's messages are nested in messages of the main thread:
 //!
 //! ```text
 //! -> {"id":5,"method":"NodeWorker.sendMessageToWorker","params":{"sessionId":"1","message":"{\"id\":6,…}"}}
@@ -26,42 +27,43 @@ use super::message::Message;
 use super::process::Process;
 use super::ticking_stream::TickingStream;
 
-/// A chunk has 100 KB; the longest messages are whole sampling profiles.
+/// Largest size of a message in bytes. Snapshot chunks have 100 KB; the longest messages are whole
+/// sampling profiles.
 const MESSAGE_BYTES_MAX: usize = 1 << 30;
-/// One read takes as much as the kernel has.
+/// Number of bytes read at once.
 const READ_BUFFER_BYTES: usize = 1 << 20;
 const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
 
-/// Who is spoken to over one connection.
+/// Recipient of a request over one connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Isolate {
-    /// The main thread, or the page.
+    /// Main thread, or page.
     Main,
-    /// A worker thread, by the id of its session.
+    /// Worker thread, by the id of its session.
     Worker(String),
 }
 
-/// What comes without being asked for. The text is only there during the call.
+/// Receiver of events. The text is valid only during the call.
 pub(crate) type OnEvent<'a> = &'a mut dyn FnMut(&str, &RawValue) -> Result<()>;
 
-/// How long a request may take, and what ends it early.
+/// Time limits of a request, and a flag that ends it early.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience<'a> {
-    /// From the last message on.
+    /// Longest time without any message.
     pub(crate) silence_max: Duration,
-    /// Whatever comes meanwhile.
+    /// Time at which the request fails even if messages arrive.
     pub(crate) deadline: Option<Instant>,
     pub(crate) is_cancelled: &'a AtomicBool,
 }
 
-/// An open connection.
+/// Open connection.
 pub(crate) struct Connection {
     socket: WebSocket<TickingStream>,
     address: SocketAddr,
     process: Process,
     last_id: u64,
     is_ending: bool,
-    /// The request that was given up while its answer comes in many messages.
+    /// Cancelled request whose answer still arrives in many messages.
     unfinished: Option<(Isolate, u64)>,
 }
 
@@ -72,8 +74,8 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Shakes hands over a fresh TCP connection. Only the path of the inspector's own URL is used:
-    /// where it is, we know.
+    /// Performs the WebSocket handshake over a fresh TCP connection. Of the inspector's own URL
+    /// only the path is used, because the address is known.
     pub(crate) fn open(
         process: &Process,
         stream: TcpStream,
@@ -106,14 +108,15 @@ impl Connection {
         Ok(Self { socket, address, process: process.clone(), last_id: 0, is_ending: false, unfinished: None })
     }
 
-    /// Asks Node to say when it wants to exit: it then waits until all sessions are closed.
-    /// Browsers refuse it, and do not wait; the answer is not waited for.
+    /// Asks Node to announce that it wants to exit; Node then waits until all sessions are closed.
+    /// Browsers refuse the request and do not wait. The answer is not awaited.
     pub(crate) fn watch_for_end(&mut self) -> Result<()> {
         self.send(&Isolate::Main, "NodeRuntime.notifyWhenWaitingForDisconnect", &json!({ "enabled": true }))
             .map(drop)
     }
 
-    /// Whether the process has said that it waits for the end of this session in order to exit.
+    /// Whether the process has announced that it waits for the end of this session in order to
+    /// exit.
     pub(crate) fn is_ending(&self) -> bool {
         self.is_ending
     }
@@ -135,7 +138,7 @@ impl Connection {
         Ok(id)
     }
 
-    /// Sends a request and waits for its answer; events on the way go to `on_event`.
+    /// Sends a request and waits for its answer. Events received meanwhile go to `on_event`.
     pub(crate) fn call(
         &mut self,
         isolate: &Isolate,
@@ -148,8 +151,8 @@ impl Connection {
         self.answer(isolate, id, method, patience, on_event)
     }
 
-    /// As [`Connection::call`] for a request whose answer comes in many messages: given up, it is
-    /// to be finished before the connection is closed.
+    /// Sends a request whose answer arrives in many messages, and waits as [`Connection::call`]
+    /// does. If it is cancelled, [`Connection::finish`] must run before the connection is closed.
     pub(crate) fn call_for_stream(
         &mut self,
         isolate: &Isolate,
@@ -166,26 +169,26 @@ impl Connection {
         outcome
     }
 
-    /// Whether a request was given up whose messages still come.
+    /// Whether messages of a cancelled request still arrive.
     pub(crate) fn is_unfinished(&self) -> bool {
         self.unfinished.is_some()
     }
 
-    /// Takes in and throws away what still comes of a request that was given up.
+    /// Receives and discards the remaining messages of a cancelled request.
     ///
-    /// Node's inspector crashes where a connection is closed while it has messages to send: its
-    /// thread takes note of the end, drops the socket, and writes to it the next moment
-    /// (20.20.2: a null pointer in `TcpHolder::WriteRaw`, seen with three of some two hundred
-    /// snapshots that were given up on a busy machine).
+    /// Node's inspector crashes if a connection is closed while it has messages to send. Its thread
+    /// notes the end, drops the socket, and writes to it a moment later. Seen in 20.20.2: a null
+    /// pointer in `TcpHolder::WriteRaw`, in three of some two hundred cancelled snapshots on a busy
+    /// machine.
     ///
-    /// Neither longer silence nor more than a process can have to say is waited for: then it is no
-    /// Node.
+    /// The wait ends after `silence_max` without a message, or after more bytes than a snapshot of
+    /// the process can have. Such a peer is not Node.
     pub(crate) fn finish(&mut self, silence_max: Duration) {
-        /// A snapshot is one to three times as large as the heap, which is in memory when it is
-        /// taken.
+        /// Largest ratio of snapshot to memory. A snapshot is one to three times as large as the
+        /// heap, which is in memory when the snapshot is taken.
         const SNAPSHOT_PER_MEMORY_MAX: u64 = 8;
         const MORE_BYTES_MAX: u64 = 64 << 20;
-        /// Short messages take time too.
+        /// Number of bytes that a message counts at least: short messages take time too.
         const MESSAGE_BYTES: u64 = 1 << 10;
         let Some((isolate, id)) = self.unfinished.take() else { return };
         let memory_bytes = most_resident_bytes(self.process.pid);
@@ -197,7 +200,7 @@ impl Connection {
         while !is_over && left_bytes > 0 {
             let received = self.receive("", patience, &mut |from, message| {
                 let is_answer = from == isolate && message.id == Some(id);
-                // Nothing more comes of a worker that is gone.
+                // A worker that is gone sends no further messages.
                 let is_gone = matches!(&isolate, Isolate::Worker(session)
                     if message.method.as_deref() == Some("NodeWorker.detachedFromWorker")
                         && message.params.is_some_and(|params| params.get().contains(session.as_str())));
@@ -206,7 +209,7 @@ impl Connection {
                 left_bytes = left_bytes.saturating_sub(text_bytes.max(MESSAGE_BYTES));
                 Ok(())
             });
-            // Silent, broken, or not understood: then there is nothing to wait for.
+            // Waiting ends after silence, a broken connection or an unreadable message.
             is_over |= received.is_err();
         }
     }
@@ -252,7 +255,7 @@ impl Connection {
         }
     }
 
-    /// Hands events on for some time, or until the flag is raised, or the process wants to exit.
+    /// Hands events on until the time is over, the flag is raised, or the process wants to exit.
     pub(crate) fn listen(
         &mut self,
         isolate: &Isolate,
@@ -309,7 +312,7 @@ impl Connection {
             self.socket.get_mut().begin_tick();
             match self.socket.read() {
                 Ok(Frame::Text(text)) => return Ok(text),
-                // Pings are answered by the library.
+                // The library answers pings.
                 Ok(Frame::Ping(_) | Frame::Pong(_) | Frame::Binary(_) | Frame::Frame(_)) => {}
                 Ok(Frame::Close(_)) => return Err(self.ended(Error::Closed { address: self.address })),
                 Err(SocketError::Io(error))
@@ -336,9 +339,10 @@ impl Connection {
         })
     }
 
-    /// A connection that ends because its process did says so.
+    /// Returns the error of an ended connection: the end of the process if that is the cause, else
+    /// `otherwise`.
     fn ended(&self, otherwise: Error) -> Error {
-        // Sockets are closed before a process is gone, and freeing a large heap takes a while.
+        // Sockets are closed before a process is gone, and freeing a large heap takes some time.
         const DYING: Duration = Duration::from_millis(500);
         let started = Instant::now();
         while self.process.is_alive() {

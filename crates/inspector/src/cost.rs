@@ -1,7 +1,7 @@
-//! What a snapshot will cost the process that it is taken of.
+//! Estimate of a snapshot's costs for the process.
 //!
-//! V8 builds the whole snapshot in its own memory, with the world stopped, before the first byte
-//! leaves. Measured with heaps of small objects (about 30 bytes each), Node 20 to 26:
+//! V8 stops the program and builds the whole snapshot in its own memory before it sends the first
+//! byte. Measured with heaps of small objects (about 30 bytes each), Node 20 to 26:
 //!
 //! ```text
 //! heap in use      pause        memory on top     file
@@ -12,7 +12,7 @@
 //!     19 MB         4.4 s          0.24 GB        29 MB      Node 16 and 18
 //!     61 MB        37.1 s          0.84 GB       106 MB      Node 16 and 18: with the square of the heap
 //! ```
-//! The memory goes by what the heap consists of. For each of these V8 takes, in bytes:
+//! The memory depends on the contents of the heap. V8 takes these bytes for each of them:
 //!
 //! ```text
 //! object             120       its entry, and two tables from which it is found
@@ -25,10 +25,11 @@
 //! number                       nothing; with numeric values as an object
 //! nothing at all   4 to 25 MB  by version
 //! ```
-//! With the numbers of the snapshot itself this is right to 5 to 13 % (90 heaps, by version). So a
-//! heap of long strings takes its size, one of small objects 10 times it, and a list of 8 bytes an
-//! element 95. They are counted in a sample of the process's memory, garbage with them. Where that
-//! may not be read, only the size of the heap is known.
+//! With the counts of the snapshot itself, the estimate is right to 5 to 13 % (90 heaps, by
+//! version). A heap of long strings takes its own size, one of small objects 10 times its size. A
+//! list with 8 bytes per element takes 95 times its size. The counts come from a sample of the
+//! process's memory, garbage included. If that memory cannot be read, only the size of the heap is
+//! known.
 
 use std::time::Duration;
 
@@ -44,84 +45,84 @@ const REFERENCE_BYTES: u64 = 39;
 const WEAK_PAIR_BYTES: u64 = 3 * POSITION_BYTES;
 const LARGE_ARRAY_REFERENCE_BYTES: u64 = 190;
 const POSITION_BYTES: u64 = 1_080;
-/// Unique strings that are V8's own, and lie elsewhere.
+/// Number of V8's own unique strings, which lie outside of the sampled memory.
 const OWN_UNIQUE_STRINGS: u64 = 4_000;
-/// Memory for the smallest heap: V8's own objects, and the thread that sends.
+/// Bytes for the smallest heap: V8's own objects, and the sending thread.
 const EXTRA_BASE_BYTES: u64 = 25 << 20;
 const EXTRA_BASE_BYTES_22: u64 = 11 << 20;
 const EXTRA_BASE_BYTES_20: u64 = 6 << 20;
 const EXTRA_BASE_BYTES_18: u64 = 4 << 20;
-/// Counts are of a sample, which sees up to this part too little.
+/// Divisor of a count: a sample may see too little by this fraction.
 const SCATTER_PART: u64 = 32;
-/// What else it may take, as a part of the heap in use.
+/// Divisor of the heap in use: additional memory of unknown kinds.
 const PART_OF_USED: u64 = 10;
-/// The likely part of what it takes at most, in tenths.
+/// Likely part of the largest estimate, in tenths.
 const LIKELY_TENTHS: u64 = 7;
-/// Memory where nothing was counted, in tenths of the heap in use: for objects of usual size, and
-/// for the smallest ones in a list.
+/// Memory of a heap that was not counted, in tenths of the heap in use: first for objects of usual
+/// size, then for the smallest objects in a list.
 const UNCOUNTED_TENTHS: u64 = 100;
 const UNCOUNTED_TENTHS_MAX: u64 = 380;
 /// File size, in tenths of the heap in use.
 const FILE_TENTHS: u64 = 25;
 const FILE_BASE_BYTES: u64 = 4 << 20;
-/// Pause for each 1,000,000 bytes of heap in use.
+/// Pause per 1,000,000 bytes of heap in use, in microseconds.
 const PAUSE_PER_MB_US: u128 = 100_000;
 const PAUSE_BASE_US: u128 = 200_000;
-/// Before Node 20: for each (1,000,000 bytes)².
+/// Pause per (1,000,000 bytes)² before Node 20, in microseconds.
 const OLD_PAUSE_PER_MB_SQUARED_US: u128 = 12_000;
 const FIRST_FAST_NODE: u32 = 20;
-/// Before the memory is used up to the last byte, others get killed.
+/// Memory left free, in bytes: other processes get killed before all memory is used.
 const RESERVE_BYTES: u64 = 64 << 20;
 
-/// What is known of a heap before.
+/// Facts about a heap that are known before a snapshot.
 #[derive(Debug, Clone, Copy)]
 pub struct HeapFacts {
-    /// Its size.
+    /// Size of the heap.
     pub usage: HeapUsage,
-    /// What it consists of, where that could be counted.
+    /// Contents of the heap, if they could be counted.
     pub shape: Option<HeapShape>,
     /// Whether numbers get nodes of their own.
     pub has_numeric_values: bool,
-    /// The version of Node, if it is one.
+    /// Major version of Node; `None` for other programs.
     pub node_major: Option<u32>,
 }
 
-/// The costs.
+/// Estimated costs of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
-    /// So long the thread does nothing else.
+    /// Time during which the thread does nothing else.
     pub pause: Duration,
-    /// Memory that the process likely takes in addition (and gives back afterwards).
+    /// Bytes of memory that the process likely takes in addition, and returns afterwards.
     pub extra_bytes: u64,
-    /// Memory that it takes in addition at most.
+    /// Largest number of bytes that the process takes in addition.
     pub extra_max_bytes: u64,
-    /// Size of the file.
+    /// Bytes of the snapshot file.
     pub file_bytes: u64,
 }
 
-/// Why a snapshot had better not be taken.
+/// Reason against taking a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Danger {
     /// The process, or another one, would likely be killed.
     Memory {
-        /// What it may need.
+        /// Bytes that the process may need.
         extra_bytes: u64,
-        /// What there is.
+        /// Bytes that are free.
         free_bytes: u64,
-        /// What sets the limit.
+        /// Origin of the limit.
         limited_by: MemoryLimit,
     },
-    /// The file may not fit.
+    /// The file may not fit on the disk.
     Disk {
-        /// What it may need.
+        /// Bytes that the file may need.
         file_bytes: u64,
-        /// What there is.
+        /// Bytes that are free.
         free_bytes: u64,
     },
 }
 
-/// What a snapshot of such a heap costs.
+/// Estimates the costs of a snapshot of a heap.
 pub fn estimate(facts: HeapFacts) -> Estimate {
     let HeapFacts { usage, shape, node_major, .. } = facts;
     let tenths = |tenths: u64| (usage.used_bytes / 10).saturating_mul(tenths);
@@ -165,14 +166,14 @@ fn extra_of(shape: HeapShape, facts: HeapFacts) -> u64 {
         longest_small_array,
         weak_pairs,
     } = shape;
-    // A position is named once, whatever has it.
+    // Each position is named once, however many arrays have it.
     let positions = large_array_references
         .min(longest_array)
         .max(longest_small_array)
         .max(unique_strings.saturating_add(OWN_UNIQUE_STRINGS));
     let numbers = if facts.has_numeric_values { objects.saturating_add(numbers) } else { 0 };
     let with_scatter = |count: u64| count.saturating_add(count / SCATTER_PART);
-    // A count just below a power of 2 may be one above it.
+    // The next power of 2 must hold even if the count is slightly too low.
     let filled_places = with_scatter(objects.saturating_add(objects / 4));
     let table_places = filled_places.checked_next_power_of_two().unwrap_or(u64::MAX);
     let seen_bytes = [
@@ -191,7 +192,7 @@ fn extra_of(shape: HeapShape, facts: HeapFacts) -> u64 {
     with_scatter(seen_bytes)
 }
 
-/// What speaks against it.
+/// Returns the reasons against taking a snapshot.
 pub fn dangers(estimate: Estimate, room: &MemoryRoom, disk_free_bytes: Option<u64>) -> Vec<Danger> {
     let mut dangers = Vec::new();
     let Estimate { extra_bytes, file_bytes, .. } = estimate;
@@ -225,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_estimate_holds_for_what_was_measured() {
-        // (Node, heap, pause, memory on top, file)
+        // Columns: Node, heap in MB, pause in ms, additional memory in MB, file in MB.
         for (major, heap, pause_ms, extra, file) in [
             (24, 64, 2_900, 765, 100),
             (20, 85, 7_000, 804, 143),

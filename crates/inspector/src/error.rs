@@ -1,251 +1,250 @@
-//! What can stand in the way of a capture.
+//! Errors of a capture.
 
 use std::io;
 use std::net::SocketAddr;
 
 use super::standstill::Standstill;
 
-/// The result of a capture step.
+/// Result type of a capture step.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why nothing could be captured. Each message says what to do about it, where something can be
-/// done.
+/// Reason why a capture failed. Each message says how to solve the problem, if possible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No such process, or it has ended.
+    /// The process does not exist, or has ended.
     #[error("there is no process {pid}")]
     NoProcess {
-        /// The process id.
+        /// Process id.
         pid: u32,
     },
-    /// The process has ended while it was worked with.
+    /// The process ended during the capture.
     #[error("process {pid} has ended meanwhile; if memory was short, the kernel's log (dmesg) names it")]
     ProcessEnded {
-        /// The process id.
+        /// Process id.
         pid: u32,
     },
-    /// The process is about to end, and waits for us to leave.
+    /// The process is about to end, and waits for the session to close.
     #[error("process {pid} is ending")]
     ProcessEnding {
-        /// The process id.
+        /// Process id.
         pid: u32,
     },
-    /// `/proc/PID/fd` and the like are closed to us.
+    /// Access to `/proc/PID/fd` and similar files is denied, because of the user.
     #[error(
         "process {pid} belongs to user {uid} and cannot be looked into: run heapr as that user or as root"
     )]
     NoPermission {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// Its effective user.
+        /// Effective user of the process.
         uid: u32,
     },
-    /// The same, though the user is not the reason.
+    /// Access to `/proc/PID/fd` and similar files is denied for another reason than the user.
     #[error(
         "process {pid} cannot be looked into, {reason}; run heapr where that process was started from, or have the process \
          write its snapshot itself (v8.writeHeapSnapshot(), --heapsnapshot-signal)"
     )]
     Forbidden {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// Why, as far as `/proc` tells.
+        /// Reason, as far as `/proc` shows it.
         reason: String,
     },
-    /// `/proc` could not be read for another reason.
+    /// A file of `/proc` could not be read for another reason.
     #[error("cannot read {path}: {source}")]
     Proc {
-        /// The file of `/proc`.
+        /// Path of the file.
         path: String,
-        /// The system's error.
+        /// Error of the system.
         source: io::Error,
     },
-    /// Not a program with V8 in it, and no debugging port either.
+    /// The program contains no V8 and has no debugging port open.
     #[error(
         "process {pid} ({program}) is no Node process and has no debugging port open: heapr takes V8 snapshots from \
          Node, Deno, Electron, Chrome and workerd (all but Node started with their inspector open); --native is for other heaps"
     )]
     NotV8 {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// The file name of its executable.
+        /// File name of the executable.
         program: String,
     },
-    /// A runtime that opens its port only at its start.
+    /// The runtime opens its port only at its start.
     #[error("process {pid} is {runtime}, which opens no port later on: start it with {option}")]
     NeedsPort {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// `Deno`, `Chrome` …
+        /// Name of the runtime: `Deno`, `Chrome` …
         runtime: &'static str,
-        /// What opens the port.
+        /// Option that opens the port.
         option: &'static str,
     },
-    /// Bun speaks another protocol.
+    /// The program is Bun, whose inspector has another protocol.
     #[error(
         "process {pid} is Bun, whose inspector speaks WebKit's protocol: call Bun.generateHeapSnapshot(\"v8\") or \
          require(\"v8\").writeHeapSnapshot() in the program"
     )]
     Bun {
-        /// The process id.
+        /// Process id.
         pid: u32,
     },
-    /// The signal would end the process.
+    /// The process has no handler for the signal, which would end it.
     #[error("process {pid} does not catch {signal}, which would end it: {advice}")]
     SignalNotCaught {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// The signal's name.
+        /// Name of the signal.
         signal: &'static str,
-        /// What to do instead.
+        /// Alternative to the signal.
         advice: &'static str,
     },
     /// The caller forbade the signal, and no port is open.
     #[error("process {pid} has no inspector port open, and SIGUSR1, which would open one, was forbidden")]
     SignalForbidden {
-        /// The process id.
+        /// Process id.
         pid: u32,
     },
-    /// SIGUSR1 does something else in this process.
+    /// SIGUSR1 has another meaning in this process.
     #[error(
         "process {pid} was started with {option}=SIGUSR1, so that the signal opens no inspector port: use \
          `heapr snapshot take --signal SIGUSR1 {pid}` if it writes a snapshot, or start it with --inspect"
     )]
     SignalMeansElse {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// The option of Node.
+        /// Option of Node that gives it this meaning.
         option: &'static str,
     },
-    /// Its main thread does not run, and would answer nothing.
+    /// The main thread does not run and cannot answer.
     #[error("process {pid} {standstill}; nothing was sent to it")]
     StandsStill {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// Why it does not run.
+        /// Reason why it does not run.
         standstill: Standstill,
     },
-    /// The kernel refuses the signal.
+    /// The kernel refused to send the signal.
     #[error("cannot send {signal} to process {pid}: {source}")]
     Signal {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// The signal's name.
+        /// Name of the signal.
         signal: &'static str,
-        /// The system's error.
+        /// Error of the system.
         source: io::Error,
     },
-    /// Somebody else listens where the inspector would.
+    /// Another process listens on the inspector's port.
     #[error(
         "port {port}, which the inspector of process {pid} would use, is taken by {owner}: close that one first, or \
          start the program with --inspect-port=0"
     )]
     PortTaken {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// The port.
+        /// Number of the port.
         port: u16,
-        /// `process 17 (node)` or `another process`.
+        /// Owner of the port: `process 17 (node)` or `another process`.
         owner: String,
     },
-    /// SIGUSR1 was sent and no port appeared.
+    /// SIGUSR1 was sent, but no port was opened.
     #[error(
         "process {pid} opened no inspector port within {waited_s} s of SIGUSR1: either the program has a SIGUSR1 handler \
          of its own (which has run now), or its main thread is blocked (and will open the port when it is free); start \
          it with --inspect, or under `heapr node`"
     )]
     PortDidNotOpen {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// How long it was waited for.
+        /// Time waited, in seconds.
         waited_s: u64,
     },
-    /// The process lives in another network namespace, which we cannot enter.
+    /// The process is in another network namespace, which heapr may not enter.
     #[error(
         "process {pid} runs in a container with its own network (pid {inner_pid} inside): run heapr as root, or inside \
          the container (nsenter --target {pid} --pid --net --mount)"
     )]
     OtherNetwork {
-        /// The process id as we see it.
+        /// Process id in heapr's namespace.
         pid: u32,
-        /// The process id inside its own namespace.
+        /// Process id in the process's own namespace.
         inner_pid: u32,
     },
-    /// The inspector did not answer as one.
+    /// The server on the port is not an inspector.
     #[error("{address} is no inspector: {what}")]
     NotAnInspector {
-        /// The address.
+        /// Address of the server.
         address: SocketAddr,
-        /// What came instead.
+        /// Description of its answer.
         what: String,
     },
-    /// More than one thing can be inspected there.
+    /// The port has more than one target.
     #[error("process {pid} has {} targets, choose one by its id or a part of its title or URL: {}", .targets.len(), .targets.join(", "))]
     ChooseTarget {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// `ID (URL)` of each.
+        /// Targets as `ID (URL)`.
         targets: Vec<String>,
     },
-    /// No target, or none that was asked for.
+    /// The port has no target, or not the requested one.
     #[error("process {pid} has no target {wanted:?}")]
     NoTarget {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// What was asked for.
+        /// Requested target.
         wanted: String,
     },
     /// The connection broke.
     #[error("the connection to the inspector at {address} broke: {source}")]
     Connection {
-        /// The address.
+        /// Address of the inspector.
         address: SocketAddr,
-        /// What broke.
+        /// Error of the connection.
         source: Box<tungstenite::Error>,
     },
-    /// The other side closed the connection.
+    /// The inspector closed the connection.
     #[error("the inspector at {address} closed the connection")]
     Closed {
-        /// The address.
+        /// Address of the inspector.
         address: SocketAddr,
     },
-    /// A message that is none of the protocol.
+    /// A message does not follow the protocol.
     #[error("the inspector sent something that is no message of its protocol ({what}): {start:?}")]
     BadMessage {
-        /// What is wrong with it.
+        /// Description of the defect.
         what: String,
-        /// Its first characters.
+        /// First characters of the message.
         start: String,
     },
     /// The inspector refused a request.
     #[error("the inspector refused {method}: {message}")]
     Refused {
-        /// The request's method.
+        /// Method of the request.
         method: String,
-        /// The inspector's words.
+        /// Message of the inspector.
         message: String,
     },
-    /// No answer came in time.
+    /// An answer did not arrive in time.
     #[error("no answer to {method} within {waited_s} s: the thread is busy or blocked")]
     NoAnswer {
-        /// The request's method.
+        /// Method of the request.
         method: String,
-        /// How long it was waited for.
+        /// Time waited, in seconds.
         waited_s: u64,
     },
-    /// The snapshot that came is not whole.
+    /// The received snapshot is incomplete.
     #[error("the snapshot is not whole: it ends with {end:?}")]
     NotWhole {
-        /// Its last characters.
+        /// Last characters of the snapshot.
         end: String,
     },
-    /// The file could not be written.
+    /// The snapshot file could not be written.
     #[error("cannot write the snapshot: {source}")]
     Write {
-        /// The system's error.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The process was not started for snapshots by this signal.
+    /// The process was not started with this signal for snapshots.
     #[error(
         "process {pid} was not started with --heapsnapshot-signal={signal}{}, and the signal may mean something else to \
          it: take a snapshot without --signal, or start it under `heapr node` (--at-risk sends the signal nevertheless)",
@@ -259,45 +258,46 @@ pub enum Error {
         /// The one that it was started with, if any.
         given: String,
     },
-    /// Node throws where it cannot write, and nobody catches that.
+    /// The process cannot write its snapshot. Node would throw an exception, which would end the
+    /// program.
     #[error(
         "process {pid} would end with an exception on {signal}: its snapshot goes to {directory}, which {reason}; nothing \
          was sent to it; take one without --signal, or start it with another --diagnostic-dir (--at-risk sends the signal \
          nevertheless)"
     )]
     CannotWrite {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// The signal that was to be sent.
+        /// Name of the signal.
         signal: &'static str,
-        /// Where the snapshot would go, as the process sees it.
+        /// Directory of the snapshot, as the process sees it.
         directory: String,
-        /// Why it can't.
+        /// Reason why the directory cannot be written.
         reason: &'static str,
     },
-    /// The program has a handler for the signal already.
+    /// The program already has a handler for the signal.
     #[error("process {pid} has a handler for {signal} already: choose the other of SIGUSR1 and SIGUSR2")]
     SignalTaken {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// The signal.
+        /// Name of the signal.
         signal: &'static str,
     },
-    /// The signal was sent and no file appeared.
+    /// The signal was sent, but no file appeared.
     #[error(
         "process {pid} wrote no snapshot within {waited_s} s of {signal} into {directories}: is its main thread blocked?"
     )]
     NoFile {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// The signal.
+        /// Name of the signal.
         signal: &'static str,
-        /// How long it was waited for.
+        /// Time waited, in seconds.
         waited_s: u64,
-        /// Where it was looked for.
+        /// Directories that were searched.
         directories: String,
     },
-    /// The user wanted to stop.
+    /// The user cancelled the capture.
     #[error("stopped")]
     Cancelled,
 }

@@ -1,11 +1,12 @@
-//! The contents of a JSON string, as bytes.
+//! Unescaping of JSON strings, as bytes.
 //!
-//! A snapshot arrives as a thousand strings of 100 KB in which every line break is written as `\n`
-//! and every quote as `\"`: runs between two backslashes are copied as a whole. Half surrogates,
-//! which no UTF-8 can hold, are kept as three bytes each (WTF-8), so that nothing that a program
-//! has in its strings stops a capture.
+//! A snapshot arrives as a thousand strings of 100 KB, with every line break written as `\n` and
+//! every quote as `\"`. Runs between two backslashes are copied as a whole. Lone surrogates, which
+//! are not valid in UTF-8, become three bytes each (WTF-8). Therefore no contents of a program's
+//! strings stop a capture.
 
-/// Appends what stands between the quotes of a JSON string; `None` if an escape is none.
+/// Appends the text between the quotes of a JSON string, unescaped. Returns `None` if an escape is
+/// invalid.
 pub(crate) fn unescape_into(escaped: &[u8], out: &mut Vec<u8>) -> Option<()> {
     out.reserve(escaped.len());
     let mut rest = escaped;
@@ -31,7 +32,7 @@ pub(crate) fn unescape_into(escaped: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// One `\uXXXX`, or two that make one character. Returns what follows.
+/// Unescapes one `\uXXXX`, or two that form one character. Returns the remaining text.
 fn unescape_unit<'a>(escaped: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
     let first = unit(escaped)?;
     let rest = &escaped[6..];

@@ -1,17 +1,19 @@
-//! The memory of a process in which V8 has its heap: where it is, and what a word of it refers to.
+//! Memory of a process that contains the V8 heap: its chunks, and the meaning of a word in it.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
 pub(crate) const WORD_BYTES: usize = 8;
-/// What V8 aligns its memory to.
+/// Alignment of V8's memory, in bytes.
 pub(crate) const CHUNK_BYTES: u64 = 256 << 10;
 const ADDRESS_BITS: u32 = 48;
-/// V8 has few constants that arrays refer to; what only looks like one is not looked at for ever.
+/// Largest number of cached constants. V8 has few constants that arrays refer to; the limit bounds
+/// the lookups of other words.
 const CONSTANTS_MAX: usize = 4096;
 
-/// A private mapping that is no file's.
+/// Parses a line of `/proc/PID/maps`. Returns the range of a private, writable mapping without a
+/// file.
 fn anonymous_range(line: &str) -> Option<(u64, u64)> {
     let mut fields = line.split_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
@@ -28,17 +30,17 @@ fn chunks_of((start, end): (u64, u64)) -> impl Iterator<Item = u64> {
 #[derive(Debug)]
 pub(crate) struct HeapMemory {
     file: File,
-    /// What may be written, by address: constants of V8 lie elsewhere, and are no objects of their
-    /// own.
+    /// Addresses of writable chunks. V8's constants lie elsewhere and do not count as objects.
     chunks: Vec<u64>,
-    /// The types of what was asked for; none of what is no map.
+    /// Cached types of maps by address; `None` for words that are not maps.
     types: HashMap<u64, Option<u16>>,
-    /// Whether it is what stands where an array has no element.
+    /// Cached answers by address: whether a constant is the hole, which stands for a missing
+    /// element.
     holes: HashMap<u64, bool>,
 }
 
 impl HeapMemory {
-    /// Nothing where the process's memory may not be read.
+    /// Opens the memory of a process. Returns `None` if it may not be read.
     pub(crate) fn of(pid: u32) -> Option<Self> {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
         let chunks = maps.lines().filter_map(anonymous_range).flat_map(chunks_of).collect();
@@ -46,7 +48,7 @@ impl HeapMemory {
         Some(Self { file, chunks, types: HashMap::new(), holes: HashMap::new() })
     }
 
-    /// The addresses of what may be written, in their order.
+    /// Addresses of writable chunks, ascending.
     pub(crate) fn chunks(&self) -> &[u64] {
         &self.chunks
     }
@@ -66,8 +68,8 @@ impl HeapMemory {
         if self.holes.len() >= CONSTANTS_MAX {
             return true;
         }
-        // V8's own constants have their texts with them: "hole", or none since it has a type of its
-        // own.
+        // A constant of V8 has a text, "hole" for the hole. In newer versions the hole has a type
+        // of its own and no text.
         let text_of = |address: u64| self.words(address & !3, 3 * WORD_BYTES).get(2).copied();
         let text = text_of(word).filter(|text| text & 1 != 0).and_then(text_of);
         let is_hole = text.is_none_or(|text| (text as u32).to_le_bytes() == *b"hole");
@@ -83,7 +85,7 @@ impl HeapMemory {
         self.type_of(word).is_some()
     }
 
-    /// What objects with this map are; nothing if it is no map.
+    /// Returns the type of objects with this map, or `None` if the word is not a map.
     pub(crate) fn type_of(&mut self, word: u64) -> Option<u16> {
         if word & 3 != 1 || word >> ADDRESS_BITS != 0 {
             return None;
@@ -105,7 +107,7 @@ impl HeapMemory {
         let mut buffer = vec![0; bytes];
         match self.file.read_exact_at(&mut buffer, address) {
             Ok(()) => buffer.as_chunks().0.iter().map(|&word| u64::from_ne_bytes(word)).collect(),
-            // Unmapped meanwhile.
+            // The memory was unmapped in the meantime.
             Err(_) => Vec::new(),
         }
     }

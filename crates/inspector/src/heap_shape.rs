@@ -1,5 +1,5 @@
-//! How many objects and references a V8 heap holds, from a sample of the process's memory. Nothing
-//! is asked of it.
+//! Counts of objects and references in a V8 heap, from a sample of the process's memory. Nothing is
+//! sent to the process.
 //!
 //! ```text
 //! object:  map | field | field …        map of an object: an address with its lowest two bits 01
@@ -8,64 +8,67 @@
 //! array:   map | length | element …     large ones stand at the start of a chunk of 256 KiB
 //! WeakMap: map | length | entries | deleted | capacity | key | value …
 //! ```
-//! Words are 8 bytes: heaps with compressed pointers are not understood.
+//! Words are 8 bytes: heaps with compressed pointers are not supported.
 
 use std::collections::HashMap;
 
 use super::heap_memory::{CHUNK_BYTES, HeapMemory, WORD_BYTES};
 
-/// What is read from each chunk of the sample at least; of small heaps all is.
+/// Least number of bytes read per sampled chunk; small heaps are read whole.
 const PIECE_BYTES: usize = 16 << 10;
-/// Pieces of a sample: 32 MiB.
+/// Largest number of pieces in a sample: 32 MiB.
 const PIECES_MAX: usize = 2048;
-/// Arrays longer than that have a chunk of their own.
+/// Largest length of an array without a chunk of its own.
 const SMALL_ARRAY_LENGTH_MAX: u64 = 16 << 10;
-/// The first object of a chunk begins before.
+/// Number of bytes at the start of a chunk within which its first object begins.
 const HEADER_BYTES: usize = 8 << 10;
-/// Keys that tell what kind of table it is.
+/// Number of keys that are examined to classify a table.
 const SAMPLED_KEYS: usize = 4;
-/// Elements that tell how many of a large array are references.
+/// Number of sampled elements of a large array.
 const SAMPLED_ELEMENTS: u64 = 2048;
-/// Types of strings are below, …
+/// End of the range of string types.
 const STRING_TYPE_END: u16 = 0x80;
-/// … and those of which V8 keeps one each have neither bit; which one says it went by version.
+/// Bits of a string type that are clear for unique strings; which bit is used depends on the
+/// version.
 const NOT_UNIQUE_BITS: u16 = 0x60;
-/// A text is no longer in a snapshot.
+/// Largest length of a text in a snapshot.
 const TEXT_LENGTH_MAX: u64 = 1024;
-/// Strings without it have characters that take up to three bytes in a text.
+/// Bit of a string type for one-byte characters. Other characters take up to three bytes in a text.
 const ONE_BYTE_BIT: u16 = 0x08;
 const WIDE_CHARACTER_BYTES: u64 = 3;
-/// Types of what a program can hold begin here.
+/// First type of objects that a program can hold.
 const OBJECT_TYPE_MIN: u16 = 0x400;
 
-/// What was counted, for the whole heap.
+/// Counts for the whole heap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HeapShape {
-    /// Objects, those that are garbage already, too.
+    /// Number of objects, garbage included.
     pub objects: u64,
-    /// Those of them that are strings of which V8 keeps one each.
+    /// Number of unique strings, which V8 stores once each.
     pub unique_strings: u64,
-    /// The other strings.
+    /// Number of other strings.
     pub strings: u64,
-    /// How long their texts are in a snapshot, at most.
+    /// Upper bound of the bytes of their texts in a snapshot.
     pub text_bytes: u64,
-    /// References in a snapshot: from objects to others, their maps and prototypes among them, from
-    /// the list of unique strings, and a second time from the owners of small arrays.
+    /// Number of references in a snapshot. Counted are references from objects (maps and prototypes
+    /// included), from the list of unique strings, and from the owners of small arrays to the
+    /// elements.
     pub references: u64,
-    /// Small integers that are not 0.
+    /// Number of small integers other than 0.
     pub numbers: u64,
-    /// References from large arrays.
+    /// Number of references from large arrays.
     pub large_array_references: u64,
-    /// The length of the longest array with a chunk of its own.
+    /// Length of the longest array with a chunk of its own.
     pub longest_array: u64,
-    /// The longest of the others; where not all was read, as long as it may be.
+    /// Length of the longest other array; the largest possible length if the memory was only
+    /// sampled.
     pub longest_small_array: u64,
-    /// Pairs of a key and a value in WeakMaps.
+    /// Number of key-value pairs in WeakMaps.
     pub weak_pairs: u64,
 }
 
-/// Looks at a process; nothing where its memory may not be read or holds no V8 heap that is
-/// understood.
+/// Counts the heap of a process. Returns `None` if its memory may not be read or contains no
+/// supported V8 heap.
 pub fn heap_shape(pid: u32) -> Option<HeapShape> {
     shape_of(HeapMemory::of(pid)?)
 }
@@ -74,7 +77,7 @@ fn is_number(word: u64) -> bool {
     word & 0xffff_ffff == 0 && word != 0
 }
 
-/// How many pairs a table of weak keys holds, by its length and three sizes.
+/// Returns the number of pairs in a table of weak keys, from its length and three sizes.
 fn weak_pairs(sizes: &[u64]) -> Option<u64> {
     let &[length, entries, deleted, capacity] = sizes else { return None };
     let length = if length & 0xffff_ffff == 0 { length >> 32 } else { length };
@@ -85,8 +88,8 @@ fn weak_pairs(sizes: &[u64]) -> Option<u64> {
     is_table.then_some(entries)
 }
 
-/// The elements of an array behind its map and its length: all of them are references or small
-/// integers.
+/// Returns the elements of an array from the words after its map. All elements must be references
+/// or small integers.
 fn small_array(behind_map: &[u64]) -> Option<&[u64]> {
     let (&length, elements) = behind_map.split_first()?;
     let length = either_half(length).filter(|&length| length <= SMALL_ARRAY_LENGTH_MAX)?;
@@ -94,7 +97,7 @@ fn small_array(behind_map: &[u64]) -> Option<&[u64]> {
     elements.get(..length as usize).filter(|elements| elements.iter().all(is_tagged))
 }
 
-/// A length is a tagged number; since V8 14 it is none.
+/// Returns the length in a word: a tagged number, or since V8 14 an untagged one.
 fn either_half(word: u64) -> Option<u64> {
     match (word >> 32, word & 0xffff_ffff) {
         (length, 0) | (0, length) => Some(length),
@@ -102,19 +105,19 @@ fn either_half(word: u64) -> Option<u64> {
     }
 }
 
-/// What stands behind the places that have one map.
+/// Counts for the objects with one map.
 #[derive(Debug, Default)]
 struct Count {
     objects: u64,
-    /// If these are strings.
+    /// Number of characters, if the objects are strings.
     characters: u64,
-    /// If these are arrays: their references.
+    /// Number of references, if the objects are arrays.
     elements: u64,
 }
 
 fn shape_of(mut memory: HeapMemory) -> Option<HeapShape> {
     let mut shape = HeapShape::default();
-    // Chunks that large arrays fill are counted by their lengths.
+    // Chunks that are filled by large arrays are skipped; the arrays' lengths count them.
     let mut filled_until = 0;
     let mut others = Vec::new();
     for chunk in memory.chunks().to_owned() {
@@ -122,7 +125,7 @@ fn shape_of(mut memory: HeapMemory) -> Option<HeapShape> {
             continue;
         }
         let head = memory.words(chunk, HEADER_BYTES);
-        // Numbers can look like a length; no array leaves the memory that is there.
+        // Other numbers can look like a length; the end of a real array is in known memory.
         let found = large_array(&mut memory, chunk, &head);
         let is_there = |&(elements, length): &(u64, u64)| {
             let last = length.checked_mul(WORD_BYTES as u64).and_then(|bytes| elements.checked_add(bytes));
@@ -146,7 +149,8 @@ fn shape_of(mut memory: HeapMemory) -> Option<HeapShape> {
     while piece_bytes < CHUNK_BYTES as usize && piece_bytes * 2 * others.len() <= PIECE_BYTES * PIECES_MAX {
         piece_bytes *= 2;
     }
-    // Different parts of the chunks: their ends are filled last.
+    // The pieces come from different parts of the chunks, because the ends of chunks are filled
+    // last.
     let pieces: Vec<Vec<u64>> = others
         .iter()
         .step_by(step)
@@ -156,7 +160,7 @@ fn shape_of(mut memory: HeapMemory) -> Option<HeapShape> {
             memory.words(chunk + part * piece_bytes as u64, piece_bytes)
         })
         .collect();
-    // By the word that may be a map.
+    // Counts by the word that may be a map.
     let mut counts: HashMap<u64, Count> = HashMap::new();
     let mut found = HeapShape::default();
     let is_all_read = step == 1 && piece_bytes == CHUNK_BYTES as usize;
@@ -175,7 +179,8 @@ fn shape_of(mut memory: HeapMemory) -> Option<HeapShape> {
                 found.weak_pairs += pairs;
             }
             let Some(length) = behind_map.first().and_then(|&word| either_half(word)) else { continue };
-            // Arrays have a map of V8's own. Most words are none, and not looked behind.
+            // The map of an array is a constant of V8. Most words are not maps and are not
+            // followed.
             let is_constant = !memory.is_there(word);
             let is_wanted = length > longest || is_constant && length <= SMALL_ARRAY_LENGTH_MAX;
             if !is_wanted || !memory.is_map(word) {
@@ -183,17 +188,17 @@ fn shape_of(mut memory: HeapMemory) -> Option<HeapShape> {
             }
             let Some(elements) = small_array(behind_map) else { continue };
             longest = longest.max(elements.len() as u64);
-            // Tables begin with numbers, and have no owner that shows their elements as its own.
+            // Tables begin with numbers; no owner shows their elements as its own.
             if is_constant && elements.first().is_some_and(|first| first & 1 != 0) {
                 count.elements += elements.iter().filter(|&&word| memory.is_element(word)).count() as u64;
             }
         }
     }
-    // A map of a single object of the sample is hardly worth a look.
+    // A map with a single object in the sample is not worth a lookup.
     for (map, count) in counts.into_iter().filter(|(_, count)| count.objects > 1) {
         let Some(kind) = memory.type_of(map) else { continue };
         found.objects += count.objects;
-        // Maps of V8's own lie where nothing is written, and arrays have such ones.
+        // V8's constant maps lie in read-only memory; arrays have such maps.
         if !memory.is_there(map) {
             found.references += count.objects + count.elements;
         }
@@ -220,8 +225,7 @@ fn shape_of(mut memory: HeapMemory) -> Option<HeapShape> {
     (found.objects > 0).then_some(shape)
 }
 
-/// The address of the elements, and their number, if the first object of a chunk is a large
-/// array.
+/// Returns the address and number of elements, if the first object of a chunk is a large array.
 fn large_array(memory: &mut HeapMemory, chunk: u64, head: &[u64]) -> Option<(u64, u64)> {
     head.windows(2).enumerate().find_map(|(at, pair)| {
         let length = either_half(pair[1])?;
@@ -230,9 +234,9 @@ fn large_array(memory: &mut HeapMemory, chunk: u64, head: &[u64]) -> Option<(u64
     })
 }
 
-/// How many elements of an array are references, and how many are numbers.
+/// Returns the estimated numbers of references and of small integers in an array.
 fn elements_of(memory: &HeapMemory, elements: u64, length: u64) -> (u64, u64) {
-    // Tables have a key every third word: the steps must not be in step with them.
+    // Tables have a key every third word, so the steps must vary.
     let place = |number: u64| (number * (length / SAMPLED_ELEMENTS).max(1) + number % 7).min(length - 1);
     let at = (0..SAMPLED_ELEMENTS.min(length)).map(|number| elements + place(number) * WORD_BYTES as u64);
     let sample: Vec<u64> = at.flat_map(|address| memory.words(address, WORD_BYTES)).collect();
@@ -241,8 +245,8 @@ fn elements_of(memory: &HeapMemory, elements: u64, length: u64) -> (u64, u64) {
     (part(references), part(sample.iter().filter(|&&word| is_number(word)).count()))
 }
 
-/// Whether the pairs of a table are those of what a module exports: it has the form of one with
-/// weak keys.
+/// Whether a table holds a module's exports. Such a table looks like one with weak keys, but its
+/// keys are strings.
 fn has_names_as_keys(memory: &mut HeapMemory, pairs: &[u64]) -> bool {
     let keys = pairs.iter().step_by(2).filter(|&&key| memory.is_reference(key)).take(SAMPLED_KEYS);
     let keys: Vec<u64> = keys.copied().collect();
@@ -267,7 +271,7 @@ mod tests {
     fn a_table_of_weak_keys_is_told_by_its_sizes() {
         let small = |number: u64| number << 32;
         assert_eq!(weak_pairs(&[small(3 + 2 * 64), small(20), small(5), small(64)]), Some(20));
-        // Since V8 14 the length is no tagged number.
+        // Since V8 14 the length is not a tagged number.
         assert_eq!(weak_pairs(&[3 + 2 * 64, small(20), 0, small(64)]), Some(20));
         for other in [
             [small(3 + 3 * 64), small(20), 0, small(64)],
@@ -290,7 +294,8 @@ mod tests {
         assert_eq!(length(&[&[small(3)], &references[..]].concat()), Some(3));
         assert_eq!(length(&[4, small(7), 0, 0x1001, 0x2001]), Some(4));
         assert_eq!(length(&[small(0)]), Some(0));
-        // Too long, cut off, or of other things: characters, numbers with a fraction.
+        // Arrays that are too long, truncated, or of other words: characters, floating-point
+        // numbers.
         for other in [
             &[small(5), 1, 1][..],
             &[small(1 << 15)],

@@ -1,4 +1,4 @@
-//! The inspector's HTTP side: `/json/list` and `/json/version`.
+//! HTTP side of the inspector: `/json/list` and `/json/version`.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::error::{Error, Result};
 
-/// The inspector answers from a thread of its own, also while the main thread is busy.
+/// Largest time for an answer. The inspector answers from a thread of its own, even while the main
+/// thread is busy.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
-/// Chrome lists every tab with its title and URL.
+/// Largest size of an answer in bytes. Chrome lists every tab with its title and URL.
 const ANSWER_BYTES_MAX: u64 = 8 << 20;
 
-/// The body of a successful GET. The Host header is the address itself: inspectors refuse names
-/// other than localhost.
+/// Returns the body of a successful GET request. The Host header is the address itself, because
+/// inspectors refuse names other than localhost.
 pub(crate) fn get(mut stream: TcpStream, address: SocketAddr, path: &str) -> Result<Vec<u8>> {
     let not = |what: String| Error::NotAnInspector { address, what };
     let request = format!(
@@ -29,7 +30,7 @@ pub(crate) fn get(mut stream: TcpStream, address: SocketAddr, path: &str) -> Res
         match limited.read(&mut piece) {
             Ok(0) => break,
             Ok(read) => answer.extend_from_slice(&piece[..read]),
-            // Some inspectors keep the connection open: what is there counts.
+            // Some inspectors leave the connection open; the received text counts.
             Err(error) if answer.is_empty() => return Err(not(format!("no answer to GET {path}: {error}"))),
             Err(_) => break,
         }

@@ -1,4 +1,4 @@
-//! The way into a process: the inspector that is open, or the one that Node opens on SIGUSR1.
+//! Access to a process through its inspector: an open one, or the one that Node opens on SIGUSR1.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -28,33 +28,33 @@ use super::v8_memory::{self, V8Memory};
 use super::worker::{self, Worker};
 use crate::own_scripts::CLOSE;
 
-/// So long the thread may take to hear that it shall close its port. Busy for longer, it does so
-/// when it is done: requests that it has received outlive their connection.
+/// Time to wait for the thread to receive the request to close its port. A thread that is busy for
+/// longer closes the port afterwards, because received requests outlive their connection.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 
-/// What the isolate says of its heap.
+/// Heap size reported by the isolate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapUsage {
     /// Bytes of live and not yet collected objects.
     pub used_bytes: u64,
-    /// Bytes that V8 has taken from the system for them.
+    /// Bytes that V8 has allocated from the system for them.
     pub total_bytes: u64,
 }
 
-/// What became of the port.
+/// State of the port after closing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closing {
-    /// It was open before, and still is.
+    /// The port was open before, and stays open.
     WasOpenBefore,
-    /// We had opened it, and it is gone.
+    /// heapr had opened the port, and it is closed.
     Closed,
-    /// We had opened it, and the process closes it as soon as its thread is free.
+    /// heapr had opened the port, and the process closes it as soon as its thread is free.
     Asked(SocketAddr),
-    /// We had opened it, and the process does not close it.
+    /// heapr had opened the port, and the process does not close it.
     StillOpen(SocketAddr),
 }
 
-/// An open way in. Dropping it closes the port if we opened it.
+/// Session with an inspector. Dropping it closes the port if heapr opened it.
 #[derive(Debug)]
 pub struct Inspector {
     process: Process,
@@ -67,7 +67,7 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    /// Finds the open inspector of a process, or has Node open one.
+    /// Connects to the open inspector of a process, or makes Node open one.
     pub fn open(process: &Process, options: &OpenOptions, is_cancelled: &AtomicBool) -> Result<Self> {
         if process.runtime == Runtime::Bun {
             return Err(Error::Bun { pid: process.pid });
@@ -82,7 +82,7 @@ impl Inspector {
         let (listener, is_ours) = open_by_signal(process, &before, options, is_cancelled)?;
         let inspector = Self::connect(process, listener, options, is_ours);
         if inspector.is_err() && is_ours {
-            // The port is ours to close, whatever was wrong with the target.
+            // The port must be closed, whatever was wrong with the target.
             let any = OpenOptions { target: None, ..options.clone() };
             let _ = Self::connect(process, listener, &any, is_ours).map(Self::close);
         }
@@ -101,7 +101,7 @@ impl Inspector {
     ) -> Result<Self> {
         let address = listener.address();
         let target = choose(process, targets(process, address)?, options.target.as_deref())?;
-        // Only the path: the host in this URL is the other side's idea.
+        // Only the path is used, because the host in this URL comes from the other side.
         let path =
             target.socket_url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..]));
         let path = path
@@ -113,37 +113,37 @@ impl Inspector {
         Ok(Self { process, listener, target, connection, wait: options.wait, must_close, node_major })
     }
 
-    /// The process.
+    /// Inspected process.
     pub fn process(&self) -> &Process {
         &self.process
     }
 
-    /// Where it listens.
+    /// Address of the inspector.
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// What is inspected.
+    /// Inspected target.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// The major version of Node, if it is one.
+    /// Major version of Node; `None` for other programs.
     pub fn node_major(&self) -> Option<u32> {
         self.node_major
     }
 
-    /// Whether we opened the port.
+    /// Whether heapr opened the port.
     pub fn was_opened_by_us(&self) -> bool {
         self.must_close
     }
 
-    /// The worker threads of a Node process.
+    /// Attaches to the worker threads of a Node process and returns them.
     pub fn workers(&mut self, is_cancelled: &AtomicBool) -> Result<Vec<Worker>> {
         worker::attach(&mut self.connection, self.wait, is_cancelled)
     }
 
-    /// The size of the heap of the main thread or the page, or of a worker.
+    /// Returns the heap size of the main thread or the page, or of a worker.
     pub fn heap_usage(&mut self, worker: Option<&Worker>, is_cancelled: &AtomicBool) -> Result<HeapUsage> {
         #[derive(Deserialize)]
         struct Answer {
@@ -160,13 +160,14 @@ impl Inspector {
         Ok(HeapUsage { used_bytes: used_bytes as u64, total_bytes: total_bytes as u64 })
     }
 
-    /// What V8 says of the main thread's memory.
+    /// Returns V8's figures about the main thread's memory.
     pub fn memory(&mut self, is_cancelled: &AtomicBool) -> Result<V8Memory> {
         let HeapUsage { used_bytes, total_bytes } = self.heap_usage(None, is_cancelled)?;
         v8_memory::ask(&mut self.connection, self.wait, is_cancelled, (used_bytes, total_bytes))
     }
 
-    /// Takes a snapshot of the main thread or the page, or of a worker, and writes it as it comes.
+    /// Takes a snapshot of the main thread or the page, or of a worker, and writes it as it
+    /// arrives.
     pub fn take_snapshot(
         &mut self,
         worker: Option<&Worker>,
@@ -178,15 +179,14 @@ impl Inspector {
         snapshot::take(&mut self.connection, &isolate(worker), options, sink, on_progress, is_cancelled)
     }
 
-    /// Has the program write a snapshot whenever it gets the signal from now on, as if it had been
-    /// started with `--heapsnapshot-signal`. Returns the directory that it writes to, as it
-    /// sees it.
+    /// Makes the program write a snapshot on each future signal, as if it had been started with
+    /// `--heapsnapshot-signal`. Returns the directory of the snapshots, as the program sees it.
     pub fn prepare(&mut self, signal: SnapshotSignal, is_cancelled: &AtomicBool) -> Result<PathBuf> {
         signal_handler::install(&mut self.connection, &self.process, signal, self.wait, is_cancelled)
     }
 
-    /// Samples the allocations of the main thread until the time is over or the flag is raised, and
-    /// returns the profile (the contents of a `.heapprofile`).
+    /// Samples the allocations of the main thread until the time is over or the flag is raised.
+    /// Returns the profile (the contents of a `.heapprofile`).
     pub fn sample(
         &mut self,
         worker: Option<&Worker>,
@@ -197,9 +197,8 @@ impl Inspector {
         profile::sample(&mut self.connection, &isolate(worker), options, until, self.wait, is_cancelled)
     }
 
-    /// Records an allocation timeline until the time is over or the flag is raised, and writes it
-    /// (the contents of a `.heaptimeline`: a snapshot with the stacks of what was allocated
-    /// meanwhile).
+    /// Records an allocation timeline until the time is over or the flag is raised, and writes it.
+    /// The timeline (`.heaptimeline`) is a snapshot with the stacks of the recorded allocations.
     pub fn record_timeline(
         &mut self,
         worker: Option<&Worker>,
@@ -223,8 +222,8 @@ impl Inspector {
         )
     }
 
-    /// Shows the scripts of the main thread or the page, or of a worker, to `wants`, and hands
-    /// those on with their texts that it says yes to.
+    /// Calls `wants` for each script of the main thread or the page, or of a worker. Scripts for
+    /// which it returns true go to `take` with their texts.
     pub fn scripts(
         &mut self,
         worker: Option<&Worker>,
@@ -235,20 +234,21 @@ impl Inspector {
         scripts::each(&mut self.connection, &isolate(worker), self.wait, is_cancelled, wants, take)
     }
 
-    /// Keeps the session for a while. Returns early, with an error, if the process ends: Node waits
-    /// at its exit until the last session is closed, so the inspector must be dropped then.
+    /// Holds the session open for some time. Returns early with an error if the process is ending.
+    /// Node waits at its exit until the last session is closed, so the inspector must then be
+    /// dropped.
     pub fn rest(&mut self, until: Instant, is_cancelled: &AtomicBool) -> Result<()> {
         self.connection.listen(&Isolate::Main, until, is_cancelled, &mut |_, _| Ok(()))?;
         if self.connection.is_ending() { Err(Error::ProcessEnding { pid: self.process.pid }) } else { Ok(()) }
     }
 
-    /// Whether a snapshot was given up that the process goes on sending. The session cannot be
-    /// ended before that is done: closing takes so long.
+    /// Whether the process still sends a cancelled snapshot. Closing the session waits until that
+    /// is done.
     pub fn is_sending(&self) -> bool {
         self.connection.is_unfinished()
     }
 
-    /// Ends the session, and closes the port if we opened it.
+    /// Ends the session, and closes the port if heapr opened it.
     pub fn close(mut self) -> Closing {
         self.close_port()
     }
@@ -259,20 +259,21 @@ impl Inspector {
             return Closing::WasOpenBefore;
         }
         if self.connection.is_ending() {
-            // No timer runs any more; the port goes with the process.
+            // Timers do not run any more; the port disappears with the process.
             return Closing::Closed;
         }
-        // From a timer: called right away, it would wait for this very request. The timer keeps
-        // nothing alive. And once more when the event loop has polled: a thread that was busy when
-        // SIGUSR1 came has opened the port from an interrupt, and opens it a second time from the
-        // event that is still under way.
+        // The request closes the port from a timer, because a direct call would wait for this very
+        // request. The timer is unreferenced and does not delay the exit. It closes the port again
+        // after the event loop has polled. A thread that was busy when SIGUSR1 came has opened the
+        // port from an interrupt. It opens the port a second time from the pending event.
         let params = json!({ "expression": CLOSE, "silent": true, "returnByValue": true });
         let never = AtomicBool::new(false);
         let deadline = Some(Instant::now() + CLOSE_TIME);
         let patience = Patience { silence_max: CLOSE_TIME, deadline, is_cancelled: &never };
         let nothing: OnEvent<'_> = &mut |_, _| Ok(());
         let asked = self.connection.call(&Isolate::Main, "Runtime.evaluate", &params, patience, nothing);
-        // Even where it has answered: a loop that never ends lets requests in, but no timer.
+        // The port is checked even after an answer: an endless loop processes requests, but no
+        // timers.
         let has_heard = matches!(asked, Ok(_) | Err(Error::NoAnswer { .. }));
         let deadline = Instant::now() + if asked.is_ok() { LAST_WAIT } else { Duration::ZERO };
         loop {

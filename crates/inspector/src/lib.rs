@@ -1,9 +1,9 @@
-//! Taking heap snapshots, sampling profiles and allocation timelines from running processes.
+//! Capture of heap snapshots, sampling profiles and allocation timelines from running processes.
 //!
-//! You provide a process id, a writer for the snapshot, and a flag that is raised when the user
-//! wants to stop. [`Process`] says from `/proc` what runs there, [`Inspector`] opens the way in (a
-//! debugging port that is open already, or the one that Node opens on SIGUSR1) and closes again
-//! what it opened, and its methods talk to the isolates behind it.
+//! The caller provides a process id, a writer for the snapshot, and a flag that is raised when the
+//! user wants to stop. [`Process`] finds out from `/proc` which runtime the process has.
+//! [`Inspector`] uses a debugging port that is already open, or the one that Node opens on SIGUSR1.
+//! It closes the port again if it opened it. Its methods communicate with the isolates.
 //!
 //! ```text
 //! Process::examine(pid)          /proc only: nothing is sent to the process
@@ -17,10 +17,12 @@
 //! Inspector::close               process._debugEnd() from a timer, then the port is looked for until it is gone
 //! ```
 //!
-//! Invariants: no signal is sent to a process that does not catch it; a socket is only spoken to if
-//! `/proc` says that the process itself listens on it; the socket is drained as fast as it can be,
-//! because V8 keeps in the target's memory what we do not read; an inspector that was open before
-//! stays open.
+//! Invariants:
+//!
+//! * No signal is sent to a process that does not catch it.
+//! * heapr connects to a socket only if `/proc` shows that the process itself listens on it.
+//! * The socket is drained as fast as possible, because unread data stays in the target's memory.
+//! * An inspector that was open before stays open.
 #![forbid(unsafe_code)]
 
 mod closed_process;

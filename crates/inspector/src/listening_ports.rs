@@ -1,4 +1,4 @@
-//! The TCP ports that a process listens on, from `/proc` alone.
+//! TCP ports that a process listens on, from `/proc` alone.
 //!
 //! ```text
 //! /proc/PID/net/tcp    sl  local_address rem_address   st … uid timeout inode
@@ -16,23 +16,23 @@ use super::error::{Error, Result};
 use super::process::Process;
 
 impl Process {
-    /// The TCP sockets that it listens on.
+    /// Returns the TCP sockets that the process listens on.
     pub fn listeners(&self) -> Result<Vec<Listener>> {
         listeners_of(self)
     }
 }
 
-/// A socket that a process listens on.
+/// Socket that a process listens on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Listener {
-    /// The address that it is bound to.
+    /// Address that the socket is bound to.
     pub bound_to: SocketAddr,
-    /// The kernel's number of the socket.
+    /// Inode number of the socket.
     pub inode: u64,
 }
 
 impl Listener {
-    /// Where a client on this machine reaches it: loopback, unless it is bound to one other
+    /// Address for a client on this machine: loopback, unless the socket is bound to one other
     /// address.
     pub fn address(&self) -> SocketAddr {
         let ip = match self.bound_to.ip() {
@@ -44,7 +44,7 @@ impl Listener {
     }
 }
 
-/// The listening sockets that the process itself holds, in the order of their ports.
+/// Returns the listening sockets that the process itself holds, in the order of their ports.
 pub(crate) fn listeners_of(process: &Process) -> Result<Vec<Listener>> {
     let inodes = socket_inodes(process)?;
     let mut listeners = listeners_in_network_of(process.pid);
@@ -52,11 +52,11 @@ pub(crate) fn listeners_of(process: &Process) -> Result<Vec<Listener>> {
     Ok(listeners)
 }
 
-/// Everything that listens in the network namespace of a process.
+/// Returns all listening sockets in the network namespace of a process.
 pub(crate) fn listeners_in_network_of(pid: u32) -> Vec<Listener> {
     let mut listeners = Vec::new();
     for table in ["tcp", "tcp6"] {
-        // IPv6 may be off.
+        // IPv6 may be disabled.
         let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
         listeners.extend(text.lines().skip(1).filter_map(parse_line));
     }
@@ -64,7 +64,7 @@ pub(crate) fn listeners_in_network_of(pid: u32) -> Vec<Listener> {
     listeners
 }
 
-/// `process 17 (node)` for the holder of a socket, if it can be found.
+/// Describes the holder of a socket as `process 17 (node)`, if it can be found.
 pub(crate) fn owner_of(inode: u64) -> Option<String> {
     let pid = heapr_proc::pids().find(|&pid| inodes_of(pid).is_ok_and(|inodes| inodes.contains(&inode)))?;
     Some(format!("process {pid} ({})", heapr_proc::thread_name(pid, pid).unwrap_or_default()))
@@ -81,7 +81,7 @@ fn socket_inodes(process: &Process) -> Result<HashSet<u64>> {
 fn inodes_of(pid: u32) -> io::Result<HashSet<u64>> {
     let mut inodes = HashSet::new();
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
-        // Descriptors that are closed meanwhile are no loss.
+        // Descriptors that are closed in the meantime can be ignored.
         let Ok(link) = entry.and_then(|entry| fs::read_link(entry.path())) else { continue };
         let inode =
             link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok());

@@ -1,41 +1,43 @@
-//! How much memory a process may still take: the machine's, and what its control groups leave it.
+//! Amount of memory that a process can still allocate: limited by the machine and by its control
+//! groups.
 
 use heapr_proc::{Fields, memory_limits};
 
-/// A limit that is nearer than the others.
+/// Nearest memory limit of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryRoom {
-    /// How many bytes the process can take until something happens.
+    /// Number of bytes that the process can allocate up to the limit.
     pub free_bytes: u64,
-    /// What sets the limit.
+    /// Origin of the limit.
     pub limited_by: MemoryLimit,
 }
 
-/// What ends a process that takes more.
+/// Limit beyond which a process is killed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryLimit {
-    /// The memory and swap of the machine.
+    /// Memory and swap of the machine.
     Machine,
-    /// A control group.
+    /// Control group.
     ControlGroup {
-        /// Its path below the root of the hierarchy.
+        /// Path of the group below the root of the hierarchy.
         path: String,
-        /// Its limit.
+        /// Limit of the group, in bytes.
         limit_bytes: u64,
     },
 }
 
-/// The resident memory of a process.
+/// Returns the resident memory of a process, in bytes.
 pub fn resident_bytes(pid: u32) -> u64 {
     of_status(pid, "VmRSS")
 }
 
-/// The most resident memory that a process has had.
+/// Returns the largest resident memory that a process has had, in bytes.
 pub(crate) fn most_resident_bytes(pid: u32) -> u64 {
     of_status(pid, "VmHWM")
 }
 
-/// The resident memory of a process that is no file's: its heaps, stacks and buffers.
+/// Returns the resident memory of a process without a file, in bytes: its heaps, stacks and
+/// buffers.
 pub fn anonymous_bytes(pid: u32) -> u64 {
     of_status(pid, "RssAnon")
 }
@@ -44,7 +46,7 @@ fn of_status(pid: u32, field: &str) -> u64 {
     Fields::of_process(pid).ok().and_then(|status| status.bytes(field)).unwrap_or(0)
 }
 
-/// The nearest limit of a process.
+/// Returns the nearest memory limit of a process.
 pub fn memory_room(pid: u32) -> MemoryRoom {
     let info = Fields::of_machine();
     let free_bytes = ["MemAvailable", "SwapFree"].iter().filter_map(|field| info.bytes(field)).sum();

@@ -1,4 +1,4 @@
-//! The messages of the inspector protocol, read without a value tree.
+//! Messages of the inspector protocol, parsed without a value tree.
 //!
 //! ```text
 //! {"id":3,"result":{…}}   {"id":3,"error":{"code":-32601,"message":"…"}}   {"method":"…","params":{…}}
@@ -12,12 +12,12 @@ use serde_json::value::RawValue;
 use super::error::{Error, Result};
 use super::escapes::unescape_into;
 
-/// One message, borrowed from the text that it came in.
+/// Message, borrowed from its text.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Message<'a> {
-    /// Answers carry the number of their request.
+    /// Number of the request, in an answer.
     pub(crate) id: Option<u64>,
-    /// Events carry a method.
+    /// Name of the event, in an event.
     #[serde(borrow)]
     pub(crate) method: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -27,7 +27,7 @@ pub(crate) struct Message<'a> {
     pub(crate) error: Option<Refusal>,
 }
 
-/// What the inspector says when it does not do what it was asked for.
+/// Error with which the inspector refuses a request.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Refusal {
     pub(crate) message: String,
@@ -44,12 +44,12 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Parameters of an event, or the result of a request.
+/// Parses the parameters of an event, or the result of a request.
 pub(crate) fn parse_value<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Result<T> {
     serde_json::from_str(value.get()).map_err(|error| bad(&error.to_string(), value.get()))
 }
 
-/// The bytes of a string value.
+/// Appends the unescaped bytes of a string value.
 pub(crate) fn string_bytes_into(value: &RawValue, out: &mut Vec<u8>) -> Result<()> {
     let text = value.get();
     let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
@@ -62,14 +62,14 @@ fn bad(what: &str, text: &str) -> Error {
     Error::BadMessage { what: what.to_owned(), start: text.chars().take(120).collect() }
 }
 
-/// A string in a message that holds a message: only its text counts.
+/// Parameters of a snapshot chunk; only the text is read.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ChunkParams<'a> {
     #[serde(borrow)]
     pub(crate) chunk: &'a RawValue,
 }
 
-/// `HeapProfiler.reportHeapSnapshotProgress`.
+/// Parameters of `HeapProfiler.reportHeapSnapshotProgress`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(crate) struct ProgressParams {
     pub(crate) done: u64,

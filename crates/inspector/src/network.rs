@@ -1,4 +1,4 @@
-//! Connecting to a port of a process, also from outside of its container.
+//! Connections to a port of a process, also from outside of its container.
 
 use std::fs::File;
 use std::io;
@@ -11,10 +11,10 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use super::error::{Error, Result};
 use super::process::Process;
 
-/// A connection on the same machine is there at once or not at all.
+/// Largest time to connect; on the same machine a connection succeeds or fails immediately.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 
-/// Connects from within the network that the process sees.
+/// Connects from within the process's network namespace.
 pub(crate) fn connect(process: &Process, address: SocketAddr) -> Result<TcpStream> {
     let stream = if process.is_in_other_network {
         connect_inside(process, address)?
@@ -25,8 +25,8 @@ pub(crate) fn connect(process: &Process, address: SocketAddr) -> Result<TcpStrea
     Ok(stream)
 }
 
-/// Whether [`connect`] can reach the process at all: checked before a signal opens a port that we
-/// could not close again.
+/// Checks that [`connect`] can reach the process. The check runs before a signal opens a port that
+/// heapr could not close again.
 pub(crate) fn can_reach(process: &Process) -> Result<()> {
     if !process.is_in_other_network {
         return Ok(());
@@ -41,8 +41,8 @@ fn connect_inside(process: &Process, address: SocketAddr) -> Result<TcpStream> {
     }
 }
 
-/// Runs a piece of work in the network namespace of a process. Only the thread that is made for it
-/// moves there; a socket stays in the namespace that it was made in.
+/// Runs `work` in the network namespace of a process. Only a new thread enters the namespace; a
+/// socket stays in the namespace in which it was created.
 fn inside<T: Send + 'static>(process: &Process, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     let namespace = File::open(format!("/proc/{}/ns/net", process.pid))?;
     let thread = std::thread::Builder::new().name("heapr-netns".into()).spawn(move || {

@@ -1,4 +1,4 @@
-//! The port of an inspector: found by the options of the process, or opened by SIGUSR1.
+//! Port of an inspector: found by the options of the process, or opened by SIGUSR1.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -13,26 +13,25 @@ use super::listening_ports::{Listener, listeners_in_network_of, listeners_of, ow
 use super::network;
 use super::process::{Process, Runtime};
 
-/// Node's own choice.
+/// Default port of Node.
 const DEFAULT_PORT: u16 = 9229;
-/// Between two looks for the port.
+/// Interval between two checks of the port.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// After Ctrl-C, the port that our signal opens is still waited for so long, in order to close it.
+/// Time after Ctrl-C during which the port opened by the signal is awaited, in order to close it.
 pub(crate) const LAST_WAIT: Duration = Duration::from_secs(2);
 /// Options that open a port at the start.
 const OPENING: [&str; 4] = ["--inspect", "--inspect-brk", "--inspect-wait", "--remote-debugging-port"];
-/// Options that only say which port a signal will open.
+/// Options that only choose the port that a signal opens.
 const CHOOSING: [&str; 2] = ["--inspect-port", "--debug-port"];
 
-/// How to get in.
+/// Options for opening an inspector.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
     /// Whether SIGUSR1 may be sent to a Node process without an open port.
     pub may_signal: bool,
-    /// How long the process may take to open its port, and to answer short requests.
+    /// Time for the process to open its port, and to answer short requests.
     pub wait: Duration,
-    /// The id, or a part of the URL or title, of what is to be inspected; needed where there is
-    /// more than one page.
+    /// Id of the target, or a part of its URL or title; required for several pages.
     pub target: Option<String>,
 }
 
@@ -42,7 +41,7 @@ impl Default for OpenOptions {
     }
 }
 
-/// The ports that an inspector of this process would have, by its options.
+/// Returns the ports that an inspector of this process would use, by its options.
 fn expected_ports(process: &Process) -> Vec<u16> {
     let mut ports = ports_of(process, &CHOOSING);
     ports.extend(ports_of(process, &OPENING));
@@ -50,15 +49,15 @@ fn expected_ports(process: &Process) -> Vec<u16> {
     ports
 }
 
-/// `PORT` or `HOST:PORT`; what follows an option without a value is the script.
+/// Parses `PORT` or `HOST:PORT`. An option without a value is followed by the script.
 fn ports_of(process: &Process, options: &[&str]) -> Vec<u16> {
     let values = options.iter().filter_map(|option| process.option(option));
     values.filter_map(|value| value.rsplit(':').next()?.parse().ok()).collect()
 }
 
 impl Process {
-    /// Whether snapshots of JavaScript can be asked for: always where the program is known for it,
-    /// and where V8 is built in when its inspector is open.
+    /// Whether the process can give snapshots of JavaScript: always for known runtimes; for other
+    /// programs with V8 only if their inspector is open.
     pub fn runs_javascript(&self) -> bool {
         match self.runtime {
             Runtime::Unknown => false,
@@ -71,7 +70,7 @@ impl Process {
     }
 }
 
-/// The inspector that is open already.
+/// Returns the inspector that is already open.
 pub(crate) fn find_open<'a>(process: &Process, listeners: &'a [Listener]) -> Option<&'a Listener> {
     let expected = expected_ports(process);
     let is_expected = |listener: &&Listener| expected.contains(&listener.bound_to.port());
@@ -79,8 +78,8 @@ pub(crate) fn find_open<'a>(process: &Process, listeners: &'a [Listener]) -> Opt
     open.or_else(|| open_anywhere(process, listeners))
 }
 
-/// Where neither a default nor an option says which port it is, each of the process's own is asked
-/// whether it is the inspector. The servers of programs whose port is known are spared.
+/// Searches all ports of the process if neither a default nor an option names the inspector's port.
+/// The servers of programs with a known port are not contacted.
 fn open_anywhere<'a>(process: &Process, listeners: &'a [Listener]) -> Option<&'a Listener> {
     let is_known = matches!(process.runtime, Runtime::Node | Runtime::Deno | Runtime::Bun);
     if is_known && !ports_of(process, &OPENING).contains(&0) {
@@ -96,8 +95,8 @@ fn open_anywhere<'a>(process: &Process, listeners: &'a [Listener]) -> Option<&'a
         .find(|listener| is_inspector(process, listener))
 }
 
-/// `/json/version`. A program may answer any path with anything, but nobody has a protocol version
-/// by chance.
+/// Answer to `/json/version`. A program may answer any path with anything, but a protocol version
+/// does not occur by chance.
 #[derive(Deserialize)]
 pub(crate) struct Version {
     #[serde(rename = "Browser", default)]
@@ -107,7 +106,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// 20 for `node.js/v20.20.2`.
+    /// Returns the major version of Node, such as 20 for `node.js/v20.20.2`.
     pub(crate) fn node_major(&self) -> Option<u32> {
         self.program.strip_prefix("node.js/v")?.split('.').next()?.parse().ok()
     }
@@ -122,8 +121,8 @@ fn is_inspector(process: &Process, listener: &Listener) -> bool {
     version(process, listener.address()).is_ok()
 }
 
-/// Whether the signal may be sent: before it is, because a port that fails to open leaves a message
-/// in the program's log, and nothing else.
+/// Checks that the signal may be sent. A port that fails to open only leaves a message in the
+/// program's log, so the check comes first.
 pub(crate) fn refuse_without_signal(process: &Process, options: &OpenOptions) -> Result<()> {
     let pid = process.pid;
     match process.runtime {
@@ -159,7 +158,7 @@ pub(crate) fn refuse_without_signal(process: &Process, options: &OpenOptions) ->
     }
 }
 
-/// Sends the signal and waits for the port; says whether it is ours to close.
+/// Sends the signal and waits for the port. Also returns whether heapr must close it.
 pub(crate) fn open_by_signal(
     process: &Process,
     before: &[Listener],
@@ -194,7 +193,7 @@ pub(crate) fn open_by_signal(
             if is_inspector(process, &listener) {
                 return Ok((listener, true));
             }
-            // The program may open a port of its own just now; it is asked once.
+            // The program may open a port of its own at this time; it is contacted once.
             refused.insert(listener.inode);
         }
         if !process.is_alive() {
@@ -202,7 +201,7 @@ pub(crate) fn open_by_signal(
         }
         std::thread::sleep(LOOK_EVERY);
     }
-    // Opened by inspector.open(port) in the program: SIGUSR1 does nothing then.
+    // The program opened the port by `inspector.open(port)`: SIGUSR1 then has no effect.
     if let Some(listener) = before
         .iter()
         .filter(|listener| listener.bound_to.ip().is_loopback())

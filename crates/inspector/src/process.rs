@@ -1,4 +1,4 @@
-//! What `/proc` says about a process, before anything is sent to it.
+//! Facts of `/proc` about a process, before anything is sent to it.
 
 use std::fs;
 use std::io::{self, Read};
@@ -11,11 +11,11 @@ use super::closed_process;
 use super::error::{Error, Result};
 use super::standstill::{self, Standstill};
 
-/// What runs a process's JavaScript.
+/// Runtime of a process's JavaScript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Runtime {
-    /// Node, also built into another executable.
+    /// Node, also embedded in another executable.
     Node,
     /// Deno.
     Deno,
@@ -25,14 +25,14 @@ pub enum Runtime {
     Chrome,
     /// A program built on Electron.
     Electron,
-    /// Another program with V8 and its inspector inside: workerd, for one.
+    /// Another program with V8 and its inspector, such as workerd.
     Embedder,
-    /// Nothing that we know.
+    /// Unknown program.
     Unknown,
 }
 
 impl Runtime {
-    /// As people write it.
+    /// Name for display.
     pub fn name(self) -> &'static str {
         match self {
             Self::Node => "Node",
@@ -46,33 +46,33 @@ impl Runtime {
     }
 }
 
-/// A process as `/proc` shows it.
+/// Process as shown by `/proc`.
 #[derive(Debug, Clone)]
 pub struct Process {
-    /// Its id in our namespace.
+    /// Process id in heapr's namespace.
     pub pid: u32,
-    /// Its id in its own namespace; another one in a container.
+    /// Process id in its own namespace, which differs in a container.
     pub inner_pid: u32,
-    /// The effective user.
+    /// Effective user id.
     pub uid: u32,
-    /// What runs its JavaScript.
+    /// Runtime of its JavaScript.
     pub runtime: Runtime,
-    /// The file name of its executable.
+    /// File name of the executable.
     pub program: String,
-    /// Its arguments.
+    /// Command line arguments.
     pub arguments: Vec<String>,
-    /// `NODE_OPTIONS`, where its environment can be read.
+    /// `NODE_OPTIONS`, if its environment can be read.
     pub node_options: Option<String>,
-    /// Bit n-1 says that signal n is caught.
+    /// Caught signals: bit n-1 is set if signal n is caught.
     pub caught_signals: u64,
-    /// Whether it sees another network than we do.
+    /// Whether the process is in another network namespace than heapr.
     pub is_in_other_network: bool,
-    /// Start time in clock ticks after boot: with the pid it names the process for ever.
+    /// Start time in clock ticks after boot; with the pid it identifies the process.
     start_ticks: u64,
 }
 
 impl Process {
-    /// Reads what `/proc` says; sends nothing to the process.
+    /// Reads the facts of `/proc`; sends nothing to the process.
     pub fn examine(pid: u32) -> Result<Self> {
         let directory = heapr_proc::folder(pid);
         let status = Fields::of_process(pid).map_err(|source| match source.kind() {
@@ -105,34 +105,34 @@ impl Process {
             arguments: heapr_proc::command_line(pid),
             node_options: heapr_proc::variable(pid, "NODE_OPTIONS"),
             caught_signals: status.bits("SigCgt").unwrap_or(0),
-            // What cannot be read is taken for the same.
+            // Namespaces that cannot be read count as equal.
             is_in_other_network: network.is_some() && own_network.is_some() && network != own_network,
             start_ticks: start_ticks(pid).unwrap_or(0),
         })
     }
 
-    /// When it started, in clock ticks after boot: with the pid it names the process for ever.
+    /// Start time in clock ticks after boot; with the pid it identifies the process.
     pub fn start_ticks(&self) -> u64 {
         self.start_ticks
     }
 
-    /// Whether the process that was examined is still there (and not another one with its id).
+    /// Whether the examined process is still alive, and its id has not been reused.
     pub fn is_alive(&self) -> bool {
         self.start_ticks != 0 && start_ticks(self.pid) == Some(self.start_ticks) && is_alive(self.pid)
     }
 
-    /// Whether it has a handler for a signal; without one, most signals end a process.
+    /// Whether the process has a handler for a signal; without one, most signals end a process.
     pub fn catches(&self, signal: rustix::process::Signal) -> bool {
         self.caught_signals & (1 << (signal.as_raw() - 1)) != 0
     }
 
-    /// What keeps its main thread from running, if that lasts.
+    /// Returns the lasting reason why the main thread does not run.
     pub fn standstill(&self) -> Option<Standstill> {
         standstill::of(self.pid)
     }
 
-    /// A signal to a process that stands still is handled when it goes on, and nobody is left then
-    /// to close its port.
+    /// Refuses a process whose main thread does not run. It would handle the signal later, when
+    /// heapr is not there to close its port.
     pub(crate) fn refuse_standing_still(&self) -> Result<()> {
         match self.standstill() {
             Some(standstill) => Err(Error::StandsStill { pid: self.pid, standstill }),
@@ -140,14 +140,14 @@ impl Process {
         }
     }
 
-    /// Sends a signal that the process catches.
+    /// Sends a signal, if the process catches it.
     pub(crate) fn send(
         &self,
         signal: rustix::process::Signal,
         name: &'static str,
         advice: &'static str,
     ) -> Result<()> {
-        // Looked up again just before: handlers come and go, and so do processes.
+        // The facts are read again just before: handlers and processes come and go.
         let now = Self::examine(self.pid)?;
         if now.start_ticks != self.start_ticks {
             return Err(Error::ProcessEnded { pid: self.pid });
@@ -171,21 +171,21 @@ impl Process {
         self.arguments.iter().any(|argument| argument.strip_suffix(&port).is_some_and(is_end))
     }
 
-    /// The value of an option on its command line or in `NODE_OPTIONS`: `--name=value` or `--name
-    /// value`. An option without a value gives an empty one.
+    /// Returns the value of an option on the command line or in `NODE_OPTIONS`: `--name=value` or
+    /// `--name value`. The value is empty for an option without one.
     pub(crate) fn option(&self, name: &str) -> Option<String> {
         self.values(name).into_iter().next()
     }
 
-    /// Whether Node's own permissions are on: they shut the inspector, too, unless it is allowed.
+    /// Whether Node's permission model is on, which disables the inspector unless it is allowed.
     pub(crate) fn has_permissions(&self) -> bool {
         ["--permission", "--experimental-permission"].iter().any(|option| self.option(option).is_some())
     }
 
-    /// The values of an option that may be given several times.
+    /// Returns the values of an option that may be given several times.
     pub(crate) fn values(&self, name: &str) -> Vec<String> {
-        // What follows the script is the program's own. A value that stands apart looks like a
-        // script, so one is let through.
+        // Arguments after the script belong to the program. A separate value looks like a script,
+        // so one such argument is accepted.
         let mut scripts = 0;
         let of_command_line = self.arguments.iter().skip(1).map(String::as_str).take_while(|argument| {
             scripts += usize::from(!argument.starts_with('-'));
@@ -211,8 +211,8 @@ impl Process {
     }
 }
 
-/// As Node reads `NODE_OPTIONS`: quotes hold blanks together, and inside of them a backslash takes
-/// the next as it is.
+/// Splits `NODE_OPTIONS` as Node does: quotes protect spaces, and within quotes a backslash escapes
+/// the next character.
 fn split_node_options(text: &str) -> Vec<String> {
     let mut options = Vec::new();
     let mut option = None;
@@ -238,9 +238,9 @@ fn program_name(executable: &Path) -> String {
     name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned()
 }
 
-/// Why a process is closed to us.
+/// Returns the error for denied access to a process.
 pub(super) fn denied(pid: u32, uid: u32) -> Error {
-    // (What cannot be read explains nothing.)
+    // A status that cannot be read gives no reason.
     let status = Fields::of_process(pid).unwrap_or_default();
     match closed_process::reason(&Fields::of_self(), &status) {
         Some(reason) => Error::Forbidden { pid, reason },
@@ -250,7 +250,7 @@ pub(super) fn denied(pid: u32, uid: u32) -> Error {
 
 fn runtime(executable: &Path, directory: &Path) -> Runtime {
     let name = program_name(executable).to_ascii_lowercase();
-    // Bun's package names it so on every system.
+    // Bun's package uses this name on every system.
     let name = name.strip_suffix(".exe").unwrap_or(&name).to_owned();
     let is = |names: &[&str]| names.contains(&name.as_str());
     let beside = |file: &str| {
@@ -290,12 +290,12 @@ fn maps_name(directory: &Path, name: &[u8]) -> bool {
     fs::read(directory.join("maps")).is_ok_and(|maps| memchr::memmem::find(&maps, name).is_some())
 }
 
-/// Executables are searched up to here: single-file Node programs have about 100 MB.
+/// Largest number of bytes searched in an executable; single-file Node programs have about 100 MB.
 const SEARCHED_BYTES_MAX: u64 = 512 << 20;
 
-/// What is built into an executable, under whatever name it runs: every Node exports the first name
-/// to add-ons, and the second one is an event of V8's inspector. Put together only here, and the
-/// second one backwards: heapr's own executable would hold them otherwise.
+/// Finds the runtime in an executable of any name. Every Node exports the first name to add-ons;
+/// the second one is an event of V8's inspector. The names are assembled here, the second one
+/// reversed. Otherwise heapr's own executable would contain them.
 fn runtime_inside(path: &Path) -> Option<Runtime> {
     let of_node = [&b"\0node_"[..], b"module_", b"register\0"].concat();
     let of_inspector = b"etadpUstatSpaeh.reliforPpaeH".iter().rev().copied().collect::<Vec<u8>>();
@@ -316,13 +316,13 @@ fn runtime_inside(path: &Path) -> Option<Runtime> {
         if found.is_none() && of_inspector.find(&buffer[..filled]).is_some() {
             found = Some(Runtime::Embedder);
         }
-        // A name that lies across two pieces is found with the end of the first.
+        // A name that spans two pieces is found together with the end of the first piece.
         kept = of_inspector.needle().len().min(filled);
         buffer.copy_within(filled - kept..filled, 0);
     }
 }
 
-/// What a path is below the root of the process, which may be a container's.
+/// Returns a path below the root of the process, which may be a container's.
 pub(crate) fn below_root(pid: u32, path: &Path) -> PathBuf {
     let mut inside = PathBuf::from(format!("/proc/{pid}/root"));
     let relative = path.as_os_str().as_bytes().strip_prefix(b"/").unwrap_or(path.as_os_str().as_bytes());

@@ -1,4 +1,4 @@
-//! The gentle ways: the sampling profile (`.heapprofile`), and the allocation timeline
+//! Captures with low overhead: the sampling profile (`.heapprofile`), and the allocation timeline
 //! (`.heaptimeline`).
 
 use std::io::Write;
@@ -14,20 +14,19 @@ use super::error::Result;
 use super::message::parse_value;
 use super::snapshot::{SnapshotOptions, SnapshotProgress, TakenSnapshot, stream};
 
-/// What a sampling profile counts.
+/// Options of a sampling profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SamplingOptions {
-    /// One sample for so many allocated bytes, on average.
+    /// Mean number of allocated bytes per sample.
     pub interval_bytes: u64,
-    /// Frames of a stack that are kept.
+    /// Largest number of frames per stack.
     pub depth_max: u32,
-    /// Also what has been collected meanwhile: everything that was allocated, not only what is
-    /// live.
+    /// Whether collected objects count as well: all allocations instead of only live objects.
     pub has_collected: bool,
 }
 
 impl Default for SamplingOptions {
-    /// V8's own choice.
+    /// Returns V8's own defaults.
     fn default() -> Self {
         Self { interval_bytes: 32_768, depth_max: 128, has_collected: false }
     }
@@ -56,7 +55,7 @@ pub(crate) fn sample(
     });
     connection.call(isolate, "HeapProfiler.startSampling", &params, patience, &mut |_, _| Ok(()))?;
     connection.listen(isolate, until, is_cancelled, &mut |_, _| Ok(()))?;
-    // The flag only ended the sampling; what was sampled is wanted.
+    // The flag only ended the sampling; the profile is still wanted.
     let never = AtomicBool::new(false);
     let patience = Patience { is_cancelled: &never, ..patience };
     let answer =

@@ -1,12 +1,12 @@
-//! The scripts that an isolate runs: where each comes from, its source map, its text.
+//! Scripts of an isolate: origin, source map and text.
 //!
 //! ```text
 //! -> Debugger.enable, Debugger.setSkipAllPauses     <- Debugger.scriptParsed, one for each script
 //! -> Debugger.getScriptSource {scriptId}            for those whose text is wanted
 //! -> Debugger.disable
 //! ```
-//! While it is asked, a `debugger;` statement would stop the program: pauses are skipped, and one
-//! that came before is ended.
+//! A `debugger;` statement would stop the program while the debugger is enabled. Pauses are
+//! therefore skipped, and a pause that came before is ended.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -20,22 +20,22 @@ use super::error::{Error, Result};
 use super::message::parse_value;
 use crate::own_scripts::is_own;
 
-/// A script as V8 knows it.
+/// Script as V8 describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Script {
-    /// The number that the locations of a snapshot give, too.
+    /// Number of the script, as in the locations of a snapshot.
     pub id: u32,
-    /// Its path or URL; empty for most of what `eval` and `new Function` made.
+    /// Path or URL; empty for most scripts made by `eval` and `new Function`.
     pub url: String,
-    /// What its last line, or a header of the server, says of its source map.
+    /// URL of the source map, from the script's last line or a header of the server.
     pub source_map_url: String,
-    /// Its length in UTF-16 units.
+    /// Length in UTF-16 units.
     pub length: u64,
-    /// Where it begins in the file that holds it, from 0: scripts in pages begin further down.
+    /// Start in the file that contains the script, from 0; scripts in pages start further down.
     pub start: (u32, u32),
 }
 
-/// More scripts than that no program has.
+/// Largest number of scripts that are listed.
 const SCRIPTS_MAX: usize = 1 << 18;
 
 #[derive(Deserialize)]
@@ -56,7 +56,7 @@ struct Parsed {
     script_language: String,
 }
 
-/// Lists the scripts, and hands those on that `wants` says of, each with its text.
+/// Lists the scripts, and passes those that `wants` accepts to `take` with their texts.
 pub(crate) fn each(
     connection: &mut Connection,
     isolate: &Isolate,
@@ -68,7 +68,7 @@ pub(crate) fn each(
     let patience = Patience { silence_max: wait, deadline: None, is_cancelled };
     let mut listing = Listing::default();
     let outcome = (|| {
-        // Sent together: nothing runs in between.
+        // The requests are sent together, so that nothing runs in between.
         connection.send(isolate, "Debugger.enable", &json!({}))?;
         listing.ask(connection, isolate, patience, "Debugger.setSkipAllPauses", json!({ "skip": true }))?;
         for script in std::mem::take(&mut listing.scripts) {
@@ -83,7 +83,7 @@ pub(crate) fn each(
                         take(script, text);
                     }
                 }
-                // Collected meanwhile.
+                // The script was collected in the meantime.
                 Err(Error::Refused { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -102,7 +102,7 @@ struct Source {
     text: String,
 }
 
-/// What has come so far.
+/// Scripts and pauses announced so far.
 #[derive(Debug, Default)]
 struct Listing {
     scripts: Vec<Script>,
@@ -110,7 +110,7 @@ struct Listing {
 }
 
 impl Listing {
-    /// A request; scripts that are told of meanwhile are noted.
+    /// Sends a request and waits for its answer; scripts announced meanwhile are recorded.
     fn ask(
         &mut self,
         connection: &mut Connection,
@@ -143,7 +143,7 @@ impl Listing {
     }
 }
 
-/// What is JavaScript and has a number.
+/// Converts a parsed script. Returns `None` for other languages and invalid numbers.
 fn script(parsed: Parsed) -> Option<Script> {
     let is_script = matches!(parsed.script_language.as_str(), "" | "JavaScript");
     let id = parsed.script_id.parse().ok().filter(|_| is_script)?;

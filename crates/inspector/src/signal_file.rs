@@ -1,5 +1,4 @@
-//! Snapshots that a Node process writes by itself when it gets the signal of
-//! `--heapsnapshot-signal`.
+//! Snapshots that a Node process writes by itself on the signal of `--heapsnapshot-signal`.
 //!
 //! ```text
 //! SIGUSR2 -> Heap.20261121.040213.11005.0.001.heapsnapshot in --diagnostic-dir, or the working directory
@@ -22,22 +21,22 @@ use super::process::{Process, below_root};
 use super::snapshot::{SnapshotProgress, is_end};
 use super::written_place::{refuse_unwritable, written_place};
 
-/// Between two looks at the directory.
+/// Interval between two checks of the directory.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Bytes of the end that are looked at.
+/// Number of bytes read from a snapshot's end.
 const END_BYTES: u64 = 64;
 
-/// A signal that can be given to `--heapsnapshot-signal`.
+/// Signal that can be given to `--heapsnapshot-signal`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotSignal {
-    /// SIGUSR1: it then no longer opens the inspector.
+    /// Signal SIGUSR1, which then does not open the inspector.
     Usr1,
-    /// SIGUSR2.
+    /// Signal SIGUSR2.
     Usr2,
 }
 
 impl SnapshotSignal {
-    /// Reads `SIGUSR2` or `USR2`.
+    /// Parses a name such as `SIGUSR2` or `USR2`.
     pub fn parse(name: &str) -> Option<Self> {
         match name.strip_prefix("SIG").unwrap_or(name) {
             "USR1" => Some(Self::Usr1),
@@ -46,7 +45,7 @@ impl SnapshotSignal {
         }
     }
 
-    /// `SIGUSR2`.
+    /// Name, such as `SIGUSR2`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Usr1 => "SIGUSR1",
@@ -62,20 +61,21 @@ impl SnapshotSignal {
     }
 }
 
-/// A whole snapshot that the process has written, where it lies as we see it.
+/// Complete snapshot that the process has written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignalFile {
-    /// Its path, below `/proc/PID/root` where the process lives in a container.
+    /// Path, below `/proc/PID/root` if the process is in a container.
     pub path: PathBuf,
-    /// Its size.
+    /// Size of the file.
     pub bytes: u64,
-    /// From the signal until the file was whole.
+    /// Time from the signal until the file was complete.
     pub took: Duration,
 }
 
 impl SnapshotSignal {
-    /// Whether the process was started for it (to another program the signal may mean anything),
-    /// and can write where its snapshot would go.
+    /// Checks that the process was started with this signal, because the signal may have any
+    /// meaning in another program. Also checks that the process can write to the snapshot's
+    /// directory. `is_sure` skips both checks.
     pub fn check(self, process: &Process, is_sure: bool) -> Result<()> {
         let given = process.option("--heapsnapshot-signal");
         if is_sure {
@@ -91,13 +91,13 @@ impl SnapshotSignal {
         })
     }
 
-    /// Sends the signal and waits until the file is whole, or until `wait` has passed without one
-    /// appearing.
+    /// Sends the signal and waits until the file is complete, or until `wait` has passed without a
+    /// file.
     ///
-    /// The file is also looked for in `directory`, a path as the process sees it.
+    /// `directory` is searched as well; it is a path as the process sees it.
     ///
-    /// Unless `is_sure`, the process must have been started with `--heapsnapshot-signal`: to
-    /// another program the signal may mean anything.
+    /// Unless `is_sure`, the process must have been started with `--heapsnapshot-signal`. The
+    /// signal may have any meaning in another program.
     pub fn take(
         self,
         process: &Process,
@@ -144,8 +144,8 @@ impl SnapshotSignal {
     }
 }
 
-/// Where the process writes, as paths that we can open: older versions of Node do not know
-/// `--diagnostic-dir`.
+/// Returns the directories that the process may write to, as paths for heapr. Older versions of
+/// Node do not know `--diagnostic-dir`.
 fn directories(process: &Process) -> Vec<PathBuf> {
     let working = PathBuf::from(format!("/proc/{}/cwd", process.pid));
     let resolved = fs::read_link(&working).map_or(working, |path| below_root(process.pid, &path));
@@ -156,12 +156,13 @@ fn directories(process: &Process) -> Vec<PathBuf> {
     directories
 }
 
-/// Where the process writes its snapshot on a signal, as a path that we can open.
+/// Directory in which the process writes its snapshot on a signal, as a path for heapr.
 pub fn written_directory(process: &Process) -> PathBuf {
     below_root(process.pid, &written_place(process))
 }
 
-/// Snapshots of this process in a directory: `Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot`.
+/// Returns the snapshots of this process in a directory:
+/// `Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot`.
 fn files_in(directory: &Path, process: &Process) -> Vec<PathBuf> {
     let pid = process.inner_pid.to_string();
     let is_snapshot = |name: &OsString| {

@@ -1,8 +1,8 @@
-//! A handler in a running Node that writes a snapshot on a signal: what `--heapsnapshot-signal`
-//! does from the start.
+//! Handler in a running Node that writes a snapshot on a signal, as `--heapsnapshot-signal` does
+//! from the start.
 //!
-//! It is the only way to take comparable snapshots at any time without an open port in between: V8
-//! numbers all objects anew after each inspector session, and the handler needs none.
+//! Only a handler allows comparable snapshots at any time without an open port in between. V8
+//! numbers all objects anew after each inspector session, and the handler needs no session.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -17,8 +17,8 @@ use super::message::parse_value;
 use super::process::Process;
 use super::signal_file::SnapshotSignal;
 
-/// `SIGNAL` is replaced. What goes wrong in the handler stays there: thrown, it would end the
-/// program.
+/// Script that installs the handler; `SIGNAL` is replaced. The handler catches all exceptions,
+/// because an uncaught one would end the program.
 const INSTALL: &str = "(() => {
     if (process.listenerCount('SIGNAL') > 0) return '';
     const { writeHeapSnapshot } = require('v8'), fs = require('fs'), path = require('path');
@@ -70,7 +70,7 @@ pub(crate) fn install(
     }
     let patience = Patience { silence_max: wait, deadline: None, is_cancelled };
     let expression = INSTALL.replace("SIGNAL", signal.name());
-    // The command line API is what makes `require` known outside of modules.
+    // The command line API makes `require` available outside of modules.
     let params = json!({ "expression": expression, "includeCommandLineAPI": true, "silent": true, "returnByValue": true });
     let method = "Runtime.evaluate";
     let answer = connection.call(&Isolate::Main, method, &params, patience, &mut |_, _| Ok(()))?;

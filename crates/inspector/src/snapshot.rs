@@ -1,4 +1,4 @@
-//! One snapshot over the protocol, from the request to the last chunk.
+//! Snapshot over the protocol, from the request to the last chunk.
 
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
@@ -11,49 +11,51 @@ use super::error::{Error, Result};
 use super::message::{ChunkParams, ProgressParams, parse_value, string_bytes_into};
 use super::write_behind::write_behind;
 
-/// The thread reports its progress all the time, except while it collects garbage or swaps.
+/// Longest time without a message. The thread reports its progress continuously, except while it
+/// collects garbage or swaps.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(900);
 
-/// What a snapshot holds.
+/// Options of a snapshot.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SnapshotOptions {
-    /// Collect garbage first (V8 does so anyway, but not what only a second round finds).
+    /// Whether garbage is collected first. V8 also collects by itself, but without the garbage that
+    /// only a second round finds.
     pub collects_garbage_first: bool,
-    /// Numbers get nodes of their own, with their values.
+    /// Whether numbers get nodes of their own, with their values.
     pub has_numeric_values: bool,
-    /// V8's own objects are shown as they are.
+    /// Whether V8's own objects are shown as they are.
     pub exposes_internals: bool,
 }
 
-/// How far a snapshot is.
+/// Progress of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotProgress {
-    /// The heap is being looked through: objects done, and how many are expected.
+    /// V8 traverses the heap.
     Building {
-        /// Objects done.
+        /// Number of traversed objects.
         done: u64,
-        /// Objects expected.
+        /// Number of expected objects.
         total: u64,
     },
-    /// It is arriving.
+    /// The snapshot is arriving.
     Writing {
-        /// Bytes so far.
+        /// Number of bytes so far.
         bytes: u64,
     },
 }
 
-/// A snapshot that was taken.
+/// Snapshot that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TakenSnapshot {
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// From the request until its first byte: the heap was looked through.
+    /// Time from the request to the first byte, during which V8 traversed the heap.
     pub until_first_byte: Duration,
-    /// From the request until its end: so long the thread did nothing else.
+    /// Time from the request to the end, during which the thread did nothing else.
     pub pause: Duration,
 }
 
-/// Takes a snapshot of an isolate and writes it as it comes.
+/// Takes a snapshot of an isolate and writes it as it arrives.
 pub(crate) fn take(
     connection: &mut Connection,
     isolate: &Isolate,
@@ -75,7 +77,7 @@ pub(crate) fn take(
     stream(connection, isolate, "HeapProfiler.takeHeapSnapshot", &params, sink, on_progress, is_cancelled)
 }
 
-/// Sends a request that is answered by the chunks of a snapshot, and writes them as they come.
+/// Sends a request that is answered by the chunks of a snapshot, and writes them as they arrive.
 pub(crate) fn stream(
     connection: &mut Connection,
     isolate: &Isolate,
@@ -95,7 +97,7 @@ pub(crate) fn stream(
                     first_byte.get_or_insert_with(|| started.elapsed());
                     let before = behind.block().len();
                     string_bytes_into(parse_value::<ChunkParams<'_>>(params)?.chunk, behind.block())?;
-                    // The writer's own error says more than this one.
+                    // The writer's own error is more specific.
                     behind.appended(before).map_err(|_| Error::Cancelled)?;
                     on_progress(SnapshotProgress::Writing { bytes: behind.bytes() });
                 }
@@ -117,7 +119,8 @@ pub(crate) fn stream(
     taken.map_err(|source| Error::Write { source })?
 }
 
-/// Whether a snapshot can end so: with the list of strings, and the object that holds it.
+/// Whether the bytes can be the end of a snapshot: the end of the list of strings and of the object
+/// that contains it.
 pub(crate) fn is_end(end: &[u8]) -> bool {
     let mut meaningful = end.iter().rev().filter(|byte| !byte.is_ascii_whitespace());
     meaningful.next() == Some(&b'}') && matches!(meaningful.next(), Some(b']' | b'}'))

@@ -1,5 +1,4 @@
-//! Processes whose main thread does not run: what is sent to them is answered when they go on, if
-//! ever.
+//! Processes whose main thread does not run: they answer only when they continue, if ever.
 
 use std::fmt;
 use std::fs;
@@ -7,22 +6,22 @@ use std::time::Duration;
 
 use heapr_proc::{Fields, Stat};
 
-/// What keeps the main thread of a process from running.
+/// Reason why the main thread of a process does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Standstill {
-    /// A signal has stopped it.
+    /// The process was stopped by a signal.
     Stopped,
-    /// Another process traces it, and gets its signals first.
+    /// Another process traces it, and receives its signals first.
     Traced {
-        /// The process id of the tracer.
+        /// Process id of the tracer.
         tracer: u32,
-        /// Its name.
+        /// Name of the tracer.
         name: String,
     },
-    /// Its control group is frozen.
+    /// The control group of the process is frozen.
     Frozen,
-    /// It waits in the kernel for something that no signal ends.
+    /// The thread waits in the kernel for an event that no signal interrupts.
     Uninterruptible,
 }
 
@@ -46,13 +45,14 @@ impl fmt::Display for Standstill {
     }
 }
 
-/// Looks at a process, which is sent nothing.
+/// Examines a process, without sending anything to it.
 pub(crate) fn of(pid: u32) -> Option<Standstill> {
-    /// A wait for a disk is over before.
+    /// Number of checks; a wait for a disk ends earlier.
     const LOOKS: u32 = 20;
     const BETWEEN: Duration = Duration::from_millis(25);
     let state = || Stat::of_process(pid).map_or('?', |stat| stat.state());
-    // Run time and page faults: who waits for the disk again and again does get on.
+    // Run time and page faults. They increase in a process that repeatedly waits for the disk but
+    // makes progress.
     let progress = || Stat::of_process(pid).map(|stat| [10, 12, 14, 15].map(|number| stat.number(number)));
     let now = state();
     if let Some(traced) = tracer(pid) {
@@ -74,7 +74,7 @@ pub(crate) fn of(pid: u32) -> Option<Standstill> {
     is_uninterruptible.then_some(Standstill::Uninterruptible)
 }
 
-/// The debugger of a process. Those that only look on pass signals on at once.
+/// Returns the debugger of a process. Tools that only observe pass signals on immediately.
 fn tracer(pid: u32) -> Option<Standstill> {
     const LOOKING_ON: [&str; 2] = ["strace", "ltrace"];
     let status = Fields::of_process(pid).ok()?;

@@ -1,4 +1,4 @@
-//! What can be inspected behind a port: one program, or the pages of a browser.
+//! Targets behind a port: one program, or the pages of a browser.
 
 use std::net::SocketAddr;
 
@@ -9,19 +9,19 @@ use super::http;
 use super::network;
 use super::process::Process;
 
-/// Something that can be inspected.
+/// Target that can be inspected.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Target {
-    /// The inspector's name for it.
+    /// Id that the inspector gave it.
     #[serde(default)]
     pub id: String,
-    /// `node`, `page`, `worker` …
+    /// Kind: `node`, `page`, `worker` …
     #[serde(rename = "type", default)]
     pub kind: String,
-    /// For people.
+    /// Title for display.
     #[serde(default)]
     pub title: String,
-    /// The script, or the page.
+    /// URL of the script or page.
     #[serde(default)]
     pub url: String,
     #[serde(rename = "webSocketDebuggerUrl", default)]
@@ -29,7 +29,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// `id ("title", url)`; many have no title.
+    /// Formats the target as `id ("title", url)`; many targets have no title.
     fn in_words(&self) -> String {
         let title =
             if self.title.is_empty() { String::new() } else { format!("{:?}, ", shortened(&self.title)) };
@@ -37,13 +37,13 @@ impl Target {
     }
 }
 
-/// All of them.
+/// Returns all targets.
 pub(crate) fn targets(process: &Process, address: SocketAddr) -> Result<Vec<Target>> {
     let body = http::get(network::connect(process, address)?, address, "/json/list")?;
     serde_json::from_slice(&body).map_err(|error| Error::NotAnInspector { address, what: error.to_string() })
 }
 
-/// The one that was asked for; else the only one; else the only page.
+/// Returns the requested target; else the only one, or the only page.
 pub(crate) fn choose(process: &Process, mut targets: Vec<Target>, wanted: Option<&str>) -> Result<Target> {
     targets.retain(|target| !target.socket_url.is_empty());
     if let Some(wanted) = wanted {
@@ -64,7 +64,7 @@ pub(crate) fn choose(process: &Process, mut targets: Vec<Target>, wanted: Option
     }
 }
 
-/// The URL of a page may hold the page.
+/// Shortens a URL: the URL of a page may contain the page.
 fn shortened(url: &str) -> String {
     const CHARACTERS: usize = 80;
     if url.chars().count() <= CHARACTERS {

@@ -1,14 +1,15 @@
-//! A TCP stream that comes back to its reader within a moment, however its bytes come: an inspector
-//! that sends one byte at a time must not keep a reader from its deadline.
+//! TCP stream whose reads return within a moment. An inspector that sends one byte at a time must
+//! not delay a reader beyond its deadline.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Between two looks at the flag, the deadline and the process.
+/// Interval between two checks of the flag, the deadline and the process.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Reads until the end of a tick; then it would block, even if there is more.
+/// Stream that reads until the end of a tick, and then reports that it would block, even if data is
+/// available.
 #[derive(Debug)]
 pub(crate) struct TickingStream {
     stream: TcpStream,

@@ -1,4 +1,4 @@
-//! What V8 says of the memory of the main thread's isolate.
+//! V8's figures about the memory of the main thread's isolate.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -11,39 +11,39 @@ use super::error::Result;
 use super::message::parse_value;
 use crate::own_scripts::QUESTION;
 
-/// What an isolate has.
+/// Memory of an isolate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct V8Memory {
-    /// What V8 has taken from the system for objects.
+    /// Bytes that V8 has allocated from the system for objects.
     pub total_bytes: u64,
-    /// Objects, those that are garbage already, too.
+    /// Bytes of objects, garbage included.
     pub used_bytes: u64,
-    /// Memory outside of the heap that objects hold; of Node alone.
+    /// Bytes outside of the heap that objects hold; only known for Node.
     pub external_bytes: Option<u64>,
-    /// Of that in array buffers.
+    /// Part of the external bytes in array buffers.
     pub array_buffer_bytes: Option<u64>,
-    /// Parts of the heap; of Node alone.
+    /// Spaces of the heap; only known for Node.
     pub spaces: Vec<V8Space>,
 }
 
-/// A part of V8's heap.
+/// Space of V8's heap.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct V8Space {
-    /// V8's name.
+    /// V8's name of the space.
     #[serde(rename = "space_name", default)]
     pub name: String,
-    /// What it has taken.
+    /// Bytes that the space has allocated.
     #[serde(rename = "space_size", default)]
     pub size_bytes: u64,
-    /// Of that in objects.
+    /// Part of these bytes in objects.
     #[serde(rename = "space_used_size", default)]
     pub used_bytes: u64,
-    /// Of that in memory, as V8 believes.
+    /// Part of these bytes in physical memory, as estimated by V8.
     #[serde(rename = "physical_space_size", default)]
     pub physical_bytes: u64,
 }
 
-/// Asks; what only Node knows is missing in others.
+/// Requests the figures; those that only Node has are missing for other programs.
 pub(crate) fn ask(
     connection: &mut Connection,
     wait: Duration,
@@ -67,7 +67,7 @@ pub(crate) fn ask(
         spaces: Vec<V8Space>,
     }
     let patience = Patience { silence_max: wait, deadline: None, is_cancelled };
-    // The command line API is what makes `require` known outside of modules.
+    // The command line API makes `require` available outside of modules.
     let params = json!({ "expression": QUESTION, "includeCommandLineAPI": true, "silent": true, "returnByValue": true });
     let nothing: OnEvent<'_> = &mut |_, _| Ok(());
     let answer = connection.call(&Isolate::Main, "Runtime.evaluate", &params, patience, nothing)?;

@@ -1,4 +1,4 @@
-//! The worker threads of a Node process: each has an isolate, and so a heap, of its own.
+//! Worker threads of a Node process: each has an isolate, and thus a heap, of its own.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -10,18 +10,18 @@ use super::connection::{Connection, Isolate, Patience};
 use super::error::Result;
 use super::message::parse_value;
 
-/// Workers that run already are announced before the answer; this is for those that come late.
+/// Time to wait for further workers; running workers are usually announced before the answer.
 const LATE: Duration = Duration::from_millis(200);
 
-/// A worker thread.
+/// Worker thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
     pub(crate) session_id: String,
     /// Node's number of the thread (`threadId`); the main thread is 0.
     pub thread_number: u32,
-    /// What Node calls it.
+    /// Title that Node gives it.
     pub title: String,
-    /// Its script.
+    /// URL of its script.
     pub url: String,
 }
 
@@ -43,7 +43,7 @@ struct WorkerInfo {
     url: String,
 }
 
-/// Attaches to all workers, in the order of their numbers.
+/// Attaches to all workers and returns them, ordered by number.
 pub(crate) fn attach(
     connection: &mut Connection,
     wait: Duration,
@@ -66,8 +66,8 @@ pub(crate) fn attach(
     Ok(workers)
 }
 
-/// The title is `Worker 3` in older versions, `[worker 3] name` in newer ones; the id counts
-/// sessions.
+/// Returns the number of a worker. The title is `Worker 3` in older versions, `[worker 3] name` in
+/// newer ones. The id counts sessions.
 fn thread_number(info: &WorkerInfo) -> Option<u32> {
     let of_title = info
         .title

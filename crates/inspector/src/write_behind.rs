@@ -1,32 +1,32 @@
-//! A writer with a thread of its own, so that a slow disk does not hold up the socket.
+//! Writer with a thread of its own, so that a slow disk does not delay the socket.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// One hand-over to the writing thread.
+/// Number of bytes handed over to the writing thread at once.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Blocks that may wait for the disk. What does not fit here waits in the memory of the target,
-/// which is the worse place.
+/// Largest number of blocks that wait for the disk. Further data waits in the target's memory,
+/// which is worse.
 const BLOCKS_MAX: usize = 256;
 
-/// The end that is written to.
+/// Producer's end of the writer.
 #[derive(Debug)]
 pub(crate) struct WriteBehind {
     block: Vec<u8>,
     full: SyncSender<Vec<u8>>,
     empty: Receiver<Vec<u8>>,
     bytes: u64,
-    /// The last bytes, whatever block they were in.
+    /// Last bytes, across blocks.
     tail: Vec<u8>,
 }
 
-/// The writing thread has met an error, which [`write_behind`] returns.
+/// Error of the writing thread; [`write_behind`] returns its cause.
 #[derive(Debug)]
 pub(crate) struct Stopped;
 
-/// Runs `produce` on this thread, and writes what it produces on another one.
+/// Runs `produce` on this thread, and writes its output on another one.
 ///
-/// An error of the writer comes before what `produce` made of it.
+/// An error of the writer takes precedence over the result of `produce`.
 pub(crate) fn write_behind<T>(
     sink: &mut (dyn Write + Send),
     produce: impl FnOnce(&mut WriteBehind) -> T,
@@ -39,7 +39,7 @@ pub(crate) fn write_behind<T>(
                 for mut block in to_write {
                     sink.write_all(&block)?;
                     block.clear();
-                    // A full return channel only means that enough blocks are on their way.
+                    // A full return channel means that enough blocks are in circulation.
                     let _ = written.try_send(block);
                 }
                 sink.flush()
@@ -54,24 +54,24 @@ pub(crate) fn write_behind<T>(
 }
 
 impl WriteBehind {
-    /// Room to append to; [`Self::appended`] says how much it was.
+    /// Buffer to append to; [`Self::appended`] counts the appended bytes.
     pub(crate) fn block(&mut self) -> &mut Vec<u8> {
         &mut self.block
     }
 
-    /// Counts what was appended to the block since it was `before_bytes` long, and hands it over
-    /// when it is full.
+    /// Counts the bytes appended since the block was `before_bytes` long, and hands it over when it
+    /// is full.
     pub(crate) fn appended(&mut self, before_bytes: usize) -> Result<(), Stopped> {
         self.bytes += (self.block.len() - before_bytes) as u64;
         if self.block.len() >= BLOCK_BYTES { self.hand_over() } else { Ok(()) }
     }
 
-    /// All bytes so far.
+    /// Number of bytes so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The last up to 64 bytes.
+    /// Returns the last bytes, at most 64.
     pub(crate) fn tail(&self) -> Vec<u8> {
         let mut tail = self.tail.clone();
         tail.extend_from_slice(&self.block[self.block.len().saturating_sub(TAIL_BYTES)..]);

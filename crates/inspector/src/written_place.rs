@@ -1,5 +1,5 @@
-//! Where a Node process writes its snapshot on a signal, and whether it may: where it can't, the
-//! exception that Node throws then ends the program.
+//! Directory in which a Node process writes its snapshot on a signal, and a check that it can be
+//! written. If it cannot, Node throws an exception that ends the program.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,12 +11,12 @@ use rustix::fs::StatVfsMountFlags;
 use super::error::{Error, Result};
 use super::process::{Process, below_root};
 
-/// `CAP_DAC_OVERRIDE`: who has it writes wherever a file system can be written to.
+/// Capability `CAP_DAC_OVERRIDE`, which allows writing wherever the file system is writable.
 const MAY_WRITE_ANYWHERE: u64 = 1 << 1;
-/// Bits of a directory in which files can be made.
+/// Permission bits of a directory in which files can be created.
 const WRITE_AND_ENTER: u32 = 0o3;
 
-/// `--diagnostic-dir`, or the working directory, as the process sees it.
+/// Returns `--diagnostic-dir` or the working directory, as the process sees it.
 pub(crate) fn written_place(process: &Process) -> PathBuf {
     let working = PathBuf::from(format!("/proc/{}/cwd", process.pid));
     let working = fs::read_link(&working).unwrap_or(working);
@@ -26,7 +26,7 @@ pub(crate) fn written_place(process: &Process) -> PathBuf {
     }
 }
 
-/// Nothing may be sent to a process that could not write its snapshot.
+/// Refuses a process that cannot write its snapshot.
 pub(crate) fn refuse_unwritable(process: &Process, signal: &'static str) -> Result<()> {
     let place = written_place(process);
     let hindrance = hindrance_of(&below_root(process.pid, &place), &Writer::of(process))
@@ -42,7 +42,7 @@ pub(crate) fn refuse_unwritable(process: &Process, signal: &'static str) -> Resu
     }
 }
 
-/// As whom a process makes files.
+/// User and groups with which a process creates files.
 struct Writer {
     uid: Option<u32>,
     gids: Vec<u32>,
@@ -52,7 +52,7 @@ struct Writer {
 impl Writer {
     fn of(process: &Process) -> Self {
         let status = Fields::of_process(process.pid).unwrap_or_default();
-        // The last of the four is that for files.
+        // The last of the four ids applies to files.
         let gids = status.words("Groups").filter_map(|gid| gid.parse().ok());
         Self {
             uid: status.last_number("Uid"),
@@ -67,7 +67,7 @@ fn hindrance_of(directory: &Path, writer: &Writer) -> Option<&'static str> {
         Ok(facts) if facts.is_dir() => facts,
         Ok(_) => return Some("is no directory"),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some("is not there"),
-        // What we cannot look into, the process may.
+        // The process may have access to a directory that is closed to heapr.
         Err(_) => return None,
     };
     let disk = rustix::fs::statvfs(directory).ok();
@@ -83,12 +83,12 @@ fn hindrance_of(directory: &Path, writer: &Writer) -> Option<&'static str> {
     (!may_write).then_some("its user may not write to")
 }
 
-/// What Node's own permissions forbid.
+/// Returns the reason if Node's permission model forbids writing.
 fn by_node(process: &Process, place: &Path) -> Option<&'static str> {
     let working = fs::read_link(format!("/proc/{}/cwd", process.pid)).unwrap_or_default();
     let covers = |allowed: &String| {
         let allowed = allowed.strip_suffix('*').unwrap_or(allowed);
-        // (`*` alone is everything.)
+        // `*` alone allows everything.
         allowed.is_empty() || place.starts_with(working.join(allowed.trim_start_matches("./")))
     };
     let is_allowed = !process.has_permissions() || process.values("--allow-fs-write").iter().any(covers);
@@ -114,7 +114,7 @@ mod tests {
             for allowed in ["*", "/srv", "/srv/", "/srv/*", "/"] {
                 assert!(!is_refused(&[flag, &format!("--allow-fs-write={allowed}")], "/srv"), "{allowed}");
             }
-            // Node takes a list with commas for one path.
+            // Node treats a list with commas as one path.
             for allowed in ["/srv/logs", "/sr", "/x,/srv"] {
                 assert!(is_refused(&[flag, &format!("--allow-fs-write={allowed}")], "/srv"), "{allowed}");
             }

@@ -1,4 +1,4 @@
-//! An inspector in this very process, whose answers a test decides.
+//! Inspector in the test process, with answers that a test chooses.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,11 +6,10 @@ use std::net::{TcpListener, TcpStream};
 use heapr_inspector::Process;
 use tungstenite::{Message, WebSocket};
 
-/// What a test does with the connection: the request's number, its method, and the socket to answer
-/// on.
+/// Test's reaction to a request: the request's number, its method, and the socket for the answer.
 pub(crate) type Answer = fn(u64, &str, &mut WebSocket<TcpStream>);
 
-/// Starts it, and returns this process as one that was started with `--inspect=PORT`.
+/// Starts the inspector. Returns this process as if it had been started with `--inspect=PORT`.
 pub(crate) fn start(list: &'static str, answer: Answer) -> Process {
     listen(move |stream, path| match path {
         "/json/version" => answer_with(stream, VERSION),
@@ -19,7 +18,7 @@ pub(crate) fn start(list: &'static str, answer: Answer) -> Process {
     })
 }
 
-/// An inspector whose list is well, and whose connection `talk` has to itself.
+/// Starts an inspector with a valid list; `talk` handles its connection.
 pub(crate) fn start_raw(talk: fn(TcpStream)) -> Process {
     const LIST: &str = r#"[{"id":"a","type":"node","webSocketDebuggerUrl":"ws://h/a"}]"#;
     listen(move |stream, path| match path {
@@ -29,7 +28,7 @@ pub(crate) fn start_raw(talk: fn(TcpStream)) -> Process {
     })
 }
 
-/// An inspector that answers so to whoever asks for its list.
+/// Starts an inspector that answers every request for its list with `list`.
 pub(crate) fn start_with_list(list: &'static [u8]) -> Process {
     listen(move |mut stream, path| match path {
         "/json/version" => answer_with(stream, VERSION),
@@ -40,7 +39,7 @@ pub(crate) fn start_with_list(list: &'static [u8]) -> Process {
     })
 }
 
-/// An inspector whose list comes byte by byte and never ends.
+/// Starts an inspector whose list arrives byte by byte and never ends.
 pub(crate) fn start_dripping_list() -> Process {
     listen(|mut stream, path| match path {
         "/json/version" => answer_with(stream, VERSION),

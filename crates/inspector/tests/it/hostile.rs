@@ -1,4 +1,5 @@
-//! Inspectors that lie, stop, or talk nonsense end a capture with an error, and nothing else.
+//! Tests that inspectors that lie, stop, or send nonsense end a capture with an error, and nothing
+//! else.
 
 use std::io::{self, Read as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +81,7 @@ fn nonsense_is_told_with_its_start() {
         r#"{"id":-1}"#,
         "{\"method\":\"HeapProfiler.addHeapSnapshotChunk\",\"params\":{\"chunk\":\"\\x\"}}",
     ] {
-        // A function pointer holds no text: it comes through a static.
+        // A function pointer cannot capture a text, so the text is in a static.
         static NONSENSE: std::sync::Mutex<&str> = std::sync::Mutex::new("");
         *NONSENSE.lock().unwrap() = nonsense;
         let (taken, _) = take(|id, method, socket| {
@@ -151,7 +152,7 @@ fn the_flag_ends_a_snapshot_that_never_ends() {
     assert!(matches!(taken, Err(Error::Cancelled)), "{taken:?}");
 }
 
-/// Node crashes where a connection is closed while it sends (see `Connection::finish`).
+/// Node crashes if a connection is closed while it sends (see `Connection::finish`).
 #[test]
 fn a_connection_is_closed_only_when_the_snapshot_that_was_given_up_has_come_to_its_end() {
     use std::sync::atomic::AtomicU32;
@@ -161,8 +162,7 @@ fn a_connection_is_closed_only_when_the_snapshot_that_was_given_up_has_come_to_i
         if method == "HeapProfiler.takeHeapSnapshot" {
             for _ in 0..CHUNKS {
                 std::thread::sleep(Duration::from_millis(10));
-                // To a connection that is closed the first message goes through, the ones after it
-                // do not.
+                // The first message to a closed connection succeeds, later ones fail.
                 if socket.send(tungstenite::Message::text(chunk("1,2,3,"))).is_err() {
                     return;
                 }
@@ -233,7 +233,7 @@ fn of_two_pages_one_must_be_chosen() {
 fn a_program_of_unknown_make_is_asked_on_the_ports_that_it_listens_on() {
     let mut process = start(ONE, |id, _, socket| ok(id, socket));
     let port = process.arguments[1].split_once('=').unwrap().1.to_owned();
-    // As workerd is told; no option of V8's.
+    // The port is in the arguments as for workerd, rather than in an option of V8.
     process.arguments = vec!["program".into(), "serve".into(), format!("-i127.0.0.1:{port}")];
     assert_eq!(open(&process).unwrap().address().port().to_string(), port);
 }
@@ -252,8 +252,8 @@ fn targets_without_a_path_are_refused() {
     }
 }
 
-/// Another client of the same port would be told of the process; answers are believed by their
-/// numbers alone.
+/// Another client of the same port could receive messages about the process. Answers are matched by
+/// their numbers alone.
 #[test]
 fn answers_to_what_was_never_asked_are_passed_over() {
     let (taken, out) = take(|id, method, socket| {
@@ -274,7 +274,7 @@ fn answers_to_what_was_never_asked_are_passed_over() {
 fn a_frame_that_comes_byte_by_byte_does_not_hold_up_its_deadline() {
     let process = start_raw(|mut stream| {
         shake_hands(&mut stream);
-        // A text of 1 GB, of which a byte comes at a time.
+        // The frame announces a text of 1 GB, which arrives byte by byte.
         let mut frame = vec![0x81, 127];
         frame.extend_from_slice(&(1_u64 << 30).to_be_bytes());
         let _ = stream.write_all(&frame);
@@ -313,7 +313,7 @@ fn a_handshake_that_drips_ends() {
     assert!(matches!(error, Error::Connection { .. }), "{error}");
 }
 
-/// Where the list of targets is, we know: nobody is asked elsewhere.
+/// The address of the list is known, so redirects are not followed.
 #[test]
 fn redirects_and_lists_without_an_end_are_no_inspector() {
     for answer in [

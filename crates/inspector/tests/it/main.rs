@@ -1,4 +1,4 @@
-//! Capture against an inspector that does what no inspector should.
+//! Captures from inspectors that misbehave.
 #![forbid(unsafe_code)]
 
 mod fake_inspector;
