@@ -1,8 +1,8 @@
-//! Writes a trace of as many events as asked for, through the real ledger and writer:
+//! Writes a trace with a given number of events, through the real ledger and writer:
 //! `generate_trace FILE EVENTS`.
 //!
-//! The program that it makes up has two threads, 2,000 stacks of up to 24 frames and 200,000 live
-//! blocks; most blocks die young, and addresses are handed out again as an allocator would.
+//! The imaginary program has two threads, 2,000 stacks of up to 24 frames and 200,000 live blocks.
+//! Most blocks die young, and addresses are reused as by an allocator.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use heapr_trace::{
     Summary, System, Thread, ThreadIndex, TraceWriter,
 };
 
-/// Blocks that are live once the heap has grown to its size.
+/// Number of live blocks once the heap has its full size.
 const LIVE_COUNT: usize = 200_000;
-/// Events between two checkpoints, as the recorder writes them.
+/// Number of events between two checkpoints, as in the recorder.
 const CHECKPOINT_EVENTS: u64 = 16 * LIVE_COUNT as u64;
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -76,7 +76,7 @@ fn generate(file: &Path, event_count: u64) -> Result<()> {
         let is_free = !live.is_empty()
             && random.below((LIVE_COUNT * 2) as u64) < (live.len() as u64).min(LIVE_COUNT as u64 * 2);
         let action = if is_free {
-            // Nine of ten frees are of one of the last blocks.
+            // Nine of ten frees concern one of the last 64 blocks.
             let young = if random.below(10) == 0 { live.len() } else { live.len().min(64) };
             let place = live.len() - 1 - random.below(young as u64) as usize;
             let address_avma = live.swap_remove(place);
@@ -114,9 +114,9 @@ fn stacks<W: std::io::Write>(
 ) -> Result<Vec<StackIndex>> {
     let mut nodes = vec![(StackIndex::EMPTY, 0)];
     while nodes.len() < 2_001 {
-        // The newest are the likeliest parents: deep stacks, not a bush.
+        // The newest nodes are the likeliest parents, which makes deep stacks.
         let near = random.below(nodes.len().min(40) as u64) as usize;
-        // A path that is deep enough is followed by one that begins at the root again.
+        // A path that is deep enough is followed by one that begins at the root.
         let (parent, depth) =
             nodes.get(nodes.len() - 1 - near).filter(|&&(_, depth)| depth < 24).unwrap_or(&nodes[0]);
         let (parent, depth) = (*parent, *depth);

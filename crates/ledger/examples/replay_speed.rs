@@ -1,10 +1,10 @@
-//! Processor time of the parts of recording, on the events of a trace: `replay_speed FILE [EVENTS]
-//! [ROUNDS]`.
+//! Measures the processor time of the parts of recording, on the events of a trace: `replay_speed
+//! FILE [EVENTS] [ROUNDS]`.
 //!
-//! The first EVENTS (8 million) are read into memory and given, as the recorder does it, to the
-//! ledger with its summary and to the columns and the compressor of a file that is thrown away:
-//! nanoseconds an event for each, and for the table of live blocks without the summary; least
-//! and median of ROUNDS (5) rounds.
+//! Reads the first EVENTS (8 million) into memory. Passes them, like the recorder, to the ledger
+//! with its summary, and to the columns and the compressor of a file that is discarded. Prints
+//! nanoseconds per event for each, and for the table of live blocks without the summary: least and
+//! median of ROUNDS (5) rounds.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_trace::{Event, ProcessIndex, Trace, TraceWriter};
 
-/// As many as the recorder hands on together.
+/// Number of events that the recorder passes on together.
 const EVENTS_TOGETHER: usize = 256;
 
 /// Processor time of this thread.

@@ -1,9 +1,9 @@
-//! How much processor time and memory a snapshot takes: `snapshot_speed [BLOCKS] [BYTES]`, live
-//! blocks of one size (10 million of 48).
+//! Measures processor time and memory of a snapshot: `snapshot_speed [BLOCKS] [BYTES]`, live blocks
+//! of one size (10 million of 48).
 //!
-//! The table of live blocks is filled as a program that allocates them one after the other fills
-//! it, every tenth is freed and made anew, and all are exported through the columns and the
-//! compression of the file, while other events come.
+//! Fills the table of live blocks like a program that allocates them one after the other, and
+//! replaces every tenth. Then exports all blocks through the columns and the compression of the
+//! file, while other events arrive.
 
 use std::io;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use heapr_trace::{
     Action, Event, HeapId, ProcessIndex, SnapshotColumns, StackIndex, ThreadIndex, TraceWriter,
 };
 
-/// Events between two slices, as the recorder takes between two rounds.
+/// Number of events between two slices, as in a round of the recorder.
 const EVENTS_PER_SLICE: u64 = 20_000;
 const EVENTS_TOGETHER: usize = 4096;
 const GROUPS_PER_SLICE: usize = 8192;
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let chunk_bytes = (size_bytes + 23).max(32) & !15;
     let mut ledger = Ledger::new();
     let mut time_ns = 0;
-    // Applied as the recorder does it, many at a time.
+    // Applied many at a time, like in the recorder.
     let mut waiting = Vec::with_capacity(EVENTS_TOGETHER);
     let mut spent_on_events = Duration::ZERO;
     let mut event_count = 0_u64;

@@ -1,11 +1,11 @@
-//! What is kept of a live block beside its address, and who owns an address.
+//! Compact record of a live block without its address, and the owner of an address.
 
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};
 
-/// Top bit of a record's thread: born of a realloc.
+/// Top bit of a record's thread number: the block came out of a realloc.
 const IS_REALLOC: u32 = 1 << 31;
 
-/// A live block without its place.
+/// A live block without its address and owner.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct BlockRecord {
@@ -41,13 +41,13 @@ impl BlockRecord {
     }
 }
 
-/// Process + 1 (24 bits) and heap (8 bits); 0 is nobody.
+/// Packs an owner: process + 1 (24 bits) and heap (8 bits). 0 stands for no owner.
 #[inline(always)]
 pub(crate) fn owner(process: ProcessIndex, heap: HeapId) -> u32 {
     process.0.wrapping_add(1) << 8 | u32::from(heap.0)
 }
 
-/// Whether an owner is one of a process's heaps.
+/// Whether an owner is one of the process's heaps.
 #[inline(always)]
 pub(crate) fn is_of(owner: u32, process: ProcessIndex) -> bool {
     owner >> 8 == process.0.wrapping_add(1) & 0xff_ffff

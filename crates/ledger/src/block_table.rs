@@ -1,4 +1,4 @@
-//! The live blocks, by process, heap and address, laid out as the heap itself is.
+//! The live blocks, by process, heap and address, in the layout of the heap itself.
 //!
 //! ```text
 //! directory (hash): regions                      groups                       records
@@ -7,23 +7,27 @@
 //!                                                                             the next to be used)
 //! ```
 //!
-//! An allocator hands out neighbours one after the other, and programs free neighbours together:
-//! neighbours share cache lines at each level, and records taken one after the other lie one after
-//! the other. (A plain hash table of blocks took 220 ns an event, in cache and page misses alone,
-//! on a program with a million live blocks: two thirds of the recorder's time.) Regions and groups
-//! hold only what is there (`runs`, `group`): a block costs 24 bytes, its share of a group (24
-//! bytes to 512 of heap; 32 more where there are more than four blocks, or 128 from nine on) and of
-//! a region (its place in the directory of 32 bytes, a word for each group, 16 bytes to 32 KiB). A
-//! block of 1,000 bytes takes 57 bytes so, one of 48 bytes 35.
+//! An allocator hands out neighbouring blocks one after the other, and programs free neighbours
+//! together. Neighbours therefore share cache lines at each level, and records allocated in
+//! sequence lie in sequence. (A plain hash table of blocks took 220 ns per event on a program with
+//! a million live blocks, in cache and page misses alone. That was two thirds of the recorder's
+//! time.)
 //!
-//! Empty groups, and rooms that are too large for what is left in them, stay until there are twice
-//! as many groups, or rooms, as after the last sweep; then they and their regions are given back
-//! ([`BlockTable::tidy_up`], between events that are looked up together).
+//! Regions and groups hold only the entries that exist (`runs`, `group`). A block costs 24 bytes,
+//! and its share of a group and of a region. A group covers 512 bytes of heap and takes 24 bytes,
+//! plus 32 for more than four blocks, or 128 from nine on. A region covers 32 KiB and takes 32
+//! bytes in the directory, 16 bytes, and a word for each group. So a block of 1,000 bytes takes 57
+//! bytes, and one of 48 bytes takes 35.
 //!
-//! The groups that were looked for last are remembered (`recent_groups`): most blocks lie in one of
-//! them. What misses the caches all the same is looked up for many events at once
-//! ([`BlockTable::hint_in`], [`BlockTable::prefetch`]): the processor waits for all of those loads
-//! together instead of for one after the other.
+//! Empty groups, and rooms that are too large for their contents, stay until the next sweep. A
+//! sweep is due when there are twice as many groups, or rooms, as after the last one. It frees them
+//! and their regions ([`BlockTable::tidy_up`], between batches of events that are looked up
+//! together).
+//!
+//! The most recently used groups are cached (`recent_groups`), because most blocks lie in one of
+//! them. Blocks that still miss the caches are looked up for many events at once
+//! ([`BlockTable::hint_in`], [`BlockTable::prefetch`]). The processor then waits for all of those
+//! loads together instead of for one after the other.
 
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex};
 
@@ -33,31 +37,33 @@ use crate::group::{Group, Rooms, SLOT_COUNT};
 use crate::recent_groups::RecentGroups;
 use crate::runs::{Run, Runs};
 
-/// Smallest directory.
+/// Smallest size of the directory.
 const FIRST_CAPACITY: usize = 1 << 6;
-/// Fewest groups that are worth a sweep: they take 2 MiB. (A program that collects its garbage
-/// comes back to the addresses that it has left. Of Node's table, with buffers that come and go on
-/// 60 MiB, sweeps at 2^10 took 3 ns an event, at 2^14 2, and at 2^16 there are none.)
+/// Least number of groups at which a sweep pays: they take 2 MiB.
+///
+/// (A garbage-collected program returns to addresses that it has left. An example is Node's table,
+/// with buffers that come and go on 60 MiB. Sweeps at 2^10 took 3 ns per event, and at 2^14 they
+/// took 2. At 2^16 there are no sweeps.)
 const SWEPT_MIN: usize = if cfg!(test) { 1 << 10 } else { 1 << 16 };
-/// Fewest rooms that are: they take 2 MiB at most.
+/// Least number of rooms at which a sweep pays: they take 2 MiB at most.
 const SWEPT_ROOMS_MIN: usize = if cfg!(test) { 1 << 7 } else { 1 << 14 };
-/// Groups of a region.
+/// Number of groups per region, as bits.
 const PART_BITS: u32 = 6;
 const PART_COUNT: usize = 1 << PART_BITS;
 
-/// Numbers of records and regions are below these: more would take 100 GB.
+/// Limits of the numbers of records and of regions: more would take 100 GB.
 const RECORDS_MAX: usize = u32::MAX as usize;
 const REGIONS_MAX: usize = 1 << 26;
 
-/// A place of the directory: half a cache line.
+/// An entry of the directory: half a cache line.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// As a group's key, without the part.
+    /// Key of the region: that of a group without the part.
     key: u64,
-    /// Process + 1 (24 bits), heap (8 bits); 0: no region.
+    /// Owner: process + 1 (24 bits), heap (8 bits); 0: no region.
     owner: u32,
     region: u32,
-    /// The numbers of its groups.
+    /// Numbers of the region's groups.
     groups: Run,
 }
 
@@ -65,31 +71,29 @@ const _: () = assert!(size_of::<Place>() == 32);
 
 const NO_PLACE: Place = Place { key: 0, owner: 0, region: 0, groups: Run::EMPTY };
 
-/// What a region covers: for those who come from a group.
+/// Key and owner of a region, to find them from a group.
 #[derive(Debug, Clone, Copy)]
 struct Region {
     key: u64,
     owner: u32,
 }
 
-/// The group that an address belongs to, if it had one when that was looked up. Good until the
-/// table is tidied up.
+/// The group of an address, as found by an earlier look-up. Valid until the table is tidied up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hint(u32);
 
 impl Hint {
-    /// Nothing is known.
+    /// A hint without a group.
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// Bits of an address that tell its group's slots apart, and those that tell its region's groups
-/// apart.
+/// Address bits of a slot in its group, and of a group in its region.
 const SLOT_BITS: u64 = 0x1f << 4;
 const GROUP_BITS: u64 = 0x3f << 9;
 
-/// An address without its slot: which 512 bytes, and address % 16, as blocks of other alignments
-/// have groups of their own. (Nothing is shifted: a mask each makes of an address its group's key
-/// and its region's.)
+/// Key of an address's group: the address without its slot. It holds the 512-byte range and address
+/// % 16, because blocks of different alignments have different groups. (The keys of a group and of
+/// a region are each a single mask of the address, without a shift.)
 fn key(address: u64) -> u64 {
     address & !SLOT_BITS
 }
@@ -98,7 +102,7 @@ fn slot(address: u64) -> usize {
     (address >> 4) as usize % SLOT_COUNT
 }
 
-/// The part of its region that a group with this key is.
+/// Index of the group with this key in its region.
 fn part(key: u64) -> usize {
     (key >> 9) as usize % PART_COUNT
 }
@@ -111,14 +115,14 @@ fn address(key: u64, slot: usize) -> u64 {
     key | (slot as u64) << 4
 }
 
-/// Live blocks.
+/// Table of the live blocks.
 #[derive(Debug)]
 pub(crate) struct BlockTable {
     recent: RecentGroups,
-    /// How often a group was not among those.
+    /// Number of look-ups that missed `recent`.
     far_count: u32,
     directory: Vec<Place>,
-    /// 64 without the bits of a place's number.
+    /// Shift that turns a hash into an index of the directory: 64 minus the index's bits.
     directory_shift: u32,
     regions: Vec<Region>,
     region_runs: Runs,
@@ -126,13 +130,13 @@ pub(crate) struct BlockTable {
     groups: Vec<Group>,
     rooms: Rooms,
     free_groups: Vec<u32>,
-    /// Groups in use when the next sweep is due.
+    /// Number of groups in use at which the next sweep is due.
     sweep_at: usize,
-    /// And rooms.
+    /// Number of rooms in use at which the next sweep is due.
     sweep_at_rooms: usize,
     records: Vec<BlockRecord>,
-    /// (Not a list through the records themselves: where many are taken that were freed long ago it
-    /// waits for one cache miss after the other.)
+    /// Numbers of free records. (A list through the records themselves would wait for one cache
+    /// miss after the other when many old records are reused.)
     free_records: Vec<u32>,
     cut: Cut,
 }
@@ -162,27 +166,26 @@ impl BlockTable {
         self.records.len() - self.free_records.len()
     }
 
-    /// Whether all of it lies in the second-level cache anyway (1 MiB and more on today's
-    /// processors): there is nothing to gain from looking blocks up in advance.
+    /// Whether the table fits the second-level cache (1 MiB and more on today's processors). If so,
+    /// looking blocks up in advance gains nothing.
     pub(crate) fn is_small(&self) -> bool {
         const RECORDS: usize = 1 << 13;
         self.records.len() < RECORDS
     }
 
-    /// How many blocks were looked for, without a hint, that were not near those looked for last.
-    /// Goes round.
+    /// Number of look-ups without a hint that missed the recently used groups. Wraps around.
     #[inline(always)]
     pub(crate) fn far_count(&self) -> u32 {
         self.far_count
     }
 
-    /// The place of a region, or the one where it belongs.
+    /// Index of a region in the directory; `Err` with the index of a free entry if it is missing.
     #[inline(always)]
     fn find(&self, owner: u32, key: u64) -> Result<usize, usize> {
         let key = region_key(key);
         let mask = self.directory.len() - 1;
-        // The golden ratio: of neighbours, which most regions are, hardly two meet. (Without the 15
-        // bits by which they lie apart.)
+        // Hash with the golden ratio: neighbouring regions, the most common case, hardly collide.
+        // (The multiplier lacks 15 bits because regions lie 2^15 apart.)
         let product = (key ^ u64::from(owner) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15 >> 15);
         let mut place = (product >> (self.directory_shift & 63)) as usize & mask;
         loop {
@@ -197,7 +200,7 @@ impl BlockTable {
         }
     }
 
-    /// The group of an address, if it has one.
+    /// The group of an address, if it exists.
     #[inline(always)]
     fn group(&self, owner: u32, key: u64) -> Option<usize> {
         let place = self.find(owner, key).ok()?;
@@ -218,13 +221,13 @@ impl BlockTable {
         Some(group)
     }
 
-    /// The place of an address's region, for [`Self::hint_in`].
+    /// Index of an address's region in the directory, for [`Self::hint_in`].
     #[inline(always)]
     pub(crate) fn place(&self, process: ProcessIndex, heap: HeapId, address: u64) -> u32 {
         self.find(owner(process, heap), key(address)).map_or(u32::MAX, |place| place as u32)
     }
 
-    /// Looks up where a block is, in its region.
+    /// Looks up the group of an address in its region.
     #[inline(always)]
     pub(crate) fn hint_in(&self, place: u32, address: u64) -> Hint {
         let place = self.directory.get(place as usize);
@@ -232,40 +235,38 @@ impl BlockTable {
         group.map_or(Hint::NONE, Hint)
     }
 
-    /// Pulls what is known of a group into the caches; what it answers means nothing.
+    /// Loads a group into the caches. The result has no meaning.
     #[inline(always)]
     pub(crate) fn touch(&self, hint: Hint) -> u32 {
         self.groups.get(hint.0 as usize).map_or(0, |group| group.home)
     }
 
-    /// Looks up where a block is.
+    /// Looks up the group of an address.
     #[cfg(test)]
     #[inline(always)]
     pub(crate) fn hint(&self, process: ProcessIndex, heap: HeapId, address: u64) -> Hint {
         self.group(owner(process, heap), key(address)).map_or(Hint::NONE, |group| Hint(group as u32))
     }
 
-    /// Pulls what is known of a block into the caches; the number of its record plus one, 0 for
-    /// none.
+    /// Loads a block's slot into the caches. Returns the number of its record plus one; 0 if there
+    /// is no block.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hint: Hint, address: u64) -> u32 {
         let group = self.groups.get(hint.0 as usize);
         group.and_then(|group| self.rooms.get(group, slot(address))).map_or(0, |record| record + 1)
     }
 
-    /// The stack of a record that [`BlockTable::prefetch`] has named.
+    /// The stack of a record whose number [`BlockTable::prefetch`] returned.
     #[inline(always)]
     pub(crate) fn stack_of(&self, number: u32) -> StackIndex {
         let record = self.records.get((number as usize).wrapping_sub(1));
-        // A record may lie across two cache lines: its first word is read for the sake of the
-        // caches.
+        // A record may lie across two cache lines: its first word is read to load both.
         record
             .filter(|record| record.size_bytes != u64::MAX)
             .map_or(StackIndex::EMPTY, |record| StackIndex(record.stack))
     }
 
-    /// Gives back groups without blocks, and rooms, when there are many. Hints of before are no
-    /// longer good.
+    /// Frees groups without blocks, and rooms, when there are many. Earlier hints become invalid.
     #[inline(always)]
     pub(crate) fn tidy_up(&mut self) {
         if self.groups.len() - self.free_groups.len() >= self.sweep_at
@@ -275,7 +276,7 @@ impl BlockTable {
         }
     }
 
-    /// A new group; `None` if there can be no more.
+    /// Adds a group; `None` if the table is full.
     #[inline]
     fn add_group(&mut self, owner: u32, key: u64) -> Option<usize> {
         let place = match self.find(owner, key) {
@@ -297,9 +298,9 @@ impl BlockTable {
         Some(group as usize)
     }
 
-    /// Makes a region; its place.
+    /// Adds a region; returns its index in the directory.
     fn add_region(&mut self, owner: u32, key: u64) -> Option<usize> {
-        // At most 5/8 full: with linear probing a miss then looks at four places on average.
+        // At most 5/8 full: with linear probing a miss then examines four entries on average.
         if (self.regions.len() + 1 - self.free_regions.len()) * 8 >= self.directory.len() * 5 {
             let places: Vec<Place> =
                 self.directory.iter().filter(|place| place.owner != 0).copied().collect();
@@ -323,13 +324,13 @@ impl BlockTable {
         Some(place)
     }
 
-    /// Whose a group is, and its key.
+    /// Owner and key of a group.
     fn home(&self, group: &Group) -> (u32, u64) {
         let region = self.regions[(group.home >> PART_BITS) as usize];
         (region.owner, region.key | u64::from(group.home % PART_COUNT as u32) << 9)
     }
 
-    /// Puts a block in; gives back the one that was live at its address.
+    /// Inserts a block; returns the block that was live at its address.
     #[inline(always)]
     pub(crate) fn insert(&mut self, block: &Block, hint: Hint) -> Option<Block> {
         let (owner, key) = (owner(block.process, block.heap), key(block.address_avma));
@@ -365,13 +366,13 @@ impl BlockTable {
         None
     }
 
-    /// Whether a block begins at an address.
+    /// Whether a live block begins at an address.
     pub(crate) fn has(&self, process: ProcessIndex, heap: HeapId, address: u64) -> bool {
         let group = self.group(owner(process, heap), key(address));
         group.is_some_and(|group| self.rooms.get(&self.groups[group], slot(address)).is_some())
     }
 
-    /// Takes a block out.
+    /// Removes a block.
     #[inline(always)]
     pub(crate) fn remove(
         &mut self,
@@ -390,7 +391,7 @@ impl BlockTable {
         Some(self.records[number as usize].block(owner, address))
     }
 
-    /// Keeps what a slot holds for the cut, before it changes.
+    /// Saves the block in a slot for the cut, before the slot changes.
     #[cold]
     fn put_aside(&mut self, group: usize, slot: usize) {
         if self.cut.mark(group, slot)

@@ -1,8 +1,8 @@
-//! What was live at moments of a recording, by stack: how memory came to be as it is.
+//! Live memory at moments of a recording, by stack: the development of memory over time.
 //!
-//! Moments lie at multiples of an interval. Whenever there are too many of them every second one is
-//! left out, and the interval doubled: so many are kept of a second and of a month. They depend on
-//! the events alone, so that a replay finds those that the recorder has found.
+//! Moments lie at multiples of an interval. When there are too many moments, every second one is
+//! dropped and the interval is doubled. So their number is bounded, for a second as for a month.
+//! They depend on the events alone, so that a replay produces the same moments as the recorder.
 //!
 //! ```text
 //! interval 1   | | | | | | | |          full
@@ -13,20 +13,21 @@ use heapr_trace::{Course, CourseMoment, CourseRow};
 
 use crate::summary_builder::SummaryBuilder;
 
-/// Most moments that are kept.
+/// Largest number of moments.
 const MOMENTS_MAX: u64 = 64;
-/// Time between the first moments.
+/// Interval of the first moments in nanoseconds.
 const FIRST_INTERVAL_NS: u64 = 1 << 20;
-/// A stack is told that holds at least one part in so many of what is live.
+/// Largest number of rows per moment. A stack has a row if it holds at least one part in this many
+/// of the live bytes.
 const ROWS_MAX: u64 = 4096;
 
-/// Keeps what is live at moments.
+/// Records live memory at moments.
 #[derive(Debug)]
 pub struct CourseTaker {
     interval_ns: u64,
-    /// Moments lie at multiples of the interval from here on.
+    /// Start of the moments, which lie at multiples of the interval after it.
     from_ns: u64,
-    /// Of the moments 1, 2, 3 … times the interval.
+    /// Moments at 1, 2, 3 … times the interval.
     course: Course,
     next_ns: u64,
 }
@@ -38,22 +39,23 @@ impl Default for CourseTaker {
 }
 
 impl CourseTaker {
-    /// Of what comes after a time: before it, only what was live then is known.
+    /// A course of the time after `from_ns`. Earlier, only blocks that were live at that time are
+    /// known.
     #[must_use]
     pub fn since(from_ns: u64) -> Self {
         let next_ns = from_ns.saturating_add(FIRST_INTERVAL_NS);
         Self { interval_ns: FIRST_INTERVAL_NS, from_ns, course: Course::default(), next_ns }
     }
 
-    /// The next moment: [`CourseTaker::take`] wants to be called before an event at or after it is
-    /// counted.
+    /// Time of the next moment. [`CourseTaker::take`] must be called before an event at or after it
+    /// is counted.
     #[inline(always)]
     #[must_use]
     pub fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
-    /// Takes the moments up to `reached_ns`, the time of an event that is not counted yet.
+    /// Records the moments up to `reached_ns`, the time of an event that is not yet counted.
     #[cold]
     #[inline(never)]
     pub fn take(&mut self, reached_ns: u64, summary: &SummaryBuilder) {
@@ -71,7 +73,7 @@ impl CourseTaker {
         while (self.course.moments.len() as u64) < wanted {
             let time_ns = self.from_ns + (self.course.moments.len() as u64 + 1) * self.interval_ns;
             let moment = match last.take() {
-                // Nothing has happened in between.
+                // No event lies in between.
                 Some(last) => CourseMoment { time_ns, ..last },
                 None => moment(time_ns, summary),
             };
@@ -81,7 +83,7 @@ impl CourseTaker {
         self.next_ns = self.from_ns.saturating_add((wanted + 1) * self.interval_ns);
     }
 
-    /// All moments.
+    /// Returns all moments.
     #[must_use]
     pub fn finish(self) -> Course {
         self.course
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
     use crate::ledger::Ledger;
 
-    /// Allocates a byte at each time; takes moments as the recorder does.
+    /// Allocates a byte at each time; records moments like the recorder.
     fn course_of(times_ns: &[u64]) -> Course {
         let (mut ledger, mut summary, mut taker) =
             (Ledger::new(), SummaryBuilder::new(), CourseTaker::default());

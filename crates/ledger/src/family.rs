@@ -1,8 +1,9 @@
-//! Which processes were forked from which, which have ended, and who goes on with what those had.
+//! Forks and ends of processes, and the heirs of an ended process's blocks.
 //!
-//! A forked child has a copy of all blocks that its parent had then. While the parent lives they
-//! are counted once, as its own: the pages are shared. When it ends they go on in the child that
-//! was forked last, which may free them, and end with it, unless another child goes on with them.
+//! A forked child has a copy of all blocks that its parent had then. While the parent lives, blocks
+//! are counted once, as the parent's: the pages are shared. When the parent ends, they pass to the
+//! child that was forked last (the heir). The heir may free them. They end with the heir, unless
+//! another child inherits them.
 //!
 //! ```text
 //! parent   ────A────B──────┤ ends        A: goes on in the child, until that frees it or ends
@@ -14,47 +15,47 @@ use std::collections::{HashMap, HashSet};
 
 use heapr_trace::{HeapId, ProcessIndex};
 
-/// A process that goes on with blocks of one that has ended.
+/// A process that inherits blocks of an ended process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Heir {
     pub(crate) process: ProcessIndex,
-    /// It has copies of what was allocated until then.
+    /// Time of the fork: the heir has copies of blocks allocated until then.
     pub(crate) until_ns: u64,
 }
 
-/// Blocks that have another holder now, or none.
+/// Blocks that have a new holder, or no holder any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passed {
-    /// Whose blocks.
+    /// Process that allocated the blocks.
     pub(crate) owner: ProcessIndex,
-    /// Who went on with them; `None`: the owner itself has ended now.
+    /// Previous holder; `None` if the owner itself held them until now.
     pub(crate) before: Option<Heir>,
     pub(crate) heir: Option<Heir>,
 }
 
-/// See the module.
+/// Forks, ends and heirs of all processes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Family {
     parents: HashMap<ProcessIndex, ProcessIndex>,
-    /// By parent: its forked children, and when they were forked.
+    /// Forked children of each process, with the times of the forks.
     children: HashMap<ProcessIndex, Vec<(ProcessIndex, u64)>>,
     ended: HashSet<ProcessIndex>,
-    /// By process that has ended.
+    /// Heir of each ended process.
     heirs: HashMap<ProcessIndex, Heir>,
-    /// Copies that a forked child has freed.
+    /// Copies that each forked child has freed.
     freed_copies: HashMap<ProcessIndex, HashSet<(HeapId, u64)>>,
 }
 
 impl Family {
-    /// A process was forked from another.
+    /// Adds a fork.
     pub(crate) fn add(&mut self, child: ProcessIndex, parent: ProcessIndex, start_ns: u64) {
-        // A file may claim anything; a parent was there before its child.
+        // A file may claim anything; a parent's number is smaller than its child's.
         if parent < child && self.parents.insert(child, parent).is_none() {
             self.children.entry(parent).or_default().push((child, start_ns));
         }
     }
 
-    /// The same forks, before anybody has ended.
+    /// The forks alone, as if no process had ended.
     pub(crate) fn at_start(&self) -> Self {
         Self { parents: self.parents.clone(), children: self.children.clone(), ..Self::default() }
     }
@@ -63,7 +64,7 @@ impl Family {
         self.parents.contains_key(&process)
     }
 
-    /// Who goes on with the blocks of a process that has ended.
+    /// The heir of an ended process's blocks.
     pub(crate) fn heir(&self, owner: ProcessIndex) -> Option<Heir> {
         self.heirs.get(&owner).copied()
     }
@@ -72,22 +73,22 @@ impl Family {
         self.ended.contains(&process)
     }
 
-    /// The processes whose copies one has, the nearest first.
+    /// The processes of whose blocks a process has copies, the nearest first.
     pub(crate) fn ancestors(&self, process: ProcessIndex) -> impl Iterator<Item = ProcessIndex> + '_ {
         std::iter::successors(self.parents.get(&process), |parent| self.parents.get(parent)).copied()
     }
 
-    /// A forked child has freed its copy of a block.
+    /// Records that a forked child has freed its copy of a block.
     pub(crate) fn note_freed_copy(&mut self, process: ProcessIndex, heap: HeapId, address_avma: u64) {
         self.freed_copies.entry(process).or_default().insert((heap, address_avma));
     }
 
-    /// Whether it has.
+    /// Whether a forked child has freed its copy of a block.
     pub(crate) fn has_freed_copy(&self, process: ProcessIndex, heap: HeapId, address_avma: u64) -> bool {
         self.freed_copies.get(&process).is_some_and(|freed| freed.contains(&(heap, address_avma)))
     }
 
-    /// A process ends: what becomes of its blocks, and of those that it went on with.
+    /// Ends a process. Returns the new holders of its blocks, and of those that it had inherited.
     pub(crate) fn end(&mut self, process: ProcessIndex) -> Vec<Passed> {
         if !self.ended.insert(process) {
             return Vec::new();
@@ -109,19 +110,19 @@ impl Family {
         passed
     }
 
-    /// What an ended process has freed of its copies is of no interest any more.
+    /// Forgets the copies that an ended process has freed.
     pub(crate) fn forget_freed_copies(&mut self, process: ProcessIndex) {
         self.freed_copies.remove(&process);
     }
 
-    /// Of the living processes that have copies of one's blocks the one that has most of them.
+    /// The living process with copies of most of the owner's blocks: the one that was forked last.
     fn find_heir(&self, owner: ProcessIndex) -> Option<Heir> {
         let of = |parent: ProcessIndex| self.children.get(&parent).into_iter().flatten().copied();
         let mut left: Vec<(ProcessIndex, u64)> = of(owner).collect();
         let mut found: Option<Heir> = None;
         while let Some((process, until_ns)) = left.pop() {
             if self.has_ended(process) {
-                // What it had, its own children have.
+                // Its children have copies of its copies.
                 left.extend(of(process).map(|(child, _)| (child, until_ns)));
                 continue;
             }
@@ -149,7 +150,7 @@ mod tests {
         let heir = |process, until_ns| Some(Heir { process, until_ns });
         let passed = |owner, before, heir| Passed { owner, before, heir };
         assert_eq!(family.end(P[0]), [passed(P[0], None, heir(P[2], 20))]);
-        // (The grandchild has what its parent had when that was forked.)
+        // (The grandchild has the blocks that its parent had at the fork.)
         assert_eq!(family.end(P[1]), [passed(P[1], None, heir(P[3], 30))]);
         let both = [passed(P[0], heir(P[2], 20), heir(P[3], 10)), passed(P[2], None, None)];
         assert_eq!(family.end(P[2]), both);

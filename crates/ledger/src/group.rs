@@ -1,4 +1,4 @@
-//! A group: which of its 32 slots hold blocks, and the numbers of their records.
+//! A group: its occupied slots of 32, and the numbers of their records.
 //!
 //! ```text
 //! group (24 bytes)
@@ -8,53 +8,53 @@
 //!   ..    MANY         room, taken                     many: . . n2 . n4 . . n7 . n9 ...   in a room of 32, each at its slot
 //! ```
 //!
-//! Up to four lie in the group: most groups of most programs. The slots that they belong to are
-//! compared as the bytes of one word, all at once: no branch depends on where a slot stands, and
-//! nothing is moved. (Sorted, in runs of 1, 3, 8 and 32 words and moved by memmove, the table took
-//! a third more on programs whose live blocks fit the caches.) Rooms of eight are for memory alone:
-//! each page of it costs a fault.
+//! Up to four numbers lie in the group itself: this suffices for most groups of most programs.
+//! Their slots are compared as the bytes of one word, all at once. No branch depends on the
+//! position of a slot, and entries are never moved. (A sorted layout in runs of 1, 3, 8 and 32
+//! words, moved by memmove, was slower. On programs whose live blocks fit the caches, the table
+//! took a third more time.) Rooms of eight only save memory: each page costs a fault.
 
 use crate::runs::places;
 
-/// Slots of a group.
+/// Number of slots of a group.
 pub(crate) const SLOT_COUNT: usize = 32;
-/// Numbers that a group holds itself.
+/// Number of entries that a group holds itself.
 const FEW: usize = 4;
-/// Numbers in a room of some.
+/// Number of entries of a room of some.
 const SOME: usize = 8;
-/// A room is given up when the table is swept and the smaller one would be half full. (When the
-/// last number but so many was removed it took 4 ns of Node's 41 an event: where blocks are freed
-/// others come soon.)
+/// Number of entries at which a sweep replaces a room by the next smaller size, which is then half
+/// full. (Shrinking on removal took 4 ns of Node's 41 per event: new blocks soon follow freed
+/// ones.)
 const FEW_AGAIN: usize = FEW / 2;
 const SOME_AGAIN: usize = SOME / 2;
 
-/// In a byte in place of a slot: none.
+/// Stands for a free entry in a byte of slots.
 const NO_SLOT: u8 = 0xff;
-/// In place of the slots of a group that holds its numbers itself, neither slots nor [`NO_SLOT`]:
-/// it has a room of some…
+/// Stands for the slots of a group with a room of some. Differs from all slots and from
+/// [`NO_SLOT`].
 const IS_SOME: u32 = 0x4040_4040;
-/// …or of many.
+/// Stands for the slots of a group with a room of many.
 const IS_MANY: u32 = 0x8080_8080;
 
-/// What a group covers, and the numbers of its records.
+/// A group of slots with the numbers of their records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Group {
-    /// Its region and which part of it it is.
+    /// Region of the group, and its index in the region.
     pub(crate) home: u32,
-    /// A byte for each number.
+    /// Slot of each number, a byte each.
     slots: u32,
-    /// The numbers; of a group with a room as the picture above shows.
+    /// The numbers. In a group with a room, the words are used as in the drawing above.
     numbers: [u32; FEW],
 }
 
 const _: () = assert!(size_of::<Group>() == 24);
 
-/// Where in words of slots' bytes one stands.
+/// A word of bytes, each of which holds a slot.
 trait Slots: Copy {
-    /// The first place of a byte.
+    /// Index of the first byte with a value.
     fn place_of(self, byte: u8) -> Option<usize>;
-    /// With another byte at a place.
+    /// Replaces the byte at an index.
     fn with(self, place: usize, byte: u8) -> Self;
 }
 
@@ -62,7 +62,7 @@ impl Slots for u32 {
     #[inline(always)]
     fn place_of(self, byte: u8) -> Option<usize> {
         let differing = self ^ (0x0101_0101 * u32::from(byte));
-        // The lowest byte that is 0 borrows; of those above it nothing is asked.
+        // The lowest zero byte causes a borrow; the bytes above it do not matter.
         let found = differing.wrapping_sub(0x0101_0101) & !differing & 0x8080_8080;
         (found != 0).then_some(found.trailing_zeros() as usize / 8)
     }
@@ -108,7 +108,7 @@ impl Group {
         self.numbers[0] as usize
     }
 
-    /// Of a group with a room of some.
+    /// Slots of a group with a room of some.
     #[inline(always)]
     fn some_slots(&self) -> u64 {
         u64::from(self.numbers[2]) | u64::from(self.numbers[3]) << 32
@@ -119,7 +119,7 @@ impl Group {
         (self.numbers[2], self.numbers[3]) = (slots as u32, (slots >> 32) as u32);
     }
 
-    /// Whether no slot is taken.
+    /// Whether every slot is free.
     pub(crate) fn is_empty(&self) -> bool {
         match self.slots {
             IS_SOME => self.some_slots() == u64::MAX,
@@ -128,7 +128,7 @@ impl Group {
         }
     }
 
-    /// A bit for each slot that is taken.
+    /// A bit for each occupied slot.
     pub(crate) fn taken(&self) -> u32 {
         let of_bytes = |bytes: &[u8]| {
             let bit = |slot: u8| u32::from(slot != NO_SLOT) << (slot % SLOT_COUNT as u8);
@@ -164,7 +164,7 @@ impl<T> RoomsOf<T> {
     }
 }
 
-/// Room for the numbers of groups that have more than a few.
+/// Rooms for the numbers of groups with more than [`FEW`] entries.
 #[derive(Debug, Default)]
 pub(crate) struct Rooms {
     some: RoomsOf<[u32; SOME]>,
@@ -172,13 +172,13 @@ pub(crate) struct Rooms {
 }
 
 impl Rooms {
-    /// Rooms that groups have.
+    /// Number of rooms in use.
     #[inline(always)]
     pub(crate) fn count(&self) -> usize {
         self.some.count() + self.many.count()
     }
 
-    /// The number of a slot.
+    /// The number stored for a slot.
     #[inline(always)]
     pub(crate) fn get(&self, group: &Group, slot: usize) -> Option<u32> {
         if let Some(place) = group.slots.place_of(slot as u8) {
@@ -200,7 +200,7 @@ impl Rooms {
         None
     }
 
-    /// Takes a slot that is not taken.
+    /// Stores a number for a free slot.
     #[inline(always)]
     pub(crate) fn insert(&mut self, group: &mut Group, slot: usize, number: u32) {
         if let Some(place) = group.slots.place_of(NO_SLOT) {
@@ -230,7 +230,7 @@ impl Rooms {
         self.many.rooms[group.room()][slot % SLOT_COUNT] = number;
     }
 
-    /// Gives back a slot; the number that it had.
+    /// Frees a slot; returns its number.
     #[inline(always)]
     pub(crate) fn remove(&mut self, group: &mut Group, slot: usize) -> Option<u32> {
         if let Some(place) = group.slots.place_of(slot as u8) {
@@ -252,7 +252,7 @@ impl Rooms {
         Some(number)
     }
 
-    /// Gives up a room that is too large for what is left.
+    /// Replaces a room that is too large for its contents.
     pub(crate) fn shrink(&mut self, group: &mut Group) {
         let taken_count = group.taken().count_ones() as usize;
         if group.has_room_of_many() && taken_count <= SOME_AGAIN
@@ -262,7 +262,7 @@ impl Rooms {
         }
     }
 
-    /// Gives back all slots.
+    /// Frees all slots.
     pub(crate) fn clear(&mut self, group: &mut Group) {
         self.give_back(group);
         *group = Group::new(group.home);
@@ -276,11 +276,11 @@ impl Rooms {
         }
     }
 
-    /// The taken slots with their numbers, in order.
+    /// The occupied slots with their numbers, in order.
     #[inline]
     pub(crate) fn entries(&self, group: Group) -> impl Iterator<Item = (usize, u32)> + '_ {
-        // Numbers at their slots only where there are many; of the others the bytes say which is
-        // whose.
+        // Only a room of many has each number at the index of its slot. Otherwise the bytes of
+        // slots map numbers to slots.
         let (numbers, bytes): (&[u32], _) = match group.slots {
             IS_MANY => (self.many.rooms.get(group.room()).map_or(&[], |room| room), 0),
             IS_SOME => (self.some.rooms.get(group.room()).map_or(&[], |room| room), group.some_slots()),
@@ -293,7 +293,7 @@ impl Rooms {
         })
     }
 
-    /// Puts a group's numbers where `count` have their place.
+    /// Moves a group's numbers to the layout for `count` entries.
     #[cold]
     fn resize(&mut self, group: &mut Group, count: usize) {
         let old = *group;
@@ -326,7 +326,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(60))]
         #[test]
         fn groups_hold_what_arrays_hold(
-            // Phases that mostly fill, and phases that mostly empty; numbers may be 0.
+            // Phases of mostly insertions, and phases of mostly removals; numbers may be 0.
             steps in prop::collection::vec((0_usize..3, 0_usize..SLOT_COUNT, 0_u32..100), 0..900),
         ) {
             let mut rooms = Rooms::default();

@@ -1,9 +1,8 @@
-//! Totals by process and heap, and what a peak over all of them needs.
+//! Totals by process and heap, and the state for a peak over all of them.
 //!
-//! Most events are of the same heap as the one before. What is counted of that one, the *current*
-//! heap, lies in one place, and only what cannot be derived from the rest changes with an event; of
-//! the others the live blocks are known as a sum, which changes when another becomes the current
-//! one:
+//! Most events concern the same heap as the one before. The totals of this *current* heap are
+//! stored together, and an event changes only counters that cannot be derived. The live blocks of
+//! the other heaps are known as a sum. It changes when another heap becomes the current one:
 //!
 //! ```text
 //! all heaps   |  current: made, freed, live bytes  |  the rest: live bytes and count  |
@@ -16,15 +15,15 @@ use heapr_trace::{Block, HeapId, ProcessIndex, Totals};
 
 use crate::ledger::{Cause, Death};
 
-/// Whose a heap is, and which.
+/// Key of a heap of a process.
 fn key(process: ProcessIndex, heap: HeapId) -> u64 {
     u64::from(process.0) << 8 | u64::from(heap.0)
 }
 
-/// No heap's key: nothing has happened yet.
+/// Key before the first event; no heap has it.
 const NO_KEY: u64 = u64::MAX;
 
-/// Blocks that nobody has freed, of a process that has ended.
+/// Blocks that an ended process has not freed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Left {
     pub(crate) bytes: u64,
@@ -42,23 +41,24 @@ impl Left {
 #[derive(Debug, Clone)]
 pub(crate) struct HeapTotals {
     current_key: u64,
-    /// Of the current heap; what `outstanding_count` would say follows from the others.
+    /// Totals of the current heap; `outstanding_count` is derived from other counters.
     current: Totals,
-    /// Live in the other heaps.
+    /// Live bytes and blocks of the other heaps.
     rest_bytes: u64,
     rest_count: u64,
-    /// The peak over all heaps.
+    /// Peak over all heaps.
     peak_bytes: u64,
     peak_count: u64,
     peak_time_ns: u64,
-    /// Another one after each peak.
+    /// Counter that changes with each peak.
     epoch: u32,
     current_place: u32,
-    /// By place; the current heap's are of when it became that.
+    /// Totals by index. The entry of the current heap is outdated until another one becomes
+    /// current.
     by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
-    /// What processes had left when they ended: outstanding, and not live.
+    /// Blocks not freed by ended processes, by heap: outstanding, but not live.
     left: HashMap<u64, Left>,
-    /// That of the current heap.
+    /// Entry of `left` for the current heap.
     current_left: Left,
     places: HashMap<u64, u32>,
 }
@@ -84,13 +84,13 @@ impl Default for HeapTotals {
 }
 
 impl HeapTotals {
-    /// Changes with each peak over all heaps.
+    /// Counter that changes with each peak over all heaps.
     #[inline(always)]
     pub(crate) fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Makes a heap the one that is counted.
+    /// Makes a heap the current one.
     #[inline(always)]
     pub(crate) fn of(&mut self, process: ProcessIndex, heap: HeapId) -> &mut Self {
         if self.current_key != key(process, heap) {
@@ -123,8 +123,7 @@ impl HeapTotals {
         self.current_left = self.left.get(&self.current_key).copied().unwrap_or_default();
     }
 
-    /// Blocks of the current heap that are live: those that were made without those that ended, or
-    /// were left.
+    /// Number of live blocks of the current heap: allocated blocks minus ended and left ones.
     #[inline(always)]
     fn current_count(&self) -> u64 {
         let Totals { alloc_count, free_count, unmatched_frees, inherited_frees, implied_frees, .. } =
@@ -134,12 +133,12 @@ impl HeapTotals {
         made.wrapping_sub(free_count).wrapping_add(without_block).wrapping_sub(implied_frees)
     }
 
-    /// The totals of the current heap.
+    /// Totals of the current heap, complete.
     fn settled(&self) -> Totals {
         Totals { outstanding_count: self.current_count(), ..self.current }
     }
 
-    /// A block of the current heap begins, which counts as so many.
+    /// Counts a new block of the current heap, which stands for `count` blocks.
     #[inline(always)]
     pub(crate) fn born(&mut self, block: &Block, count: u64) {
         let current = &mut self.current;
@@ -164,7 +163,7 @@ impl HeapTotals {
         }
     }
 
-    /// A block of the current heap ends.
+    /// Counts the end of a block of the current heap.
     #[inline(always)]
     pub(crate) fn died(&mut self, block: &Block, count: u64, death: &Death) {
         let totals = &mut self.current;
@@ -175,25 +174,25 @@ impl HeapTotals {
         totals.outstanding_bytes = totals.outstanding_bytes.wrapping_sub(block.size_bytes);
     }
 
-    /// The process of a block of the current heap has ended.
+    /// Counts a block of the current heap whose process has ended without freeing it.
     pub(crate) fn left(&mut self, block: &Block, count: u64) {
         self.current.outstanding_bytes = self.current.outstanding_bytes.wrapping_sub(block.size_bytes);
         self.current_left.add(block.size_bytes, count);
     }
 
-    /// A call for a block of the current heap failed.
+    /// Counts a failed call of the current heap.
     pub(crate) fn failed(&mut self) {
         self.current.failed_count += 1;
     }
 
-    /// Something of the current heap was freed that was never seen allocated.
+    /// Counts a free of the current heap whose address was never seen allocated.
     pub(crate) fn unmatched_free(&mut self, is_inherited: bool) {
         self.current.free_count += 1;
         self.current.unmatched_frees += u64::from(!is_inherited);
         self.current.inherited_frees += u64::from(is_inherited);
     }
 
-    /// By process and heap, in the order in which they were first heard of.
+    /// Totals by process and heap, in the order of first use.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ProcessIndex, HeapId, Totals)> + '_ {
         self.by_heap.iter().map(|&(process, heap, totals)| {
             let is_current = key(process, heap) == self.current_key;
@@ -206,7 +205,7 @@ impl HeapTotals {
         })
     }
 
-    /// What is live now, over all heaps: bytes and blocks.
+    /// Live bytes and blocks over all heaps.
     pub(crate) fn live(&self) -> (u64, u64) {
         (
             self.current.outstanding_bytes.wrapping_add(self.rest_bytes),
@@ -214,7 +213,7 @@ impl HeapTotals {
         )
     }
 
-    /// Over all heaps.
+    /// Totals over all heaps.
     pub(crate) fn sum(&self) -> Totals {
         let mut sum = Totals {
             peak_bytes: self.peak_bytes,

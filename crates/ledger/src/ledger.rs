@@ -7,81 +7,81 @@ use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, ProcessOrigin, Sta
 use crate::block_table::{BlockTable, Hint};
 use crate::family::{Family, Heir};
 
-/// Why a block ended.
+/// Reason why a block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// A free of the program.
+    /// A free call of the program.
     Free,
     /// The freeing half of a realloc.
     Realloc,
-    /// Its address was handed out again without a free having been seen.
+    /// The address was handed out again without an observed free.
     Implied,
 }
 
 /// The end of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Death {
-    /// When.
+    /// Time of the end.
     pub time_ns: u64,
-    /// By which thread.
+    /// Thread of the call.
     pub thread: ThreadIndex,
-    /// Where, if frees carry stacks.
+    /// Stack of the call, if frees carry stacks.
     pub stack: StackIndex,
-    /// Freed by the thread that allocated it, before that thread allocated again.
+    /// True if the allocating thread freed the block before its next allocation.
     pub is_temporary: bool,
-    /// Why.
+    /// Reason for the end.
     pub cause: Cause,
 }
 
-/// Is told what the replay sees. All methods have empty defaults.
+/// Receives the births and deaths of a replay. All methods have empty defaults.
 pub trait Observer {
-    /// Events of this stack come soon: what is kept of it may be read, to have it in the caches.
-    /// The answer means nothing; it only makes sure that the reading is done.
+    /// Announces events of a stack, so that the observer can load its data into the caches. The
+    /// result has no meaning; it only prevents the reads from being optimised away.
     fn prefetch(&self, _stack: StackIndex) -> u64 {
         0
     }
-    /// A block begins.
+    /// Receives a block's birth.
     fn born(&mut self, _block: &Block) {}
-    /// A block ends.
+    /// Receives a block's end.
     fn died(&mut self, _block: &Block, _death: &Death) {}
-    /// The process of a block ends, which nobody has freed: it is live no more, and stays
-    /// outstanding. `time_ns` is the time of the process's end, or of the event that frees the copy
-    /// of a child that went on with it.
+    /// Receives a block whose process ends without having freed it. The block is no longer live,
+    /// and stays outstanding. `time_ns` is the time of the process's end. If a child inherited the
+    /// block, it is the time at which the child freed its copy.
     fn left(&mut self, _block: &Block, _time_ns: u64) {}
-    /// When a block was allocated; of who keeps something else in place of the time.
+    /// Time of a block's allocation, for observers that store other data in the block's time.
     fn alloc_ns(&self, block: &Block) -> u64 {
         block.alloc_ns
     }
-    /// A call failed.
+    /// Receives a failed call.
     fn failed(&mut self, _event: &Event, _process: ProcessIndex, _size_bytes: u64, _stack: StackIndex) {}
-    /// A free of an address that was never seen allocated. `is_inherited`: in a forked child, where
-    /// it will be a block of the parent's.
+    /// Receives a free of an address that was never seen allocated. `is_inherited`: the call came
+    /// from a forked child, so that the block is probably the parent's.
     fn unmatched_free(&mut self, _event: &Event, _process: ProcessIndex, _is_inherited: bool) {}
 }
 
-/// Nobody is told.
+/// An observer that ignores everything.
 impl Observer for () {}
 
 /// The state of all heaps at a point of the event stream.
 #[derive(Debug)]
 pub struct Ledger {
     blocks: BlockTable,
-    /// By thread: the block that it allocated last, if it has not allocated or freed it since.
+    /// Address of the last block that each thread allocated, unless it has freed that block.
     last_alloc: Vec<u64>,
     family: Family,
-    /// What processes have left stays until it is forgotten. (Apart from the blocks: whatever
-    /// comes of the process after its end, that has ended.)
+    /// True if unfreed blocks of ended processes are stored until they are forgotten. (They are
+    /// separate from the live blocks: later events of the process do not change them.)
     keeps_left: bool,
     left: HashMap<ProcessIndex, Vec<Block>>,
-    /// Of that what the cut under way has not shown.
+    /// Unfreed blocks of ended processes that the current cut has not shown.
     left_in_cut: Vec<Block>,
-    /// Windows whose blocks are looked up together before it is tried again without, and those of
-    /// them that are still to come.
+    /// Number of windows that are looked up ahead before the other method is tried again, and
+    /// number of these windows that are left.
     ahead: u32,
     ahead_left: u32,
 }
 
-/// No address.
+/// Stands for no address.
 const NONE: u64 = u64::MAX;
 
 impl Default for Ledger {
@@ -91,7 +91,7 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// Empty heaps.
+    /// A ledger without blocks.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -106,21 +106,21 @@ impl Ledger {
         }
     }
 
-    /// Makes a process known: frees of unknown blocks in a forked one are inherited, not unmatched.
+    /// Adds a process. Frees of unknown blocks in a forked process are inherited, not unmatched.
     pub fn add_process(&mut self, process: ProcessIndex, origin: ProcessOrigin, start_ns: u64) {
         if let ProcessOrigin::Fork { parent } = origin {
             self.family.add(process, parent, start_ns);
         }
     }
 
-    /// A ledger that knows the same processes, without blocks, before any of them has ended.
+    /// A ledger without blocks that knows the same processes, as if none had ended.
     #[must_use]
     pub fn emptied(&self) -> Self {
         Self { family: self.family.at_start(), ..Self::new() }
     }
 
-    /// Puts in blocks that are live already, as from a checkpoint; those of processes that have
-    /// ended only if another goes on with them. Gives those that it has taken.
+    /// Inserts blocks that are already live, such as those of a checkpoint. Blocks of an ended
+    /// process are inserted only if another process inherits them. Returns the inserted blocks.
     pub fn load(&mut self, blocks: impl IntoIterator<Item = Block>) -> Vec<Block> {
         let mut taken: Vec<Block> = Vec::new();
         for block in blocks {
@@ -135,13 +135,13 @@ impl Ledger {
         taken
     }
 
-    /// What processes have left when they end stays, for a cut to show it, until
-    /// [`Ledger::forget_left`].
+    /// Makes the ledger store the unfreed blocks of processes that end, to show them in a cut,
+    /// until [`Ledger::forget_left`].
     pub fn keep_left(&mut self) {
         self.keeps_left = true;
     }
 
-    /// A process ends, and with it what it has left and no child goes on with.
+    /// Ends a process, and those of its blocks that no child inherits.
     pub fn end_process(&mut self, process: ProcessIndex, time_ns: u64, observer: &mut impl Observer) {
         for passed in self.family.end(process) {
             for block in self.blocks.blocks_of(passed.owner) {
@@ -161,25 +161,25 @@ impl Ledger {
         self.blocks.tidy_up();
     }
 
-    /// Whether the end of a process has come.
+    /// Whether a process has ended.
     #[must_use]
     pub fn has_ended(&self, process: ProcessIndex) -> bool {
         self.family.has_ended(process)
     }
 
-    /// Forgets what a process has left that no other goes on with.
+    /// Forgets the stored unfreed blocks of an ended process.
     pub fn forget_left(&mut self, process: ProcessIndex) {
         self.left.remove(&process);
     }
 
-    /// Whether an heir has a copy of a block that it did not free.
+    /// Whether an heir has a copy of a block and has not freed it.
     fn goes_on(&self, block: &Block, heir: Heir, observer: &impl Observer) -> bool {
         observer.alloc_ns(block) <= heir.until_ns
             && !self.family.has_freed_copy(heir.process, block.heap, block.address_avma)
     }
 
-    /// A forked child has freed a block that it had from a parent: if the child goes on with what
-    /// that one had, the block ends.
+    /// Handles a forked child's free of a parent's block. If the child has inherited the block, the
+    /// block ends.
     fn end_copy(
         &mut self,
         event: &Event,
@@ -204,45 +204,46 @@ impl Ledger {
         self.blocks.len()
     }
 
-    /// The live blocks, in no order.
+    /// The live blocks, unordered.
     pub fn live_blocks(&self) -> impl Iterator<Item = Block> + '_ {
         self.blocks.iter()
     }
 
-    /// The live blocks by process, heap and address.
+    /// The live blocks in order of process, heap and address.
     pub fn sorted_blocks(&self) -> impl Iterator<Item = Block> + '_ {
         self.blocks.sorted()
     }
 
-    /// Makes a cut: [`Ledger::cut_slice`] shows the blocks that are live now, whatever happens
-    /// until then. A cut that is under way is given up.
+    /// Begins a cut: [`Ledger::cut_slice`] then shows the blocks that are live at this moment,
+    /// whatever happens in between. A cut that is under way is abandoned.
     pub fn begin_cut(&mut self) {
         self.left_in_cut = self.left.values().flatten().copied().collect();
         self.blocks.begin_cut();
     }
 
-    /// Gives up a cut.
+    /// Abandons the cut.
     pub fn abandon_cut(&mut self) {
         self.left_in_cut = Vec::new();
         self.blocks.abandon_cut();
     }
 
-    /// Shows some more blocks of the cut: all that have changed since the last slice, and those of
-    /// `group_count` more groups (of up to 32 blocks each). Tells whether that was all.
+    /// Passes further blocks of the cut to `visit`. These are all that have changed since the last
+    /// slice, and those of `group_count` more groups (of up to 32 blocks each). Returns whether the
+    /// cut is complete.
     pub fn cut_slice(&mut self, group_count: usize, mut visit: impl FnMut(&Block)) -> bool {
         self.left_in_cut.drain(..).for_each(|block| visit(&block));
         self.blocks.cut_slice(group_count, visit)
     }
 
-    /// Whether blocks of the cut have changed since the last slice, and wait in memory.
+    /// Whether blocks of the cut have changed since the last slice and wait in memory.
     #[inline]
     #[must_use]
     pub fn has_put_aside(&self) -> bool {
         self.blocks.has_put_aside()
     }
 
-    /// Forgets the blocks of a process that has ended, unless another goes on with them (they stay
-    /// outstanding in what an observer has counted).
+    /// Forgets the blocks of an ended process, unless another process inherits them. They stay
+    /// outstanding in an observer's totals.
     pub fn drop_process(&mut self, process: ProcessIndex) {
         self.forget_left(process);
         if self.family.heir(process).is_none() {
@@ -257,8 +258,8 @@ impl Ledger {
         self.apply_hinted(event, process, Hint::NONE, (|| false, || None), observer);
     }
 
-    /// `is_birth` tells of an allocation whether the table need not know of it, and `birth` of a
-    /// free the block, if it does not.
+    /// Applies an event with a hint. `is_birth` returns true for an allocation that the table may
+    /// skip. `birth` returns the block of a free whose allocation the table has skipped.
     #[inline(always)]
     fn apply_hinted(
         &mut self,
@@ -288,8 +289,8 @@ impl Ledger {
         }
     }
 
-    /// Applies what is neither an allocation nor a free: one of a hundred events, which would take
-    /// half of the instructions if they stood among the others.
+    /// Applies events other than allocations and frees: about one of a hundred. Their code is
+    /// separate because inlined it would take half of the instructions.
     #[cold]
     #[inline(never)]
     fn apply_seldom(
@@ -307,7 +308,7 @@ impl Ledger {
                         self.unmatched(event, process, old_address_avma, (stack, Cause::Realloc), observer);
                     }
                 }
-                // The hint is the old block's.
+                // The hint belongs to the old block.
                 let hint = if address_avma == old_address_avma { hint } else { Hint::NONE };
                 let block = block_of(event, process, address_avma, size_bytes, stack, true);
                 if let Some(old) = self.blocks.insert(&block, hint) {
@@ -335,7 +336,7 @@ impl Ledger {
         self.last_alloc.resize(number + 1, NONE);
     }
 
-    /// What is to be noted of a block that is live now.
+    /// Records and reports a block's birth.
     #[inline(always)]
     fn born(&mut self, event: &Event, block: &Block, observer: &mut impl Observer) {
         if event.heap == HeapId::MALLOC {
@@ -344,9 +345,11 @@ impl Ledger {
         observer.born(block);
     }
 
-    /// Something was freed that was never seen allocated in this heap. A heap of the program's own
-    /// gets its large blocks from malloc: what it had before its functions were hooked is known as
-    /// malloc's, and its end is seen here alone, as calls within such a function are not recorded.
+    /// Handles a free of an unknown address.
+    ///
+    /// A heap that the program registers itself gets its large blocks from malloc. Blocks from
+    /// before its functions were hooked are known as malloc's. Their end is seen only here, because
+    /// calls within such a function are not recorded.
     #[cold]
     #[inline(never)]
     fn unmatched(
@@ -373,7 +376,7 @@ impl Ledger {
         }
     }
 
-    /// What is to be noted of a block that is no longer live.
+    /// Records and reports a block's end.
     #[inline(always)]
     fn died(
         &mut self,
@@ -384,8 +387,8 @@ impl Ledger {
         observer: &mut impl Observer,
     ) {
         let last = self.last_alloc_of(event.thread);
-        // A block that is resized goes on in another form: only a free makes it temporary. (Half of
-        // the blocks of some programs are, in no pattern: no jump depends on it.)
+        // A resized block continues in another form: only a free makes it temporary. (In some
+        // programs half of the blocks are temporary, in no pattern: no branch depends on it.)
         let is_temporary =
             (*last == block.address_avma) & (block.thread == event.thread) & (cause == Cause::Free);
         *last |= u64::from(is_temporary).wrapping_neg();
@@ -394,7 +397,7 @@ impl Ledger {
     }
 }
 
-/// A block has ended unseen before another began with this event.
+/// Reports that a block had ended unseen before another one began with this event.
 #[cold]
 #[inline(never)]
 fn implied(event: &Event, old: Block, observer: &mut impl Observer) {
@@ -408,7 +411,7 @@ fn implied(event: &Event, old: Block, observer: &mut impl Observer) {
     observer.died(&old, &death);
 }
 
-/// A block that begins with an event.
+/// The block that begins with an event.
 #[inline(always)]
 fn block_of(
     event: &Event,

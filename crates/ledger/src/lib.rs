@@ -1,8 +1,8 @@
 //! Replay of events into live blocks, lifetimes and peaks.
 //!
-//! The recorder replays events as they come, a query those of a file; both see the same [`Ledger`].
-//! What is made of the births and deaths of blocks is up to an [`Observer`]: [`SummaryBuilder`]
-//! makes the summary that closes a file.
+//! The recorder replays events as they arrive, and a query those of a file; both use the same
+//! [`Ledger`]. An [`Observer`] processes the births and deaths of blocks: [`SummaryBuilder`] builds
+//! the summary that closes a file.
 #![forbid(unsafe_code)]
 
 mod block_record;

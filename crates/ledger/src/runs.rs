@@ -1,5 +1,5 @@
-//! The groups of each region: short runs of numbers that grow and shrink in place of arrays with a
-//! place for everything.
+//! The groups of each region: short runs of numbers that grow and shrink, in place of arrays with
+//! an entry for every index.
 //!
 //! ```text
 //! entry (bits: which of up to 64 places are taken)      words
@@ -7,34 +7,33 @@
 //!                                                       [. n0 . . . n1 n2 . . n3 ...]   many: each at its place
 //! ```
 //!
-//! While there are few, the number of a place lies behind those of the taken places before it. Runs
-//! have a few capacities, so that one that is given back fits the next that is asked for, and one
-//! that fills is not moved often. A single number has no words: it stands in place of `first`.
+//! In a short run, the number of a place lies behind those of the occupied places before it. Runs
+//! have a few capacities, so that a freed run fits the next request, and a full one is rarely
+//! moved. A single number has no words: it is stored in `first`.
 
-/// Which places are taken, and where their numbers are.
+/// Occupied places, and the location of their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) taken: u64,
-    /// The first of its words; of a run of [`SINGLE`] class its number itself.
+    /// Index of the first word; in a run of class [`SINGLE`] the number itself.
     first: u32,
-    /// Of the capacities; 0: no run.
+    /// Class of the capacity; 0: no run.
     class: u8,
 }
 
-/// The class of runs of one number.
+/// Class of runs of one number.
 const SINGLE: u8 = 1;
 
-/// Numbers that runs of the classes have room for: the last holds each place.
-/// (Without 40, half of the regions with blocks of 1,000 bytes, of which 32 or 33 fit one, take 256
-/// bytes in place of 160.)
+/// Capacities of the classes; the last has a word for each place. (Without 40, half of the regions
+/// with blocks of 1,000 bytes, of which 32 or 33 fit one, take 256 bytes instead of 160.)
 const CAPACITIES: [usize; 5] = [1, 8, 32, 40, 64];
 const DIRECT: u8 = CAPACITIES.len() as u8;
 
 impl Run {
-    /// Nothing is taken.
+    /// A run without numbers.
     pub(crate) const EMPTY: Self = Self { taken: 0, first: 0, class: 0 };
 
-    /// The word of a place, from the run's first on.
+    /// Index of a place's word, from the run's first word.
     #[inline(always)]
     fn index(&self, place: usize) -> usize {
         if self.class == DIRECT {
@@ -56,7 +55,7 @@ impl Run {
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
     words: Vec<u32>,
-    /// By class.
+    /// First words of free runs, by class.
     free: [Vec<u32>; CAPACITIES.len() + 1],
 }
 
@@ -73,7 +72,7 @@ impl Runs {
         self.words.get(run.first as usize + run.index(place)).copied()
     }
 
-    /// Takes a place that is not taken.
+    /// Stores a number at a free place.
     #[inline]
     pub(crate) fn insert(&mut self, run: &mut Run, place: usize, number: u32) {
         if run.class == 0 {
@@ -87,7 +86,7 @@ impl Runs {
             }
             if run.class != DIRECT {
                 let (first, rank) = (run.first as usize, run.index(place));
-                // Mostly the one behind the last.
+                // Usually the new place lies behind the last one.
                 if rank != count {
                     self.words.copy_within(first + rank..first + count, first + rank + 1);
                 }
@@ -98,7 +97,7 @@ impl Runs {
         run.taken |= 1 << place;
     }
 
-    /// Gives back a place; the number that it had.
+    /// Frees a place; returns its number.
     #[inline]
     pub(crate) fn remove(&mut self, run: &mut Run, place: usize) -> Option<u32> {
         let number = self.get(run, place)?;
@@ -117,14 +116,14 @@ impl Runs {
         if left == 0 {
             self.clear(run);
         } else if left * 2 <= Run::capacity(run.class - 1) {
-            // Half of what the smaller one holds: one that goes up and down by a few stays as it
-            // is.
+            // Shrinks at half the capacity of the smaller class, so that a run that varies by a few
+            // is not moved.
             self.resize(run, run.class - 1);
         }
         Some(number)
     }
 
-    /// Gives back all places.
+    /// Frees all places.
     pub(crate) fn clear(&mut self, run: &mut Run) {
         if run.class > SINGLE {
             self.free[usize::from(run.class)].push(run.first);
@@ -132,7 +131,7 @@ impl Runs {
         *run = Run::EMPTY;
     }
 
-    /// The taken places with their numbers, in order.
+    /// The occupied places with their numbers, in order.
     #[inline]
     pub(crate) fn entries(&self, run: Run) -> impl Iterator<Item = (usize, u32)> + '_ {
         let is_direct = run.class == DIRECT;
@@ -157,7 +156,7 @@ impl Runs {
         };
         let new = Run { taken: run.taken, first, class };
         if run.class == SINGLE {
-            // The next class is none that holds each number at its place.
+            // The next class is not the direct one, so that the number comes first.
             self.words[first as usize] = run.first;
             *run = new;
             return;
@@ -171,7 +170,7 @@ impl Runs {
     }
 }
 
-/// The places whose bits are set, in order.
+/// Indices of the bits that are set, in order.
 pub(crate) fn places(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let place = bits.trailing_zeros() as usize;
@@ -215,7 +214,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(60))]
         #[test]
         fn runs_hold_what_arrays_hold(
-            // Phases that mostly fill, and phases that mostly empty.
+            // Phases of mostly insertions, and phases of mostly removals.
             steps in prop::collection::vec((0_usize..3, 0_usize..64, 0_u32..100), 0..900),
         ) {
             let steps: Vec<(usize, usize, bool)> = steps

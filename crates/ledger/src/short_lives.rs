@@ -1,5 +1,4 @@
-//! Blocks that are made and freed among the events that are applied together: they need no place in
-//! the table.
+//! Blocks that are born and die within one window of events: these skip the table.
 //!
 //! ```text
 //! event      0        1        2        3        4
@@ -7,41 +6,43 @@
 //! known of A          free  ----------> 1 and 3 are all of a block's life
 //! known of B                   nothing: the table must be asked
 //! ```
-//! Where the event before them at their address was a free it is known that no other block is live
-//! there (one whose free was lost). Where they are the first at their address the table is asked,
-//! but told only if there is one. Of redis' events three quarters are left out of it, of clang's
-//! and Python's half, of jq's a quarter, of Node's a tenth; and it is only asked for a fifth of
-//! clang's.
+//! If the previous event at the address was a free, no other block is live there (one whose free
+//! was lost). If a block is the first at its address in the window, the table is asked, and updated
+//! only if it has a block there. Three quarters of redis' events skip the table, half of clang's
+//! and Python's, a quarter of jq's, and a tenth of Node's. For a fifth of clang's events the table
+//! is only asked.
 
 use heapr_trace::{Action, Event, ProcessIndex};
 
-/// Events that are looked at together. (Of 1,024 a tenth more are short lives in clang, and hardly
-/// more elsewhere.)
+/// Number of events that are examined together. (With 1,024, clang has a tenth more short lives,
+/// and other programs hardly more.)
 pub(crate) const WINDOW: usize = 256;
 
-/// Places for addresses: four for each event, so that few meet another one at theirs.
+/// Number of hash entries for addresses: four for each event, so that few collide.
 const PLACES: usize = 4 * WINDOW;
 
-/// The parts of a window's events in the lives of blocks.
+/// Role of each event of a window in its block's life.
 #[derive(Debug)]
 pub(crate) struct ShortLives {
-    /// By event.
+    /// Mark of each event.
     marks: [u16; WINDOW],
 }
 
-/// The table must be told.
+/// Mark of an event that the table must apply.
 const ANY: u16 = 0;
-/// As any; and nothing of the window was at its place before.
+/// Mark like [`ANY`] of an event that is the first of the window at its hash entry.
 const FIRST: u16 = 1;
-/// As any; and the event before it at its address was a free.
+/// Mark like [`ANY`] of an event whose predecessor at its address is a free.
 const CLEAN: u16 = 2;
-/// The birth of a block of which the window has the end, at an address of which the table alone
-/// knows what is there: a first one with an end.
+/// Mark of a birth whose block ends in the window, at an address that only the table knows:
+/// [`FIRST`] with an end.
 const ASKED_BIRTH: u16 = FIRST + WITH_END;
-/// The same, and nothing is there: a clean one with an end.
+/// Mark of a birth whose block ends in the window, at an address without a block: [`CLEAN`] with an
+/// end.
 const BIRTH: u16 = CLEAN + WITH_END;
 const WITH_END: u16 = 2;
-/// The end of the block that was born with event number 0, and so on.
+/// Mark of the end of the block that was born with event number 0; the following marks belong to
+/// the following numbers.
 const END: u16 = 5;
 
 fn place(address_avma: u64) -> usize {
@@ -49,15 +50,14 @@ fn place(address_avma: u64) -> usize {
 }
 
 impl ShortLives {
-    /// Looks at the first [`WINDOW`] events.
+    /// Examines the first [`WINDOW`] events.
     ///
-    /// Which of the cases an event is follows no pattern that a processor could foresee: all are
-    /// computed, and no jump depends on them. (With a jump each they took 9 ns an event of a
-    /// program with threads.)
+    /// The cases follow no pattern that a processor could predict: all are computed without
+    /// branches. (With a branch for each they took 9 ns per event of a program with threads.)
     #[inline(always)]
     pub(crate) fn among(events: &[(Event, ProcessIndex)]) -> Self {
         let mut marks = [ANY; WINDOW];
-        // The last event at each place, and one; 0 for none.
+        // Number + 1 of the last event at each hash entry; 0 for none.
         let mut last = [0_u16; PLACES];
         for (number, (event, process)) in events.iter().take(WINDOW).enumerate() {
             let (address_avma, is_free) = match event.action {
@@ -95,8 +95,7 @@ impl ShortLives {
         Self { marks }
     }
 
-    /// The numbers of the events about which the table must be asked, in order, and how many they
-    /// are.
+    /// Numbers of the events for which the table is needed, in order, and their count.
     #[inline(always)]
     pub(crate) fn asked(&self, event_count: usize) -> ([u8; WINDOW], usize) {
         let mut asked = [0_u8; WINDOW];
@@ -108,9 +107,9 @@ impl ShortLives {
         (asked, count)
     }
 
-    /// Takes note whether something is at the address of an event about which the table was asked:
-    /// the birth of a block, and so its end, must be told to the table then. (Nothing else of
-    /// the window is at its address before: what the table says now is still so then.)
+    /// Records whether the table has a block at the address of an asked event. If so, the table
+    /// must apply the birth of the block, and so its end. (No other event of the window changes the
+    /// address before that: the table's present answer is still right then.)
     #[inline(always)]
     pub(crate) fn settle(&mut self, number: u8, is_taken: bool) {
         let mark = &mut self.marks[usize::from(number)];
@@ -118,13 +117,13 @@ impl ShortLives {
         *mark = std::hint::select_unpredictable(*mark == ASKED_BIRTH, settled, *mark);
     }
 
-    /// Whether the table must be told of event `number`, if that is no end.
+    /// Whether event `number` is a birth that skips the table.
     #[inline(always)]
     pub(crate) fn is_birth(&self, number: usize) -> bool {
         self.marks[number % WINDOW] == BIRTH
     }
 
-    /// The birth of the block that ends with event `number`, if the table knows of neither.
+    /// Number of the birth of the block that ends with event `number`, if both skip the table.
     #[inline(always)]
     pub(crate) fn birth_of(&self, number: usize) -> Option<usize> {
         let birth = usize::from(self.marks[number % WINDOW].checked_sub(END)?);
@@ -132,8 +131,8 @@ impl ShortLives {
     }
 }
 
-/// Takes note of an event that is neither an allocation nor a free: what comes after it at its
-/// addresses is not the first there.
+/// Records an event that is neither an allocation nor a free: later events at its addresses are not
+/// the first there.
 #[cold]
 #[inline(never)]
 fn note_seldom(event: &Event, number: usize, last: &mut [u16; PLACES]) {

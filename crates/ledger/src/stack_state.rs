@@ -1,9 +1,10 @@
-//! What is counted of one stack.
+//! Counters of one stack.
 
 use heapr_trace::{Amounts, Block, CourseRow, HeapId, ProcessIndex, StackIndex, StackTotals};
 
-/// Blocks made and blocks freed, and how many of them were live at the last peak. What is live is
-/// the difference of the two: an event changes one of them only. One cache line.
+/// Counters of allocated and freed blocks of a stack, and of those that were live at the last peak.
+/// Live amounts are differences, so that an event changes only one side. The size is one cache
+/// line.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
 pub(crate) struct StackState {
@@ -11,10 +12,10 @@ pub(crate) struct StackState {
     freed_bytes: u64,
     total_count: u64,
     peak_bytes: u64,
-    /// (The ledger can hold 2^32 blocks: what is live is right, whatever overflows.)
+    /// Wraps modulo 2^32. (The ledger holds at most 2^32 blocks, so that the difference is right.)
     freed_count: u32,
     peak_count: u32,
-    /// Of the last peak that it has seen.
+    /// Epoch of the last peak that was settled.
     epoch: u32,
     realloc_count: u32,
     temporary_count: u32,
@@ -25,12 +26,12 @@ pub(crate) struct StackState {
 const _: () = assert!(size_of::<StackState>() == 64);
 
 impl StackState {
-    /// Nothing counted.
+    /// Counters at zero.
     pub(crate) fn new(process: ProcessIndex, stack: StackIndex) -> Self {
         Self { process, stack, ..Self::default() }
     }
 
-    /// What is live of it now.
+    /// Live amounts of the stack.
     pub(crate) fn course_row(&self) -> CourseRow {
         CourseRow {
             stack: self.stack,
@@ -48,18 +49,18 @@ impl StackState {
         (self.total_count as u32).wrapping_sub(self.freed_count)
     }
 
-    /// Whether a block was made here.
+    /// Whether the stack has allocated a block.
     pub(crate) fn has_allocated(&self) -> bool {
         self.total_count != 0
     }
 
-    /// Reads something of it, to have it in the caches.
+    /// Loads the counters into the caches.
     #[inline(always)]
     pub(crate) fn touch(&self) -> u64 {
         self.total_bytes
     }
 
-    /// Keeps what is live now as what was at the last peak, if that was after its last change.
+    /// Stores the live amounts as those at the last peak, if the peak came after their last change.
     #[inline(always)]
     fn settle(&mut self, epoch: u32) {
         if self.epoch != epoch {
@@ -69,7 +70,7 @@ impl StackState {
         }
     }
 
-    /// A block is made, which counts as so many.
+    /// Counts a new block, which stands for `count` blocks.
     #[inline(always)]
     pub(crate) fn born(&mut self, block: &Block, count: u64, epoch: u32) {
         self.settle(epoch);
@@ -80,7 +81,7 @@ impl StackState {
         }
     }
 
-    /// A block that was made here is no longer live.
+    /// Counts a block that is no longer live.
     #[inline(always)]
     pub(crate) fn died(&mut self, block: &Block, count: u64, is_temporary: bool, epoch: u32) {
         self.settle(epoch);
@@ -89,7 +90,7 @@ impl StackState {
         self.temporary_count = self.temporary_count.saturating_add(u32::from(is_temporary));
     }
 
-    /// What the summary says of it.
+    /// The stack's entry in the summary.
     pub(crate) fn totals(mut self, stack: StackIndex, heap: HeapId, epoch: u32) -> StackTotals {
         self.settle(epoch);
         StackTotals {

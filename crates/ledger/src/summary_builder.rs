@@ -1,8 +1,8 @@
 //! Totals by stack, by process and heap, and overall, with exact peaks, in constant time per event.
 //!
-//! **Who held the peak.** At a new peak nothing is copied: an epoch counter is incremented. Before
-//! a stack's live bytes change it compares the epoch that it saw last; if that is another, its live
-//! bytes until now are what it held at the last peak, and are kept:
+//! **Peak by stack.** A new peak copies nothing, and only increments an epoch counter. Before a
+//! stack's live bytes change, the stack compares its last seen epoch. If the epoch differs, its
+//! live bytes before the change are those at the last peak, and are stored:
 //!
 //! ```text
 //! peak (epoch 7)      stack s: live 100, seen 6
@@ -21,54 +21,54 @@ use crate::heap_totals::{HeapTotals, Left};
 use crate::ledger::{Death, Observer};
 use crate::stack_state::StackState;
 
-/// An [`Observer`] that makes a [`Summary`].
+/// An [`Observer`] that builds a [`Summary`].
 #[derive(Debug, Clone, Default)]
 pub struct SummaryBuilder {
     heaps: HeapTotals,
     /// Stacks of the malloc heap, in the order in which they first allocate; the empty stack and
-    /// other heaps are in `others`. (Of the stack tree's nodes one in four to thirteen
-    /// allocates: laid out by the nodes' numbers they took so many times the caches.)
+    /// other heaps are in `others`. (One in four to thirteen nodes of the stack tree allocates.
+    /// Indexed by node number, the table took that many times the cache space.)
     stacks: Vec<StackState>,
-    /// By stack: its place in `stacks`; 0 for none: there is one that no block has, so that to look
-    /// at it needs no question.
+    /// Index of each stack in `stacks`; 0 for none. Entry 0 of `stacks` exists and has no blocks,
+    /// so that loading it needs no branch.
     stack_places: Vec<u32>,
     others: Vec<(ProcessIndex, HeapId, StackIndex, StackState)>,
-    /// Places in `others`.
+    /// Index of each entry in `others`.
     other_places: HashMap<(ProcessIndex, HeapId, StackIndex), u32>,
-    /// The place that was asked for last: where events carry no stacks, a process's malloc heap has
-    /// all of them there. (To hash it each time took a third of the recorder's time.)
+    /// Index in `others` that was used last. If events carry no stacks, all of a process's malloc
+    /// heap is one entry. (Hashing the key each time took a third of the recorder's time.)
     last_other: usize,
-    /// What processes had left when they ended, by stack; for the stacks of the malloc heap as one
-    /// process's, whoever it was.
+    /// Blocks not freed by ended processes, by stack. Stacks of the malloc heap have one entry for
+    /// all processes.
     left: HashMap<(Option<ProcessIndex>, HeapId, StackIndex), Left>,
-    /// What a block stands for; `None`: itself.
+    /// Sampling, from which weights are computed; `None` if each block counts as itself.
     sampling: Option<Sampling>,
 }
 
-/// Whose the totals of a stack are, for those that are kept by stack alone.
+/// Process in the key of a stack's totals; `None` for stacks whose totals have no process.
 fn owner(process: ProcessIndex, heap: HeapId, stack: StackIndex) -> Option<ProcessIndex> {
     (heap != HeapId::MALLOC || stack == StackIndex::EMPTY).then_some(process)
 }
 
 impl SummaryBuilder {
-    /// Nothing counted.
+    /// A builder without counts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Nothing counted, of blocks that are samples.
+    /// A builder without counts, for blocks that may be samples.
     #[must_use]
     pub fn of_samples(sampling: &Sampling) -> Self {
         Self { sampling: (!sampling.is_exact()).then(|| sampling.clone()), ..Self::default() }
     }
 
-    /// From now on blocks may be samples, of this period, too.
+    /// Adds a sampling period: later blocks may be its samples.
     pub fn add_sampling(&mut self, period: SamplingPeriod) {
         self.sampling.get_or_insert_default().add(period);
     }
 
-    /// What blocks stand for; `None`: themselves.
+    /// The sampling; `None` if each block counts as itself.
     #[must_use]
     pub fn sampling(&self) -> Option<&Sampling> {
         self.sampling.as_ref()
@@ -85,21 +85,21 @@ impl SummaryBuilder {
         self.heaps.sum()
     }
 
-    /// What is live now, over all heaps: bytes and blocks. What processes had left when they ended
-    /// is outstanding, and not live.
+    /// Live bytes and blocks over all heaps. Blocks not freed by ended processes are outstanding,
+    /// and not live.
     #[must_use]
     pub fn live(&self) -> (u64, u64) {
         self.heaps.live()
     }
 
-    /// Live bytes of a process, over its heaps.
+    /// Outstanding bytes of a process over its heaps; these are its live bytes until it ends.
     #[must_use]
     pub fn live_bytes_of(&self, process: ProcessIndex) -> u64 {
         let of_it = self.by_heap().filter(|(owner, _, _)| *owner == process);
         of_it.fold(0, |sum, (_, _, totals)| sum.saturating_add(totals.outstanding_bytes))
     }
 
-    /// Blocks made so far in all heaps but mappings.
+    /// Number of blocks allocated so far in all heaps except mappings.
     pub(crate) fn made_count(&self) -> u64 {
         self.by_heap()
             .filter(|(_, heap, _)| *heap != HeapId::MMAP)
@@ -107,7 +107,8 @@ impl SummaryBuilder {
             .sum()
     }
 
-    /// Shows what is live by stack, of all heaps but mappings: what malloc has given lies in them.
+    /// Passes the live amounts of each stack to `visit`. Mappings are left out, because malloc's
+    /// blocks lie in them.
     pub(crate) fn for_each_live(&self, mut visit: impl FnMut(CourseRow)) {
         let others = self.others.iter().filter(|(_, heap, _, _)| *heap != HeapId::MMAP);
         let states = self.stacks.iter().chain(others.map(|(_, _, _, state)| state));
@@ -116,7 +117,7 @@ impl SummaryBuilder {
 
     #[inline(always)]
     fn stack(&mut self, block: &Block) -> &mut StackState {
-        // (No place is the empty stack's.)
+        // (No index belongs to the empty stack.)
         let place = self.stack_places.get(block.stack.0 as usize).copied().unwrap_or_default();
         let place = place as usize;
         if block.heap == HeapId::MALLOC && place != 0 && place < self.stacks.len() {
@@ -127,7 +128,7 @@ impl SummaryBuilder {
         self.seldom_stack(block.process, block.heap, block.stack)
     }
 
-    /// A stack that is new, or none of the malloc heap's.
+    /// Counters of a stack that is new, or outside of the malloc heap.
     #[cold]
     #[inline(never)]
     fn seldom_stack(&mut self, process: ProcessIndex, heap: HeapId, stack: StackIndex) -> &mut StackState {
@@ -138,7 +139,7 @@ impl SummaryBuilder {
         self.other_stack(process, heap, stack)
     }
 
-    /// Makes room for a stack; its place.
+    /// Adds a stack; returns its index.
     fn new_stack(&mut self, process: ProcessIndex, stack: StackIndex) -> u32 {
         if self.stacks.is_empty() {
             self.stacks.push(StackState::default());
@@ -167,7 +168,7 @@ impl SummaryBuilder {
         &mut self.others[self.last_other].3
     }
 
-    /// A block that stands for more than itself.
+    /// A block scaled by its weight, and the number of blocks that it stands for.
     #[cold]
     #[inline(never)]
     fn scaled(block: &Block, sampling: &Sampling) -> (Block, u64) {
@@ -198,7 +199,7 @@ impl SummaryBuilder {
         self.left.entry(key).or_default().add(block.size_bytes, count);
     }
 
-    /// The summary; `event_count` and `duration_ns` are the caller's to fill in.
+    /// Returns the summary; the caller fills in `event_count` and `duration_ns`.
     #[must_use]
     pub fn finish(self) -> Summary {
         let (totals, by_heap) = (self.totals(), self.by_heap().collect());
@@ -242,7 +243,7 @@ impl Observer for SummaryBuilder {
     #[inline(always)]
     fn died(&mut self, block: &Block, death: &Death) {
         if let Some(sampling) = &self.sampling {
-            // What a thread does between two samples is not known.
+            // A thread's calls between two samples are unknown.
             let is_temporary = death.is_temporary && !sampling.is_sample(block);
             let (block, count) = Self::scaled(block, sampling);
             return self.count_death(&block, count, &Death { is_temporary, ..*death });

@@ -1,4 +1,4 @@
-//! A cut shows exactly what was live when it was made, whatever happens while it is taken out.
+//! A cut shows exactly the blocks that were live at its begin, whatever happens during the export.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ enum Step {
 }
 
 fn address() -> impl Strategy<Value = u64> {
-    // Few places, many to a group, some of an odd alignment: slots are used again and again.
+    // Few addresses, many in one group, some of odd alignment: slots are used repeatedly.
     (0..4_u64, 0..40_u64, 0..2_u64).prop_map(|(area, slot, odd)| (area << 33) + slot * 16 + odd * 8)
 }
 

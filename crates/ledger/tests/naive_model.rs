@@ -1,4 +1,4 @@
-//! The ledger and its summary against a model that is too simple to be wrong.
+//! Compares the ledger and its summary with a model that is too simple to be wrong.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ struct Model {
     peak_time_ns: u64,
     /// Live bytes by stack at the peak.
     at_peak: HashMap<u32, u64>,
-    /// By thread: the last allocation's address, if nothing was allocated since.
+    /// Address of each thread's last allocation, if it has not allocated since.
     last: HashMap<u32, (u32, u64)>,
     makers: HashMap<(u32, u64), u32>,
 }
@@ -75,9 +75,9 @@ proptest! {
         let mut summary = SummaryBuilder::new();
         for (number, (kind, place, address, old, size_bytes, stack)) in steps.into_iter().enumerate() {
             let time_ns = number as u64;
-            // Two processes of one thread each, with the same addresses; of each a malloc heap and
-            // a mapping heap, which have different ones. The model keeps heaps as if they were
-            // processes, numbered by `place`.
+            // Two processes of one thread each, with the same addresses. Each has a malloc heap and
+            // a mapping heap, with different addresses. The model treats heaps as processes,
+            // numbered by `place`.
             let (thread, heap) = (place / 2, HeapId((place % 2) as u8));
             let process = place;
             let base = u64::from(heap.0) << 20;
@@ -128,7 +128,8 @@ proptest! {
         prop_assert!(keys.is_sorted() && keys.len() == summary.by_stack.len());
         let mut at_peak: HashMap<u32, u64> = HashMap::new();
         for entry in &summary.by_stack {
-            // A stack's number belongs to one process in a real file; here both use the same ones.
+            // A stack's number belongs to one process in a real file; here both use the same
+            // numbers.
             *at_peak.entry(entry.stack.0).or_default() += entry.amounts.peak_bytes;
         }
         at_peak.retain(|_, bytes| *bytes > 0);

@@ -1,5 +1,4 @@
-//! A circular trace holds the newest events exactly, and all that is live, whatever was thrown
-//! away.
+//! A circular trace holds the newest events exactly, and all live blocks, whatever was discarded.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,7 +9,7 @@ use heapr_trace::{
     Thread, ThreadIndex, Trace, TraceWriter,
 };
 
-/// What is written, to be read back.
+/// A writer whose contents can be read back.
 #[derive(Debug, Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 
@@ -26,7 +25,7 @@ impl std::io::Write for Sink {
 
 const LIMIT_BYTES: u64 = 1 << 20;
 
-/// Numbers without pattern, so that events do not pack to nothing.
+/// Pseudo-random numbers, so that events do not compress to nothing.
 struct Random(u64);
 
 impl Random {
@@ -76,8 +75,8 @@ fn live(ledger: &Ledger) -> BTreeMap<(u32, u64), Block> {
     ledger.live_blocks().map(|block| (key(&block), block)).collect()
 }
 
-/// Events of two processes that hold about `held` blocks, so many of them; written into a window,
-/// read back, compared.
+/// Writes `event_count` events of two processes that hold about `held` blocks into a window, reads
+/// them back and compares.
 fn check(event_count: u64, held: u64, seed: u64) -> (u64, usize) {
     let mut random = Random(seed);
     let sink = Sink::default();
@@ -141,7 +140,7 @@ fn check(event_count: u64, held: u64, seed: u64) -> (u64, usize) {
     for event in &read {
         replayed.apply(event, trace.process_of(event.thread), &mut ());
     }
-    // With stacks, sizes, threads and times.
+    // Compared with stacks, sizes, threads and times.
     assert_eq!(live(&replayed), live(&ledger));
     let kept = all.len() - window.dropped_event_count as usize;
     assert_eq!(read[read.len() - kept..], all[all.len() - kept..]);

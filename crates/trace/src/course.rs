@@ -29,7 +29,8 @@ pub struct CourseMoment {
     /// Number of blocks allocated before the moment, over all stacks: a measure of the program's
     /// progress.
     pub total_count: u64,
-    /// The stacks that held most, by number. The blocks of a process that has ended still count.
+    /// The stacks that held most, by number. The blocks of ended processes count only in older
+    /// files: see [`crate::Summary::counts_living`].
     pub rows: Vec<CourseRow>,
 }
 

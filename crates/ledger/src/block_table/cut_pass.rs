@@ -1,4 +1,4 @@
-//! A cut through the live blocks: what was live at one moment, read in slices while events go on.
+//! A cut through the live blocks: the blocks of one moment, read in slices while events continue.
 
 use heapr_trace::Block;
 
@@ -6,24 +6,24 @@ use super::{BlockTable, address};
 use crate::cut::Cut;
 
 impl BlockTable {
-    /// Begins a cut; one that is under way is given up.
+    /// Begins a cut and abandons a cut that is under way.
     pub(crate) fn begin_cut(&mut self) {
         self.cut.begin(self.groups.len());
     }
 
-    /// Gives up a cut.
+    /// Abandons the cut.
     pub(crate) fn abandon_cut(&mut self) {
         self.cut = Cut::default();
     }
 
-    /// Whether blocks were put aside that are not taken yet.
+    /// Whether saved blocks wait to be read.
     #[inline(always)]
     pub(crate) fn has_put_aside(&self) -> bool {
         !self.cut.put_aside.is_empty()
     }
 
-    /// Shows blocks of the cut that it has not shown: those put aside, and those of the next
-    /// `group_count` groups. Tells whether that was all.
+    /// Passes further blocks of the cut to `visit`: the saved ones, and those of the next
+    /// `group_count` groups. Returns whether the cut is complete.
     pub(crate) fn cut_slice(&mut self, group_count: usize, mut visit: impl FnMut(&Block)) -> bool {
         self.cut.put_aside.iter().for_each(&mut visit);
         self.cut.put_aside.clear();

@@ -1,4 +1,4 @@
-//! The live blocks, one after the other.
+//! Iterators over the live blocks.
 
 use heapr_trace::{Block, ProcessIndex};
 
@@ -8,15 +8,15 @@ use crate::group::Group;
 use crate::runs::Run;
 
 impl BlockTable {
-    /// All live blocks, in no order.
+    /// All live blocks, unordered.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Block> + '_ {
-        // By group, not by directory: groups and records lie in the order in which they were first
-        // used.
+        // Iterates by group instead of by directory, because groups and records lie in the order of
+        // first use.
         self.groups.iter().flat_map(|group| self.blocks_of_group(group))
     }
 
-    /// The blocks of a process, in no order. (By directory: there are far fewer regions than
-    /// groups, and most are another's.)
+    /// The blocks of a process, unordered. (Searched by directory: there are far fewer regions than
+    /// groups, and most belong to other processes.)
     pub(crate) fn blocks_of(&self, process: ProcessIndex) -> Vec<Block> {
         let regions = self.directory.iter().filter(|place| place.owner != 0 && is_of(place.owner, process));
         regions.flat_map(|place| self.blocks_in(place.groups)).collect()
@@ -34,11 +34,11 @@ impl BlockTable {
         groups.flat_map(|(_, group)| self.blocks_of_group(&self.groups[group as usize]))
     }
 
-    /// All live blocks by process, heap and address.
+    /// All live blocks in order of process, heap and address.
     pub(crate) fn sorted(&self) -> impl Iterator<Item = Block> + '_ {
         let mut places: Vec<Place> =
             self.directory.iter().filter(|place| place.owner != 0).copied().collect();
-        // Where in the address space first, which of sixteen alignments last.
+        // Ordered by address range first, and by alignment (one of sixteen) last.
         places.sort_unstable_by_key(|place| (place.owner, place.key));
         let mut next = 0;
         let stretches = std::iter::from_fn(move || {
@@ -46,8 +46,8 @@ impl BlockTable {
             let is_same = |place: &&Place| place.owner == first.owner && place.key >> 4 == first.key >> 4;
             let stretch = &places[next..next + places[next..].iter().take_while(is_same).count()];
             next += stretch.len();
-            // Only blocks of several alignments in one stretch of addresses, which no allocator
-            // makes, lie in several regions.
+            // A range has several regions only if blocks of several alignments are mixed, which no
+            // allocator does.
             let mut mixed = Vec::new();
             if stretch.len() > 1 {
                 mixed.extend(stretch.iter().flat_map(|place| self.blocks_in(place.groups)));

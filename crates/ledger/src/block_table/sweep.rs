@@ -1,4 +1,4 @@
-//! Giving back what holds no blocks any more: groups, rooms, regions, and what a process has left.
+//! Freeing of parts without blocks: groups, rooms, regions, and the blocks of an ended process.
 
 use heapr_trace::ProcessIndex;
 
@@ -9,7 +9,7 @@ use crate::recent_groups::RecentGroups;
 use crate::runs::places;
 
 impl BlockTable {
-    /// Gives back groups without blocks, regions without groups, and rooms for more than there is.
+    /// Frees groups without blocks, regions without groups, and rooms that are too large.
     #[cold]
     pub(super) fn sweep(&mut self) {
         self.recent = RecentGroups::new();
@@ -31,12 +31,12 @@ impl BlockTable {
             }
         }
         self.lay(&kept, self.directory.len());
-        // The next sweep is as far away as this one's work was large.
+        // The next sweep is due after as many additions as this one had to examine.
         self.sweep_at = SWEPT_MIN.max((self.groups.len() - self.free_groups.len()) * 2);
         self.sweep_at_rooms = SWEPT_ROOMS_MIN.max(self.rooms.count() * 2);
     }
 
-    /// Makes the directory anew.
+    /// Rebuilds the directory.
     pub(super) fn lay(&mut self, places: &[Place], capacity: usize) {
         self.directory = vec![NO_PLACE; capacity];
         self.directory_shift = 64 - capacity.trailing_zeros();
@@ -47,7 +47,7 @@ impl BlockTable {
         }
     }
 
-    /// Takes out the blocks of a process.
+    /// Removes the blocks of a process.
     pub(crate) fn remove_process(&mut self, process: ProcessIndex) {
         if self.cut.left > 0 {
             for group in self.cut.from as usize..(self.cut.from + self.cut.left) as usize {
@@ -57,7 +57,7 @@ impl BlockTable {
             }
         }
         for group in &mut self.groups {
-            // (A free group may be of any region; it has no blocks.)
+            // (A free group may have any region; it has no blocks.)
             if is_of(self.regions[(group.home >> PART_BITS) as usize].owner, process) {
                 self.free_records.extend(self.rooms.entries(*group).map(|(_, number)| number));
                 self.rooms.clear(group);

@@ -12,7 +12,7 @@ fn every_address_has_a_slot_of_its_own() {
     }
 }
 
-/// Blocks that come and go all over the address space, against a plain map: through sweeps, growth
+/// Compares with a plain map: blocks come and go all over the address space, through sweeps, growth
 /// and the ends of processes.
 #[test]
 fn it_holds_what_a_plain_map_holds() {
@@ -28,7 +28,7 @@ fn it_holds_what_a_plain_map_holds() {
     for step in 0..300_000_u64 {
         table.tidy_up();
         let (process, heap) = (ProcessIndex((next() % 3) as u32), HeapId((next() % 2) as u8));
-        // Each phase has places of its own, near one another in one and far apart in the next.
+        // Each phase has addresses of its own, close together in one and far apart in the next.
         let phase = step / 30_000;
         let shift = if phase.is_multiple_of(2) { 4 } else { 13 };
         let address = (phase << 40) + ((next() % 5_000) << shift) + (next() % 2) * 8;
@@ -49,7 +49,7 @@ fn it_holds_what_a_plain_map_holds() {
             assert_eq!(table.stack_of(table.prefetch(hint, address)), there);
             assert_eq!(table.insert(&block, hint), model.insert((process, heap, address), block));
         } else {
-            // With what was looked up, or without.
+            // With the result of a look-up, or without.
             let looked_up = table.hint(process, heap, address);
             let hint = if next() % 2 == 0 { looked_up } else { Hint::NONE };
             assert_eq!(table.remove(process, heap, address, hint), model.remove(&(process, heap, address)));
@@ -69,8 +69,8 @@ fn it_holds_what_a_plain_map_holds() {
     assert_eq!(table.sorted().collect::<Vec<_>>(), expected);
 }
 
-/// A program that fills its heap, frees nearly all of it and goes on elsewhere: what is left needs
-/// no rooms.
+/// A program that fills its heap, frees nearly all of it and continues elsewhere: the remaining
+/// blocks need no rooms.
 #[test]
 fn rooms_are_given_back_where_one_block_of_many_stays() {
     let mut table = BlockTable::new();

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Each heap's totals and those over all, one number for each, changed with every event.
+/// Totals of each heap and of all, stored separately and changed with every event.
 #[derive(Debug, Default)]
 struct Model {
     all: Totals,
@@ -11,7 +11,7 @@ struct Model {
 }
 
 impl Model {
-    /// Changes what is counted of a heap and of all in the same way.
+    /// Changes the totals of a heap and of all in the same way.
     fn each(&mut self, process: ProcessIndex, heap: HeapId, change: impl Fn(&mut Totals)) {
         let found = self.by_heap.iter().position(|(owner, of, _)| (*owner, *of) == (process, heap));
         let place = found.unwrap_or_else(|| {
@@ -49,7 +49,7 @@ proptest! {
     #[test]
     fn heaps_in_turn_count_what_each_counts_for_itself(
         steps in prop::collection::vec((0..100_u32, 0..3_u32, 0..2_u8, 0..1000_u64), 0..300),
-        // How often the heap is that of the step before.
+        // Number of steps for which the heap stays the same.
         stays in 1..8_usize,
     ) {
         let (mut heaps, mut model) = (HeapTotals::default(), Model::default());

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::{Death, Ledger, Observer};
 
-/// Writes down what it is told.
+/// Records each call as text.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Diary(Vec<String>);
 
@@ -25,8 +25,8 @@ impl Observer for Diary {
     }
 }
 
-/// Few places, so that most blocks live shortly; frees that were lost, frees of what is not there,
-/// blocks that move, three heaps, two processes.
+/// Few addresses, so that most blocks are short-lived. Includes lost frees, frees of unknown
+/// addresses, moved blocks, three heaps and two processes.
 fn event() -> impl Strategy<Value = (Event, ProcessIndex)> {
     (0..100_u32, 0..12_u64, 0..12_u64, 0..20_u32).prop_map(|(chance, one, other, whose)| {
         let address = |place: u64| 0x7f00_0000_0000 + place * 48;
@@ -61,7 +61,7 @@ fn event() -> impl Strategy<Value = (Event, ProcessIndex)> {
     })
 }
 
-/// A ledger with so many blocks that events are looked up together and short lives are looked for.
+/// A ledger with enough blocks for look-ups ahead and a search for short lives.
 fn large() -> Ledger {
     let mut ledger = Ledger::new();
     ledger.add_process(ProcessIndex(1), ProcessOrigin::Fork { parent: ProcessIndex(0) }, 0);
@@ -113,7 +113,7 @@ proptest! {
             cut
         });
         prop_assert_eq!(&cuts[0], &cuts[1]);
-        // What the last allocations were decides over what comes.
+        // The last allocations decide about later events.
         prop_assert_eq!(ledger.last_alloc, other_ledger.last_alloc);
     }
 }
@@ -143,7 +143,7 @@ fn a_heap_frees_what_it_had_from_malloc_before_it_was_known() {
     let (diary, live) = told(&[event(HeapId::MALLOC, alloc(64)), event(own, grown), event(own, free(64))]);
     assert!(diary[1].starts_with("died") && diary[1].contains("Realloc"), "{diary:?}");
     assert_eq!((diary.len(), live), (4, 0));
-    // Its own block is what it frees, and a mapping is none of malloc's.
+    // A free of its own block does not touch malloc's, and a mapping is not malloc's.
     let both = [event(HeapId::MALLOC, alloc(64)), event(own, alloc(64)), event(own, free(64))];
     assert_eq!(told(&both).1, 1);
     assert_eq!(told(&[event(HeapId::MALLOC, alloc(64)), event(HeapId::MMAP, free(64))]).1, 1);
@@ -172,7 +172,7 @@ fn what_comes_of_a_process_after_its_end_counts_nothing_twice() {
     let totals = summary.totals();
     assert_eq!((totals.outstanding_bytes, totals.outstanding_count, totals.unmatched_frees), (100, 1, 1));
     assert_eq!((totals.peak_bytes, summary.live()), (100, (0, 0)));
-    // Another one begins: the peak is of what lives.
+    // Another process begins: the peak counts only living blocks.
     ledger.apply(&event(4, born), ProcessIndex(1), &mut summary);
     assert_eq!((summary.totals().peak_bytes, summary.totals().outstanding_bytes), (100, 200));
     ledger.forget_left(ProcessIndex(0));

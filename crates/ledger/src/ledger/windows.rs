@@ -1,11 +1,10 @@
-//! Many events at once: what each of them needs of the table, in windows of the stream.
+//! Application of many events at once, in windows of the stream.
 //!
-//! Mostly what comes and goes lies near what came and went before: the blocks of a window are
-//! applied one after the other (*at once*), and the processor, which foresees most of the jumps,
-//! has the loads of the next events on their way before those of this one are there. Where
-//! blocks are far from one another the table waits for memory. There a window is applied *ahead*:
-//! what is born and dies in it is left out, and all that it needs of the table is loaded together
-//! before.
+//! Usually blocks are near recently used ones. Then the events of a window are applied one after
+//! the other (*at once*). The processor predicts most branches, and starts the loads of the next
+//! events early. If blocks are far from one another, the table waits for memory. Then a window is
+//! applied *ahead*. Blocks that are born and die in it skip the table, and all other needed entries
+//! are loaded together beforehand.
 
 use heapr_trace::{Action, Block, Event, ProcessIndex, StackIndex};
 
@@ -13,23 +12,26 @@ use super::{Ledger, Observer, block_of};
 use crate::block_table::Hint;
 use crate::short_lives::{ShortLives, WINDOW};
 
-/// Events whose blocks are looked up together: some ten loads are on their way at once, so more
-/// gains nothing.
+/// Number of events whose blocks are looked up together. About ten loads are in flight at once, so
+/// that more events gain nothing.
 const LOOKED_UP: usize = 64;
 
-/// Blocks are looked up together where more than one of so many is far from those that were looked
-/// for last: then the table waits for memory. (Else that takes longer than it saves: of Node's
-/// events 20 ns in place of 13, of jq's, with a million and a half live blocks, 24 in place of 17.
-/// Blocks that come and go at random among a million take 52 ns so, and 150 one by one.)
+/// Blocks are looked up together if more than one event in this many missed the recently used
+/// groups.
+///
+/// Misses mean that the table waits for memory. Without them the ahead method is slower: Node's
+/// events take 20 ns instead of 13. Those of jq, with a million and a half live blocks, take 24
+/// instead of 17. Blocks that come and go at random among a million take 52 ns with it, and 150
+/// without.
 const FAR_ONE_OF: usize = if cfg!(test) { WINDOW } else { 2 };
 
-/// Windows whose blocks are looked up together before it is tried again without: at first, and when
-/// that has been in vain for long.
+/// Number of windows that are applied ahead before the other method is tried again: at first, and
+/// at most after repeated failures.
 const AHEAD: u32 = if cfg!(test) { 1 } else { 2 };
 const AHEAD_MAX: u32 = if cfg!(test) { 1 } else { 255 };
 
 impl Ledger {
-    /// Applies the next events: what [`Ledger::apply`] does for each, faster.
+    /// Applies the next events; faster than [`Ledger::apply`] for each.
     #[inline]
     pub fn apply_all(&mut self, events: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
         for window in events.chunks(WINDOW) {
@@ -47,13 +49,12 @@ impl Ledger {
         }
     }
 
-    /// Applies the events of a window to a table that does not lie in the caches: what it needs of
-    /// it is loaded before.
+    /// Applies a window to a table outside of the caches: loads the needed entries beforehand.
     fn apply_ahead(&mut self, window: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
         let mut lives = ShortLives::among(window);
         let (asked, asked_count) = lives.asked(window.len());
         let mut asked = &asked[..asked_count];
-        // By event: those that are not asked about have none.
+        // Hint of each event; `NONE` unless the table is asked about it.
         let mut hints = [Hint::NONE; WINDOW];
         let mut begin = 0;
         while begin < window.len() {
@@ -64,9 +65,9 @@ impl Ledger {
         }
     }
 
-    /// Applies the events of a window to a table of which what they need lies in the caches: to
-    /// look for short lives would take longer. (So does it to tell the observer of the stacks
-    /// that come: 2 to 4 ns an event, unless not even the last cache holds them.)
+    /// Applies a window to a table whose needed entries are cached. Searching for short lives would
+    /// take longer. (So would announcing stacks to the observer, at 2 to 4 ns per event. It pays
+    /// only if not even the last-level cache holds them.)
     #[inline(always)]
     fn apply_at_once(&mut self, window: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
         self.blocks.tidy_up();
@@ -75,8 +76,8 @@ impl Ledger {
         }
     }
 
-    /// Applies the events of a window from `begin` to `end`, of which the table is asked about
-    /// those that are `asked`.
+    /// Applies the events of a window from `begin` to `end`. `asked` are the numbers of those that
+    /// need the table.
     #[inline(always)]
     fn apply_from(
         &mut self,
@@ -92,8 +93,8 @@ impl Ledger {
         let mut touched = stacks.fold(0, |touched, stack| touched ^ stack);
         let event = |number: u8| &window[usize::from(number)];
         let mut numbers = [0; LOOKED_UP];
-        // One short loop for each level of the table: the fewer instructions lie between two loads
-        // that do not wait for each other, the more of them are on their way at once.
+        // One short loop for each level of the table. The fewer instructions lie between two
+        // independent loads, the more of them are in flight at once.
         for (&number, place) in asked.iter().zip(&mut numbers) {
             let (event, process) = event(number);
             *place = self.blocks.place(*process, event.heap, first_address(event));
@@ -111,7 +112,7 @@ impl Ledger {
             lives.settle(number, record != 0);
             touched ^= observer.prefetch(self.blocks.stack_of(record));
         }
-        // The loads must happen; what they load is of no interest yet.
+        // The loads must happen; their results do not matter yet.
         std::hint::black_box(touched);
         for (number, (event, process)) in (begin..end).zip(applied) {
             let hint = hints[number % WINDOW];
@@ -131,12 +132,11 @@ fn allocated((event, process): &(Event, ProcessIndex)) -> Option<Block> {
     Some(block_of(event, *process, address_avma, size_bytes, stack, is_moved_realloc))
 }
 
-/// The stack of an event. (Of an allocation it is the one that its block will begin with; that of a
-/// free, if it has one, is of no interest, but to ask which of them it is costs more than to look
-/// at it.)
+/// The stack of an event. (The observer needs it only for allocations. But distinguishing frees
+/// would cost more than loading the stack of a free.)
 #[inline(always)]
 fn stack_of(event: &Event) -> StackIndex {
-    // All variants have their stack at the same place: a load, without a jump.
+    // All variants have their stack at the same offset: a load without a branch.
     match event.action {
         Action::Alloc { stack, .. }
         | Action::Realloc { stack, .. }
@@ -145,10 +145,10 @@ fn stack_of(event: &Event) -> StackIndex {
     }
 }
 
-/// The address that an event looks at first; anything for a failed call, which has none.
+/// The first address that an event needs in the table; arbitrary for a failed call.
 #[inline(always)]
 fn first_address(event: &Event) -> u64 {
-    // As above: one load, without a jump.
+    // One load without a branch, as in `stack_of`.
     match event.action {
         Action::Alloc { address_avma: word, .. }
         | Action::Free { address_avma: word, .. }

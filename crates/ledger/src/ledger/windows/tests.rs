@@ -5,8 +5,8 @@ use crate::SummaryBuilder;
 
 const BLOCK_COUNT: u64 = 20_000;
 
-/// Frees and allocations in turn, in stretches that are now of neighbours and now of blocks from
-/// anywhere, of one process or two.
+/// Frees and allocations in turn, in stretches of neighbours and of random blocks, of one process
+/// or two.
 fn events(stretch_length: u64, process_count: u64) -> Vec<(Event, ProcessIndex)> {
     let mut random = 5_u64;
     let mut next = |below: u64| {
@@ -17,7 +17,7 @@ fn events(stretch_length: u64, process_count: u64) -> Vec<(Event, ProcessIndex)>
     };
     let mut events = Vec::new();
     let mut push = |number: u64, is_alloc: bool, size_bytes: u64| {
-        // The blocks of each process lie 100 KiB apart, or beside one another.
+        // The blocks of each process lie 100 KiB apart, or side by side.
         let address_avma = 0x7000_0000_0000
             + (number % 2) * 0x100_0000_0000
             + number * if number.is_multiple_of(2) { 48 } else { 100 << 10 };
