@@ -92,10 +92,10 @@ pub struct FilterArguments {
 }
 
 impl FilterArguments {
-    /// The filter, for this trace.
+    /// The filter for a trace.
     ///
     /// # Errors
-    /// It is not written so, or the trace has not what it names.
+    /// A value has a wrong syntax, or the trace does not have what it names.
     pub fn filter(&self, trace: &Trace) -> anyhow::Result<Filter> {
         let span =
             |option: &str, values: &Option<Vec<String>>, parse: &dyn Fn(&str) -> anyhow::Result<u64>| {
@@ -153,7 +153,7 @@ impl FilterArguments {
         })
     }
 
-    /// Has those who look at a trace shown the frames that are asked for.
+    /// Selects the frames that readers of a trace are shown, if the options name any.
     #[must_use]
     pub fn shown(&self, trace: Trace) -> Trace {
         match self.lang_frames {
@@ -162,10 +162,10 @@ impl FilterArguments {
         }
     }
 
-    /// The stacks that are not to be counted.
+    /// The suppressions, whose stacks are not counted.
     ///
     /// # Errors
-    /// A file cannot be read, or is not written so.
+    /// A file cannot be read, or has a wrong syntax.
     pub fn left_out(&self) -> anyhow::Result<Suppressions> {
         let known = if self.hide_known { Suppressions::known() } else { Suppressions::default() };
         self.suppress.iter().try_fold(known, |all, path| Ok(all.and(&read_suppressions(path)?)))
@@ -176,10 +176,10 @@ impl FilterArguments {
         self.cull_lists.iter().map(PathBuf::as_path)
     }
 
-    /// The frames to be removed.
+    /// The list of frames to remove.
     ///
     /// # Errors
-    /// A list cannot be read, or a pattern says nothing.
+    /// A list cannot be read, or a pattern is empty.
     pub fn cull_list(&self) -> anyhow::Result<CullList> {
         let mut list = if self.no_default_cull { CullList::empty() } else { CullList::built_in() };
         for text in &self.cull_frames {
@@ -193,7 +193,7 @@ impl FilterArguments {
         Ok(list)
     }
 
-    /// Option, values, and how many of them stand behind one option.
+    /// Option, values, and number of values per occurrence of the option.
     fn options(&self) -> impl Iterator<Item = (&'static str, &[String], usize)> {
         let spans = [&self.range, &self.lifetime, &self.size].map(|span| span.as_deref().unwrap_or_default());
         let all = [
@@ -212,7 +212,7 @@ impl FilterArguments {
         all.into_iter().filter(|(_, values, _)| !values.is_empty())
     }
 
-    /// The filters as a report names them: what is counted, not what is culled.
+    /// The filters as text for a report: options that decide about counting, without culling.
     #[must_use]
     pub fn counted(&self) -> String {
         let options = self.options().map(|(option, values, _)| format!("--{option} {}", values.join(" ")));
@@ -222,8 +222,8 @@ impl FilterArguments {
         options.chain(files).chain(flags).collect::<Vec<_>>().join(" ")
     }
 
-    /// The words that a command line has for all of it. Those that could be taken for options are
-    /// joined to theirs.
+    /// The words of a command line with these options. A value that looks like an option is joined
+    /// to its own option by `=`.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let lists: Vec<String> = self.cull_lists.iter().map(|path| path.display().to_string()).collect();
@@ -261,24 +261,24 @@ fn patterns(texts: &[String]) -> heapr_query::Result<Vec<FramePattern>> {
     texts.iter().map(|text| FramePattern::parse(text)).collect()
 }
 
-/// A file of suppressions.
+/// Reads a file of suppressions.
 ///
 /// # Errors
-/// It cannot be read, or is not written so.
+/// The file cannot be read, or has a wrong syntax.
 pub fn read_suppressions(path: &Path) -> anyhow::Result<Suppressions> {
     let text = heapr_files::read_text(path, heapr_files::LIST_BYTES_MAX)
         .with_context(|| format!("cannot read the suppressions {}", path.display()))?;
     Suppressions::parse(&text).with_context(|| path.display().to_string())
 }
 
-/// A page sends what its fields hold: nothing, too.
+/// Drops blank values: a page sends the contents of all its fields, even empty ones.
 fn without_blanks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let mut values = Vec::<String>::deserialize(deserializer)?;
     values.retain(|value| !value.trim().is_empty());
     Ok(values)
 }
 
-/// Numbers of heaps; a name stands for all that had it.
+/// Parses heaps; a name stands for all heaps that had it.
 fn parse_heaps(names: &[HeapName], texts: &[String]) -> anyhow::Result<Vec<HeapId>> {
     let mut heaps = Vec::new();
     for text in texts {

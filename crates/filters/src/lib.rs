@@ -1,5 +1,5 @@
-//! What the options that choose allocations say, in the words of the command line: for `heapr
-//! report` and its kin, and for the page, whose requests are written with the same words.
+//! Options that choose allocations, in the words of the command line. They serve `heapr report` and
+//! related commands, and the page, whose requests use the same words.
 #![forbid(unsafe_code)]
 
 mod filter_arguments;

@@ -1,14 +1,14 @@
-//! Bytes and times as people write them; `heapr_table::quantity` shows them.
+//! Parser of bytes and times in the forms that people write; `heapr_table::quantity` formats them.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use heapr_table::quantity::duration;
 
-/// Bytes: a number, with K, M, G or T (or KiB …) for powers of 1024.
+/// Parses bytes: a number, with K, M, G or T (or KiB …) for powers of 1024.
 ///
 /// # Errors
-/// It is not written so.
+/// The text has a wrong syntax.
 pub fn parse_bytes(text: &str) -> anyhow::Result<u64> {
     let (number, suffix) = split_number(text);
     let unit: u64 = match suffix.trim().to_ascii_lowercase().as_str() {
@@ -22,28 +22,28 @@ pub fn parse_bytes(text: &str) -> anyhow::Result<u64> {
     scaled(number, unit).with_context(|| format!("{text:?} is no size"))
 }
 
-/// A span of time in ns: a number in microseconds, or numbers with units, as in `1.5s` and `1h
-/// 30m`.
+/// Parses a span of time to ns: a number in microseconds, or numbers with units, as in `1.5s` and
+/// `1h 30m`.
 ///
 /// # Errors
-/// It is not written so.
+/// The text has a wrong syntax.
 pub fn parse_duration_ns(text: &str) -> anyhow::Result<u64> {
     parse_span_ns(text, 1_000)
 }
 
-/// A span of time for options that take seconds: a bare number is of those, else as
+/// Parses a span of time for options in seconds: a bare number is in seconds, otherwise like
 /// [`parse_duration_ns`].
 ///
 /// # Errors
-/// It is not written so.
+/// The text has a wrong syntax.
 pub fn parse_seconds(text: &str) -> anyhow::Result<Duration> {
     parse_span_ns(text, 1_000_000_000).map(Duration::from_nanos)
 }
 
-/// `bare_ns`: the unit of a number without one.
+/// Parses a span of time. `bare_ns`: the unit of a number without one.
 fn parse_span_ns(text: &str, bare_ns: u64) -> anyhow::Result<u64> {
     let mut sum_ns = 0_u64;
-    // Units go down, so that none stands twice: `1h 30m`, not `30m 1h`.
+    // Units must descend, so that no unit occurs twice: `1h 30m`, not `30m 1h`.
     let mut above_ns = u64::MAX;
     let mut rest = text.trim();
     loop {
@@ -74,12 +74,12 @@ fn parse_span_ns(text: &str, bare_ns: u64) -> anyhow::Result<u64> {
     }
 }
 
-/// A time of a trace, in ns since its start: as [`parse_duration_ns`], or wall-clock as in
-/// `2026/11/21:07:22:05.25`, `2026-11-21T07:22:05.25` (both local; UTC with `Z` or `+UTC`; with an
-/// offset as `+01:00`).
+/// Parses a time of a trace to ns since its start: a span as for [`parse_duration_ns`], or
+/// wall-clock. Examples are `2026/11/21:07:22:05.25` and `2026-11-21T07:22:05.25` (local time). `Z`
+/// or `+UTC` means UTC, and `+01:00` an offset.
 ///
 /// # Errors
-/// It is not written so.
+/// The text has a wrong syntax.
 pub fn parse_time_ns(text: &str, start_unix_ns: u64) -> anyhow::Result<u64> {
     if !text.contains(':') {
         return parse_duration_ns(text);
@@ -104,7 +104,7 @@ fn parse_wall_clock_ns(text: &str) -> anyhow::Result<i128> {
     if let Some(utc) = text.strip_suffix("+UTC") {
         text = format!("{utc}Z");
     }
-    // xperf's form: 2004/12/04:20:05:20.1234
+    // Form of xperf: 2004/12/04:20:05:20.1234
     if text.as_bytes().get(4) == Some(&b'/') {
         text = text.replacen('/', "-", 2).replacen(':', "T", 1);
     }
@@ -122,7 +122,8 @@ fn split_number(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// Exact: digits after the point are multiplied out, not rounded through a float.
+/// Multiplies a decimal number by a unit, exactly: digits after the point are not rounded through a
+/// float.
 fn scaled(number: &str, unit: u64) -> anyhow::Result<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,9 +1,9 @@
-//! Which frames of stacks are shown, where a program is written in a language with an interpreter.
+//! Choice of the frames to show, where a program is written in a language with an interpreter.
 
 use heapr_trace::LanguageFrames;
 use serde::Deserialize;
 
-/// See the module.
+/// Frames that are shown of stacks with frames of a language.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ShownFrames {
@@ -17,7 +17,7 @@ pub enum ShownFrames {
 }
 
 impl ShownFrames {
-    /// By what it is called in options, requests and answers.
+    /// The word of the choice in options, requests and answers.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

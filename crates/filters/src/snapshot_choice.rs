@@ -1,12 +1,12 @@
-//! Which snapshot of a file is meant.
+//! Choice of a snapshot in a file.
 
 use anyhow::bail;
 use heapr_trace::{Snapshot, Trace};
 
-/// The snapshot of a number, of a name (the last one of that name), or `last`.
+/// Finds a snapshot by number, by name (the last one of that name), or as `last`.
 ///
 /// # Errors
-/// The trace has none such.
+/// The trace does not have the snapshot.
 pub fn find_snapshot<'t>(trace: &'t Trace, text: &str) -> anyhow::Result<&'t Snapshot> {
     let snapshots = trace.snapshots();
     let Some(last) = snapshots.last() else {
