@@ -39,7 +39,7 @@ impl LiveAmount {
         if read.is_ok() { Self { count_variance, bytes_variance_kib2, ..counted } } else { counted }
     }
 
-    /// `1.5 MiB ± 120.0 KiB in 1,234 blocks ± 99`.
+    /// The amount in words: `1.50 MiB ± 120.0 KiB in 1,234 blocks ± 99`.
     #[must_use]
     pub fn in_words(&self) -> String {
         let blocks = plural_within(self.block_count, self.count_plus_minus(), "block");

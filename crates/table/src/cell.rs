@@ -8,13 +8,13 @@ use crate::csv::quoted;
 use crate::plain::one_line;
 use crate::quantity::{bytes, count, duration, signed_bytes, signed_count, within};
 
-/// In place of the frames of what was allocated unseen.
+/// Stands for the frames of an allocation without a stack.
 pub(crate) const NO_STACK: &str = "(no stack was taken)";
 
-/// A value in a row; what it is says its column.
+/// A value in a row; its meaning depends on the column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
-    /// Not known, or not there.
+    /// An unknown or missing value.
     Nothing,
     /// An amount.
     Unsigned(u64),
@@ -22,29 +22,30 @@ pub enum Cell {
     Signed(i64),
     /// A number with a fraction.
     Real(f64),
-    /// An amount at several moments: JSON and CSV have all, people get the last.
+    /// An amount at several moments: JSON and CSV have all, text has the last.
     Series(Vec<u64>),
     /// A name or a word.
     Text(String),
     /// Frames, the innermost first.
     Frames(Vec<String>),
-    /// The same, which programs get as objects: one for each.
+    /// Frames as lines for people, with an object for each for JSON.
     ToldFrames(Vec<String>, Value),
-    /// What programs get, and what people read in place of it; in CSV, too, where it is a list.
+    /// A value for JSON and a text for people. CSV has the text, too, if the value is a list or an
+    /// object.
     Worded(Value, String),
-    /// A number that is an estimate, and half of its 95 % interval in the same unit. JSON and CSV
-    /// have that as a value of its own, `KEY_plus_minus`.
+    /// An estimated number, and half of its 95 % interval in the same unit. JSON and CSV have the
+    /// half as a value of its own, `KEY_plus_minus`.
     Estimate(Box<Self>, u64),
 }
 
 impl Cell {
-    /// A value that people read as something else.
+    /// A value with a separate text for people.
     #[must_use]
     pub fn worded(value: impl Into<Value>, text: impl Into<String>) -> Self {
         Self::Worded(value.into(), text.into())
     }
 
-    /// The number as an estimate; 0: it was counted.
+    /// The number as an estimate; with 0 it is a counted number.
     #[must_use]
     pub fn within(self, plus_minus: u64) -> Self {
         if plus_minus == 0 { self } else { Self::Estimate(Box::new(self), plus_minus) }
@@ -58,7 +59,7 @@ impl Cell {
         }
     }
 
-    /// The lines of frames.
+    /// The frames, a line each.
     pub(crate) fn frames(&self) -> Option<&[String]> {
         match self {
             Self::Frames(lines) | Self::ToldFrames(lines, _) => Some(lines),
@@ -154,7 +155,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     }
 }
 
-/// A row of a table: its values in the order of the columns.
+/// Builds a row of a table: its values in the order of the columns.
 #[macro_export]
 macro_rules! row {
     ($($value:expr),* $(,)?) => { vec![$($crate::Cell::from($value)),*] };

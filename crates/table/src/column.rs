@@ -1,40 +1,40 @@
-//! Columns: what the values of one are, what programs call it and what stands above it.
+//! Columns of a table: kind of the values, key for programs and heading.
 
-/// What the values of a column are, which decides how they look as text.
+/// Kind of a column's values, which decides their form as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Names and words.
     Text,
-    /// `1.50 MiB`; with a sign: a change.
+    /// Bytes as `1.50 MiB`; with a sign for a change.
     Bytes,
-    /// `1,234`; with a sign: a change.
+    /// Number as `1,234`; with a sign for a change.
     Count,
-    /// A number that is not counted, as a process's id.
+    /// A number that is no quantity, such as a process id.
     Number,
-    /// `@1234`, as DevTools writes it.
+    /// Id as `@1234`, in DevTools' form.
     Id,
-    /// Nanoseconds, as a span of time.
+    /// Span of time in nanoseconds.
     Ns,
-    /// Hundredths: the heading says so.
+    /// Hundredths; the heading has the % sign.
     Percent,
-    /// 0 to 1, as hundredths: the heading says so.
+    /// Fraction from 0 to 1, shown as hundredths; the heading has the % sign.
     Share,
     /// Frames of a stack, the innermost first.
     Frames,
-    /// What only JSON has.
+    /// A value that only JSON has.
     Detail,
 }
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
-    /// Its name in JSON and CSV.
+    /// Name in JSON and CSV.
     pub key: &'static str,
-    /// What stands above it as text.
+    /// Heading in text.
     pub heading: &'static str,
-    /// What its values are.
+    /// Kind of the values.
     pub kind: Kind,
-    /// Whether people get it, too.
+    /// Whether text has the column, too.
     pub(crate) is_shown: bool,
 }
 
@@ -61,13 +61,13 @@ impl Column {
         frames Frames
     }
 
-    /// A column that JSON alone has.
+    /// A column that only JSON has.
     #[must_use]
     pub const fn detail(key: &'static str) -> Self {
         Self { key, heading: "", kind: Kind::Detail, is_shown: false }
     }
 
-    /// The same for JSON and CSV alone.
+    /// The column for JSON and CSV only.
     #[must_use]
     pub const fn hidden(self) -> Self {
         Self { is_shown: false, ..self }

@@ -2,8 +2,8 @@
 
 use crate::plain::harmless;
 
-/// A field, quoted if it has to be. Of what would do something in a terminal nothing but ends of
-/// lines and tabs is left: CSV has no escapes (JSON has, and loses nothing).
+/// A field, quoted if needed. Characters that have an effect in a terminal are replaced, except
+/// line ends and tabs. CSV has no escapes for them; JSON has, and loses nothing.
 #[must_use]
 pub fn quoted(field: &str) -> String {
     let is_kept = |c: char| matches!(c, '\n' | '\r' | '\t');

@@ -1,11 +1,11 @@
-//! Stacks below their rows.
+//! Stacks printed below their rows.
 
 use std::io::{self, Write};
 
 use crate::cell::NO_STACK;
 use crate::plain::cut_middle;
 
-/// The frames of a stack, one a line.
+/// Writes the frames of a stack, one per line.
 pub(crate) fn write_stack(
     out: &mut dyn Write,
     frames: &[String],
@@ -15,7 +15,7 @@ pub(crate) fn write_stack(
     if frames.is_empty() {
         writeln!(out, "      {NO_STACK}")?;
     }
-    // A function that calls itself is one line: what called it is to be seen.
+    // Repeated calls of one function are one line, so that its caller is visible.
     let runs: Vec<&[String]> = frames.chunk_by(|one, other| one == other).collect();
     for run in runs.iter().take(depth) {
         let times = if run.len() > 1 { format!(" ({} times)", run.len()) } else { String::new() };

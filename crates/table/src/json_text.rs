@@ -1,5 +1,5 @@
-//! JSON that is nothing but text: what would do something in a terminal, or is seen as nothing,
-//! stands as `\u009b`. It means the same, so that nothing of it is lost.
+//! JSON that is harmless as text: characters that have an effect in a terminal, or are invisible,
+//! are written as escapes (`\u009b`). The escapes mean the same, so that no data is lost.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -8,22 +8,22 @@ use serde::Serialize;
 
 use crate::plain::is_harmless;
 
-/// Of a writer of JSON: what is written reaches it as ASCII where it would do harm.
+/// A writer that replaces harmful characters of JSON by ASCII escapes.
 #[derive(Debug)]
 pub struct JsonText<W> {
     out: W,
-    /// The beginning of a character whose rest has not come.
+    /// First bytes of an incomplete character.
     begun: Vec<u8>,
 }
 
 impl<W: Write> JsonText<W> {
-    /// Writes to `out`.
+    /// A writer to `out`.
     pub fn new(out: W) -> Self {
         Self { out, begun: Vec::new() }
     }
 
     fn put(&mut self, text: &str) -> io::Result<()> {
-        // (Controls below 32 stand in JSON as escapes, or are blanks between its parts.)
+        // (Controls below 32 are escaped within JSON's strings; elsewhere they are white space.)
         let is_kept = |c: char| c.is_ascii() && c != '\u{7f}' || is_harmless(c);
         let mut rest = text;
         while let Some(place) = rest.find(|c| !is_kept(c)) {
@@ -61,13 +61,13 @@ impl<W: Write> Write for JsonText<W> {
     }
 }
 
-/// A value as lines of JSON.
+/// A value as indented JSON.
 #[must_use]
 pub fn json_lines(value: &serde_json::Value) -> String {
     escaped(&format!("{value:#}"))
 }
 
-/// JSON with harmful characters as escapes.
+/// Replaces harmful characters of JSON by escapes.
 #[must_use]
 pub fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
@@ -86,7 +86,7 @@ pub fn escaped(json: &str) -> String {
 /// Writes a value as JSON.
 ///
 /// # Errors
-/// As of `out`, or the value has no JSON.
+/// Writing fails, or the value cannot be JSON.
 pub fn write_json(out: &mut dyn Write, value: &impl Serialize, is_pretty: bool) -> io::Result<()> {
     let mut text = JsonText::new(out);
     match is_pretty {
@@ -107,7 +107,7 @@ mod tests {
         let text = json_lines(&value);
         assert!(text.chars().all(|c| c == '\n' || crate::plain::is_harmless(c)), "{text:?}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
-        // Byte by byte, as a buffer may give it away.
+        // Byte by byte, as a buffer may pass it on.
         let mut out = Vec::new();
         let mut writer = JsonText::new(&mut out);
         let plain = format!("{value:#}");

@@ -1,15 +1,16 @@
-//! Lines of cells: columns as wide as their widest cell; one column gives way when the line is too
-//! narrow.
+//! Layout of cells in lines: columns are as wide as their widest cell; one column shrinks if the
+//! line is too narrow.
 
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::plain::cut_middle;
 
-/// Least width of the flexible column: narrower names say nothing, the line is rather too long.
+/// Least width of the flexible column: shorter names would be meaningless, so that the line is
+/// rather too long.
 const FLEXIBLE_MIN: usize = 12;
 
-/// Lines of these rows, each at most `width` columns wide if the numbers leave room. Of a column
-/// `is_left` says where its cells stand; `flexible` is cut in the middle if the line is too narrow.
+/// Lines of the rows, each at most `width` columns wide if the numbers leave room. `is_left` is the
+/// alignment of each column. The column `flexible` is cut in the middle if the line is too narrow.
 pub(crate) fn lines(
     rows: &[Vec<String>],
     is_left: &[bool],

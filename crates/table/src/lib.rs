@@ -1,5 +1,5 @@
-//! One description of a table, from which its text, its JSON and its CSV come: the command line
-//! and the page show the same columns of the same rows. It knows no file and no terminal.
+//! Description of a table, from which its text, JSON and CSV are made. So the command line and the
+//! page show the same columns of the same rows. The crate uses no files and no terminal.
 //!
 //! ```
 //! use heapr_table::{Column, Table, row};

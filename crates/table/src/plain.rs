@@ -1,11 +1,11 @@
-//! Text that is nothing but text: names come from programs and files that nobody vouches for.
+//! Text without control characters and the like: names come from untrusted programs and files.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// In place of a width: no line is too long.
+/// Width of a line without a limit.
 pub const NO_LIMIT: usize = usize::MAX / 4;
 
-/// `text` in at most `width` columns: the middle is what is left out.
+/// Cuts `text` to at most `width` columns by removing its middle.
 #[must_use]
 pub fn cut_middle(text: &str, width: usize) -> String {
     if text.width() <= width {
@@ -33,17 +33,17 @@ fn take_columns(characters: impl Iterator<Item = char>, columns: usize) -> Vec<c
         .collect()
 }
 
-/// What stands for a character that would do something in a terminal.
+/// Replacement for a character that has an effect in a terminal.
 pub const REPLACEMENT: char = '\u{fffd}';
 
-/// Whether a character does nothing but to be seen. All that prints or exports text of programs and
-/// files asks this.
+/// Whether a character is visible and has no other effect. All output of text from programs and
+/// files uses this check.
 #[must_use]
 pub fn is_harmless(character: char) -> bool {
     match character {
         // Marks and overrides of direction; separators of lines and paragraphs.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}' => false,
-        // Nothing is seen of them: two names that differ would look alike.
+        // Invisible characters: two different names would look alike.
         '\u{ad}'
         | '\u{34f}'
         | '\u{115f}'
@@ -53,30 +53,30 @@ pub fn is_harmless(character: char) -> bool {
         | '\u{180b}'..='\u{180f}' => false,
         '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' => false,
         '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' => false,
-        // What the command line uses for styles.
+        // Characters that the command line uses for styles.
         '\u{f8f0}'..='\u{f8f2}' => false,
         _ => !character.is_control(),
     }
 }
 
-/// The character, or what stands for one that is not harmless.
+/// The character, or [`REPLACEMENT`] if it is not harmless.
 #[must_use]
 pub fn harmless(character: char) -> char {
     if is_harmless(character) { character } else { REPLACEMENT }
 }
 
-/// Names come from files that nobody vouches for: one of them without what would do something in a
-/// terminal, tabs and ends of lines too.
+/// A name without characters that have an effect in a terminal, tabs and line ends included. Names
+/// come from untrusted files.
 #[must_use]
 pub fn printable(text: &str) -> String {
     text.chars().map(harmless).collect()
 }
 
-/// A name for one line of `width` columns: control characters replaced, no longer than makes
-/// sense.
+/// A name for one line of `width` columns: control characters are replaced, and its length is
+/// limited.
 #[must_use]
 pub fn one_line(text: &str, width: usize) -> String {
-    // What no line limits is a text in the program, not a name.
+    // Without a limit of the line the text comes from the program itself.
     let limit = if width < NO_LIMIT { 200 } else { 64 << 10 };
     let mut line: String =
         text.chars().take(limit).map(|c| if c.is_control() { ' ' } else { harmless(c) }).collect();

@@ -1,6 +1,7 @@
-//! Bytes, counts and times as people read them.
+//! Formats bytes, counts and times for people.
 
-/// `1.5 MiB`: three digits or more, never more than the value has.
+/// Bytes as `1.50 MiB`: two decimals below 10 units, one from 10 units on; below 1 KiB a whole
+/// number.
 #[must_use]
 pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -9,7 +10,7 @@ pub fn bytes(bytes: u64) -> String {
     }
     let mut value = bytes as f64 / 1024.0;
     let mut unit = 0;
-    // 999.95 would be printed as 1000.0.
+    // Otherwise 999.95 would be printed as 1000.0.
     while value >= 999.95 && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;
@@ -18,7 +19,7 @@ pub fn bytes(bytes: u64) -> String {
     format!("{value:.decimals$} {}", UNITS[unit])
 }
 
-/// `1,234,567`.
+/// Number as `1,234,567`.
 #[must_use]
 pub fn count(count: u64) -> String {
     let digits = count.to_string();
@@ -32,44 +33,44 @@ pub fn count(count: u64) -> String {
     text
 }
 
-/// `1.5 MiB ± 120.0 KiB`: an estimate and half of its 95 % interval.
+/// Estimate with half of its 95 % interval: `1.50 MiB ± 120.0 KiB`.
 #[must_use]
 pub fn within(number: &str, half: &str) -> String {
     format!("{number} ± {half}")
 }
 
-/// As [`bytes`], of an estimate; `plus_minus` 0: they were counted.
+/// Estimate in the form of [`bytes`]; without an interval if `plus_minus` is 0.
 #[must_use]
 pub fn bytes_within(number: u64, plus_minus: u64) -> String {
     if plus_minus == 0 { bytes(number) } else { within(&bytes(number), &bytes(plus_minus)) }
 }
 
-/// As [`count`], of an estimate.
+/// Estimate in the form of [`count`]; without an interval if `plus_minus` is 0.
 #[must_use]
 pub fn count_within(number: u64, plus_minus: u64) -> String {
     if plus_minus == 0 { count(number) } else { within(&count(number), &count(plus_minus)) }
 }
 
-/// `1,234 blocks ± 120`: as [`plural`], of an estimate.
+/// Estimate in the form of [`plural`]: `1,234 blocks ± 120`.
 #[must_use]
 pub fn plural_within(number: u64, plus_minus: u64, what: &str) -> String {
     let things = plural(number, what);
     if plus_minus == 0 { things } else { within(&things, &count(plus_minus)) }
 }
 
-/// `1 block`, `1,234 blocks`.
+/// Number with a noun: `1 block`, `1,234 blocks`.
 #[must_use]
 pub fn plural(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// `+1.5 MiB`, `-12 B`, `0 B`.
+/// Change in bytes: `+1.50 MiB`, `-12 B`, `0 B`.
 #[must_use]
 pub fn signed_bytes(delta: i128) -> String {
     signed(delta, bytes)
 }
 
-/// `+1,234`, `-12`, `0`.
+/// Change of a number: `+1,234`, `-12`, `0`.
 #[must_use]
 pub fn signed_count(delta: i128) -> String {
     signed(delta, count)
@@ -84,20 +85,20 @@ fn signed(delta: i128, format: fn(u64) -> String) -> String {
     }
 }
 
-/// `12.3 %` of a whole.
+/// Share of a whole: `12.3 %`.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", share(part, whole))
 }
 
-/// How many hundredths of a whole a part is; nothing of nothing is 0.
+/// Share of a whole in hundredths; 0 if the whole is 0.
 #[must_use]
 pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
-/// `2 h 03 m 04 s`, `5 m 06.789 s`, `1.234 s`, `56.7 ms`, `8.90 µs`, `123 ns`:
-/// options that take a time read them all.
+/// Span of time: `2 h 03 m 04 s`, `5 m 06.789 s`, `1.234 s`, `56.7 ms`, `8.90 µs`, `123 ns`.
+/// Options that take a time parse all these forms.
 #[must_use]
 pub fn duration(duration_ns: u64) -> String {
     match duration_ns {

@@ -1,4 +1,4 @@
-//! A table: columns, rows, facts about the whole.
+//! A table: columns, rows, and facts about the whole.
 
 use std::io::{self, Write};
 
@@ -11,21 +11,21 @@ use crate::frames::write_stack;
 use crate::layout;
 use crate::quantity::plural;
 
-/// Results of one question.
+/// Table of the results of one query.
 #[derive(Debug)]
 pub struct Table {
-    /// Name and version of the JSON.
+    /// Name and version of the JSON schema.
     schema: &'static str,
     /// Facts about the whole, for JSON.
     facts: Vec<(&'static str, Value)>,
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
-    /// What the rows are called in JSON.
+    /// Name of the rows in JSON.
     rows_key: &'static str,
-    /// Rows beyond the limit.
+    /// Number of rows beyond the limit.
     left_off: u64,
-    /// Frames of a stack that stand below its row as text; `None`: the innermost one stands in the
-    /// row.
+    /// Largest number of frames of a stack below its row, in text. `None`: the row has the
+    /// innermost frame.
     depth: Option<usize>,
 }
 
@@ -44,7 +44,7 @@ impl Table {
         }
     }
 
-    /// A table of these rows.
+    /// A table with these rows.
     #[must_use]
     pub fn of(schema: &'static str, columns: &[Column], rows: impl IntoIterator<Item = Vec<Cell>>) -> Self {
         let mut table = Self::new(schema, columns);
@@ -52,22 +52,22 @@ impl Table {
         table
     }
 
-    /// Adds what is true of the whole.
+    /// Adds a fact about the whole.
     pub fn fact(&mut self, key: &'static str, value: impl Into<Value>) {
         self.facts.push((key, value.into()));
     }
 
-    /// Adds several of them.
+    /// Adds several facts about the whole.
     pub fn facts<V: Into<Value>>(&mut self, facts: impl IntoIterator<Item = (&'static str, V)>) {
         self.facts.extend(facts.into_iter().map(|(key, value)| (key, value.into())));
     }
 
-    /// Gives the rows another name in JSON.
+    /// Sets the name of the rows in JSON.
     pub fn call_rows(&mut self, key: &'static str) {
         self.rows_key = key;
     }
 
-    /// From now on stacks stand below their rows, with so many frames at most.
+    /// Prints stacks below their rows, with at most `depth` frames.
     pub fn show_stacks(&mut self, depth: usize) {
         self.depth = Some(depth);
     }
@@ -78,21 +78,21 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Adds the first `top` rows.
+    /// Adds the first `top` rows, and counts the others as left off.
     pub fn rows(&mut self, top: usize, rows: impl IntoIterator<Item = Vec<Cell>>) {
         let mut rows = rows.into_iter();
         rows.by_ref().take(top).for_each(|row| self.row(row));
         self.left_off += rows.count() as u64;
     }
 
-    /// Cuts it after `top` rows; whether there were more.
+    /// Removes the rows after the first `top`. Returns whether there were more.
     pub fn truncate(&mut self, top: usize) -> bool {
         let is_longer = self.rows.len() > top;
         self.rows.truncate(top);
         is_longer
     }
 
-    /// Cuts texts of more characters than this.
+    /// Cuts texts of more than `most` characters.
     pub fn cut_texts(&mut self, most: usize) {
         for cell in self.rows.iter_mut().flatten() {
             if let Cell::Text(text) = cell
@@ -104,21 +104,21 @@ impl Table {
         }
     }
 
-    /// Its rows alone, for JSON.
+    /// The rows alone, for JSON.
     #[must_use]
     pub fn rows_json(&self) -> impl Serialize + '_ {
         Rows(self)
     }
 
-    /// Says that this many rows more would follow.
+    /// Adds to the number of rows that are left off.
     pub fn left_off(&mut self, count: u64) {
         self.left_off += count;
     }
 
-    /// Writes it for people, in lines of `width` columns.
+    /// Writes the table for people, in lines of `width` columns.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Writing fails.
     pub fn write_text(&self, out: &mut dyn Write, width: usize) -> io::Result<()> {
         if self.rows.is_empty() {
             return writeln!(out, "nothing");
@@ -137,8 +137,8 @@ impl Table {
         Ok(())
     }
 
-    /// A line of headings and one for each row. A column without a value is left out, and the
-    /// widest text gives way.
+    /// The line of headings, and one line for each row. Columns without values are left out, and
+    /// the column with the longest text shrinks if needed.
     #[must_use]
     pub fn lines(&self, indent: usize, width: usize) -> Vec<String> {
         let shown: Vec<usize> = (0..self.columns.len())
@@ -160,12 +160,12 @@ impl Table {
         layout::lines(&rows, &is_left, flexible, indent, width)
     }
 
-    /// Writes a line of keys, and one for each row.
+    /// Writes the table as CSV: a line of keys, and one for each row.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Writing fails.
     pub fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        // A column of estimates is followed by one of their intervals.
+        // A column of estimates is followed by a column of their half intervals.
         let is_in = |place: &usize| self.columns[*place].kind != Kind::Detail;
         let has_estimates = |place: usize| self.rows.iter().any(|row| row[place].plus_minus().is_some());
         let shown: Vec<(usize, bool)> = (0..self.columns.len())
@@ -189,7 +189,7 @@ impl Table {
     }
 }
 
-/// Its schema, the facts, `rows` by the columns' keys, and how many were left off.
+/// Writes the schema, the facts, the rows by the columns' keys, and the number of rows left off.
 impl Serialize for Table {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut whole = serializer.serialize_map(None)?;
@@ -203,7 +203,7 @@ impl Serialize for Table {
     }
 }
 
-/// What half of the interval of an estimate is called beside it.
+/// Key of the half interval beside an estimate.
 fn interval_key(key: &str) -> String {
     format!("{key}_plus_minus")
 }
