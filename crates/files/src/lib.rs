@@ -1,10 +1,11 @@
-//! How files are opened to be read, and how they are made: the one way for all crates.
+//! Opening and making of files, in one way for all crates.
 //!
-//! * What somebody names to be read is a regular file: a device has no end, and a pipe without a
-//!   writer is waited for for ever ([`regular`], [`readable`]).
-//! * What is made is for its user alone, is made new and never through a symbolic link, and has its
-//!   name only when it is whole ([`NewFile`]; [`make`] where others read it as it grows).
-//! * What is kept between two runs lies in a folder that nobody else writes ([`OwnFolder`]).
+//! * A path that the user names for reading must be a regular file ([`regular`], [`readable`]). A
+//!   device has no end, and a pipe without a writer would block for ever.
+//! * A new file is private to its user, and never made through a symbolic link. It gets its name
+//!   only when it is complete ([`NewFile`]); [`make`] is for files that others read while they
+//!   grow.
+//! * Files that outlive a run lie in a folder that only the user can write to ([`OwnFolder`]).
 #![forbid(unsafe_code)]
 
 mod named;

@@ -1,5 +1,5 @@
-//! Names that a file cannot be put under when it is whole: what others read as it grows, and what
-//! is no file.
+//! Files that have their name before they are complete: those that others read while they grow, and
+//! pipes or devices.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -10,23 +10,21 @@ use rustix::fs::OFlags;
 
 use crate::Existing;
 
-/// Makes a file of mode 0600 at once under its name, for those who read it as it grows. A symbolic
-/// link is not followed: it is an error.
+/// Makes a file of mode 0600 under its final name, for readers that follow its growth. A symbolic
+/// link is an error.
 ///
-/// The new file takes the place of a regular one that is there: whoever reads that one keeps what
-/// he has (a page that is cut off under a mapping is a SIGBUS), and whoever may read that one may
-/// not read this. Where a new one cannot be made, as in a directory that is not the user's, the old
-/// one is cut off and written to.
+/// The new file replaces a regular file. Readers of the old file keep its contents (truncating a
+/// mapped file would raise SIGBUS). The old file's permissions do not apply to the new one. If the
+/// old file cannot be removed, as in a directory of another user, it is truncated and reused.
 ///
 /// # Errors
-/// The operating system's; there is something, and it is to be kept.
+/// The operating system's error; or a file exists and is to be kept.
 pub fn make(path: &Path, existing: Existing) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     match existing {
         Existing::Replaced => {
-            // (ext4 writes a file that was cut off to the disk when it is closed: 7 ms of clang++'s
-            // run.)
+            // (When a truncated file is closed, ext4 writes it to the disk: 7 ms of clang++'s run.)
             if path.symlink_metadata().is_ok_and(|there| there.is_file()) {
                 let _ = std::fs::remove_file(path);
             }
@@ -44,24 +42,24 @@ pub fn make(path: &Path, existing: Existing) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether something is written to as it is, and never replaced: a pipe, a device, or whatever a
-/// descriptor leads to (`/dev/stdout`, `/dev/fd/3`).
+/// Whether a path is written to in place, and never replaced. This holds for a pipe, a device, and
+/// the target of a descriptor (`/dev/stdout`, `/dev/fd/3`).
 #[must_use]
 pub fn is_stream(path: &Path) -> bool {
     let is_other = path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir());
-    // (Its folder, as the link itself may lead to a file.)
+    // (The folder is checked, because the link itself may lead to a file.)
     let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
     let is_of_kernel =
         folder.is_some_and(|folder| folder == Path::new("/dev") || folder.starts_with("/proc"));
-    // What a link of a folder that all may write leads to is for that one's owner to say.
+    // A link elsewhere may belong to another user, who would choose its target.
     let is_link = path.symlink_metadata().is_ok_and(|there| there.is_symlink());
     is_of_kernel || is_other && !is_link
 }
 
-/// Opens such a thing to be written.
+/// Opens such a path for writing: see [`is_stream`].
 ///
 /// # Errors
-/// The operating system's.
+/// The operating system's error.
 pub fn stream(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).open(path)
 }

@@ -1,4 +1,4 @@
-//! A file that is being written: private, new, and under its name only when it is whole.
+//! A file that is being written: private, new, and under its name only when it is complete.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
@@ -12,24 +12,24 @@ use rustix::io::Errno;
 
 use crate::OwnFolder;
 
-/// What becomes of what has the name already.
+/// Treatment of an existing file of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays, and there is no new file.
+    /// The existing file stays, and making a new one is an error.
     Kept,
-    /// The new file takes its place; a symbolic link is replaced itself, not what it leads to.
+    /// The new file replaces it; a symbolic link itself is replaced, not its target.
     Replaced,
 }
 
 impl Existing {
-    /// Of an option `--force`.
+    /// The treatment that an option `--force` selects.
     #[must_use]
     pub fn replaced_if(may_replace: bool) -> Self {
         if may_replace { Self::Replaced } else { Self::Kept }
     }
 }
 
-/// A file under another name until [`NewFile::keep`]; dropped before, it is removed.
+/// A file under a temporary name until [`NewFile::keep`]; removed if dropped before.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
@@ -40,15 +40,15 @@ pub struct NewFile {
     is_kept: bool,
 }
 
-/// Files of one process that are being written at once, or were left by others of its number.
+/// Largest number of temporary names that are tried. Names are in use by files that the process is
+/// writing, or were left by an earlier process of the same id.
 const TRIES: u32 = 64;
 
 impl NewFile {
-    /// Opens `.NAME.NUMBER.partial` beside `path`: mode 0600, made new, never through a symbolic
-    /// link.
+    /// Opens `.NAME.NUMBER.partial` beside `path`: mode 0600, new, never through a symbolic link.
     ///
     /// # Errors
-    /// The operating system's; `path` names no file; there is one, and it is to be kept.
+    /// The operating system's error; `path` names no file; or a file exists and is to be kept.
     pub fn create(path: &Path, existing: Existing) -> io::Result<Self> {
         if existing == Existing::Kept && path.symlink_metadata().is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -62,10 +62,10 @@ impl NewFile {
         Self::in_folder(folder, path.to_owned(), existing)
     }
 
-    /// The same in a folder that was checked; what is there under the name is replaced.
+    /// Variant of [`NewFile::create`] in a checked folder; replaces an existing file.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's error.
     pub fn create_in(folder: &OwnFolder, name: &Path) -> io::Result<Self> {
         let path = folder.path().join(name);
         Self::in_folder(folder.as_fd().try_clone_to_owned()?, path, Existing::Replaced)
@@ -92,32 +92,32 @@ impl NewFile {
         Ok(Self { file: outcome?.into(), folder, partial, path, existing, is_kept: false })
     }
 
-    /// What it is called until then.
+    /// Path of the file before [`NewFile::keep`].
     #[must_use]
     pub fn partial_path(&self) -> PathBuf {
         self.path.with_file_name(&self.partial)
     }
 
-    /// The file, by a descriptor of its own.
+    /// The file, through a duplicated descriptor.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's error.
     pub fn try_clone(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// Lets others have it, too: whatever the mask of new files says, it has this mode.
+    /// Sets the file's mode, whatever the umask.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's error.
     pub fn set_mode(&self, mode: u32) -> io::Result<()> {
         self.file.set_permissions(Permissions::from_mode(mode))
     }
 
-    /// Gives the file its name; where somebody has taken that meanwhile, the next that is free.
+    /// Gives the file its name; if that is taken by now, the next free one.
     ///
     /// # Errors
-    /// As [`NewFile::keep`].
+    /// The errors of [`NewFile::keep`].
     pub fn keep_as(mut self, free_name: impl Fn() -> PathBuf) -> io::Result<PathBuf> {
         if self.existing == Existing::Kept {
             while self.path.symlink_metadata().is_ok() {
@@ -131,19 +131,20 @@ impl NewFile {
         self.keep()
     }
 
-    /// Puts what was written on the disk and gives the file its name.
+    /// Writes the data to the disk and gives the file its name.
     ///
     /// # Errors
-    /// The operating system's; somebody has taken the name meanwhile.
+    /// The operating system's error; or the name is taken by now.
     pub fn keep(self) -> io::Result<PathBuf> {
         self.file.sync_data()?;
         self.rename()
     }
 
-    /// [`NewFile::keep`] of what can be made again: after a loss of power it may be empty.
+    /// Variant of [`NewFile::keep`] for files that can be made again: after a loss of power the
+    /// file may be empty.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`NewFile::keep`].
     pub fn keep_unsynced(self) -> io::Result<PathBuf> {
         self.rename()
     }
@@ -155,7 +156,7 @@ impl NewFile {
             Existing::Replaced => rustix::fs::renameat(folder, from, folder, name)?,
             Existing::Kept => {
                 match rustix::fs::renameat_with(folder, from, folder, name, RenameFlags::NOREPLACE) {
-                    // Some file systems know no such flag; a hard link replaces nothing either.
+                    // Some file systems lack this flag; a hard link never replaces a file either.
                     Err(Errno::INVAL | Errno::NOSYS) => {
                         rustix::fs::linkat(folder, from, folder, name, AtFlags::empty())?;
                         rustix::fs::unlinkat(folder, from, AtFlags::empty())?;

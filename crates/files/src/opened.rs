@@ -1,4 +1,4 @@
-//! Files that are read.
+//! Files opened for reading.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -8,14 +8,14 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// What lists and settings, which people write, have at most, in bytes.
+/// Largest size in bytes of lists and settings, which people write.
 pub const LIST_BYTES_MAX: u64 = 64 << 20;
 
-/// Opens a file, and nothing else: a fifo would have to be waited for, a device has no end, and
-/// neither can be read at many places.
+/// Opens a regular file. Other kinds are refused: a fifo may block, a device has no end, and
+/// neither can be read at any offset.
 ///
 /// # Errors
-/// It is something else, or cannot be opened.
+/// The path is no regular file, or cannot be opened.
 pub fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     let metadata = file.metadata()?;
@@ -32,19 +32,19 @@ fn no_file(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// [`open_regular`] to be read.
+/// Opens a regular file for reading: see [`open_regular`].
 ///
 /// # Errors
-/// As there.
+/// The errors of [`open_regular`].
 pub fn regular(path: &Path) -> io::Result<File> {
     open_regular(OpenOptions::new().read(true), path)
 }
 
-/// Opens a regular file, or the end of a pipe that a shell hands over by a name (`<(zcat FILE)`):
-/// that has a writer, so that it is not waited for without end. It cannot be read at many places.
+/// Opens a regular file, or the pipe of a shell's process substitution (`<(zcat FILE)`). Such a
+/// pipe has a writer, so that reading it does not block for ever. It cannot be read at any offset.
 ///
 /// # Errors
-/// It is something else (a device, a fifo with a name of its own), or cannot be opened.
+/// The path is something else (a device, a named fifo), or cannot be opened.
 pub fn readable(path: &Path) -> io::Result<File> {
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
@@ -61,7 +61,7 @@ pub fn readable(path: &Path) -> io::Result<File> {
             "it is a device or a named pipe: name a regular file, or give it by - on standard input",
         ));
     }
-    // (Another description than the one that was handed over: its flags are our own.)
+    // (Opening made a new file description, so that its flags are not shared with the shell's.)
     let flags = rustix::fs::fcntl_getfl(&file)?;
     rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
     Ok(file)
@@ -72,10 +72,11 @@ fn own_name(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Standard input: a file, a pipe, a socket or a terminal. Another device has no end.
+/// Standard input: a file, a pipe, a socket or a terminal. Other devices are refused, because they
+/// have no end.
 ///
 /// # Errors
-/// It is such a device.
+/// Standard input is another device.
 pub fn standard_input() -> io::Result<io::Stdin> {
     let input = io::stdin();
     let kind = File::from(input.as_fd().try_clone_to_owned()?).metadata()?.file_type();
@@ -85,10 +86,10 @@ pub fn standard_input() -> io::Result<io::Stdin> {
     Ok(input)
 }
 
-/// The text of a file of at most `most_bytes`: lists and settings, which people write.
+/// The text of a file of at most `most_bytes`, such as lists and settings.
 ///
 /// # Errors
-/// It is no text, larger, or as [`readable`].
+/// The file is not text, or too large; or an error of [`readable`].
 pub fn read_text(path: &Path, most_bytes: u64) -> io::Result<String> {
     let mut text = String::new();
     readable(path)?.take(most_bytes.saturating_add(1)).read_to_string(&mut text)?;

@@ -1,4 +1,4 @@
-//! Folders of what is kept between two runs.
+//! Folders for files that outlive a run.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-/// A folder that belongs to the user and that nobody else writes. It is held by a descriptor: what
-/// is made in it lies in this folder, whatever becomes of its name.
+/// A folder that belongs to the user, and that only the user can write to. It is held by a
+/// descriptor, so that files are made in this folder even if it is renamed.
 #[derive(Debug)]
 pub struct OwnFolder {
     descriptor: OwnedFd,
@@ -17,10 +17,11 @@ pub struct OwnFolder {
 }
 
 impl OwnFolder {
-    /// Opens it.
+    /// Opens the folder.
     ///
     /// # Errors
-    /// It is not there, a symbolic link, another user's, or others may write to it.
+    /// The folder does not exist, is a symbolic link, belongs to another user, or others may write
+    /// to it.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
         let descriptor = rustix::fs::open(path, flags, Mode::empty())?;
@@ -38,26 +39,26 @@ impl OwnFolder {
         Ok(Self { descriptor, path: path.to_owned() })
     }
 
-    /// Makes it where it is not there, for this user alone.
+    /// Makes the folder if it does not exist, private to this user, and opens it.
     ///
     /// # Errors
-    /// As [`OwnFolder::open`], or it cannot be made.
+    /// The errors of [`OwnFolder::open`], or making the folder fails.
     pub fn made(path: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         Self::open(path)
     }
 
-    /// Where it was when it was opened.
+    /// Path of the folder when it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A regular file of this user's in it, to be read. One that another user could have put there
-    /// says what that user likes: it is none.
+    /// Opens a regular file of this user in the folder for reading. Files of other users are
+    /// refused, because their contents are not trusted.
     ///
     /// # Errors
-    /// There is no such file, or it is something else.
+    /// The file does not exist, or is something else.
     pub fn regular(&self, name: &Path) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file: File = rustix::fs::openat(&self.descriptor, name, flags, Mode::empty())?.into();
