@@ -58,8 +58,8 @@ const SCATTER_PART: u64 = 32;
 const PART_OF_USED: u64 = 10;
 /// Likely part of the largest estimate, in tenths.
 const LIKELY_TENTHS: u64 = 7;
-/// Memory of a heap that was not counted, in tenths of the heap in use: first for objects of usual
-/// size, then for the smallest objects in a list.
+/// Memory of a heap that was not counted, in tenths of the heap in use. The first value is for
+/// objects of usual size, the second for the smallest objects in a list.
 const UNCOUNTED_TENTHS: u64 = 100;
 const UNCOUNTED_TENTHS_MAX: u64 = 380;
 /// File size, in tenths of the heap in use.

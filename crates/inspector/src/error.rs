@@ -251,11 +251,11 @@ pub enum Error {
         if .given.is_empty() { String::new() } else { format!(" but with {given}") }
     )]
     NoSnapshotSignal {
-        /// The process id.
+        /// Process id.
         pid: u32,
-        /// The signal that was to be sent.
+        /// Name of the signal.
         signal: &'static str,
-        /// The one that it was started with, if any.
+        /// Signal that the process was started with; empty without one.
         given: String,
     },
     /// The process cannot write its snapshot. Node would throw an exception, which would end the

@@ -19,7 +19,7 @@ pub struct Likeness {
     pub equal_count: u64,
 }
 
-/// Approximate number of objects that are compared.
+/// Least number of compared objects, if the snapshot has as many.
 const SAMPLES: u32 = 20_000;
 
 impl Likeness {

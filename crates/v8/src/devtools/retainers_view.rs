@@ -109,8 +109,8 @@ impl<'a> RetainersView<'a> {
         view
     }
 
-    /// Returns edges that do not hold their target: the edges from the remaining key or table of a
-    /// WeakMap entry whose other one is unreachable.
+    /// Returns the edges of WeakMap entries whose key or table is unreachable: they do not hold
+    /// their target.
     fn partners_of_unreachable(&self, distances: &[i32]) -> FxHashSet<u32> {
         let snapshot = self.heap.snapshot();
         let mut lost: FxHashMap<u32, FxHashSet<u32>> = FxHashMap::default();

@@ -1,5 +1,5 @@
-// Opens a page in Chromium and writes two snapshots of it, with DOM nodes, some of them detached, event handlers and
-// frames:
+// Opens a page in Chromium and writes two snapshots of it. The page has DOM nodes (some of them
+// detached), event handlers and frames.
 //
 //   node chromium.js DIRECTORY A.heapsnapshot B.heapsnapshot [--expose-internals] [--numeric-values]
 //
@@ -51,8 +51,8 @@ const PAGE = `<body><div id=shown class="a b">text<p>more</p></div><iframe srcdo
 const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--single-process', '--no-zygote', '--remote-debugging-pipe',
   `--user-data-dir=${join(resolve(directory), `profile-${process.pid}`)}`, 'about:blank'];
 const child = spawn(binary, flags, { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
-// Now and then the browser (one process, as it comes without its helpers) hangs in a loop of its own at the start: the test
-// tries again.
+// The browser runs as a single process, because the package lacks its helper programs. It occasionally
+// hangs in a loop at its start; the test then tries again.
 const HUNG = 3;
 setTimeout(() => {
   child.kill('SIGKILL');

@@ -1,4 +1,4 @@
-// Makes a heap with something of everything, and writes two snapshots of it:
+// Builds a heap with all kinds of objects, and writes two snapshots of it:
 //
 //   node exercise.js A.heapsnapshot B.heapsnapshot [--expose-internals] [--numeric-values]
 'use strict';

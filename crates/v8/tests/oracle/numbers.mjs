@@ -1,12 +1,12 @@
-// Prints what Chrome DevTools' worker makes of snapshots, one fact a line, for the test `devtools_oracle`.
+// Prints Chrome DevTools' numbers for snapshots, one fact per line, for the test `devtools_oracle`.
 //
 //   node numbers.mjs DIRECTORY A.heapsnapshot [B.heapsnapshot]
 //
-// DIRECTORY is that of install.js. With two files the comparison of B with A follows; all other lines are about A.
+// DIRECTORY is that of install.js. All lines are about A; with two files, the comparison of B with A follows.
 import { createReadStream } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-// Node 20 has no such function yet.
+// Node 20 lacks this function.
 Promise.withResolvers ??= function () {
   let resolvers;
   const promise = new Promise((resolve, reject) => (resolvers = { resolve, reject }));
@@ -45,7 +45,7 @@ function putClasses(kind, aggregates) {
 const SAMPLE = 97;
 
 function putEdges(kind, node, provider) {
-  // The worker's comparison of two edges named __proto__ says "less" both ways: their order means nothing.
+  // The worker compares two edges named __proto__ as "less" in both directions: their order is undefined.
   const items = provider.serializeItemsRange(0, Infinity).items.filter((edge) => edge.name !== '__proto__');
   for (const edge of items.slice(0, 50)) put(kind, node.id(), edge.name, edge.type, edge.node.id, edge.node.distance);
 }

@@ -1,4 +1,4 @@
-// Records an allocation timeline and a sampling profile of a little work:
+// Records an allocation timeline and a sampling profile of a small workload:
 //
 //   node timeline.js FILE.heaptimeline FILE.heapprofile
 'use strict';
