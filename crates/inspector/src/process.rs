@@ -126,7 +126,7 @@ impl Process {
         self.caught_signals & (1 << (signal.as_raw() - 1)) != 0
     }
 
-    /// Returns the lasting reason why the main thread does not run.
+    /// Returns the reason why the main thread does not run, if that state lasts.
     pub fn standstill(&self) -> Option<Standstill> {
         standstill::of(self.pid)
     }

@@ -46,7 +46,7 @@ pub struct StoredClass {
     pub object_count: u64,
     /// Least distance of the objects.
     pub distance: i32,
-    /// Own bytes of the objects.
+    /// Sum of the objects' self sizes, in bytes.
     pub self_bytes: u64,
     /// Bytes that would be freed with the objects.
     pub retained_bytes: u64,

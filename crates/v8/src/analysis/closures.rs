@@ -16,7 +16,7 @@ pub struct ContextOfVariables {
     pub function_count: u64,
     /// Bytes that would be freed with the context.
     pub retained_bytes: u64,
-    /// Variables of the context, by descending retained bytes; at most [`MAX_VARIABLES`].
+    /// Variables of the context that retain most, by descending retained bytes.
     pub variables: Vec<Variable>,
 }
 

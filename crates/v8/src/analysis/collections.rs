@@ -54,7 +54,7 @@ pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> 
             continue;
         }
         let storage = storage_of(heap, node);
-        // A store that belongs to one object alone is counted in that object's own bytes.
+        // A store that belongs to one object alone is counted in that object's self size.
         let beyond_header = heap.self_bytes(node).saturating_sub(HEADER_BYTES);
         let store_bytes = storage.iter().map(|&store| heap.self_bytes(store)).sum::<u64>() + beyond_header;
         let reference_count = match &*name {

@@ -134,8 +134,8 @@ struct Differences<'a> {
 }
 
 impl<'a> Differences<'a> {
-    /// Marks objects as common if they have a partner of the same class and both have bytes of
-    /// their own.
+    /// Marks objects as common if they have a partner of the same class and both have self sizes
+    /// above 0.
     fn of(before: &'a Population, after: &'a Population, earlier_of: impl Fn(u32) -> Option<u32>) -> Self {
         let mut classes: Vec<&Class> = Vec::new();
         let mut numbers: FxHashMap<&Class, u32> = FxHashMap::default();

@@ -31,7 +31,7 @@ pub struct CodeShare {
     /// Bytes of those objects. The shares add up to the heap.
     pub own_bytes: u64,
     /// Bytes that only these objects keep alive, including objects of other code. For objects
-    /// without code, only their own bytes: the root retains everything.
+    /// without code, only the sum of their self sizes: the root retains everything.
     pub retained_bytes: u64,
 }
 

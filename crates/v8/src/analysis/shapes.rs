@@ -14,7 +14,7 @@ pub struct Shape {
     pub fields: Vec<String>,
     /// Number of objects.
     pub count: u64,
-    /// Own bytes of the objects.
+    /// Sum of the objects' self sizes, in bytes.
     pub self_bytes: u64,
     /// Sum of the bytes that would be freed with each object. Memory of one object held by another
     /// of the shape counts twice.

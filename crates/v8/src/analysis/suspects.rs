@@ -75,7 +75,7 @@ pub struct Collected {
     pub class: String,
     /// Number of gained objects.
     pub count: i64,
-    /// Own bytes of the gained objects.
+    /// Sum of the gained objects' self sizes, in bytes.
     pub bytes: i64,
     /// Id of one of them.
     pub example_id: Option<u64>,

@@ -15,7 +15,7 @@ pub struct Unreachable {
     pub class: String,
     /// Number of objects.
     pub count: u64,
-    /// Own bytes of the objects.
+    /// Sum of the objects' self sizes, in bytes.
     pub self_bytes: u64,
     /// Node of the largest object.
     pub example: u32,

@@ -8,11 +8,11 @@ use crate::node_set::NodeSet;
 pub struct Aggregate {
     /// Number of the class.
     pub class: u32,
-    /// Number of objects; objects without bytes of their own do not count.
+    /// Number of objects; objects of self size 0 do not count.
     pub object_count: u64,
     /// Least distance of the objects.
     pub distance: i32,
-    /// Own bytes of the objects.
+    /// Sum of the objects' self sizes, in bytes.
     pub self_bytes: u64,
     /// Bytes that would be freed with the objects. An object below another of the same class counts
     /// once.

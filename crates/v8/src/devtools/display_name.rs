@@ -9,9 +9,9 @@ use crate::format::utf16_length;
 use crate::objects::{EdgeName, Objects};
 use crate::{EdgeKind, NodeKind};
 
-/// Largest length of an assembled string, in UTF-16 units.
+/// Length from which no more pieces are added to an assembled string, in UTF-16 units.
 const STRING_LIMIT: usize = 1024;
-/// Largest length of a plain object's name, in UTF-16 units.
+/// Largest length of a plain object's name, in UTF-16 units; the first property may exceed it.
 const OBJECT_LIMIT: usize = 100;
 
 impl Heap {

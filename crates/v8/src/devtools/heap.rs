@@ -154,8 +154,8 @@ impl Heap {
         self.page_objects.get_or_init(|| page_objects(&self.snapshot))
     }
 
-    /// Distance of each node, possibly above [`crate::devtools::BASE_SYSTEM_DISTANCE`] or
-    /// [`crate::devtools::NO_DISTANCE`].
+    /// Distance of each node. Values from [`crate::devtools::BASE_SYSTEM_DISTANCE`] on count from
+    /// the root; -5 marks an unreachable node.
     pub fn distances(&self) -> &[i32] {
         self.distances.get_or_init(|| {
             let stored = self.stored.as_ref().and_then(|stored| stored.distances());

@@ -6,7 +6,7 @@
 /// ```text
 ///  borders   0     b1        b2     b3      b4 …     two for each class, and the count of nodes
 ///  nodes     |class 0        |class 1        | …
-///            | > 0 B | 0 B   | > 0 B | 0 B   |       nodes with bytes of their own first: those that summaries count
+///            | > 0 B | 0 B   | > 0 B | 0 B   |       nodes with a self size above 0 first: those that summaries count
 /// ```
 ///
 /// Each part is sorted by descending retained bytes, then by position in the file.

@@ -110,7 +110,7 @@ impl Snapshot {
         (0..self.node_count()).find(|&node| self.id(node) == id)
     }
 
-    /// Bytes of the object itself.
+    /// Self size of a node, in bytes.
     #[inline]
     pub fn self_bytes(&self, node: u32) -> u64 {
         self.nodes.self_bytes(node)

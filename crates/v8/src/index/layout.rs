@@ -61,7 +61,7 @@ columns! {
     Names,
     /// Id of each node; `u32::MAX` if it is in `WideIds`.
     Ids,
-    /// Own bytes of each node; `u32::MAX` if they are in `WideSelfBytes`.
+    /// Self size of each node; `u32::MAX` if it is in `WideSelfBytes`.
     SelfBytes,
     /// Kind (six bits) and DOM state (two bits) of each node.
     Kinds,
@@ -103,11 +103,11 @@ columns! {
     Locations,
     /// Node and both halves of its id, for ids that need more than 32 bits.
     WideIds,
-    /// Node and both halves of its own bytes, for sizes that need more than 32 bits.
+    /// Node and both halves of its self size, for sizes that need more than 32 bits.
     WideSelfBytes,
     /// Node and both halves of its retained bytes, for sizes that need more than 32 bits.
     WideRetained,
-    /// Location of each class: 1 if it has one, script, line, column.
+    /// Constructor location of each class: 1 if it has one, then script, line, column.
     ClassPlaces,
     /// End of each class's name in `ClassNames`.
     ClassNameEnds,
@@ -129,8 +129,8 @@ columns! {
     ScriptPaths,
     /// Every 1024th entry of `FirstEdges`, the start of a search for an edge's source.
     EdgeSamples,
-    /// Bounds of each class in `ClassNodes`: start of the nodes with bytes of their own, and of
-    /// those without; then the number of nodes.
+    /// Bounds of each class in `ClassNodes`: start of the nodes with self sizes above 0, and of
+    /// those of size 0; then the number of nodes.
     ClassBorders,
     /// Nodes by class; see [`crate::devtools::NodesByClass`].
     ClassNodes,

@@ -52,7 +52,7 @@ pub trait Objects: Send + Sync {
     fn id(&self, node: u32) -> u64;
     /// Returns the first node with that id.
     fn node_of_id(&self, id: u64) -> Option<u32>;
-    /// Own size of a node.
+    /// Self size of a node, in bytes.
     fn self_bytes(&self, node: u32) -> u64;
     /// Bytes that would be freed with a node.
     fn retained_bytes(&self, node: u32) -> u64;
@@ -116,8 +116,8 @@ pub trait Objects: Send + Sync {
         None
     }
 
-    /// Returns the ranges of a class in [`Self::nodes_by_class`]: its nodes with bytes of their
-    /// own, then those without. Each range is sorted by descending retained bytes, then by node.
+    /// Returns the ranges of a class in [`Self::nodes_by_class`]: its nodes with a self size above
+    /// 0, then those of size 0. Each range is sorted by descending retained bytes, then by node.
     /// `None` if that would require examining each node.
     fn class_rows(&self, _class: u32) -> Option<[Range<u32>; 2]> {
         None
@@ -128,8 +128,8 @@ pub trait Objects: Send + Sync {
         Vec::new()
     }
 
-    /// Returns the first or the last [`crate::index::END_ROWS`] nodes of a class that have bytes of
-    /// their own, in the given order. `None` if that would require examining all of them.
+    /// Returns the first or the last [`crate::index::END_ROWS`] nodes of a class whose self size is
+    /// above 0, in the given order. `None` if that would require examining all of them.
     fn class_end(&self, _class: u32, _order: ObjectOrder, _is_start: bool) -> Option<Vec<u32>> {
         None
     }

@@ -17,7 +17,7 @@ pub struct NodeFacts {
     pub class: u32,
     /// Id of the object.
     pub id: u64,
-    /// Own bytes.
+    /// Self size in bytes.
     pub self_bytes: u64,
     /// Bytes that would be freed with the node.
     pub retained_bytes: u64,
@@ -28,7 +28,7 @@ pub struct NodeFacts {
 pub enum NodeNumber {
     /// Id of the object.
     Id,
-    /// Own bytes.
+    /// Self size in bytes.
     SelfBytes,
     /// Bytes that would be freed with the node.
     RetainedBytes,

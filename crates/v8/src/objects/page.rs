@@ -27,7 +27,7 @@ impl Page {
 pub enum ObjectOrder {
     /// Most retained bytes first.
     Retained,
-    /// Most self bytes first.
+    /// Largest self size first.
     Shallow,
     /// Smallest id first.
     Id,

@@ -9,7 +9,7 @@ use crate::view::query::ObjectQuery;
 use crate::view::sorted_rows::page_of;
 
 /// Returns a page of the nodes that match a query, and their number. Returns `None` unless the
-/// query only names classes, self bytes above 0 and some nodes, and nodes are known by class.
+/// query only names classes, self sizes above 0 and some nodes, and nodes are known by class.
 pub(super) fn list(
     objects: &dyn Objects,
     query: &ObjectQuery<'_>,
@@ -52,7 +52,7 @@ pub(super) fn list(
     Some((sorted(objects, nodes, order, page.range(total)), total))
 }
 
-/// Returns rows near the start or the end of a list of objects with bytes of their own. Such rows
+/// Returns rows near the start or the end of a list of objects with self sizes above 0. Such rows
 /// are near the same end of one class's list.
 fn near_an_end(
     objects: &dyn Objects,
@@ -89,7 +89,7 @@ fn near_an_end(
     Some(sorted(objects, nodes, order, rows))
 }
 
-/// Returns the classes of the query, and whether only objects with bytes of their own match.
+/// Returns the classes of the query, and whether only objects with self sizes above 0 match.
 fn asked_for<'a>(query: &ObjectQuery<'a>) -> Option<(&'a [u32], bool)> {
     let is_more = query.name.is_some()
         || query.field.is_some()

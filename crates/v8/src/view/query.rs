@@ -18,9 +18,9 @@ pub struct ObjectQuery<'a> {
     pub text: Option<TextTest<'a>>,
     /// V8's name of the node type.
     pub kind: Option<&'a str>,
-    /// Least and largest number of self bytes.
+    /// Least and largest self size, in bytes.
     pub self_bytes: Option<(u64, u64)>,
-    /// Least and largest number of retained bytes.
+    /// Least and largest retained size, in bytes.
     pub retained_bytes: Option<(u64, u64)>,
     /// Whether only detached DOM nodes match.
     pub is_detached: bool,

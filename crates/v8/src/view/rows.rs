@@ -28,7 +28,7 @@ pub struct ObjectRow {
     pub kind: String,
     /// DevTools' distance.
     pub distance: i32,
-    /// Self bytes.
+    /// Self size in bytes.
     pub self_bytes: u64,
     /// Bytes that would be freed with the object.
     pub retained_bytes: u64,

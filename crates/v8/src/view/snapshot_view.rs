@@ -202,7 +202,7 @@ impl SnapshotView {
         self.unless_damaged(named)
     }
 
-    /// Returns the objects of classes that have bytes of their own, which the summary counts.
+    /// Returns the objects of classes whose self size is above 0, which the summary counts.
     pub fn objects_of_classes(
         &self,
         classes: &[u32],
