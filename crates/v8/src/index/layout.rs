@@ -129,8 +129,8 @@ columns! {
     ScriptPaths,
     /// Every 1024th entry of `FirstEdges`, the start of a search for an edge's source.
     EdgeSamples,
-    /// Bounds of each class in `ClassNodes`: start of the nodes with self sizes above 0, and of
-    /// those of size 0; then the number of nodes.
+    /// Bounds of each class in `ClassNodes`: start of its nodes with self sizes above 0, then start
+    /// of those of size 0. The number of nodes follows at the end.
     ClassBorders,
     /// Nodes by class; see [`crate::devtools::NodesByClass`].
     ClassNodes,
