@@ -1,17 +1,16 @@
-//! Where there is room in a process for memory near a module.
+//! Free address ranges of a process near a module.
 
 use heapr_proc::Mapping;
 
-/// Lowest address that is given out (`vm.mmap_min_addr` is at most this on every distribution).
+/// Lowest address that is used (`vm.mmap_min_addr` is at most this on every distribution).
 const LOWEST_AVMA: u64 = 0x1_0000;
 /// Highest address of the lower half with four page-table levels.
 const HIGHEST_AVMA: u64 = 0x7fff_ffff_f000;
 
-/// Room that is left for a heap or a stack to grow.
+/// Distance in bytes that is left for a heap or a stack to grow.
 const GROWTH_BYTES: u64 = 1 << 30;
 
-/// The free range of `bytes` that is nearest to `near_avma`, so that all of it lies within
-/// `distance` of it.
+/// Finds the free range of `bytes` bytes nearest to `near_avma` that lies within `distance` of it.
 #[must_use]
 pub(crate) fn room_near(mappings: &[Mapping], near_avma: u64, bytes: u64, distance: u64) -> Option<u64> {
     let mut best: Option<(u64, u64)> = None;
@@ -22,8 +21,7 @@ pub(crate) fn room_near(mappings: &[Mapping], near_avma: u64, bytes: u64, distan
         .map(|mapping| (mapping.start_avma, mapping.name.as_str()))
         .chain(std::iter::once((HIGHEST_AVMA, "")));
     for ((_, gap_start, below), (gap_end, above)) in ends.zip(starts) {
-        // The heap grows into the gap above it, a stack into the gap below it: both keep their
-        // distance.
+        // The heap grows into the gap above it, a stack into the gap below it.
         let gap_start = if below == "[heap]" { gap_start.saturating_add(GROWTH_BYTES) } else { gap_start };
         let gap_end = gap_end.min(HIGHEST_AVMA);
         let gap_end =

@@ -1,4 +1,4 @@
-//! Where the agent of a process lies: its code, and its memory.
+//! Locations of a process's agent: its code and its memory.
 
 use heapr_proc::Mapping;
 use heapr_wire::{BUILD_ID, INJECTION_MAGIC, INJECTION_SYMBOL, Injection};
@@ -9,25 +9,25 @@ use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
 use crate::target;
 
-/// Where the agent of a process lies.
+/// Locations of an agent.
 pub(crate) struct AgentPlace {
-    /// Code through which calls of the allocator go: return addresses lead there.
+    /// Code through which the allocator is called: return addresses on stacks lead there.
     pub(crate) code: Vec<(u64, u64)>,
-    /// Its own memory, without what it has mapped.
+    /// Memory of the agent, without its own mappings.
     memory: Vec<(u64, u64)>,
-    /// Where it lists what it has mapped, and how long the lists are.
+    /// Address and length of the agent's lists of its own mappings.
     lists: Vec<(u64, u64)>,
 }
 
 impl AgentPlace {
-    /// All of its memory now.
+    /// Reads all memory ranges of the agent at present.
     pub(crate) fn memory_now(&self, memory: &ProcessMemory) -> Vec<(u64, u64)> {
         let mapped = self.lists.iter().flat_map(|&(list_avma, count)| list_of(memory, list_avma, count));
         self.memory.iter().copied().chain(mapped).collect()
     }
 }
 
-/// All memory of the agent in a recorded process, which need not stand still.
+/// All memory of the agent in a recorded process, which may be running.
 ///
 /// # Errors
 /// See [`Error`].
@@ -39,7 +39,7 @@ pub fn agent_memory(pid: u32) -> Result<Vec<(u64, u64)>> {
     Ok(agent_place(pid, &memory)?.memory_now(&memory))
 }
 
-/// Finds the agent: one that was injected, or one that the loader has loaded.
+/// Finds an agent that was injected, or one that the loader has loaded.
 pub(crate) fn agent_place(pid: u32, memory: &ProcessMemory) -> Result<AgentPlace> {
     let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
     if let Some(record) = find_record(pid, memory)? {
@@ -77,7 +77,7 @@ pub(crate) fn agent_place(pid: u32, memory: &ProcessMemory) -> Result<AgentPlace
     if place.code.is_empty() { Err(Error::NotAttached { pid }) } else { Ok(place) }
 }
 
-/// The mappings of the module that one of them is of, with the anonymous one behind its data.
+/// Mappings of the module to which one mapping belongs, with the anonymous one behind its data.
 fn module_around(mappings: &[Mapping], here: usize) -> &[Mapping] {
     let inode = mappings[here].inode;
     let is_of_it = |mapping: &Mapping| mapping.inode == inode;
@@ -99,7 +99,7 @@ fn module_around(mappings: &[Mapping], here: usize) -> &[Mapping] {
     &mappings[first..=last]
 }
 
-/// The agent's list of its own mappings.
+/// Reads the agent's list of its own mappings.
 fn list_of(memory: &ProcessMemory, list_avma: u64, count: u64) -> Vec<(u64, u64)> {
     const LIST_MAX: u64 = 1 << 16;
     let list = memory.read_vec(list_avma, count.min(LIST_MAX) as usize * 16).unwrap_or_default();

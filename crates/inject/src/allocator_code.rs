@@ -1,19 +1,19 @@
-//! Where the code of the allocators is, and of what they call.
+//! Code ranges of the allocators and of the functions that they call.
 
-/// Where the allocators' code lies.
+/// Code ranges that matter for stopping threads outside of the allocators.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct AllocatorCode {
-    /// Code of the allocators (start and end): a thread in it is at allocating or freeing.
+    /// Code of the allocators (start and end): a thread in it is allocating or freeing.
     pub(crate) allocator_ranges: Vec<(u64, u64)>,
     /// Code of the modules that allocators call; the C library's first.
     pub(crate) library_ranges: Vec<(u64, u64)>,
-    /// Where a thread waits for a lock of the C library's own, if that can be told.
+    /// Function of the C library in which a thread waits for an internal lock, if known.
     pub(crate) private_lock_range: Option<(u64, u64)>,
-    /// An allocator is hooked that is not the C library's, and may wait in any way.
+    /// Whether an allocator other than the C library's is hooked, which may wait in any way.
     pub(crate) has_other: bool,
 }
 
-/// Whether one of the ranges holds an address.
+/// True if one of the ranges contains an address.
 pub(crate) fn is_in(ranges: &[(u64, u64)], address_avma: u64) -> bool {
     ranges.iter().any(|&(start, end)| (start..end).contains(&address_avma))
 }

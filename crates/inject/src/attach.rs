@@ -1,18 +1,21 @@
-//! Attaching.
+//! Attach to a running process.
 //!
 //! ```text
 //! the target runs   plan: modules, functions, prologues, the agent laid out
-//! it stands still   nobody in bytes to be overwritten; else those run on for a moment
-//!                   one thread is borrowed: map the agent, give it its imports, a thread key and the pool; start it
-//!                   the record for the detach, then the jumps, one after the other: they lead to a closed gate
-//!                   whoever is in the allocator runs on until it is out of it; the heap is at rest and is looked at
+//! it is stopped     no thread in bytes to be overwritten; else such threads run on for a moment
+//!                   one thread is borrowed: map the agent; give it its imports, a thread key and the
+//!                   pool; start it
+//!                   the record for the detach, then the jumps, one after the other, which lead to a
+//!                   closed gate
+//!                   threads in the allocator run on until they leave it; the heap is at rest and is
+//!                   read
 //!                   the gate opens
 //! the target runs   and each call of its allocator is recorded
 //! ```
 //!
-//! Up to the first jump nothing that the program sees has changed; each jump is one write and
-//! stands for itself. If we die at whatever point, what is left is mapped memory without use, or an
-//! agent that finds out that its recorder is gone.
+//! Up to the first jump, nothing that the program sees has changed; each jump is one independent
+//! write. If this process dies at any point, it leaves unused mapped memory, or an agent that
+//! notices that its recorder is gone.
 
 use std::time::{Duration, Instant};
 
@@ -30,36 +33,36 @@ use crate::timed_look::look_in_time;
 use crate::{detach, orphan, protection, seccomp, target, thread_place};
 use heapr_proc::Mapping;
 
-/// How long a good moment is waited for.
+/// Longest wait for a suitable moment.
 const LIMIT: Duration = Duration::from_secs(5);
-/// The same where the machine is too busy for a thread to stop.
+/// Longest wait for a suitable moment on a machine too busy for the threads to stop.
 const BUSY_LIMIT: Duration = Duration::from_secs(30);
-/// After this long a thread in the allocator is no longer waited for.
+/// Time after which a thread in the allocator no longer delays the attach.
 const ALLOCATOR_LIMIT: Duration = Duration::from_millis(500);
-/// How long the threads may take to stop, and how long those in the way may run on while the others
-/// stand still. Both are parts of the target's pause.
+/// Longest time for the threads to stop; part of the target's pause.
 const STOP_LIMIT: Duration = Duration::from_millis(50);
-/// See [`STOP_LIMIT`].
+/// Longest time for which threads in critical code may run on while the others are stopped; part of
+/// the target's pause.
 const SETTLE_LIMIT: Duration = Duration::from_millis(30);
-/// Between two tries.
+/// Pause between two tries.
 const PAUSE_BETWEEN: Duration = Duration::from_millis(10);
 
-/// The target while all of its threads stand still.
+/// The target while all of its threads are stopped.
 #[derive(Debug, Clone)]
 pub struct Standstill {
-    /// The target.
+    /// Process id of the target.
     pub pid: u32,
-    /// Where its threads have their descriptors.
+    /// Addresses of the threads' descriptors.
     pub thread_pointers: Vec<u64>,
-    /// Whether it is certain that no thread is in the allocator.
+    /// True if no thread is in the allocator.
     pub is_allocator_quiet: bool,
 }
 
-/// Attaches. `while_stopped` is called while all threads stand still, before anything is recorded:
-/// what it sees is what was allocated before.
+/// Attaches. `while_stopped` is called while all threads are stopped, before anything is recorded:
+/// it sees the blocks allocated before the attach.
 ///
 /// # Errors
-/// See [`Error`]; the target runs on as it was.
+/// See [`Error`]; the target runs on unchanged.
 pub fn attach(
     request: &AttachRequest<'_>,
     while_stopped: &mut (dyn FnMut(&Standstill) + Send),
@@ -67,10 +70,10 @@ pub fn attach(
     attach_held(request, None, while_stopped)
 }
 
-/// As [`attach`], of a program that may stand still already.
+/// Attaches like [`attach`], to a program that may be stopped already.
 ///
 /// # Errors
-/// As [`attach`].
+/// The errors of [`attach`].
 pub fn attach_held(
     request: &AttachRequest<'_>,
     held: Option<HeldExec>,
@@ -78,7 +81,7 @@ pub fn attach_held(
 ) -> Result<AttachReport> {
     match held {
         None => in_own_thread(|| attach_here(request, None, while_stopped)),
-        // It takes orders from this thread only.
+        // Only this thread may send ptrace requests to the program.
         held => attach_here(request, held, while_stopped),
     }
 }
@@ -115,16 +118,16 @@ fn attach_here(
     }
 }
 
-/// An attach on its way.
+/// State of an attach in progress.
 struct Attaching<'a> {
     request: &'a AttachRequest<'a>,
     memory: &'a ProcessMemory,
     begin: Instant,
     report: AttachReport,
-    /// Its first thread, if that stands still already.
+    /// The held program, if it is stopped already.
     held: Option<HeldExec>,
     plan: Option<Plan>,
-    /// The hooks are in place; between two tries their calls go around the agent.
+    /// Installed hooks; between two tries their gate leads calls around the agent.
     installed: Option<Installed>,
 }
 
@@ -142,7 +145,7 @@ impl Attaching<'_> {
             let plan = match self.plan.take() {
                 Some(plan) => plan,
                 None => {
-                    // An agent whose recorder is gone is in the way of a new one.
+                    // An agent whose recorder is gone prevents a new one.
                     self.report.orphan_bytes_left += orphan::clear(pid, self.memory)?;
                     Plan::make(self.request, self.memory, self.held.is_some())?
                 }
@@ -165,7 +168,7 @@ impl Attaching<'_> {
         }
     }
 
-    /// One stop of the target.
+    /// Makes one try: stops the target once.
     fn try_once(
         &mut self,
         mut plan: Plan,
@@ -227,7 +230,7 @@ impl Attaching<'_> {
             is_allocator_quiet: is_quiet,
         };
         let let_go = || {
-            // Before it runs: nobody opens the gate.
+            // Before the threads run, because the gate will not be opened.
             let _ = installed.gate.lead_around(memory);
             stopped.release();
         };
@@ -245,7 +248,7 @@ impl Attaching<'_> {
         Ok(Outcome::Done)
     }
 
-    /// Brings the hooks into place, with the gate closed.
+    /// Installs the hooks, with the gate closed.
     fn install(
         &mut self,
         plan: &mut Plan,
@@ -275,7 +278,7 @@ impl Attaching<'_> {
         if !plan.modules.is_unchanged(memory) {
             return Ok(Outcome::Again { reason: "libraries were loaded all the time" });
         }
-        // What the settled threads did may have changed the mappings.
+        // The threads that ran on may have changed the mappings.
         let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
         let Some(&thread) = thread_place::choose_thread(memory, &mappings, &stopped.threads) else {
             return Ok(Outcome::Again { reason: "no thread has room on its stack" });
@@ -287,11 +290,11 @@ impl Attaching<'_> {
         Ok(Outcome::Done)
     }
 
-    /// Takes away what is in place.
+    /// Removes everything installed so far.
     fn give_up(&mut self) {
         if let Some(Installed { gate, record, .. }) = self.installed.take() {
             let pid = self.request.pid;
-            // It may have ended.
+            // The process may have ended.
             let _ = gate.lead_around(self.memory);
             let _ = detach::remove(pid, self.memory, &record, detach::Whose::Own, &mut || ());
         }

@@ -1,32 +1,31 @@
-//! What an attach is asked for.
+//! Parameters of an attach.
 
 use std::path::Path;
 
 use crate::inside_function::InsideFunction;
 
-/// What to attach, and how.
+/// Target, agent and settings of an attach.
 #[derive(Debug, Clone, Copy)]
 pub struct AttachRequest<'a> {
-    /// The target, as this process sees it.
+    /// Process id of the target in this process's namespace.
     pub pid: u32,
-    /// The agent's shared object.
+    /// Content of the agent's shared object.
     pub agent: &'a [u8],
     /// Descriptor, in this process, of the session's shared buffers.
     pub pool: i32,
-    /// Value of the session variable for programs that the target starts; empty: they are not
-    /// followed.
+    /// Value of the session variable for programs that the target starts; empty: such programs are
+    /// not followed.
     pub session: &'a str,
-    /// The agent's file for them, if the target can see it.
+    /// Path of the agent's file for such programs, if the target can see it.
     pub agent_path: Option<&'a Path>,
-    /// Functions of allocators inside of the program and its libraries, besides those that are
-    /// found by the names that the loader knows.
+    /// Functions of embedded allocators, in addition to those found by the loader's names.
     pub inside: &'a [InsideFunction],
-    /// Mappings are a heap. Without it only who maps what is noted.
+    /// Whether mappings are recorded as a heap; otherwise only the callers that map are recorded.
     pub hooks_mmap: bool,
-    /// Some allocations are recorded for all: calls are counted where they come in.
+    /// Whether allocations are sampled, so that calls are counted before they reach the agent.
     pub is_sampled: bool,
-    /// Filters of its that cannot be read are taken to end nobody.
+    /// Whether seccomp filters that cannot be read are assumed harmless.
     pub despite_seccomp: bool,
-    /// For tests: the number of the step that fails.
+    /// Number of the step that fails, for tests.
     pub fail_at: Option<u32>,
 }

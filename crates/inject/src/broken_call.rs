@@ -1,13 +1,13 @@
-//! System calls that end with EINTR when a tracer stops their thread, though no signal came: they
-//! are made again when the thread goes on, with what is left of their time.
+//! System calls that end with EINTR when a tracer stops their thread, without a signal. They are
+//! restarted when the thread resumes, with the rest of their time-out.
 //!
 //! ```text
-//! before the stop    since when does the thread sleep in the call?
-//! it stands still    EINTR --> ERESTARTNOHAND: the kernel makes the call again when the thread goes on,
-//!                    unless a handler runs before that: then it is EINTR, as it would have been
-//! it goes on         what is left of the time goes into the call's arguments
+//! before the stop    reads since when the thread has been sleeping in the call
+//! while stopped      EINTR --> ERESTARTNOHAND: the kernel restarts the call when the thread resumes;
+//!                    if a handler runs before that, the call ends with EINTR, as without the stop
+//! on resume          the rest of the time-out is written into the call's arguments
 //! ```
-//! Other calls the kernel makes again by itself.
+//! The kernel itself restarts all other calls.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -19,20 +19,21 @@ use crate::processor_clock::processor_clock_ms;
 use crate::ptrace;
 use crate::x86_64::Registers;
 
-/// How a call is told how long it may take.
+/// Location of a call's time-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Limit {
-    /// Not at all, or by what a socket was told before.
+    /// No time-out in the arguments; a socket may have one.
     None,
-    /// Milliseconds in this argument; less than 0: for ever.
+    /// Milliseconds in this argument; negative: for ever.
     Milliseconds(usize),
-    /// A `struct timespec` that this argument points to; null: for ever.
+    /// Address of a `struct timespec` in this argument; null: for ever.
     TimeSpec(usize),
-    /// Behind the last argument of `io_uring_enter`.
+    /// In the last argument of `io_uring_enter`.
     RingArgument,
 }
 
-/// Calls that come back with EINTR where nobody has a handler (signal(7), and the kernel's source).
+/// Calls that return EINTR after a stop even without a handler (signal(7), and the kernel's
+/// source).
 const CALLS: [(libc::c_long, Limit); 18] = [
     (libc::SYS_epoll_wait, Limit::Milliseconds(3)),
     (libc::SYS_epoll_pwait, Limit::Milliseconds(3)),
@@ -53,24 +54,26 @@ const CALLS: [(libc::c_long, Limit); 18] = [
     (libc::SYS_sendmsg, Limit::None),
     (libc::SYS_sendmmsg, Limit::None),
 ];
-/// The same of a socket; what a driver means by EINTR is not known.
+/// Calls that return EINTR after a stop if the descriptor is a socket. The meaning of EINTR from
+/// other drivers is unknown.
 const STREAM_CALLS: [libc::c_long; 4] = [libc::SYS_read, libc::SYS_readv, libc::SYS_write, libc::SYS_writev];
 const SYS_EPOLL_PWAIT2: libc::c_long = 441;
 const SYS_IO_PGETEVENTS: libc::c_long = 333;
 
 const EINTR: i64 = -(libc::EINTR as i64);
 const ERESTARTNOHAND: i64 = -514;
-/// Below the stack pointer lies the data of leaf functions, and below that nothing.
+/// Size in bytes of the red zone: leaf functions' data below the stack pointer. Memory below it is
+/// unused.
 const RED_ZONE_BYTES: u64 = 128;
 const TIME_BYTES: u64 = 16;
-/// Room for the arguments of `io_uring_enter`.
+/// Size in bytes reserved for the argument of `io_uring_enter`.
 const RING_ARGUMENT_BYTES: u64 = 64;
 
 fn limit_of(number: u64) -> Option<Limit> {
     CALLS.iter().find(|(call, _)| call.cast_unsigned() == number).map(|&(_, limit)| limit)
 }
 
-/// Threads that sleep in calls with a limit, before they are stopped.
+/// Threads that sleep in calls with a time-out, before they are stopped.
 #[derive(Debug)]
 pub(crate) struct Sleepers {
     by_tid: HashMap<u32, Sleeper>,
@@ -79,13 +82,14 @@ pub(crate) struct Sleepers {
 #[derive(Debug)]
 struct Sleeper {
     call: SleepingCall,
-    /// Since it last ran.
+    /// Time at which the thread last ran.
     since: Instant,
     sleep_count: u64,
 }
 
 impl Sleepers {
-    /// Of a process that runs. (A file for each thread, and more of those with a limit.)
+    /// Reads the sleepers of a running process: one file for each thread, and more for each call
+    /// with a time-out.
     pub(crate) fn of(pid: u32) -> Self {
         let (mut by_tid, mut clocks) = (HashMap::new(), HashMap::new());
         for tid in heapr_proc::threads(pid).into_iter().flatten() {
@@ -97,7 +101,7 @@ impl Sleepers {
             };
             let Some(call) = SleepingCall::of(pid, tid).filter(has_limit) else { continue };
             let Some(run) = LastRun::of(pid, tid) else { continue };
-            // (The later of two moments: rather a little too long than woken too early.)
+            // The later of two times: a slightly too long sleep is better than an early return.
             let (clock_ms, read) = *clocks
                 .entry(run.processor)
                 .or_insert_with(|| (processor_clock_ms(run.processor), Instant::now()));
@@ -109,13 +113,13 @@ impl Sleepers {
         Self { by_tid }
     }
 
-    /// How long a stopped thread has been in its call, as far as that is known.
+    /// Time that a stopped thread has been in its call; zero if unknown.
     fn time_in(&self, pid: u32, tid: u32, registers: &Registers) -> Duration {
         let is_of = |sleeper: &&Sleeper| {
             sleeper.call.number == registers.orig_rax && sleeper.call.arguments == arguments(registers)
         };
         let Some(sleeper) = self.by_tid.get(&tid).filter(is_of) else { return Duration::ZERO };
-        // It went to sleep once more, to stand still.
+        // The stop itself counts as one more sleep.
         let count = LastRun::of(pid, tid).map_or(0, |run| run.sleep_count);
         let is_the_same = count == sleeper.sleep_count + 1;
         if is_the_same { sleeper.since.elapsed() } else { Duration::ZERO }
@@ -140,18 +144,18 @@ fn set_argument(registers: &mut Registers, place: usize, value: u64) {
     }
 }
 
-/// A call that a stop has broken off, and that is made again.
+/// A call that a stop has interrupted, and that is restarted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BrokenCall {
     limit: Limit,
-    /// As it was given.
+    /// Registers with the original arguments.
     original: Registers,
     until: Option<Instant>,
 }
 
 impl BrokenCall {
-    /// That of a stopped thread: its registers are set so that it is made again. `None`: there is
-    /// none, or the kernel does it.
+    /// Sets a stopped thread's registers so that its call is restarted. `None`: there is no such
+    /// call, or the kernel restarts it.
     pub(crate) fn mend(
         pid: u32,
         tid: u32,
@@ -179,7 +183,7 @@ impl BrokenCall {
         Some(call)
     }
 
-    /// The thread is about to go on: what is left of the time is less by now.
+    /// Updates the rest of the time-out just before the thread resumes.
     pub(crate) fn renew(&self, tid: u32, memory: &ProcessMemory) {
         let Ok(mut registers) = ptrace::registers(tid) else { return };
         let is_same = self.until.is_some()
@@ -188,12 +192,12 @@ impl BrokenCall {
             && (registers.rip, registers.rsp) == (self.original.rip, self.original.rsp);
         if is_same {
             self.set_time(&mut registers, memory);
-            // (Else it sleeps for as much longer as it stood still.)
+            // On failure the sleep is longer by the duration of the stop.
             let _ = ptrace::set_registers(tid, &registers);
         }
     }
 
-    /// Sets what is left; where it cannot be set the time begins again.
+    /// Writes the rest of the time-out; on failure the time-out begins again.
     fn set_time(&self, registers: &mut Registers, memory: &ProcessMemory) {
         let Some(until) = self.until else { return };
         let left = until.saturating_duration_since(Instant::now());
@@ -226,10 +230,10 @@ impl BrokenCall {
     }
 }
 
-/// Where the argument of `io_uring_enter` has the address of its time.
+/// Offset of the time-out's address in the argument of `io_uring_enter`.
 const RING_TIME_AT: usize = 16;
 
-/// That argument, where it has a time that begins with the call.
+/// Reads that argument, if it has a relative time-out.
 fn ring_argument(registers: &Registers, memory: &ProcessMemory) -> Option<Vec<u8>> {
     const HAS_ARGUMENT: u64 = 1 << 3;
     const IS_ABSOLUTE: u64 = 1 << 5;
@@ -241,7 +245,7 @@ fn ring_argument(registers: &Registers, memory: &ProcessMemory) -> Option<Vec<u8
     (is_known && has_room).then(|| memory.read_vec(registers.r8, bytes).ok()).flatten()
 }
 
-/// How long a call was to take at most.
+/// Full time-out of a call.
 fn whole_time(limit: Limit, registers: &Registers, memory: &ProcessMemory) -> Option<Duration> {
     let given = arguments(registers);
     let time_at = |time_avma: u64| {
@@ -259,7 +263,7 @@ fn whole_time(limit: Limit, registers: &Registers, memory: &ProcessMemory) -> Op
             word.map(u64::from_le_bytes).filter(|&avma| avma != 0).and_then(time_at)
         }
     }
-    // (What the clock cannot count to is for ever.)
+    // Durations beyond the clock's range count as for ever.
     .filter(|whole| Instant::now().checked_add(*whole).is_some())
 }
 

@@ -1,19 +1,19 @@
-//! One change of a process's code at a time: a detach takes back what its record names, and nothing
-//! may be added meanwhile.
+//! Mutual exclusion of changes to a process's code. A detach removes what its record lists, so that
+//! nothing may be added meanwhile.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// The processes that are being changed. (Few.)
+/// Processes that are being changed at present; only a few at a time.
 static CHANGED: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 static IS_OVER: Condvar = Condvar::new();
 
-/// Nobody else in this program changes the process until this is dropped.
+/// Exclusive right of this program's threads to change a process, until dropped.
 pub(crate) struct Change {
     pid: u32,
 }
 
 impl Change {
-    /// Waits until it is its turn.
+    /// Waits for the right to change the process.
     pub(crate) fn begin(pid: u32) -> Self {
         let changed = CHANGED.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed = IS_OVER
@@ -23,7 +23,8 @@ impl Change {
         Self { pid }
     }
 
-    /// `None`: somebody changes it, and may wait for who asks.
+    /// Acquires the right without waiting. `None`: another thread is changing the process, and may
+    /// itself wait for the caller.
     pub(crate) fn try_begin(pid: u32) -> Option<Self> {
         let mut changed = CHANGED.lock().unwrap_or_else(PoisonError::into_inner);
         if changed.contains(&pid) {

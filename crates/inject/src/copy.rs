@@ -1,18 +1,18 @@
-//! A copy of a process's memory, made while it stands still: the kernel copies page tables, and
-//! pages only once somebody writes to them.
+//! Copy of a process's memory, made while it is stopped. The kernel copies page tables, and each
+//! page only when it is written to.
 //!
 //! ```text
 //! borrowed thread --clone--> first copy --clone (same memory)--> second copy
-//!        waits for the first <-- ends                             stands still and is read;
-//!        goes home                                                its parent: who takes in orphans
+//!        waits for the first <-- ends                             stays stopped and is read
+//!        resumes its own work                                     (child of the adopter of orphans)
 //! ```
-//! Neither copy ever runs code of the program: handlers of fork, locks and threads do not matter.
-//! Nothing of them is left in the process: the first has no signal for its parent, which waits for
-//! it; the second is no child of the process.
+//! The copies never run code of the program, so that fork handlers, locks and threads do not
+//! matter. They leave no trace in the process. The first has no exit signal, and its parent waits
+//! for it; the second is not a child of the process.
 //!
-//! Should we be killed in the middle, each goes on by a frame ([`return_frame`]) that lies below
-//! the thread's stack: the copies end themselves, the thread waits for the first one, takes back
-//! the precedence that it had meanwhile, and goes home.
+//! Should this process be killed meanwhile, each copy and the thread resume by a frame
+//! ([`return_frame`]) below the thread's stack. The copies then exit; the thread waits for the
+//! first one, restores its scheduling policy, and resumes its own work.
 
 use std::time::{Duration, Instant};
 
@@ -35,21 +35,24 @@ const SYS_PRCTL: u64 = 157;
 const SYS_EXIT_GROUP: u64 = 231;
 const SYS_CLOSE_RANGE: u64 = 436;
 const CLONE_VM: u64 = 0x100;
-/// No second reference to sockets and pipes: others would not see that they are closed.
+/// Avoids second references to sockets and pipes, which would hide their closing from other
+/// processes.
 const CLONE_FILES: u64 = 0x400;
 const CLOSE_RANGE_UNSHARE: u64 = 2;
-/// Any child of this thread that has no signal for its parent.
+/// Selects children of this thread without an exit signal.
 const WAIT_CLONES: u64 = 0x8000_0000 | 0x2000_0000;
 const WAIT_ALL: u64 = 0x4000_0000;
 const PR_GET_CHILD_SUBREAPER: u64 = 37;
-/// What a program's memory group must have left: a part of what is copied at the worst.
+/// Divisor of the copied memory: the process's memory group must have this fraction of it left. The
+/// worst case is more.
 const ROOM_SHARE: u64 = 8;
-/// Of a larger process the copy takes so long that others must have their turn meanwhile.
+/// Largest process, in bytes, whose copying has priority. The copy of a larger one takes so long
+/// that other processes must run meanwhile.
 const URGENT_BYTES_MAX: u64 = 16 << 30;
-/// Longest that a step of a copy may take.
+/// Longest duration of one step of a copy.
 const STEP_LIMIT: Duration = Duration::from_secs(5);
 
-/// What a copy has threads of the target call.
+/// System calls that threads of the target make for a copy.
 const CALLS: &[Call] = &[
     Call::new("clone", SYS_CLONE as u32, [CLONE_FILES, 0, 0, 0, 0, 0]),
     Call::new("clone", SYS_CLONE as u32, [CLONE_FILES | CLONE_VM, 0, 0, 0, 0, 0]),
@@ -60,15 +63,15 @@ const CALLS: &[Call] = &[
     Call::new("rt_sigreturn", 15, [0; 6]),
 ];
 
-/// A copy that is there. It ends when this is dropped, or with us.
+/// An existing copy. It ends when this is dropped, or with this process.
 #[derive(Debug)]
 pub(crate) struct Copied {
     keeper: Child,
     gone_around: Registers,
 }
 
-/// What speaks against copying a process, found without touching it; what its group may still take
-/// must cover a part of what a copy costs at the worst.
+/// Reason against copying a process, found without touching it. Its control group must have a
+/// fraction of the worst-case memory left.
 pub(crate) fn obstacle(pid: u32) -> Option<String> {
     if heapr_proc::inner_pid(pid) == 1 {
         return Some("it is the first process of its container, which a copy would be left to".to_owned());
@@ -94,17 +97,17 @@ pub(crate) fn obstacle(pid: u32) -> Option<String> {
     })
 }
 
-/// Whether one of its threads may go before all others while it copies: on a busy machine the
-/// process would else stand still for many turns of them.
+/// True if a thread may have real-time priority while it copies. On a busy machine the process
+/// would otherwise be stopped for many time slices of others.
 pub(crate) fn may_be_urgent(pid: u32) -> bool {
     let status = heapr_proc::Fields::of_process(pid).ok();
     let bytes = status.and_then(|status| status.bytes("RssAnon"));
-    // The kernel sends a signal to who runs before others for longer than it may.
+    // The kernel sends a signal to a real-time thread that runs longer than this limit.
     let has_time = heapr_proc::soft_limit(pid, "Max realtime timeout").is_none();
     has_time && bytes.is_some_and(|bytes| bytes <= URGENT_BYTES_MAX)
 }
 
-/// Whether a copy that is there is to go: what its group may still take has become little.
+/// True if an existing copy should end because its control group has little memory left.
 pub(crate) fn is_room_short(pid: u32) -> bool {
     let needed_bytes = room_needed(pid) / 2;
     heapr_proc::memory_limits(pid).iter().any(|limit| limit.free_bytes < needed_bytes)
@@ -116,7 +119,7 @@ fn room_needed(pid: u32) -> u64 {
     bytes("RssAnon") / ROOM_SHARE + bytes("VmPTE")
 }
 
-/// What filters of stopped threads have against it.
+/// Reason why seccomp filters of stopped threads prevent a copy.
 pub(crate) fn check_filters(pid: u32, threads: &[StoppedThread]) -> Option<String> {
     let outcome = seccomp::check(pid, threads.iter().map(|thread| thread.tid), &[CALLS]);
     outcome.err().map(|error| match error {
@@ -127,8 +130,9 @@ pub(crate) fn check_filters(pid: u32, threads: &[StoppedThread]) -> Option<Strin
     })
 }
 
-/// Copies a process by one of its stopped threads, which may go before others meanwhile: then none
-/// of its filters forbids `sched_setscheduler`. The reason, where it cannot be copied.
+/// Copies a process by one of its stopped threads, or returns the reason against it. With
+/// `may_be_urgent` the thread has real-time priority meanwhile; then no filter may forbid
+/// `sched_setscheduler`.
 pub(crate) fn copy(
     pid: u32,
     borrowed: &mut Borrowed<'_>,
@@ -137,10 +141,11 @@ pub(crate) fn copy(
     let frame_avma = borrowed.frame_avma();
     let places = [1, 2, 3, 4].map(|number| frame_avma - number * SMALL_FRAME_BYTES);
     let [restoring_avma, waiting_avma, first_avma, second_avma] = places;
-    // Words below the frame that is used last.
+    // Words below the lowest frame.
     let (answer_avma, priority_avma) = (second_avma - 64, second_avma - 128);
     let policy = UrgentThread::policy(borrowed.tid()).filter(|_| may_be_urgent);
-    // What comes after its calls: home, or first back to its own policy.
+    // Frame that follows the calls: the thread's own, or one that first restores its scheduling
+    // policy.
     let after_avma = policy.map_or(frame_avma, |_| restoring_avma);
     if let Some(policy) = policy {
         borrowed.write_word(priority_avma, 0)?;
@@ -158,7 +163,7 @@ pub(crate) fn copy(
     if borrowed.make_call(&asks)?.is_err() || borrowed.read_word(answer_avma)? as u32 != 0 {
         return Ok(Err("it takes in orphaned processes, and would be sent a signal when the copy ends"));
     }
-    // From here on, until it is dropped, its way home leads past what takes it back.
+    // From here until this is dropped, the thread's return path includes the restoring frame.
     let _urgent = policy.and_then(|policy| UrgentThread::begin(borrowed.tid(), policy));
     let cloned = borrowed.clone_itself([CLONE_FILES, first_avma, 0, 0, 0, 0], waiting_avma)?;
     let (first_tid, inner_tid) = match cloned {
@@ -172,7 +177,7 @@ pub(crate) fn copy(
     let ends = borrowed.calling(SYS_EXIT_GROUP, [0; 6], first_avma);
     let clones = borrowed.calling(SYS_CLONE, [CLONE_FILES | CLONE_VM, second_avma, 0, 0, 0, 0], first_avma);
     let keeper = first.split(&clones);
-    // Its way back leads to its end.
+    // The first copy's return path leads to its exit.
     if keeper.is_err() || ptrace::detach(first_tid).is_err() {
         first.end();
     }
@@ -183,26 +188,27 @@ pub(crate) fn copy(
 }
 
 impl Copied {
-    /// Its number.
+    /// Process id of the copy.
     pub(crate) fn number(&self) -> u32 {
         self.keeper.tid
     }
 
-    /// Whether nobody else has ended it: who is short of memory, or the end of its container.
+    /// True unless another process has killed the copy: the kernel for want of memory, or the end
+    /// of its container.
     pub(crate) fn is_there(&self) -> bool {
         !target::has_ended(self.keeper.tid, self.keeper.tid)
     }
 
-    /// Lets go of all that it shares with the process but memory, and puts it first in line should
-    /// memory run out. When the process runs again.
+    /// Releases all that the copy shares with the process except memory, and makes it the first to
+    /// be killed if memory runs out. Called when the process runs again.
     pub(crate) fn settle_down(&self) {
         let folder = heapr_proc::folder(self.keeper.tid);
-        // Whoever may not is no worse off than with any other process.
+        // Without permission, the copy is as likely to be killed as any other process.
         let _ = std::fs::write(folder.join("oom_score_adj"), "1000");
         let mut closes = self.gone_around;
         closes.rax = SYS_CLOSE_RANGE;
         [closes.rdi, closes.rsi, closes.rdx] = [0, u64::from(u32::MAX), CLOSE_RANGE_UNSHARE];
-        // A kernel before 5.9 has it not: then descriptors are shared until the copy ends.
+        // Kernels before 5.9 lack the call: descriptors are then shared until the copy ends.
         let _ = self.keeper.call(&closes);
     }
 }
@@ -213,10 +219,10 @@ impl Drop for Copied {
     }
 }
 
-/// A copy, which we trace since it was made.
+/// A copy, traced by this process since its creation.
 #[derive(Debug)]
 struct Child {
-    /// Of what process.
+    /// Id of the copied process.
     pid: u32,
     tid: u32,
 }
@@ -226,7 +232,7 @@ impl Child {
         outcome.map_err(|source| Error::Trace { pid: self.pid, call, source })
     }
 
-    /// Waits for its next stop.
+    /// Waits for the next stop.
     fn wait(&self) -> Result<Event> {
         let deadline = Instant::now() + STEP_LIMIT;
         let mut look_count = 0_u32;
@@ -261,7 +267,7 @@ impl Child {
         Ok(())
     }
 
-    /// Has it make a system call; it stands still at its end.
+    /// Makes the copy perform a system call, and stops it at the call's end.
     fn call(&self, registers: &Registers) -> Result<Option<u32>> {
         self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, registers))?;
         self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
@@ -279,7 +285,7 @@ impl Child {
         }
     }
 
-    /// The first copy makes the second one.
+    /// Makes the first copy create the second one.
     fn split(&self, clones: &Registers) -> Result<Self> {
         self.wait_for(Event::Interrupted)?;
         let tid = self.call(clones)?.ok_or(Error::RemoteCall {
@@ -299,7 +305,7 @@ impl Child {
         }
     }
 
-    /// Ends it, and takes note of its end, so that its parent can.
+    /// Kills the copy, and reaps it as its tracer, so that its parent can reap it too.
     fn end(&self) {
         ptrace::kill(self.tid);
         let deadline = Instant::now() + STEP_LIMIT;

@@ -1,5 +1,5 @@
-//! Whether the calls of a process that was attached to are counted where they come in, or each
-//! comes to the agent: it changes while the session runs.
+//! Switch between two modes of an attached process while the session runs: calls are counted before
+//! they reach the agent, or each call reaches it.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::own_thread::in_own_thread;
 use crate::stop::Stopped;
 use crate::target;
 
-/// How long its threads may take to stop.
+/// Longest time for the threads to stop.
 const STOP_LIMIT: Duration = Duration::from_millis(50);
 
-/// Has the calls of `pid` counted, or brings each to the agent. Nothing happens where the loader
-/// has loaded the agent, which chooses by itself. `false`: it is just being attached to, detached
-/// from or looked at, and is as before.
+/// Turns counting of calls in `pid` on or off. Does nothing if the loader has loaded the agent,
+/// which chooses by itself. `false`: another change of the process is in progress, and nothing was
+/// done.
 ///
 /// # Errors
-/// See [`Error`]: then all is as before.
+/// See [`Error`]: the process is then unchanged.
 pub fn count_down(pid: u32, is_on: bool) -> Result<bool> {
     let Some(_change) = Change::try_begin(pid) else { return Ok(false) };
     in_own_thread(|| count_down_here(pid, is_on)).map(|()| true)

@@ -1,16 +1,18 @@
-//! Detaching.
+//! Detach from a process.
 //!
 //! ```text
-//! stop     shut the gate: from now on no call comes into the agent
-//!          threads in the agent or the allocator, or with an address of the agent on their stacks, run on for a moment; if they wait
-//!          for something, the gate leads around the agent until the next try, and what they still do is not recorded either
-//!          put back the overwritten bytes; those who wait at the gate go on to the functions themselves
-//!          delete the key, unmap the agent's memory, the islands, the agent
+//! stop     shut the gate: no more calls reach the agent
+//!          threads in the agent or the allocator, or with an address of the agent on their stacks,
+//!          run on for a moment
+//!          (if they wait for something, the gate leads around the agent until the next try, and
+//!          their further calls are not recorded either)
+//!          restore the overwritten bytes; threads that wait at the gate continue in the functions
+//!          delete the key; unmap the agent's memory, the trampoline areas, the agent
 //! ```
 //!
-//! Shutting the gate first, instead of putting the bytes back at once, lets threads out of the
-//! agent that wait for a lock of the allocator's: those that use it without the agent would take it
-//! again and again.
+//! The gate is shut first, instead of restoring the bytes at once, for threads in the agent that
+//! wait for a lock of the allocator. Threads that use the allocator without the agent would take
+//! that lock again and again.
 
 use std::time::{Duration, Instant};
 
@@ -33,21 +35,21 @@ use crate::take_away::{Remains, restore};
 use crate::x86_64::{OPENING_BYTES, entry_of, island_of, record_of};
 use crate::{seccomp, take_away, target, thread_place};
 
-/// How long threads may take to leave the agent.
+/// Longest time for threads to leave the agent.
 const LIMIT: Duration = Duration::from_secs(5);
 const SETTLE_LIMIT: Duration = Duration::from_millis(30);
-/// At the first tries: enough for 64 threads on two processors, each of which leaves an allocator
-/// (3 ms). Those that wait for a buffer get it only when the target runs again, and nobody else
-/// comes into the agent then.
+/// Settling time of the first tries: enough for 64 threads on two processors, each of which leaves
+/// an allocator (3 ms). Threads that wait for a buffer get it only when the target runs, and no
+/// other threads enter the agent then.
 const SETTLE_LIMIT_AT_FIRST: Duration = Duration::from_millis(8);
 const FIRST_TRIES: u32 = 4;
-/// Tries that are made however long each takes: on a busy machine threads come out of the agent
+/// Smallest number of tries, however long each takes: on a busy machine threads leave the agent
 /// slowly.
 const TRIES_MIN: u32 = 40;
-/// Between two tries; twice as long each time, up to the second.
+/// Pause between two tries: the first, doubled each time up to the second.
 const PAUSE_BETWEEN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(80));
 
-/// The record of an attach in the target; `None` if there is none.
+/// Finds the record of an attach in the target; `None` if it has no record.
 pub(crate) fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Record>> {
     let modules = Modules::read(pid, memory)?;
     let provider = modules.list.iter().filter(|module| module.symbol(memory, INJECTION_SYMBOL).is_none());
@@ -64,7 +66,7 @@ pub(crate) fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Rec
         if memory.read(island_avma, &mut opening).is_err() {
             return Ok(None);
         }
-        // (Where the program has brought the agent itself an island has no record.)
+        // A trampoline area written for an agent that the loader loaded has no record.
         let record_avma = record_of(&opening).filter(|&record_avma| record_avma != island_avma);
         return record_avma.map(|record_avma| Record::read(pid, memory, record_avma)).transpose();
     }
@@ -93,12 +95,12 @@ fn detach_here(pid: u32, between_tries: &mut dyn FnMut()) -> Result<DetachReport
     }
 }
 
-/// Whose agent is removed.
+/// Origin of the agent that is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// Ours.
+    /// This process's own agent.
     Own,
-    /// Of somebody who was killed, perhaps while it was removed.
+    /// Agent of a killed process, perhaps killed while removing it.
     Orphan,
 }
 
@@ -130,8 +132,7 @@ pub(crate) fn remove(
     let begin = Instant::now();
     loop {
         report.try_count += 1;
-        // On a busy machine many threads take their time: rather one longer pause than an agent
-        // that stays.
+        // On a busy machine with many threads, one longer pause is better than an agent that stays.
         let settle_limit = match report.try_count {
             ..=FIRST_TRIES => SETTLE_LIMIT_AT_FIRST,
             more => SETTLE_LIMIT * (1 << (more / FIRST_TRIES).min(3)),
@@ -142,7 +143,7 @@ pub(crate) fn remove(
             parts.stop = stopwatch.lap();
             match Remains::of(memory, record) {
                 Remains::All => {}
-                // By a thread that somebody who was killed had borrowed.
+                // A thread that a killed process had borrowed has removed the agent.
                 Remains::Nothing => return Ok(report),
                 Remains::IsTakenAway => {
                     let is_at_it = |thread: &_| thread_place::is_on_way_through(agent, thread);
@@ -160,16 +161,16 @@ pub(crate) fn remove(
             report.thread_count = stopped.threads.len();
             let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
             chains.forget();
-            // Where the gate does not stop all calls any more, the allocator of a busy program is
-            // never quiet. So the rest goes, too, and who is in the agent comes out.
+            // If the gate no longer stops all calls, the allocator of a busy program is never
+            // quiet. The remaining jumps are removed too, so that threads leave the agent.
             if whose == Whose::Orphan && is_hooked && !take_away::stands(memory, record) {
                 report.hooks_removed += restore(pid, memory, record)?;
                 is_hooked = false;
             }
             if !is_restored {
                 gate.shut(memory).map_err(memory_error)?;
-                // Those in the allocator too: others may wait for a lock that they hold. (If no
-                // call comes into the agent any more, the lock is not theirs to wait for.)
+                // Threads in the allocator are waited for too, because others may wait for locks
+                // that they hold. (If no calls reach the agent any more, such locks do not matter.)
                 let settled = stopped.settle(settle_limit, |thread| {
                     gate.may_be_inside(thread.registers.rip)
                         || thread_place::is_on_way_through(agent, thread)
@@ -194,12 +195,12 @@ pub(crate) fn remove(
                 } else {
                     stop_clock(memory, record).map_err(memory_error)?;
                 }
-                // Who waits goes on.
+                // Threads that wait at the gate continue.
                 gate.lead_around(memory).map_err(memory_error)?;
             }
             let settled = match is_restored {
-                // None was in the agent, and no way has led there since; what its frames have left
-                // on stacks is no matter.
+                // All threads had left the agent, and no path has led there since; stale addresses
+                // on their stacks do not matter.
                 true => stopped.settle(settle_limit, |thread| {
                     thread_place::may_return_to(&islands, &gate.waited_avmas(), memory, &mappings, thread)
                         && !chains.lead_around(&ours, &mappings, thread)
@@ -217,8 +218,8 @@ pub(crate) fn remove(
                     return leave_agent(pid, memory, record, report);
                 }
                 let mut borrowed = Borrowed::new(pid, memory, gadgets, &thread)?;
-                // With the others still: if they went on the borrowed thread would wait for a
-                // processor at each call.
+                // The others stay stopped: the borrowed thread would otherwise wait for a processor
+                // at each call.
                 let outcome = take_away::take_away(pid, memory, &mut borrowed, record, &stopped.threads);
                 borrowed.bring_home()?;
                 parts.install = stopwatch.lap();
@@ -230,7 +231,7 @@ pub(crate) fn remove(
             }
             report.pause = report.pause.max(stopped.resume());
         }
-        // What somebody has left behind already keeps nobody waiting.
+        // An agent that was left behind earlier no longer delays any thread.
         if was_left && has_looked {
             report.bytes_left = take_away::bytes_of(memory, record);
             return Ok(report);
@@ -244,22 +245,22 @@ pub(crate) fn remove(
     }
 }
 
-/// Ends the recording at this moment: calls that go around the agent are not seen from now on, and
-/// what was recorded of the others would contradict what is known of the heap. A realloc whose end
-/// is not recorded leaves the old block live.
+/// Ends the recording at this moment, because calls around the agent are not seen. Further records
+/// of other calls would contradict the heap's known state. A realloc without its end leaves the old
+/// block live.
 fn stop_clock(memory: &ProcessMemory, record: &Record) -> std::result::Result<(), Unreachable> {
     if record.clock_avma == 0 { Ok(()) } else { memory.write(record.clock_avma, &[CLOCK_STOPPED]) }
 }
 
-/// Functions besides the allocator's that the agent calls and in which a thread may wait: hooked
-/// ones, which may run code of the program's; those that take a lock of the loader's; those that
-/// allocate by themselves, so that they come to the gate.
+/// Functions besides the allocator's that the agent calls and in which a thread may wait. They are
+/// hooked functions that may run the program's code, functions that take the loader's lock, and
+/// functions that allocate and thus reach the gate.
 fn functions_besides(pid: u32, memory: &ProcessMemory, record: &Record) -> Result<Vec<(u64, u64)>> {
-    /// Longer than dlclose and its kin are in the C library, which are wrappers.
+    /// Longer than the code of dlclose and related functions in the C library, which are wrappers.
     const BYTES: u64 = 512;
     const CALLED: [&str; 2] = ["dl_iterate_phdr", "pthread_setspecific"];
     let modules = Modules::read(pid, memory)?;
-    // Another library may define the name, too: which one the agent calls is not known any more.
+    // Another library may define the same name, so that the callee is uncertain: all are included.
     let called = modules
         .list
         .iter()
@@ -272,7 +273,8 @@ fn functions_besides(pid: u32, memory: &ProcessMemory, record: &Record) -> Resul
     Ok(hooked.chain(called).collect())
 }
 
-/// A thread may be in the agent for as long as it likes: the bytes are put back, the agent stays.
+/// Gives up removing the agent, in which a thread may stay for ever: restores the bytes and leaves
+/// the agent mapped.
 fn leave_agent(
     pid: u32,
     memory: &ProcessMemory,
@@ -284,7 +286,7 @@ fn leave_agent(
         Err(restless) => return Err(restless.no_moment(LIMIT)),
     };
     report.hooks_removed += restore(pid, memory, record)?;
-    // The next attach looks once whether the thread is out of it.
+    // The next attach tests once whether the thread has left it.
     take_away::mark_left(memory, record).map_err(|source| Error::Memory { pid, source })?;
     report.pause = report.pause.max(stopped.resume());
     report.bytes_left = take_away::bytes_of(memory, record);

@@ -1,188 +1,188 @@
-//! What can go wrong with an attach or a detach. Whatever it is: the target runs on as it was.
+//! Errors of an attach or a detach. The target runs on unchanged after any of them.
 
 use crate::Unreachable;
 
-/// Why a process could not be attached to or detached from.
+/// Reason why a process could not be attached to or detached from.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No such process.
+    /// The process does not exist.
     #[error("there is no process {pid}")]
     NoSuchProcess {
-        /// Which.
+        /// Process id.
         pid: u32,
     },
-    /// It has ended and waits for its parent.
+    /// The process has ended, and its parent has not waited for it.
     #[error("process {pid} has ended: it is a zombie that its parent has not waited for")]
     Zombie {
-        /// Which.
+        /// Process id.
         pid: u32,
     },
-    /// The kernel does not allow it.
+    /// The kernel does not permit tracing.
     #[error("not allowed to trace process {pid}: {reason}")]
     NotPermitted {
-        /// Which.
+        /// Process id.
         pid: u32,
-        /// Which setting, capability or user is in the way, and what helps.
+        /// Setting, capability or user that prevents it, and a remedy.
         reason: String,
     },
-    /// A debugger is at it.
+    /// A debugger traces the process.
     #[error("process {pid} is traced by {tracer_name} (process {tracer_pid}): end that first")]
     AlreadyTraced {
-        /// Which.
+        /// Process id.
         pid: u32,
-        /// Who traces it.
+        /// Process id of the tracer.
         tracer_pid: u32,
-        /// The tracer's name.
+        /// Name of the tracer.
         tracer_name: String,
     },
-    /// A session records it.
+    /// A session records the process.
     #[error("process {pid} is recorded by a session already: stop that session first")]
     AlreadyAttached {
-        /// Which.
+        /// Process id.
         pid: u32,
     },
-    /// It has an agent that was loaded when it started, and cannot be given another one while that
-    /// one's session runs.
+    /// The process was detached from an agent that was loaded at its start. It cannot get another
+    /// one while that agent's session runs.
     #[error(
         "process {pid} was let go by a session that still runs, and was started with its agent: stop that session first, or start the \
          program again"
     )]
     LetGo {
-        /// Which.
+        /// Process id.
         pid: u32,
     },
-    /// Nothing to detach.
+    /// The process has no agent.
     #[error("process {pid} is not attached to")]
     NotAttached {
-        /// Which.
+        /// Process id.
         pid: u32,
     },
-    /// It cannot be attached to, and never will.
+    /// The process can never be attached to.
     #[error("cannot attach to process {pid}: {reason}")]
     Unsupported {
-        /// Which.
+        /// Process id.
         pid: u32,
-        /// What it is.
+        /// Reason.
         reason: &'static str,
     },
-    /// The kernel keeps it from making memory executable.
+    /// The kernel keeps the process from making memory executable.
     #[error(
         "cannot attach to process {pid}: it may not make memory executable (MemoryDenyWriteExecute= of systemd, PR_SET_MDWE); start it \
          with heapr run, which needs no such memory, or without that protection"
     )]
     WriteExecuteDenied {
-        /// Which.
+        /// Process id.
         pid: u32,
     },
-    /// A seccomp filter of its would end it.
+    /// A seccomp filter of the process would end it.
     #[error(
         "cannot attach to process {pid}: its seccomp filter would end it for the system call {call}, which heapr makes in it; start it \
          with heapr run"
     )]
     SeccompForbids {
-        /// Which.
+        /// Process id.
         pid: u32,
-        /// The call.
+        /// Name of the system call.
         call: &'static str,
     },
-    /// It has a seccomp filter that we are not shown.
+    /// A seccomp filter of the process cannot be read.
     #[error(
         "cannot attach to process {pid}: it has a seccomp filter, which may end it for what heapr does in it, and which the kernel \
          shows to root only: use sudo, or heapr start --despite-seccomp if it is known to answer with errors only"
     )]
     SeccompUnreadable {
-        /// Which.
+        /// Process id.
         pid: u32,
     },
-    /// There was no good moment in the time given.
+    /// There was no suitable moment in the allowed time.
     #[error("process {pid} gave no chance to attach within {seconds} s: {reason}; try again")]
     NoQuietMoment {
-        /// Which.
+        /// Process id.
         pid: u32,
-        /// How long it was tried.
+        /// Duration of the tries.
         seconds: u64,
-        /// What was in the way the last time.
+        /// Obstacle at the last try.
         reason: String,
     },
-    /// Its memory could not be read while it stood still.
+    /// The process's memory could not be read while it was stopped.
     #[error(
         "process {pid} was let go before its memory was read: a read had waited for {waited_ms} ms, for a program that serves it \
          (userfaultfd, FUSE), or for a disk"
     )]
     ReadWaits {
-        /// Which.
+        /// Process id.
         pid: u32,
-        /// Milliseconds after which it was let go.
+        /// Milliseconds after which the process was resumed.
         waited_ms: u64,
     },
-    /// It ended in the middle.
+    /// The process ended during the operation.
     #[error("process {pid} ended while it was attached to")]
     Ended {
-        /// Which.
+        /// Process id.
         pid: u32,
     },
     /// A system call in the target failed.
     #[error("{call} in process {pid} failed with error {errno}")]
     RemoteCall {
-        /// Which.
+        /// Process id.
         pid: u32,
-        /// Which call.
+        /// Name of the system call.
         call: &'static str,
-        /// errno's value.
+        /// Error number.
         errno: i32,
     },
-    /// A system call of our own failed.
+    /// A system call of this process failed.
     #[error("{call} on process {pid} failed: {source}")]
     Trace {
-        /// Which.
+        /// Process id.
         pid: u32,
-        /// Which call.
+        /// Name of the system call.
         call: &'static str,
-        /// Why.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// The target's memory is not as it must be.
+    /// The target's memory cannot be accessed.
     #[error("process {pid}: {source}")]
     Memory {
-        /// Which.
+        /// Process id.
         pid: u32,
-        /// Where.
+        /// Location and operation.
         source: Unreachable,
     },
-    /// Something in the target's memory does not make sense.
+    /// Data in the target's memory is invalid.
     #[error("process {pid}: {what} at {address_avma:#x} makes no sense ({value:#x})")]
     Malformed {
-        /// Which.
+        /// Process id.
         pid: u32,
-        /// What.
+        /// Name of the data.
         what: &'static str,
-        /// Where.
+        /// Address of the data.
         address_avma: u64,
-        /// What was found.
+        /// Value found.
         value: u64,
     },
-    /// The agent itself refused.
+    /// The agent itself refused to start.
     #[error("the agent could not start in process {pid} (reason {reason})")]
     AgentRefused {
-        /// Which.
+        /// Process id.
         pid: u32,
-        /// A `DisableReason` as a number.
+        /// Number of a `DisableReason`.
         reason: u32,
     },
-    /// The agent's file is not as this library needs it.
+    /// The agent's file is invalid.
     #[error("the agent's file is damaged: {what}")]
     BadAgent {
-        /// What is wrong.
+        /// Description of the fault.
         what: &'static str,
     },
-    /// Asked for by a test.
+    /// A test requested the failure.
     #[error("step {step} failed because a test asked for it")]
     MadeToFail {
-        /// Which.
+        /// Number of the step.
         step: u32,
     },
 }
 
-/// Answers of this library.
+/// A result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,4 +1,4 @@
-//! The path of a program as the thread that waits in exec wrote it: a link's name, or a script's.
+//! Path argument of a thread that waits in exec: a program, a link or a script.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,25 +6,25 @@ use std::time::{Duration, Instant};
 
 use crate::memory::{ProcessMemory, TargetMemory as _};
 
-/// What a thread that waits in exec has asked for.
+/// Result of reading the argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExecArgument {
-    /// This path, as it wrote it.
+    /// Path as the thread passed it.
     Path(PathBuf),
-    /// It has not come to rest: its registers cannot be read yet.
+    /// The thread is still running: its registers cannot be read yet.
     Running,
-    /// It is gone, may not be looked at, or is in another system call.
+    /// The thread is gone, may not be read, or is in another system call.
     Unknown,
 }
 
-/// The path that a thread which waits in exec has asked for. The question about it may arrive
-/// before the thread sleeps: it is given `limit` to do so.
+/// Reads the path that a thread waiting in exec has passed. The request may arrive before the
+/// thread sleeps, so that it has `limit` to do so.
 #[must_use]
 pub fn exec_argument(tid: u32, limit: Duration) -> ExecArgument {
     const POLL: Duration = Duration::from_micros(20);
     let begin = Instant::now();
     loop {
-        // The call's number, its six arguments, stack pointer and place.
+        // Fields: number of the call, six arguments, stack pointer, instruction pointer.
         let Ok(text) = fs::read_to_string(format!("/proc/{tid}/syscall")) else {
             return ExecArgument::Unknown;
         };

@@ -1,16 +1,18 @@
-//! Preparing a program that is about to start, so that it is recorded from its first instruction.
+//! Preparation of a starting program, so that it is recorded from its first instruction.
 //!
 //! ```text
-//! execve waits (ExecWatch) --seize--> traced --allowed--> the new image stands before its first instruction
-//!                                                          | variables are added to its start block, which lies on its stack
-//!                                                          v
-//!                                               let go: its own loader loads the agent
+//! execve waits (ExecWatch) --seize--> traced --allowed--> stopped before its first instruction
+//!                                                           | variables are added to its start
+//!                                                           | block, which lies on its stack
+//!                                                           v
+//!                                                         released: its loader loads the agent
 //! ```
 //!
-//! Whenever this process dies, the program goes on: what was written below its stack pointer has no
-//! meaning until the pointer itself is changed, which is one call. Before Linux 6.8 exec holds a
-//! lock already while it waits, which the seize needs too: it comes through as soon as the exec is
-//! allowed, and mostly too late.
+//! If this process dies, the program continues. Data written below its stack pointer has no meaning
+//! until the pointer itself is changed, which is one call.
+//!
+//! Before Linux 6.8, a waiting exec holds a lock that the seize needs too. The seize then succeeds
+//! only after the exec is allowed, and mostly too late.
 
 use std::io;
 use std::marker::PhantomData;
@@ -24,64 +26,65 @@ use crate::start_block::{AT_BASE, AT_EXECFN, AT_PHDR, AT_PHNUM, AT_SECURE, Start
 use crate::x86_64::Registers;
 use heapr_proc::mappings;
 
-/// A process that has been seized while it waits in exec. It is let go when this is dropped.
+/// A process that was seized while it waits in exec; dropping this releases it.
 #[derive(Debug)]
 pub struct HeldExec {
     pid: u32,
     tid: u32,
     is_stopped: bool,
     is_handed_over: bool,
-    /// The kernel takes orders from the thread that has seized only.
+    /// Not sendable: the kernel accepts requests only from the thread that has seized.
     only_here: PhantomData<*const ()>,
 }
 
-/// What was done with a program before its first instruction.
+/// Result of preparing a program before its first instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preparation {
-    /// Its loader will load what was asked for.
+    /// The program's loader will load the library.
     Done,
-    /// Its environment says so already: it is the child of one that does.
+    /// The program's environment has the settings already: its parent was prepared.
     Inherited,
-    /// It has no loader: variables mean nothing to it.
+    /// The program has no loader, so that variables have no effect.
     Static,
-    /// It runs with more rights than who started it: its loader heeds no variables.
+    /// The program runs with more rights than its starter: its loader ignores the variables.
     Privileged,
-    /// A seccomp filter of its may end it for what the agent does.
+    /// A seccomp filter of the program may end it for the agent's system calls.
     Filtered,
-    /// Its stack has no room, or is not as the kernel makes it.
+    /// The program's stack has no room, or has an unknown layout.
     NoRoom,
 }
 
 const POLL: Duration = Duration::from_micros(20);
-/// How long a process may take to stop when it is asked to.
+/// Longest time for a process to stop on request.
 const STOP_LIMIT: Duration = Duration::from_millis(500);
 
 impl HeldExec {
     /// Seizes a thread that waits in exec.
     ///
     /// # Errors
-    /// It may not be traced, or somebody does already.
+    /// Returns an error if the thread may not be traced, or has a tracer.
     pub fn seize(pid: u32, tid: u32) -> io::Result<Self> {
         ptrace::seize_until_exec(tid)?;
         Ok(Self { pid, tid, is_stopped: false, is_handed_over: false, only_here: PhantomData })
     }
 
-    /// Waits until the new image stands before its first instruction. `Ok(false)`: the exec has
+    /// Waits until the new image is stopped before its first instruction. `Ok(false)`: the exec has
     /// failed, or the process has ended.
     ///
     /// # Errors
-    /// The kernel refuses to say.
+    /// Returns an error if the kernel refuses to report the state.
     pub fn wait_for_exec(&mut self, limit: Duration) -> io::Result<bool> {
         let deadline = Instant::now() + limit;
         loop {
-            // The thread that calls exec becomes the process's first.
+            // The thread that calls exec becomes the process's first thread.
             match ptrace::poll(self.pid)? {
                 Some(Event::Executed) => {
                     self.tid = self.pid;
                     self.is_stopped = true;
                     return Ok(true);
                 }
-                // Not ours yet: another thread of the process has called.
+                // The first thread is not traced yet: another thread of the process has called
+                // exec.
                 Some(Event::Ended) if self.tid != self.pid => match ptrace::poll(self.tid)? {
                     Some(Event::Ended) if heapr_proc::Stat::of_thread(self.pid, self.pid).is_none() => {
                         return Ok(false);
@@ -108,7 +111,7 @@ impl HeldExec {
         }
     }
 
-    /// The name by which the program was started; for a script that of the script.
+    /// Name by which the program was started; for a script the script's name.
     #[must_use]
     pub fn started_as(&self) -> Option<Vec<u8>> {
         const PATH_BYTES_MAX: usize = 4096;
@@ -123,11 +126,11 @@ impl HeldExec {
         registers.is_64_bit().then_some((memory, block))
     }
 
-    /// Has the stopped program's loader load a library before all others, and sets another
+    /// Makes the stopped program's loader load a library before all others, and sets another
     /// variable.
     ///
     /// # Errors
-    /// The program is gone.
+    /// Returns an error if the program is gone.
     pub fn preload(&self, library: &[u8], variable: (&str, &[u8])) -> io::Result<Preparation> {
         let Some((memory, block)) = self.block() else { return Ok(Preparation::NoRoom) };
         if block.fact(AT_BASE).unwrap_or(0) == 0 {
@@ -142,7 +145,7 @@ impl HeldExec {
         let Ok(present) = block.variable(&memory, "LD_PRELOAD") else { return Ok(Preparation::NoRoom) };
         let present = present.unwrap_or_default();
         let is_loaded = present.split(|&byte| byte == b':' || byte == b' ').any(|part| part == library);
-        // An agent of another build may be there, with its own session.
+        // An agent of another build may be present, with its own session.
         let is_agent = |part: &[u8]| kind_of(part) == kind_of(library);
         let has_agent = is_loaded || present.split(|&byte| byte == b':' || byte == b' ').any(is_agent);
         if has_agent && block.variable(&memory, variable.0).is_ok_and(|value| value.is_some()) {
@@ -166,14 +169,14 @@ impl HeldExec {
         Ok(Preparation::Done)
     }
 
-    /// Whether the stopped program has a loader.
+    /// True if the stopped program has a loader.
     #[must_use]
     pub fn has_loader(&self) -> bool {
         self.block().is_some_and(|(_, block)| block.fact(AT_BASE).unwrap_or(0) != 0)
     }
 
-    /// Whether its loader loads no library: the C library never comes. (Go's programs that can lie
-    /// anywhere are so.)
+    /// True if the program's loader loads no libraries, so that the C library never appears.
+    /// Position-independent Go programs are an example.
     fn needs_no_library(&self) -> bool {
         const ENTRY_BYTES: u64 = 56;
         const PT_DYNAMIC: u32 = 2;
@@ -207,13 +210,15 @@ impl HeldExec {
         false
     }
 
-    /// Lets the program's loader do its work, from one system call to the next, until all libraries
-    /// are in place and none of their code has run: the C library is among them, and the loader
-    /// says that its list is complete. A program without one runs until its first thread is set up:
-    /// no C library allocates before.
+    /// Runs the program's loader, from one system call to the next, until all libraries are loaded
+    /// and none of their code has run. The C library is then loaded, and the loader marks its list
+    /// as complete.
+    ///
+    /// A program without a loader runs until its first thread is set up: C libraries allocate
+    /// nothing before.
     ///
     /// # Errors
-    /// The program is gone.
+    /// Returns an error if the program is gone.
     pub fn run_loader(&mut self, limit: Duration) -> io::Result<bool> {
         let deadline = Instant::now() + limit;
         let memory = ProcessMemory::open(self.pid)?;
@@ -256,8 +261,8 @@ impl HeldExec {
         }
     }
 
-    /// From the end of a system call to before the next instruction, where the thread can be made
-    /// to do other things.
+    /// Moves a thread from the end of a system call to before its next instruction, where it can be
+    /// borrowed.
     fn stop_between_calls(&mut self, deadline: Instant) -> io::Result<bool> {
         ptrace::interrupt(self.pid)?;
         self.is_stopped = false;
@@ -276,13 +281,13 @@ impl HeldExec {
         }
     }
 
-    /// The stopped thread, which whoever asks has to let go.
+    /// Hands over the stopped thread; the caller must release it.
     pub(crate) fn into_stopped(mut self) -> u32 {
         self.is_handed_over = true;
         self.tid
     }
 
-    /// Lets it go on, traced by nobody.
+    /// Releases the process from tracing.
     pub fn let_go(self) {
         drop(self);
     }
@@ -292,7 +297,8 @@ impl HeldExec {
             return;
         }
         let deadline = Instant::now() + STOP_LIMIT;
-        // One that runs must stop before it can be let go; this process's end would do it too.
+        // A running thread must stop before its release; the end of this process would release it
+        // too.
         if !self.is_stopped && ptrace::interrupt(self.tid).is_err() {
             return;
         }
@@ -308,26 +314,26 @@ impl HeldExec {
     }
 }
 
-/// A library's file name without what tells its builds apart: all up to the last dash.
+/// File name of a library up to its last dash, which is equal for all builds.
 fn kind_of(path: &[u8]) -> &[u8] {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     name.iter().rposition(|&byte| byte == b'-').map_or(name, |end| &name[..end])
 }
 
-/// Whether the stop is at the end of a system call: at its beginning the kernel shows the answer
-/// that no call has.
+/// True if the stop is at the end of a system call. At its beginning the kernel shows ENOSYS, which
+/// no call returns.
 fn has_left_call(registers: &Registers) -> bool {
     registers.rax.cast_signed() != -i64::from(libc::ENOSYS)
 }
 
-/// Whether it is at the end of the call by which a thread gets its descriptor.
+/// True if the thread is at the end of the call that sets its descriptor.
 fn has_set_thread_pointer(registers: &Registers) -> bool {
     const ARCH_PRCTL: u64 = 158;
     const ARCH_SET_FS: u64 = 0x1002;
     (registers.orig_rax, registers.rdi, registers.rax) == (ARCH_PRCTL, ARCH_SET_FS, 0)
 }
 
-/// Whether the loader's list is complete and holds the C library.
+/// True if the loader's list is complete and contains the C library.
 fn is_loaded(pid: u32, memory: &ProcessMemory) -> bool {
     Modules::read(pid, memory).is_ok_and(|modules| {
         modules.is_consistent(memory) && modules.find(memory, "gnu_get_libc_version").is_some()

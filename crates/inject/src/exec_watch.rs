@@ -1,21 +1,22 @@
-//! Seeing programs start, before their first instruction: fanotify holds the process that calls
-//! exec until it is answered.
+//! Notification of starting programs, before their first instruction: fanotify blocks a process
+//! that calls exec until it gets an answer.
 //!
 //! ```text
-//! process: execve(file) --> kernel: may this file be opened for execution? --> queue --> ExecWatch::next
-//!          waits         <-- allowed                                       <-- Started::allow (or drop)
+//! process: execve(file) --> kernel: may this file be executed? --> queue --> ExecWatch::next
+//!          waits        <-- allowed                                      <-- Started::allow (or drop)
 //! ```
 //!
-//! Needs CAP_SYS_ADMIN. Every exec of a file on the watched filesystems waits for us, so each
-//! question must be answered at once: a [`Started`] that is dropped has been allowed, and when this
-//! process ends the kernel allows all that wait. What is asked here is before the exec itself: the
-//! process still has its old image. So its name is that of the file in question, and whoever wants
-//! to attach does so once the exec is done.
+//! The watch needs CAP_SYS_ADMIN. Every exec of a file on the watched filesystems waits, so that
+//! each request must be answered at once. Dropping a [`Started`] allows its exec, and when this
+//! process ends, the kernel allows all waiting ones.
 //!
-//! The watch has a thread with descriptors of its own. A child of this process has, from its fork
-//! to the end of its exec, copies of the descriptors of the thread that forked it. Were the watch
-//! among them, a child whose exec waits when the watch ends (or this process is killed) would
-//! itself keep the watch alive, and wait for ever, and with it every program that starts.
+//! The request comes before the exec itself, while the process has its old image. The file in the
+//! request gives the new program's name; an attach must wait until the exec is done.
+//!
+//! The watch has a thread with its own table of descriptors. Between fork and exec, a child of this
+//! process has copies of the descriptors of the thread that forked it. Were the watch among them,
+//! such a child could wait in exec when the watch ends, or this process is killed. The child's own
+//! copy would then keep the watch alive, and all starting programs would wait for ever.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -28,37 +29,37 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A watch over all programs that start from some filesystems.
+/// A watch on all programs that start from some filesystems.
 #[derive(Debug)]
 pub struct ExecWatch {
     group: Arc<File>,
-    /// Questions that were read and are not handed out yet.
+    /// Requests that were read and not handed out yet.
     waiting: VecDeque<Started>,
-    /// Its descriptors mean something in its own thread only.
+    /// Not sendable: the descriptors are valid only in the watch's thread.
     only_here: PhantomData<*const ()>,
 }
 
-/// A program that is about to start. The process waits until this value is dropped: in the thread
-/// of the watch, or in one that was started by it and so has the same descriptors.
+/// A program that is about to start. The process waits until this value is dropped. That must
+/// happen in the watch's thread, or in one started by it, which has the same descriptors.
 #[derive(Debug)]
 pub struct Started {
-    /// The thread that called exec, as this process's pid namespace numbers it.
+    /// Id of the thread that called exec, in this process's pid namespace.
     pub tid: u32,
-    /// The file that is opened for execution: the program, or its interpreter.
+    /// File that is opened for execution: the program, or its interpreter.
     pub executable: PathBuf,
     file: File,
     group: Arc<File>,
 }
 
 impl ExecWatch {
-    /// Begins, in a thread of its own that runs `body`; nothing is watched yet. Of this process's
-    /// descriptors that thread (and those that it starts) has copies of those in `keep`, and no
-    /// others: `body` must not have captured any, and what it prints goes nowhere. Whatever it
-    /// opens is not seen by the process's other threads.
+    /// Starts a thread that runs `body` with a watch that covers no filesystems yet. The thread
+    /// (and those that it starts) has copies of the descriptors in `keep`, and no others: `body`
+    /// must not have captured any. Its standard streams lead to /dev/null, and other threads do not
+    /// see files that it opens.
     ///
     /// # Errors
-    /// No thread. `body` is handed what else may fail: no permission (CAP_SYS_ADMIN), or a kernel
-    /// without fanotify.
+    /// Returns an error if no thread can be started. `body` gets other errors: no permission
+    /// (CAP_SYS_ADMIN), or a kernel without fanotify.
     pub fn in_thread<R: Send + 'static>(
         keep: &[RawFd],
         body: impl FnOnce(io::Result<Self>) -> R + Send + 'static,
@@ -80,7 +81,7 @@ impl ExecWatch {
         if group < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a descriptor that the call above has just returned, owned by nobody else.
+        // SAFETY: the call above has just returned this descriptor, and it has no other owner.
         let group = unsafe { OwnedFd::from_raw_fd(group) };
         Ok(Self { group: Arc::new(File::from(group)), waiting: VecDeque::new(), only_here: PhantomData })
     }
@@ -88,15 +89,15 @@ impl ExecWatch {
     /// Watches all programs on the filesystem that holds `path`, wherever it is mounted.
     ///
     /// # Errors
-    /// There is no such file, or a kernel without permission events.
+    /// Returns an error if the file does not exist, or the kernel has no permission events.
     pub fn watch(&self, path: &Path) -> io::Result<()> {
         self.mark(libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM, path)
     }
 
-    /// Does not ask about one file any more, until it is changed.
+    /// Stops requests for one file until it is changed.
     ///
     /// # Errors
-    /// There is no such file.
+    /// Returns an error if the file does not exist.
     pub fn ignore(&self, path: &Path) -> io::Result<()> {
         self.mark(libc::FAN_MARK_ADD | libc::FAN_MARK_IGNORED_MASK, path)
     }
@@ -117,10 +118,10 @@ impl ExecWatch {
         if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// The next program that is about to start; nothing within `timeout`.
+    /// Next program that is about to start; `None` after `timeout`.
     ///
     /// # Errors
-    /// The queue cannot be read.
+    /// Returns an error if the queue cannot be read.
     pub fn next(&mut self, timeout: Duration) -> io::Result<Option<Started>> {
         if self.waiting.is_empty() && self.is_ready(timeout)? {
             self.read()?;
@@ -144,7 +145,7 @@ impl ExecWatch {
     fn read(&mut self) -> io::Result<()> {
         const EVENT_BYTES: usize = size_of::<libc::fanotify_event_metadata>();
         let mut buffer = [0_u8; EVENT_BYTES * 64];
-        // SAFETY: the buffer is borrowed mutably for the call and as long as is said.
+        // SAFETY: the buffer is borrowed mutably for the call, with its true length.
         let count = unsafe { libc::read(self.group.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
         let Ok(count) = usize::try_from(count) else {
             return match io::Error::last_os_error() {
@@ -163,10 +164,10 @@ impl ExecWatch {
             }
             rest = &rest[length..];
             if event.fd < 0 {
-                // The queue overflowed: those that did not fit were allowed.
+                // The queue overflowed: the kernel allowed the requests that did not fit.
                 continue;
             }
-            // SAFETY: the kernel made this descriptor for the event; nobody else owns it.
+            // SAFETY: the kernel made this descriptor for the event, and it has no other owner.
             let file = unsafe { OwnedFd::from_raw_fd(event.fd) };
             let executable =
                 std::fs::read_link(format!("/proc/thread-self/fd/{}", file.as_raw_fd())).unwrap_or_default();
@@ -182,15 +183,15 @@ impl ExecWatch {
 }
 
 impl Started {
-    /// Lets the process go on.
+    /// Allows the process to continue.
     pub fn allow(self) {
         drop(self);
     }
 
-    /// The program that a script names in its first line, as the kernel reads it: `#!` and a path.
+    /// Program named in a script's first line, parsed as the kernel does: `#!` and a path.
     #[must_use]
     pub fn interpreter(&self) -> Option<PathBuf> {
-        /// The kernel looks no further (`BINPRM_BUF_SIZE`).
+        /// Number of bytes that the kernel examines (`BINPRM_BUF_SIZE`).
         const HEAD_BYTES: usize = 256;
         let mut head = [0; HEAD_BYTES];
         let count = self.file.read_at(&mut head, 0).ok()?;
@@ -198,9 +199,9 @@ impl Started {
     }
 }
 
-/// Gives this thread a table of descriptors of its own and closes in it what is not among `keep`: a
-/// copy would keep pipes open and locks held that their owners have given up. The standard ones
-/// lead nowhere.
+/// Gives this thread its own table of descriptors, and closes in it all that are not in `keep`.
+/// Copies would keep pipes open and locks held that their owners have released. The standard
+/// descriptors lead to /dev/null.
 fn own_descriptors(keep: &[RawFd]) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
@@ -208,14 +209,14 @@ fn own_descriptors(keep: &[RawFd]) -> io::Result<()> {
     }
     let nowhere = File::options().read(true).write(true).open("/dev/null")?;
     for standard in libc::STDIN_FILENO..=libc::STDERR_FILENO {
-        // SAFETY: no pointers are passed; what the standard ones were is not owned by anything in
-        // this thread.
+        // SAFETY: no pointers are passed; nothing in this thread owns the former standard
+        // descriptors.
         if nowhere.as_raw_fd() != standard && unsafe { libc::dup2(nowhere.as_raw_fd(), standard) } < 0 {
             return Err(io::Error::last_os_error());
         }
     }
     if nowhere.as_raw_fd() <= libc::STDERR_FILENO {
-        // It has become one of them.
+        // The descriptor is itself a standard one.
         std::mem::forget(nowhere);
     } else {
         drop(nowhere);
@@ -225,8 +226,8 @@ fn own_descriptors(keep: &[RawFd]) -> io::Result<()> {
         open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for number in numbers {
         if number > libc::STDERR_FILENO && !keep.contains(&number) {
-            // SAFETY: nothing of this thread owns it: the table was copied above, and the caller's
-            // closure captured none. The listing's own is closed already.
+            // SAFETY: nothing in this thread owns the descriptor: the table was copied above, and
+            // the caller's closure captured none. The listing's own is closed already.
             unsafe { libc::close(number) };
         }
     }
@@ -247,7 +248,8 @@ impl Drop for Started {
         let mut answer = [0; 8];
         answer[..4].copy_from_slice(&self.file.as_raw_fd().to_ne_bytes());
         answer[4..].copy_from_slice(&libc::FAN_ALLOW.to_ne_bytes());
-        // If it cannot be answered the group is closed with this process, and the kernel allows it.
+        // If the answer fails, the group is closed with this process, and the kernel allows the
+        // exec.
         let _ = (&*self.group).write_all(&answer);
     }
 }

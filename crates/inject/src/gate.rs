@@ -1,5 +1,5 @@
-//! The gate that all hooks of an attach lead through until it is open, and again when they are to
-//! go; see the island.
+//! Gate in the path of all hooks of an attach until it is open, and again when they are removed;
+//! see [`crate::x86_64::Island`].
 
 use crate::allocator_code::is_in;
 use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
@@ -15,11 +15,11 @@ const JUMP_BYTES: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Gate {
     gate_avma: u64,
-    /// The words in the islands that lead to the agent or the gate.
+    /// Addresses of the words in the trampoline areas that lead to the agent or the gate.
     targets: Vec<u64>,
-    /// Where calls are counted before they come to any of it.
+    /// Addresses of the jumps that switch counting of calls on or off.
     counting: Vec<u64>,
-    /// Start and end of each island.
+    /// Start and end of each trampoline area.
     islands: Vec<(u64, u64)>,
 }
 
@@ -42,7 +42,8 @@ impl Gate {
         }
     }
 
-    /// Where those who wait at the gate go on: they have it on their stacks, and leave it there.
+    /// Addresses at which threads that wait at the gate continue; such a thread has one on its
+    /// stack, and leaves it there.
     pub(crate) fn waited_avmas(&self) -> Vec<u64> {
         self.targets.iter().map(|target_avma| target_avma.wrapping_add(WAITED_OFFSET)).collect()
     }
@@ -51,18 +52,18 @@ impl Gate {
         memory.write(self.gate_avma, &value.to_le_bytes())
     }
 
-    /// From now on calls that come to the gate wait.
+    /// Makes calls that reach the gate wait.
     pub(crate) fn close(&self, memory: &ProcessMemory) -> Result<(), Unreachable> {
         self.set(memory, GATE_CLOSED)
     }
 
-    /// From now on calls that come to the gate go to the functions themselves, unseen.
+    /// Makes calls that reach the gate continue in the functions themselves, unrecorded.
     pub(crate) fn lead_around(&self, memory: &ProcessMemory) -> Result<(), Unreachable> {
         self.set(memory, GATE_AROUND)
     }
 
-    /// From now on all calls are recorded, or counted where they are sampled, also those that wait;
-    /// `trampolines` in the order of the patches. All threads stand still.
+    /// Opens the gate: all calls are recorded, or counted if they are sampled, including waiting
+    /// ones. `trampolines` is in the order of the patches. All threads must be stopped.
     pub(crate) fn open(&self, memory: &ProcessMemory, trampolines: &[u64]) -> Result<(), Unreachable> {
         for (&target_avma, trampoline_avma) in self.targets.iter().zip(trampolines) {
             memory.write(target_avma, &trampoline_avma.to_le_bytes())?;
@@ -71,8 +72,8 @@ impl Gate {
         self.count_down(memory, true)
     }
 
-    /// From now on calls are counted, and most go no further; or each comes to the agent. All
-    /// threads stand still.
+    /// Turns counting on, so that most calls go no further, or off, so that each call reaches the
+    /// agent. All threads must be stopped.
     pub(crate) fn count_down(&self, memory: &ProcessMemory, is_on: bool) -> Result<(), Unreachable> {
         for &avma in &self.counting {
             let at = avma.wrapping_sub(COUNTING_BYTES as u64);
@@ -84,12 +85,12 @@ impl Gate {
         Ok(())
     }
 
-    /// Whether any calls are counted.
+    /// True if any calls can be counted.
     pub(crate) fn counts(&self) -> bool {
         !self.counting.is_empty()
     }
 
-    /// From now on all calls come to the gate, which is closed. All threads stand still.
+    /// Leads all calls to the gate and closes it. All threads must be stopped.
     pub(crate) fn shut(&self, memory: &ProcessMemory) -> Result<(), Unreachable> {
         self.count_down(memory, false)?;
         self.close(memory)?;
@@ -99,8 +100,8 @@ impl Gate {
         Ok(())
     }
 
-    /// Whether code at an address is about to run one of the functions, or may be. Who waits is
-    /// not.
+    /// True if code at an address is about to run, or may be running, one of the functions. False
+    /// for the code that waits at the gate.
     pub(crate) fn may_be_inside(&self, address_avma: u64) -> bool {
         is_in(&self.islands, address_avma)
             && !self.islands.iter().any(|&(start, _)| waiting_range(start).contains(&address_avma))

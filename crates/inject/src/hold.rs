@@ -1,17 +1,16 @@
-//! Holding a recorded process still at a moment when none of its threads is at allocating, so that
-//! its memory and what was recorded of it can be looked at together.
+//! Stop of a recorded process at a moment when no thread is allocating, so that its memory and its
+//! recorded state can be read together.
 //!
-//! Whoever is in the agent, or in an allocator that the agent has called, runs on for a moment
-//! while all others stand still. Should we be killed, the kernel lets all of it go on.
+//! Threads in the agent, or in an allocator that the agent has called, run on for a moment while
+//! all others are stopped. If this process is killed, the kernel resumes all threads.
 //!
 //! ```text
-//! without a copy   stop, look ........................................, go on
-//! with one         stop, copy, go on; read the copy, end it; look ....
-//! with little room stop, copy, go on; look at the copy ..............., end it
+//! without a copy   stop, read ........................................, resume
+//! with a copy      stop, copy, resume; read the copy, end it; analyse ....
+//! with little room stop, copy, resume; analyse the copy .............., end it
 //! ```
-//! Without a copy nothing is written into the process; with one some words below a stack. Whether
-//! the process ends, forks or turns to another program while its copy is read does not matter to
-//! the copy.
+//! Without a copy nothing is written into the process; with one, some words below a stack. The
+//! process may end, fork or exec while its copy is read.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -33,43 +32,43 @@ use crate::thread_place::{choose_thread, stack_words};
 use crate::timed_look::look_in_time;
 use crate::{plan, ptrace, seccomp, target};
 
-/// How long a good moment is waited for, and between two tries.
+/// Longest wait for a suitable moment.
 const LIMIT: Duration = Duration::from_secs(5);
 const PAUSE_BETWEEN: Duration = Duration::from_millis(5);
-/// How long the threads may take to stop, and to leave the allocator: parts of the pause.
+/// Longest time for the threads to stop; part of the pause.
 const STOP_LIMIT: Duration = Duration::from_millis(50);
 const SETTLE_LIMIT: Duration = Duration::from_millis(30);
-/// Tries after which a thread in the allocator is no longer waited for.
+/// Number of tries after which a thread in the allocator no longer delays the stop.
 const TRIES_MAX: u32 = 8;
-/// Between two looks whether a copy may stay.
+/// Interval of the checks whether a copy may stay.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const FUTEX: u64 = 202;
-/// Bytes of a stack in which an allocator has its frames.
+/// Size in bytes of the part of a stack in which an allocator has its frames.
 const ALLOCATOR_STACK_BYTES: u64 = 2048;
 
-/// A thread that stands still.
+/// A stopped thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldThread {
-    /// As we number it.
+    /// Thread id in this process's namespace.
     pub tid: u32,
-    /// Its name.
+    /// Name of the thread.
     pub name: String,
     /// Stack pointer.
     pub stack_pointer: u64,
-    /// Where it has its descriptor.
+    /// Address of the thread's descriptor.
     pub thread_pointer: u64,
     /// All registers as words, vector registers too.
     pub registers: Vec<u64>,
 }
 
-/// A process while all of its threads stand still.
+/// A process while all of its threads are stopped.
 #[derive(Debug, Clone, Default)]
 pub struct HeldProcess {
-    /// Its threads.
+    /// Threads of the process.
     pub threads: Vec<HeldThread>,
-    /// Memory that is the agent's: start and end.
+    /// Memory ranges of the agent: start and end.
     pub agent: Vec<(u64, u64)>,
-    /// No thread is at allocating.
+    /// True if no thread is allocating.
     pub is_quiet: bool,
 }
 
@@ -81,90 +80,91 @@ impl HeldProcess {
     }
 }
 
-/// How a process is held.
+/// Options of a hold.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HoldRequest {
-    /// One of its threads waits in the agent to be looked at.
+    /// Whether a thread waits in the agent for this inspection.
     pub at_exit: bool,
-    /// It goes on as soon as a copy of its memory is made, if one can be.
+    /// Whether the process may resume as soon as its memory is copied, if that is possible.
     pub copies: bool,
-    /// Longest that it may stand still to be looked at.
+    /// Longest time for which the process may be stopped while it is read.
     pub longest: Option<Duration>,
 }
 
-/// Whose memory is looked at.
+/// Source of the memory that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadFrom {
-    /// The process's own: it stands still.
+    /// The stopped process.
     Process,
-    /// That of a copy with this number; the process runs.
+    /// A copy with this process id; the process runs.
     Copy(u32),
-    /// What [`Look::keep`] has kept of a copy; that has ended, and the process runs.
+    /// Memory that [`Look::keep`] has read from a copy; the copy has ended, and the process runs.
     Kept,
 }
 
-/// Who looks at a process that is held.
+/// Reader of a held process.
 pub trait Look: Send {
-    /// It stands still from now on.
+    /// Called when the process is stopped.
     fn stands_still(&mut self);
 
-    /// Takes down what only the process itself tells of this moment; then it goes on. Whether it is
-    /// worth looking.
+    /// Reads facts that only the process itself has; then it resumes. Returns whether reading the
+    /// memory is worthwhile.
     fn take_down(&mut self) -> bool;
 
-    /// Reads the memory of the copy with this number into ours, so that the copy can end before it
-    /// is looked through. Whether it has; if not, the copy stays.
+    /// Reads the memory of the copy with this process id into this process, so that the copy can
+    /// end before the analysis. Returns whether it has; if not, the copy stays.
     fn keep(&mut self, copy: u32, goes_on: &dyn Fn() -> bool) -> bool {
         let _ = (copy, goes_on);
         false
     }
 
-    /// Looks through its memory. `goes_on` tells whether that may still be done.
+    /// Reads and analyses the memory. `goes_on` returns whether the source is still valid.
     fn look(&mut self, held: &HeldProcess, from: ReadFrom, goes_on: &dyn Fn() -> bool);
 }
 
-/// What a hold was.
+/// Report of a hold.
 #[derive(Debug, Clone, Default)]
 pub struct HoldReport {
-    /// Longest that a thread stood still at the last try.
+    /// Longest time that a thread was stopped in the last try.
     pub pause: Duration,
-    /// How often it was tried.
+    /// Number of tries.
     pub try_count: u32,
-    /// Threads.
+    /// Number of threads.
     pub thread_count: usize,
-    /// A copy was asked for, and why there is none.
+    /// Reason why a requested copy was not made.
     pub no_copy: Option<String>,
-    /// How long the copy was there.
+    /// Lifetime of the copy.
     pub copy_life: Option<Duration>,
-    /// It was let go while it was looked at: what was found is of no one moment.
+    /// Whether the process was resumed while it was read, so that the result is of no single
+    /// moment.
     pub is_let_go: bool,
-    /// The copy was ended by others while it was read.
+    /// Whether another process ended the copy while it was read.
     pub is_copy_lost: bool,
-    /// Where the time of the last stop went.
+    /// Durations of the last stop's parts.
     pub parts: HoldParts,
 }
 
-/// Parts of a stop, which follow each other in this order.
+/// Durations of the parts of a stop, in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HoldParts {
-    /// From the first thread's interrupt until all stand still.
+    /// From the first thread's interrupt until all threads are stopped.
     pub stop: Duration,
-    /// Until no thread was at allocating.
+    /// Until no thread is allocating.
     pub settle: Duration,
-    /// Registers, and where the agent has its memory.
+    /// Reading registers, and the agent's memory ranges.
     pub registers: Duration,
     /// Making the copy.
     pub copy: Duration,
-    /// What only the process itself tells.
+    /// Reading facts that only the process itself has.
     pub take_down: Duration,
-    /// Letting the threads go on.
+    /// Resuming the threads.
     pub resume: Duration,
 }
 
-/// Holds a recorded process still and has `looks` look at it.
+/// Stops a recorded process and lets `looks` read it.
 ///
 /// # Errors
-/// See [`Error`]; the process runs on as it was.
+/// See [`Error`]; the process runs on unchanged.
 pub fn hold(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<HoldReport> {
     in_own_thread(|| hold_here(pid, request, looks))
 }
@@ -176,7 +176,7 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
         _ => Error::NoSuchProcess { pid },
     })?;
     let mut report = HoldReport::default();
-    // Found before it stands still.
+    // Obstacles are found before the process is stopped.
     let gadgets = match request.copies.then(|| copy::obstacle(pid)) {
         None => None,
         Some(None) => match plan::gadgets(pid, &memory) {
@@ -237,7 +237,7 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
             made.map_err(|reason| report.no_copy = Some(reason)).ok()
         });
         report.parts.copy = watch.lap();
-        // (Names are read at leisure where there is some: a look into a file for each thread.)
+        // Thread names are read later if possible, because each needs a file access.
         match copied {
             None => {
                 held.name_threads(pid);
@@ -271,7 +271,7 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
                     if !is_kept {
                         looks.look(&held, ReadFrom::Copy(copied.number()), &goes_on);
                     }
-                    // What was read of one that went meanwhile is not all.
+                    // Data from a copy that ended meanwhile is incomplete.
                     report.is_copy_lost = !copied.is_there();
                     drop(copied);
                     report.copy_life = Some(since.elapsed());
@@ -285,7 +285,7 @@ fn hold_here(pid: u32, request: HoldRequest, looks: &mut dyn Look) -> Result<Hol
     }
 }
 
-/// Copies a process that stands still; else says why not.
+/// Copies a stopped process, or returns the reason why it cannot be copied.
 fn make_copy(
     pid: u32,
     memory: &ProcessMemory,
@@ -321,8 +321,8 @@ fn held_thread(thread: &StoppedThread) -> std::io::Result<HeldThread> {
     })
 }
 
-/// Whether a thread is in the agent, or in something that it has called. A thread that runs the
-/// program's own code is not, whatever is left of earlier calls on its stack.
+/// True if a thread is in the agent, or in a function that it has called. False for a thread in
+/// user code, whatever earlier calls have left on its stack.
 fn is_at_allocating(
     agent: &AgentPlace,
     memory: &ProcessMemory,

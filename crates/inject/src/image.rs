@@ -1,8 +1,9 @@
-//! The agent's shared object, laid out in memory by us instead of by the target's loader.
+//! Memory image of the agent's shared object, laid out by the injector instead of the target's
+//! loader.
 //!
-//! The loader is not used because it would need the target's allocator and locks, which a stopped
-//! thread may hold, would take a piece of the static TLS block for good, and would have to find a
-//! file. Only what our own build produces is read here; anything else is refused.
+//! The loader would need the target's allocator and locks, which a stopped thread may hold. It
+//! would also occupy static TLS for good, and would have to find a file. Only files of heapr's own
+//! build are accepted.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use crate::{Error, error::Result};
 pub(crate) struct Segment {
     /// Page-aligned offset in the image.
     pub(crate) offset: u64,
-    /// Whole pages.
+    /// Size in bytes, whole pages.
     pub(crate) bytes: u64,
     pub(crate) is_executable: bool,
     pub(crate) is_writable: bool,
@@ -33,7 +34,7 @@ struct Relocation {
     offset: u64,
     kind: u32,
     symbol: String,
-    /// The agent does without it: what it asks the loader for only where the loader loads it.
+    /// Whether the agent can do without the symbol: it uses it only when the loader loads it.
     is_weak: bool,
     addend: i64,
 }
@@ -147,7 +148,7 @@ impl Image {
                 });
             }
         }
-        // The hash table's chains end where the symbols do.
+        // The symbols end where the hash table's chains end.
         let mut exports = BTreeMap::new();
         let (bucket_count, first, bloom_count) = (
             u32_at(&self.bytes, gnu_hash)?,
@@ -195,7 +196,7 @@ impl Image {
         self.exports.get(name).copied()
     }
 
-    /// Puts in the addresses: the image will lie at `base_avma`, its thread slot at
+    /// Applies the relocations: the image will lie at `base_avma`, its thread slot at
     /// `fs:tls_offset`.
     pub(crate) fn relocate(
         &mut self,
@@ -224,7 +225,7 @@ impl Image {
         Ok(())
     }
 
-    /// A word of the image.
+    /// Reads a word of the image.
     pub(crate) fn word(&self, offset: u64) -> Result<u64> {
         u64_at(&self.bytes, offset)
     }
@@ -236,7 +237,7 @@ impl Image {
         Ok(())
     }
 
-    /// Bytes of the image.
+    /// Returns bytes of the image.
     pub(crate) fn part(&self, offset: u64, count: u64) -> Result<&[u8]> {
         slice(&self.bytes, offset, count)
     }

@@ -1,14 +1,14 @@
-//! Hooking allocators inside of a program that has an agent: what no name leads to is changed from
-//! outside, as an attach does it. Where an attach has brought the agent, its record gets what is
-//! changed, so that the detach takes it back.
+//! Hooking of embedded allocators in a program that has an agent, from outside like an attach. If
+//! an attach has brought the agent, its record gets the changes, so that the detach removes them.
 //!
 //! ```text
-//! the agent waits    modules, their functions: by whoever reads symbols
-//! it stands still    nobody in bytes to be overwritten; one thread maps an island near each module
+//! the agent waits    modules, their functions: by a reader of symbols
+//! it is stopped      no thread in bytes to be overwritten
+//!                    one thread maps a trampoline area near each module
 //!                    the agent's table is filled, then the jumps are written
 //! it runs on         and each call of those functions is recorded
 //! ```
-//! A jump leads to the agent from the first moment on: it is active already.
+//! The jumps lead to the agent at once, because it is active already.
 
 use std::mem::offset_of;
 use std::time::Duration;
@@ -36,40 +36,40 @@ use heapr_proc::{Mapping, mappings};
 /// A module of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LoadedModule {
-    /// As its loader has it; empty for the program itself.
+    /// Name in the loader's list; empty for the program itself.
     pub name: String,
-    /// The program itself.
+    /// Whether the module is the program itself.
     pub is_main: bool,
-    /// `avma - bias_avma` is the address as in the file.
+    /// Load bias: `avma - bias_avma` is the address as in the file.
     pub bias_avma: u64,
-    /// It is an agent of ours.
+    /// Whether the module is an agent of heapr.
     pub is_agent: bool,
-    /// It has a `malloc` that others can call.
+    /// Whether the module has a `malloc` that others can call.
     pub exports_malloc: bool,
-    /// It is the C library, or the loader.
+    /// Whether the module is the C library or the loader.
     pub is_c_library: bool,
 }
 
-/// What was done.
+/// Report of the hooking.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InsideReport {
-    /// Functions whose calls are recorded now.
+    /// Names of the functions whose calls are recorded.
     pub hooked: Vec<String>,
-    /// Functions that could not be hooked, and why.
+    /// Names of the functions that could not be hooked, each with the reason.
     pub not_hooked: Vec<(String, String)>,
-    /// How long the process stood still.
+    /// Time for which the process was stopped.
     pub pause: Duration,
 }
 
 const STOP_LIMIT: Duration = Duration::from_millis(200);
 const SETTLE_LIMIT: Duration = Duration::from_millis(100);
-/// Nearest multiple of 2 GiB that a jump reaches, with a margin.
+/// Largest distance in bytes of a trampoline area: just under 2 GiB, the range of a jump.
 const JUMP_DISTANCE: u64 = (1 << 31) - (64 << 20);
 const SYS_MMAP: u64 = 9;
 const SYS_MPROTECT: u64 = 10;
 const PROT_READ_WRITE: u64 = 3;
 const PROT_READ_EXECUTE: u64 = 5;
-/// Private, anonymous, without reserved swap, and not in place of anything.
+/// Private, anonymous, without reserved swap, and never replacing a mapping.
 const MAP_FLAGS: u64 = 0x02 | 0x20 | 0x4000 | 0x10_0000;
 
 fn open(pid: u32) -> Result<ProcessMemory> {
@@ -79,10 +79,12 @@ fn open(pid: u32) -> Result<ProcessMemory> {
     })
 }
 
-/// The modules of a process, as its loader has them; a program without one is its only module.
+/// Reads the modules of a process from its loader's list; a program without a loader is its only
+/// module.
 ///
 /// # Errors
-/// It may not be read, or is gone; it has no loader, and its file names no malloc.
+/// Returns an error if the process may not be read or is gone, or if it has no loader and its file
+/// has no malloc.
 pub fn loaded_modules(pid: u32) -> Result<Vec<LoadedModule>> {
     let memory = open(pid)?;
     let modules = Modules::read(pid, &memory)?;
@@ -102,10 +104,10 @@ pub fn loaded_modules(pid: u32) -> Result<Vec<LoadedModule>> {
     Ok(seen.collect())
 }
 
-/// The agent that a process has, as far as it is needed here.
+/// The agent of a process.
 struct Agent {
     injection_avma: u64,
-    /// What an attach has left.
+    /// Record of an attach.
     record: Option<Record>,
 }
 
@@ -123,7 +125,7 @@ impl Agent {
         agents.into_iter().find(is_ours).ok_or(Error::NotAttached { pid })
     }
 
-    /// How calls are counted in the process; `None`: all are recorded.
+    /// Locations for counting calls; `None`: all calls are recorded.
     fn sampling(&self, memory: &ProcessMemory) -> Option<Sampling> {
         let pointed_at = |field: usize| memory.read_u64(self.word(memory, field)?).ok();
         let marks_avma = pointed_at(offset_of!(Injection, marks)).filter(|&marks_avma| marks_avma != 0)?;
@@ -144,21 +146,22 @@ impl Agent {
     }
 }
 
-/// One function on its way.
+/// A function that is going to be hooked.
 struct Planned {
     name: String,
     prologue: Prologue,
     way: Way,
-    /// What goes into the agent's table, address and word; without where the function itself is.
+    /// Words for the agent's table, as addresses and values, without the function's own address.
     words: Vec<(u64, u64)>,
-    /// Where that goes.
+    /// Address of the word for the function's own address.
     real_avma: Option<u64>,
 }
 
 /// Hooks functions of a process, whose agent may wait for that.
 ///
 /// # Errors
-/// It may not be traced, has no agent of ours, or gave no good moment: it runs on as it was.
+/// Returns an error if the process may not be traced, has no agent of heapr, or gave no suitable
+/// moment. It then runs on unchanged.
 pub fn hook_inside(pid: u32, functions: &[InsideFunction]) -> Result<InsideReport> {
     let _change = Change::begin(pid);
     in_own_thread(|| hook_here(pid, functions))
@@ -241,11 +244,11 @@ fn plan_functions(
             report.not_hooked.push((function.name.clone(), NOT_ALL.to_owned()));
             continue;
         }
-        // Hooked already, in the process that this one was forked from.
+        // The function is hooked already, in the process that this one was forked from.
         if jumps_to_island(memory, &mappings, prologue.entry_avma) {
             continue;
         }
-        // Two names of the same function: one hook.
+        // Two names of one function need one hook.
         if planned.iter().any(|known| known.prologue.entry_avma == prologue.entry_avma) {
             continue;
         }
@@ -293,14 +296,15 @@ fn plan_functions(
     Ok(planned)
 }
 
-/// Whether a function begins with a jump to code without a file.
+/// True if a function begins with a jump to code outside of any file.
 fn jumps_to_island(memory: &ProcessMemory, mappings: &[Mapping], entry_avma: u64) -> bool {
     let code = memory.read_vec(entry_avma, 16).unwrap_or_default();
     let island = island_of(entry_avma, &code).and_then(|page_avma| mappings::find(mappings, page_avma));
     island.is_some_and(|mapping| mapping.is_executable && mapping.inode == 0)
 }
 
-/// The function that the loader calls when it has loaded more, unless it is hooked already.
+/// Plans a hook of the function that the loader calls after loading modules, unless it is hooked
+/// already.
 fn after_load(
     memory: &ProcessMemory,
     mappings: &[Mapping],
@@ -317,7 +321,7 @@ fn after_load(
     Some(Planned { name: function.name, prologue, way, words: Vec::new(), real_avma: None })
 }
 
-/// Maps the islands by a thread of the process, fills in the agent's table, writes the jumps.
+/// Maps the trampoline areas by a thread of the process, fills the agent's table, writes the jumps.
 fn write_hooks(
     pid: u32,
     memory: &ProcessMemory,
@@ -362,7 +366,7 @@ fn write_hooks(
             .and_then(|landing| Ok((landing, Island::jump_from(&function.prologue, landing)?)));
         match added {
             Ok((landing, jump)) => {
-                // No gate: the agent is there.
+                // No gate is needed, because the agent is active.
                 let at = (landing.target_avma - island.start_avma) as usize;
                 island.bytes[at..at + 8].copy_from_slice(&landing.trampoline_avma.to_le_bytes());
                 island.count(landing);
@@ -396,7 +400,7 @@ fn write_hooks(
             memory.read(address_avma, &mut original).map_err(memory_error)?;
             record.patches.push(Patch { address_avma, original, new: *new, target_avma, counts });
         }
-        // What is taken back must be known before it is there.
+        // The record must list the changes before they are made.
         memory.write(record.start_avma, &record.to_bytes()).map_err(memory_error)?;
     }
     for (function, _, jump) in &jumps {
@@ -408,7 +412,7 @@ fn write_hooks(
     Ok(())
 }
 
-/// Memory near a function.
+/// Maps memory near a function.
 fn map_near(
     pid: u32,
     memory: &ProcessMemory,

@@ -1,4 +1,4 @@
-//! A function of an allocator inside of a program or a library, found by whoever reads symbols.
+//! A function of an embedded allocator, found by a reader of symbols.
 
 use std::mem::offset_of;
 
@@ -8,33 +8,33 @@ use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
 use crate::x86_64::{KeptCounted, Prologue, Sampling, calls_one_of, may_jump_to};
 
-/// One function to be hooked.
+/// A function that can be hooked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InsideFunction {
-    /// As its file's table of symbols has it, with the module's file name behind.
+    /// Symbol of the function, followed by the module's file name.
     pub name: String,
-    /// Where it is.
+    /// Address of the function.
     pub address_avma: u64,
-    /// 0: unknown.
+    /// Size in bytes; 0 if unknown.
     pub size_bytes: u64,
-    /// What it does.
+    /// Effect and arguments of the function.
     pub signature: Signature,
-    /// The heap that its blocks belong to; empty: the program's main heap.
+    /// Heap that its blocks belong to; empty for the program's main heap.
     pub heap: String,
-    /// The function that answers null where this one throws: called in its place.
+    /// Address of the substitute that the agent calls: it returns null where this function throws.
     pub instead_avma: Option<u64>,
-    /// It may throw, and nothing is called in its place: only where the program's unwinder knows
-    /// the agent may it be called by that.
+    /// Whether the function may throw without a substitute. The agent may call it only if the
+    /// program's unwinder knows the agent.
     pub may_throw: bool,
-    /// No caller keeps anything in a register that the calling convention gives up.
+    /// Whether all callers are known to follow the calling convention's rules for registers.
     pub keeps_convention: bool,
-    /// Functions with the same number are hooked only if those of them that free blocks can be: the
-    /// file that they lie in.
+    /// Group of functions (the file that they lie in) that are hooked only if all of its functions
+    /// that free blocks can be.
     pub whole_of: Option<u64>,
 }
 
 impl InsideFunction {
-    /// The function that the loader calls when it has loaded more.
+    /// Finds the function that the loader calls after loading modules.
     pub(crate) fn after_load(memory: &ProcessMemory, modules: &Modules) -> Option<Self> {
         const NAME: &str = "_dl_debug_state";
         let (_, symbol) = modules.find(memory, NAME)?;
@@ -51,13 +51,13 @@ impl InsideFunction {
         })
     }
 
-    /// Whether it is there, or behind the landing pad that it may begin with.
+    /// True if the function begins at an address, or its code behind a landing pad does.
     pub(crate) fn begins_at(&self, avma: u64) -> bool {
         const LANDING_PAD_BYTES: u64 = 4;
         avma.wrapping_sub(self.address_avma) <= LANDING_PAD_BYTES
     }
 
-    /// What the agent is told of its code, in its entry of the table.
+    /// Words that describe the function's code in the agent's table.
     pub(crate) fn code_words(&self, entry_avma: u64) -> [(u64, u64); 2] {
         [
             (entry_avma + offset_of!(InnerFunction, code) as u64, self.address_avma),
@@ -65,8 +65,8 @@ impl InsideFunction {
         ]
     }
 
-    /// How its calls are counted where they are sampled; `None`: each goes to the agent.
-    /// `is_other`: whether another hooked function is there.
+    /// Plan for counting its calls in a sampled process; `None`: each call goes to the agent.
+    /// `is_other` returns whether another hooked function is at an address.
     pub(crate) fn counted(
         &self,
         memory: &ProcessMemory,
@@ -75,7 +75,7 @@ impl InsideFunction {
         is_other: &dyn Fn(u64) -> bool,
     ) -> Option<KeptCounted> {
         let (body, _) = self.code(memory);
-        // Blocks of a heap of their own are all recorded.
+        // All blocks of separate heaps are recorded.
         if !self.heap.is_empty() || body.len() as u64 != self.size_bytes || prologue.calls() {
             return None;
         }
@@ -85,26 +85,26 @@ impl InsideFunction {
         (!may_jump).then_some(counted)
     }
 
-    /// Its code and what follows, as far as they are known.
+    /// Code of the function and the bytes behind it, as far as known.
     fn code(&self, memory: &ProcessMemory) -> (Vec<u8>, Vec<u8>) {
         const BEHIND_BYTES: usize = 16;
         let bytes = if self.size_bytes == 0 { 64 } else { self.size_bytes.min(16 << 10) } as usize;
         let code = memory.read_vec(self.address_avma, bytes + BEHIND_BYTES);
-        // At the end of what is mapped nothing follows.
+        // There may be no mapped memory behind the function.
         let mut body = code.or_else(|_| memory.read_vec(self.address_avma, bytes)).unwrap_or_default();
         let behind = body.split_off(bytes.min(body.len()));
         (body, if self.size_bytes == bytes as u64 { behind } else { Vec::new() })
     }
 
-    /// Plans its first instructions. `Ok(None)`: they cannot be moved, but it calls one of the
-    /// `seen` functions, and so is seen.
+    /// Plans the hook of its first instructions. `Ok(None)`: they cannot be moved, but the function
+    /// calls one of the `seen` functions, so that its calls are recorded there.
     pub(crate) fn prologue(
         &self,
         memory: &ProcessMemory,
         seen: &[u64],
     ) -> Result<Option<Prologue>, &'static str> {
         let (body, behind) = self.code(memory);
-        // What is thrown must find its way.
+        // An exception must be able to pass through.
         let planned = if self.instead_avma.is_some() || self.may_throw {
             Prologue::plan(self.address_avma, &body, &behind)
         } else {
@@ -118,16 +118,17 @@ impl InsideFunction {
     }
 }
 
-/// Whether a function returns at once.
+/// True if a function returns at once.
 fn is_return(code: &[u8]) -> bool {
     const LANDING_PAD: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
     let body = code.strip_prefix(&LANDING_PAD).unwrap_or(code);
     matches!(body, [0xc3, ..] | [0xf3, 0xc3, ..])
 }
 
-/// The groups of which nothing is to be hooked. Where a function that frees cannot be, their blocks
-/// would stand as live. (One that does nothing leaves its blocks where they are.) Where nothing may
-/// throw through the agent, `is_attached`, blocks would be freed that nobody has seen.
+/// Groups of which no function must be hooked. If a function that frees cannot be hooked, freed
+/// blocks would count as live. (One that does nothing leaves its blocks live.) If `is_attached`,
+/// exceptions cannot pass through the agent; without the functions that may throw, frees of
+/// unrecorded blocks would be seen.
 pub(crate) fn broken_groups(
     memory: &ProcessMemory,
     functions: &[InsideFunction],
@@ -141,33 +142,33 @@ pub(crate) fn broken_groups(
     grouped.filter(is_broken).filter_map(|function| function.whole_of).collect()
 }
 
-/// Why a function that is too short is left alone, and the others of its group are not.
+/// Reason for skipping a function that is too short, without skipping its group.
 pub(crate) const DOES_NOTHING: &str =
     "it does nothing and has no room for a jump: what is given to it stands as live";
 
-/// Why a function is left alone with those that it belongs to.
+/// Reason for skipping a function together with its group.
 pub(crate) const NOT_ALL: &str = "another function that takes or frees the same blocks cannot be hooked";
 
-/// Why a function that may throw is left alone after an attach.
+/// Reason for skipping a function that may throw after an attach.
 pub(crate) const THROWS: &str =
     "it may throw through the agent, and the program has no form of it that does not";
 
-/// The heaps of such functions, numbered as they come.
+/// Heaps of embedded allocators, numbered in order of appearance.
 #[derive(Debug, Default)]
 pub(crate) struct InsideHeaps {
     names: Vec<String>,
 }
 
-/// Bytes of a name that are kept.
+/// Size in bytes of a heap's name in the agent's table.
 const NAME_BYTES: usize = 32;
 
 impl InsideHeaps {
-    /// Those that a process has been told of.
+    /// Creates the list from the names in the agent's table.
     pub(crate) fn known(names: impl IntoIterator<Item = String>) -> Self {
         Self { names: names.into_iter().take_while(|name| !name.is_empty()).collect() }
     }
 
-    /// The number of a function's heap; the main heap's where there are too many.
+    /// Number of a function's heap; that of the main heap if there are too many heaps.
     pub(crate) fn number_of(&mut self, function: &InsideFunction) -> u64 {
         let name: String = function.heap.chars().filter(char::is_ascii).take(NAME_BYTES - 1).collect();
         if name.is_empty() {
@@ -180,7 +181,7 @@ impl InsideHeaps {
         if place < INNER_HEAPS { (INNER_HEAP_FIRST + place) as u64 } else { 0 }
     }
 
-    /// Offset in the table of names, and eight bytes that stand there.
+    /// Offsets in the table of names, each with the eight bytes at it.
     pub(crate) fn words(&self) -> impl Iterator<Item = (u64, u64)> {
         self.names.iter().take(INNER_HEAPS).enumerate().flat_map(|(place, name)| {
             let mut bytes = [0; NAME_BYTES];

@@ -1,12 +1,12 @@
-//! Attaching to a running process: stop it, load the agent, hook its allocator, let it go on; and
-//! all of it backwards.
+//! Attach to a running process: stop it, load the agent, hook its allocator, resume it; and the
+//! reverse.
 //!
-//! Nothing else in heapr traces a process. The target's own loader and allocator are not used: what
-//! a stopped thread may hold a lock of is not called, no file need be visible in the target's
-//! namespaces, and nothing is left in its lists.
+//! This is the only crate of heapr that traces processes. The target's own loader and allocator are
+//! not used. The crate thus calls no function whose lock a stopped thread may hold. It needs no
+//! file visible in the target's namespaces, and leaves no entries in its lists.
 //!
-//! A process is killed by nobody here, and this process may be killed at any moment: see `remote`
-//! for how a borrowed thread finds home by itself.
+//! The crate kills no process. This process may be killed at any moment; `remote` describes how a
+//! borrowed thread then resumes its own work.
 
 mod address_room;
 mod agent_place;

@@ -1,10 +1,10 @@
-//! An agent that the loader loaded when the program started (it was started by heapr, or by a
-//! process that is traced): letting it go.
+//! Detach from an agent that the loader loaded when the program started, by heapr or by a traced
+//! process.
 //!
-//! Nothing was overwritten, so nothing can be put back, and a library that defines malloc cannot be
-//! unloaded. But the agent can be told that it is over, with one byte while all threads stand
-//! still: no event has a time from then on, so that none of a later moment is recorded when one of
-//! an earlier moment is not. The next call leads all others around the agent.
+//! No code was overwritten, so that nothing can be restored, and a library that defines malloc
+//! cannot be unloaded. But the agent can be ended with one byte while all threads are stopped. No
+//! event has a time afterwards, so that no later event is recorded without the earlier ones. The
+//! next call leads all further calls around the agent.
 
 use std::mem::offset_of;
 
@@ -16,8 +16,8 @@ use crate::modules::Modules;
 use crate::report::{DetachReport, PauseParts, Stopwatch};
 use crate::stop::{DETACH_STOP_LIMIT, Stopped};
 
-/// Where the agent of a process keeps its choice of a clock; `None` if the loader has loaded none
-/// of this build.
+/// Address of the agent's choice of a clock; `None` if the loader has loaded no agent of this
+/// build.
 fn find_clock(pid: u32, memory: &ProcessMemory) -> Result<Option<u64>> {
     let modules = Modules::read(pid, memory)?;
     let agents = modules.list.iter().filter_map(|module| module.symbol(memory, INJECTION_SYMBOL));
@@ -30,7 +30,7 @@ fn find_clock(pid: u32, memory: &ProcessMemory) -> Result<Option<u64>> {
     Ok(clocks.flatten().next())
 }
 
-/// Whether the process has such an agent, and it was let go.
+/// True if the process has such an agent, and was detached from it.
 pub(crate) fn was_let_go(pid: u32, memory: &ProcessMemory) -> Result<bool> {
     let mut clock = [0];
     let Some(clock_avma) = find_clock(pid, memory)? else { return Ok(false) };
@@ -40,7 +40,8 @@ pub(crate) fn was_let_go(pid: u32, memory: &ProcessMemory) -> Result<bool> {
 /// Ends the recording of a process whose agent the loader has loaded.
 ///
 /// # Errors
-/// [`Error::NotAttached`] if there is none, or it was let go already; a thread did not stop.
+/// [`Error::NotAttached`] if there is no such agent, or its recording has ended already. Other
+/// errors if a thread did not stop.
 pub(crate) fn let_go(pid: u32, memory: &ProcessMemory) -> Result<DetachReport> {
     let memory_error = |source| Error::Memory { pid, source };
     let clock_avma = find_clock(pid, memory)?.ok_or(Error::NotAttached { pid })?;

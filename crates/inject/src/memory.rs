@@ -1,4 +1,4 @@
-//! The memory of another process: reading it in batches, and writing code into it.
+//! Memory of another process: reading it in batches, and writing code into it.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
@@ -10,76 +10,75 @@ use heapr_proc::{mappings, telling_thread};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cannot access {bytes} bytes of the target's memory at {address_avma:#x}")]
 pub struct Unreachable {
-    /// Where.
+    /// First address.
     pub address_avma: u64,
-    /// How many.
+    /// Number of bytes.
     pub bytes: usize,
 }
 
-/// Reads the target's memory and lists its mappings. What it answers is untrusted: the target may
-/// hold anything.
+/// Access to the target's memory and mappings. All content is untrusted.
 pub trait TargetMemory {
     /// Fills `into` from `address_avma`.
     ///
     /// # Errors
-    /// Not all of it is readable.
+    /// Returns an error if not all of it is readable.
     fn read(&self, address_avma: u64, into: &mut [u8]) -> Result<(), Unreachable>;
 
     /// Fills several pieces, with as few system calls as possible.
     ///
     /// # Errors
-    /// As [`Self::read`]; the pieces before the unreadable one are filled.
+    /// The error of [`Self::read`]; the pieces before the unreadable one are filled.
     fn read_batch(&self, pieces: &mut [(u64, &mut [u8])]) -> Result<(), Unreachable> {
         pieces.iter_mut().try_for_each(|(address_avma, into)| self.read(*address_avma, into))
     }
 
-    /// The mappings, by address.
+    /// Mappings, ordered by address.
     ///
     /// # Errors
-    /// The process is gone.
+    /// Returns an error if the process is gone.
     fn mappings(&self) -> std::io::Result<Vec<Mapping>>;
 
-    /// A word.
+    /// Reads a word of 8 bytes.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// The error of [`Self::read`].
     fn read_u64(&self, address_avma: u64) -> Result<u64, Unreachable> {
         let mut word = [0; 8];
         self.read(address_avma, &mut word)?;
         Ok(u64::from_le_bytes(word))
     }
 
-    /// Half a word.
+    /// Reads 4 bytes as a number.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// The error of [`Self::read`].
     fn read_u32(&self, address_avma: u64) -> Result<u32, Unreachable> {
         let mut word = [0; 4];
         self.read(address_avma, &mut word)?;
         Ok(u32::from_le_bytes(word))
     }
 
-    /// `count` bytes.
+    /// Reads `count` bytes.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// The error of [`Self::read`].
     fn read_vec(&self, address_avma: u64, count: usize) -> Result<Vec<u8>, Unreachable> {
         let mut bytes = vec![0; count];
         self.read(address_avma, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// A zero-terminated string of at most `bytes_max` bytes; cut there if it has no end.
+    /// Reads a zero-terminated string of at most `bytes_max` bytes; a longer one is cut.
     ///
     /// # Errors
-    /// Its first byte cannot be read.
+    /// Returns an error if its first byte cannot be read.
     fn read_string(&self, address_avma: u64, bytes_max: usize) -> Result<Vec<u8>, Unreachable> {
         const PIECE: u64 = 256;
         let mut text = Vec::new();
         while text.len() < bytes_max {
             let at = address_avma.wrapping_add(text.len() as u64);
-            // Up to the next multiple, so that no read crosses into a page that the string does not
-            // reach.
+            // Each read ends at a multiple of `PIECE`, so that it never touches a page that the
+            // string does not reach.
             let mut piece = vec![0; (PIECE - at % PIECE) as usize];
             match self.read(at, &mut piece) {
                 Err(error) if text.is_empty() => return Err(error),
@@ -97,22 +96,22 @@ pub trait TargetMemory {
     }
 }
 
-/// The memory of a process that this one may trace.
+/// Memory of a process that this one may trace.
 #[derive(Debug)]
 pub struct ProcessMemory {
     pid: u32,
-    /// `/proc/PID/mem`: writes reach pages that the process itself may not write.
+    /// The file `/proc/PID/mem`: writes reach pages that the process itself may not write.
     file: File,
 }
 
-/// Pieces that one system call takes (`IOV_MAX`).
+/// Largest number of pieces of one system call (`IOV_MAX`).
 const PIECES_MAX: usize = 1024;
 
 impl ProcessMemory {
     /// Opens the memory of `pid`.
     ///
     /// # Errors
-    /// There is no such process, or it may not be traced.
+    /// Returns an error if the process does not exist, or may not be traced.
     pub fn open(pid: u32) -> std::io::Result<Self> {
         let file =
             OpenOptions::new().read(true).write(true).open(format!("/proc/{}/mem", telling_thread(pid)))?;
@@ -122,7 +121,7 @@ impl ProcessMemory {
     /// Writes into the target, whatever the protection of its pages.
     ///
     /// # Errors
-    /// Nothing is mapped there.
+    /// Returns an error if the range is not mapped.
     pub fn write(&self, address_avma: u64, bytes: &[u8]) -> Result<(), Unreachable> {
         self.file
             .write_all_at(bytes, address_avma)
@@ -160,7 +159,8 @@ impl TargetMemory for ProcessMemory {
                 )
             };
             if count.cast_unsigned() != wanted {
-                // Which piece it was: one by one, also for what one call cannot take.
+                // The pieces are read one by one to find the unreadable one, or if one call could
+                // not read all.
                 for (address_avma, into) in group {
                     self.read(*address_avma, into)?;
                 }

@@ -1,5 +1,5 @@
-//! The target's modules and their symbols, read from its memory as its loader keeps them; of a
-//! program without a loader from its file. Untrusted: every count is bounded.
+//! Modules of the target and their symbols, read from its loader's data in memory; for a program
+//! without a loader from its file. Untrusted: every count is bounded.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::x86_64::ProgramHeaders;
 pub(crate) struct Symbol {
     pub(crate) address_avma: u64,
     pub(crate) size_bytes: u64,
-    /// The address is that of a function that answers with the address meant.
+    /// Whether the address is that of a resolver function, which returns the real address.
     pub(crate) is_indirect: bool,
 }
 
@@ -31,9 +31,9 @@ pub(crate) struct Module {
     symbols_avma: u64,
     strings_avma: u64,
     gnu_hash_avma: u64,
-    /// Symbols whose values an agent has changed: where they lie, and what they were.
+    /// Symbols whose values an agent has changed: address of the value, and its former content.
     redirected: Arc<HashMap<u64, u64>>,
-    /// Of a program that is linked statically: what its file tells.
+    /// Contents of a statically linked program's file.
     statics: Option<Arc<StaticProgram>>,
 }
 
@@ -42,36 +42,37 @@ pub(crate) struct Module {
 pub(crate) struct StaticProgram {
     symbols: StaticSymbols,
     pub(crate) headers: ProgramHeaders,
-    /// Of its thread-local variables.
+    /// Alignment of the thread-local variables.
     pub(crate) tls_align: u64,
 }
 
-/// Where the modules are told.
+/// Source of the list of modules.
 enum Source {
     /// Address of the loader's `struct r_debug`.
     Loader(u64),
-    /// There is no loader: the one module, and how its thread-local variables are aligned.
+    /// The program's headers and the alignment of its thread-local variables: it has no loader, and
+    /// is the only module.
     File(ProgramHeaders, u64),
 }
 
-/// The loader's list, and where it says whether the list is complete.
+/// Modules of a process, and the state of the loader's lists.
 #[derive(Debug)]
 pub(crate) struct Modules {
-    /// Those of other namespaces (dlmopen) after all of the program's own.
+    /// Modules, those of other linker namespaces (dlmopen) after all of the program's own.
     pub(crate) list: Vec<Module>,
-    /// Where the loader says of each namespace whether it is just changing it.
+    /// Address of each namespace's state word, which says whether the loader is changing the list.
     pub(crate) state_avmas: Vec<u64>,
     /// Address and content of each entry of the loader's lists.
     pub(crate) links: Vec<(u64, [u8; LINK_BYTES])>,
 }
 
-/// struct link_map: bias, name, dynamic section, next, previous.
+/// Size in bytes of struct link_map: bias, name, dynamic section, next, previous.
 const LINK_BYTES: usize = 40;
-/// More than any program has.
+/// Largest number of modules that are read.
 const MODULES_MAX: usize = 20_000;
 const DYNAMIC_ENTRIES_MAX: u64 = 4096;
 const NAME_BYTES_MAX: usize = 4096;
-/// As many as glibc can have.
+/// Largest number of namespaces in glibc.
 const NAMESPACES_MAX: usize = 16;
 
 const AT_PHDR: u64 = 3;
@@ -96,8 +97,8 @@ impl Modules {
         };
         let (mut links, mut list, mut state_avmas) = (Vec::new(), Vec::new(), Vec::new());
         while debug_avma != 0 && state_avmas.len() < NAMESPACES_MAX {
-            // struct r_debug: version, first link, breakpoint, state, loader; since glibc 2.35 the
-            // next namespace's.
+            // struct r_debug: version, first link, breakpoint, state, loader; since glibc 2.35 also
+            // the next namespace's.
             let mut head = [0; 48];
             memory.read(debug_avma, &mut head[..40]).map_err(memory_error)?;
             let version = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
@@ -131,17 +132,17 @@ impl Modules {
         Ok(Self { list, state_avmas, links })
     }
 
-    /// Whether the loader is not at changing the list.
+    /// True if the loader is not changing the list.
     pub(crate) fn is_consistent(&self, memory: &impl TargetMemory) -> bool {
         self.state_avmas.iter().all(|&state_avma| memory.read_u32(state_avma) == Ok(0))
     }
 
-    /// Whether the list is what it was when it was read.
+    /// True if the list is unchanged since it was read.
     pub(crate) fn is_unchanged(&self, memory: &impl TargetMemory) -> bool {
         let mut now = vec![[0; LINK_BYTES]; self.links.len()];
         let mut pieces: Vec<(u64, &mut [u8])> =
             self.links.iter().zip(&mut now).map(|(&(avma, _), link)| (avma, &mut link[..])).collect();
-        // Each names the next, so that one more at the end would show in the last.
+        // Each entry names the next, so that an appended one changes the last entry.
         memory.read_batch(&mut pieces).is_ok()
             && self.links.iter().zip(&now).all(|((_, link), now)| link == now)
     }
@@ -152,7 +153,7 @@ impl Modules {
     }
 }
 
-/// The symbols that agents of ours, which the loader has loaded, have changed.
+/// Symbols that agents of heapr, loaded by the loader, have changed.
 fn redirected_by_agents(memory: &impl TargetMemory, list: &[Module]) -> HashMap<u64, u64> {
     let mut redirected = HashMap::new();
     for injection in list.iter().filter_map(|module| module.symbol(memory, INJECTION_SYMBOL)) {
@@ -197,9 +198,9 @@ fn read_module(
     Some(module)
 }
 
-/// Address of the loader's `struct r_debug`, which it enters into the program's dynamic section. Of
-/// a program that was started as an argument of the loader the kernel knows the loader only; that
-/// has it under a name.
+/// Finds the loader's `struct r_debug`, whose address the loader stores in the program's dynamic
+/// section. For a program started as an argument of the loader, the kernel knows only the loader,
+/// which exports the structure under a name.
 fn find_source(pid: u32, memory: &impl TargetMemory) -> Result<Source> {
     let memory_error = |source: Unreachable| Error::Memory { pid, source };
     let auxiliary = auxiliary(pid)?;
@@ -207,8 +208,7 @@ fn find_source(pid: u32, memory: &impl TargetMemory) -> Result<Source> {
     let (Some(headers_avma), Some(count)) = (entry(AT_PHDR), entry(AT_PHNUM)) else {
         return Err(Error::Unsupported { pid, reason: "the kernel does not tell where its program lies" });
     };
-    // Without an entry of their own the headers follow the file's header, which is where the module
-    // begins.
+    // Without their own entry, the headers follow the file's header, at the begin of the module.
     let (mut bias, mut dynamic_svma) = (headers_avma & !0xfff, None);
     let mut tls_align = 1;
     let (mut has_own_entry, mut is_at_its_address, mut has_loader) = (false, true, false);
@@ -238,7 +238,7 @@ fn find_source(pid: u32, memory: &impl TargetMemory) -> Result<Source> {
         let at = dynamic_avma.wrapping_add(number * 16);
         match memory.read_u64(at).map_err(memory_error)? {
             0 => break,
-            // Also in one that is linked statically to any address, where nobody fills it in.
+            // A static position-independent program has this entry too, but it stays empty.
             DT_DEBUG if has_loader => {
                 let debug_avma = memory.read_u64(at.wrapping_add(8)).map_err(memory_error)?;
                 return match debug_avma {
@@ -256,7 +256,7 @@ fn find_source(pid: u32, memory: &impl TargetMemory) -> Result<Source> {
     Ok(debug.map_or(of_file, |symbol| Source::Loader(symbol.address_avma)))
 }
 
-/// What the kernel has told a program at its start.
+/// Reads the auxiliary vector of a process.
 pub(crate) fn auxiliary(pid: u32) -> Result<HashMap<u64, u64>> {
     let bytes = fs::read(format!("/proc/{}/auxv", heapr_proc::telling_thread(pid))).map_err(|error| {
         match error.kind() {
@@ -269,18 +269,18 @@ pub(crate) fn auxiliary(pid: u32) -> Result<HashMap<u64, u64>> {
 }
 
 impl Module {
-    /// The one module of a process whose program is linked statically.
+    /// The only module of a process whose program is linked statically.
     fn of_static(pid: u32, headers: ProgramHeaders, tls_align: u64) -> Self {
         let program = StaticProgram { symbols: StaticSymbols::of_process(pid), headers, tls_align };
         Self { is_main: true, bias: headers.bias, statics: Some(Arc::new(program)), ..Self::default() }
     }
 
-    /// A program without a loader.
+    /// Contents of the file, for a program without a loader.
     pub(crate) fn statics(&self) -> Option<&Arc<StaticProgram>> {
         self.statics.as_ref()
     }
 
-    /// What the module defines under a name. Versions are not told apart: the first one found
+    /// Symbol that the module defines under a name. Versions are ignored: the first one found
     /// counts.
     pub(crate) fn symbol(&self, memory: &impl TargetMemory, name: &str) -> Option<Symbol> {
         const CHAIN_MAX: u32 = 100_000;
@@ -345,8 +345,7 @@ impl Module {
         None
     }
 
-    /// End of the nearest function before `address_avma` that the module shows; `None` if there is
-    /// none.
+    /// End of the nearest function before `address_avma` in the module's symbol table.
     pub(crate) fn end_of_function_before(
         &self,
         memory: &impl TargetMemory,

@@ -1,4 +1,4 @@
-//! An agent that was left behind: whoever attached it was killed. The next attach removes it.
+//! Removal of an orphaned agent, whose attaching process was killed. The next attach does it.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd as _;
@@ -13,8 +13,8 @@ use crate::record::{RECORD_MAGIC, Record};
 use crate::recorder_life::is_recorder_alive;
 use crate::{loaded_agent, target};
 
-/// Removes an agent whose recorder is gone. Bytes of it that stay mapped, because a thread may
-/// return into them.
+/// Removes an agent whose recorder is gone. Returns the number of its bytes that stay mapped,
+/// because a thread may return into them.
 ///
 /// # Errors
 /// [`Error::AlreadyAttached`] or [`Error::LetGo`] if the recorder lives.
@@ -23,8 +23,8 @@ pub(crate) fn clear(pid: u32, memory: &ProcessMemory) -> Result<u64> {
     let mappings = memory.mappings().map_err(|_| target::not_permitted(pid))?;
     check_orphan(pid, memory, &mappings)?;
     let pools = dead_pools(pid, memory, &mappings);
-    // Threads that wait for a buffer find out by themselves that nobody will free one: after a
-    // second, where they cannot see who is gone after half a minute.
+    // Waiting threads find out by themselves that the recorder is gone: after a second, or after
+    // half a minute if they cannot see its process.
     for pool in self::pools(&mappings) {
         let state_avma = pool.start_avma + std::mem::offset_of!(heapr_wire::Control, state) as u64;
         let _ = memory.write(state_avma, &SESSION_CLOSED.to_le_bytes());
@@ -33,19 +33,19 @@ pub(crate) fn clear(pid: u32, memory: &ProcessMemory) -> Result<u64> {
         bytes_left += remove(pid, memory, &record, Whose::Orphan, &mut || ())?.bytes_left;
     }
     for record in cut_short(pid, memory, &mappings) {
-        // Another one may just be attaching.
+        // Another process may be attaching at this moment.
         target::check(pid, false)?;
         check_orphan(pid, memory, &memory.mappings().map_err(|_| Error::Ended { pid })?)?;
         bytes_left += remove(pid, memory, &record, Whose::Orphan, &mut || ())?.bytes_left;
     }
-    // What stays shall at least take no memory: nobody reads it.
+    // Memory that stays mapped should not stay resident, because it has no reader.
     for pool in pools.iter().filter(|_| bytes_left > 0) {
         let _ = punch(pool);
     }
     Ok(bytes_left)
 }
 
-/// The buffers that it has mapped of recorders that are gone, as far as we may open them.
+/// Opens the shared buffers of dead recorders that the process has mapped, as far as permitted.
 fn dead_pools(pid: u32, memory: &ProcessMemory, mappings: &[Mapping]) -> Vec<File> {
     let telling = telling_thread(pid);
     let dead = pools(mappings).filter(|pool| !is_recorder_alive(memory, pool.start_avma));
@@ -56,7 +56,7 @@ fn dead_pools(pid: u32, memory: &ProcessMemory, mappings: &[Mapping]) -> Vec<Fil
     dead.filter_map(open).collect()
 }
 
-/// Gives back the pages of buffers: who writes there gets new ones.
+/// Frees the pages of buffers; later writes allocate new ones.
 fn punch(pool: &File) -> std::io::Result<()> {
     let bytes = pool.metadata()?.len().cast_signed();
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
@@ -67,12 +67,12 @@ fn punch(pool: &File) -> std::io::Result<()> {
     }
 }
 
-/// Where a process has shared buffers of ours.
+/// Mappings of heapr's shared buffers in a process.
 fn pools(mappings: &[Mapping]) -> impl Iterator<Item = &Mapping> {
     mappings.iter().filter(|mapping| mapping.name.contains("memfd:heapr-pool") && mapping.file_off == 0)
 }
 
-/// Whether no recorder lives whose buffers it has mapped.
+/// Checks that all recorders whose buffers the process has mapped are dead.
 fn check_orphan(pid: u32, memory: &ProcessMemory, mappings: &[Mapping]) -> Result<()> {
     for pool in pools(mappings) {
         let state_avma = pool.start_avma + std::mem::offset_of!(heapr_wire::Control, state) as u64;
@@ -87,9 +87,11 @@ fn check_orphan(pid: u32, memory: &ProcessMemory, mappings: &[Mapping]) -> Resul
     Ok(())
 }
 
-/// The records of attaches that were killed before their first jump, which no jump leads to.
+/// Finds the records of attaches that were killed before their first jump, so that no jump leads to
+/// them.
 fn cut_short(pid: u32, memory: &ProcessMemory, mappings: &[Mapping]) -> Vec<Record> {
-    /// The kernel makes one of neighbours; islands are small, and made by us.
+    /// Largest mapping, in bytes, that is searched page by page. The kernel joins adjacent
+    /// mappings; those of heapr's trampoline areas are small.
     const JOINED_BYTES_MAX: u64 = 1 << 20;
     let anonymous = mappings.iter().filter(|mapping| mapping.inode == 0 && mapping.name.is_empty());
     let places = anonymous.flat_map(|mapping| {

@@ -1,9 +1,10 @@
-//! What this process keeps of memory that it has freed.
+//! Freed memory of this process: returned to the system.
 
-/// From now on large blocks are given back to the system when they are freed, and so is what lies
-/// free at the heap's end: for who needs much for a moment (a program's modules, while it is
-/// attached to), and then runs for days. The C library would keep it, as it grows what it takes for
-/// large.
+/// Makes the C library return large freed blocks and the free end of the heap to the system.
+///
+/// For processes that need much memory for a moment (a program's modules during an attach), and
+/// then run for days. The C library would otherwise raise its threshold for large blocks and hold
+/// the memory.
 pub fn give_back_memory() {
     #[cfg(target_env = "gnu")]
     {
@@ -13,7 +14,7 @@ pub fn give_back_memory() {
             (libc::M_TRIM_THRESHOLD, LARGE_BYTES),
             (libc::M_ARENA_MAX, 1),
         ] {
-            // SAFETY: a plain call; where it fails all stays as it is.
+            // SAFETY: the call has no preconditions; if it fails, nothing changes.
             let _ = unsafe { libc::mallopt(parameter, value) };
         }
     }

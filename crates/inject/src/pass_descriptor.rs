@@ -1,9 +1,9 @@
-//! Handing a descriptor to the target without any path, so that it works in other mount, network
-//! and process namespaces: the target makes a pair of sockets, we take a copy of one of them and
-//! send the descriptor through it.
+//! Transfer of a descriptor to the target without any path, so that it works in other mount,
+//! network and process namespaces. The target creates a pair of sockets; the injector copies one of
+//! them and sends the descriptor through it.
 //!
-//! Should we be killed in the middle, the thread comes back through the [`stub`], which closes what
-//! is open.
+//! If this process is killed meanwhile, the thread returns through the [`stub`], which closes all
+//! open descriptors.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -16,13 +16,12 @@ use crate::stub;
 
 const SYS_RECVMSG: u64 = 47;
 const SYS_SOCKETPAIR: u64 = 53;
-/// A control message of one descriptor, without padding.
+/// Size in bytes of a control message with one descriptor, without padding.
 const CONTROL_BYTES: u64 = 20;
 
-/// A copy of the target's descriptor `number` (Linux 5.6; where its first thread has ended, Linux
-/// 6.9).
+/// Copies the target's descriptor `number` (Linux 5.6; Linux 6.9 if its first thread has ended).
 fn take_copy(pid: u32, number: i32) -> io::Result<OwnedFd> {
-    /// The descriptor is of a thread, not of a process.
+    /// Flag for a descriptor of a thread instead of a process.
     const PIDFD_THREAD: i32 = libc::O_EXCL;
     let thread = heapr_proc::telling_thread(pid);
     let flags = if thread == pid { 0 } else { PIDFD_THREAD };
@@ -31,7 +30,7 @@ fn take_copy(pid: u32, number: i32) -> io::Result<OwnedFd> {
     if process < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a descriptor that the kernel has just made for us alone.
+    // SAFETY: the kernel has just created this descriptor, which has no other owner.
     let process = unsafe { OwnedFd::from_raw_fd(process as i32) };
     // SAFETY: plain numbers.
     let copy = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) };
@@ -46,7 +45,7 @@ fn take_copy(pid: u32, number: i32) -> io::Result<OwnedFd> {
 fn send(socket: &OwnedFd, descriptor: i32) -> io::Result<()> {
     let mut byte = [b'h'];
     let mut piece = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
-    // A control message of one descriptor: length 20, level SOL_SOCKET, kind SCM_RIGHTS, the
+    // A control message with one descriptor: length 20, level SOL_SOCKET, kind SCM_RIGHTS, the
     // number; 24 with padding.
     let mut control = [20_u64, (libc::SOL_SOCKET as u64) | (libc::SCM_RIGHTS as u64) << 32, 0];
     control[2] = u64::from(descriptor.cast_unsigned());
@@ -61,8 +60,8 @@ fn send(socket: &OwnedFd, descriptor: i32) -> io::Result<()> {
     if sent == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives the target a descriptor: its number is left in the scratch memory for the stub, which
-/// also closes the pair of sockets.
+/// Transfers a descriptor to the target. Its number is left in the scratch memory for the stub,
+/// which also closes the pair of sockets.
 pub(crate) fn pass(
     pid: u32,
     memory: &ProcessMemory,
@@ -72,7 +71,7 @@ pub(crate) fn pass(
 ) -> Result<()> {
     let memory_error = |source| Error::Memory { pid, source };
     let scratch_avma = record.scratch_avma;
-    // Three times no descriptor.
+    // Three invalid descriptors.
     memory.write(scratch_avma + stub::RECEIVED_OFFSET, &[0xff; 12]).map_err(memory_error)?;
     thread.tidy_by(record.stub_avma + stub::CLOSE, record.stub_avma + stub::RETURN, scratch_avma)?;
     let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
@@ -83,8 +82,8 @@ pub(crate) fn pass(
     let copy = take_copy(pid, far.cast_signed());
     let copy = copy.map_err(|source| Error::Trace { pid, call: "pidfd_getfd", source })?;
     send(&copy, descriptor).map_err(|source| Error::Trace { pid, call: "sendmsg", source })?;
-    // struct msghdr at 64, iovec at 128, control at 160, the byte at 200. Behind the one descriptor
-    // that there is room for the pair begins.
+    // struct msghdr at 64, iovec at 128, control at 160, the byte at 200. The pair lies behind the
+    // control buffer, which has room for one descriptor.
     let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     let header = [0, 0, scratch_avma + 128, 1, scratch_avma + 160, CONTROL_BYTES, 0];
     memory.write(scratch_avma + 64, &words(&header)).map_err(memory_error)?;
@@ -94,7 +93,7 @@ pub(crate) fn pass(
     thread.call_system("recvmsg", SYS_RECVMSG, [near, scratch_avma + 64, flags, 0, 0, 0])?;
     let got = memory.read_u64(scratch_avma + 160).map_err(memory_error)?;
     if got != CONTROL_BYTES {
-        // No descriptor was free for it.
+        // The process had no free descriptor number.
         return Err(Error::RemoteCall { pid, call: "receiving a descriptor", errno: libc::EMFILE });
     }
     Ok(())

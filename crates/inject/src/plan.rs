@@ -1,4 +1,4 @@
-//! Which functions are hooked, where they lie, and what stands in the way. Made while the target
+//! Plan of an attach: functions to hook, their addresses, and obstacles. Made while the target
 //! runs.
 
 use std::collections::BTreeSet;
@@ -25,16 +25,16 @@ use crate::x86_64::{Counted, Prologue, Sampling, Way, calls_one_of};
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
 
-/// One function to be hooked.
+/// A function to be hooked.
 #[derive(Debug)]
 pub(crate) struct Hook {
     pub(crate) name: String,
-    /// With offsets in the image for addresses.
+    /// Type of the hook; its addresses are offsets in the image.
     pub(crate) way: Way,
     /// Offsets in the image of the words that get the address of the moved instructions.
     pub(crate) real: Vec<u64>,
     pub(crate) prologue: Prologue,
-    /// What of its calls can be counted on the way.
+    /// Calls of the function that can be counted before they reach the agent.
     pub(crate) counted: Option<Counted>,
 }
 
@@ -45,36 +45,37 @@ pub(crate) struct Plan {
     pub(crate) modules: Modules,
     pub(crate) gadgets: Gadgets,
     pub(crate) hooks: Vec<Hook>,
-    /// Functions that stay as they are: offsets in the image of the words that get their address.
+    /// Functions that are not hooked: offsets in the image of the words that get their addresses.
     pub(crate) plain: Vec<(u64, u64)>,
     pub(crate) not_hooked: Vec<(String, String)>,
-    /// Functions that are seen by what they call.
+    /// Functions that are recorded through the hooked functions that they call.
     seen_through: Vec<u64>,
-    /// An allocator has an interface of its own, besides the C library's names.
+    /// Whether an allocator has its own interface besides the C library's names.
     has_other_interface: bool,
-    /// Some of the allocator's functions are the C library's, and some are not.
+    /// Whether some of the hooked allocator functions are the C library's.
     has_libc_functions: bool,
     has_other_functions: bool,
     /// Code of the functions whose calls can be counted.
     pub(crate) counted_family: Option<(u64, u64)>,
     pub(crate) code: AllocatorCode,
-    /// What the agent calls of the C library.
+    /// Functions of the C library that the agent calls.
     pub(crate) imports: Vec<(String, Symbol)>,
-    /// It is linked statically: what the agent calls is brought along.
+    /// Contents of a statically linked program's file; the injector then brings the functions that
+    /// the agent calls.
     pub(crate) statics: Option<Arc<StaticProgram>>,
     pub(crate) key_create_avma: u64,
     pub(crate) key_delete_avma: u64,
     pub(crate) set_specific_avma: u64,
-    /// Of musl in a program: the values of the first thread's keys, and where its descriptor lies.
+    /// Address of the values of the first thread's keys, for musl linked into a program.
     pub(crate) first_values_avma: u64,
     pub(crate) first_descriptor: Option<(u64, u64)>,
     pub(crate) find_object_avma: u64,
     pub(crate) stack_end_avma: u64,
-    /// Address of the table in the image, as an offset.
+    /// Offset of the table in the image.
     pub(crate) injection: u64,
 }
 
-/// The table entries of the agent.
+/// An entry of the agent's tables.
 struct Entry {
     name: String,
     trampoline: u64,
@@ -83,7 +84,7 @@ struct Entry {
     kept: u64,
 }
 
-/// Where the functions are looked for.
+/// Sources for the search of functions.
 struct Places<'a> {
     memory: &'a ProcessMemory,
     mappings: &'a [Mapping],
@@ -92,17 +93,20 @@ struct Places<'a> {
     list: Vec<&'a Module>,
 }
 
-/// What an operator's name ends with that answers null in place of throwing.
+/// End of the name of an operator that returns null instead of throwing.
 const NOTHROW: &str = "RKSt9nothrow_t";
 
-/// Fewer than the record of an attach has room for: what is loaded later comes behind them.
+/// Largest number of hooks, below the capacity of an attach's record: functions that are loaded
+/// later follow.
 const HOOKS_MAX: usize = 300;
 
-/// Allocators that are shared objects of their own, whose callers are elsewhere.
+/// File names of allocators that are separate shared objects, so that their callers are in other
+/// modules.
 const LIBRARIES: [&str; 3] = ["libjemalloc", "libtcmalloc", "libmimalloc"];
 
 impl Plan {
-    /// `is_at_start`: its entry has been passed, and nothing of the program itself has run.
+    /// Makes the plan. `is_at_start`: the program's entry has been passed, and none of its own code
+    /// has run.
     pub(crate) fn make(
         request: &AttachRequest<'_>,
         memory: &ProcessMemory,
@@ -110,7 +114,7 @@ impl Plan {
     ) -> Result<Self> {
         let &AttachRequest { pid, hooks_mmap, .. } = request;
         let mut image = Image::load(request.agent)?;
-        // Relocated to 0: pointers in the agent's table are offsets.
+        // Relocated to 0, pointers in the agent's table are offsets.
         image.relocate(0, 0, |_| Some(0))?;
         let injection =
             image.export(INJECTION_SYMBOL).ok_or(Error::BadAgent { what: "it cannot be injected" })?;
@@ -173,7 +177,7 @@ impl Plan {
                 .symbol(memory, "builtin_tls")
                 .filter(|_| libc.statics().is_some())
                 .map(|symbol| (symbol.address_avma, symbol.address_avma + symbol.size_bytes)),
-            // (Linked statically it is not ready when the first blocks are allocated.)
+            // In a statically linked program it is not ready when the first blocks are allocated.
             find_object_avma: if is_static { 0 } else { address("_dl_find_object") },
             stack_end_avma: address("__libc_stack_end"),
             injection,
@@ -193,18 +197,19 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether a hooked function may be called by another one: an allocator has an interface of its
-    /// own besides the C library's names, or the program's malloc calls the C library's functions.
+    /// True if a hooked function may be called by another one. That is so if an allocator has its
+    /// own interface besides the C library's names, or the program's malloc calls the C library's
+    /// functions.
     pub(crate) fn calls_nest(&self) -> bool {
         self.has_other_interface || self.has_other_functions && self.has_libc_functions
     }
 
-    /// Whether it is linked statically with musl.
+    /// True if the program is linked statically with musl.
     pub(crate) fn is_musl(&self) -> bool {
         self.first_descriptor.is_some()
     }
 
-    /// A table of the agent, by the field that holds its address.
+    /// Reads a table of the agent, given the field that holds its address.
     fn entries(&self, table: usize) -> Result<Vec<Entry>> {
         let table = self.injection + table as u64;
         let (first, count) = (self.image.word(table)?, self.image.word(table + 8)?);
@@ -231,7 +236,8 @@ impl Plan {
                 .iter()
                 .any(|name| module.symbol(memory, name).is_some())
         };
-        // As the preloaded agent: an interface of its own, or operators besides a malloc.
+        // Providers as in the preloaded agent: modules with their own interface, or with operators
+        // besides a malloc.
         let providers: Vec<(&Module, bool)> = list
             .iter()
             .filter_map(|module| {
@@ -246,7 +252,7 @@ impl Plan {
         for entry in entries.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten() {
             let candidates: Vec<&Module> = match entry.group {
                 HOOK_ALLOCATOR => list.clone(),
-                // Who has a function of this name, too, calls the C library's in the end.
+                // Other modules' functions of this name call the C library's in the end.
                 HOOK_MAPPING | HOOK_LOADER | HOOK_EXEC => [&[libc], list.as_slice()].concat(),
                 HOOK_FOREIGN => providers.iter().map(|&(module, _)| module).collect(),
                 HOOK_OPERATOR => providers
@@ -262,8 +268,8 @@ impl Plan {
             if entry.group == HOOK_ALLOCATOR && is_second_name(&entry.name) {
                 continue;
             }
-            // Who maps what is noted, though mappings are no heap. (Of a static program nobody
-            // knows which calls are its allocator's own.)
+            // Calls that map memory are hooked even if mappings are not recorded as a heap, to note
+            // the caller. (In a static program the allocator's own calls cannot be distinguished.)
             let is_noted = entry.name != "mprotect" && self.statics.is_none();
             if entry.group == HOOK_MAPPING && !hooks_mmap && !is_noted {
                 self.plain.push((entry.real, symbol.address_avma));
@@ -274,8 +280,8 @@ impl Plan {
         Ok(())
     }
 
-    /// The allocators behind the first: another C library (dlmopen), or one that a library calls
-    /// although the program has another (RTLD_DEEPBIND).
+    /// Plans the hooks of further allocators: another C library (dlmopen), or one that a library
+    /// calls although the program has another (RTLD_DEEPBIND).
     fn choose_more(&mut self, places: &Places<'_>) -> Result<()> {
         let &Places { memory, ref list, .. } = places;
         let mut entries = self.entries(offset_of!(Injection, more))?.into_iter();
@@ -300,7 +306,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Allocators inside of the program and its libraries: their entries in the agent's table.
+    /// Plans the hooks of embedded allocators: their entries in the agent's table.
     fn choose_inside(&mut self, memory: &ProcessMemory, functions: &[InsideFunction]) -> Result<()> {
         let word = |image: &Image, at: usize| image.word(self.injection + at as u64);
         let kept_avma = word(&self.image, offset_of!(Injection, kept_entry))?;
@@ -342,8 +348,8 @@ impl Plan {
             self.plain.push((place(offset_of!(InnerFunction, signature)), function.signature.word()));
             self.plain.push((place(offset_of!(InnerFunction, heap)), heap));
             let (real, own) = (place(offset_of!(InnerFunction, real)), place(offset_of!(InnerFunction, own)));
-            // Where another is called in its place, that is put into `real`, and the function
-            // itself beside it.
+            // If a substitute is called, its address goes into `real`, and that of the function
+            // itself into `own`.
             let real = match function.instead_avma {
                 Some(instead_avma) => {
                     self.plain.push((real, instead_avma));
@@ -375,7 +381,8 @@ impl Plan {
         Ok(())
     }
 
-    /// What the loader calls when it has loaded more: an allocator may be inside of that.
+    /// Plans the hook of the function that the loader calls after loading modules, which may
+    /// contain an allocator.
     fn choose_after_load(&mut self, memory: &ProcessMemory, modules: &Modules) -> Result<()> {
         let word = |at: usize| self.image.word(self.injection + at as u64);
         let way = Way::Kept {
@@ -391,13 +398,13 @@ impl Plan {
         Ok(())
     }
 
-    /// Functions whose calls are seen.
+    /// Functions whose calls are recorded.
     fn seen_functions(&self) -> Vec<u64> {
         let hooked = self.hooks.iter().map(|hook| hook.prologue.function_avma);
         hooked.chain(self.seen_through.iter().copied()).collect()
     }
 
-    /// Whether a function is hooked, at its entry or behind its landing pad.
+    /// True if a function is hooked, at its entry or behind its landing pad.
     fn is_hooked(&self, function_avma: u64) -> bool {
         let is_at = |hook: &Hook| hook.prologue.function_avma == function_avma;
         self.hooks.iter().any(is_at)
@@ -459,15 +466,15 @@ impl Plan {
                 counted: None,
             }
         };
-        // Two names of the same function: one hook.
+        // Two names of one function need one hook.
         const BEHIND_BYTES: usize = 16;
         let bytes = if symbol.size_bytes == 0 { 64 } else { symbol.size_bytes.min(16 << 10) } as usize;
         let code = memory.read_vec(address_avma, bytes + BEHIND_BYTES);
-        // At the end of what is mapped nothing follows.
+        // There may be no mapped memory behind the function.
         let code = code.or_else(|_| memory.read_vec(address_avma, bytes)).unwrap_or_default();
         let (body, behind) = code.split_at(bytes.min(code.len()));
-        // Nothing can be thrown through the agent. What such a function calls is seen, with the
-        // function on its stack.
+        // Exceptions cannot pass through the agent. The calls that such a function makes are
+        // recorded, with the function in their stacks.
         let is_throwing = entry.group == HOOK_OPERATOR
             && entry.name.starts_with("_Zn")
             && !entry.name.ends_with(NOTHROW)
@@ -498,7 +505,7 @@ impl Plan {
     }
 }
 
-/// Whether a name is one more of a function that is hooked by its first instructions.
+/// True if a name is another one of a function that is hooked by its first instructions.
 fn is_second_name(name: &str) -> bool {
     name.starts_with("__libc_")
 }
@@ -507,12 +514,12 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The modules without an agent that was preloaded: its functions are not the allocator's.
+/// Modules other than a preloaded agent, whose functions are not the allocator's.
 pub(crate) fn modules_of<'a>(list: &'a [Module], memory: &ProcessMemory) -> Vec<&'a Module> {
     list.iter().filter(|module| module.symbol(memory, INJECTION_SYMBOL).is_none()).collect()
 }
 
-/// Start and end of the executable mapping that holds a function of a module.
+/// Start and end of the executable mapping that contains a function of a module.
 fn code_of(mappings: &[Mapping], module: &Module, memory: &ProcessMemory, name: &str) -> (u64, u64) {
     let symbol = module.symbol(memory, name);
     symbol.and_then(|symbol| code_around(mappings, symbol.address_avma)).unwrap_or_default()
@@ -520,8 +527,8 @@ fn code_of(mappings: &[Mapping], module: &Module, memory: &ProcessMemory, name: 
 
 fn code_around(mappings: &[Mapping], address_avma: u64) -> Option<(u64, u64)> {
     let mapping = mappings::find(mappings, address_avma).filter(|mapping| mapping.is_executable)?;
-    // A page that was written to, or made writable for a while, is a mapping of its own. The same
-    // file may be mapped elsewhere, too.
+    // A page that was written to, or made writable for a while, is a separate mapping. The same
+    // file may be mapped elsewhere too.
     let same = |other: &&Mapping| other.inode == mapping.inode && other.is_executable && mapping.inode != 0;
     let (mut start, mut end) = (mapping.start_avma, mapping.end_avma);
     for other in mappings.iter().filter(same) {
@@ -537,9 +544,8 @@ fn code_around(mappings: &[Mapping], address_avma: u64) -> Option<(u64, u64)> {
     Some((start, end))
 }
 
-/// The code of glibc's malloc.o: its functions call each other, which are no calls of the
-/// program's. The functions of one object file lie together, the static ones among those that have
-/// names.
+/// Code of glibc's malloc.o, whose functions call each other; such calls are not the program's. The
+/// functions of one object file are contiguous, static ones among the named ones.
 fn malloc_object(memory: &ProcessMemory, libc: &Module, (code_start, code_end): (u64, u64)) -> (u64, u64) {
     const NAMES: [&str; 14] = [
         "malloc",
@@ -568,7 +574,7 @@ fn malloc_object(memory: &ProcessMemory, libc: &Module, (code_start, code_end): 
     (start.clamp(code_start, code_end), end.clamp(code_start, code_end))
 }
 
-/// The module that is, or has in it, the C library, and a function of it.
+/// Module that is or contains the C library, and the name of a function of it.
 pub(crate) fn c_library<'a>(
     pid: u32,
     memory: &ProcessMemory,
@@ -593,7 +599,7 @@ pub(crate) fn c_library<'a>(
     Ok((libc, VERSION))
 }
 
-/// The instructions of the target's C library that are used.
+/// Finds the instructions of the target's C library that a borrowed thread needs.
 pub(crate) fn gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> {
     let modules = Modules::read(pid, memory)?;
     let mappings = memory.mappings().map_err(|_| Error::NoSuchProcess { pid })?;
@@ -601,8 +607,8 @@ pub(crate) fn gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> {
     find_gadgets(pid, memory, code_of(&mappings, libc, memory, name))
 }
 
-/// Puts them where the program began: nobody comes there again. (What called on from there returns
-/// behind them.)
+/// Writes the instructions at the program's entry, which is never executed again. (The function
+/// called from there returns behind them.)
 fn make_gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> {
     const AT_ENTRY: u64 = 9;
     let entry_avma = auxiliary(pid)?.get(&AT_ENTRY).copied().unwrap_or(0);
@@ -612,20 +618,20 @@ fn make_gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> {
     Ok(Gadgets { system_call_avma: entry_avma, sigreturn_avma })
 }
 
-/// `syscall; ret`.
+/// Code of `syscall; ret`.
 const SYSTEM_CALL: [u8; 3] = [0x0f, 0x05, 0xc3];
-/// `mov rax, 15; syscall`.
+/// Code of `mov rax, 15; syscall`.
 const SIGRETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
 fn find_gadgets(pid: u32, memory: &ProcessMemory, (start, end): (u64, u64)) -> Result<Gadgets> {
     const CODE_BYTES_MAX: u64 = 64 << 20;
     const SLICE_BYTES: u64 = 64 << 10;
     let end = end.min(start.saturating_add(CODE_BYTES_MAX));
-    // Both are among the first functions of a C library: all of it need not be read.
+    // Both are in the first functions of a C library, so that most of it need not be read.
     let (mut system_call, mut sigreturn) = (None, None);
     let mut slice = start;
     while slice < end && (system_call.is_none() || sigreturn.is_none()) {
-        // What lies across two slices is in the first one.
+        // Slices overlap, so that no match is cut in two.
         let bytes = (SLICE_BYTES + SIGRETURN.len() as u64).min(end - slice) as usize;
         let code = memory.read_vec(slice, bytes).map_err(|source| Error::Memory { pid, source })?;
         let find = |pattern: &[u8]| memmem::find(&code, pattern).map(|at| slice + at as u64);

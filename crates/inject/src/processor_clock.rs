@@ -1,4 +1,4 @@
-//! The scheduler's clock of one processor: by it the kernel says when a thread last ran.
+//! The scheduler's clock of one processor, by which the kernel states when a thread last ran.
 
 use std::mem::{size_of, zeroed};
 
@@ -6,10 +6,11 @@ use heapr_proc::LastRun;
 
 use crate::ptrace::own_tid;
 
-/// Now, in milliseconds; `None`: this thread may not run there, or the kernel does not tell.
+/// Present time in milliseconds; `None` if this thread may not run on the processor, or the kernel
+/// does not state the time.
 ///
-/// The processors' clocks may differ by what a hypervisor has taken from each of them. So the
-/// calling thread goes there for a moment.
+/// The processors' clocks may differ by the time that a hypervisor has taken from each. The calling
+/// thread thus moves to the processor for a moment.
 pub(crate) fn processor_clock_ms(processor: usize) -> Option<f64> {
     // SAFETY: a set of processors is plain bits; zeros are the empty set.
     let (mut before, mut wanted): (libc::cpu_set_t, libc::cpu_set_t) = unsafe { (zeroed(), zeroed()) };
@@ -17,7 +18,8 @@ pub(crate) fn processor_clock_ms(processor: usize) -> Option<f64> {
     if processor >= bytes * 8 {
         return None;
     }
-    // SAFETY: 0: the calling thread; both are whole sets of ours, and the number fits into them.
+    // SAFETY: 0 is the calling thread; both are complete sets of this function, and the number fits
+    // into them.
     let is_there = unsafe {
         libc::CPU_SET(processor, &mut wanted);
         libc::sched_getaffinity(0, bytes, &raw mut before) == 0
@@ -26,7 +28,7 @@ pub(crate) fn processor_clock_ms(processor: usize) -> Option<f64> {
     if !is_there {
         return None;
     }
-    // It has just begun to run there.
+    // The thread has just begun to run there.
     let clock_ms = LastRun::of(std::process::id(), own_tid()).map(|run| run.clock_ms);
     // SAFETY: as above.
     let _ = unsafe { libc::sched_setaffinity(0, bytes, &raw const before) };
@@ -39,7 +41,7 @@ mod tests {
 
     #[test]
     fn the_clock_goes_on_and_the_thread_may_run_where_it_might() {
-        // SAFETY: it takes nothing.
+        // SAFETY: the function has no arguments.
         let here = unsafe { libc::sched_getcpu() }.cast_unsigned() as usize;
         let allowed = std::thread::available_parallelism().unwrap();
         let (first, second) = (processor_clock_ms(here), processor_clock_ms(here));

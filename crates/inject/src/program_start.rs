@@ -1,9 +1,11 @@
-//! Starting a program as whoever started this process would have started it.
+//! Start of a program under the conditions in which heapr itself was started.
 //!
-//! The standard library sorts the environment that it changes, leaves out what it cannot name,
-//! gives programs the default action for SIGPIPE and an empty signal mask, and opens /dev/null in
-//! place of standard streams that were closed. heapr itself goes to the hard limits and takes a
-//! file that may not grow for a full disk ([`leave_given_limits`]). None of it reaches the program.
+//! The standard library sorts an environment that it changes, and drops entries without a valid
+//! name. It gives programs the default action for SIGPIPE and an empty signal mask, and replaces
+//! closed standard streams by /dev/null.
+//!
+//! heapr itself raises its limits to the hard ones, and handles a file that may not grow like a
+//! full disk ([`leave_given_limits`]). The functions here keep all of this from the program.
 
 use std::ffi::{CString, OsStr, OsString, c_char};
 use std::io;
@@ -17,7 +19,7 @@ unsafe extern "C" {
     static mut environ: *const *const c_char;
 }
 
-/// A limit's number, as the C library that heapr is built with takes it.
+/// Type of a limit's number in the C library that heapr is built with.
 #[cfg(not(target_env = "musl"))]
 type LimitNumber = libc::__rlimit_resource_t;
 #[cfg(target_env = "musl")]
@@ -26,7 +28,7 @@ type LimitNumber = libc::c_int;
 /// Signals that heapr ignores.
 const IGNORED_HERE: [libc::c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
-/// The limits of which heapr takes what it may.
+/// Limits that heapr raises as far as permitted.
 const WIDENED: [LimitNumber; 7] = [
     libc::RLIMIT_NOFILE,
     libc::RLIMIT_FSIZE,
@@ -37,10 +39,10 @@ const WIDENED: [LimitNumber; 7] = [
     libc::RLIMIT_CPU,
 ];
 
-/// How this process was started. Written once, before `main`.
+/// Conditions in which this process was started. Written once, before `main`.
 struct Given {
-    /// [`leave_given_limits`] was called: a program that only uses this library keeps what it has
-    /// set.
+    /// Whether [`leave_given_limits`] was called. Another program that uses this library keeps its
+    /// own settings.
     is_left: AtomicBool,
     /// A bit for each of [`IGNORED_HERE`].
     ignored: AtomicU32,
@@ -60,19 +62,20 @@ static GIVEN: Given = Given {
     limits: [const { [const { AtomicU64::new(libc::RLIM_INFINITY) }; 2] }; WIDENED.len()],
 };
 
-/// Run before Rust's own start, which changes the first two.
+/// Entry that runs before Rust's own start, which changes signals and streams.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn(libc::c_int, *const *const c_char) = look_at_start;
 
-/// (Only glibc hands over the words of the command line.)
+/// Stores the conditions of this process's start. Only glibc passes the words of the command line.
 extern "C" fn look_at_start(count: libc::c_int, words: *const *const c_char) {
     #[cfg(target_env = "gnu")]
     crate::command_words::note_words(usize::try_from(count).unwrap_or(0), words);
     #[cfg(not(target_env = "gnu"))]
     let _ = (count, words);
     for (number, &signal) in IGNORED_HERE.iter().enumerate() {
-        // SAFETY: only asks; the structure is plain data for which zeros are valid.
+        // SAFETY: the call only reads the action; the structure is plain data for which zeros are
+        // valid.
         let is_ignored = unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0
@@ -81,11 +84,12 @@ extern "C" fn look_at_start(count: libc::c_int, words: *const *const c_char) {
         GIVEN.ignored.fetch_or(u32::from(is_ignored) << number, Relaxed);
     }
     for stream in 0..3 {
-        // SAFETY: only asks.
+        // SAFETY: the call only reads flags.
         let is_closed = unsafe { libc::fcntl(stream, libc::F_GETFD) } == -1;
         GIVEN.closed.fetch_or(u32::from(is_closed) << stream, Relaxed);
     }
-    // SAFETY: only asks; the set is plain data, larger than the 64 signals that Linux has.
+    // SAFETY: the call only reads the mask; the set is plain data, larger than the 64 signals of
+    // Linux.
     let mask = unsafe {
         let mut mask: libc::sigset_t = std::mem::zeroed();
         libc::sigprocmask(libc::SIG_SETMASK, std::ptr::null(), &raw mut mask);
@@ -106,43 +110,43 @@ fn limit_of(resource: LimitNumber) -> Option<libc::rlimit> {
     (unsafe { libc::getrlimit(resource, &raw mut limit) } == 0).then_some(limit)
 }
 
-/// Makes the best of the limits that this process was given: what may be raised is raised, and a
-/// file that may not grow is an error and no end. Programs that are started by [`start_as_given`]
-/// or [`with_given_limits`] get them as they were.
+/// Raises this process's limits as far as permitted, and makes a file that may not grow an error
+/// instead of a fatal signal. Programs started by [`start_as_given`] or [`with_given_limits`] get
+/// the original limits.
 pub fn leave_given_limits() {
     GIVEN.is_left.store(true, Relaxed);
     for (&resource, [soft, hard]) in WIDENED.iter().zip(&GIVEN.limits) {
         let (soft, hard) = (soft.load(Relaxed), hard.load(Relaxed));
-        // At the hard limit of processor time comes SIGKILL; a second before it there is still time
-        // to end in good order.
+        // SIGKILL comes at the hard limit of processor time; the second before it is for an orderly
+        // end.
         let is_time = resource == libc::RLIMIT_CPU && hard != libc::RLIM_INFINITY;
         let wanted = if is_time { hard.saturating_sub(1).max(1) } else { hard };
         if wanted != soft {
-            // SAFETY: a plain call; where it fails the limit stays as it is.
+            // SAFETY: the call has no preconditions; if it fails, the limit is unchanged.
             let _ = unsafe { libc::setrlimit(resource, &libc::rlimit { rlim_cur: wanted, rlim_max: hard }) };
         }
     }
-    // SAFETY: as above; nobody here handles the signal.
+    // SAFETY: as above; this process has no handler for the signal.
     let _ = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// The size of the stack below which code of ours may not fit on the first thread's, if the limit
-/// is lower.
+/// True if the stack limit is below `bytes`, so that heapr's code may not fit on the first thread's
+/// stack.
 #[must_use]
 pub fn has_small_stack(bytes: u64) -> bool {
     limit_of(libc::RLIMIT_STACK).is_some_and(|limit| limit.rlim_cur < bytes)
 }
 
-/// Largest file that this process may write; `None` for any.
+/// Size in bytes of the largest file that this process may write; `None` if unlimited.
 #[must_use]
 pub fn file_bytes_max() -> Option<u64> {
     limit_of(libc::RLIMIT_FSIZE).map(|limit| limit.rlim_cur).filter(|&bytes| bytes != libc::RLIM_INFINITY)
 }
 
-/// Gives signals and limits back what they were when this process began.
+/// Restores signals and limits to their state at the start of this process.
 ///
 /// # Safety
-/// 1. In a forked child, or just before an exec.
+/// 1. Must be called in a forked child, or just before an exec.
 pub(crate) unsafe fn restore_given() {
     if !GIVEN.is_left.load(Relaxed) {
         return;
@@ -150,12 +154,12 @@ pub(crate) unsafe fn restore_given() {
     let ignored = GIVEN.ignored.load(Relaxed);
     for (number, &signal) in IGNORED_HERE.iter().enumerate() {
         let action = if ignored >> number & 1 != 0 { libc::SIG_IGN } else { libc::SIG_DFL };
-        // SAFETY: no handler of ours.
+        // SAFETY: the action is not a handler.
         let _ = unsafe { libc::signal(signal, action) };
     }
     for (&resource, [soft, hard]) in WIDENED.iter().zip(&GIVEN.limits) {
         let limit = libc::rlimit { rlim_cur: soft.load(Relaxed), rlim_max: hard.load(Relaxed) };
-        // SAFETY: a plain call; what it lowers was so low when this process began.
+        // SAFETY: the call has no preconditions; it only restores the original limit.
         let _ = unsafe { libc::setrlimit(resource, &raw const limit) };
     }
     // SAFETY: the set is plain data, of which the kernel reads 64 bits.
@@ -169,11 +173,11 @@ pub(crate) unsafe fn restore_given() {
 /// An environment block that outlives the fork.
 struct Block {
     _entries: Vec<CString>,
-    /// The entries, and a null at the end.
+    /// Pointers to the entries, and a null at the end.
     pointers: Vec<*const c_char>,
 }
 
-// SAFETY: the pointers are to the entries, which nobody changes.
+// SAFETY: the pointers are to the entries, which never change.
 unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
@@ -189,17 +193,18 @@ impl Block {
     }
 }
 
-/// Makes `command` start its program with this process's environment, entry by entry as it is, but
-/// for `changes`: a variable that is there is replaced in its place, another one comes last; and
-/// with the signals, limits and closed streams that this process was given. The command's
-/// own environment and streams must be left as they are.
+/// Makes `command` start its program with this process's environment, each entry unchanged except
+/// for `changes`. A variable that exists is replaced in its position, another one comes last. The
+/// program also gets the original signals, limits and closed streams.
+///
+/// The command's own environment and streams must not be set.
 pub fn start_as_given(command: &mut Command, changes: &[(OsString, OsString)]) {
     let block = Block::new(changed(own_environment(), changes));
     let closed = GIVEN.closed.load(Relaxed);
     let before_exec = move || -> io::Result<()> {
-        // SAFETY: in the forked child, which has one thread, or in this process just before its
-        // exec; the block lives in the closure. Behind the streams is /dev/null, which nobody here
-        // needs any more.
+        // SAFETY: the code runs in the forked child, which has one thread, or in this process just
+        // before its exec. The block lives in the closure. The streams lead to /dev/null, and are
+        // not used any more.
         unsafe {
             environ = block.list();
             restore_given();
@@ -209,19 +214,19 @@ pub fn start_as_given(command: &mut Command, changes: &[(OsString, OsString)]) {
         }
         Ok(())
     };
-    // SAFETY: the closure allocates nothing and calls only what may be called between fork and
+    // SAFETY: the closure allocates nothing, and calls only functions permitted between fork and
     // exec.
     unsafe { command.pre_exec(before_exec) };
 }
 
-/// Makes `command` start its program with the signals and limits that this process was given.
+/// Makes `command` start its program with this process's original signals and limits.
 pub fn with_given_limits(command: &mut Command) {
     let before_exec = || -> io::Result<()> {
-        // SAFETY: in the forked child, before its exec.
+        // SAFETY: the code runs in the forked child, before its exec.
         unsafe { restore_given() };
         Ok(())
     };
-    // SAFETY: the closure allocates nothing and calls only what may be called between fork and
+    // SAFETY: the closure allocates nothing, and calls only functions permitted between fork and
     // exec.
     unsafe { command.pre_exec(before_exec) };
 }
@@ -234,7 +239,7 @@ pub struct WaitingChild {
 }
 
 impl WaitingChild {
-    /// Its process id; waits until it is there. `None`: it never came so far.
+    /// Process id of the child; waits until it exists. `None` if the child failed before.
     #[must_use]
     pub fn pid(&mut self) -> Option<u32> {
         use std::io::Read as _;
@@ -242,26 +247,27 @@ impl WaitingChild {
         self.pid.read_exact(&mut bytes).ok().map(|()| u32::from_ne_bytes(bytes))
     }
 
-    /// Lets it exec.
+    /// Lets the child exec.
     pub fn go(mut self) {
         use std::io::Write as _;
         let _ = self.go.write_all(&[0]);
     }
 }
 
-/// Makes `command` wait in its child until [`WaitingChild::go`]. Another thread must do that: who
-/// spawns waits for the exec.
+/// Makes `command` wait in its child until [`WaitingChild::go`]. Another thread must call that,
+/// because the spawning thread waits for the exec.
 ///
 /// # Errors
-/// There are no more descriptors.
+/// Returns an error if no descriptors are free.
 pub fn wait_before_exec(command: &mut Command) -> io::Result<WaitingChild> {
     use std::os::fd::AsRawFd as _;
     let (pid_read, pid_write) = io::pipe()?;
     let (go_read, go_write) = io::pipe()?;
     let go_number = go_write.as_raw_fd();
     let before_exec = move || -> io::Result<()> {
-        // SAFETY: in the forked child, before its exec: what may be called there. The write end is
-        // the child's copy: without it the child goes on when whoever would let it go is gone.
+        // SAFETY: the code runs in the forked child, before its exec, and calls only permitted
+        // functions. The closed descriptor is the child's copy of the write end. The child thus
+        // continues when the process that should release it is gone.
         unsafe {
             let _ = libc::close(go_number);
             let pid = libc::getpid().to_ne_bytes();
@@ -271,16 +277,16 @@ pub fn wait_before_exec(command: &mut Command) -> io::Result<WaitingChild> {
         }
         Ok(())
     };
-    // SAFETY: the closure allocates nothing and calls only what may be called between fork and
+    // SAFETY: the closure allocates nothing, and calls only functions permitted between fork and
     // exec.
     unsafe { command.pre_exec(before_exec) };
     Ok(WaitingChild { pid: OwnedFd::from(pid_read).into(), go: OwnedFd::from(go_write).into() })
 }
 
-/// The entries of this process's environment.
+/// Entries of this process's environment.
 fn own_environment() -> Vec<CString> {
     let mut entries = Vec::new();
-    // SAFETY: a list that ends with null, of strings; nothing in this process changes its
+    // SAFETY: the list is of strings and ends with null; no code in this process changes the
     // environment.
     unsafe {
         let mut next = environ;
@@ -295,7 +301,7 @@ fn own_environment() -> Vec<CString> {
 fn changed(mut entries: Vec<CString>, changes: &[(OsString, OsString)]) -> Vec<CString> {
     for (name, value) in changes {
         let start = [name.as_bytes(), b"="].concat();
-        // (No value that is given here has a zero in it.)
+        // Values without a zero byte are assumed.
         let Ok(entry) = CString::new([&start[..], OsStr::as_bytes(value)].concat()) else { continue };
         let place = entries.iter().position(|entry| entry.to_bytes().starts_with(&start));
         entries.retain({

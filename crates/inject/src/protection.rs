@@ -1,5 +1,5 @@
-//! Whether a process may make memory executable. The kernel tells nobody but the process itself, so
-//! that one of its threads is borrowed to ask: a call that changes nothing.
+//! Detection of processes that may not make memory executable. The kernel reports it only to the
+//! process itself, so that one of its threads is borrowed for a call that changes nothing.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ use crate::{plan, seccomp, target, thread_place};
 const STOP_LIMIT: Duration = Duration::from_millis(500);
 const SYS_PRCTL: u64 = 157;
 const PR_GET_MDWE: u64 = 66;
-/// PR_MDWE_REFUSE_EXEC_GAIN
+/// Bit `PR_MDWE_REFUSE_EXEC_GAIN`.
 const REFUSES: u64 = 1;
 const EACCES: i32 = 13;
 
-/// Whether a process is kept from making memory executable (`PR_SET_MDWE`, which systemd's
-/// `MemoryDenyWriteExecute=` sets): then nothing can be attached to it. It stands still for some
-/// hundred microseconds.
+/// True if a process is kept from making memory executable (`PR_SET_MDWE`, which systemd's
+/// `MemoryDenyWriteExecute=` sets), so that it cannot be attached to. The process is stopped for
+/// some hundred microseconds.
 ///
 /// # Errors
-/// It cannot be asked; the process runs on as it was.
+/// Returns an error if the process cannot be asked; it runs on unchanged.
 pub fn denies_write_execute(pid: u32) -> Result<bool> {
     in_own_thread(|| ask(pid))
 }
 
-/// What an attach has failed with, or that protection, where it is the reason.
+/// Replaces the error of an attach by that protection, if it is the cause.
 pub(crate) fn explained(pid: u32, error: Error) -> Error {
     let may_be_reason = match &error {
         Error::Unsupported { .. } => true,
@@ -40,7 +40,7 @@ pub(crate) fn explained(pid: u32, error: Error) -> Error {
 fn ask(pid: u32) -> Result<bool> {
     target::check(pid, false)?;
     if seccomp::has_any(pid) {
-        // It may be one that ends the process for the call.
+        // A filter may end the process for the call.
         return Err(Error::SeccompUnreadable { pid });
     }
     let memory = ProcessMemory::open(pid).map_err(|_| Error::NoSuchProcess { pid })?;
@@ -55,7 +55,7 @@ fn ask(pid: u32) -> Result<bool> {
         return Err(Error::NoQuietMoment { pid, seconds: 0, reason });
     };
     let mut borrowed = Borrowed::new(pid, &memory, gadgets, &thread)?;
-    // (An older kernel does not know the question, nor the protection.)
+    // Older kernels have neither the call nor the protection.
     let answer = borrowed.system_call(SYS_PRCTL, [PR_GET_MDWE, 0, 0, 0, 0, 0])?;
     borrowed.bring_home()?;
     stopped.resume();

@@ -6,16 +6,16 @@ use heapr_wire::seccomp::Instruction;
 
 use crate::x86_64::Registers;
 
-/// What a stopped thread reported.
+/// Report of a stopped thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// `PTRACE_EVENT_STOP`: by our interrupt, or the whole process was stopped by a signal.
+    /// `PTRACE_EVENT_STOP`: by an interrupt request, or a signal stopped the whole process.
     Interrupted,
-    /// At the entry or the exit of a system call.
+    /// Entry or exit of a system call.
     SystemCall,
-    /// It runs another program, whose first instruction it has not made yet.
+    /// Start of another program, before its first instruction.
     Executed,
-    /// It has made a process, whose number is its message.
+    /// Creation of a process, whose id is the event's message.
     Cloned,
     /// A signal is about to be delivered.
     Signal(i32),
@@ -25,96 +25,96 @@ pub(crate) enum Event {
 
 const PTRACE_EVENT_STOP: i32 = 128;
 
-/// A request's number, as the C library that heapr is built with takes it.
+/// Type of a request's number in the C library that heapr is built with.
 #[cfg(not(target_env = "musl"))]
 type Request = libc::c_uint;
 #[cfg(target_env = "musl")]
 type Request = libc::c_int;
 
 fn request(number: Request, tid: u32, address: usize, data: usize) -> io::Result<()> {
-    // SAFETY: only requests whose address and data are numbers, or point to the callers' buffers
+    // SAFETY: the address and data of these requests are numbers, or point to the callers' buffers
     // below.
     let answer = unsafe { libc::ptrace(number, tid.cast_signed(), address, data) };
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Begins to trace a thread without stopping it. When the tracer dies the thread runs on.
+/// Begins to trace a thread without stopping it. When the tracer dies, the thread runs on.
 pub(crate) fn seize(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACESYSGOOD as usize)
 }
 
-/// As [`seize`]; it will stop when it runs another program.
+/// Begins to trace a thread like [`seize`], and stops it when it execs.
 pub(crate) fn seize_until_exec(tid: u32) -> io::Result<()> {
     let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXEC;
     request(libc::PTRACE_SEIZE, tid, 0, options as usize)
 }
 
-/// From now on whatever a stopped thread makes by `clone` is traced from its first moment on, and
-/// reported; or no more.
+/// Turns on or off the tracing of processes that a stopped thread clones: from their first
+/// instruction on, and reported.
 pub(crate) fn follow_clones(tid: u32, is_on: bool) -> io::Result<()> {
     let more = if is_on { libc::PTRACE_O_TRACECLONE } else { 0 };
     request(libc::PTRACE_SETOPTIONS, tid, 0, (libc::PTRACE_O_TRACESYSGOOD | more) as usize)
 }
 
-/// A stopped thread ends when we do.
+/// Makes the kernel kill a stopped thread when this process ends.
 pub(crate) fn end_with_us(tid: u32) -> io::Result<()> {
     let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
     request(libc::PTRACE_SETOPTIONS, tid, 0, options as usize)
 }
 
-/// What a stopped thread's last event was about: the number of what it has made.
+/// Message of a stopped thread's last event: the id of the process that it has created.
 pub(crate) fn event_message(tid: u32) -> io::Result<u32> {
     let mut message: libc::c_ulong = 0;
     request(libc::PTRACE_GETEVENTMSG, tid, 0, &raw mut message as usize)?;
     Ok(message as u32)
 }
 
-/// Ends a process.
+/// Kills a process.
 pub(crate) fn kill(pid: u32) {
     // SAFETY: it only takes numbers.
     unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
 }
 
-/// Asks a thread to stop.
+/// Requests a thread to stop.
 pub(crate) fn interrupt(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_INTERRUPT, tid, 0, 0)
 }
 
-/// Lets a thread go on, delivering `signal` (0: none).
+/// Resumes a thread, delivering `signal` (0: no signal).
 pub(crate) fn go_on(tid: u32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT, tid, 0, signal as usize)
 }
 
-/// Lets a thread go on to the next entry or exit of a system call.
+/// Resumes a thread until the next entry or exit of a system call.
 pub(crate) fn go_to_system_call(tid: u32) -> io::Result<()> {
     go_to_system_call_with(tid, 0)
 }
 
-/// The same, delivering a signal.
+/// Resumes a thread until the next entry or exit of a system call, delivering a signal.
 pub(crate) fn go_to_system_call_with(tid: u32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_SYSCALL, tid, 0, signal as usize)
 }
 
-/// Ends the tracing of a stopped thread, which goes on.
+/// Ends the tracing of a stopped thread, which resumes.
 pub(crate) fn detach(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_DETACH, tid, 0, 0)
 }
 
-/// Whether a process is this one's own child and has ended: whoever has started it waits for its
-/// status.
+/// True if a process is a child of this one and has ended: its status is left for the code that
+/// started it.
 fn is_own_ended_child(tid: u32) -> bool {
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
     // SAFETY: the kernel writes one siginfo, plain data for which zeros are valid.
     let has_ended = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
-        // (It tells stops, too, of who is traced.)
+        // The call also reports stops of traced threads.
         let is_told = libc::waitid(libc::P_PID, tid, &raw mut info, options) == 0 && info.si_pid() != 0;
         is_told && matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED)
     };
     has_ended && heapr_proc::parent(tid) == Some(std::process::id())
 }
 
-/// A thread's event, if it has one now.
+/// Event of a thread, if one is pending.
 pub(crate) fn poll(tid: u32) -> io::Result<Option<Event>> {
     if is_own_ended_child(tid) {
         return Ok(Some(Event::Ended));
@@ -146,26 +146,25 @@ pub(crate) fn poll(tid: u32) -> io::Result<Option<Event>> {
     }))
 }
 
-/// The number of the calling thread: only it may give orders to what it has seized.
+/// Id of the calling thread, the only one whose requests its seized threads accept.
 pub(crate) fn own_tid() -> u32 {
-    // (The C library's function is of glibc 2.30, and packages are linked for 2.28.)
-    // SAFETY: it has no preconditions. The kernel's thread ids fit.
+    // The C library's function exists since glibc 2.30; packages are linked for 2.28.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// A stopped thread's registers.
+/// Reads the registers of a stopped thread.
 pub(crate) fn registers(tid: u32) -> io::Result<Registers> {
     let mut registers = Registers::default();
     request(libc::PTRACE_GETREGS, tid, 0, &raw mut registers as usize)?;
     Ok(registers)
 }
 
-/// Sets them.
+/// Sets the registers of a stopped thread.
 pub(crate) fn set_registers(tid: u32, registers: &Registers) -> io::Result<()> {
     request(libc::PTRACE_SETREGS, tid, 0, std::ptr::from_ref(registers) as usize)
 }
 
-/// The floating-point and vector registers as the kernel lays them out (XSAVE, standard form).
+/// Reads the floating-point and vector registers in the kernel's layout (XSAVE, standard form).
 pub(crate) fn extended_state(tid: u32) -> io::Result<Vec<u8>> {
     const NT_X86_XSTATE: usize = 0x202;
     let mut bytes = vec![0_u8; 16 << 10];
@@ -175,40 +174,41 @@ pub(crate) fn extended_state(tid: u32) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Sets them.
+/// Sets the floating-point and vector registers.
 pub(crate) fn set_extended_state(tid: u32, bytes: &[u8]) -> io::Result<()> {
     const NT_X86_XSTATE: usize = 0x202;
     let mut piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     request(libc::PTRACE_SETREGSET, tid, NT_X86_XSTATE, &raw mut piece as usize)
 }
 
-/// The signals that a stopped thread blocks.
+/// Reads the signals that a stopped thread blocks.
 pub(crate) fn signal_mask(tid: u32) -> io::Result<u64> {
     let mut mask = 0_u64;
     request(libc::PTRACE_GETSIGMASK as Request, tid, 8, &raw mut mask as usize)?;
     Ok(mask)
 }
 
-/// Sets them.
+/// Sets the signals that a stopped thread blocks.
 pub(crate) fn set_signal_mask(tid: u32, mask: u64) -> io::Result<()> {
     request(libc::PTRACE_SETSIGMASK as Request, tid, 8, &raw const mask as usize)
 }
 
-/// The `number`th filter of a stopped thread.
+/// Reads the `number`th filter of a stopped thread.
 ///
 /// # Errors
-/// ENOENT: it has fewer; EINVAL: it has none; EACCES: the kernel shows them to CAP_SYS_ADMIN only.
+/// ENOENT: it has fewer filters. EINVAL: it has no filters. EACCES: the kernel shows them to
+/// CAP_SYS_ADMIN only.
 pub(crate) fn seccomp_filter(tid: u32, number: usize) -> io::Result<Vec<Instruction>> {
     const PTRACE_SECCOMP_GET_FILTER: Request = 0x420c;
     let get = |into: *mut Instruction| {
-        // SAFETY: the kernel writes nothing to a null pointer, and else as many instructions as it
-        // said that there are.
+        // SAFETY: the kernel writes nothing to a null pointer, and otherwise as many instructions
+        // as it reported.
         let answer = unsafe { libc::ptrace(PTRACE_SECCOMP_GET_FILTER, tid.cast_signed(), number, into) };
         usize::try_from(answer).map_err(|_| io::Error::last_os_error())
     };
     let count = get(std::ptr::null_mut())?;
     let mut filter = vec![Instruction::default(); count];
-    // The thread stands still: the filter is the same.
+    // The thread is stopped: the filter is unchanged.
     get(filter.as_mut_ptr())?;
     Ok(filter)
 }

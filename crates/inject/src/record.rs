@@ -1,21 +1,20 @@
-//! What an attach leaves in the target for the detach, which may be another process's: where
-//! everything is, and the bytes that were overwritten. Found through the jump at malloc's entry, or
-//! by its first word if the attach was killed before, or its removal. Untrusted when it is read
-//! back.
+//! Record that an attach leaves in the target for the detach, which may be by another process:
+//! locations, and the overwritten bytes. It is found through the jump at malloc's entry. If the
+//! attach or its removal was killed, it is found by its first word. Untrusted when it is read back.
 //!
 //! ```text
 //! word  0  magic            1  build              2  mapping: start    3  bytes
 //!       4  agent's list     5  its length         6  thread slot: offset from fs
 //!       7  key plus one     8  pthread_key_delete 9  stub             10  scratch
 //!      11  slot             12 generation         13  stack top
-//!      14  island count     15 patch count
-//!      16  islands: start, bytes (16 of them)
-//!      48  the allocators' code: start, end (10)  68  code of the modules that they call: start, end (12)
-//!      92  where the C library waits for its own locks: start, end
+//!      14  area count       15 patch count
+//!      16  trampoline areas: start, bytes (16 of them)
+//!      48  the allocators' code: start, end (10)  68  code of the modules that they call (12)
+//!      92  code in which the C library waits for its internal locks: start, end
 //!      94  the agent's choice of a clock   95  1: an allocator besides the C library's is hooked
 //!      96  the agent's table for the injector
 //!      97  patches: address, original bytes, new bytes (and 1 above them: calls are counted), the
-//!          word in the island that leads to the agent
+//!          word in the trampoline area that leads to the agent
 //! ```
 
 use heapr_wire::BUILD_ID;
@@ -24,15 +23,15 @@ use crate::allocator_code::AllocatorCode;
 use crate::error::{Error, Result};
 use crate::memory::TargetMemory;
 
-/// Bytes of the record in the target, with the stub and what lies with it at its end.
+/// Size in bytes of the record in the target, with the stub at its end.
 pub(crate) const RECORD_BYTES: u64 = 16384;
-/// Scratch memory of the code, behind record and agent.
+/// Size in bytes of the code's scratch memory, behind record and agent.
 pub(crate) const SCRATCH_BYTES: u64 = 4096;
 /// Offset of the stub.
 pub(crate) const STUB_OFFSET: u64 = RECORD_BYTES - 512;
-/// Offset of what the agent calls where no C library can be asked.
+/// Offset of the basic functions that the agent calls in a program without a shared C library.
 pub(crate) const BASIC_OFFSET: u64 = STUB_OFFSET + 128;
-/// Its first word.
+/// First word of a record.
 pub(crate) const RECORD_MAGIC: u64 = u64::from_le_bytes(*b"heaprrec");
 const ISLANDS_AT: usize = 16;
 pub(crate) const ISLANDS_MAX: usize = 16;
@@ -51,13 +50,13 @@ pub(crate) struct Patch {
     pub(crate) address_avma: u64,
     pub(crate) original: [u8; 5],
     pub(crate) new: [u8; 5],
-    /// See `Landing`.
+    /// Address of the word that leads to the agent: see `Landing`.
     pub(crate) target_avma: u64,
-    /// Calls are counted where it leads.
+    /// Whether the code that the patch leads to counts calls.
     pub(crate) counts: bool,
 }
 
-/// See the module.
+/// The record of an attach.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) start_avma: u64,
@@ -79,7 +78,7 @@ pub(crate) struct Record {
     pub(crate) patches: Vec<Patch>,
 }
 
-/// Above the bytes of a patch.
+/// Position of the flag above the bytes of a patch.
 const COUNTS_SHIFT: u32 = 56;
 
 fn packed(bytes: [u8; 5]) -> u64 {
@@ -92,16 +91,16 @@ fn unpacked(word: u64) -> [u8; 5] {
     [a, b, c, d, e]
 }
 
-/// Where in the scratch page the gate is: behind all else that is kept there.
+/// Offset of the gate in the scratch page, behind its other contents.
 const GATE_OFFSET: u64 = 3072;
 
 impl Record {
-    /// Where the gate of the attach is.
+    /// Address of the gate.
     pub(crate) fn gate_avma(&self) -> u64 {
         self.scratch_avma + GATE_OFFSET
     }
 
-    /// As it lies in the target; without the stub.
+    /// Encodes the record as it lies in the target, without the stub.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut words = vec![0_u64; STUB_OFFSET as usize / 8];
         let head = [
@@ -146,7 +145,7 @@ impl Record {
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
-    /// Reads it back.
+    /// Reads and decodes a record.
     pub(crate) fn read(pid: u32, memory: &impl TargetMemory, address_avma: u64) -> Result<Self> {
         let bytes = memory
             .read_vec(address_avma, STUB_OFFSET as usize)

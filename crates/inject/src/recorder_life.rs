@@ -1,9 +1,9 @@
-//! Whether the recorder of a pool that a target has mapped still lives: it holds the target until
-//! then, however busy or stopped it may be.
+//! Test whether the recorder of a target's mapped pool still lives. A living recorder owns the
+//! target, however busy or stopped it may be.
 //!
-//! Its process id and the time at which that process was started are in the control page. So
-//! nothing has to be given back: the claim ends with the process. The target may have written
-//! anything there; it harms only itself.
+//! The control page holds the recorder's process id and start time. The ownership thus ends with
+//! the process, without being given back. The target may have overwritten the page; it harms only
+//! itself.
 
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use heapr_wire::Control;
 
 use crate::memory::{ProcessMemory, TargetMemory as _};
 
-/// Whether the recorder lives whose control page the target has at `control_avma`.
+/// True if the recorder of the control page at `control_avma` in the target lives.
 pub(crate) fn is_recorder_alive(memory: &ProcessMemory, control_avma: u64) -> bool {
     let word = |offset: usize| memory.read_u32(control_avma + offset as u64);
     let started = memory.read_u64(control_avma + offset_of!(Control, recorder_start_time) as u64);
@@ -28,7 +28,7 @@ pub(crate) fn is_recorder_alive(memory: &ProcessMemory, control_avma: u64) -> bo
     }
 }
 
-/// Whether a process that we see by another number is the one.
+/// True if a process that has another id in this namespace is the recorder.
 fn is_seen_elsewhere(recorder_pid: u32, recorder_namespace: u32, started: u64) -> bool {
     pids().any(|pid| {
         is_started(pid, started)
@@ -37,13 +37,13 @@ fn is_seen_elsewhere(recorder_pid: u32, recorder_namespace: u32, started: u64) -
     })
 }
 
-/// Whether a process lives and was started at a time.
+/// True if a process lives and was started at a time.
 fn is_started(pid: u32, ticks: u64) -> bool {
     start_ticks(pid) == Some(ticks) && is_alive(pid)
 }
 
-/// The recorder counts its rounds, one in 20 ms at least. It may be in a namespace that we do not
-/// see, and be held up.
+/// True if the recorder's counter of rounds changes within 2 seconds; it should each 20 ms. For a
+/// recorder in a namespace that is invisible here, which may be delayed.
 fn has_pulse(memory: &ProcessMemory, control_avma: u64) -> bool {
     const SILENCE: Duration = Duration::from_secs(2);
     let beat_avma = control_avma + offset_of!(Control, heartbeat) as u64;

@@ -1,13 +1,13 @@
-//! Making a stopped thread of the target do something: system calls, and calls of functions.
+//! Remote execution in a stopped thread of the target: system calls, and calls of functions.
 //!
 //! ```text
 //!             SETREGS             PTRACE_SYSCALL      PTRACE_SYSCALL      (next, or bring_home)
 //! stopped ------------> borrowed ---------------> entry ---------------> exit
 //! ```
 //!
-//! At each of these points the thread, let go by the kernel because we were killed, would finish
-//! what it is at and come back through [`return_frame`]. No signal handler runs on a borrowed
-//! thread: its mask blocks all signals meanwhile.
+//! If this process is killed at any of these points, the kernel releases the thread. It then
+//! finishes its current call and returns through [`return_frame`] to its own work. No signal
+//! handler runs on a borrowed thread: its mask blocks all signals meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -19,16 +19,17 @@ use crate::stop::StoppedThread;
 use crate::urgency::Urgency;
 use crate::x86_64::{FRAME_BYTES_MAX, Registers, return_frame};
 
-/// Instructions of the target's C library that are used.
+/// Addresses of instructions in the target's C library that a borrowed thread needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gadgets {
-    /// `syscall; ret`.
+    /// Address of `syscall; ret`.
     pub(crate) system_call_avma: u64,
-    /// `mov rax, 15; syscall`.
+    /// Address of `mov rax, 15; syscall`.
     pub(crate) sigreturn_avma: u64,
 }
 
-/// A thread of the target on loan. Bring it home; dropping it does so too.
+/// A borrowed thread of the target. [`Self::bring_home`] returns it to its own state; dropping does
+/// so too.
 #[derive(Debug)]
 pub(crate) struct Borrowed<'a> {
     pid: u32,
@@ -38,37 +39,37 @@ pub(crate) struct Borrowed<'a> {
     original: Registers,
     extended_state: Vec<u8>,
     signal_mask: u64,
-    /// Where the return frame begins now.
+    /// Address of the present return frame.
     frame_avma: u64,
-    /// What it comes back through before the frame: what `r13` is meanwhile.
+    /// Value of `r13` while code that tidies up runs before the frame; see [`Self::tidy_by`].
     tidied_by: Option<u64>,
     is_home: bool,
     is_urgent: bool,
-    /// What it has made by its last `clone`.
+    /// Id of the process created by the last `clone`.
     made_tid: Option<u32>,
 }
 
 pub(crate) const SYS_MUNMAP: u64 = 11;
-/// Room for a frame without vector registers.
+/// Size in bytes of a frame without vector registers.
 pub(crate) const SMALL_FRAME_BYTES: u64 = 2048;
 
-/// Longest that one call may take. They are short; a swapped-out page may be waited for.
+/// Longest duration of one call. Calls are short, but may wait for a swapped-out page.
 const CALL_LIMIT: Duration = Duration::from_secs(5);
-/// Looks before a thread is waited for by sleeping: some milliseconds.
+/// Number of polls before the wait for a thread sleeps: some milliseconds.
 const YIELDS: u32 = 5000;
-/// Looks if we go before all other threads: some ten microseconds, after which a target on our
-/// processor must get it.
+/// Number of polls if this thread precedes all others: some ten microseconds. Afterwards a target
+/// on the same processor must get it.
 const LOOKS_IF_URGENT: u32 = 50;
-/// Two addresses that lead to what tidies up.
+/// Size in bytes of the two addresses that lead to the tidying code.
 const TIDYING_BYTES: u64 = 16;
-/// Below the stack pointer: leaf functions keep data there.
+/// Size in bytes of the red zone: leaf functions' data below the stack pointer.
 const RED_ZONE_BYTES: u64 = 128;
-/// All signals but those that cannot be blocked.
+/// Mask of all signals; the kernel ignores those that cannot be blocked.
 const ALL_SIGNALS: u64 = u64::MAX;
 const SIGRETURN: u64 = 15;
 
 impl<'a> Borrowed<'a> {
-    /// Borrows a stopped thread. Its return frame goes below its stack pointer at first.
+    /// Borrows a stopped thread. Its return frame is first placed below its stack pointer.
     pub(crate) fn new(
         pid: u32,
         memory: &'a ProcessMemory,
@@ -96,11 +97,10 @@ impl<'a> Borrowed<'a> {
         Ok(borrowed)
     }
 
-    /// Bytes below the stack pointer that must be mapped.
+    /// Number of bytes below the stack pointer that must be mapped.
     pub(crate) const STACK_BYTES: u64 = RED_ZONE_BYTES + FRAME_BYTES_MAX + 64 + 5 * SMALL_FRAME_BYTES;
 
-    /// Writes the return frame at `rsp_avma` (aligned to 16); calls use the stack below it from now
-    /// on.
+    /// Writes the return frame at `rsp_avma` (aligned to 16); later calls use the stack below it.
     pub(crate) fn place_frame(&mut self, rsp_avma: u64) -> Result<()> {
         let home = self.original.restarted();
         let frame = return_frame(
@@ -117,8 +117,8 @@ impl<'a> Borrowed<'a> {
         Ok(())
     }
 
-    /// From now on, until a frame is placed, whatever it runs is followed by the code at
-    /// `code_avma`, with this `r13`, before it comes back. `ret_avma`: a `ret`.
+    /// Makes the thread run the code at `code_avma`, with this `r13`, before each return, until a
+    /// frame is placed. `ret_avma` is the address of a `ret`.
     pub(crate) fn tidy_by(&mut self, code_avma: u64, ret_avma: u64, r13: u64) -> Result<()> {
         let words = [code_avma.to_le_bytes(), ret_avma.to_le_bytes()].concat();
         let pid = self.pid;
@@ -128,22 +128,22 @@ impl<'a> Borrowed<'a> {
         Ok(())
     }
 
-    /// Where the stack of what it runs begins.
+    /// Initial stack pointer of the called code.
     fn rsp_avma(&self) -> u64 {
         self.frame_avma - self.tidied_by.map_or(0, |_| TIDYING_BYTES)
     }
 
-    /// Where the return frame begins.
+    /// Address of the return frame.
     pub(crate) fn frame_avma(&self) -> u64 {
         self.frame_avma
     }
 
-    /// Its number.
+    /// Id of the thread.
     pub(crate) fn tid(&self) -> u32 {
         self.tid
     }
 
-    /// The thread's descriptor.
+    /// Address of the thread's descriptor.
     pub(crate) fn fs_base(&self) -> u64 {
         self.original.fs_base
     }
@@ -165,16 +165,17 @@ impl<'a> Borrowed<'a> {
                     self.made_tid = Some(self.trace("PTRACE_GETEVENTMSG", made)?);
                     self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
                 }
-                // A stop of the whole process: it is seen again when the thread goes home.
+                // A stop of the whole process is reported again when the thread returns to its own
+                // work.
                 Some(Event::Interrupted | Event::Executed) => {
                     self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
                 }
-                // It cannot be blocked: the process stops when we are done.
+                // SIGSTOP cannot be blocked: the process stops when this work is done.
                 Some(Event::Signal(libc::SIGSTOP)) => {
                     let outcome = ptrace::go_to_system_call_with(self.tid, libc::SIGSTOP);
                     self.trace("PTRACE_SYSCALL", outcome)?;
                 }
-                // A fault of the code that we run.
+                // A fault of the called code.
                 Some(Event::Signal(signal)) => {
                     return Err(Error::Malformed {
                         pid: self.pid,
@@ -195,8 +196,8 @@ impl<'a> Borrowed<'a> {
         }
     }
 
-    /// It comes back within microseconds, mostly; a sleep would make the target wait for longer
-    /// than that.
+    /// Lets the thread run. It mostly finishes within microseconds; a sleep would make the target
+    /// wait for longer.
     fn let_it_run(&self, look_count: &mut u32) {
         *look_count += 1;
         if *look_count > if self.is_urgent { LOOKS_IF_URGENT } else { YIELDS } {
@@ -208,7 +209,8 @@ impl<'a> Borrowed<'a> {
 
     fn begin(&mut self, registers: &Registers) -> Result<()> {
         self.is_home = false;
-        // In this order: the way back gives the thread its own mask.
+        // The mask is set after the registers, because the return frame restores the thread's own
+        // mask.
         self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, registers))?;
         self.trace("PTRACE_SETSIGMASK", ptrace::set_signal_mask(self.tid, ALL_SIGNALS))?;
         made_to_die::moment(self.pid);
@@ -218,7 +220,7 @@ impl<'a> Borrowed<'a> {
         Ok(())
     }
 
-    /// Makes a system call. Its answer, or the error number.
+    /// Makes a system call. Returns its result, or the error number.
     pub(crate) fn system_call(
         &mut self,
         number: u64,
@@ -229,7 +231,8 @@ impl<'a> Borrowed<'a> {
         self.make_call(&registers)
     }
 
-    /// Makes the system call of [`Self::calling`]. Its answer, or the error number.
+    /// Makes the system call that [`Self::calling`] has prepared. Returns its result, or the error
+    /// number.
     pub(crate) fn make_call(&mut self, registers: &Registers) -> Result<std::result::Result<u64, i32>> {
         self.begin(registers)?;
         self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
@@ -238,7 +241,7 @@ impl<'a> Borrowed<'a> {
         Ok(if (-4095..0).contains(&answer) { Err(-answer as i32) } else { Ok(answer.cast_unsigned()) })
     }
 
-    /// Registers for a system call after which it goes on by what lies at `rsp_avma`.
+    /// Registers for a system call after which the thread continues by the frame at `rsp_avma`.
     pub(crate) fn calling(&self, number: u64, arguments: [u64; 6], rsp_avma: u64) -> Registers {
         let mut registers = self.original.going_to(self.gadgets.system_call_avma, rsp_avma);
         registers.rax = number;
@@ -254,21 +257,22 @@ impl<'a> Borrowed<'a> {
         self.memory.write(rsp_avma, &frame).map_err(|source| Error::Memory { pid, source })
     }
 
-    /// A word of its memory.
+    /// Reads a word of the target's memory.
     pub(crate) fn read_word(&self, address_avma: u64) -> Result<u64> {
         let pid = self.pid;
         self.memory.read_u64(address_avma).map_err(|source| Error::Memory { pid, source })
     }
 
-    /// Writes a word of its memory, below its stack.
+    /// Writes a word of the target's memory, below the thread's stack.
     pub(crate) fn write_word(&self, address_avma: u64, word: u64) -> Result<()> {
         let pid = self.pid;
         let write = self.memory.write(address_avma, &word.to_le_bytes());
         write.map_err(|source| Error::Memory { pid, source })
     }
 
-    /// Has it make a process, which we trace from its first moment on. Should we be killed it goes
-    /// on by the frame at `rsp_avma`. Gives its number as we and as the process number it.
+    /// Makes the thread clone a process, which is traced from its first instruction on. If this
+    /// process is killed, the clone continues by the frame at `rsp_avma`. Returns the clone's id in
+    /// this namespace, and in the process's own.
     pub(crate) fn clone_itself(
         &mut self,
         arguments: [u64; 6],
@@ -285,7 +289,7 @@ impl<'a> Borrowed<'a> {
         }
     }
 
-    /// As [`Self::system_call`], with an error for the caller.
+    /// Makes a system call like [`Self::system_call`], and turns an error number into an error.
     pub(crate) fn call_system(
         &mut self,
         call: &'static str,
@@ -295,8 +299,8 @@ impl<'a> Borrowed<'a> {
         self.system_call(number, arguments)?.map_err(|errno| Error::RemoteCall { pid: self.pid, call, errno })
     }
 
-    /// Calls a function through `stub` (`call r12; mov [r13], rax; ret`, or more), and returns what
-    /// it answered.
+    /// Calls a function through `stub` (`call r12; mov [r13], rax; ret`, or more), and returns its
+    /// result.
     pub(crate) fn call_function(
         &mut self,
         stub_avma: u64,
@@ -315,7 +319,8 @@ impl<'a> Borrowed<'a> {
         self.memory.read_u64(answer_avma).map_err(|source| Error::Memory { pid, source })
     }
 
-    /// Runs code that ends by a `ret` to the system call `last`, and by the way home behind that.
+    /// Runs code that ends with a `ret` to the system call `last`, and with the return frame behind
+    /// that.
     pub(crate) fn run_to_last_call(
         &mut self,
         code_avma: u64,
@@ -328,8 +333,7 @@ impl<'a> Borrowed<'a> {
         self.run(&registers)
     }
 
-    /// Lets it run through all system calls until it enters the one that ends it all, and out of
-    /// that.
+    /// Runs the thread through all system calls, up to and including the one that ends the code.
     fn run(&mut self, registers: &Registers) -> Result<()> {
         self.begin(registers)?;
         loop {
@@ -337,9 +341,9 @@ impl<'a> Borrowed<'a> {
             let now = self.trace("PTRACE_GETREGS", ptrace::registers(self.tid))?;
             let is_end = now.orig_rax == SIGRETURN && now.rsp == self.frame_avma + 8;
             if is_end {
-                // A return from a signal handler makes the kernel forget how long an interrupted
-                // sleep still has to last. In its place a call that does nothing, and the way to
-                // the return behind it, should we be killed.
+                // A return from a signal handler makes the kernel forget the rest of an interrupted
+                // sleep. The thread makes a call without effect instead, followed by that return in
+                // case this process is killed.
                 let mut registers = now;
                 registers.rip = self.gadgets.sigreturn_avma;
                 (registers.orig_rax, registers.rdi, registers.rsi) = (SYS_MUNMAP, 0, 0);
@@ -356,7 +360,7 @@ impl<'a> Borrowed<'a> {
         }
     }
 
-    /// Gives the thread back its own registers and lets it stand where it stood.
+    /// Restores the thread's own registers, and leaves it stopped at its original location.
     pub(crate) fn bring_home(mut self) -> Result<()> {
         self.go_home()
     }
@@ -366,9 +370,9 @@ impl<'a> Borrowed<'a> {
             return Ok(());
         }
         self.is_home = true;
-        // The interrupt is pending when the thread goes on, so that it runs no code of the program
-        // and stops where the kernel will think of the interrupted system call again. The order
-        // matters if we are killed in between.
+        // The interrupt is pending when the thread resumes. It thus runs no code of the program,
+        // and stops where the kernel restarts the interrupted system call. The order matters if
+        // this process is killed in between.
         self.trace("PTRACE_INTERRUPT", ptrace::interrupt(self.tid))?;
         self.trace("PTRACE_SETSIGMASK", ptrace::set_signal_mask(self.tid, self.signal_mask))?;
         self.trace("PTRACE_SETREGSET", ptrace::set_extended_state(self.tid, &self.extended_state))?;
@@ -391,8 +395,8 @@ impl<'a> Borrowed<'a> {
     }
 }
 
-/// How long to wait before the next look at a thread that was looked at so often: a call that takes
-/// milliseconds is held up by looks, and gains nothing from more of them.
+/// Pause before the next poll of a thread after `look_count` polls. Polls delay calls that take
+/// milliseconds, and more of them gain nothing.
 pub(crate) fn pause_before_look(look_count: u32) -> Duration {
     Duration::from_micros(20 + u64::from(look_count.saturating_sub(LOOKS_IF_URGENT)).min(180))
 }

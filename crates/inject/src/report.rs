@@ -1,26 +1,25 @@
-//! What an attach or a detach did.
+//! Reports of attaches and detaches.
 
 use std::time::{Duration, Instant};
 
-/// Where the time of the stop went in which it was done: the parts of it follow each other in this
-/// order.
+/// Durations of the last stop's parts, in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PauseParts {
-    /// From the first thread's interrupt until all stand still.
+    /// From the first thread's interrupt until all threads are stopped.
     pub stop: Duration,
-    /// Until no thread was in the way: of a detach, in the agent.
+    /// Until no thread is in critical code; for a detach, in the agent.
     pub settle: Duration,
-    /// Looking whether modules and mappings are as planned.
+    /// Comparing modules and mappings with the plan.
     pub check: Duration,
-    /// The caller's look at the heap.
+    /// The caller's reading of the heap.
     pub read_heap: Duration,
-    /// The agent and the hooks; of a detach: taking them away.
+    /// Installing the agent and the hooks; for a detach, removing them.
     pub install: Duration,
-    /// Letting the threads go on.
+    /// Resuming the threads.
     pub resume: Duration,
 }
 
-/// Measures parts that follow each other.
+/// Measures consecutive durations.
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
@@ -35,65 +34,65 @@ impl Stopwatch {
     }
 }
 
-/// What an attach did.
+/// Report of an attach.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AttachReport {
-    /// Longest time that a thread of the target stood still, over all tries.
+    /// Longest time that a thread of the target was stopped, over all tries.
     pub pause: Duration,
-    /// Where the time of the last stop went.
+    /// Durations of the last stop's parts.
     pub parts: PauseParts,
-    /// Threads at the moment of the attach.
+    /// Number of threads at the attach.
     pub thread_count: usize,
-    /// Loaded modules.
+    /// Number of loaded modules.
     pub module_count: usize,
-    /// Stops until none of the threads was in the allocator.
+    /// Number of stops until no thread was in the allocator.
     pub try_count: u32,
-    /// Bytes of an agent whose recorder was killed that stay mapped, because a thread may return
-    /// into them.
+    /// Number of bytes of an orphaned agent that stay mapped, because a thread may return into
+    /// them.
     pub orphan_bytes_left: u64,
-    /// Functions whose calls are recorded now.
+    /// Names of the functions whose calls are recorded.
     pub hooks: Vec<String>,
-    /// Functions that could not be hooked, and why.
+    /// Names of the functions that could not be hooked, each with the reason.
     pub not_hooked: Vec<(String, String)>,
-    /// A thread was in the allocator at every try: what it was allocating or freeing is not known.
+    /// Whether a thread was in the allocator at every try, so that its present block is unknown.
     pub was_allocator_busy: bool,
-    /// Live blocks that were found in the target's heap: what it had allocated before.
+    /// Number of live blocks found in the target's heap, allocated before the attach.
     pub blocks_before: u64,
-    /// Why its heap could not be read, if so; then what it had allocated before is not known.
+    /// Reason why the heap could not be read, so that earlier blocks are unknown.
     pub heap_unread: Option<String>,
-    /// Heaps of allocators inside of it, by name: what they held before is not known.
+    /// Names of embedded allocators' heaps, whose earlier blocks are unknown.
     pub other_heaps: Vec<String>,
-    /// The target's process slot in the shared buffers.
+    /// Process slot of the target in the shared buffers.
     pub process_slot: u32,
-    /// Generation of that slot.
+    /// Generation of the slot.
     pub process_generation: u32,
-    /// Process id as the target sees itself.
+    /// Process id in the target's own namespace.
     pub inner_pid: u32,
-    /// Nothing was done in it: what its language's runtime counts is read from outside.
+    /// Whether the target is only read from outside: counters of its language's runtime.
     pub is_from_outside: bool,
 }
 
-/// What a detach did.
+/// Report of a detach.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DetachReport {
-    /// Longest time that a thread of the target stood still, over all tries.
+    /// Longest time that a thread of the target was stopped, over all tries.
     pub pause: Duration,
-    /// Where the time of the last stop went; the bytes may have been put back in an earlier one.
+    /// Durations of the last stop's parts; the bytes may have been restored in an earlier stop.
     pub parts: PauseParts,
-    /// Threads at that moment.
+    /// Number of threads at the detach.
     pub thread_count: usize,
-    /// Stops until no thread was in the agent.
+    /// Number of stops until no thread was in the agent.
     pub try_count: u32,
-    /// Functions that are as they were.
+    /// Number of functions that were restored.
     pub hooks_removed: usize,
-    /// Bytes of the agent, its buffers among them, that stay mapped, because a thread may return
+    /// Number of bytes of the agent and its buffers that stay mapped, because a thread may return
     /// into them.
     pub bytes_left: u64,
-    /// The agent was loaded when the program started, and stays: it records nothing more, and calls
-    /// go around it. Where it is in the shared buffers is not known here.
+    /// Whether the agent was loaded at the program's start and thus stays: it records nothing more,
+    /// and calls go around it. Its slot in the shared buffers is unknown here.
     pub stays_loaded: bool,
-    /// Process slot in the shared buffers that the target had.
+    /// Process slot that the target had in the shared buffers.
     pub process_slot: u32,
-    /// Generation of that slot.
+    /// Generation of the slot.
     pub process_generation: u32,
 }

@@ -1,4 +1,4 @@
-//! A thread that did not stop when it was asked to: why not, and how long it is worth waiting.
+//! A thread that did not stop on request: the cause, and how long waiting is worthwhile.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,33 +7,32 @@ use heapr_proc::Stat;
 
 use crate::error::Error;
 
-/// A stop may take so many times as long where all that is missing is processor time: on a machine
-/// with ten programs to a processor a thread has its turn after 50 ms or more, and so it would at
-/// the next try.
+/// Factor of the time limit for a stop if only processor time is missing. On a machine with ten
+/// programs per processor, a thread runs after 50 ms or more, at the next try too.
 pub(crate) const LONGER_FOR_PROCESSOR: u32 = 8;
 
-/// A thread that did not stop, as it was then.
+/// State of a thread that did not stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Restless {
     pid: u32,
     tid: u32,
-    /// The letter of `/proc/PID/task/TID/stat`.
+    /// State letter in `/proc/PID/task/TID/stat`.
     state: char,
 }
 
 impl Restless {
-    /// `None`: it is gone.
+    /// Reads the state; `None` if the thread is gone.
     pub(crate) fn of(pid: u32, tid: u32) -> Option<Self> {
         Stat::of_thread(pid, tid).map(|stat| Self { pid, tid, state: stat.state() })
     }
 
-    /// Whether it could go on, and will stop as soon as it does.
+    /// True if the thread is ready to run, and stops as soon as it does.
     pub(crate) fn waits_for_processor(self) -> bool {
-        // (It may have stopped, or ended, meanwhile.)
+        // The thread may have stopped or ended meanwhile.
         !matches!(self.state, 'D' | 'S' | 'T' | 'I')
     }
 
-    /// What is said where nobody tries again.
+    /// Error for a caller that does not try again.
     pub(crate) fn no_moment(self, tried_for: Duration) -> Error {
         Error::NoQuietMoment { pid: self.pid, seconds: tried_for.as_secs(), reason: self.to_string() }
     }
@@ -47,7 +46,7 @@ impl fmt::Display for Restless {
         if self.waits_for_processor() {
             return out.write_str("the machine is too busy for it to run");
         }
-        // Which function of the kernel's, for root.
+        // Function of the kernel in which the thread waits, visible to root.
         let place = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/wchan")).unwrap_or_default();
         if place.trim() == "__refrigerator" {
             return out.write_str("its control group is frozen: thaw it first");

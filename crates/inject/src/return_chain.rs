@@ -1,10 +1,11 @@
-//! What a thread that waits will return to, from its innermost call out to its first function.
+//! Chain of return addresses of a waiting thread, from its innermost call to its first function.
 //!
 //! ```text
-//! pc of the thread -> rule in the module's tables -> caller's registers -> its rule -> ... -> a function without a caller
+//! pc of the thread -> rule in the module's tables -> caller's registers -> its rule -> ...
+//!                  -> a function without a caller
 //! ```
-//! Any other word on its stack is left from a call that is over. Only a chain that the tables tell
-//! to its end counts: code without tables (of a JIT compiler, or our own) ends it before.
+//! All other words on its stack are left from finished calls. Only a complete chain counts: code
+//! without tables (of a JIT compiler, or heapr's own) ends it early.
 
 use std::collections::HashMap;
 
@@ -15,17 +16,16 @@ use crate::stop::StoppedThread;
 use crate::unwind_rule::{UnwindIndex, UnwindRule};
 use crate::x86_64::{DWARF_RETURN_ADDRESS, DWARF_STACK_POINTER};
 
-/// Deeper than that is no thread that waits; a damaged stack may lead in a circle.
+/// Largest number of frames of a waiting thread; a damaged stack may lead in a circle.
 const FRAMES_MAX: usize = 4096;
 
-/// Chains of threads of one process. Its modules stay where they are meanwhile, as far as threads
-/// run in them.
+/// Unwinder for threads of one process, whose modules must stay loaded meanwhile.
 #[derive(Debug)]
 pub(crate) struct ReturnChains<'a> {
     memory: &'a ProcessMemory,
-    /// Of the modules that were met, by where their files begin.
+    /// Unwind indexes of the modules, by the address of their file headers.
     indexes: HashMap<u64, Option<UnwindIndex>>,
-    /// Of the places that were met: threads that wait do so in the same few.
+    /// Rules by code address: waiting threads share a few addresses.
     rules: HashMap<u64, Option<UnwindRule>>,
 }
 
@@ -34,14 +34,14 @@ impl<'a> ReturnChains<'a> {
         Self { memory, indexes: HashMap::new(), rules: HashMap::new() }
     }
 
-    /// Forgets what was read: the process has run, and may have loaded another module there.
+    /// Discards all cached data: the process has run, and may have loaded other modules.
     pub(crate) fn forget(&mut self) {
         self.indexes.clear();
         self.rules.clear();
     }
 
-    /// Whether it is certain that a thread is in no call that comes from these ranges. Of a thread
-    /// that is in no system call it is not: tables tell less of a function's first and last
+    /// True if a thread is certainly in no call from these ranges. That is uncertain for a thread
+    /// outside of a system call, because tables are less exact at a function's first and last
     /// instructions.
     pub(crate) fn lead_around(
         &mut self,
@@ -55,7 +55,8 @@ impl<'a> ReturnChains<'a> {
             })
     }
 
-    /// Where its frames go on, from the innermost; `None` if the tables do not tell all of them.
+    /// Return addresses of the thread's frames, from the innermost; `None` if the tables do not
+    /// cover all frames.
     fn of_thread(&mut self, mappings: &[Mapping], thread: &StoppedThread) -> Option<Vec<u64>> {
         let memory = self.memory;
         let mut registers = thread.registers.by_dwarf();
@@ -65,11 +66,11 @@ impl<'a> ReturnChains<'a> {
             let Some(pc_avma) = registers[DWARF_RETURN_ADDRESS] else { return Some(chain) };
             let sp_avma = registers[DWARF_STACK_POINTER]?;
             chain.push(pc_avma);
-            // Who has called goes on behind the call, which may be a function's last instruction.
+            // A return address may lie behind the caller's last instruction, hence minus 1.
             let rule = self.rule(mappings, pc_avma.wrapping_sub(u64::from(!is_interrupted)))?;
             is_interrupted = rule.is_of_signal;
             let caller = rule.caller(memory, &registers)?;
-            // A handler may have a stack of its own.
+            // A signal handler may have a separate stack.
             if !is_interrupted && caller[DWARF_STACK_POINTER]? <= sp_avma {
                 return None;
             }
@@ -90,14 +91,14 @@ impl<'a> ReturnChains<'a> {
     }
 }
 
-/// Where the file begins whose code an address is in.
+/// Address of the header of the file that contains code at an address.
 fn header_of(mappings: &[Mapping], avma: u64) -> Option<u64> {
     let code = mappings::find(mappings, avma).filter(|code| code.is_executable)?;
     let is_begin = |mapping: &&Mapping| {
         mapping.file_off == 0 && mapping.inode == code.inode && mapping.name == code.name
     };
     if code.inode == 0 {
-        // The kernel's own; other memory without a file is of no module.
+        // The vdso is the only module without a file.
         return (code.name == "[vdso]").then_some(code.start_avma);
     }
     let before = mappings.iter().take_while(|mapping| mapping.start_avma <= avma);
@@ -134,7 +135,7 @@ mod tests {
                 let all = [(0, u64::MAX)];
                 assert!(!chains.lead_around(&all, &mappings, &thread));
                 assert!(chains.lead_around(&[(8, 16)], &mappings, &thread));
-                // A return address that leads nowhere: nothing is known.
+                // A return address that leads nowhere: the chain is unknown.
                 let lost = Registers { rsp: 8, ..thread.registers };
                 assert!(!chains.lead_around(
                     &[(8, 16)],

@@ -1,9 +1,9 @@
-//! Memory for heapr, and what is done when there is none: the program that was to be recorded runs
-//! without heapr, in this process's place.
+//! Allocator of heapr that handles want of memory: the program to be recorded then runs without
+//! heapr, in this process's place.
 //!
-//! Under a low limit of memory (`ulimit -v`, `ulimit -d`) the first block that cannot be had may be
-//! one for the command line itself. So this reads the words of the command line as the kernel has
-//! laid them out, and allocates nothing.
+//! With a low memory limit (`ulimit -v`, `ulimit -d`), even the command line's own block may be
+//! unavailable. The code thus reads the words of the command line as the kernel has laid them out,
+//! and allocates nothing.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{CStr, c_char};
@@ -12,23 +12,23 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::command_words;
 use crate::program_start::restore_given;
 
-/// The system's allocator, until there is no more memory; then, before a program has been started,
-/// `heapr run` becomes that program.
+/// The system's allocator. If memory runs out before a program has been started, `heapr run`
+/// becomes that program.
 #[derive(Debug)]
 pub struct RunsAlone {
     /// Options of `run` whose value is the next word, with their dashes.
     pub with_values: &'static [&'static str],
 }
 
-/// A program is being started, or has been: it must not be started again.
+/// Whether a program is being started or has been, so that it must not be started again.
 static IS_STARTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on want of memory is an error as any other: a program is about to be started.
+/// Announces the start of a program: want of memory is an ordinary error afterwards.
 pub fn program_starts() {
     IS_STARTED.store(true, Relaxed);
 }
 
-// SAFETY: what it gives out is the system allocator's, and goes back to that.
+// SAFETY: all blocks come from the system allocator, and are returned to it.
 unsafe impl GlobalAlloc for RunsAlone {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -44,7 +44,7 @@ unsafe impl GlobalAlloc for RunsAlone {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the block is the system allocator's, of this layout.
+        // SAFETY: the block is the system allocator's, with this layout.
         unsafe { System.dealloc(block, layout) };
     }
 
@@ -70,7 +70,7 @@ impl RunsAlone {
         if words.is_null() || IS_STARTED.swap(true, Relaxed) {
             return;
         }
-        // SAFETY: the kernel's list of words, which is there as long as the process.
+        // SAFETY: the kernel's list of words exists as long as the process.
         let words = unsafe { std::slice::from_raw_parts(words, count) };
         // SAFETY: each word ends with a zero.
         let text = |word: &*const c_char| unsafe { CStr::from_ptr(*word) }.to_bytes();
@@ -81,7 +81,7 @@ impl RunsAlone {
             tell(&[
                 b"heapr: --fail-on cannot be judged: heapr has not enough memory (ulimit -v, ulimit -d)\n",
             ]);
-            // SAFETY: it does not return.
+            // SAFETY: the call does not return.
             unsafe { libc::_exit(2) };
         }
         tell(&[
@@ -89,30 +89,31 @@ impl RunsAlone {
             name,
             b" runs untraced: heapr has not enough memory for itself (ulimit -v, ulimit -d)\n",
         ]);
-        // SAFETY: just before an exec. The list of words ends with a null behind the last one.
+        // SAFETY: this is just before an exec. The list of words ends with a null behind the last
+        // one.
         unsafe {
             restore_given();
             libc::execvp(words[place], words.as_ptr().add(place));
         }
         let is_missing = std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOENT);
         tell(&[b"heapr: cannot run ", name, b"\n"]);
-        // SAFETY: it does not return.
+        // SAFETY: the call does not return.
         unsafe { libc::_exit(if is_missing { 127 } else { 126 }) };
     }
 }
 
 fn tell(parts: &[&[u8]]) {
     for part in parts {
-        // SAFETY: the part is as long as is said.
+        // SAFETY: pointer and length are those of the slice.
         let _ = unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
     }
 }
 
-/// Where the program's name stands in the words of `heapr run`; `None`: it is another command.
+/// Index of the program's name in the words of `heapr run`; `None` for another command.
 fn program_place<'a>(words: impl Iterator<Item = &'a [u8]>, with_values: &[&str]) -> Option<usize> {
     let has_value = |option: &[u8]| with_values.iter().any(|known| known.as_bytes() == option);
     let mut words = words.enumerate().skip(1);
-    // Options of all commands have no values.
+    // The options common to all commands have no values.
     let (_, command) = words.find(|(_, word)| !word.starts_with(b"-"))?;
     if command != b"run" {
         return None;
@@ -125,8 +126,8 @@ fn program_place<'a>(words: impl Iterator<Item = &'a [u8]>, with_values: &[&str]
                     words.next()?;
                 }
             }
-            // Short ones may stand together; the first with a value takes the rest, or the next
-            // word.
+            // Short options may be combined. The first one with a value takes the rest of the word,
+            // or the next word.
             [b'-', letters @ ..] if !letters.is_empty() => {
                 let takes = letters.iter().position(|&letter| has_value(&[b'-', letter]));
                 if takes.is_some_and(|takes| takes + 1 == letters.len()) {

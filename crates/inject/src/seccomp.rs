@@ -1,17 +1,17 @@
-//! Seccomp filters of the target: would they end it for what is done in it?
+//! Seccomp filters of the target: would they end it for heapr's system calls?
 //!
-//! A filter may answer a system call with an error, which is no harm, or by ending the thread, the
-//! process, or by a signal that ends it. So they are read before anything is done, and asked about
-//! each call that an attach makes in the target, and that the agent makes there later, in whichever
-//! thread.
+//! A filter may answer a system call with an error, which does no harm. Or it may end the thread or
+//! the process, or send a signal that ends it. The filters are thus read before anything is done.
+//! They are tested with each call that an attach makes in the target, and that the agent makes
+//! later.
 //!
 //! ```text
-//! no thread has a filter ------------------------------> go on
-//! a thread may but read, write and exit (strict mode) --> Error::SeccompForbids
-//! filters can be read (CAP_SYS_ADMIN) --none would end it-> go on
-//!                                     --one would --------> Error::SeccompForbids
-//! they cannot: no more of them than we have ourselves ---> go on: it is our container's
-//!              more of them -----------------------------> Error::SeccompUnreadable
+//! no thread has a filter --------------------------------> continue
+//! a thread may only read, write and exit (strict mode) --> Error::SeccompForbids
+//! filters can be read (CAP_SYS_ADMIN): all are harmless -> continue
+//!                                      one is not -------> Error::SeccompForbids
+//! they cannot: no more than this process has itself -----> continue: they are the container's
+//!              more -------------------------------------> Error::SeccompUnreadable
 //! ```
 
 use heapr_wire::seccomp::Call;
@@ -22,10 +22,10 @@ use crate::{ptrace, target};
 
 const PAGE: u64 = 4096;
 const READ_WRITE: u64 = 3;
-/// All bits: no descriptor.
+/// File descriptor argument for anonymous memory: all bits set.
 const NONE: u64 = u64::MAX;
 
-/// What else an attach has a thread of the target call.
+/// System calls that threads of the target make for an attach, in addition to the agent's.
 pub(crate) const OF_ATTACH: &[Call] = &[
     Call::new("mmap", 9, [PAGE, PAGE, READ_WRITE, 0x10_4022, NONE, 0]),
     Call::new("mprotect", 10, [0, PAGE, 5, 0, 0, 0]),
@@ -34,22 +34,22 @@ pub(crate) const OF_ATTACH: &[Call] = &[
     Call::new("rt_sigreturn", 15, [0; 6]),
 ];
 
-/// What a detach has a thread of the target call.
+/// System calls that threads of the target make for a detach.
 pub(crate) const OF_DETACH: &[Call] =
     &[Call::new("munmap", 11, [0, PAGE, 0, 0, 0, 0]), Call::new("rt_sigreturn", 15, [0; 6])];
 
-/// Whether any thread has a filter; new threads have those of who makes them.
+/// True if any thread has a filter; new threads inherit those of their creator.
 pub(crate) fn has_any(pid: u32) -> bool {
     let threads = target::threads(pid).unwrap_or_default();
     threads.into_iter().any(|tid| target::seccomp(pid, tid).is_some_and(|(mode, _)| mode != 0))
 }
 
-/// Whether stopped threads may make these calls.
+/// Checks whether stopped threads may make these calls.
 ///
 /// # Errors
 /// [`Error::SeccompForbids`], [`Error::SeccompUnreadable`].
 pub(crate) fn check(pid: u32, tids: impl Iterator<Item = u32>, calls: &[&[Call]]) -> Result<()> {
-    // Threads mostly have the same.
+    // Threads mostly have equal filters.
     let mut seen: Vec<Vec<Vec<Instruction>>> = Vec::new();
     for tid in tids {
         let filters = match filters(tid) {
@@ -74,18 +74,18 @@ pub(crate) fn check(pid: u32, tids: impl Iterator<Item = u32>, calls: &[&[Call]]
     Ok(())
 }
 
-/// Whether one of the filters would end who makes the call.
+/// True if one of the filters would end the thread or process that makes the call.
 fn would_end(filters: &[Vec<Instruction>], call: &Call) -> bool {
     filters.iter().any(|filter| call.would_be_ended_by(|number| filter.get(number).copied()))
 }
 
-/// All filters of a stopped thread.
+/// Reads all filters of a stopped thread.
 fn filters(tid: u32) -> std::io::Result<Vec<Vec<Instruction>>> {
     let mut filters = Vec::new();
     loop {
         match ptrace::seccomp_filter(tid, filters.len()) {
             Ok(filter) => filters.push(filter),
-            // The last was the one before; or it has none at all.
+            // There are no more filters, or none at all.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINVAL)) => {
                 return Ok(filters);
             }
@@ -94,8 +94,8 @@ fn filters(tid: u32) -> std::io::Result<Vec<Vec<Instruction>>> {
     }
 }
 
-/// Whether a thread has no filters but those that this process has too: who is in the same
-/// container got the same.
+/// True if a thread has only filters that this process has too: processes in one container have the
+/// same.
 fn is_as_ours(pid: u32, tid: u32) -> bool {
     let own = target::seccomp(std::process::id(), ptrace::own_tid());
     match (target::seccomp(pid, tid), own) {

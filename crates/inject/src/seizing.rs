@@ -1,19 +1,19 @@
-//! Beginning to trace a thread: who may be in the way, and what to do then.
+//! Start of tracing a thread, and handling of another tracer.
 
 use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::{ptrace, target};
 
-/// What came of an attempt to seize a thread.
+/// Result of an attempt to seize a thread.
 pub(crate) enum Seizing {
     Done,
     Ended,
-    /// A thread of ours that is about to end holds it still.
+    /// Another thread of this process still traces it, and is about to end.
     Later,
 }
 
-/// Seizes a thread of a process, which does not stop for that.
+/// Seizes a thread of a process, without stopping it.
 pub(crate) fn seize(pid: u32, tid: u32, deadline: Instant) -> Result<Seizing> {
     let mut is_second = false;
     loop {
@@ -26,12 +26,12 @@ pub(crate) fn seize(pid: u32, tid: u32, deadline: Instant) -> Result<Seizing> {
             _ => return Err(Error::Trace { pid, call: "PTRACE_SEIZE", source }),
         }
         match target::tracer(pid, tid) {
-            // It did not stop at the last try, so that it could not be let go.
+            // The thread did not stop at the last try, so that it could not be released.
             Some(tracer) if tracer == ptrace::own_tid() => return Ok(Seizing::Done),
             Some(tracer) if target::is_own_thread(tracer) && Instant::now() < deadline => {
                 return Ok(Seizing::Later);
             }
-            // It may have been let go since.
+            // The other tracer may have released the thread meanwhile.
             Some(0) if !is_second => is_second = true,
             _ => return Err(target::not_permitted(pid)),
         }

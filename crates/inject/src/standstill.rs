@@ -1,7 +1,7 @@
-//! Holding a process still for a moment to look at it: nothing is written into it.
+//! Short stop of a process to read it, without writing into it.
 //!
-//! Whoever is in the C library's allocator runs on for a moment while all others stand still.
-//! Should we be killed, the kernel lets all of it go on.
+//! Threads in the C library's allocator run on for a moment while all others are stopped. If this
+//! process is killed, the kernel resumes all threads.
 
 use std::time::{Duration, Instant};
 
@@ -13,30 +13,32 @@ use crate::stop::{Settled, Stopped, StoppedThread};
 use crate::target;
 use crate::timed_look::look_in_time;
 
-/// How long the threads may take to stop, and to leave the allocator.
+/// Longest time for the threads to stop.
 const STOP_LIMIT: Duration = Duration::from_millis(50);
 const SETTLE_LIMIT: Duration = Duration::from_millis(10);
-/// A vfork or a slow disk is over some time.
+/// Number of tries: a vfork or a slow disk access ends after some time.
 const TRIES: u32 = 20;
 const PAUSE_BETWEEN: Duration = Duration::from_millis(10);
-/// Where each try takes long, as of a thread that cannot stop.
+/// Longest time for all tries, if each takes long because a thread cannot stop.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// A process while all of its threads stand still.
+/// A process while all of its threads are stopped.
 #[derive(Debug, Clone, Default)]
 pub struct StillProcess {
-    /// Where its threads have their descriptors.
+    /// Addresses of the threads' descriptors.
     pub thread_pointers: Vec<u64>,
-    /// Their stack pointers.
+    /// Stack pointers of the threads.
     pub stack_pointers: Vec<u64>,
-    /// No thread is in the allocator.
+    /// True if no thread is in the allocator.
     pub is_allocator_quiet: bool,
 }
 
-/// Calls `while_still` while all threads of a process stand still. Returns how long they did.
+/// Calls `while_still` while all threads of a process are stopped. Returns the duration of the
+/// stop.
 ///
 /// # Errors
-/// There is no such process, it may not be traced, or it does not stop; it runs on as it was.
+/// Returns an error if the process does not exist, may not be traced, or does not stop; it runs on
+/// unchanged.
 pub fn stand_still(pid: u32, while_still: &mut (dyn FnMut(&StillProcess) + Send)) -> Result<Duration> {
     in_own_thread(|| stand_still_here(pid, while_still))
 }
@@ -74,8 +76,8 @@ fn stand_still_here(pid: u32, while_still: &mut (dyn FnMut(&StillProcess) + Send
     Err(last.map_or(Error::Ended { pid }, |restless| restless.no_moment(begin.elapsed())))
 }
 
-/// Whether a thread is in the C library's code and may be in its allocator. One that waits in the
-/// kernel is not, but for calls by which the allocator takes and gives back memory.
+/// True if a thread is in the C library's code and may be in its allocator. Threads that wait in
+/// the kernel count only in calls by which the allocator maps and unmaps memory.
 fn is_at_allocating(mapped: &[Mapping], thread: &StoppedThread) -> bool {
     const CALLS: [i64; 6] = [
         libc::SYS_mmap,

@@ -1,15 +1,17 @@
-//! What the kernel puts on the stack of a new program, and the same with other variables in its
-//! environment.
+//! Block that the kernel puts on the stack of a new program, and its copy with other environment
+//! variables.
 //!
 //! ```text
-//! rsp ->  argc | argv[0] … argv[argc-1] 0 | variables … 0 | auxiliary vector (kind, value) … (0, 0) | strings
+//! rsp ->  argc | argv[0] … argv[argc-1] 0 | variables … 0
+//!         | auxiliary vector (kind, value) … (0, 0) | strings
 //! ```
 //!
-//! A longer block goes below the old one, with the new strings between the two; the old strings
-//! stay where they are:
+//! A longer block is placed below the old one, with the new strings between the two; the old
+//! strings stay:
 //!
 //! ```text
-//! new rsp -> argc | argv 0 | variables 0 | auxiliary vector | new strings | (old rsp) old block and strings
+//! new rsp -> argc | argv 0 | variables 0 | auxiliary vector | new strings
+//!            | (old rsp) old block and strings
 //! ```
 
 use crate::memory::{TargetMemory, Unreachable};
@@ -23,7 +25,7 @@ pub(crate) struct StartBlock {
     facts: Vec<(u64, u64)>,
 }
 
-/// Why a block is not one.
+/// Reason why a block is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadBlock {
     #[error(transparent)]
@@ -33,28 +35,29 @@ pub(crate) enum BadBlock {
 }
 
 pub(crate) const AT_NULL: u64 = 0;
-/// Where the program headers are, and how many.
+/// Address of the program headers.
 pub(crate) const AT_PHDR: u64 = 3;
 pub(crate) const AT_PHNUM: u64 = 5;
-/// Where the loader was mapped; 0 for a program without one.
+/// Address of the loader; 0 for a program without one.
 pub(crate) const AT_BASE: u64 = 7;
-/// Not 0: the program has more rights than who started it, and the loader heeds no variables.
+/// Not 0 if the program has more rights than its starter, so that the loader ignores variables.
 pub(crate) const AT_SECURE: u64 = 23;
-/// The name by which the program was started.
+/// Name by which the program was started.
 pub(crate) const AT_EXECFN: u64 = 31;
 
-/// The kernel takes at most a quarter of the stack's limit for arguments and variables.
+/// Largest number of entries. The kernel allows at most a quarter of the stack's limit for
+/// arguments and variables.
 const ENTRIES_MAX: usize = 1 << 20;
 const FACTS_MAX: usize = 256;
-/// Of a variable's text only the beginning matters, but of LD_PRELOAD all.
+/// Largest length in bytes of a variable's value, enough for a whole LD_PRELOAD.
 const TEXT_BYTES_MAX: usize = 128 << 10;
-/// Names that are looked for have fewer bytes.
+/// Largest length in bytes of a variable's name that is searched for.
 const NAME_BYTES_MAX: usize = 64;
 const WORD_BYTES: u64 = 8;
 
 impl StartBlock {
-    /// Reads the block at `rsp_avma`, where a program that has made no instruction yet has its
-    /// stack pointer.
+    /// Reads the block at `rsp_avma`, the stack pointer of a program that has executed no
+    /// instruction yet.
     pub(crate) fn read(memory: &impl TargetMemory, rsp_avma: u64) -> Result<Self, BadBlock> {
         let mut words = Words { memory, next_avma: rsp_avma, kept: Vec::new() };
         let count = words.next()?;
@@ -62,7 +65,7 @@ impl StartBlock {
             return Err(BadBlock::TooLong(ENTRIES_MAX));
         }
         let arguments = (0..count).map(|_| words.next()).collect::<Result<Vec<_>, _>>()?;
-        // The null behind them.
+        // The null behind the arguments.
         words.next()?;
         let mut pointers = Vec::new();
         loop {
@@ -90,12 +93,12 @@ impl StartBlock {
         Ok(Self { rsp_avma, arguments, variables, facts })
     }
 
-    /// A value of the auxiliary vector.
+    /// Value in the auxiliary vector.
     pub(crate) fn fact(&self, kind: u64) -> Option<u64> {
         self.facts.iter().find(|fact| fact.0 == kind).map(|fact| fact.1)
     }
 
-    /// The whole value of a variable.
+    /// Whole value of a variable.
     pub(crate) fn variable(
         &self,
         memory: &impl TargetMemory,
@@ -113,8 +116,8 @@ impl StartBlock {
         self.variables.iter().position(is_it)
     }
 
-    /// The block with some variables set, as bytes, and where it goes: a stack pointer that is
-    /// aligned as the kernel's is.
+    /// Builds the block with some variables set. Returns its address, a stack pointer aligned like
+    /// the kernel's, and its bytes.
     pub(crate) fn with_variables(&self, changes: &[(&str, &[u8])]) -> (u64, Vec<u8>) {
         let mut pointers: Vec<u64> = self.variables.iter().map(|&(pointer, _)| pointer).collect();
         let mut strings = Vec::new();
@@ -149,7 +152,7 @@ impl StartBlock {
     }
 }
 
-/// Words one after the other, read by the page.
+/// Reader of consecutive words, by the page.
 struct Words<'a, M> {
     memory: &'a M,
     next_avma: u64,
@@ -204,7 +207,7 @@ mod tests {
         }
     }
 
-    /// As the kernel lays it out: strings at the end, the block below, aligned.
+    /// Builds a stack in the kernel's layout: strings at the end, the block below, aligned.
     fn stack(arguments: &[String], variables: &[String]) -> (Stack, u64) {
         let mut strings = Vec::new();
         let mut offsets = Vec::new();
@@ -213,7 +216,8 @@ mod tests {
             strings.extend_from_slice(text.as_bytes());
             strings.push(0);
         }
-        // The last words of a stack are never part of it, so that no string ends with the mapping.
+        // The last words of a stack are not part of the block, so that no string ends with the
+        // mapping.
         strings.resize(strings.len() + 300, 0);
         let strings_avma = END - strings.len() as u64;
         let pointer = |offset: &u64| strings_avma + offset;

@@ -1,4 +1,4 @@
-//! Handing the shared buffers to the agent and starting it.
+//! Transfer of the shared buffers to the agent, and its start.
 
 use heapr_wire::{
     AGENT_PATH_BYTES_MAX, ATTACH_DONE, ATTACH_REFUSED, AttachParameters, SESSION_VALUE_BYTES_MAX,
@@ -33,7 +33,7 @@ impl super::Install<'_> {
             .and_then(|()| self.step())
             .and_then(|()| call(stub::CALL_WITH_DESCRIPTOR, thread));
         if let Err(error) = started {
-            // It may have ended.
+            // The process may have ended.
             let _ = call(stub::CLOSE, thread);
             thread.place_frame(record.stack_top_avma)?;
             return Err(error);
@@ -53,7 +53,7 @@ impl super::Install<'_> {
         self.step()
     }
 
-    /// The stub puts the descriptor in.
+    /// Parameters of the agent; the stub adds the descriptor.
     fn parameters(&self, record: &Record) -> Vec<u8> {
         let mut bytes = vec![0; size_of::<AttachParameters>()];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);

@@ -1,4 +1,4 @@
-//! The islands, the jumps that lead there, and where the functions themselves are from now on.
+//! Trampoline areas, the jumps to them, and the new addresses of the functions themselves.
 
 use std::mem::offset_of;
 
@@ -11,8 +11,8 @@ use crate::remote::Borrowed;
 use crate::report::AttachReport;
 use crate::x86_64::{COUNTING_BYTES, Countdown, Island, Landing, Way};
 
-/// Nearest multiple of 2 GiB that a jump reaches, with a margin for what lies between function and
-/// island.
+/// Largest distance in bytes of a trampoline area: 2 GiB, the range of a jump, with a margin for
+/// the distance between function and area.
 const JUMP_DISTANCE: u64 = (1 << 31) - (64 << 20);
 
 impl super::Install<'_> {
@@ -96,7 +96,7 @@ impl super::Install<'_> {
         Ok(landings)
     }
 
-    /// Where the agent's threads have their countdowns; `None`: calls are not counted.
+    /// Location of the threads' countdowns; `None`: calls are not counted.
     fn countdown(&self, record: &Record) -> Result<Option<Countdown>> {
         let place = self.plan.injection + offset_of!(Injection, countdown_offset) as u64;
         let left_offset = i32::try_from(self.plan.image.word(place)?).ok();
@@ -106,7 +106,8 @@ impl super::Install<'_> {
             .map(|(slot_offset, left_offset)| Countdown { slot_offset, left_offset }))
     }
 
-    /// Tells what counts where the marks of pages are, which the agent has made by now.
+    /// Writes the address of the page marks into the counting code; the agent has created the marks
+    /// by this time.
     pub(super) fn put_marks(&self, landings: &[Option<Landing>]) -> Result<()> {
         let marked = landings.iter().flatten().filter_map(|landing| landing.marks_avma.zip(Some(landing)));
         let mut marked = marked.peekable();
@@ -118,8 +119,8 @@ impl super::Install<'_> {
         let marks_avma = self.memory.read_u64(word_avma).map_err(|source| Error::Memory { pid, source })?;
         let bytes = marks_avma.to_le_bytes();
         for (place, landing) in marked {
-            // Those of them that a jump stands on are kept before it: the jump stays, for threads
-            // that come out of the allocator before the gate opens.
+            // Bytes under the switching jump are saved before it. The jump stays, for threads that
+            // leave the allocator before the gate opens.
             let (covered, others) = bytes.split_at(landing.covered_marks_bytes());
             self.write(place + covered.len() as u64, others)?;
             self.write(place - COUNTING_BYTES as u64, covered)?;
@@ -127,10 +128,10 @@ impl super::Install<'_> {
         Ok(())
     }
 
-    /// Tells the agent where the functions themselves are.
+    /// Writes the addresses of the functions themselves into the agent.
     pub(super) fn put_real_functions(&mut self, image_avma: u64, landings: &[Option<Landing>]) -> Result<()> {
         let mut words = self.plan.plain.clone();
-        // Calls from there are not the program's.
+        // Calls from these ranges are not the program's.
         let place = self.plan.image.word(self.plan.injection + offset_of!(Injection, own_calls) as u64)?;
         let place = place - image_avma;
         let own = (image_avma, image_avma + self.plan.image.bytes.len() as u64);

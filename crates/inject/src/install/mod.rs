@@ -1,9 +1,9 @@
-//! What is done in the target while it stands still: the agent mapped and started, the hooks
-//! written.
+//! Work of an attach in the stopped target: maps and starts the agent, and writes the hooks.
 //!
 //! ```text
-//! one mapping   record (what the detach needs, and the stub that calls functions) | agent | scratch | stack for the calls
-//! islands       near the hooked functions: where their jumps lead
+//! one mapping        record (for the detach, with the stub that calls functions) | agent | scratch
+//!                    | stack for the calls
+//! trampoline areas   near the hooked functions: the targets of their jumps
 //! ```
 
 mod agent_start;
@@ -31,30 +31,30 @@ const SYS_MMAP: u64 = 9;
 const SYS_MPROTECT: u64 = 10;
 const PROT_READ_WRITE: u64 = 3;
 const PROT_READ_EXECUTE: u64 = 5;
-/// Private, anonymous, without reserved swap, and not in place of anything.
+/// Private, anonymous, without reserved swap, and never replacing a mapping.
 const MAP_FLAGS: u64 = 0x02 | 0x20 | 0x4000 | 0x10_0000;
 
 const _: () = assert!(STUB_OFFSET + stub::CODE.len() as u64 <= BASIC_OFFSET);
 const _: () = assert!(BASIC_OFFSET + BASIC_BYTES as u64 <= RECORD_BYTES);
 
-/// What has been done in the target so far, for undoing it.
+/// Work done in the target so far, for undoing it.
 #[derive(Debug, Default)]
 struct Done {
     record: Record,
     patches_written: usize,
 }
 
-/// What an attach has put into the target. All calls of the hooked functions stand at the gate,
-/// which is closed.
+/// Everything that an attach has installed in the target. All calls of the hooked functions wait at
+/// the gate, which is closed.
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) gate: Gate,
     pub(crate) record: Record,
-    /// Where its calls go once it is open.
+    /// Targets of the calls once the gate is open.
     pub(crate) trampolines: Vec<u64>,
 }
 
-/// Installs all of it with the help of one thread; if anything fails it is undone.
+/// Installs agent and hooks with the help of one thread; undoes everything if a step fails.
 pub(crate) fn install(
     request: &AttachRequest<'_>,
     memory: &ProcessMemory,
@@ -74,7 +74,7 @@ pub(crate) fn install(
             Ok(Installed { gate, record: done.record, trampolines })
         }
         Err(error) => {
-            // The thread's own stack again: what we mapped goes away.
+            // Back on the thread's own stack: the mapping with the agent's stack is removed.
             let undone = borrowed.place_frame(own_frame_avma).and_then(|()| {
                 take_away::undo(
                     request.pid,
@@ -102,7 +102,7 @@ struct Install<'a> {
 }
 
 impl Install<'_> {
-    /// For tests: each step may be made to fail.
+    /// Counts a step, which a test may make fail.
     fn step(&mut self) -> Result<()> {
         self.step += 1;
         match self.request.fail_at {
@@ -151,7 +151,7 @@ impl Install<'_> {
         self.put_real_functions(image_avma, &landings)?;
         self.write_image(thread, image_avma, record, &imports, record.tls_offset)?;
         self.step()?;
-        // Threads may have anything in a slot whose key was just made.
+        // A slot may hold any value in threads that were running before its key was created.
         for stopped in &self.stopped.threads {
             self.write(stopped.registers.fs_base.wrapping_add(record.tls_offset), &[0; 8])?;
         }
@@ -176,8 +176,8 @@ impl Install<'_> {
         Ok((gate, trampolines))
     }
 
-    /// Writes the record as it is by now: should we be killed, the next attach finds by it what is
-    /// to be taken away.
+    /// Writes the record in its present state: if this process is killed, the next attach finds by
+    /// it what must be removed.
     fn keep(&self, record: &Record) -> Result<()> {
         self.write(record.start_avma, &record.to_bytes())
     }
@@ -186,7 +186,7 @@ impl Install<'_> {
     fn map(&self, thread: &mut Borrowed<'_>, near_avma: u64, bytes: u64, distance: u64) -> Result<u64> {
         let pid = self.request.pid;
         let no_room = Error::Unsupported { pid, reason: "there is no free address range near its allocator" };
-        // What was mapped since the list was read makes the kernel refuse; then the list is read
+        // The kernel refuses a range that was mapped since the list was read; then the list is read
         // again.
         let mut mappings = self.mappings.to_vec();
         for _ in 0..4 {
@@ -209,8 +209,8 @@ impl Install<'_> {
         thread.call_system("mprotect", SYS_MPROTECT, [start, bytes, protection, 0, 0, 0]).map(|_| ())
     }
 
-    /// The functions of the C library that the agent calls. Some are chosen for the processor by a
-    /// function.
+    /// Addresses of the C library's functions that the agent calls. Some are chosen for the
+    /// processor by a resolver function.
     fn resolve_imports(&self, thread: &mut Borrowed<'_>, record: &Record) -> Result<Vec<(String, u64)>> {
         let mut resolved = Vec::new();
         if let Some(program) = &self.plan.statics {
@@ -230,7 +230,7 @@ impl Install<'_> {
         Ok(resolved)
     }
 
-    /// Relocates the image and writes what is not zero of it; then code becomes executable.
+    /// Relocates the image and writes its pages that are not zero; then makes code executable.
     fn write_image(
         &mut self,
         thread: &mut Borrowed<'_>,

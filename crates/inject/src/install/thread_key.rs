@@ -1,4 +1,4 @@
-//! A key of the C library for the agent: its word per thread, and a call when a thread ends.
+//! Thread key of the C library for the agent: a word per thread, and a call when a thread ends.
 
 use std::mem::offset_of;
 
@@ -10,8 +10,8 @@ use crate::record::Record;
 use crate::remote::Borrowed;
 
 impl super::Install<'_> {
-    /// A key of the C library's threads gives the agent its word per thread (the place of the key's
-    /// value in the thread's own descriptor) and tells it when a thread ends.
+    /// Creates a key of the C library's threads. The location of the key's value in a thread's
+    /// descriptor is the agent's word, and the key's destructor reports the thread's end.
     pub(super) fn make_key(
         &mut self,
         thread: &mut Borrowed<'_>,
@@ -19,9 +19,9 @@ impl super::Install<'_> {
         record: &mut Record,
     ) -> Result<()> {
         const MARK: u64 = 0x6865_6170_725f_6d6b;
-        /// Keys below this have their value in the descriptor.
+        /// Exclusive limit of keys whose values are in the descriptor.
         const INLINE_KEYS: u64 = 32;
-        /// Where glibc 2.2 to 2.41 keeps them, for a program without its thread library.
+        /// Offset of these values in glibc 2.2 to 2.41, for a program without its thread library.
         const FIRST_VALUE_OFFSET: u64 = 0x310 + 8;
         const DESCRIPTOR_BYTES: usize = 0x900;
         let pid = self.request.pid;
@@ -68,14 +68,15 @@ impl super::Install<'_> {
         Ok(())
     }
 
-    /// The same in a program that musl is linked into. A thread's values lie behind its
-    /// descriptor; the first thread's lie elsewhere, and a free word is in that place.
+    /// Creates the key in a program with musl linked into it. A thread's values lie behind its
+    /// descriptor. The first thread's values lie elsewhere; its word is a free word at the same
+    /// offset.
     ///
     /// ```text
     /// thread pointer -> | struct pthread, 200 bytes | to the alignment | value of key 0 | of key 1 | ...
     /// ```
     fn make_key_of_musl(&mut self, thread: &mut Borrowed<'_>, record: &mut Record) -> Result<()> {
-        /// `struct pthread` of musl 1.2, and where it leads to the thread's values.
+        /// Size of `struct pthread` in musl 1.2.
         const DESCRIPTOR_BYTES: u64 = 200;
         const VALUES_OFFSET: u64 = 128;
         const ALIGN_MIN: u64 = 8;
@@ -98,7 +99,7 @@ impl super::Install<'_> {
             }
             key = self.memory.read_u32(key_avma).map_err(memory_error)?;
             record.end_key = (u64::from(key) + 1) | u64::from(INJECTED_KEY_SET_TWICE);
-            // Where the descriptor is another one the first thread's values are elsewhere, too.
+            // If the descriptor has another layout, the first thread's values are elsewhere too.
             let first_values = self.memory.read_u64(fs_base + VALUES_OFFSET).map_err(memory_error)?;
             if first_values != self.plan.first_values_avma {
                 return Err(elsewhere);
@@ -107,7 +108,7 @@ impl super::Install<'_> {
         record.tls_offset = values + 8 * u64::from(key);
         let word_avma = fs_base.wrapping_add(record.tls_offset);
         let is_free = match self.plan.first_descriptor {
-            // It lies in a variable of its, if its thread-local variables are few.
+            // The descriptor lies in a variable of musl if there are few thread-local variables.
             Some((start, end)) if (start..end).contains(&fs_base) => word_avma + 8 <= end,
             _ => heapr_proc::mappings::find(self.mappings, fs_base)
                 .is_some_and(|mapping| mapping.contains(word_avma + 7) && mapping.is_writable),
