@@ -1,6 +1,6 @@
-//! The allocations that a timeline counts: a bit for each, found in one pass over the columns, so
-//! that the pass over the moves – which looks at allocations in no order – loads a bit and not five
-//! columns.
+//! Set of the allocations that a timeline counts: a bit for each, computed in one pass over the
+//! columns. The pass over the moves accesses allocations in random order. It then loads a bit
+//! instead of five columns.
 
 use std::ops::Range;
 
@@ -10,24 +10,24 @@ use crate::event_table::{EventTable, Move};
 use crate::lifetime_column::{LifetimeColumn, LifetimeTest, class_of};
 use crate::parallelism::Parallelism;
 
-/// Words between two questions whether it was given up.
+/// Number of words between two checks for cancellation.
 const CANCEL_INTERVAL: usize = 1 << 12;
 
-/// See the module.
+/// Set of the allocations that pass a filter.
 #[derive(Debug)]
 pub(crate) struct AllocationSet {
-    /// `None`: all pass.
+    /// A bit per allocation; `None` if all pass.
     words: Option<Vec<u64>>,
 }
 
-/// Of what the bits are found.
+/// Inputs from which the bits are computed.
 pub(crate) struct AllocationSetQuery<'a> {
     pub(crate) table: &'a EventTable,
-    /// Without range, moment and type.
+    /// Filter without range, moment and type.
     pub(crate) filter: &'a Filter,
-    /// By site: whether the filter lets it pass; `None`: all.
+    /// Whether each site passes the filter; `None` if all do.
     pub(crate) sites: Option<&'a [bool]>,
-    /// There if lifetimes are asked for.
+    /// Lifetimes, if the filter needs them.
     pub(crate) lifetimes: Option<&'a LifetimeColumn>,
     pub(crate) duration_ns: u64,
     pub(crate) parallelism: Parallelism,
@@ -35,14 +35,14 @@ pub(crate) struct AllocationSetQuery<'a> {
 }
 
 impl AllocationSet {
-    /// Whether a filter looks at allocations one by one, at no time in particular: then what passes
-    /// is found once, for all views.
+    /// Whether a filter tests single allocations, independent of time. Then the set is computed
+    /// once, for all views.
     pub(crate) fn is_worth(filter: &Filter) -> bool {
         let is_timeless = filter.range.is_none() && filter.at.is_none() && filter.allocation_type.is_none();
         is_timeless && (filter.size.is_some() || filter.lifetime.is_some() || filter.is_temporary_only)
     }
 
-    /// Whether an allocation counts.
+    /// Whether an allocation is in the set.
     #[inline(always)]
     pub(crate) fn has(&self, allocation: usize) -> bool {
         self.words.as_ref().is_none_or(|words| words[allocation / 64] >> (allocation % 64) & 1 != 0)
@@ -50,7 +50,7 @@ impl AllocationSet {
 }
 
 impl AllocationSet {
-    /// Of up to 64 moves whether their allocations count: a bit each, the first one's the lowest.
+    /// Bits for the allocations of up to 64 moves; the first move has the lowest bit.
     #[inline(always)]
     pub(crate) fn bits(&self, moves: &[Move]) -> u64 {
         match &self.words {
@@ -62,14 +62,14 @@ impl AllocationSet {
         }
     }
 
-    /// Shows the allocations of a range that count, in their order.
+    /// Passes the allocations of a range that are in the set to `visit`, in order.
     #[inline(always)]
     pub(crate) fn for_each(&self, allocations: Range<usize>, mut visit: impl FnMut(usize)) {
         let Some(words) = &self.words else { return allocations.for_each(visit) };
         let mut first = allocations.start;
         while first < allocations.end {
             let end = (first / 64 * 64 + 64).min(allocations.end);
-            // The bits from the first on, and none from the end on.
+            // The bits from `first` up to `end`.
             let mut word = words[first / 64] >> (first % 64) & (u64::MAX >> (64 - (end - first)));
             while word != 0 {
                 visit(first + word.trailing_zeros() as usize);
@@ -81,7 +81,7 @@ impl AllocationSet {
 }
 
 impl AllocationSetQuery<'_> {
-    /// Makes the pass.
+    /// Computes the set.
     pub(crate) fn run(&self) -> Result<AllocationSet> {
         let filter = self.filter;
         let is_plain = filter.size.is_none() && filter.lifetime.is_none() && !filter.is_temporary_only;
@@ -91,7 +91,7 @@ impl AllocationSetQuery<'_> {
         let count = self.table.allocation_count();
         let lifetime = filter.lifetime.map(LifetimeTest::new);
         let parts = self.parallelism.map(0..count, |part| {
-            // Words are not cut in two: each belongs to the part that begins before it or with it.
+            // Words are not split: each belongs to the part that begins before it or with it.
             let numbers = part.start.div_ceil(64)..part.end.div_ceil(64);
             let mut words = Vec::with_capacity(numbers.len());
             for number in numbers {
@@ -107,8 +107,8 @@ impl AllocationSetQuery<'_> {
         Ok(AllocationSet { words: Some(parts.concat()) })
     }
 
-    /// The bits of up to 64 allocations, one criterion after the other: each a short loop over one
-    /// column.
+    /// The bits of up to 64 allocations, one criterion after the other: each is a short loop over
+    /// one column.
     #[inline(always)]
     fn word(&self, allocations: Range<usize>, lifetime: Option<&LifetimeTest>) -> u64 {
         let (table, filter) = (self.table, self.filter);
@@ -142,7 +142,7 @@ impl AllocationSetQuery<'_> {
         word
     }
 
-    /// How long an allocation lived: until the end of the trace if it was not freed.
+    /// Lifetime of an allocation, until the end of the trace if it was not freed.
     #[inline(always)]
     fn lifetime_ns(&self, allocation: usize) -> u64 {
         let table = self.table;
@@ -155,7 +155,7 @@ impl AllocationSetQuery<'_> {
     }
 }
 
-/// A bit for each of up to 64 values, the first one's the lowest.
+/// A bit for each of up to 64 values; the first value has the lowest bit.
 #[inline(always)]
 fn bits<T>(values: &[T], passes: impl Fn(usize, &T) -> bool) -> u64 {
     values.iter().enumerate().fold(0, |word, (at, value)| word | u64::from(passes(at, value)) << at)

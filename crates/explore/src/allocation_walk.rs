@@ -1,4 +1,4 @@
-//! The allocations that pass a filter, one by one: for what no kept sum answers.
+//! Walk over the allocations that pass a filter, for queries that no cached sum answers.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::kept_sums::SumsView;
 use crate::lifetime_column::{LifetimeColumn, LifetimeTest, bits_of_class, class_of};
 use crate::site_sums::SiteSums;
 
-/// Allocations between two questions whether the scan was given up.
+/// Number of allocations between two checks for cancellation.
 pub(crate) const CANCEL_INTERVAL: usize = 1 << 20;
 
 /// An allocation that passes the filter.
@@ -18,49 +18,50 @@ pub(crate) struct CountedAllocation {
     pub(crate) site: usize,
     pub(crate) size_bytes: u64,
     pub(crate) birth: u32,
-    /// By it the allocation is live no more.
+    /// Move after which the allocation is not live.
     pub(crate) last_move: u32,
     pub(crate) is_ended: bool,
     pub(crate) is_temporary: bool,
-    /// Bits of its lifetime; 0 if nobody asks for it.
+    /// Number of bits of the lifetime; 0 if not requested.
     pub(crate) lifetime_bits: u32,
 }
 
-/// Which allocations are looked at, and when they count as freed.
+/// The allocations that are examined, and the time at which they count as freed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
-    /// Numbers of the allocations.
+    /// First allocation, and end (exclusive).
     pub(crate) first: usize,
     pub(crate) last: usize,
-    /// Only ends before this are seen.
+    /// Limit of the ends that are seen: only those before this move.
     pub(crate) end: u32,
-    /// Only allocations that live on at this: of what was born before the range.
+    /// Least last move of the examined allocations: selects those born before a range and live at
+    /// its start.
     pub(crate) alive_at: u32,
-    /// The first allocation that the replay would see.
+    /// First allocation that a replay would see.
     pub(crate) replayed_from: usize,
-    /// What becomes of those that do not end: they are looked at until then.
+    /// End of the lifetime of allocations that do not end.
     pub(crate) end_ns: u64,
-    /// Only those that end (or do not end) in the window.
+    /// Selects allocations that end in the window, or those that do not; `None` for both.
     pub(crate) wants_ended: Option<bool>,
     pub(crate) is_born_inside: bool,
-    /// What a process had left when it ended has ended, too: of what is live, and not of what is
-    /// outstanding.
+    /// True if blocks of ended processes count as ended. This holds for live blocks, and not for
+    /// outstanding ones.
     pub(crate) is_of_living: bool,
 }
 
 impl Window {
-    /// A part of it.
+    /// The window for a part of the allocations.
     pub(crate) fn part(&self, allocations: Range<usize>) -> Self {
         Self { first: allocations.start, last: allocations.end, ..*self }
     }
 }
 
-/// When what is counted is live at the peak.
+/// Condition for a counted allocation to be live at the peak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AtPeak {
     Never,
     Always,
-    /// Behind this move.
+    /// Live after this move.
     Behind(u32),
 }
 
@@ -75,26 +76,26 @@ impl AtPeak {
     }
 }
 
-/// What of an allocation decides.
+/// Inputs of a walk: conditions on allocations.
 pub(crate) struct AllocationWalk<'a> {
     pub(crate) kept: SumsView<'a>,
     pub(crate) filter: &'a Filter,
-    /// By site whether the filter lets it pass; `None`: all.
+    /// Whether each site passes the filter; `None` if all do.
     pub(crate) sites: Option<&'a [bool]>,
-    /// Which allocations pass the filter, where that depends on no time: then nothing of the filter
-    /// is looked at again.
+    /// Allocations that pass the filter, if it does not depend on time. Then the filter itself is
+    /// not tested again.
     pub(crate) passing: Option<&'a AllocationSet>,
-    /// There if lifetimes are asked for.
+    /// Lifetimes, if they are needed.
     pub(crate) lifetimes: Option<&'a LifetimeColumn>,
     pub(crate) wants_lifetimes: bool,
 }
 
 impl AllocationWalk<'_> {
-    /// Shows the allocations of a window that pass the filter.
+    /// Passes the allocations of a window that pass the filter to `visit`.
     #[inline(always)]
     pub(crate) fn for_each(&self, window: &Window, mut visit: impl FnMut(CountedAllocation)) -> Result<()> {
         let table = self.kept.table;
-        // What is known to pass is not tested again.
+        // The filter is not tested again for allocations that are known to pass.
         let whole = Filter::default();
         let filter = if self.passing.is_some() { &whole } else { self.filter };
         let sites = self.sites.filter(|_| self.passing.is_none());
@@ -147,14 +148,14 @@ impl AllocationWalk<'_> {
                 lifetime_bits,
             });
         };
-        // Of what was born before a range, or is asked for as outstanding, most is gone.
+        // Most allocations born before a range, and most of an outstanding query, have ended.
         let alive_at = if window.wants_ended == Some(false) { window.end } else { 0 }.max(window.alive_at);
         let is_cancelled = self.kept.is_cancelled;
         if alive_at > 0 {
             let last_ends = self.kept.last_ends()?;
             let allocations = window.first..window.last;
             if window.alive_at > 0 {
-                // Live where a range begins, and whatever it is asked for there.
+                // Live where the range begins, whatever the query requests.
                 let mut look_at_living = |allocation: usize| {
                     if table.last_move(allocation) >= window.alive_at {
                         look(allocation);
@@ -179,7 +180,7 @@ impl AllocationWalk<'_> {
         Ok(())
     }
 
-    /// Adds those up that are known to pass, of a whole trace, in a loop with nothing else in it.
+    /// Sums allocations that are known to pass, for a whole trace, in a minimal loop.
     #[inline(never)]
     pub(crate) fn add_passing(
         &self,

@@ -1,8 +1,9 @@
-//! Histograms up to regular places in the order of allocation: those of any range from two of them
-//! and what lies at its ends.
+//! Cumulative histograms at regular positions in the order of allocation. The histogram of a range
+//! is the difference of two of them, plus the allocations at its ends.
 //!
-//! Of lifetimes only those that end in the trace are kept, as they are in the end; what is alive at
-//! the end of a range is younger there, and is put in its place when the range is known.
+//! Lifetimes are stored only for allocations that end in the trace, with their final values.
+//! Allocations that are alive at the end of a range are younger there. They are corrected when the
+//! range is known.
 
 use std::ops::Range;
 
@@ -13,10 +14,10 @@ use crate::event_table::EventTable;
 use crate::lifetime_column::{LifetimeColumn, bits_of};
 use crate::parallelism::Parallelism;
 
-/// Places: each takes 6 KB.
+/// Number of positions: each takes 6 KB.
 const PLACES: usize = 512;
 
-/// Of sizes and of lifetimes.
+/// Histograms of sizes and of lifetimes.
 #[derive(Debug, Clone)]
 pub(crate) struct Histograms {
     pub(crate) sizes: HistogramCounter,
@@ -45,16 +46,16 @@ impl Histograms {
     }
 }
 
-/// See the module.
+/// Cumulative histograms at regular positions.
 #[derive(Debug)]
 pub(crate) struct BitSums {
     every: usize,
-    /// Place `n` is behind allocation `n * every`.
+    /// Histograms at each position: `n` covers the allocations before `n * every`.
     places: Vec<Histograms>,
 }
 
 impl BitSums {
-    /// The sizes of all allocations must fit 64 bits.
+    /// Computes the histograms. The sum of all sizes must fit 64 bits.
     pub(crate) fn new(
         table: &EventTable,
         lifetimes: &LifetimeColumn,

@@ -1,10 +1,10 @@
-//! Two selections compared: of two traces, or of one at two moments.
+//! Comparison of two selections: of two traces, or of one at two moments.
 //!
-//! The stacks of both are put into one tree by the file names of their modules and their symbols:
-//! what is the same in both, whatever the addresses and builds. (A frame without a symbol is told
-//! by its place in its module's file where both have the same build of it, else by the module
-//! alone.) The program itself, and a library of another version, are the same though
-//! their files are called otherwise: they have the names of the second side.
+//! The stacks of both are merged into one tree by the file names of their modules and their
+//! symbols. These are equal on both sides, whatever the addresses and builds. (A frame without a
+//! symbol is identified by its offset if both sides have the same build of its module, else by the
+//! module.) The program, and a library of another version, are matched although their files have
+//! different names. They get the names of the second side.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -20,39 +20,40 @@ use crate::flame::{FlameQuery, FrameTree, OUTSIDE, Sides};
 use crate::inverted_flame::{Place, inverted};
 use crate::selection::Selection;
 
-/// No frame.
+/// Stands for no frame.
 const NONE: u32 = u32::MAX;
 
-/// File name of the module, the symbol, and without one where it stands in the file.
+/// Identity of a frame: file name of the module, symbol, and the offset in the file if there is no
+/// symbol.
 type Name = (String, Option<String>, Option<u64>);
 
 /// The common tree of two explorers.
 #[derive(Debug, Default)]
 pub struct FrameUnion {
     parents: Vec<u32>,
-    /// By node: number of its frame's names.
+    /// Index of each node's frame.
     frames: Vec<u32>,
     names: Vec<Name>,
-    /// By frame: path of the module, and source file, of the first that has its names.
+    /// Path of the module, and source file, of each frame, from the first side that has it.
     places: Vec<(Option<String>, Option<String>)>,
-    /// By frame: the first with the same module.
+    /// First frame of the same module, for each frame.
     module_of: Vec<u32>,
-    /// By side and node of its symbol tree.
+    /// Node of this tree for each node of a side's symbol tree.
     node_of: [Vec<u32>; 2],
 }
 
 /// One side of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
-    /// Its trace.
+    /// Explorer of the side's trace.
     pub explorer: &'a Explorer,
-    /// What counts of it.
+    /// Selection of the side.
     pub selection: &'a Selection,
-    /// What culling removes.
+    /// Frames that culling removes.
     pub cull: &'a CullList,
 }
 
-/// What has changed.
+/// A group that differs between the sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DifferenceGroup {
     key: u32,
@@ -65,11 +66,11 @@ pub struct DifferenceGroup {
 /// A node of a [`DifferenceTree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DifferenceNode {
-    /// For [`FlameQuery::root`].
+    /// Key for [`FlameQuery::root`].
     pub key: (u32, u32),
     /// Index of the node above.
     pub parent: Option<usize>,
-    /// Its frame, for [`FrameUnion::name`].
+    /// Frame of the node, for [`FrameUnion::name`].
     pub frame: Option<u32>,
     /// Amount on the first side.
     pub before: Estimate,
@@ -77,16 +78,16 @@ pub struct DifferenceNode {
     pub after: Estimate,
 }
 
-/// Nodes, each after the one above it, siblings by the greater of their amounts.
+/// Nodes, each after the one above; siblings are ordered by the greater of their amounts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DifferenceTree {
     /// The nodes; the first is the whole or the root.
     pub nodes: Vec<DifferenceNode>,
-    /// Nodes in all.
+    /// Number of all nodes.
     pub node_count: usize,
 }
 
-/// File names of modules of the first side that are those of the second side under another name.
+/// Names of the modules of the first side that have another name on the second side.
 fn renamed_modules(before: &Explorer, after: &Explorer) -> HashMap<String, String> {
     let names = |explorer: &Explorer| {
         let modules = explorer.trace().modules().iter();
@@ -103,7 +104,7 @@ fn renamed_modules(before: &Explorer, after: &Explorer) -> HashMap<String, Strin
     {
         renamed.insert(was, is);
     }
-    // `libfoo.so.1.2` and `libfoo.so.1.3`, where there is one of each.
+    // `libfoo.so.1.2` and `libfoo.so.1.3`, if each side has exactly one.
     let stem = |name: &String| name.find(".so").map(|at| name[..at].to_owned());
     let only = |names: &HashSet<String>, of: &str| {
         let mut found = names.iter().filter(|name| stem(name).as_deref() == Some(of));
@@ -121,7 +122,7 @@ fn renamed_modules(before: &Explorer, after: &Explorer) -> HashMap<String, Strin
 }
 
 impl FrameUnion {
-    /// Puts the stacks of two traces together.
+    /// Merges the stacks of two traces.
     #[must_use]
     pub fn new(before: &Explorer, after: &Explorer) -> Self {
         let mut union = Self { parents: vec![0], frames: vec![NONE], ..Self::default() };
@@ -173,7 +174,7 @@ impl FrameUnion {
         union
     }
 
-    /// As [`SameBuilds::name`].
+    /// Name of a frame, in the form of [`SameBuilds::name`].
     #[must_use]
     pub fn name(&self, frame: u32) -> String {
         self.names.get(frame as usize).map_or_else(String::new, |(module, symbol, offset)| {
@@ -181,8 +182,8 @@ impl FrameUnion {
         })
     }
 
-    /// File name of the module and symbol of a frame; without one where it stands in the file, if
-    /// both have the same.
+    /// Module and symbol of a frame. Without a symbol also the offset in the file, if both sides
+    /// have the same build.
     #[must_use]
     pub fn parts(&self, frame: u32) -> (&str, Option<&str>, Option<u64>) {
         self.names
@@ -190,7 +191,7 @@ impl FrameUnion {
             .map_or(("", None, None), |(module, symbol, offset)| (module, symbol.as_deref(), *offset))
     }
 
-    /// The names of a group: a stack's frames, innermost first; one frame; one module.
+    /// Names of a group's frames: a stack, innermost first; one frame; or one module.
     #[must_use]
     pub fn group_names(&self, group: &DifferenceGroup, by: GroupBy) -> Vec<String> {
         match by {
@@ -209,7 +210,7 @@ impl FrameUnion {
         }
     }
 
-    /// The place, among the names of a stack, of the frame that is the program's own.
+    /// Index of the own frame among the names of a stack.
     #[must_use]
     pub fn own_place(&self, group: &DifferenceGroup, by: GroupBy, own: &OwnCode) -> Option<usize> {
         if by != GroupBy::Stacks {
@@ -226,7 +227,7 @@ impl FrameUnion {
                 file: file.as_deref(),
                 line: None,
                 is_inlined: false,
-                // Where it is not known: not a module's first byte.
+                // An unknown offset; 0 would be a module's first byte.
                 offset: self.names.get(frame)?.2.unwrap_or(1),
             });
             node = self.parents[node as usize];
@@ -238,7 +239,7 @@ impl FrameUnion {
     /// sides.
     ///
     /// # Errors
-    /// Never for what [`Explorer::select`] made.
+    /// Never fails for results of [`Explorer::select`].
     pub fn groups(
         &self,
         sides: [Side<'_>; 2],
@@ -279,17 +280,17 @@ impl FrameUnion {
         self.names.iter().position(matches).map(|number| number as u32)
     }
 
-    /// A flame graph of both sides; its focus is the number of one of the union's frames.
+    /// A flame graph of both sides. The query's focus is the number of a frame of the union.
     ///
     /// # Errors
-    /// Never for what [`Explorer::select`] made.
+    /// Never fails for results of [`Explorer::select`].
     pub fn flame(&self, sides: [Side<'_>; 2], query: &FlameQuery) -> Result<DifferenceTree> {
         let focus = query.focus.map(|focus| focus.0);
         let below = query.focus.filter(|_| !query.is_bottom_up);
         let (parent_of, frame_of) = (|node| self.parents[node as usize], |node| self.frames[node as usize]);
         let count = self.parents.len() as u32;
         let tree = FrameTree::of(count, parent_of, frame_of, query.collapses_recursion, below);
-        // From the focus up: its innermost occurrence, looked for before culling.
+        // From the focus up: its innermost occurrence, searched before culling.
         let nearest = focus.filter(|_| query.is_bottom_up).map(|focus| tree.nearest(focus));
         let uncut = CullList::empty();
         let mut own = vec![Sides::default(); tree.parents.len()];

@@ -1,12 +1,12 @@
-//! An amount of a metric with how uncertain it is: sums of estimates are estimates.
+//! Amount of a metric with its variance. Sums of estimates are estimates.
 
 use heapr_query::Metric;
 use heapr_trace::Amounts;
 
-/// See the module. Of a recording in which all was counted none is uncertain.
+/// Amount with its variance; in a recording in which everything was counted, the variance is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Estimate {
-    /// How much.
+    /// The amount.
     pub amount: u64,
     variance: u64,
 }
@@ -16,7 +16,7 @@ impl Estimate {
         Self { amount: metric.of(amounts), variance: metric.variance(amounts) }
     }
 
-    /// What is left without a part of it.
+    /// Returns the rest without a part.
     pub(crate) fn without(self, part: Self) -> Self {
         Self {
             amount: self.amount.saturating_sub(part.amount),
@@ -24,13 +24,13 @@ impl Estimate {
         }
     }
 
-    /// Half of the 95 % interval of so much of a metric; 0: it was counted.
+    /// Half of the 95 % interval for a metric; 0 if the amount was counted.
     #[must_use]
     pub fn plus_minus(self, metric: Metric) -> u64 {
         metric.half_interval(self.variance)
     }
 
-    /// The same of its difference to one that was estimated on its own.
+    /// Half of the 95 % interval of the difference to an independent estimate.
     #[must_use]
     pub fn plus_minus_of_difference(self, other: Self, metric: Metric) -> u64 {
         metric.half_interval(self.variance.saturating_add(other.variance))

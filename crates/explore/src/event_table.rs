@@ -1,39 +1,39 @@
-//! All allocations of a trace and their ends, in columns: what a replay finds out, kept.
+//! All allocations of a trace and their ends, in columns: the result of one replay.
 //!
 //! ```text
 //! moves  (by sequence number)   time ns | allocation << 1 | is its end
 //! allocations (in order of birth)  site | size | sequence number of birth | of end << 1 | temporary
 //! sites                          stack, process, heap, thread, by realloc
 //! ```
-//! A move is a birth or an end; a realloc is an end and then a birth of the same time. 8 bytes a
-//! move and 16 an allocation, and 4 to 6 more a move for what is found out after the reading: six
-//! million events take some 130 MB, a hundred million 2.0 GB. Beyond a limit no table is made and
-//! queries replay.
+//! A move is a birth or an end; a realloc is an end and then a birth at the same time. A move takes
+//! 8 bytes, an allocation 16, and the sums that are cached later take 4 to 6 more per move. Six
+//! million events take some 130 MB, a hundred million 2.0 GB. Beyond a limit no table is made, and
+//! queries replay events.
 
 use heapr_trace::{Damage, HeapId, ProcessIndex, ThreadIndex, Weight};
 
 use crate::site_table::Site;
 use crate::time_column::TimeColumn;
 
-/// The largest sequence number: one bit is a flag.
+/// Largest sequence number: one bit is a flag.
 pub(crate) const SEQUENCE_MAX: u32 = (1 << 31) - 1;
-/// An end that did not come.
+/// Sequence number of an end that did not come.
 pub(crate) const NEVER: u32 = SEQUENCE_MAX;
-/// A size that does not fit its column: see `large_sizes`.
+/// Marks a size that does not fit its column: see `large_sizes`.
 const LARGE: u32 = u32::MAX;
-/// Bytes of memory for an event, at most: a free is a move, an allocation a move and an allocation,
-/// a realloc both.
+/// Largest memory in bytes per event: a free is a move, an allocation a move and an allocation, a
+/// realloc both.
 const BYTES_PER_EVENT_MAX: u64 = 48;
 
-/// How much memory a table may take.
+/// Limit of a table's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableLimit {
-    /// In bytes.
+    /// Limit in bytes.
     pub memory_bytes: u64,
 }
 
 impl TableLimit {
-    /// Whether a trace of this many events fits for sure.
+    /// Whether a table of this many events surely fits.
     #[must_use]
     pub fn allows(self, event_count: u64) -> bool {
         event_count.saturating_mul(BYTES_PER_EVENT_MAX) <= self.memory_bytes
@@ -41,7 +41,7 @@ impl TableLimit {
     }
 }
 
-/// An allocation's end.
+/// End of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct End(u32);
 
@@ -52,7 +52,7 @@ impl End {
         Self(sequence << 1 | u32::from(is_temporary))
     }
 
-    /// [`NEVER`] if it did not end.
+    /// Sequence number of the end; [`NEVER`] if the allocation did not end.
     #[inline(always)]
     pub(crate) fn sequence(self) -> u32 {
         self.0 >> 1
@@ -64,7 +64,7 @@ impl End {
     }
 }
 
-/// A birth or an end.
+/// A birth or an end of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Move(u32);
 
@@ -88,7 +88,7 @@ impl Move {
     }
 }
 
-/// When, by whom and in which heap a call was made that is about no known block.
+/// A call that concerns no known block: its time, process, heap and thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stray {
     pub(crate) time_ns: u64,
@@ -97,7 +97,7 @@ pub(crate) struct Stray {
     pub(crate) thread: ThreadIndex,
 }
 
-/// A failed call: it only counts.
+/// A failed call, which is only counted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failure {
     pub(crate) call: Stray,
@@ -111,7 +111,7 @@ pub(crate) struct UnknownFree {
     pub(crate) is_inherited: bool,
 }
 
-/// See the module.
+/// Table of the allocations of a trace.
 #[derive(Debug, Default, Clone)]
 pub struct EventTable {
     pub(crate) times: TimeColumn,
@@ -120,29 +120,29 @@ pub struct EventTable {
     sizes: Vec<u32>,
     /// Sizes of 4 GiB and more, in order of their allocations.
     large_sizes: Vec<(u32, u64)>,
-    /// How many allocations each stands for; empty: for itself.
+    /// Number of allocations that each one stands for; empty if each stands for itself.
     counts: Vec<u32>,
     /// Sequence numbers of births, ascending.
     pub(crate) births: Vec<u32>,
     pub(crate) ends: Vec<End>,
     pub(crate) sites: Vec<Site>,
-    /// Temporary blocks of other heaps than malloc: since which allocation they count as such, in
-    /// order.
+    /// Temporary blocks of other heaps than malloc, with the allocation since which they count as
+    /// temporary; in order.
     pub(crate) temporary_since: Vec<(u32, u32)>,
     pub(crate) failures: Vec<Failure>,
     pub(crate) unknown_frees: Vec<UnknownFree>,
-    /// Allocations that nobody has freed and whose process has ended, with the move by which they
-    /// are live no more. In order of allocations once it is finished.
+    /// Allocations of ended processes that were not freed, with the move after which they are not
+    /// live. In order of allocations after [`Self::finish`].
     pub(crate) left: Vec<(u32, u32)>,
-    /// Allocations whose end is implied: few.
+    /// Allocations with an implied end; few.
     pub(crate) implied_ends: Vec<u32>,
     pub(crate) damage: Vec<Damage>,
 }
 
 impl EventTable {
-    /// Makes room, so that the columns are not copied as they grow: half of the events are
-    /// allocations as a rule. What is not used is never touched, and given back in the end;
-    /// without memory for it they grow as they need.
+    /// Reserves memory, so that the columns are not copied as they grow: usually half of the events
+    /// are allocations. Unused memory is never touched, and freed at the end. If it cannot be
+    /// reserved, the columns grow as needed.
     pub(crate) fn reserve(&mut self, event_count: u64) {
         let events = usize::try_from(event_count).unwrap_or(0);
         let allocations = events / 2 + events / 16;
@@ -168,19 +168,19 @@ impl EventTable {
         self.sizes.push(stored);
     }
 
-    /// The same of a sample, which stands for so many of so many bytes together.
+    /// Appends a sample with its weight.
     pub(crate) fn push_sample(&mut self, site: u32, weight: Weight) {
         self.push_allocation(site, weight.bytes);
         self.counts.push(u32::try_from(weight.count).unwrap_or(u32::MAX));
     }
 
-    /// How many allocations one stands for.
+    /// Number of allocations that one stands for.
     #[inline(always)]
     pub(crate) fn count(&self, allocation: usize) -> u64 {
         self.counts.get(allocation).map_or(1, |&count| u64::from(count))
     }
 
-    /// To be called after the last allocation.
+    /// Sorts and trims the columns; called after the last allocation.
     pub(crate) fn finish(&mut self) {
         self.temporary_since.sort_unstable();
         self.left.sort_unstable();
@@ -219,8 +219,8 @@ impl EventTable {
         place.map_or(u64::from(LARGE), |place| self.large_sizes[place].1)
     }
 
-    /// The move by which an allocation is live no more: its end, or that of its process; [`NEVER`]
-    /// if there is neither.
+    /// Move after which an allocation is not live: its end, or that of its process. [`NEVER`] if
+    /// there is neither.
     #[inline(always)]
     pub(crate) fn last_move(&self, allocation: usize) -> u32 {
         let end = self.ends[allocation].sequence();
@@ -233,14 +233,13 @@ impl EventTable {
         place.map_or(NEVER, |place| self.left[place].1)
     }
 
-    /// Whether a move is a free: the others by which an allocation is live no more are of its
-    /// process.
+    /// Whether a move is a free. The other ends belong to ended processes.
     #[inline(always)]
     pub(crate) fn is_free(&self, one: Move) -> bool {
         one.is_end() && (self.left.is_empty() || self.ends[one.allocation()].sequence() != NEVER)
     }
 
-    /// How long an allocation lived that ended at the move `end`.
+    /// Lifetime of an allocation that ended at the move `end`.
     #[inline(always)]
     pub(crate) fn lifetime_ns(&self, allocation: usize, end: u32) -> u64 {
         self.times.get(end).saturating_sub(self.times.get(self.births[allocation]))
@@ -257,7 +256,7 @@ impl EventTable {
         place(from)..place(to).max(place(from))
     }
 
-    /// The sizes of all allocations together.
+    /// Sum of the sizes of all allocations.
     pub(crate) fn total_bytes(&self) -> u128 {
         let small =
             self.sizes.iter().filter(|&&size| size != LARGE).map(|&size| u64::from(size)).sum::<u64>();
@@ -271,7 +270,7 @@ impl EventTable {
         self.site_of.len()
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory of the table in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.times.memory_bytes()

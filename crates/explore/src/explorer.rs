@@ -1,4 +1,4 @@
-//! A trace that many queries are put to.
+//! Explorer: answers many queries on one trace.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,7 +25,7 @@ use crate::site_sums::FoundSums;
 use crate::table_builder::GrowingTable;
 use crate::timeline::{SiteGroups, TimelineBy};
 
-/// What a selection must be able to answer.
+/// Results that a selection must contain besides rankings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Found {
     /// Rankings of threads.
@@ -34,51 +34,51 @@ pub struct Found {
     pub histograms: bool,
 }
 
-/// See the module. All methods may be called by several threads at once.
+/// Answers queries on one trace. All methods may be called by several threads at once.
 #[derive(Debug)]
 pub struct Explorer {
     trace: Arc<Trace>,
-    /// Frames of one function on several lines are several.
+    /// Whether a function has one frame per source line.
     tells_lines: bool,
-    /// Which frames of stacks with frames of a language are shown; `None`: those that the trace
-    /// says.
+    /// Choice of the frames to show in stacks with frames of a language; `None`: the trace's
+    /// choice.
     shown: Option<LanguageFrames>,
-    /// Explorers of the same stacks share it.
+    /// Symbol tree; shared by explorers of the same stacks.
     tree: OnceLock<Arc<SymbolTree>>,
-    /// `None` inside: there are too many events for a table.
-    /// Explorers of the same events share it, and what is found out of it.
+    /// Table of events, shared by explorers of the same events like the sums computed from it.
+    /// `None` inside if there are too many events.
     table: Arc<OnceLock<Option<EventTable>>>,
-    /// The file's own.
+    /// Summary of the file.
     summary: OnceLock<Option<Summary>>,
-    /// Where the file has none: what it would be, and what of the events could not be used.
+    /// Summary from a replay if the file lacks one, and the damage of the events.
     replayed_summary: OnceLock<(Summary, Vec<Damage>)>,
     pub(crate) parallelism: Parallelism,
-    /// By cull list: of each stack what is left of it.
+    /// Culled stack of each stack, by cull list.
     left: RecentResults<CullList, Vec<Node>>,
-    /// By cull list and kind of series: groups of the table's sites.
+    /// Groups of the table's sites, by cull list and kind of series.
     pub(crate) site_groups: RecentResults<(CullList, TimelineBy), SiteGroups>,
     pub(crate) plans: Arc<OnceLock<[RowPlan; 2]>>,
-    /// Of the table.
+    /// Sums of the table.
     pub(crate) sums: Arc<KeptSums>,
-    /// By filter without range, moment and type.
+    /// Allocations that pass a filter, by filter without range, moment and type.
     pub(crate) passing: RecentResults<Filter, AllocationSet>,
-    /// By filter of nothing but frames which stacks of the file it lets pass.
+    /// Whether each stack of the file passes, by filter with only conditions on frames.
     pub(crate) required: RecentResults<Filter, Vec<bool>>,
 }
 
-/// Whether a filter asks for nothing that a summary does not hold.
+/// Whether a summary has all that a filter needs.
 fn is_plain(filter: &Filter) -> bool {
     *filter == filter.of_frames()
 }
 
 impl Explorer {
-    /// Names and events are not read yet.
+    /// An explorer that has not yet read names and events.
     #[must_use]
     pub fn new(trace: Arc<Trace>) -> Self {
         Self::with_parallelism(trace, Parallelism::default())
     }
 
-    /// As [`Explorer::new`]; scans are spread over threads.
+    /// Variant of [`Explorer::new`] that spreads scans over threads.
     #[must_use]
     pub fn with_parallelism(trace: Arc<Trace>, parallelism: Parallelism) -> Self {
         Self {
@@ -99,8 +99,8 @@ impl Explorer {
         }
     }
 
-    /// One of the same trace that tells the lines of a function apart, named at once. It has no
-    /// events: it is for what this one has selected.
+    /// An explorer of the same trace that distinguishes the lines of a function, with names. It has
+    /// no events, and is used with this one's selections.
     #[must_use]
     pub fn telling_lines(&self, symbols: &mut dyn SymbolSource) -> Self {
         let trace = Arc::clone(&self.trace);
@@ -110,8 +110,7 @@ impl Explorer {
         explorer
     }
 
-    /// One of the same events that shows other frames of stacks with frames of a language. It has
-    /// no names yet.
+    /// An explorer of the same events with another choice of frames. It has no names yet.
     #[must_use]
     pub fn showing(&self, shown: LanguageFrames) -> Self {
         Self {
@@ -123,19 +122,19 @@ impl Explorer {
         }
     }
 
-    /// Which frames of stacks with frames of a language are shown.
+    /// Choice of the frames to show in stacks with frames of a language.
     #[must_use]
     pub fn language_frames(&self) -> LanguageFrames {
         self.shown.unwrap_or_else(|| self.trace.language_frames())
     }
 
-    /// The trace.
+    /// Returns the trace.
     #[must_use]
     pub fn trace(&self) -> &Arc<Trace> {
         &self.trace
     }
 
-    /// Names all stacks. Queries on stacks before that see no names.
+    /// Names all stacks. Earlier queries on stacks have no names.
     pub fn name(&self, symbols: &mut dyn SymbolSource) {
         self.tree.get_or_init(|| {
             let wanted = vec![true; self.trace.stacks().len()];
@@ -148,9 +147,9 @@ impl Explorer {
         CodeTable::new(self.trace.mappings()).telling_lines(self.tells_lines).showing(self.shown)
     }
 
-    /// Takes the names of an earlier state of the same file and names the stacks that were added
-    /// since; `false` if there are none, or if there are other mappings now, which may give
-    /// other names to the same addresses.
+    /// Takes over the names of an earlier state of the same file, and names the stacks added since.
+    /// Returns `false` if there are no names, or if mappings were added, which may change the names
+    /// of addresses.
     pub fn adopt_names(&self, earlier: &Self, symbols: &mut dyn SymbolSource) -> bool {
         let Some(tree) = earlier.tree.get() else { return false };
         let code = |trace: &Trace| (trace.mappings().len(), trace.modules().len());
@@ -162,10 +161,10 @@ impl Explorer {
         self.tree.set(tree).is_ok()
     }
 
-    /// As [`Explorer::read_events`] of a file that is still written: only what was added is read.
+    /// Variant of [`Explorer::read_events`] for a growing file: reads only the added events.
     ///
     /// # Errors
-    /// The trace cannot be read, or it was given up.
+    /// The trace cannot be read, or the call was cancelled.
     pub fn read_added_events(
         &self,
         growing: &mut GrowingTable,
@@ -184,11 +183,10 @@ impl Explorer {
         Ok(())
     }
 
-    /// Reads all events into a table, if there are no more than the limit allows; else queries
-    /// replay them.
+    /// Reads all events into a table, if the limit allows; otherwise queries replay them.
     ///
     /// # Errors
-    /// The trace cannot be read, or it was given up.
+    /// The trace cannot be read, or the call was cancelled.
     pub fn read_events(
         &self,
         limit: TableLimit,
@@ -203,42 +201,42 @@ impl Explorer {
         Ok(())
     }
 
-    /// The table, once it was made; none of a trace that was recorded without events.
+    /// The table of events, if it was made; `None` for a trace recorded without events.
     #[must_use]
     pub fn table(&self) -> Option<&EventTable> {
         self.table.get()?.as_ref().filter(|_| !self.is_without_events())
     }
 
-    /// Whether the trace was recorded without events: it has totals and snapshots only.
+    /// Whether the trace was recorded without events: it has only totals and snapshots.
     #[must_use]
     pub fn is_without_events(&self) -> bool {
         is_without_events(&self.trace)
     }
 
-    /// Chunks of events that could not be used, as far as is known.
+    /// Chunks of events that could not be used, as far as known.
     #[must_use]
     pub fn event_damage(&self) -> &[Damage] {
         self.table().map_or(&[], |table| &table.damage)
     }
 
-    /// Whether a filter is answered from the file's summary, without events.
+    /// Whether the file's summary answers a filter, without events.
     #[must_use]
     pub fn needs_no_events(&self, filter: &Filter, found: Found) -> bool {
         is_plain(filter) && found == Found::default() && self.summary.get_or_init(|| self.stored()).is_some()
     }
 
-    /// The file's own summary, if it has a whole one.
+    /// The file's summary, if it is complete.
     fn stored(&self) -> Option<Summary> {
         heapr_query::written_summary(&self.trace).ok().flatten()?;
         self.trace.summary().ok().flatten()
     }
 
-    /// The file's summary, or what it would be.
+    /// The file's summary, or that of a replay.
     fn summary(&self, damage: &mut Vec<Damage>) -> Result<&Summary> {
         if let Some(summary) = self.summary.get_or_init(|| self.stored()) {
             return Ok(summary);
         }
-        // A replay would find nothing, and say so in zeros.
+        // A replay would answer with zeros.
         if self.is_without_events() {
             return Err(Error::NoEventsNoSummary);
         }
@@ -253,7 +251,7 @@ impl Explorer {
         Ok(&self.replayed_summary.get_or_init(|| (summary, replay.damage)).0)
     }
 
-    /// All stacks by names; without any, where none were looked for yet.
+    /// All stacks by names; without names if [`Explorer::name`] was not called.
     pub fn tree(&self) -> &SymbolTree {
         self.tree.get_or_init(|| {
             let wanted = vec![true; self.trace.stacks().len()];
@@ -263,11 +261,11 @@ impl Explorer {
         })
     }
 
-    /// Adds up what a filter chooses.
+    /// Sums the allocations that a filter selects.
     ///
     /// # Errors
-    /// The filter can't be meant, names what the trace does not have, the trace cannot be read, or
-    /// it was given up.
+    /// The filter makes no sense, names what the trace does not have, the trace cannot be read, or
+    /// the call was cancelled.
     pub fn select(
         &self,
         filter: &Filter,
@@ -277,13 +275,12 @@ impl Explorer {
         filter.check()?;
         let choice = Choice::new(filter, self.trace.processes(), self.trace.threads())?;
         let has_required = self.has_required(filter);
-        // A table tells sizes, not what a sample stands for, and a summary not how uncertain that
-        // is.
+        // A table holds sizes without the weights of samples, and a summary has no variances.
         let is_estimate = self.trace.is_sampled() && !self.is_without_events();
         if !is_estimate && is_plain(filter) && found == Found::default() && self.summary_has_frees(filter)? {
             return self.select_summary(has_required.as_deref().map(Vec::as_slice));
         }
-        // What a snapshot holds stands in the file on its own.
+        // A snapshot's blocks are stored separately in the file.
         let is_of_snapshot = matches!(filter.at, Some(Moment::Snapshot { .. }));
         if !is_of_snapshot && self.is_without_events() {
             return Err(Error::NoEvents);
@@ -326,7 +323,7 @@ impl Explorer {
         Ok(Selection::of_replay(collected, replay.damage))
     }
 
-    /// Groups of stacks by the names that are known: see [`heapr_query::StackGroups`].
+    /// Groups of stacks by their names: see [`heapr_query::StackGroups`].
     pub fn stack_groups(
         &self,
         stacks: impl IntoIterator<Item = StackIndex>,
@@ -337,12 +334,12 @@ impl Explorer {
         StackGroups::with_names(&self.trace, self.tree(), stacks, by, cull, filter)
     }
 
-    /// What was allocated before a filter's range and is alive at its start: what of it is freed in
-    /// the range, and what is not (number, bytes); nothing if there is no table. The rest of
-    /// the filter chooses.
+    /// Allocations from before a filter's range that are live at its start. Returns (number, bytes)
+    /// of those that are freed in the range, and of the others; `None` without a table. The rest of
+    /// the filter applies.
     ///
     /// # Errors
-    /// As [`Explorer::select`].
+    /// The errors of [`Explorer::select`].
     pub fn older(
         &self,
         filter: &Filter,
@@ -356,8 +353,8 @@ impl Explorer {
         self.timeless_scan(table, filter, &choice, has_required, is_cancelled)?.older().map(Some)
     }
 
-    /// As in [`heapr_query::run`]: of some stacks a summary does not tell how many ends were no
-    /// frees.
+    /// Whether the summary suffices. As in [`heapr_query::run`], it lacks the number of implied
+    /// ends for a part of the stacks.
     fn summary_has_frees(&self, filter: &Filter) -> Result<bool> {
         Ok(filter.takes_all_stacks() || self.summary(&mut Vec::new())?.totals.implied_frees == 0)
     }
@@ -388,7 +385,7 @@ impl Explorer {
         })
     }
 
-    /// By stack what culling leaves of it.
+    /// The culled stack of each stack.
     pub(crate) fn left(&self, cull: &CullList) -> Arc<Vec<Node>> {
         self.left.get(cull, || Culling::new(self.tree(), cull).all())
     }
@@ -413,13 +410,13 @@ impl Explorer {
     /// Ranks all groups.
     ///
     /// # Errors
-    /// Never for what [`Explorer::select`] made.
+    /// Never fails for results of [`Explorer::select`].
     pub fn rank(&self, selection: &Selection, cull: &CullList, by: GroupBy, sort: Metric) -> Result<Ranking> {
         self.culled(selection, cull, by)?.ranking(by, sort, usize::MAX)
     }
 
-    /// All functions of a selection, each with all that it calls; of an explorer that tells lines
-    /// apart each line.
+    /// All functions of a selection, each with all that it calls; each line by itself if the
+    /// explorer distinguishes lines.
     ///
     /// # Errors
     /// The trace cannot be read.
@@ -427,13 +424,13 @@ impl Explorer {
         self.culled(selection, cull, GroupBy::Stacks)?.functions(self.tells_lines, sort, usize::MAX)
     }
 
-    /// The frames of a group, as [`heapr_query::Report::frames`].
+    /// The frames of a group, in the form of [`heapr_query::Report::frames`].
     #[must_use]
     pub fn frames(&self, group: &Group) -> Vec<FrameView<'_>> {
         frames_of_group(self.tree(), &*self.trace, group)
     }
 
-    /// What names a group's stack: for [`Explorer::stack_frames`].
+    /// Key of a group's stack, for [`Explorer::stack_frames`].
     #[must_use]
     pub fn stack_key(&self, group: &Group) -> Option<(u32, u32)> {
         match group.key {
@@ -452,8 +449,8 @@ impl Explorer {
         }
     }
 
-    /// All frames of a stack, innermost first, with their numbers, and how many of them culling has
-    /// removed; nothing if the key is not one that [`Explorer::stack_key`] gave.
+    /// All frames of a stack, innermost first, with their numbers; and the number of frames that
+    /// culling removed. `None` unless the key is one of [`Explorer::stack_key`].
     #[must_use]
     pub fn stack_frames(&self, key: (u32, u32)) -> Option<(Vec<(FrameNumber, FrameView<'_>)>, usize)> {
         let tree = self.tree();
@@ -486,14 +483,14 @@ impl Explorer {
             .map(|frame| FrameNumber(frame.0))
     }
 
-    /// A frame by its number, without a place in the source.
+    /// A frame by number, without a source line.
     #[must_use]
     pub fn frame(&self, frame: FrameNumber) -> Option<FrameView<'_>> {
         let frames = &self.tree().frames;
         ((frame.0 as usize) < frames.count()).then(|| frames.view(FrameId(frame.0)))
     }
 
-    /// The frames whose module or symbol holds `text`, whatever the case, by number.
+    /// Whether the module or symbol of each frame contains `text`, ignoring case.
     #[must_use]
     pub fn frames_with_text(&self, text: &str) -> Vec<bool> {
         let text = text.to_lowercase();
@@ -513,8 +510,8 @@ impl Explorer {
         (0..frames.count() as u32).find(matches).map(FrameNumber)
     }
 
-    /// Keeps the groups of a ranking of stacks, frames or images one of whose frames is set (by
-    /// frame number).
+    /// Retains the groups of a ranking of stacks, frames or images that have a frame set in
+    /// `is_set` (by frame number).
     pub fn retain_with_frames(&self, groups: &mut Vec<Group>, is_set: &[bool]) {
         let tree = self.tree();
         let has: Vec<bool> = tree.stacks_with(is_set);

@@ -1,9 +1,9 @@
-//! Flame graphs: how much was allocated below each frame, from the program's start down.
+//! Flame graphs: amounts allocated below each frame, from the program's start down.
 //!
-//! The symbol tree is the graph already: amounts are added at the node of each stack and carried
-//! up, as callers have smaller numbers. Where recursion is collapsed or only what lies below one
-//! frame is wanted, the nodes are mapped to those of a smaller tree first, whatever the filter, so
-//! that a node keeps its number.
+//! The symbol tree is already the graph. Amounts are added at the node of each stack and carried
+//! up, because callers have smaller numbers. Recursion may be collapsed, or the graph limited to a
+//! frame's descendants. Then nodes are first mapped to those of a smaller tree. The mapping is
+//! independent of the filter, so that a node's number is stable.
 
 use hashbrown::HashMap;
 
@@ -15,50 +15,51 @@ use crate::explorer::{Explorer, Node};
 use crate::frame_number::FrameNumber;
 use crate::selection::Selection;
 
-/// What of a flame graph is wanted.
+/// Options of a flame graph.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlameQuery {
-    /// Of what.
+    /// Metric of the values.
     pub value: Metric,
-    /// From the allocating frame to its callers, in place of from the program's start down.
+    /// True for a graph from the allocating frame to its callers, instead of from the program's
+    /// start down.
     pub is_bottom_up: bool,
-    /// A frame that calls itself directly is one.
+    /// True if direct recursion is shown as one frame.
     pub collapses_recursion: bool,
-    /// Only what lies below (bottom up: above) this frame: from its outermost (innermost)
-    /// occurrence in each stack.
+    /// Limits the graph to the part below this frame (bottom up: above it). The part begins at the
+    /// outermost (bottom up: innermost) occurrence in each stack.
     pub focus: Option<FrameNumber>,
-    /// Only what lies below this node of an earlier answer.
+    /// Limits the graph to the part below this node of an earlier answer.
     pub root: Option<(u32, u32)>,
-    /// Nodes with less than this share of the root are left out.
+    /// Least share of the root; smaller nodes are left out.
     pub least_share: f64,
-    /// Most nodes.
+    /// Largest number of nodes.
     pub nodes_max: usize,
 }
 
 /// A node of a [`FlameTree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlameNode {
-    /// For [`FlameQuery::root`].
+    /// Key for [`FlameQuery::root`].
     pub key: (u32, u32),
     /// Index of the node above; `None` for the first.
     pub parent: Option<usize>,
-    /// Its frame; `None` for the whole.
+    /// Frame of the node; `None` for the whole.
     pub frame: Option<FrameNumber>,
-    /// What was allocated below it.
+    /// Amount allocated below the node.
     pub value: Estimate,
-    /// What ends in it.
+    /// Amount of stacks that end in the node.
     pub self_value: Estimate,
-    /// What belongs to nodes below it that were left out.
+    /// Amount of nodes below that were left out.
     pub left_out: Estimate,
 }
 
-/// Nodes, each after the one above it, siblings by value, the greatest first. Node 0 is the whole,
-/// the focus or the root.
+/// Nodes, each after the one above; siblings are ordered by value, the greatest first. Node 0 is
+/// the whole, the focus or the root.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FlameTree {
     /// The nodes.
     pub nodes: Vec<FlameNode>,
-    /// Nodes in all, those left out among them; bottom up only those that were looked at.
+    /// Number of all nodes, including those left out; bottom up only the examined nodes.
     pub node_count: usize,
 }
 
@@ -66,21 +67,22 @@ pub struct FlameTree {
 pub(crate) struct FrameTree {
     pub(crate) parents: Vec<u32>,
     pub(crate) frames: Vec<u32>,
-    /// By node of the symbol tree; [`OUTSIDE`]: it is not in this tree.
+    /// Node of this tree for each node of the symbol tree; [`OUTSIDE`] for a node outside of this
+    /// tree.
     pub(crate) node_of: Vec<u32>,
 }
 
-/// No frame, no node.
+/// Stands for no frame or node.
 pub(crate) const OUTSIDE: u32 = u32::MAX;
 
 impl FrameTree {
-    /// The symbol tree as it is, with recursion collapsed, or below a frame.
+    /// The symbol tree as it is, or with recursion collapsed, or limited to the part below a frame.
     pub(crate) fn new(tree: &SymbolTree, collapses_recursion: bool, focus: Option<FrameNumber>) -> Self {
         let frame_of = |node: Node| tree.frame(node).map_or(OUTSIDE, |frame| frame.0);
         Self::of(tree.count() as u32, |node| tree.parent(node), frame_of, collapses_recursion, focus)
     }
 
-    /// The same of any tree of so many nodes.
+    /// Variant of [`Self::new`] for any tree of `count` nodes.
     pub(crate) fn of(
         count: u32,
         parent_of: impl Fn(u32) -> u32,
@@ -121,10 +123,10 @@ impl FrameTree {
 }
 
 impl Explorer {
-    /// A flame graph of what was selected.
+    /// A flame graph of a selection.
     ///
     /// # Errors
-    /// Never for what [`Explorer::select`] made.
+    /// Never fails for results of [`Explorer::select`].
     pub fn flame(&self, selection: &Selection, cull: &CullList, query: &FlameQuery) -> Result<FlameTree> {
         if query.is_bottom_up {
             return self.inverted_flame(selection, cull, query);
@@ -142,8 +144,8 @@ impl Explorer {
 }
 
 impl FrameTree {
-    /// The graph of amounts that end in nodes, and by node the amounts of both sides: a node is as
-    /// wide as the greater of them.
+    /// The graph of amounts that end in nodes, and the amounts of both sides for each node. A node
+    /// is as wide as the greater of its sides.
     pub(crate) fn top_down(&self, own: &[Sides], query: &FlameQuery) -> (FlameTree, Vec<Sides>) {
         let mut whole = own.to_vec();
         for node in (1..whole.len()).rev() {
@@ -155,7 +157,7 @@ impl FrameTree {
             return (FlameTree::default(), Vec::new());
         }
         let width = |node: u32| wider(whole[node as usize]).amount;
-        // Only what lies below the root.
+        // Only nodes below the root.
         let mut is_inside = vec![false; whole.len()];
         is_inside[root as usize] = true;
         let least = ((width(root) as f64 * query.least_share) as u64).max(1);
@@ -194,7 +196,7 @@ impl FrameTree {
     }
 }
 
-/// An amount of the selection and nothing; of the two sides of a comparison.
+/// Amounts of the two sides of a comparison; for a single selection the second is 0.
 pub(crate) type Sides = [Estimate; 2];
 
 /// Adds the amounts of both sides.

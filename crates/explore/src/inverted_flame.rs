@@ -1,9 +1,9 @@
 //! Flame graphs from the allocating frame up to its callers.
 //!
-//! A node is a set of places in the frame tree whose inner frames are alike. It is split by the
-//! next caller; places that meet in the same caller become one. The greatest node is split first,
-//! and those below the limit never are: the whole tree has as many nodes as all stacks have frames
-//! together.
+//! A node is a set of positions in the frame tree whose inner frames are equal. It is split by the
+//! next caller; positions with the same caller node are merged. The greatest node is split first,
+//! and nodes below the limit are never split. (The whole tree would have as many nodes as all
+//! stacks have frames.)
 
 use std::collections::BinaryHeap;
 
@@ -16,11 +16,12 @@ use crate::flame::{FlameNode, FlameQuery, FlameTree, FrameTree, OUTSIDE, Sides, 
 use crate::frame_number::FrameNumber;
 use crate::selection::Selection;
 
-/// A place in the frame tree: the next frame of some stacks that are alike up to there.
+/// A position in the frame tree: the next frame of stacks that are equal up to there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) node: u32,
-    /// Where one of the stacks begins: with the number of frames it names the node of the graph.
+    /// Innermost node of one of the stacks. Together with the number of frames it identifies the
+    /// graph's node.
     pub(crate) start: u32,
     pub(crate) amounts: Sides,
 }
@@ -31,7 +32,7 @@ pub(crate) type Places = Vec<Place>;
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     value: u64,
-    /// Of nodes with the same value the first.
+    /// Number of the node; of equal values the first node comes first.
     number: std::cmp::Reverse<usize>,
     places: Places,
 }
@@ -44,8 +45,8 @@ impl Explorer {
         query: &FlameQuery,
     ) -> Result<FlameTree> {
         let tree = FrameTree::new(self.tree(), query.collapses_recursion, None);
-        // The innermost occurrence of the focus in each stack, as `report --callers` has it: looked
-        // for before culling.
+        // The innermost occurrence of the focus in each stack, as in `report --callers`: searched
+        // before culling.
         let nearest = query.focus.map(|focus| tree.nearest(focus.0));
         let mut places: Places = Vec::new();
         let list = if nearest.is_some() { &CullList::empty() } else { cull };
@@ -62,7 +63,7 @@ impl Explorer {
 }
 
 impl FrameTree {
-    /// By node its innermost occurrence of a frame, or [`OUTSIDE`].
+    /// Innermost occurrence of a frame on the path of each node, or [`OUTSIDE`].
     pub(crate) fn nearest(&self, frame: u32) -> Vec<u32> {
         let mut nearest = vec![OUTSIDE; self.frames.len()];
         for node in 1..nearest.len() {
@@ -73,8 +74,8 @@ impl FrameTree {
     }
 }
 
-/// The graph, and by node the amounts of both sides: a node is as wide as the greater of them. With
-/// a focus all places have its frame.
+/// The graph, and the amounts of both sides for each node. A node is as wide as the greater of its
+/// sides. With a focus, all positions have its frame.
 pub(crate) fn inverted(tree: &FrameTree, mut places: Places, query: &FlameQuery) -> (FlameTree, Vec<Sides>) {
     let mut depth = 0;
     let mut frame = None;
@@ -84,7 +85,7 @@ pub(crate) fn inverted(tree: &FrameTree, mut places: Places, query: &FlameQuery)
         step_up(tree, &mut places);
     }
     if let Some((node, root_depth)) = query.root {
-        // The frames that the root's places have in common are those of the place that named it.
+        // The common frames of the root's positions are those of the position in its key.
         let mut common = node;
         for level in 0..root_depth {
             if common == 0 || common as usize >= tree.frames.len() {
@@ -143,19 +144,19 @@ pub(crate) fn inverted(tree: &FrameTree, mut places: Places, query: &FlameQuery)
     in_order(&nodes, &sides, node_count)
 }
 
-/// The amounts of both sides.
+/// Sums of both sides.
 fn both(places: &[Place]) -> Sides {
     let mut sides = Sides::default();
     places.iter().for_each(|place| add(&mut sides, place.amounts));
     sides
 }
 
-/// How wide they are together.
+/// Width of the positions together.
 fn sum(places: &[Place]) -> Estimate {
     wider(both(places))
 }
 
-/// From each place to its caller; places that meet become one.
+/// Moves each position to its caller; positions that meet are merged.
 fn step_up(tree: &FrameTree, places: &mut Places) {
     for place in places.iter_mut() {
         place.node = tree.parents[place.node as usize];
@@ -170,7 +171,7 @@ fn step_up(tree: &FrameTree, places: &mut Places) {
     });
 }
 
-/// The nodes so that each is followed by what is below it, the greatest first.
+/// The nodes in depth-first order, the greatest first.
 fn in_order(found: &[FlameNode], sides: &[Sides], node_count: usize) -> (FlameTree, Vec<Sides>) {
     let mut order: Vec<u32> = (1..found.len() as u32).collect();
     order.sort_by_key(|&number| {

@@ -1,6 +1,6 @@
-//! What is found out once of a table, so that a query reads events only where its range begins and
-//! ends: last ends, sums by site, histograms, landmarks of live memory. All of it together takes
-//! less than a third of the table.
+//! Values that are computed once per table, so that a query reads events only at the ends of its
+//! range. They are last ends, sums by site, histograms and landmarks of live memory. Together they
+//! take less than a third of the table's memory.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::peak::{HeapPeaks, Peak};
 use crate::recent_results::RecentResults;
 use crate::site_sums::SitePrefixes;
 
-/// See the module. Each part is made when it is first asked for.
+/// Cached values of a table. Each is computed when first needed.
 #[derive(Debug, Default)]
 pub(crate) struct KeptSums {
     columns: LazyValue<Option<MoveColumns>>,
@@ -28,11 +28,11 @@ pub(crate) struct KeptSums {
     lifetimes: LazyValue<LifetimeColumn>,
     bits: LazyValue<BitSums>,
     landmarks: RecentResults<Choice, Landmarks>,
-    /// By range of moves and what is chosen: of the whole, and of the heaps.
+    /// Peaks of the whole and of the heaps, by range of moves and choice.
     peaks: RecentResults<(u32, u32, Choice), (Peak, HeapPeaks)>,
 }
 
-/// What is kept of a table, as one query sees it.
+/// The cached values of a table, as seen by one query.
 #[derive(Clone, Copy)]
 pub(crate) struct SumsView<'a> {
     pub(crate) sums: &'a KeptSums,
@@ -42,13 +42,13 @@ pub(crate) struct SumsView<'a> {
 }
 
 impl<'a> SumsView<'a> {
-    /// Makes the columns in the order of the moves.
+    /// Computes the columns in the order of the moves.
     pub(crate) fn make_columns(&self) -> Result<()> {
         let make = || MoveColumns::new(self.table, self.parallelism, self.is_cancelled);
         self.sums.columns.try_get(make).map(|_| ())
     }
 
-    /// The same, if they were made: nobody waits for them.
+    /// The columns in the order of the moves, if they are computed; never waits.
     pub(crate) fn columns(&self) -> Option<&'a MoveColumns> {
         self.sums.columns.get()?.as_ref()
     }
@@ -57,7 +57,8 @@ impl<'a> SumsView<'a> {
         self.sums.last_ends.try_get(|| LastEnds::new(self.table, self.parallelism))
     }
 
-    /// Nothing where sums and differences are not the same: the sizes do not fit 64 bits.
+    /// Sums by site; `None` if the sizes do not fit 64 bits, so that differences of sums would be
+    /// wrong.
     pub(crate) fn prefixes(&self) -> Result<Option<&'a SitePrefixes>> {
         let make = || SitePrefixes::new(self.table, self.parallelism, self.is_cancelled);
         self.sums.prefixes.try_get(make).map(Option::as_ref)
@@ -77,14 +78,14 @@ impl<'a> SumsView<'a> {
         is_needed.then(|| self.lifetimes()).transpose()
     }
 
-    /// Only where there are [`SumsView::prefixes`].
+    /// Cumulative histograms; only valid if there are [`SumsView::prefixes`].
     pub(crate) fn bits(&self) -> Result<&'a BitSums> {
         let lifetimes = self.lifetimes()?;
         self.sums.bits.try_get(|| BitSums::new(self.table, lifetimes, self.parallelism, self.is_cancelled))
     }
 
-    /// The peak of the chosen processes, heaps, threads and sizes in a range of moves, and those of
-    /// the heaps.
+    /// The peak of the chosen processes, heaps, threads and sizes in a range of moves, and the
+    /// peaks of the heaps.
     pub(crate) fn peak(&self, from: u32, to: u32, choice: &Choice) -> Result<Arc<(Peak, HeapPeaks)>> {
         let last_ends = self.last_ends()?;
         self.sums.peaks.try_get(&(from, to, choice.clone()), || {

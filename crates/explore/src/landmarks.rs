@@ -1,20 +1,20 @@
-//! How high live memory stands at regular places: the peak of any range from a look at a few blocks
-//! of moves.
+//! Levels of live memory at regular positions. With them the peak of a range requires only a few
+//! blocks of moves.
 //!
-//! The peak of a range counts what is allocated in it. At any move of it
+//! The peak of a range counts allocations within the range. At any move of it
 //!
 //! ```text
 //! own(t) = live(t) − older(t)        live: of the whole trace; older: what was live at the range's start and still is
 //! ```
-//! `live` at the start of each block, and its highest point inside, are kept. `older` only falls,
-//! and is known at the borders of the blocks once what is alive at the range's start was looked at.
-//! So in a block
+//! The marks hold `live` at the start of each block, and its highest point inside. `older` only
+//! falls. It is known at the borders of the blocks, once the allocations that are alive at the
+//! range's start were examined. So in a block
 //!
 //! ```text
 //! highest − older at its start  <=  highest own  <=  highest − older at its end
 //! ```
-//! and only blocks whose upper bound reaches the greatest lower bound can hold the peak: most often
-//! one or two. They are gone through move by move, in order, so that the answer is the same as by a
+//! and only blocks whose upper bound reaches the greatest lower bound can hold the peak: usually
+//! one or two. Their moves are examined one by one, in order, so that the answer equals that of a
 //! pass over all moves.
 
 use std::ops::Range;
@@ -29,10 +29,10 @@ use crate::move_columns::MoveColumns;
 use crate::parallelism::Parallelism;
 use crate::peak::{HeapPeaks, Peak};
 
-/// Most marks that are kept: 32 MB. With many heaps the blocks are larger instead.
+/// Largest number of marks: 32 MB. With many heaps the blocks are larger instead.
 const MARKS_MAX: usize = 1 << 20;
 
-/// Live bytes and blocks; wide enough for whatever a file claims.
+/// Live bytes and blocks; wide enough for any values of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Level {
     bytes: i128,
@@ -61,45 +61,45 @@ impl Level {
     }
 }
 
-/// Of a block of moves and a group.
+/// Levels of a block of moves, for a group.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     before: Level,
-    /// The most live bytes behind a birth in the block; less than all there are without births.
+    /// Most live bytes after a birth in the block; `i128::MIN` without births.
     highest: i128,
 }
 
-/// Of the chosen processes, heaps, threads and sizes. Groups: 0 is all of them, the others are the
-/// heaps if there are several.
+/// Marks for the chosen processes, heaps, threads and sizes. Group 0 is all of them; the other
+/// groups are the heaps, if there are several.
 #[derive(Debug)]
 pub(crate) struct Landmarks {
-    /// Moves of a block.
+    /// Number of moves per block.
     block: usize,
     heaps: Vec<(ProcessIndex, HeapId)>,
-    /// By site.
+    /// Heap of each site.
     heap_of: Vec<u32>,
-    /// By site; `None`: all.
+    /// Whether each site is chosen; `None` for all.
     is_chosen: Option<Vec<bool>>,
     size: Option<Span>,
-    /// By block, then by group.
+    /// Marks by block, then by group.
     marks: Vec<Mark>,
 }
 
-/// What the finding of a peak looks at.
+/// Inputs of the search for a peak.
 pub(crate) struct PeakQuery<'a> {
     pub(crate) table: &'a EventTable,
     pub(crate) last_ends: &'a LastEnds,
-    /// Sequence numbers.
+    /// Range of sequence numbers.
     pub(crate) from: u32,
     pub(crate) to: u32,
     pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Of a group: what is live at the start of a range, and what of that ends by block.
+/// For a group: the level at the start of a range, and the part of it that ends in each block.
 #[derive(Debug, Clone, Default)]
 struct Older {
     level: Level,
-    /// By block of the range.
+    /// Level that ends in each block of the range.
     ended: Vec<Level>,
 }
 
@@ -170,7 +170,7 @@ impl Landmarks {
         Ok(made)
     }
 
-    /// With one heap its peak is the whole's.
+    /// Number of groups. With one heap, its peak equals that of the whole.
     fn group_count(&self) -> usize {
         if self.heaps.len() > 1 { 1 + self.heaps.len() } else { 1 }
     }
@@ -191,8 +191,8 @@ impl Landmarks {
         self.size.is_none_or(|size| size.contains(size_bytes))
     }
 
-    /// Shows the moves of chosen allocations from number `first` on: sequence, group of the heap,
-    /// size, whether it is the end.
+    /// Passes the moves of chosen allocations from number `first` on to `visit`: sequence, group of
+    /// the heap, size, and whether the move is an end.
     #[inline(always)]
     fn for_each_move(
         &self,
@@ -208,8 +208,8 @@ impl Landmarks {
             if allocation < first {
                 continue;
             }
-            // Without columns site and size lie anywhere: a site is looked at only where it
-            // matters.
+            // Without columns the loads of site and size are random: the site is loaded only if
+            // needed.
             let site = || columns.map_or_else(|| table.site_of[allocation], |columns| columns.site(sequence));
             let group = if is_plain { Some(1) } else { self.group(site() as usize) };
             if let Some(group) = group {
@@ -242,7 +242,7 @@ impl Landmarks {
         Ok((peak, heaps))
     }
 
-    /// By group what is live where a range begins.
+    /// Allocations that are live where a range begins, by group.
     fn older(&self, query: &PeakQuery<'_>) -> Result<Vec<Older>> {
         let (table, groups) = (query.table, self.group_count());
         let first_block = query.from as usize / self.block;
@@ -297,7 +297,7 @@ impl Landmarks {
                 if (query.is_cancelled)() {
                     return Err(Error::GivenUp);
                 }
-                // Nothing of the range's own is live at its start.
+                // At the range's start no allocation of the range is live.
                 let own = if place == 0 { Level::default() } else { mark(place).before.minus(at_start) };
                 let moves = self.moves_of(first_block + place, table.moves.len());
                 self.look(
@@ -314,7 +314,7 @@ impl Landmarks {
         Ok(peak)
     }
 
-    /// Goes through moves whose own level is known at their start.
+    /// Examines moves, given the range's own level at their start.
     fn look(
         &self,
         query: &PeakQuery<'_>,

@@ -1,13 +1,13 @@
-//! The allocations that are alive at some move, without a look at each of the others.
+//! Finds the allocations that are alive at a move without examining all others.
 //!
 //! ```text
 //! allocations   │ 0 … 4095 │ 4096 … 8191 │ 8192 … 12287 │ …
 //! last end      │   9,120  │    never    │    31,007    │
 //!                  alive at 20,000? none      look       look
 //! ```
-//! Most of what a program allocates is gone soon: of a hundred million events a few hundred
-//! thousand allocations are alive at a time, and most blocks are passed over. In the others the
-//! ends are compared a line of the cache at a time.
+//! Most allocations of a program end soon. Of a hundred million events, a few hundred thousand
+//! allocations are alive at a time, so that most blocks are skipped. In the other blocks the ends
+//! are compared one cache line at a time.
 
 use std::ops::Range;
 
@@ -16,21 +16,21 @@ use heapr_query::{Error, Result};
 use crate::event_table::EventTable;
 use crate::parallelism::Parallelism;
 
-/// Ends that are compared at once: a line of the cache.
+/// Number of ends that are compared at once: a cache line.
 const LINE: usize = 16;
-/// Blocks between two questions whether it was given up.
+/// Number of blocks between two checks for cancellation.
 const CANCEL_INTERVAL: usize = 1 << 8;
 
-/// See the module.
+/// Last end of each block of allocations.
 #[derive(Debug)]
 pub(crate) struct LastEnds {
     block: usize,
-    /// By block.
+    /// Last end of each block.
     ends: Vec<u32>,
 }
 
 impl LastEnds {
-    /// Of a table's allocations.
+    /// Computes the last ends of a table.
     pub(crate) fn new(table: &EventTable, parallelism: Parallelism) -> Result<Self> {
         let block = parallelism.block.max(1);
         let count = table.allocation_count();
@@ -44,8 +44,8 @@ impl LastEnds {
         Ok(Self { block, ends: parts.concat() })
     }
 
-    /// Shows those of `allocations` that are live before the move `at`, in their order: they do not
-    /// end before it, nor does their process.
+    /// Passes those of `allocations` that are live before the move `at` to `visit`, in order.
+    /// Neither they nor their processes end before it.
     #[inline(always)]
     pub(crate) fn for_each_live(
         &self,
@@ -63,7 +63,7 @@ impl LastEnds {
         self.for_each_alive(table, allocations, at, is_cancelled, visit)
     }
 
-    /// Shows those of `allocations` that do not end before the move `at`, in their order.
+    /// Passes those of `allocations` that do not end before the move `at` to `visit`, in order.
     #[inline(always)]
     pub(crate) fn for_each_alive(
         &self,
@@ -82,7 +82,7 @@ impl LastEnds {
             }
             if self.ends[block] >= at {
                 for (line, ends) in table.ends[start..end].chunks(LINE).enumerate() {
-                    // One comparison for a line where all have ended.
+                    // One comparison for a line in which all have ended.
                     if ends.iter().fold(0, |last, end| last.max(end.sequence())) < at {
                         continue;
                     }

@@ -1,9 +1,9 @@
-//! A value that is made when it is first asked for: who asks meanwhile waits, and an attempt that
-//! was given up leaves nothing.
+//! A value that is computed when first needed. Concurrent callers wait; a cancelled attempt leaves
+//! no value.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// See the module.
+/// A value that is computed when first needed.
 #[derive(Debug)]
 pub(crate) struct LazyValue<T> {
     value: OnceLock<T>,
@@ -17,15 +17,15 @@ impl<T> Default for LazyValue<T> {
 }
 
 impl<T> LazyValue<T> {
-    /// The value, if it was made.
+    /// The value, if it is computed.
     pub(crate) fn get(&self) -> Option<&T> {
         self.value.get()
     }
 
-    /// The value.
+    /// Returns the value, computing it if needed.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub(crate) fn try_get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         if let Some(value) = self.value.get() {
             return Ok(value);

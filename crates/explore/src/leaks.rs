@@ -1,4 +1,4 @@
-//! What is not freed: how old it is, and how its stacks have grown.
+//! Ages of outstanding allocations, and the growth of their stacks.
 
 use hashbrown::HashMap;
 
@@ -7,39 +7,39 @@ use heapr_query::{CullList, Error, Filter, Result, Span};
 
 use crate::explorer::Explorer;
 
-/// When the outstanding allocations of a stack were made.
+/// Times of the outstanding allocations of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Age {
-    /// The first.
+    /// Time of the first allocation.
     pub oldest_ns: u64,
-    /// The last.
+    /// Time of the last allocation.
     pub newest_ns: u64,
     /// Sum of the times, for the mean.
     pub sum_ns: u128,
-    /// How many.
+    /// Number of allocations.
     pub count: u64,
 }
 
-/// What of a stack is live at some moments.
+/// Live amounts of a stack at some moments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Growth {
-    /// Bytes.
+    /// Live bytes at each moment.
     pub live_bytes: Vec<u64>,
-    /// Allocations.
+    /// Live allocations at each moment.
     pub live_count: Vec<u64>,
 }
 
-/// No stack that is asked for.
+/// Stands for a stack that is not requested.
 const NONE: u32 = u32::MAX;
-/// Allocations between two questions whether it was given up.
+/// Number of allocations between two checks for cancellation.
 const CANCEL_INTERVAL: usize = 1 << 20;
 
 impl Explorer {
-    /// Ages of what is outstanding at the end of the trace or range, by stack after culling (the
-    /// second number of [`Explorer::stack_key`]); nothing if there is no table of events.
+    /// Ages of the outstanding allocations at the end of the trace or range, by culled stack (the
+    /// second number of [`Explorer::stack_key`]). Empty without a table of events.
     ///
     /// # Errors
-    /// As [`Explorer::select`].
+    /// The errors of [`Explorer::select`].
     pub fn ages(
         &self,
         filter: &Filter,
@@ -75,11 +75,11 @@ impl Explorer {
         Ok(ages)
     }
 
-    /// What is live of stacks after culling at moments evenly spread over a time, the last at its
-    /// end; nothing if there is no table of events.
+    /// Live amounts of culled stacks at evenly spaced moments of a time span, the last at its end.
+    /// Empty without a table of events.
     ///
     /// # Errors
-    /// It was given up, or as [`Explorer::select`].
+    /// The call was cancelled; or an error of [`Explorer::select`].
     pub fn growth(
         &self,
         filter: &Filter,

@@ -1,4 +1,4 @@
-//! Many queries on one trace: what they have in common is made once and kept.
+//! Many queries on one trace: their common parts are computed once and cached.
 //!
 //! ```text
 //!  events ── one replay ──> event table (allocations and their ends, in columns)
@@ -7,10 +7,10 @@
 //!                              └─> selection (rows) ── rankings, flame graphs, histograms
 //!  names, once ── symbol tree ─────────┘
 //! ```
-//! All numbers are those of [`heapr_query::run`]; `tests/it/explored.rs` compares them on random
+//! All numbers equal those of [`heapr_query::run`]; `tests/it/explored.rs` compares them on random
 //! traces with random filters.
 //!
-//! Invariants: no input or output, no clock, no threads but those that a caller lends
+//! Invariants: no input or output, no clock, no threads beyond those that the caller allows
 //! ([`Parallelism`]).
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! How long each allocation lived, to a quarter of a power of two: a byte, in order of birth.
+//! Lifetimes of allocations to a quarter of a power of two: a byte each, in order of birth.
 //!
-//! The exact lifetime takes the time of the end, which lies anywhere in a column of many megabytes.
-//! Its class – the number of its bits and the two bits behind the first – is enough for a
-//! histogram, and settles all but a few comparisons with a span:
+//! The exact lifetime needs the time of the end, at a random position in a column of many
+//! megabytes. The lifetime's class is the number of its bits and the two bits behind the first. It
+//! suffices for a histogram, and decides all but a few comparisons with a span:
 //!
 //! ```text
 //! bits           …      18      │      19       │      20       │ 21 …
@@ -38,13 +38,13 @@ fn least_of(class: u8) -> u64 {
     if class < 8 { u64::from(class) } else { u64::from(class % 4 + 4) << (class / 4 - 1) }
 }
 
-/// The number of bits of a class's values.
+/// Number of bits of a class's values.
 #[inline(always)]
 pub(crate) fn bits_of_class(class: u8) -> u32 {
     BITS[class as usize]
 }
 
-/// By class.
+/// Number of bits of each class's values.
 static BITS: [u32; 256] = {
     let mut bits = [0; 256];
     let mut class = 1;
@@ -57,10 +57,10 @@ static BITS: [u32; 256] = {
 
 /// The last class: that of the largest value.
 const LAST: u8 = 251;
-/// In place of a class: it did not end.
+/// Stands for the class of an allocation that did not end.
 pub(crate) const ALIVE: u8 = u8::MAX;
 
-/// See the module. What is not freed in the trace has none.
+/// Lifetime classes of allocations; [`ALIVE`] for those that are not freed in the trace.
 #[derive(Debug)]
 pub(crate) struct LifetimeColumn(Vec<u8>);
 
@@ -81,7 +81,7 @@ impl LifetimeColumn {
         Ok(Self(classes))
     }
 
-    /// The classes of allocations; [`ALIVE`] of those that were not freed.
+    /// The classes of allocations; [`ALIVE`] for those that were not freed.
     pub(crate) fn classes(&self, allocations: Range<usize>) -> &[u8] {
         &self.0[allocations]
     }
@@ -99,16 +99,16 @@ impl LifetimeColumn {
     }
 }
 
-/// All lifetimes of a class lie in a span; without either bit none does.
+/// Verdict: all lifetimes of a class lie in the span. Without either bit, no lifetime does.
 const PASSES: u8 = 1;
-/// Some may: only the exact lifetime tells.
+/// Verdict: some lifetimes may lie in the span, which only the exact lifetime decides.
 const UNSURE: u8 = 2;
 
 /// Compares lifetimes with a span.
 #[derive(Debug)]
 pub(crate) struct LifetimeTest {
     span: Span,
-    /// By class.
+    /// Verdict for each class.
     verdicts: [u8; 256],
 }
 
@@ -130,7 +130,7 @@ impl LifetimeTest {
         Self { span, verdicts: std::array::from_fn(verdict) }
     }
 
-    /// Whether a lifetime passes; `lifetime_ns` is asked for only where its class does not tell.
+    /// Whether a lifetime passes; `lifetime_ns` is called only if its class does not decide.
     #[inline(always)]
     pub(crate) fn passes(&self, class: u8, lifetime_ns: impl FnOnce() -> u64) -> bool {
         match self.verdicts[class as usize] {
@@ -140,9 +140,9 @@ impl LifetimeTest {
         }
     }
 
-    /// Which of up to 64 lifetimes pass, by their classes: a bit each, the first one's the lowest.
-    /// `lifetime_ns` is asked for those whose class does not tell. The loop over the classes
-    /// has no branch: lifetimes come in no order that could be foretold.
+    /// Bits for those of up to 64 lifetimes that pass; the first has the lowest bit. `lifetime_ns`
+    /// is called where the class does not decide. The loop over the classes has no branch, because
+    /// lifetimes are in unpredictable order.
     #[inline(always)]
     pub(crate) fn passing(&self, classes: &[u8], mut lifetime_ns: impl FnMut(usize) -> u64) -> u64 {
         let (mut passing, mut unsure) = (0_u64, 0_u64);

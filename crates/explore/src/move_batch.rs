@@ -1,19 +1,19 @@
-//! What a pass over moves needs of their allocations, for a word's worth of moves at once: from the
-//! columns in the order of the moves, or from the table as long as there are none.
+//! Data of the allocations of up to 64 moves, for a pass over moves. It comes from the columns in
+//! the order of the moves, or from the table while there are no columns.
 
 use crate::allocation_set::AllocationSet;
 use crate::event_table::{EventTable, Move};
 use crate::move_columns::MoveColumns;
 
-/// Moves at once: bits of a word.
+/// Number of moves in a batch: the bits of a word.
 pub(crate) const TOGETHER: usize = 64;
 
-/// See the module.
+/// Data of a batch of moves.
 pub(crate) struct MoveBatch {
-    /// Which of the moves are of allocations that count: a bit each.
+    /// A bit for each move whose allocation counts.
     pub(crate) counted: u64,
     pub(crate) sizes: [u64; TOGETHER],
-    /// Only where groups are asked for.
+    /// Group of each move's allocation, if groups are requested.
     pub(crate) groups: [u32; TOGETHER],
 }
 
@@ -22,7 +22,7 @@ impl MoveBatch {
         Self { counted: 0, sizes: [0; TOGETHER], groups: [0; TOGETHER] }
     }
 
-    /// Fetches for up to [`TOGETHER`] moves from number `first` on. `group_of`: by site.
+    /// Fetches up to [`TOGETHER`] moves from number `first` on. `group_of`: group of each site.
     #[inline(always)]
     pub(crate) fn fetch(
         &mut self,

@@ -1,9 +1,9 @@
-//! Sizes and sites in the order of the moves: 4 bytes a move, 6 where there are many sites, so that
-//! a pass over moves reads on and on instead of here and there.
+//! Sizes and sites in the order of the moves: 4 bytes a move, 6 with many sites. A pass over moves
+//! reads them sequentially.
 //!
-//! An end belongs to an allocation that lies anywhere in columns of hundreds of megabytes: without
-//! these columns a pass spends more than half of its time on waiting for them. Nearly all sizes fit
-//! 16 bits; of the others the table is asked.
+//! The allocation of an end lies at a random position in columns of hundreds of megabytes. Without
+//! these columns a pass spends more than half of its time waiting for them. Nearly all sizes fit 16
+//! bits; the others are looked up in the table.
 
 use std::ops::Range;
 
@@ -12,19 +12,19 @@ use heapr_query::{Error, Result};
 use crate::event_table::{EventTable, Move};
 use crate::parallelism::Parallelism;
 
-/// Moves between two questions whether it was given up.
+/// Number of moves between two checks for cancellation.
 const CANCEL_INTERVAL: usize = 1 << 16;
-/// A size that does not fit its column.
+/// Marks a size that does not fit its column.
 const LARGE: u16 = u16::MAX;
 
-/// See the module.
+/// Sizes and sites in the order of the moves.
 #[derive(Debug)]
 pub(crate) struct MoveColumns {
     sizes: Vec<u16>,
     sites: SiteColumn,
 }
 
-/// The sites by move, as wide as their number needs.
+/// Sites of the moves, in the width that their number needs.
 #[derive(Debug)]
 enum SiteColumn {
     Narrow(Vec<u16>),
@@ -32,7 +32,7 @@ enum SiteColumn {
 }
 
 impl MoveColumns {
-    /// Nothing if there is no memory for them.
+    /// Computes the columns; `None` if there is no memory for them.
     pub(crate) fn new(
         table: &EventTable,
         parallelism: Parallelism,
@@ -50,13 +50,13 @@ impl MoveColumns {
         Ok(sizes.zip(sites).map(|(sizes, sites)| Self { sizes, sites }))
     }
 
-    /// The size of the allocation that a move belongs to.
+    /// Size of a move's allocation.
     #[inline(always)]
     pub(crate) fn size_bytes(&self, table: &EventTable, sequence: usize, allocation: usize) -> u64 {
         size_of_stored(table, self.sizes[sequence], allocation)
     }
 
-    /// The site of the allocation that a move belongs to.
+    /// Site of a move's allocation.
     #[inline(always)]
     pub(crate) fn site(&self, sequence: usize) -> u32 {
         match &self.sites {
@@ -65,7 +65,7 @@ impl MoveColumns {
         }
     }
 
-    /// The sizes of moves from number `first` on.
+    /// Fetches the sizes of moves from number `first` on.
     #[inline(always)]
     pub(crate) fn fetch_sizes(&self, table: &EventTable, first: usize, moves: &[Move], sizes: &mut [u64]) {
         let stored = &self.sizes[first..first + moves.len()];
@@ -74,7 +74,7 @@ impl MoveColumns {
         }
     }
 
-    /// What `of_site` has for the sites of some moves.
+    /// Fetches the entries of `of_site` for the sites of some moves.
     #[inline(always)]
     pub(crate) fn fetch_by_site(&self, moves: Range<usize>, of_site: &[u32], values: &mut [u32]) {
         match &self.sites {
@@ -99,7 +99,7 @@ fn size_of_stored(table: &EventTable, stored: u16, allocation: usize) -> u64 {
     if stored == LARGE { table.size_bytes(allocation) } else { u64::from(stored) }
 }
 
-/// A value of each move's allocation, in the order of the moves; nothing if there is no memory for
+/// A value of each move's allocation, in the order of the moves; `None` if there is no memory for
 /// it.
 fn in_order<T: Copy + Send>(
     table: &EventTable,
@@ -123,7 +123,7 @@ fn in_order<T: Copy + Send>(
     Ok(joined(parts))
 }
 
-/// The parts as one, without a copy of the first.
+/// Concatenates the parts, without copying the first.
 fn joined<T: Copy>(parts: Vec<Option<Vec<T>>>) -> Option<Vec<T>> {
     let mut parts = parts.into_iter();
     let mut whole = parts.next()??;

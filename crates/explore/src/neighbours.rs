@@ -9,26 +9,26 @@ use crate::explorer::Explorer;
 use crate::frame_number::FrameNumber;
 use crate::selection::Selection;
 
-/// Amounts around a frame. A stack in which it occurs several times counts once, for each of its
+/// Amounts around a frame. A stack that holds the frame several times counts once for each of its
 /// callers and callees there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Neighbours {
-    /// Stacks that hold the frame.
+    /// Amounts of the stacks that hold the frame.
     pub inclusive: Amounts,
-    /// Stacks whose innermost frame it is.
+    /// Amounts of the stacks whose innermost frame this is.
     pub own: Amounts,
-    /// The frames that call it.
+    /// Frames that call the frame.
     pub callers: Vec<(FrameNumber, Amounts)>,
-    /// The frames that it calls.
+    /// Frames that the frame calls.
     pub callees: Vec<(FrameNumber, Amounts)>,
 }
 
 impl Explorer {
-    /// The callers and callees of a frame after culling; before it, if culling removes the frame
-    /// from all stacks.
+    /// The callers and callees of a frame after culling. If culling removes the frame from all
+    /// stacks, those before culling.
     ///
     /// # Errors
-    /// Never for what [`Explorer::select`] made.
+    /// Never fails for results of [`Explorer::select`].
     pub fn neighbours(
         &self,
         selection: &Selection,

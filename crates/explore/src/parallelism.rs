@@ -1,57 +1,58 @@
-//! Work on a row of things, spread over processors.
+//! Work on a range of items, spread over processors.
 
 use std::ops::Range;
 
 use heapr_query::Result;
 
-/// How work is spread: the caller says how many processors there are, as a query knows nothing of
-/// the machine.
+/// Settings for spreading work. The caller sets the number of processors, because a query knows
+/// nothing of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parallelism {
-    /// Most threads at once.
+    /// Largest number of threads at once.
     pub threads: usize,
-    /// Fewest things for which a thread is worth its start (some ten microseconds).
+    /// Least number of items per thread, so that a thread is worth its start (some ten
+    /// microseconds).
     pub least: usize,
-    /// Things that are summed up as one, where sums are kept: a block is looked at in some ten
+    /// Number of items whose sums are cached as one block: a block is examined in some ten
     /// microseconds.
     pub block: usize,
 }
 
-/// Events of a block: its columns fit the first two caches.
+/// Number of events in a block: its columns fit the first two caches.
 const BLOCK: usize = 1 << 12;
 
 impl Default for Parallelism {
-    /// All on the caller's thread.
+    /// All work on the caller's thread.
     fn default() -> Self {
         Self { threads: 1, least: usize::MAX, block: BLOCK }
     }
 }
 
 impl Parallelism {
-    /// Over so many threads.
+    /// Work spread over `threads` threads.
     #[must_use]
     pub fn over(threads: usize) -> Self {
         Self { threads, least: 1 << 16, block: BLOCK }
     }
 
-    /// The same for things each of which is worth a thread.
+    /// Variant for items each of which is worth a thread.
     pub(crate) fn each(self) -> Self {
         Self { least: 1, ..self }
     }
 
-    /// The borders of the parts of a range.
+    /// The parts of a range.
     fn parts(self, range: &Range<usize>) -> Vec<Range<usize>> {
         let count = range.len();
         let parts = (count / self.least.max(1)).clamp(1, self.threads.max(1));
-        // Part for part: the product would not fit 32 bits.
+        // Computed in 128 bits, because the product may exceed `usize`.
         let border = |part: usize| range.start + (count as u128 * part as u128 / parts as u128) as usize;
         (0..parts).map(|part| border(part)..border(part + 1)).collect()
     }
 
-    /// Does `work` on each part of a range; the results are in the order of the parts.
+    /// Calls `work` for each part of a range; the results are in the order of the parts.
     ///
     /// # Errors
-    /// Those of the work.
+    /// The errors of `work`.
     pub(crate) fn map<T: Send>(
         self,
         range: Range<usize>,
@@ -68,7 +69,7 @@ impl Parallelism {
             let own = work(own);
             let mut results = Vec::new();
             for other in others {
-                // A panic in a part is one in the whole.
+                // A panic in a part is passed on.
                 results.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
             }
             results.push(own?);

@@ -1,24 +1,24 @@
-//! The greatest sum of live bytes of a range.
+//! The peak of live bytes in a range.
 
 use heapr_trace::{HeapId, ProcessIndex};
 
 use crate::event_table::EventTable;
 
-/// By process and heap.
+/// Peaks by process and heap.
 pub(crate) type HeapPeaks = Vec<(ProcessIndex, HeapId, Peak)>;
 
-/// The most live bytes, and when they were reached first.
+/// Largest number of live bytes, and the time at which it was first reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Peak {
     pub(crate) bytes: u64,
     pub(crate) count: u64,
-    /// Sequence number of the birth that reached it; `None`: there was none.
+    /// Sequence number of the birth that reached the peak; `None` without a birth.
     pub(crate) sequence: Option<u32>,
     pub(crate) time_ns: u64,
 }
 
 impl Peak {
-    /// A birth has reached more than all before.
+    /// Records a new peak, reached by a birth.
     pub(crate) fn reach(&mut self, bytes: i128, count: i64, sequence: u32) {
         self.bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.count = u64::try_from(count).unwrap_or(0);

@@ -1,5 +1,5 @@
-//! A range's sums from the kept ones: what is born in it by differences of sums, and of it, one by
-//! one, only what is alive at the range's end and at its peak.
+//! Sums of a range from cached sums. Births are differences of cumulative sums. Only allocations
+//! that are alive at the range's end or at its peak are examined one by one.
 
 use heapr_query::Result;
 
@@ -9,7 +9,7 @@ use crate::kept_sums::SumsView;
 use crate::lifetime_column::bits_of;
 use crate::site_sums::{SitePrefixes, SiteSums};
 
-/// Of the allocations of a site that are alive at some move.
+/// Allocations of a site that are alive at some move.
 #[derive(Debug, Clone, Copy, Default)]
 struct Alive {
     count: u64,
@@ -26,8 +26,8 @@ impl Alive {
     }
 }
 
-/// Sums of a window of allocations that are born inside, all of which are wanted, or only those
-/// that end in it.
+/// Sums of a window of allocations that are born inside. Either all are wanted, or only those that
+/// end in the window.
 pub(crate) struct RangeSums<'a> {
     pub(crate) kept: SumsView<'a>,
     pub(crate) prefixes: &'a SitePrefixes,
@@ -37,12 +37,12 @@ pub(crate) struct RangeSums<'a> {
 }
 
 impl RangeSums<'_> {
-    /// By site, and the histograms of all sites if they are wanted.
+    /// Sums by site, and the histograms of all sites if requested.
     pub(crate) fn find(&self) -> Result<(Vec<SiteSums>, Option<Histograms>)> {
         let (kept, window) = (&self.kept, self.window);
         let wants_outstanding = window.wants_ended.is_none();
         let mut sums = self.prefixes.totals(kept.table, window.first..window.last);
-        // The two looks at what is alive do not need each other.
+        // The two walks over live allocations are independent.
         let mut looks = kept
             .parallelism
             .each()
@@ -55,7 +55,7 @@ impl RangeSums<'_> {
         let (alive, alive_bits) = looks.next().unwrap_or_default();
         let (at_peak, _) = looks.next().unwrap_or_default();
         for (sums, alive) in sums.iter_mut().zip(&alive) {
-            // What is freed after the range is not temporary in it.
+            // A block that is freed after the range is not temporary in it.
             sums.temporary_count -= alive.temporary;
             if wants_outstanding {
                 sums.outstanding_count = alive.count;
@@ -85,8 +85,8 @@ impl RangeSums<'_> {
         Ok((sums, histograms))
     }
 
-    /// By site what is not freed in the window; and of the histograms what was counted otherwise,
-    /// and what it is here.
+    /// Allocations of each site that are not freed in the window. For the histograms also the
+    /// entries to subtract, and those to add instead.
     fn alive_at_end(&self) -> Result<(Vec<Alive>, Option<[Histograms; 2]>)> {
         let (table, window) = (self.kept.table, self.window);
         let mut alive = vec![Alive::default(); table.sites.len()];
@@ -113,7 +113,7 @@ impl RangeSums<'_> {
         Ok((alive, bits))
     }
 
-    /// By site what is alive at the peak.
+    /// Allocations of each site that are alive at the peak.
     fn alive_at_peak(&self) -> Result<(Vec<Alive>, Option<[Histograms; 2]>)> {
         let (table, window) = (self.kept.table, self.window);
         let AtPeak::Behind(peak) = self.at_peak else { return Ok(Default::default()) };
@@ -131,8 +131,8 @@ impl RangeSums<'_> {
         Ok((alive, None))
     }
 
-    /// Temporary is what got the address that its thread had last: where that lies before the
-    /// range, a replay of the range would not see it.
+    /// Removes temporary allocations that a replay of the range would not recognise. They are
+    /// recognised by their thread's last allocation from malloc, which lies before the range.
     fn leave_out_unseen_reuse(&self, sums: &mut [SiteSums]) {
         let (table, window) = (self.kept.table, self.window);
         let since = &table.temporary_since;

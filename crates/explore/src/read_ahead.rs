@@ -1,27 +1,28 @@
-//! Batches of events, unpacked on a thread of their own while those before them are replayed: a
-//! third of the reading.
+//! Batches of events, unpacked on a separate thread while earlier ones are replayed: this saves a
+//! third of the reading time.
 
 use std::sync::mpsc;
 
 use heapr_query::Result;
 use heapr_trace::{Damage, Event, EventReader};
 
-/// Batches that wait for the replay: some megabytes each.
+/// Number of batches that wait for the replay: some megabytes each.
 const WAITING: usize = 2;
 
-/// What the reading of all batches ends with.
+/// Result of reading all batches.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// All were shown; these chunks could not be used.
+    /// All batches were visited; these chunks could not be used.
     Whole(Vec<Damage>),
-    /// `visit` wanted no more.
+    /// `visit` returned `false`.
     Stopped,
 }
 
-/// Shows all batches in order, with the chunks read and all, until `visit` says no.
+/// Passes all batches to `visit` in order, with the numbers of chunks read and in all, until it
+/// returns `false`.
 ///
 /// # Errors
-/// The operating system's, and those of `visit`.
+/// Reading fails; or an error of `visit`.
 pub(crate) fn for_each_batch(
     mut events: EventReader<'_>,
     reads_ahead: bool,
@@ -37,7 +38,7 @@ pub(crate) fn for_each_batch(
     }
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::sync_channel(WAITING);
-        // Memory comes back to be filled again.
+        // Returns buffers for reuse.
         let (used, unused) = mpsc::channel::<Vec<Event>>();
         let reader = scope.spawn(move || -> Result<Vec<Damage>> {
             loop {
@@ -47,7 +48,7 @@ pub(crate) fn for_each_batch(
                     Some(batch) => own.extend_from_slice(batch),
                     None => return Ok(events.damage().to_vec()),
                 }
-                // Nobody listens any more once `visit` has enough.
+                // The receiver is gone once `visit` returned `false`.
                 if sender.send((own, events.progress())).is_err() {
                     return Ok(Vec::new());
                 }
@@ -57,7 +58,7 @@ pub(crate) fn for_each_batch(
             if !visit(&batch, progress)? {
                 return Ok(Outcome::Stopped);
             }
-            // The last batches find the reader gone.
+            // The reader may have ended before the last batches.
             let _ = used.send(batch);
         }
         let damage = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;

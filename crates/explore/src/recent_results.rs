@@ -1,15 +1,15 @@
-//! The last few results by what they were made of.
+//! Cache of the last few results by key.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Results that are kept: a page has a filter bar and now and then a comparison.
+/// Number of cached results: a page has a filter bar and sometimes a comparison.
 const KEPT: usize = 4;
 
-/// See the module.
+/// Cache of the last few results by key.
 #[derive(Debug)]
 pub(crate) struct RecentResults<K, V> {
     known: Mutex<Vec<(K, Arc<V>)>>,
-    /// Held while a result is made: the panels of a page ask for the same one at the same time.
+    /// Held while a result is computed: the panels of a page request the same one at the same time.
     making: Mutex<()>,
 }
 
@@ -20,8 +20,8 @@ impl<K, V> Default for RecentResults<K, V> {
 }
 
 impl<K: PartialEq + Clone, V> RecentResults<K, V> {
-    /// The result for `key`; who asks while another makes one waits. `make` must not ask for one of
-    /// the same kind.
+    /// The result for `key`. Concurrent callers wait while one computes. `make` must not request a
+    /// result of the same cache.
     pub(crate) fn get(&self, key: &K, make: impl FnOnce() -> V) -> Arc<V> {
         match self.try_get::<std::convert::Infallible>(key, || Ok(make())) {
             Ok(made) => made,
@@ -29,10 +29,10 @@ impl<K: PartialEq + Clone, V> RecentResults<K, V> {
         }
     }
 
-    /// As [`RecentResults::get`]; an error is not remembered.
+    /// Variant of [`RecentResults::get`] for fallible work; an error is not cached.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub(crate) fn try_get<E>(&self, key: &K, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E> {
         if let Some(known) = self.find(key) {
             return Ok(known);

@@ -1,5 +1,4 @@
-//! Which rows the sites of a table belong to: found once, so that a selection is an addition by
-//! number.
+//! Rows of a table's sites, computed once: a selection then adds its sums by row number.
 
 use heapr_query::engine::{RowKey, RowTable, Rows};
 use heapr_trace::{Amounts, StackTotals};
@@ -7,7 +6,7 @@ use heapr_trace::{Amounts, StackTotals};
 use crate::event_table::EventTable;
 use crate::site_sums::FoundSums;
 
-/// Rows of all sites, empty, in their order.
+/// Rows of all sites in their order, without amounts.
 #[derive(Debug)]
 pub(crate) struct RowPlan {
     rows: Rows,
@@ -28,7 +27,7 @@ impl RowPlan {
         }
         let mut rows = found.finish(0);
         rows.totals.shrink_to_fit();
-        // The order of `finish`.
+        // Order of the rows from `finish`.
         let key = |row: usize| {
             let totals: &StackTotals = &rows.totals[row];
             (totals.stack, totals.process, totals.heap, rows.threads.get(row).copied())
@@ -50,7 +49,7 @@ impl RowPlan {
         Self { rows, row_of }
     }
 
-    /// The rows that have something, with the sums of their sites.
+    /// The rows with amounts, which are the sums of their sites.
     pub(crate) fn rows(&self, table: &EventTable, sums: &FoundSums) -> Rows {
         let mut totals = self.rows.totals.clone();
         for (number, sums) in sums.each() {
@@ -65,7 +64,7 @@ impl RowPlan {
             .map(|(_, &thread)| thread)
             .collect();
         totals.retain(|totals| totals.amounts.total_count > 0);
-        // Of a short range there are few, and several selections are kept.
+        // A short range has few rows, and several selections are cached.
         totals.shrink_to_fit();
         Rows { totals, threads }
     }

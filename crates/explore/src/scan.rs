@@ -1,8 +1,8 @@
-//! What a filter chooses of an event table, added up by site: from kept sums where they answer,
-//! else by a pass over the allocations.
+//! Sums by site of the allocations that a filter selects in an event table. They come from cached
+//! sums where possible, else from a pass over the allocations.
 //!
-//! It means what the query's replay and collector mean, without a replay: a block is known by its
-//! number, and "alive at" is a comparison of sequence numbers.
+//! The result equals that of the query's replay and collector, without a replay. A block is
+//! identified by its number, and "alive at" is a comparison of sequence numbers.
 
 use std::collections::BTreeMap;
 
@@ -21,40 +21,40 @@ use crate::range_sums::RangeSums;
 use crate::site_sums::SiteSums;
 use crate::site_table::Site;
 
-/// What is asked of a table.
+/// Inputs of a scan.
 pub(crate) struct Scan<'a> {
     pub(crate) kept: SumsView<'a>,
     pub(crate) table: &'a EventTable,
     pub(crate) filter: &'a Filter,
     pub(crate) choice: &'a Choice,
-    /// By stack: whether the required frames are there; `None`: no matter.
+    /// Whether each stack has the required frames; `None` if frames do not matter.
     pub(crate) has_required: Option<&'a [bool]>,
     pub(crate) duration_ns: u64,
-    /// Bytes and time of the file's peak, as its summary has them.
+    /// Bytes and time of the file's peak, from its summary.
     pub(crate) file_peak: Option<(u64, u64)>,
-    /// Histograms of size and of lifetime, in this order.
+    /// Whether histograms of size and of lifetime are requested, in this order.
     pub(crate) wants_histograms: bool,
-    /// There if histograms or lifetimes are asked for.
+    /// Lifetimes, if histograms or the filter need them.
     pub(crate) lifetimes: Option<&'a LifetimeColumn>,
-    /// Which allocations pass the filter, where that depends on no time.
+    /// Allocations that pass the filter, if it does not depend on time.
     pub(crate) passing: Option<&'a AllocationSet>,
 }
 
-/// What a scan found.
+/// Result of a scan.
 #[derive(Debug, Default)]
 pub(crate) struct Scanned {
-    /// By site.
+    /// Sums by site.
     pub(crate) sums: Vec<SiteSums>,
     pub(crate) peak_time_ns: u64,
-    /// The heaps' own peaks, where they are the filter's: bytes, count, time.
+    /// Peaks of the heaps, if they are the filter's own: bytes, count, time.
     pub(crate) heap_peaks: Option<HeapPeaks>,
-    /// By process and heap.
+    /// Oddities by process and heap.
     pub(crate) oddities: BTreeMap<(ProcessIndex, HeapId), Oddities>,
     pub(crate) histograms: Vec<HistogramCounter>,
 }
 
 impl Scan<'_> {
-    /// Makes the scan.
+    /// Runs the scan.
     pub(crate) fn run(&self) -> Result<Scanned> {
         let (range, from, to) = self.range();
         match self.filter.at {
@@ -76,7 +76,7 @@ impl Scan<'_> {
         }
     }
 
-    /// The filter's range, and as sequence numbers.
+    /// The filter's range, also as sequence numbers.
     fn range(&self) -> (Span, u32, u32) {
         let range = self.filter.range.unwrap_or(Span { from: 0, to: u64::MAX });
         let from = self.table.times.count_before(range.from);
@@ -100,7 +100,7 @@ impl Scan<'_> {
         };
         let mut scanned = Scanned::default();
         let at_peak = if is_born_inside {
-            // Of all that is asked of an allocation, its birth tells the size.
+            // Of the conditions on an allocation, only the size is known at its birth.
             let is_whole = self.filter.lifetime.is_none()
                 && !self.filter.is_temporary_only
                 && self.has_required.is_none()
@@ -111,8 +111,8 @@ impl Scan<'_> {
             scanned.heap_peaks = is_whole.then(|| heaps.clone());
             peak.sequence.map_or(AtPeak::Never, AtPeak::Behind)
         } else if self.is_anything_alive(&window)? {
-            // All that was live at the start is live at its peak, as nothing that comes later
-            // counts.
+            // All allocations that are live at the start are live at their peak, because later ones
+            // do not count.
             scanned.peak_time_ns = range.from;
             AtPeak::Always
         } else {
@@ -123,13 +123,13 @@ impl Scan<'_> {
         Ok(scanned)
     }
 
-    /// Whether the filter looks at no allocation, only at where it comes from.
+    /// Whether the filter depends only on sites, and not on single allocations.
     fn is_by_site(&self) -> bool {
         self.filter.size.is_none() && self.filter.lifetime.is_none() && !self.filter.is_temporary_only
     }
 
-    /// Whether anything of the chosen processes, heaps, threads and sizes is alive where a range
-    /// begins.
+    /// Whether an allocation of the chosen processes, heaps, threads and sizes is live where the
+    /// range begins.
     fn is_anything_alive(&self, window: &Window) -> Result<bool> {
         let mut is_any = false;
         let visit = |allocation: usize| {
@@ -149,13 +149,13 @@ impl Scan<'_> {
         Ok(is_any)
     }
 
-    /// What is live after the moves at `time_ns`; `until`: as soon as that many bytes are, with the
-    /// peak that is known.
+    /// Allocations that are live after the moves at `time_ns`. With `until` (bytes, known peak): as
+    /// soon as that many bytes are live.
     fn live(&self, from: u32, to: u32, time_ns: u64, until: Option<(u64, Peak)>) -> Result<Scanned> {
         let end = self.table.times.count_before(time_ns.saturating_add(1)).min(to).max(from);
         let end = match until {
             Some((bytes, known)) => match known.sequence.filter(|_| known.bytes == bytes) {
-                // The peak is where it was reached first.
+                // The peak is the move that reached it first.
                 Some(sequence) => (sequence + 1).min(end),
                 None => self.reached(from, end, bytes)?,
             },
@@ -167,7 +167,7 @@ impl Scan<'_> {
         Ok(scanned)
     }
 
-    /// What is born from the move `from` on and outstanding before the move `end`.
+    /// Allocations that are born from the move `from` on and outstanding before the move `end`.
     fn outstanding_at(&self, from: u32, end: u32, end_ns: u64) -> Window {
         let inside = self.table.born_in(from, end);
         Window {
@@ -183,8 +183,8 @@ impl Scan<'_> {
         }
     }
 
-    /// The first sequence number from `from` on before which `bytes` are live, at most `to`: for a
-    /// file that claims another peak than its events have.
+    /// First sequence number from `from` on before which `bytes` are live, at most `to`. Used for a
+    /// file whose claimed peak differs from that of its events.
     fn reached(&self, from: u32, to: u32, bytes: u64) -> Result<u32> {
         let table = self.table;
         let mut live_bytes = 0_u64;
@@ -218,7 +218,7 @@ impl Scan<'_> {
         Ok(if bytes == 0 { from } else { to })
     }
 
-    /// Adds the allocations of a window up.
+    /// Sums the allocations of a window.
     fn add_up(&self, window: &Window, scanned: &mut Scanned, at_peak: AtPeak) -> Result<()> {
         let sites = self.passing_sites();
         let is_kept = self.is_by_site()
@@ -278,8 +278,8 @@ impl Scan<'_> {
         }
     }
 
-    /// What was born before the range and is alive at its start: freed in it, and not (number,
-    /// bytes).
+    /// Allocations born before the range and live at its start: (number, bytes) of those freed in
+    /// it, and of the others.
     pub(crate) fn older(&self) -> Result<[(u64, u64); 2]> {
         let (range, from, to) = self.range();
         let window = Window {
@@ -308,7 +308,7 @@ impl Scan<'_> {
         Ok(parts.iter().fold([(0, 0); 2], |sums, part| [add(sums[0], part[0]), add(sums[1], part[1])]))
     }
 
-    /// By site whether the filter lets it pass; nothing if all do.
+    /// Whether each site passes the filter; `None` if all do.
     fn passing_sites(&self) -> Option<Vec<bool>> {
         if self.choice.is_every_origin() && self.has_required.is_none() {
             return None;
@@ -321,7 +321,8 @@ impl Scan<'_> {
         Some(self.table.sites.iter().map(passes).collect())
     }
 
-    /// Shows what is outstanding at the end of the range, with its site and time of birth.
+    /// Passes the allocations that are outstanding at the end of the range to `visit`, with site,
+    /// size and time of birth.
     pub(crate) fn for_each_outstanding(&self, mut visit: impl FnMut(usize, u64, u64)) -> Result<()> {
         let (range, from, to) = self.range();
         let window = self.outstanding_at(from, to, range.to.min(self.duration_ns));
@@ -331,7 +332,7 @@ impl Scan<'_> {
         })
     }
 
-    /// What of the range belongs to no allocation, or ended without a free.
+    /// Calls of the range that belong to no allocation, and ends without a free.
     fn oddities(&self, window: &Window, range: Span) -> Result<BTreeMap<(ProcessIndex, HeapId), Oddities>> {
         let (table, filter) = (self.table, self.filter);
         let mut by_heap: BTreeMap<(ProcessIndex, HeapId), Oddities> = BTreeMap::new();

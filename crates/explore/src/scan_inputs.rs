@@ -1,5 +1,5 @@
-//! What scans of many filters have in common, found once and kept: the rows of the table's sites,
-//! the lifetimes, the peak, the stacks with required frames, the allocations that pass.
+//! Common inputs of the scans of many filters, computed once and cached. These are the rows of the
+//! table's sites, lifetimes, the peak, stacks with required frames, and the allocations that pass.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::scan::Scan;
 use crate::site_table::Site;
 
 impl Explorer {
-    /// By stack of the file: whether a filter lets it pass for its frames; `None`: it lets all.
+    /// Whether each stack of the file passes a filter's conditions on frames; `None` if all do.
     pub(crate) fn has_required(&self, filter: &Filter) -> Option<Arc<Vec<bool>>> {
         if filter.takes_all_stacks() {
             return None;
@@ -24,7 +24,7 @@ impl Explorer {
         Some(self.required.get(&of_frames, || chosen_stacks(&**self.trace(), self.tree(), &of_frames)))
     }
 
-    /// What is kept of the table.
+    /// The cached values of the table.
     pub(crate) fn kept<'a>(
         &'a self,
         table: &'a EventTable,
@@ -33,7 +33,7 @@ impl Explorer {
         SumsView { sums: &self.sums, table, parallelism: self.parallelism, is_cancelled }
     }
 
-    /// A scan for what no peak belongs to.
+    /// A scan without a peak.
     pub(crate) fn timeless_scan<'a>(
         &'a self,
         table: &'a EventTable,
@@ -57,7 +57,7 @@ impl Explorer {
         })
     }
 
-    /// The allocations that pass a filter, whatever its range, moment and type.
+    /// The allocations that pass a filter, ignoring its range, moment and type.
     pub(crate) fn passing(
         &self,
         table: &EventTable,
@@ -81,7 +81,7 @@ impl Explorer {
         })
     }
 
-    /// By site whether a filter lets it pass; nothing if all do.
+    /// Whether each site passes a filter; `None` if all do.
     fn passing_sites(&self, table: &EventTable, filter: &Filter, choice: &Choice) -> Option<Vec<bool>> {
         let has_required = self.has_required(filter);
         if has_required.is_none() && choice.is_every_origin() {
@@ -94,16 +94,17 @@ impl Explorer {
         Some(table.sites.iter().map(passes).collect())
     }
 
-    /// Finds out what culling leaves of each stack, before the first table is asked for.
+    /// Computes the culled stack of each stack before the first table is requested.
     pub fn prepare_culling(&self, cull: &CullList) {
         self.left(cull);
     }
 
-    /// Finds out what nearly all queries need, before the first of them is asked for: the sums that
-    /// are kept, the peak of the whole, the rows of the table's sites. Nothing without a table.
+    /// Computes the values that nearly all queries need, before the first of them. These are cached
+    /// sums, the peak of the whole, and the rows of the table's sites. Does not do anything without
+    /// a table.
     ///
     /// # Errors
-    /// It was given up.
+    /// The call was cancelled.
     pub fn prepare(&self, is_cancelled: &(dyn Fn() -> bool + Sync)) -> Result<()> {
         let Some(table) = self.table() else { return Ok(()) };
         let kept = self.kept(table, is_cancelled);

@@ -1,4 +1,4 @@
-//! What a filter chose, added up: what all views of the same filter share.
+//! The sums of the allocations that a filter selects, shared by all views of the same filter.
 
 use std::sync::OnceLock;
 
@@ -11,26 +11,26 @@ use crate::row_plan::RowPlan;
 use crate::scan::Scanned;
 use crate::site_sums::FoundSums;
 
-/// See the module.
+/// The sums of the allocations that a filter selects.
 #[derive(Debug)]
 pub struct Selection {
-    /// Over all that is counted.
+    /// Totals of all counted allocations.
     pub totals: Totals,
-    /// The same by process and heap, in that order.
+    /// Totals by process and heap, in that order.
     pub by_heap: Vec<HeapRow>,
-    /// Of size and of lifetime, if they were asked for.
+    /// Histograms of size and of lifetime, if requested.
     pub histograms: Vec<Histogram>,
     /// Chunks of events that could not be used.
     pub damage: Vec<Damage>,
     pub(crate) rows: RowSource<'static>,
-    /// The same by thread too, if that is known; of a scan made when it is asked for.
+    /// Rows by thread, if known; for a scan they are computed when needed.
     pub(crate) thread_rows: OnceLock<RowSource<'static>>,
-    /// By site, of a scan.
+    /// Sums by site, of a scan.
     pub(crate) sums: FoundSums,
 }
 
 impl Selection {
-    /// Of what a scan of a table found. `plan`: of the rows without threads.
+    /// The selection of a scan's result. `plan`: the rows without threads.
     pub(crate) fn of_scan(table: &EventTable, plan: &RowPlan, scanned: Scanned) -> Self {
         let found = FoundSums::new(scanned.sums);
         let rows = plan.rows(table, &found);
@@ -62,14 +62,13 @@ impl Selection {
         }
     }
 
-    /// Of what a replay collected.
+    /// The selection of a replay's result.
     pub(crate) fn of_replay(collected: Collected, damage: Vec<Damage>) -> Self {
         let Collected { rows, totals, by_heap, histograms } = collected;
         let mut by_heap: Vec<HeapRow> =
             by_heap.into_iter().map(|(process, heap, totals)| HeapRow { process, heap, totals }).collect();
         by_heap.sort_by_key(|row| (row.process, row.heap));
-        // A replay for a ranking of threads tells rows by threads apart; they are the only ones
-        // then.
+        // A replay for a ranking of threads has separate rows by thread, and no other rows.
         let is_by_thread = !rows.threads.is_empty();
         let merged = if is_by_thread { merged(&rows) } else { Rows::default() };
         let (rows, thread_rows) = if is_by_thread { (merged, Some(rows)) } else { (rows, None) };

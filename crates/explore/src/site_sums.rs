@@ -1,5 +1,5 @@
-//! What each site has allocated up to regular places in the order of allocation: the sums of any
-//! range from two of them and what lies at its ends.
+//! Cumulative sums by site at regular positions in the order of allocation. The sums of a range are
+//! the difference of two of them, plus the allocations at its ends.
 //!
 //! ```text
 //! allocations   0 ········ 100k ········ 200k ········ 300k ···
@@ -7,8 +7,7 @@
 //! 130k..310k                   [───────────────────────────)
 //!                               scanned   +    C − B     + scanned
 //! ```
-//! The places lie the further apart the more sites there are: the sums take a part of what the
-//! table takes.
+//! With more sites the positions are further apart: the sums take a fraction of the table's memory.
 
 use std::ops::Range;
 
@@ -18,7 +17,7 @@ use heapr_trace::Amounts;
 use crate::event_table::EventTable;
 use crate::parallelism::Parallelism;
 
-/// Amounts of a site: in one line of the cache, as a scan goes from site to site in no order.
+/// Sums of a site; in one cache line, because a scan visits sites in random order.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
 pub(crate) struct SiteSums(Amounts);
@@ -37,7 +36,7 @@ impl std::ops::DerefMut for SiteSums {
     }
 }
 
-/// The sums of the sites of which something was found, in their order.
+/// Sums of the sites with allocations, in order of sites.
 #[derive(Debug, Default)]
 pub(crate) struct FoundSums {
     sites: Vec<u32>,
@@ -45,7 +44,7 @@ pub(crate) struct FoundSums {
 }
 
 impl FoundSums {
-    /// Of sums by site.
+    /// From the sums of all sites.
     pub(crate) fn new(mut by_site: Vec<SiteSums>) -> Self {
         let is_found = |sums: &SiteSums| sums.total_count > 0;
         let sites = (0..).zip(&by_site).filter(|(_, sums)| is_found(sums)).map(|(site, _)| site).collect();
@@ -64,12 +63,12 @@ impl FoundSums {
     }
 }
 
-/// Of a site. Allocations are numbered in 31 bits.
+/// Sums of a site. Allocation numbers have 31 bits.
 #[derive(Debug, Clone, Copy, Default)]
 struct Amount {
     bytes: u64,
     count: u32,
-    /// Those that end before their thread allocates again, whenever.
+    /// Number of allocations that end before their thread allocates again, at any time.
     temporary: u32,
 }
 
@@ -82,26 +81,26 @@ impl Amount {
     }
 }
 
-/// See the module.
+/// Cumulative sums by site at regular positions.
 #[derive(Debug)]
 pub(crate) struct SitePrefixes {
-    /// Allocations between two places.
+    /// Number of allocations between two positions.
     every: usize,
     site_count: usize,
-    /// By place (the first at `every`), then by site.
+    /// Sums by position (the first at `every`), then by site.
     amounts: Vec<Amount>,
 }
 
-/// Sums take at most this part of what the table takes,
+/// Largest part of the table's memory that the sums take.
 const TABLE_PARTS: usize = 8;
-/// or this much, if it is more.
+/// Memory in bytes that the sums may always take.
 const LEAST_BYTES: usize = 16 << 20;
-/// Most places.
+/// Largest number of positions.
 const PLACES_MAX: usize = 1 << 10;
 
 impl SitePrefixes {
-    /// Nothing if the sums of all sizes do not fit 64 bits, where sums and differences would not be
-    /// the same.
+    /// Computes the sums. `None` if the sum of all sizes does not fit 64 bits, so that differences
+    /// of sums would be wrong.
     pub(crate) fn new(
         table: &EventTable,
         parallelism: Parallelism,
@@ -138,10 +137,10 @@ impl SitePrefixes {
         Ok(Some(Self { every, site_count, amounts }))
     }
 
-    /// The totals of a range of allocations, by site.
+    /// Sums of a range of allocations, by site.
     pub(crate) fn totals(&self, table: &EventTable, allocations: Range<usize>) -> Vec<SiteSums> {
         let places = self.amounts.len() / self.site_count.max(1);
-        // The places inside the range: place `n` is behind allocation `(n + 1) * every`.
+        // The positions inside the range: position `n` is behind allocation `(n + 1) * every`.
         let first = allocations.start.div_ceil(self.every);
         let last = (allocations.end / self.every).min(places);
         let mut sums = vec![SiteSums::default(); self.site_count];

@@ -4,7 +4,7 @@
 use heapr_query::engine::Choice;
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};
 
-/// No site.
+/// Stands for no site.
 const NONE: u32 = u32::MAX;
 
 /// An origin of allocations.
@@ -18,24 +18,24 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Whether a filter's processes, heaps and threads are those of this site.
+    /// Whether a filter's processes, heaps and threads include this site.
     pub(crate) fn is_chosen(&self, choice: &Choice) -> bool {
         choice.has_origin(self.process, self.heap, self.thread)
     }
 }
 
-/// Numbers sites; by stack a short chain of them.
+/// Numbers sites; each stack has a short chain of them.
 #[derive(Debug, Default)]
 pub(crate) struct SiteTable {
     sites: Vec<Site>,
-    /// First site of a stack.
+    /// First site of each stack.
     first: Vec<u32>,
-    /// Next site of the same stack.
+    /// Next site of the same stack, for each site.
     next: Vec<u32>,
 }
 
 impl SiteTable {
-    /// Number of the site of a block; new if there is none.
+    /// Number of the site of a block; a new site is added if needed.
     pub(crate) fn number(&mut self, block: &Block) -> u32 {
         let stack = block.stack.0 as usize;
         if stack >= self.first.len() {
@@ -67,7 +67,7 @@ impl SiteTable {
         &self.sites
     }
 
-    /// The sites, by number; the means to find them are given back.
+    /// Returns the sites, by number, and frees the index.
     pub(crate) fn into_sites(self) -> Vec<Site> {
         self.sites
     }

@@ -1,8 +1,8 @@
-//! One replay of all events into an [`EventTable`].
+//! Replay of all events into an [`EventTable`].
 //!
-//! The ledger tells of a block's end, but not which allocation it was. A block carries the time of
-//! its birth, which the ledger never looks at: here it carries the number of the allocation
-//! instead.
+//! The ledger reports a block's end without the number of its allocation. A block carries the time
+//! of its birth, which the ledger does not use. Here this field carries the number of the
+//! allocation instead.
 
 use heapr_ledger::{Cause, Death, Ledger, Observer, ProcessEnds};
 use heapr_query::{Error, Progress, Result, process_ends};
@@ -15,15 +15,15 @@ use crate::site_table::SiteTable;
 
 /// Marks the number of an event that is no allocation.
 const NO_ALLOCATION: u64 = 1 << 63;
-/// No allocation.
+/// Stands for no allocation.
 const NONE: u32 = u32::MAX;
 
 impl EventTable {
-    /// Reads all events; nothing if there are more than the limit allows. `is_cancelled` is asked
+    /// Reads all events; `None` if there are more than the limit allows. `is_cancelled` is called
     /// now and then.
     ///
     /// # Errors
-    /// The trace cannot be read, or it was given up.
+    /// The trace cannot be read, or the call was cancelled.
     pub fn build(
         trace: &Trace,
         (limit, parallelism): (TableLimit, Parallelism),
@@ -41,11 +41,11 @@ impl EventTable {
     }
 }
 
-/// The table of a file that is still written: each time only what was added is read.
+/// The table of a growing file: each call reads only the added events.
 #[derive(Default)]
 pub struct GrowingTable {
     ledger: Ledger,
-    /// Processes that the ledger knows.
+    /// Number of processes that the ledger knows.
     process_count: usize,
     builder: Builder,
     /// The chunks that were read.
@@ -53,8 +53,7 @@ pub struct GrowingTable {
     event_count: u64,
     /// Time of the last event that was read.
     last_ns: u64,
-    /// Ends of processes that were known when the events around them were read, and whether it was
-    /// too late for one of another process.
+    /// Ends of processes that were known when the events around them were read.
     known_ends: ProcessEnds,
 }
 
@@ -65,12 +64,12 @@ impl std::fmt::Debug for GrowingTable {
 }
 
 impl GrowingTable {
-    /// The table of a trace that has grown since the last call; if it is another one, all of it is
-    /// read. What was read stays here and is copied: that takes the memory of a second table,
-    /// and some thirty times less time than the reading.
+    /// The table of a trace that has grown since the last call. Another trace is read completely.
+    /// The state stays here and the table is a copy. The copy takes the memory of a second table,
+    /// and some thirty times less time than reading.
     ///
     /// # Errors
-    /// As [`EventTable::build`]; then the next call reads all of it.
+    /// The errors of [`EventTable::build`]; after an error the next call reads all events.
     pub fn read(
         &mut self,
         trace: &Trace,
@@ -100,7 +99,8 @@ impl GrowingTable {
         self.chunks.len()
     }
 
-    /// Whether a trace begins with what was read. What was damaged may be whole now.
+    /// Whether a trace begins with the chunks that were read. Chunks that were damaged may be
+    /// complete by now, so that damage forces a new reading.
     fn is_begin_of(&self, trace: &Trace) -> bool {
         self.builder.table.damage.is_empty()
             && self.process_count <= trace.processes().len()
@@ -108,8 +108,8 @@ impl GrowingTable {
             && self.chunks.iter().eq(trace.event_chunks().take(self.chunks.len()))
     }
 
-    /// Whether the ends of processes among what was read are those that are known now. Of a file
-    /// that is still written they become known later: all is read again when it is whole.
+    /// Whether the known ends of processes are still right. In a growing file ends become known
+    /// late: when the file is complete, all events may be read again.
     fn has_ends_of(&self, trace: &Trace) -> bool {
         if !matches!(trace.summary_totals(), Ok(Some(_))) {
             return true;
@@ -124,7 +124,7 @@ impl GrowingTable {
         known.take_before(self.last_ns).is_none()
     }
 
-    /// Reads what was not read yet. `false`: there is more than the limit allows.
+    /// Reads the new events. Returns `false` if there are more than the limit allows.
     fn grow(
         &mut self,
         trace: &Trace,
@@ -144,7 +144,7 @@ impl GrowingTable {
         }
         let mut ends = process_ends(trace);
         while let Some((end_ns, process)) = ends.take_before(self.last_ns) {
-            // It was not known in time, or it was: to end twice is nothing.
+            // Ending a process twice has no effect.
             self.end(process, self.last_ns.max(end_ns));
         }
         self.process_count = trace.processes().len();
@@ -187,7 +187,7 @@ impl GrowingTable {
 }
 
 impl GrowingTable {
-    /// A process ends.
+    /// Ends a process.
     fn end(&mut self, process: ProcessIndex, end_ns: u64) {
         let number = self.builder.number_of_end(end_ns);
         self.ledger.end_process(process, number, &mut self.builder);
@@ -198,20 +198,20 @@ impl GrowingTable {
 struct Builder {
     table: EventTable,
     sites: SiteTable,
-    /// Times of the batch's events that are no allocations.
+    /// Times of the batch's events that are not allocations.
     other_times_ns: Vec<u64>,
     /// Times of the batch's allocations.
     alloc_times_ns: Vec<u64>,
     /// Number of the batch's first allocation.
     first_allocation: u64,
-    /// By thread: its last allocation from malloc.
+    /// Last allocation of each thread from malloc.
     last_malloc: Vec<u32>,
-    /// What allocations stand for; `None`: themselves.
+    /// Sampling, from which weights are computed; `None` if each allocation counts as itself.
     sampling: Option<Sampling>,
 }
 
 impl Builder {
-    /// The events with numbers in place of times.
+    /// Replaces the times of events by numbers.
     fn number(&mut self, batch: &[Event], trace: &Trace, numbered: &mut Vec<(Event, ProcessIndex)>) {
         numbered.clear();
         self.other_times_ns.clear();
@@ -232,13 +232,13 @@ impl Builder {
         }
     }
 
-    /// The number that stands for the time of a process's end, until the next events are numbered.
+    /// Number that stands for the time of a process's end, until the next events are numbered.
     fn number_of_end(&mut self, end_ns: u64) -> u64 {
         self.other_times_ns.push(end_ns);
         NO_ALLOCATION | (self.other_times_ns.len() as u64 - 1)
     }
 
-    /// The time that a number stands for.
+    /// Time that a number stands for.
     #[inline(always)]
     fn time_ns(&self, number: u64) -> u64 {
         if number & NO_ALLOCATION != 0 {
@@ -273,7 +273,7 @@ impl Observer for Builder {
         let site = self.sites.number(block);
         match &self.sampling {
             None => self.table.push_allocation(site, block.size_bytes),
-            // What it stands for, by the time that is its own.
+            // Weight of the sample, which depends on the real time.
             Some(sampling) => {
                 self.table.push_sample(site, sampling.weight(&Block { alloc_ns: time_ns, ..*block }));
             }
@@ -292,8 +292,8 @@ impl Observer for Builder {
             self.table.implied_ends.push(allocation);
         }
         if death.is_temporary && block.heap != HeapId::MALLOC {
-            // It got the address of what its thread had from malloc last: without that there is
-            // nothing to be seen.
+            // The block was recognised by the address of its thread's last block from malloc. A
+            // replay that starts later does not see that block.
             let since = *self.last_malloc_of(death.thread.0);
             self.table.temporary_since.push((allocation, since));
         }
@@ -303,7 +303,8 @@ impl Observer for Builder {
         self.table.births.get(block.alloc_ns as usize).map_or(0, |&birth| self.table.times.get(birth))
     }
 
-    /// It is live no more: a move; nobody has freed it: the allocation has no end.
+    /// Adds a move after which the block is not live. The allocation has no end, because it was not
+    /// freed.
     fn left(&mut self, block: &Block, number: u64) {
         let allocation = block.alloc_ns as u32;
         let time_ns = self.time_ns(number);

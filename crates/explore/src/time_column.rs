@@ -1,23 +1,23 @@
 //! Times that never decrease, in four bytes each.
 //!
-//! Each 4096 times are a block with the time of its first; the others are differences to it, of 32
-//! bits where the block lasts less than 4.3 s. Else (a program that hardly allocates) its times
-//! stand in full in a list of their own.
+//! Each 4096 times are a block with the time of its first. The others are 32-bit differences to it,
+//! if the block lasts less than 4.3 s. Otherwise (in a program that hardly allocates) its times are
+//! stored in full in a separate list.
 
-/// Times of a block, as a power of two: any time is two loads away.
+/// Number of times per block, as a power of two: any time is two loads away.
 const BLOCK_BITS: u32 = 12;
 const BLOCK_TIMES: usize = 1 << BLOCK_BITS;
-/// Not in the list of full times.
+/// Marks a block outside of the list of full times.
 const NARROW: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
 struct Block {
     base_ns: u64,
-    /// Place of its first time in `full_ns`, or [`NARROW`].
+    /// Index of the block's first time in `full_ns`, or [`NARROW`].
     full: u32,
 }
 
-/// See the module.
+/// A column of times that never decrease.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct TimeColumn {
     blocks: Vec<Block>,
@@ -27,17 +27,17 @@ pub(crate) struct TimeColumn {
 }
 
 impl TimeColumn {
-    /// Makes room for so many times, if there is memory for it.
+    /// Reserves memory for `count` times, if available.
     pub(crate) fn reserve(&mut self, count: usize) {
         let _ = self.offsets_ns.try_reserve(count);
     }
 
-    /// To be called after the last time.
+    /// Frees unused memory; called after the last time.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.offsets_ns.shrink_to_fit();
     }
 
-    /// Appends a time; one that is less than the last one counts as that.
+    /// Appends a time; a time less than the last one is replaced by that.
     pub(crate) fn push(&mut self, time_ns: u64) {
         let time_ns = time_ns.max(self.last_ns);
         self.last_ns = time_ns;
@@ -73,9 +73,9 @@ impl TimeColumn {
         }
     }
 
-    /// How many times lie before `time_ns`.
+    /// Number of times before `time_ns`.
     pub(crate) fn count_before(&self, time_ns: u64) -> u32 {
-        // The last block that begins before it holds the border.
+        // The last block that begins before it contains the border.
         let at = self.blocks.partition_point(|block| block.base_ns < time_ns);
         let Some(at) = at.checked_sub(1) else { return 0 };
         let block = self.blocks[at];
@@ -91,7 +91,7 @@ impl TimeColumn {
         (start + inside) as u32
     }
 
-    /// Bytes of memory.
+    /// Memory in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.offsets_ns.capacity() * 4
             + self.blocks.capacity() * size_of::<Block>()

@@ -5,10 +5,10 @@ use heapr_trace::ThreadIndex;
 
 use crate::frame_number::FrameNumber;
 
-/// What the series of a timeline are.
+/// Unit of the series of a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TimelineBy {
-    /// There are none.
+    /// No series.
     Nothing,
     /// Processes.
     Processes,
@@ -22,7 +22,7 @@ pub enum TimelineBy {
     Stacks,
 }
 
-/// What the series of a timeline show.
+/// Quantity that the series of a timeline show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TimelineOf {
     /// Live bytes at the end of each bin.
@@ -36,7 +36,7 @@ pub enum TimelineOf {
 }
 
 impl TimelineOf {
-    /// The blocks of what is bytes, and the other way round.
+    /// The number of blocks for bytes, and the bytes for a number of blocks.
     pub(crate) fn beside(self) -> Self {
         match self {
             Self::LiveBytes => Self::LiveCount,
@@ -47,26 +47,26 @@ impl TimelineOf {
     }
 }
 
-/// What is drawn.
+/// Options of a timeline.
 #[derive(Debug, Clone)]
 pub struct TimelineQuery {
-    /// Which allocations count. Its range, moment and type do not.
+    /// Selection of the allocations that count; its range, moment and type are ignored.
     pub filter: Filter,
-    /// For the series.
+    /// Cull list for the series.
     pub cull: CullList,
-    /// The time that is drawn.
+    /// Time span of the timeline.
     pub time: Span,
     /// Number of bins.
     pub bins: usize,
-    /// What the series are.
+    /// Unit of the series.
     pub by: TimelineBy,
-    /// Most series.
+    /// Largest number of series.
     pub series_max: usize,
-    /// What the series show.
+    /// Quantity that the series show.
     pub of: TimelineOf,
 }
 
-/// What a series is of.
+/// Identity of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SeriesKey {
     /// A process, by its index.
@@ -84,46 +84,46 @@ pub enum SeriesKey {
 /// One series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
-    /// Of what.
+    /// Identity of the series.
     pub key: SeriesKey,
-    /// By bin.
+    /// Value of each bin.
     pub values: Vec<u64>,
-    /// Of samples, by which the interval of a value is told: the blocks of bytes, or the bytes of
-    /// blocks. Empty where all is counted.
+    /// Values from which intervals of samples are computed: the blocks for bytes, or the bytes for
+    /// blocks. Empty if everything is counted.
     pub beside: Vec<u64>,
 }
 
-/// See the module.
+/// The timeline of live memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Timeline {
-    /// At the end of each bin.
+    /// Live bytes at the end of each bin.
     pub live_bytes: Vec<u64>,
-    /// At the end of each bin.
+    /// Live allocations at the end of each bin.
     pub live_count: Vec<u64>,
     /// The most live bytes at any moment of each bin.
     pub most_bytes: Vec<u64>,
     /// Live allocations at that moment.
     pub most_count: Vec<u64>,
-    /// In each bin.
+    /// Bytes allocated in each bin.
     pub alloc_bytes: Vec<u64>,
-    /// In each bin.
+    /// Allocations made in each bin.
     pub alloc_count: Vec<u64>,
-    /// In each bin.
+    /// Bytes freed in each bin.
     pub free_bytes: Vec<u64>,
-    /// In each bin.
+    /// Allocations freed in each bin.
     pub free_count: Vec<u64>,
-    /// The greatest, by their largest values.
+    /// The greatest series, by their largest values.
     pub series: Vec<Series>,
-    /// All others together.
+    /// Sum of all other series.
     pub rest: Vec<u64>,
-    /// As that of a series.
+    /// Values from which the intervals of `rest` are computed: see [`Series::beside`].
     pub rest_beside: Vec<u64>,
-    /// The most live bytes in the time that is drawn: when first, bytes, count.
+    /// The peak of live bytes in the time span: time first reached, bytes, count.
     pub peak: (u64, u64, u64),
 }
 
 impl Timeline {
-    /// The curve of all together.
+    /// The curve of all series together.
     pub(crate) fn whole(&self, of: TimelineOf) -> &[u64] {
         match of {
             TimelineOf::LiveBytes => &self.live_bytes,
@@ -134,10 +134,10 @@ impl Timeline {
     }
 }
 
-/// What the sites of a table are in a timeline.
+/// Groups of the sites of a table in a timeline.
 #[derive(Debug)]
 pub(crate) struct SiteGroups {
-    /// By site.
+    /// Group of each site.
     pub(crate) group_of: Vec<u32>,
     pub(crate) keys: Vec<SeriesKey>,
 }

@@ -1,4 +1,4 @@
-//! Draws timelines: the moves in parts, each from zero, put together in order.
+//! Computes timelines: parts of the moves, each from zero, combined in order.
 //!
 //! ```text
 //!  alive at the start ──> base ─┬─> part 0 (bins 0..k) ──> its end, added to the base ─┬─> part 1 ──> …
@@ -17,25 +17,25 @@ use crate::move_columns::MoveColumns;
 use crate::parallelism::Parallelism;
 use crate::timeline::{Timeline, TimelineOf};
 
-/// A pass over the moves that are drawn.
+/// A pass over the moves of a timeline.
 pub(crate) struct TimelinePass<'a> {
     pub(crate) table: &'a EventTable,
     pub(crate) passing: &'a AllocationSet,
     pub(crate) last_ends: &'a LastEnds,
-    /// If they were made.
+    /// Columns in the order of the moves, if they are computed.
     pub(crate) columns: Option<&'a MoveColumns>,
-    /// By site: number of its group.
+    /// Number of each site's group.
     pub(crate) group_of: &'a [u32],
     /// Sequence numbers at which the bins begin, and the end of the last.
     pub(crate) borders: &'a [u32],
     pub(crate) of: TimelineOf,
-    /// Groups in all, those that the filter leaves nothing of among them.
+    /// Number of all groups, including those without allocations that pass the filter.
     pub(crate) group_count: usize,
     pub(crate) parallelism: Parallelism,
     pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Live bytes and blocks, or what is added to them. Wide enough for whatever a file claims.
+/// Live bytes and blocks, or a change of them. Wide enough for any values of a file.
 #[derive(Debug, Clone, Copy, Default)]
 struct Level {
     bytes: i128,
@@ -48,35 +48,35 @@ impl Level {
     }
 }
 
-/// What some bins add to what was live before them.
+/// Changes that some bins add to the live memory before them.
 #[derive(Debug, Default)]
 struct Part {
-    /// At the end of each bin.
+    /// Level at the end of each bin.
     levels: Vec<Level>,
-    /// When the bytes were most in each bin.
+    /// Level at the moment of most bytes in each bin.
     most: Vec<Level>,
     alloc_bytes: Vec<u64>,
     alloc_count: Vec<u64>,
     free_bytes: Vec<u64>,
     free_count: Vec<u64>,
-    /// By wanted group and bin.
+    /// Values by wanted group and bin.
     values: Vec<Vec<i128>>,
-    /// The first of the highest points behind a birth, with its sequence number.
+    /// The first of the highest levels after a birth, with its sequence number.
     highest: Option<(Level, u32)>,
-    /// By group: at the end.
+    /// Amount of each group at the end.
     amounts: Vec<i128>,
-    /// By group: the most at the end of a bin; `None`: it did not grow.
+    /// Largest amount of each group at the end of a bin; `None` if it did not grow.
     most_of: Vec<Option<i128>>,
 }
 
 impl TimelinePass<'_> {
-    /// The whole timeline, and the values of some groups by bin.
+    /// The whole timeline, and the values of the `wanted` groups by bin.
     pub(crate) fn draw(&self, wanted: &[u32]) -> Result<(Timeline, Vec<Vec<u64>>)> {
         let (timeline, values, _) = self.pass(wanted, false)?;
         Ok((timeline, values))
     }
 
-    /// By group its greatest value at the end of a bin.
+    /// Greatest value of each group at the end of a bin.
     pub(crate) fn greatest(&self) -> Result<Vec<u64>> {
         Ok(self.pass(&[], true)?.2)
     }
@@ -88,8 +88,8 @@ impl TimelinePass<'_> {
         let first = self.borders[0] as usize;
         let last = self.borders[self.borders.len() - 1] as usize;
         let bins = self.borders.len() - 1;
-        // A part begins with the bin that begins in it; bins without moves go where their border
-        // lies.
+        // A part begins with the first bin that begins in it; bins without moves belong to the part
+        // with their border.
         let bin_at =
             |sequence: usize| self.borders.partition_point(|&border| (border as usize) < sequence).min(bins);
         let parts = self.parallelism.map(first..last, |part| {
@@ -155,13 +155,13 @@ impl TimelinePass<'_> {
         self.group_of[self.table.site_of[allocation] as usize] as usize
     }
 
-    /// What an allocation is in a group's amount.
+    /// Contribution of an allocation to a group's amount.
     fn unit(&self, size_bytes: u64, count: u64) -> i128 {
         let is_bytes = matches!(self.of, TimelineOf::LiveBytes | TimelineOf::AllocBytes);
         i128::from(if is_bytes { size_bytes } else { count })
     }
 
-    /// What is alive where the timeline begins: all, and by group.
+    /// Live memory where the timeline begins: all, and by group.
     fn start(&self, has_groups: bool) -> Result<(Level, Vec<i128>)> {
         let table = self.table;
         let first = self.borders[0];
@@ -261,7 +261,7 @@ impl TimelinePass<'_> {
                 first += moves.len() as u32;
             }
             if wants_most {
-                // Only what grew in the bin can have grown beyond its greatest.
+                // Only groups that grew in the bin can exceed their greatest value.
                 for &group in &touched {
                     let amount = part.amounts[group as usize];
                     let known = &mut part.most_of[group as usize];

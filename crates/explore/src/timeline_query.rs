@@ -1,8 +1,8 @@
-//! How a timeline is drawn.
+//! Queries of timelines.
 //!
-//! Two passes: the allocations that are alive at the start, then the moves of the time that is
-//! drawn. Where there are many groups (stacks, frames), a pass before finds the few that are
-//! greatest at the end of any bin.
+//! A query takes two passes: the allocations that are alive at the start, then the moves of the
+//! time span. With many groups (stacks, frames), an additional pass finds those that are greatest
+//! at the end of any bin.
 
 use hashbrown::HashMap;
 use heapr_query::engine::{Choice, Name};
@@ -15,20 +15,20 @@ use crate::site_table::Site;
 use crate::timeline::{Series, SeriesKey, SiteGroups, Timeline, TimelineBy, TimelineOf, TimelineQuery};
 use crate::timeline_pass::TimelinePass;
 
-/// Up to this many groups are drawn in one pass, and the greatest chosen then.
+/// Largest number of groups that are computed in one pass, after which the greatest are chosen.
 const GROUPS_DRAWN_AT_ONCE: usize = 64;
 
-/// Start of bin `bin`: the end of the one before.
+/// Start of bin `bin`, which is the end of the previous bin.
 fn bin_start(time: Span, bins: usize, bin: usize) -> u64 {
     let width = u128::from(time.to.saturating_sub(time.from));
     time.from + (width * bin as u128 / bins.max(1) as u128) as u64
 }
 
 impl Explorer {
-    /// The timeline of what a filter chooses; nothing if there is no table of events.
+    /// The timeline of the allocations that a filter selects; `None` without a table of events.
     ///
     /// # Errors
-    /// The filter can't be meant, names what the trace does not have, or it was given up.
+    /// The filter makes no sense, names what the trace does not have, or the call was cancelled.
     pub fn timeline(
         &self,
         query: &TimelineQuery,
@@ -132,7 +132,7 @@ impl Explorer {
     }
 }
 
-/// By bin what the series leave of the whole.
+/// Whole minus all series, for each bin.
 fn rest(whole: &[u64], series: &[Vec<u64>]) -> Vec<u64> {
     let left = |(bin, &whole): (usize, &u64)| {
         series.iter().fold(whole, |rest, values| rest.saturating_sub(values[bin]))
@@ -140,7 +140,7 @@ fn rest(whole: &[u64], series: &[Vec<u64>]) -> Vec<u64> {
     whole.iter().enumerate().map(left).collect()
 }
 
-/// What two sites of the same group have in common.
+/// Identity of the group of a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum GroupId {
     Number(u32),

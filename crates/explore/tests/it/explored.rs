@@ -1,5 +1,5 @@
-//! An explorer gives what a query gives, by the table of events and without one; flame graphs and
-//! timelines are what their plain definitions say.
+//! An explorer gives the answers of a query, with and without a table of events; flame graphs and
+//! timelines equal their plain definitions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ fn explorer(trace: &Arc<Trace>, limit: TableLimit) -> Explorer {
     explorer
 }
 
-/// Groups in their order: names or thread, amounts, and the places in the source of the stack that
-/// stands for them.
+/// Groups in their order: names or thread, amounts, and the source lines of the representative
+/// stack.
 fn lines<'a>(ranking: &Ranking, frames: impl Fn(&heapr_query::Group) -> Vec<FrameView<'a>>) -> Vec<String> {
     ranking
         .groups
@@ -45,7 +45,7 @@ fn name(frame: &FrameView<'_>) -> String {
     format!("{:?}!{:?}", frame.module, frame.symbol)
 }
 
-/// Path of names to each node, with its value and what ends in it.
+/// Path of names to each node, with its value and the amount that ends in it.
 fn paths(explorer: &Explorer, tree: &FlameTree) -> BTreeMap<Vec<String>, (u64, u64)> {
     let mut known: Vec<Vec<String>> = Vec::new();
     for node in &tree.nodes {
@@ -59,7 +59,7 @@ fn paths(explorer: &Explorer, tree: &FlameTree) -> BTreeMap<Vec<String>, (u64, u
     all
 }
 
-/// The same from stacks, one by one.
+/// The paths computed from stacks, one by one.
 fn naive_paths(stacks: &[(Vec<String>, u64)]) -> BTreeMap<Vec<String>, (u64, u64)> {
     let mut all: BTreeMap<Vec<String>, (u64, u64)> = BTreeMap::from([(Vec::new(), (0, 0))]);
     for (stack, value) in stacks.iter().filter(|(_, value)| *value > 0) {
@@ -217,7 +217,7 @@ proptest! {
         let stacks: Vec<(Vec<String>, u64)> = ranking.groups.iter().filter_map(|group| {
             let mut names: Vec<String> = explorer.frames(group).iter().map(name).collect();
             if let Some(focus) = &focus {
-                // Bottom up from its innermost occurrence, top down from its outermost one.
+                // Bottom up from the innermost occurrence, top down from the outermost one.
                 if is_bottom_up {
                     names.drain(..names.iter().position(|name| name == focus)?);
                 } else {
@@ -376,7 +376,7 @@ proptest! {
                 (selection.totals, selection.by_heap, selection.histograms, rows, explorer.timeline(&query, &|| false).unwrap().unwrap())
             });
             prop_assert_eq!(&answers[0], &answers[1]);
-            // The timeline of the whole has all that a report of the whole has.
+            // The timeline of the whole has the amounts of a report of the whole.
             let whole = Filter { range: None, at: None, allocation_type: None, ..filter };
             let totals = kept.select(&whole, found, &|| false).unwrap().totals;
             let timeline = &answers[0].4;

@@ -1,4 +1,4 @@
-//! What many queries on one trace give, against [`heapr_query::run`].
+//! Compares the answers to many queries on one trace with [`heapr_query::run`].
 
 mod explored;
 #[path = "../../../query/tests/it/made_trace.rs"]
