@@ -1,5 +1,5 @@
-//! The functions and variables of a statically linked program, by the table of symbols in its file:
-//! it has no loader that keeps one in memory. Untrusted: every count is bounded.
+//! Functions and variables of a statically linked program, from the symbol table in its file,
+//! because no loader has one in memory. Untrusted: every count is bounded.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,25 +10,26 @@ use std::os::unix::fs::FileExt as _;
 pub(crate) struct StaticSymbol {
     pub(crate) svma: u64,
     pub(crate) size_bytes: u64,
-    /// It answers with the address that is meant.
+    /// Whether the symbol is a resolver function, which returns the real address.
     pub(crate) is_indirect: bool,
-    /// Others of the same name are of one source file only.
+    /// Whether the symbol is visible to all source files; others of one name belong to a single
+    /// file.
     is_global: bool,
 }
 
-/// All symbols of a file by their names.
+/// All symbols of a file by name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct StaticSymbols {
     by_name: HashMap<String, StaticSymbol>,
 }
 
-/// More than the largest programs have.
+/// Largest table in bytes that is read.
 const TABLE_BYTES_MAX: u64 = 512 << 20;
-/// What is asked for is shorter.
+/// Longest name in bytes that is stored; requested names are shorter.
 const NAME_BYTES_MAX: usize = 48;
 
 impl StaticSymbols {
-    /// Reads the table of a program's file; one that is stripped has none.
+    /// Reads the symbol table of a program's file; empty if it is stripped.
     pub(crate) fn of_process(pid: u32) -> Self {
         let path = heapr_proc::folder(pid).join("exe");
         File::open(path).ok().and_then(|file| Self::read(&file)).unwrap_or_default()
@@ -76,7 +77,7 @@ impl StaticSymbols {
             else {
                 continue;
             };
-            // (musl's assembler files give their functions no kind.)
+            // musl's assembler files give their functions no kind.
             if !is_defined || svma == 0 || !matches!(kind, 0 | OBJECT | FUNCTION | INDIRECT) {
                 continue;
             }
@@ -127,7 +128,7 @@ mod tests {
             entry(1, local, 1, 0x100),
             entry(1, global, 1, 0x200),
             entry(1, local, 1, 0x300),
-            // Elsewhere, and a thread-local one.
+            // An undefined symbol, and a thread-local one.
             entry(6, global, 0, 0x400),
             entry(6, 0x16, 1, 0x500),
             entry(999, global, 1, 0x600),

@@ -1,10 +1,10 @@
-//! Stopping all threads of a process, and letting them go on.
+//! Stop and resumption of all threads of a process.
 //!
 //! ```text
-//! seize, interrupt each thread in /proc/PID/task, until a look shows none that is not seized
-//! wait until each has stopped; a signal that is just being delivered is delivered first
+//! seize, interrupt each thread in /proc/PID/task, until a listing shows only seized threads
+//! wait until each has stopped; a signal that is being delivered is delivered first
 //! ...
-//! detach (also when dropped): each goes on as if nothing had been
+//! detach (also when dropped): each thread resumes as if nothing had happened
 //! ```
 
 use std::time::{Duration, Instant};
@@ -21,34 +21,34 @@ use crate::target;
 use crate::urgency::Urgency;
 use crate::x86_64::Registers;
 
-/// A thread that stands still.
+/// A stopped thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoppedThread {
     pub(crate) tid: u32,
     pub(crate) registers: Registers,
 }
 
-/// All threads of a process, standing still until this is dropped.
+/// All threads of a process, stopped until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Stopped {
     pub(crate) pid: u32,
     pub(crate) threads: Vec<StoppedThread>,
     seized: Vec<Seized>,
     pause: Duration,
-    /// To mend the calls that the stop breaks off; `None`: it may not be opened.
+    /// Memory for restarting the calls that the stop interrupts; `None` if it may not be opened.
     memory: Option<ProcessMemory>,
     sleepers: Sleepers,
     _urgency: Urgency,
 }
 
-/// What became of threads that were in the way.
+/// Result of waiting for threads to leave critical code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// None is.
+    /// No thread is in critical code.
     Quiet,
-    /// Some are.
+    /// Some threads are in critical code.
     Busy,
-    /// One did not stop again in time: nothing is known, and it runs.
+    /// One thread did not stop again in time and runs; the state of the others is unknown.
     Runs(Restless),
 }
 
@@ -57,24 +57,24 @@ struct Seized {
     tid: u32,
     since: Instant,
     is_stopped: bool,
-    /// What is made again when it goes on.
+    /// Call that is restarted when the thread resumes.
     broken: Option<BrokenCall>,
 }
 
-/// How long the threads may take to stop for a detach.
+/// Longest time for the threads to stop for a detach.
 pub(crate) const DETACH_STOP_LIMIT: Duration = Duration::from_millis(200);
-/// A wait looks again after this long: a thread on a processor stops within microseconds.
+/// Interval of polls: a thread on a processor stops within microseconds.
 const POLL: Duration = Duration::from_micros(30);
 
 impl Stopped {
-    /// Stops all threads but one that stands still already. `Ok(Err(…))`: one did not stop in
-    /// `limit`; all go on.
+    /// Stops all threads, except one that is stopped already. `Ok(Err(…))`: a thread did not stop
+    /// within `limit`, and all resume.
     pub(crate) fn stop(
         pid: u32,
         held: Option<HeldExec>,
         limit: Duration,
     ) -> Result<std::result::Result<Self, Restless>> {
-        // Before it stands still.
+        // These are read before the process is stopped.
         let (memory, sleepers) = (ProcessMemory::open(pid).ok(), Sleepers::of(pid));
         let deadline = Instant::now() + limit;
         let (threads, seized) = (Vec::new(), Vec::new());
@@ -102,9 +102,9 @@ impl Stopped {
         }
     }
 
-    /// Has threads come home that somebody who was killed has borrowed. One that has not.
+    /// Lets threads that a killed process had borrowed finish. Returns one that has not.
     fn wait_for_loans(&mut self) -> Result<Option<Restless>> {
-        /// What a call takes at the most, which they still have before them.
+        /// Longest duration of the calls that such threads still have to make.
         const LIMIT: Duration = Duration::from_millis(10);
         let pid = self.pid;
         let Ok(memory) = ProcessMemory::open(pid) else { return Ok(None) };
@@ -128,7 +128,7 @@ impl Stopped {
         for seized in &mut self.seized {
             let tid = seized.tid;
             match ptrace::registers(tid) {
-                // In nobody's way, and of no use.
+                // A kernel thread is in no critical code, and cannot be borrowed.
                 Ok(registers) if registers.is_of_kernel() => {}
                 Ok(mut registers) => {
                     if let Some(memory) = &self.memory {
@@ -137,7 +137,7 @@ impl Stopped {
                     }
                     self.threads.push(StoppedThread { tid, registers });
                 }
-                // Killed while it stood still.
+                // The thread was killed while it was stopped.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(source) => return Err(Error::Trace { pid, call: "PTRACE_GETREGS", source }),
             }
@@ -148,7 +148,7 @@ impl Stopped {
         Ok(())
     }
 
-    /// Seizes threads that are not yet. Whether there were any.
+    /// Seizes threads that are not seized yet. Returns whether there were any.
     fn seize_new(&mut self, deadline: Instant) -> Result<bool> {
         let pid = self.pid;
         let mut is_any_new = false;
@@ -178,7 +178,7 @@ impl Stopped {
         Ok(is_any_new)
     }
 
-    /// Takes what has been reported. Whether all stand still.
+    /// Reads all reported events. Returns whether all threads are stopped.
     fn wait_once(&mut self) -> Result<bool> {
         let pid = self.pid;
         let mut has_ended = Vec::new();
@@ -189,8 +189,8 @@ impl Stopped {
                 None => {}
                 Some(Event::Ended) => has_ended.push(seized.tid),
                 Some(Event::Interrupted) => seized.is_stopped = true,
-                // The interrupt is still pending: it stops again before it runs any code of the
-                // program.
+                // The interrupt is still pending: the thread stops again before it runs any code of
+                // the program.
                 Some(Event::Signal(signal)) => drop(ptrace::go_on(seized.tid, signal)),
                 Some(Event::SystemCall | Event::Executed | Event::Cloned) => {
                     drop(ptrace::go_on(seized.tid, 0));
@@ -201,20 +201,21 @@ impl Stopped {
         Ok(self.seized.iter().all(|seized| seized.is_stopped))
     }
 
-    /// Lets the threads that `is_busy` says are in the way run for a moment, while all others stand
-    /// still, until none is.
+    /// Lets the threads for which `is_busy` is true run for a moment, while all others are stopped,
+    /// and repeats until no thread is busy.
     ///
-    /// Afterwards all stand still and `threads` says where, unless it is [`Settled::Runs`].
+    /// Afterwards all threads are stopped and `threads` is up to date, unless the result is
+    /// [`Settled::Runs`].
     pub(crate) fn settle(
         &mut self,
         limit: Duration,
         mut is_busy: impl FnMut(&StoppedThread) -> bool,
     ) -> Result<Settled> {
-        /// Longer than most calls of an allocator take on a processor.
+        /// First duration of a round, longer than most calls of an allocator.
         const MOMENT: Duration = Duration::from_micros(25);
-        /// Some rounds must fit into the limit.
+        /// Smallest number of rounds within the limit.
         const MOMENTS_IN_LIMIT: u32 = 8;
-        /// Rounds in which nothing moves before it is believed that nothing will.
+        /// Number of rounds without any change after which the threads are assumed to be blocked.
         const STILL_ROUNDS: u32 = 8;
         let processor_count = std::thread::available_parallelism().map_or(1, usize::from);
         let deadline = Instant::now() + limit;
@@ -224,13 +225,13 @@ impl Stopped {
             let busy: Vec<StoppedThread> =
                 self.threads.iter().filter(|thread| is_busy(thread)).copied().collect();
             if busy.is_empty() {
-                // What they did meanwhile may have made threads.
+                // The threads that ran may have created others.
                 if !self.seize_new(deadline)? {
                     return Ok(Settled::Quiet);
                 }
             } else {
-                // In the kernel, and where they were before: they wait for something that does not
-                // come now.
+                // All are in the kernel, and where they were before: they wait for other stopped
+                // threads or an event.
                 let is_still =
                     busy.iter().all(|thread| thread.registers.system_call().is_some()) && busy == busy_before;
                 still_count = if is_still { still_count + 1 } else { 0 };
@@ -250,7 +251,7 @@ impl Stopped {
         }
     }
 
-    /// Lets some of the stopped threads run.
+    /// Lets some of the stopped threads run for a moment.
     fn run_for(&mut self, group: &[StoppedThread], moment: Duration) {
         let is_of_group = |seized: &&mut Seized| group.iter().any(|thread| thread.tid == seized.tid);
         for seized in self.seized.iter_mut().filter(is_of_group) {
@@ -266,8 +267,8 @@ impl Stopped {
         }
     }
 
-    /// Waits until all stand still, to the end of a `limit`, or for some time more if all that is
-    /// missing is a processor. One that does not.
+    /// Waits until all threads are stopped, up to `deadline`, or for some time more if only a
+    /// processor is missing. Returns a thread that does not stop.
     fn wait_until(&mut self, deadline: Instant, limit: Duration) -> Result<Option<Restless>> {
         let last = deadline + limit * (LONGER_FOR_PROCESSOR - 1);
         while !self.wait_once()? {
@@ -287,20 +288,20 @@ impl Stopped {
         Ok(None)
     }
 
-    /// Lets all go on. Returns the longest time that one stood still.
+    /// Resumes all threads. Returns the longest time for which one was stopped.
     pub(crate) fn resume(mut self) -> Duration {
         self.release();
         self.pause
     }
 
-    /// Lets all go on; who has it finds nothing stopped any more.
+    /// Resumes all threads, and empties the list of stopped ones.
     pub(crate) fn release(&mut self) {
-        // Those that still run must stop before they can be let go: what they report is awaited for
-        // a short time. Should one not come it stays traced until this thread ends
-        // ([`crate::own_thread`]), and runs on, or stands still when it comes.
+        // A running thread must stop before its release, so that its event is awaited for a short
+        // time. Without an event it stays traced until this thread ends ([`crate::own_thread`]). It
+        // runs on meanwhile, or stays stopped after its event.
         let deadline = Instant::now() + Duration::from_secs(1);
         while !self.seized.iter().all(|seized| seized.is_stopped) && Instant::now() < deadline {
-            // Those that stand still are let go at once.
+            // Stopped threads are released at once.
             for seized in self.seized.extract_if_stopped() {
                 self.let_go(&seized);
             }
@@ -319,7 +320,7 @@ impl Stopped {
         if let Some(memory) = &self.memory {
             match (seized.broken, ptrace::registers(tid)) {
                 (Some(broken), _) => broken.renew(tid, memory),
-                // One that has stopped since the others' registers were read.
+                // A thread that has stopped since the others' registers were read.
                 (None, Ok(mut registers)) => {
                     let _ = BrokenCall::mend(self.pid, tid, &mut registers, memory, &self.sleepers);
                 }

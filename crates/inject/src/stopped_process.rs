@@ -1,17 +1,19 @@
-//! The heap of a process that stands still.
+//! Memory of a stopped process, for reading its heap.
 //!
-//! `process_vm_readv` makes a page that two processes share until one writes to it (since a fork)
-//! the own one of the process that is read (Linux 5.19): memory that it would else never take.
-//! Reading `/proc/PID/mem` does not. So what is read in bulk is read there, and of a copy all: as
-//! fast for large pieces, a gigabyte in 0.3 s and not in 1.1 of a copy. Single words and what lies
-//! within a page are read by `process_vm_readv`, in the pause of an attach: heads of arenas and of
-//! large blocks, thread descriptors, tables of modules. These are few pages, most of them written;
-//! but for the search for large blocks, which reads a word of each page of anonymous memory that is
-//! no heap: one by one it would take four times as long in the pause.
+//! After a fork, two processes share a page until one writes to it. `process_vm_readv` gives the
+//! process that is read its own copy of such a page (Linux 5.19), which costs memory. Reading
+//! `/proc/PID/mem` does not.
 //!
-//! Where a program brings pages itself ([`ServedMemory`]) nothing may wait for it. Reading
-//! `/proc/PID/mem` does not wait for a userfaultfd: it fails at a page that is not there. What a
-//! mapped file lacks in memory is not read where the process may be the one that serves the file.
+//! Bulk data, and all data of a copy, are thus read from the file. It is as fast for large pieces:
+//! a gigabyte in 0.3 s, and not in 1.1 from a copy. Single words, and data within a page, are read
+//! by `process_vm_readv` in the pause of an attach. Examples are heads of arenas and of large
+//! blocks, thread descriptors, and tables of modules: few pages, most of them written. The
+//! exception is the search for large blocks, which reads a word of each page of anonymous memory
+//! outside of heaps. One by one, that would take four times as long in the pause.
+//!
+//! If a program supplies pages itself ([`ServedMemory`]), no read may wait for it. Reading
+//! `/proc/PID/mem` fails at a missing userfaultfd page instead of waiting. Pages of a mapped file
+//! that are not in memory are not read if the process may itself serve the file.
 
 use std::io;
 use std::ops::Range;
@@ -23,21 +25,21 @@ use heapr_glibc_heap::{Error, HeapMemory, PAGE_BYTES};
 use heapr_proc::mappings;
 use heapr_proc::{Mapping, ServedMemory};
 
-/// A process of this machine; it should be at rest.
+/// A process of this machine; it should be stopped.
 #[derive(Debug)]
 pub struct StoppedProcess {
     pid: u32,
-    /// All of its pages are shared with another process.
+    /// Whether all pages of the process are shared with another process.
     is_copy: bool,
     memory: Option<std::fs::File>,
     page_map: Option<std::fs::File>,
-    /// Found when something is first read.
+    /// Served memory, found at the first read.
     served: OnceLock<ServedMemory>,
     looks_thoroughly: bool,
 }
 
 impl StoppedProcess {
-    /// The process `pid`; it is only looked at when something is read.
+    /// Opens the process `pid`; further facts are read on demand.
     pub fn of(pid: u32) -> Self {
         let pid = heapr_proc::telling_thread(pid);
         let open = |name: &str| std::fs::File::open(format!("/proc/{pid}/{name}")).ok();
@@ -45,26 +47,27 @@ impl StoppedProcess {
         Self { pid, is_copy: false, memory, page_map, served: OnceLock::new(), looks_thoroughly: false }
     }
 
-    /// The process `pid`, which is to stand still while it is read: what of its memory somebody
-    /// brings page by page is found now, while it runs.
+    /// Opens the process `pid`, which will be stopped while it is read. Its served memory is found
+    /// at once, while it runs.
     pub fn about_to_stop(pid: u32) -> Self {
         let process = Self { looks_thoroughly: true, ..Self::of(pid) };
         process.served();
         process
     }
 
-    /// The process `pid`, which is a copy of another one.
+    /// Opens the process `pid`, which is a copy of another one.
     pub fn copy(pid: u32) -> Self {
-        // (What a fork makes is registered with nobody, or it was not made.)
+        // A fork's memory has no userfaultfd; otherwise the copy would not have been made.
         Self { is_copy: true, served: OnceLock::from(ServedMemory::default()), ..Self::of(pid) }
     }
 
-    /// What of its memory somebody brings page by page.
+    /// Memory of the process whose pages a program supplies.
     pub fn served(&self) -> &ServedMemory {
         self.served.get_or_init(|| ServedMemory::of(self.pid, self.looks_thoroughly))
     }
 
-    /// As [`HeapMemory::read`], where a program brings pages: only what is there is read.
+    /// Reads memory like [`HeapMemory::read`], for a process with served memory: only pages that
+    /// exist are read.
     fn read_there(&self, address_avma: u64, into: &mut [u8]) -> usize {
         let mut wanted = into.len();
         if self.served().is_of_file(address_avma) {
@@ -81,25 +84,24 @@ impl StoppedProcess {
         read.and_then(Result::ok).unwrap_or(0)
     }
 
-    /// As [`HeapMemory::read`], without making pages its own.
+    /// Reads memory like [`HeapMemory::read`], without making shared pages the process's own.
     fn read_shared(&self, address_avma: u64, into: &mut [u8]) -> Option<usize> {
         let file = self.memory.as_ref().filter(|_| self.is_copy || into.len() as u64 > PAGE_BYTES)?;
         file.read_at(into, address_avma).ok().filter(|&count| count > 0)
     }
 
-    /// Which process.
+    /// Id of the process.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The parts of a private mapping that may hold what the process has written; `None` where that
-    /// is not known.
+    /// Parts of a private mapping that the process may have written; `None` if unknown.
     pub fn written_parts(&self, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
         written_parts(self.page_map.as_ref()?, start_avma, end_avma)
     }
 
-    /// The parts of a shared mapping that hold anything: reading more would make pages of it, or
-    /// have somebody bring them. All of it, where that cannot be known.
+    /// Parts of a shared mapping that have content; reading others would create pages, or wait for
+    /// a program that supplies them. If unknown, all of the mapping.
     pub fn shared_parts(&self, mapping: &Mapping) -> Vec<(u64, u64)> {
         let &Mapping { start_avma, end_avma, .. } = mapping;
         if self.served().holds(start_avma) {
@@ -127,7 +129,7 @@ impl HeapMemory for StoppedProcess {
     }
 
     fn read_words(&self, places: &[u64], words: &mut [Option<u64>]) {
-        /// The ends of all bins of an arena; fewer than `IOV_MAX`.
+        /// Largest number of words in one call: the ends of all bins of an arena; below `IOV_MAX`.
         const MOST_PIECES: usize = 256;
         words.fill(None);
         if self.is_copy || self.served().is_any() {
@@ -147,9 +149,9 @@ impl HeapMemory for StoppedProcess {
             }
             let local = libc::iovec { iov_base: found.as_mut_ptr().cast(), iov_len: batch.len() * 8 };
             let count = batch.len() as libc::c_ulong;
-            // SAFETY: `local` describes no more than `found`, which nobody else uses and whose
-            // words may have any value; `remote` are addresses of another process that the kernel
-            // checks.
+            // SAFETY: `local` describes no more than `found`, which is exclusive to this function
+            // and whose words may have any value. `remote` are addresses of another process that
+            // the kernel checks.
             let read_bytes = unsafe {
                 libc::process_vm_readv(self.pid.cast_signed(), &local, 1, remote.as_ptr(), count, 0)
             };
@@ -157,14 +159,14 @@ impl HeapMemory for StoppedProcess {
             for (word, found) in words[done..].iter_mut().zip(&found[..whole]) {
                 *word = Some(u64::from_le(*found));
             }
-            // The first that cannot be read ends a call.
+            // The call ends at the first word that cannot be read.
             done += if whole < batch.len() { whole + 1 } else { whole };
         }
     }
 
     fn read_ranges(&self, ranges_avma: &[Range<u64>], into: &mut [u8]) -> Vec<usize> {
-        // One by one, where many together would be read faster: they may be of as many pages as the
-        // process has (the head of each of an interpreter's pools).
+        // The ranges are read one by one, although one call would be faster. They may touch as many
+        // pages as the process has (the head of each of an interpreter's pools).
         let mut rest = into;
         let read = |range: &Range<u64>| {
             let length = usize::try_from(range.end - range.start).unwrap_or(0).min(rest.len());

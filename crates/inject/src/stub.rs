@@ -1,36 +1,36 @@
-//! Code in the record's page that a borrowed thread runs: calls of functions, the closing of
-//! descriptors that are on their way to the agent, and taking all of it away.
+//! Code in the record's page that a borrowed thread runs. It calls functions, closes descriptors on
+//! their way to the agent, and removes the agent.
 //!
 //! ```text
 //! CALL                  call r12; mov [r13], rax; ret
 //! RETURN                ret
-//! CLOSE                 for each of the three words: take it and leave -1, close what it was; ret
-//! CALL_WITH_DESCRIPTOR  take the last word and leave -1; it goes to [rdi]; CALL
-//! TAKE_AWAY             mark it begun; call r12 if there is one; unmap each of the r15 pairs at r14;
-//!                       ret to a system call that unmaps what the record at rbx is in
+//! CLOSE                 for each of the three words: exchange it with -1, close the old value; ret
+//! CALL_WITH_DESCRIPTOR  exchange the last word with -1, store the old value in [rdi]; CALL
+//! TAKE_AWAY             mark it begun; call r12 unless it is 0; unmap the r15 pairs at r14;
+//!                       ret to a system call that unmaps the mapping of the record at rbx
 //! ```
-//! `r13` is the scratch memory. A word is taken in one step: however often and whenever this runs,
-//! each descriptor is closed, or handed on, once.
+//! `r13` is the address of the scratch memory. A word is exchanged in one step: however often and
+//! whenever this code runs, each descriptor is closed, or handed on, once.
 //!
-//! Taking away is one piece of code so that it is done once, and to its end: were it call after
-//! call of ours and we killed in between, whoever takes over would not know which ranges have
-//! become the program's again, nor whether the key has.
+//! The removal is one piece of code so that it is done once, and completely. As separate calls it
+//! could stop in the middle if the injector were killed. A successor would not know which ranges,
+//! and whether the key, belong to the program again.
 
-/// Where the parts begin.
+/// Offset of the part RETURN; the following constants are those of the other parts.
 pub(crate) const RETURN: u64 = 7;
 pub(crate) const CLOSE: u64 = 8;
 pub(crate) const CALL_WITH_DESCRIPTOR: u64 = 36;
 pub(crate) const TAKE_AWAY: u64 = 56;
 
-/// Where in the scratch memory it is marked that taking away has begun.
+/// Offset in the scratch memory of the mark that the removal has begun.
 pub(crate) const BEGUN_OFFSET: u64 = 8;
 
-/// The words, from the start of the scratch memory: the descriptor that was received, the pair of
-/// sockets that it came through.
+/// Offset in the scratch memory of the received descriptor. The pair of sockets that it came
+/// through follows.
 pub(crate) const RECEIVED_OFFSET: u64 = 176;
 pub(crate) const PAIR_OFFSET: u64 = RECEIVED_OFFSET + 4;
 
-/// Its bytes.
+/// Machine code of all parts.
 pub(crate) const CODE: [u8; 122] = [
     0x41, 0xff, 0xd4, // call r12
     0x49, 0x89, 0x45, 0x00, // mov [r13], rax
@@ -78,7 +78,8 @@ mod tests {
     fn its_parts_begin_where_they_are_said_to() {
         assert_eq!(CODE[RETURN as usize], 0xc3);
         assert_eq!(CODE[CLOSE as usize..CLOSE as usize + 5], [0xbb, 3, 0, 0, 0]);
-        // The jump goes back to behind the count, and the part ends before the next.
+        // The jump leads back to the first instruction of the loop, and the part ends before the
+        // next one.
         let jump = CLOSE as usize + 25;
         assert_eq!(CODE[jump], 0x75);
         let target = (jump + 2).wrapping_add_signed(isize::from(CODE[jump + 1].cast_signed()));

@@ -1,6 +1,6 @@
-//! Taking the agent's memory and its key away, once the bytes are put back and no thread is in it:
-//! one piece of code that a borrowed thread runs to its end, whatever becomes of us (see the
-//! [`stub`]).
+//! Removal of the agent's memory and key, after the bytes are restored and all threads have left
+//! the agent. A borrowed thread runs one piece of code (the [`stub`]) to its end, even if this
+//! process is killed.
 
 use heapr_wire::{CONTROL_BLOCK_OFFSET, INJECTED_KEY_SET_TWICE};
 
@@ -11,16 +11,16 @@ use crate::remote::{Borrowed, SYS_MUNMAP};
 use crate::stop::StoppedThread;
 use crate::stub;
 
-/// Begun by a thread that has not come to the end yet.
+/// Mark: a thread has begun the removal, and has not finished it.
 const BEGUN: u32 = 1;
-/// Not done: a thread was in the agent.
+/// Mark: the removal was given up because a thread was in the agent.
 const LEFT: u32 = 2;
 
-/// What there is still of what a record was read of, while all threads stand still.
+/// Remains of an agent whose record was read, while all threads are stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remains {
     All,
-    /// A thread is at taking it away.
+    /// A thread is removing the agent.
     IsTakenAway,
     Nothing,
 }
@@ -42,24 +42,24 @@ fn mark(memory: &ProcessMemory, record: &Record) -> std::result::Result<u32, Unr
     memory.read_u32(mark_avma(record))
 }
 
-/// Whether somebody has left it behind because a thread was in it.
+/// True if the agent was left behind because a thread was in it.
 pub(crate) fn was_left(memory: &ProcessMemory, record: &Record) -> bool {
     mark(memory, record) == Ok(LEFT)
 }
 
-/// Leaves it behind.
+/// Marks the agent as left behind.
 pub(crate) fn mark_left(memory: &ProcessMemory, record: &Record) -> std::result::Result<(), Unreachable> {
     memory.write(mark_avma(record), &LEFT.to_le_bytes())
 }
 
-/// How much of it is mapped.
+/// Number of mapped bytes of the agent.
 pub(crate) fn bytes_of(memory: &ProcessMemory, record: &Record) -> u64 {
     let mapped = own_mappings(memory, record).into_iter().chain(record.islands.iter().copied());
     mapped.fold(record.bytes, |sum: u64, (_, bytes)| sum.saturating_add(bytes))
 }
 
-/// Takes away what the agent keeps for each thread, its key, and the memory that the attach has
-/// made, while all threads stand still. With a thread that has its return frame on its own stack.
+/// Removes the agent's data of each thread, its key, and the attach's memory, while all threads are
+/// stopped. The thread's return frame must be on its own stack.
 pub(crate) fn take_away(
     pid: u32,
     memory: &ProcessMemory,
@@ -78,8 +78,8 @@ pub(crate) fn take_away(
             forget_ended_thread(memory, record, start);
         }
     }
-    // On what was the stack of the calls; where they do not fit they stay as they are listed. (A
-    // range of no bytes is refused by the kernel.)
+    // The pairs go over the former stack of the calls. If they do not fit, the agent's list is used
+    // as it is. (The kernel refuses a range of 0 bytes.)
     let table_avma = record.scratch_avma + SCRATCH_BYTES;
     let room = record.stack_top_avma.saturating_sub(table_avma) as usize / 16;
     let all = joined(own.into_iter().chain(record.islands.iter().copied()));
@@ -94,7 +94,7 @@ pub(crate) fn take_away(
     let key = (record.end_key != 0 && record.key_delete_avma != 0)
         .then(|| (record.end_key & !u64::from(INJECTED_KEY_SET_TWICE)) - 1);
     if key.is_none() && all.is_empty() {
-        // Then the code is not there yet, perhaps.
+        // In this case the code may not be installed yet.
         let _ = thread.system_call(SYS_MUNMAP, [record.start_avma, record.bytes, 0, 0, 0, 0])?;
         return Ok(());
     }
@@ -105,14 +105,14 @@ pub(crate) fn take_away(
         registers.r13 = record.scratch_avma;
         (registers.r14, registers.r15) = (pairs_avma, pair_count);
     })?;
-    // A filter of its may forbid it to unmap anything.
+    // A seccomp filter of the process may forbid unmapping.
     if Remains::of(memory, record) == Remains::IsTakenAway {
         mark_left(memory, record).map_err(memory_error)?;
     }
     Ok(())
 }
 
-/// Whether all bytes that were overwritten are ours still.
+/// True if all overwritten bytes are still those of the attach.
 pub(crate) fn stands(memory: &ProcessMemory, record: &Record) -> bool {
     record.patches.iter().all(|patch| {
         let mut now = [0; 5];
@@ -120,7 +120,8 @@ pub(crate) fn stands(memory: &ProcessMemory, record: &Record) -> bool {
     })
 }
 
-/// Puts the overwritten bytes back, where ours still stand.
+/// Restores the overwritten bytes that are still those of the attach; returns their number of
+/// functions.
 pub(crate) fn restore(pid: u32, memory: &ProcessMemory, record: &Record) -> Result<usize> {
     let mut restored_count = 0;
     for patch in &record.patches {
@@ -136,7 +137,7 @@ pub(crate) fn restore(pid: u32, memory: &ProcessMemory, record: &Record) -> Resu
     Ok(restored_count)
 }
 
-/// Undoes what an attach has done so far, while the target still stands still.
+/// Undoes an unfinished attach, while the target is still stopped.
 pub(crate) fn undo(
     pid: u32,
     memory: &ProcessMemory,
@@ -155,18 +156,19 @@ pub(crate) fn undo(
 }
 
 /// Clears the slot of a thread that has ended and left its state there: the next thread on its
-/// stack would take it for its own. `state_avma`: a mapping of the agent's, which may be no state.
+/// stack would adopt it. `state_avma` is a mapping of the agent, which may hold another kind of
+/// data.
 fn forget_ended_thread(memory: &ProcessMemory, record: &Record, state_avma: u64) {
     let Ok(control_block) = memory.read_u64(state_avma.wrapping_add(CONTROL_BLOCK_OFFSET)) else { return };
     let place = control_block.wrapping_add(record.tls_offset);
-    // Nothing else holds this address there.
+    // Only such a thread's slot holds this address.
     if control_block != 0 && memory.read_u64(place) == Ok(state_avma) {
-        // The stack may be gone by now.
+        // The stack may be unmapped already.
         let _ = memory.write(place, &[0; 8]);
     }
 }
 
-/// The mappings that the agent has made: start and bytes.
+/// Mappings that the agent has made: start and size in bytes.
 fn own_mappings(memory: &ProcessMemory, record: &Record) -> Vec<(u64, u64)> {
     const LIST_MAX: u64 = 1 << 16;
     let list =
@@ -176,11 +178,10 @@ fn own_mappings(memory: &ProcessMemory, record: &Record) -> Vec<(u64, u64)> {
     own.filter(|&(start, bytes)| start != 0 && bytes != 0).collect()
 }
 
-/// Ranges (start and bytes, of whole pages) by address, neighbours made one: each call into the
-/// target takes its time, and the states of threads that were made after each other lie side by
-/// side.
+/// Sorts ranges (start and size in bytes) of whole pages, and joins adjacent ones. Each call into
+/// the target takes time, and the states of successively created threads are adjacent.
 fn joined(ranges: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
-    // They stood in the target's memory: what can be no range is none.
+    // The ranges come from the target's memory: impossible ones are dropped.
     let whole = |(start, bytes): (u64, u64)| {
         let bytes = bytes.checked_next_multiple_of(4096)?;
         start.checked_add(bytes).map(|_| (start, bytes))

@@ -1,4 +1,4 @@
-//! What /proc tells of a target before it is touched, and which targets are refused.
+//! Facts about a target from /proc before it is touched, and refusal of unsuitable targets.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -7,22 +7,22 @@ use heapr_proc::{Fields, Stat, machine};
 
 use crate::error::{Error, Result};
 
-/// The threads that exist and have not ended.
+/// Ids of the threads of a process.
 pub(crate) fn threads(pid: u32) -> Result<Vec<u32>> {
     Ok(heapr_proc::threads(pid).map_err(|_| Error::NoSuchProcess { pid })?.collect())
 }
 
-/// Whether a thread has ended, or is gone.
+/// True if a thread has ended or is gone.
 pub(crate) fn has_ended(pid: u32, tid: u32) -> bool {
     Stat::of_thread(pid, tid).is_none_or(|stat| stat.has_ended())
 }
 
-/// The thread that traces a thread, as far as that can be known.
+/// Id of the thread that traces a thread, as far as known.
 pub(crate) fn tracer(pid: u32, tid: u32) -> Option<u32> {
     Fields::of_thread(pid, tid)?.number("TracerPid")
 }
 
-/// A thread's seccomp mode (0: none, 1: strict, 2: filters) and how many filters it has (0 before
+/// Seccomp mode of a thread (0: off, 1: strict, 2: filters) and number of its filters (0 before
 /// Linux 5.9); `None` if it is gone.
 pub(crate) fn seccomp(pid: u32, tid: u32) -> Option<(u32, u32)> {
     let status = Fields::of_thread(pid, tid)?;
@@ -30,15 +30,15 @@ pub(crate) fn seccomp(pid: u32, tid: u32) -> Option<(u32, u32)> {
     Some((number("Seccomp"), number("Seccomp_filters")))
 }
 
-/// Whether a thread is one of this process.
+/// True if a thread belongs to this process.
 pub(crate) fn is_own_thread(tid: u32) -> bool {
     fs::metadata(format!("/proc/self/task/{tid}")).is_ok()
 }
 
-/// Refuses what cannot be attached to, with the reason. `is_held`: it is this process that traces
-/// it.
+/// Refuses a process that cannot be attached to, with the reason. `is_held`: this process is its
+/// tracer.
 pub(crate) fn check(pid: u32, is_held: bool) -> Result<()> {
-    /// For a thread of ours that has been at it to end.
+    /// Longest wait for a thread of this process, which has traced the target, to end.
     const ENDS_WITHIN: Duration = Duration::from_millis(200);
     let begin = Instant::now();
     let (status, tracer_pid) = loop {
@@ -52,7 +52,7 @@ pub(crate) fn check(pid: u32, is_held: bool) -> Result<()> {
     if status.text("State").is_some_and(|state| state.starts_with(['Z', 'X'])) {
         return Err(Error::Zombie { pid });
     }
-    // The kernel names the thread that traces.
+    // The kernel reports the id of the tracing thread.
     if tracer_pid != 0 && !(is_held && is_own_thread(tracer_pid)) {
         let tracer_name = heapr_proc::thread_name(tracer_pid, tracer_pid).unwrap_or_default();
         return Err(Error::AlreadyTraced { pid, tracer_pid, tracer_name });
@@ -88,7 +88,7 @@ pub(crate) fn check(pid: u32, is_held: bool) -> Result<()> {
     Ok(())
 }
 
-/// For an error of the kernel's: which setting, capability or user is in the way.
+/// Error for a refusal by the kernel, with the setting, capability or user that causes it.
 pub(crate) fn not_permitted(pid: u32) -> Error {
     match Fields::of_process(pid) {
         Err(_) => Error::NoSuchProcess { pid },

@@ -1,16 +1,16 @@
-//! Modules that have thread-local variables, as the C library numbers them: each thread has a
-//! vector of where it has those of which number.
+//! Numbers of the modules with thread-local variables: each thread has a vector with their
+//! addresses, indexed by these numbers.
 //!
-//! The number stands in the loader's entry of a module, at a place that differs between versions
-//! and that the library tells debuggers ([`PLACE`]; since glibc 2.34 the C library itself does).
+//! The number is in the loader's entry of a module. Its offset differs between versions; a library
+//! publishes it for debuggers ([`PLACE`]; since glibc 2.34 the C library itself does).
 
 use crate::error::Result;
 use crate::memory::{ProcessMemory, TargetMemory};
 use crate::modules::Modules;
 
-/// Size in bits, how many there are, and where: a description for debuggers.
+/// Symbol of a field description for debuggers: size in bits, number of elements, offset.
 const PLACE: &str = "_thread_db_link_map_l_tls_modid";
-/// An entry is not that long.
+/// Exclusive limit of the offset in bytes.
 const PLACE_MAX: u32 = 1 << 14;
 const NAME_BYTES_MAX: usize = 4096;
 const HEADERS_MAX: u16 = 64;
@@ -19,18 +19,18 @@ const PT_TLS: u32 = 7;
 /// A module with thread-local variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadModule {
-    /// In the vectors of threads.
+    /// Index in the threads' vectors.
     pub number: u64,
-    /// Its path as the loader has it; empty: the program itself.
+    /// Path of the module in the loader's list; empty for the program itself.
     pub path: String,
-    /// Of its variables, for each thread.
+    /// Size in bytes of the variables of one thread.
     pub bytes: u64,
 }
 
-/// Those of a process; none where its C library does not tell.
+/// Reads the numbered modules of a process; empty if its C library publishes no offset.
 ///
 /// # Errors
-/// Its memory cannot be read, or it has no loader.
+/// Returns an error if the memory cannot be read, or the process has no loader.
 pub fn thread_modules(pid: u32) -> Result<Vec<ThreadModule>> {
     let Ok(memory) = ProcessMemory::open(pid) else { return Ok(Vec::new()) };
     let modules = Modules::read(pid, &memory)?;
@@ -51,7 +51,7 @@ pub fn thread_modules(pid: u32) -> Result<Vec<ThreadModule>> {
     Ok(found.collect())
 }
 
-/// The program's: it may lie anywhere.
+/// Size of the program's thread-local variables; the program may lie anywhere.
 fn main_bytes(pid: u32) -> Option<u64> {
     let mappings = heapr_proc::mappings::read(pid).ok()?;
     let exe = std::fs::read_link(heapr_proc::folder(pid).join("exe")).ok()?;
@@ -59,7 +59,7 @@ fn main_bytes(pid: u32) -> Option<u64> {
     local_bytes(&ProcessMemory::open(pid).ok()?, first.start_avma)
 }
 
-/// What the headers of a module say that begin at an address.
+/// Size of a module's thread-local variables, from the file headers at an address.
 fn local_bytes(memory: &impl TargetMemory, start_avma: u64) -> Option<u64> {
     const HEADER_BYTES: u64 = 56;
     if memory.read_u32(start_avma).ok()?.to_le_bytes() != *b"\x7fELF" {
@@ -85,7 +85,8 @@ mod tests {
     fn this_program_has_thread_local_variables() {
         OWN.with(|own| own.set(own.get() + 1));
         let found = thread_modules(std::process::id()).unwrap();
-        // (A C library before 2.34 tells it in another library, musl nowhere.)
+        // A C library before 2.34 publishes the offset in another library; musl does not publish
+        // it.
         if found.is_empty() {
             return;
         }

@@ -1,9 +1,9 @@
-//! Is a thread in the allocator, in bytes that will be overwritten, or in the agent?
+//! Location of a thread: in the allocator, in bytes that will be overwritten, or in the agent?
 //!
-//! The answers are conservative: a word on the stack counts as a return address. Only the top of
-//! the stack is looked at for the allocator, whose functions have small frames and call nothing but
-//! the C library and the kernel; all of it (up to a bound) for code that goes away, where a mistake
-//! would be a crash.
+//! The answers are conservative: every word on the stack counts as a return address. For the
+//! allocator only the top of the stack is examined. Its functions have small frames, and call only
+//! the C library and the kernel. For code that will be removed all of the stack (up to a limit) is
+//! examined, because a mistake would be a crash.
 
 use std::os::unix::fs::FileTypeExt as _;
 
@@ -16,10 +16,10 @@ use crate::x86_64::Prologue;
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
 
-/// Bytes above the stack pointer in which an allocator's return address must lie.
+/// Distance in bytes from the stack pointer within which an allocator's return address must lie.
 const ALLOCATOR_STACK_BYTES: u64 = 512;
-/// Bytes of a stack that are looked at: a thread in deeper recursion is not seen to have been
-/// interrupted in the few bytes that matter.
+/// Largest part of a stack in bytes that is examined. A thread in deeper recursion may have been
+/// interrupted unnoticed in the few critical bytes.
 const STACK_BYTES_MAX: u64 = 1 << 20;
 
 /// System calls that an allocator makes: mmap, mprotect, munmap, brk, sched_yield, mremap, madvise,
@@ -29,8 +29,8 @@ const PAGE: u64 = 4096;
 const FUTEX: u64 = 202;
 const READ: u64 = 0;
 
-/// Words of a thread's stack from `sp` on; `None` if it cannot be read, so that nothing is known of
-/// what the thread will come back to.
+/// Words of a thread's stack from `sp_avma` on; `None` if it cannot be read, so that the thread's
+/// return addresses are unknown.
 pub(crate) fn stack_words(
     memory: &ProcessMemory,
     mappings: &[Mapping],
@@ -38,12 +38,12 @@ pub(crate) fn stack_words(
     bytes_max: u64,
 ) -> Option<Vec<u64>> {
     let start = sp_avma & !7;
-    // The stack of a thread that was made since the list was read: as far as something is mapped.
+    // A stack created since the list of mappings was read is read as far as memory is mapped.
     let end = mappings::find(mappings, start)
         .map_or(start.saturating_add(STACK_BYTES_MAX), |mapping| mapping.end_avma);
     let bytes = end.saturating_sub(start).min(bytes_max);
     let bytes = memory.read_vec(start, bytes as usize).or_else(|_| {
-        // The list is not of this moment: what is still there of it, page by page.
+        // The list is older than this moment: the part that still exists is read page by page.
         let mut read = memory.read_vec(start, (PAGE - start % PAGE).min(bytes) as usize)?;
         while (read.len() as u64) < bytes {
             let at = start + read.len() as u64;
@@ -60,12 +60,12 @@ pub(crate) fn stack_words(
     bytes.ok().map(words)
 }
 
-/// Whether a word of a thread's stack is such a one; also if the stack cannot be read.
+/// True if a word of a thread's stack satisfies the condition, or the stack cannot be read.
 fn may_have_word(words: Option<Vec<u64>>, is_such: impl Fn(u64) -> bool) -> bool {
     words.is_none_or(|words| words.into_iter().any(is_such))
 }
 
-/// Whether a thread may be at allocating or freeing. Who waits at the gate is not.
+/// True if a thread may be allocating or freeing. False for a thread that waits at the gate.
 pub(crate) fn is_in_allocator(
     code: &AllocatorCode,
     gate: &Gate,
@@ -79,7 +79,7 @@ pub(crate) fn is_in_allocator(
     }
     match registers.system_call() {
         Some(call) if !ALLOCATOR_CALLS.contains(&call) => return false,
-        // Threads wait in futex for anything; the C library's own locks are waited for in one
+        // Threads wait in futex for many reasons; for the C library's internal locks only in one
         // function.
         Some(FUTEX) if is_futex_wait(thread) => {
             if let Some((start, end)) = code.private_lock_range
@@ -97,7 +97,7 @@ pub(crate) fn is_in_allocator(
         })
 }
 
-/// Whether a thread is, or will come back, in bytes that a jump overwrites: a signal may have
+/// True if a thread is in bytes that a jump overwrites, or will return there: a signal may have
 /// interrupted it there.
 pub(crate) fn is_in_prologue(
     prologues: &[&Prologue],
@@ -114,8 +114,8 @@ pub(crate) fn is_in_prologue(
         || may_have_word(stack_words(memory, mappings, thread.registers.rsp, STACK_BYTES_MAX), is_inside)
 }
 
-/// Whether a thread is in `ranges`, or has a word on its stack that leads there; `left`: such words
-/// of threads that are in there, which stay where they were when those have come out.
+/// True if a thread is in `ranges`, or has a word on its stack that leads there. `left` are words
+/// that threads inside leave on their stacks when they come out.
 pub(crate) fn may_return_to(
     ranges: &[(u64, u64)],
     left: &[u64],
@@ -129,18 +129,20 @@ pub(crate) fn may_return_to(
         })
 }
 
-/// Whether a thread is in the agent, or on the stack that borrowed threads have there, whatever is
-/// known of its callers.
+/// True if a thread is in the agent, or on the stack that borrowed threads have there, whatever its
+/// callers are.
 pub(crate) fn is_on_way_through(agent: (u64, u64), thread: &StoppedThread) -> bool {
     is_in(&[agent], thread.registers.rip) || is_in(&[agent], thread.registers.rsp)
 }
 
-/// Whether a thread may come back to the agent, which lies in `agent`.
+/// True if a thread may return to the agent, which lies in `agent`.
 ///
-/// What looks like a return address may be left from a call that is over. A thread that waits for
-/// something that no allocator waits for has not come there from the agent, unless a signal handler
-/// or a library's destructors are in between: those show on its stack. `others`: functions besides
-/// the allocator's that the agent calls; `sigreturn_avma`: where handlers return to.
+/// A word that looks like a return address may be left from a finished call. A thread in a wait
+/// that no allocator makes was not called by the agent. The exceptions are signal handlers and a
+/// library's destructors in between, which show on its stack.
+///
+/// `others` are functions besides the allocator's that the agent calls; `sigreturn_avma` is the
+/// return address of handlers.
 pub(crate) fn may_return_to_agent(
     agent: (u64, u64),
     code: &AllocatorCode,
@@ -162,16 +164,16 @@ pub(crate) fn may_return_to_agent(
     !waits_for_others(code, thread) || words.iter().any(is_between)
 }
 
-/// Words of the stacks that signal handlers on stacks of their own have left, as far as their
-/// frames among `words` tell. What cannot be read is no stack: the word was left from another call.
+/// Words of the stacks that signal handlers on alternate stacks have interrupted, according to the
+/// signal frames in `words`. A frame whose stack cannot be read is left from a finished call.
 fn interrupted_words(
     words: &[u64],
     sigreturn_avma: u64,
     memory: &ProcessMemory,
     mappings: &[Mapping],
 ) -> Vec<u64> {
-    /// From a frame's return address to the interrupted stack pointer: flags, link, stack (3), and
-    /// 15 registers.
+    /// Number of words from a frame's return address to the interrupted stack pointer: flags, link,
+    /// stack (3), and 15 registers.
     const RSP_WORDS: usize = 21;
     const FRAMES_MAX: usize = 4;
     let frames = words.iter().enumerate().filter(|&(_, &word)| word == sigreturn_avma);
@@ -180,22 +182,22 @@ fn interrupted_words(
     stacks.flatten().collect()
 }
 
-/// Whether a thread is in a system call in which no allocator waits.
+/// True if a thread is in a system call in which no allocator waits.
 fn waits_for_others(code: &AllocatorCode, thread: &StoppedThread) -> bool {
     const NANOSLEEP: u64 = 35;
     const CLOCK_NANOSLEEP: u64 = 230;
-    /// poll, select, accept, recvfrom, recvmsg, wait4, epoll_wait, pselect6, ppoll, epoll_pwait,
-    /// accept4, epoll_pwait2.
+    /// System calls poll, select, accept, recvfrom, recvmsg, wait4, epoll_wait, pselect6, ppoll,
+    /// epoll_pwait, accept4, epoll_pwait2.
     const WAITS: [u64; 12] = [7, 23, 43, 45, 47, 61, 232, 270, 271, 281, 288, 441];
     match thread.registers.system_call() {
-        // glibc's malloc waits for its locks in one place; of other allocators that is not known.
+        // glibc's malloc waits for its locks in one function; for other allocators that is unknown.
         Some(FUTEX) if is_futex_wait(thread) => {
             !code.has_other
                 && code
                     .private_lock_range
                     .is_some_and(|(start, end)| !(start..end).contains(&thread.registers.rip))
         }
-        // As who waits for a spinlock.
+        // A thread that waits for a spinlock may sleep like this.
         Some(NANOSLEEP | CLOCK_NANOSLEEP) => !code.has_other,
         Some(READ) => reads_from_others(thread),
         Some(call) => WAITS.contains(&call),
@@ -203,8 +205,8 @@ fn waits_for_others(code: &AllocatorCode, thread: &StoppedThread) -> bool {
     }
 }
 
-/// Whether a thread that is in read waits for another program or for a person. (Allocators read
-/// files: settings, and what the kernel tells of memory.)
+/// True if a thread in `read` waits for another program or a person. (Allocators read files:
+/// settings, and the kernel's facts about memory.)
 fn reads_from_others(thread: &StoppedThread) -> bool {
     const TERMINALS: [&str; 3] = ["/dev/pts/", "/dev/tty", "/dev/console"];
     let place = format!("/proc/{}/fd/{}", thread.tid, thread.registers.rdi as u32);
@@ -219,18 +221,18 @@ fn reads_from_others(thread: &StoppedThread) -> bool {
     is_stream || is_terminal()
 }
 
-/// Whether a thread that is in futex waits there. Who gives up a lock is in futex, too, to wake
-/// others, and from an allocator's lock it goes back into the allocator.
+/// True if a thread in futex waits there. A thread that releases a lock is in futex too, to wake
+/// others, and may return from there into the allocator.
 fn is_futex_wait(thread: &StoppedThread) -> bool {
     const COMMAND_MASK: u64 = 0x7f;
     const FUTEX_WAIT: u64 = 0;
     const FUTEX_WAIT_BITSET: u64 = 9;
-    // The second argument.
+    // The command is the second argument.
     matches!(thread.registers.rsi & COMMAND_MASK, FUTEX_WAIT | FUTEX_WAIT_BITSET)
 }
 
-/// A thread that can be borrowed: in no critical section that must restart when it is left, with
-/// room below its stack.
+/// Finds a thread that can be borrowed: with room below its stack, and outside of restartable
+/// sequences.
 pub(crate) fn choose_thread<'a>(
     memory: &ProcessMemory,
     mappings: &[Mapping],
@@ -243,7 +245,7 @@ pub(crate) fn choose_thread<'a>(
                 .is_some_and(|mapping| mapping.contains(thread.registers.rsp) && mapping.is_writable)
             && memory.read_u64(low).is_ok()
     };
-    // A thread in a system call is in no such section.
+    // A thread in a system call is in no such sequence.
     let in_call = threads.iter().filter(|thread| thread.registers.system_call().is_some()).find(has_room);
     in_call.or_else(|| threads.iter().find(has_room))
 }

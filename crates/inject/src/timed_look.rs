@@ -1,6 +1,5 @@
-//! Looking at a target that stands still, by another thread than the one that holds it: should a
-//! read wait for somebody (a program that serves its own memory, a file server, a disk), the target
-//! is let go all the same.
+//! Reading of a stopped target by another thread than its tracer. If a read waits (for a program
+//! that serves its own memory, a file server, a disk), the target is resumed all the same.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -10,21 +9,21 @@ use std::time::{Duration, Instant};
 use crate::ptrace::own_tid;
 use crate::urgency::Urgency;
 
-/// The target was let go before all was read.
+/// Report that the target was resumed before all was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LetGo {
-    /// After how long.
+    /// Time until the target was resumed.
     pub(crate) after: Duration,
 }
 
-/// Between two looks at the thread that reads.
+/// Interval of checks of the reading thread.
 const BETWEEN: Duration = Duration::from_millis(50);
-/// A read that has not gone on for so long waits for somebody.
+/// Time without progress after which a read counts as waiting.
 const WAITS_FOR: Duration = Duration::from_secs(1);
 
-/// Runs `look` in another thread. If that takes longer than `longest`, or waits for something for a
-/// second, `let_go` is called at once, in this thread; then the end of `look` is waited for, and
-/// what it has found is of no moment any more.
+/// Runs `look` in another thread. If that takes longer than `longest`, or waits for a second,
+/// `let_go` is called at once in this thread. The end of `look` is then awaited, and its result
+/// discarded.
 pub(crate) fn look_in_time<T: Send>(
     longest: Option<Duration>,
     look: impl FnOnce() -> T + Send,
@@ -68,14 +67,14 @@ pub(crate) fn look_in_time<T: Send>(
     match outcome {
         Some(Ok(Some(found))) => Ok(found),
         Some(Err(let_go)) => Err(let_go),
-        // (It is called once.)
+        // The closure runs only once.
         Some(Ok(None)) => Err(LetGo { after: begin.elapsed() }),
-        // There can be no other thread.
+        // No other thread can be created.
         None => work().ok_or_else(|| LetGo { after: begin.elapsed() }),
     }
 }
 
-/// Whether a thread of ours goes on.
+/// Progress of a thread of this process.
 #[derive(Debug, Default)]
 struct Progress {
     run_ns: Option<u64>,
@@ -109,7 +108,7 @@ mod tests {
     fn who_waits_for_the_target_is_not_waited_for() {
         for longest in [None, Some(Duration::from_millis(20))] {
             let (serve, served) = mpsc::channel();
-            // As a page that comes only when the target runs again.
+            // Like a page that is supplied only when the target runs again.
             let outcome = look_in_time(longest, move || served.recv(), move || serve.send(1).unwrap());
             assert!(outcome.is_err(), "{outcome:?}");
         }

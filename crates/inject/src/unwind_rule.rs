@@ -1,8 +1,7 @@
-//! How the registers of a caller are found, at one place of the code: a row of the unwind tables,
-//! read from the target's memory.
+//! Unwind rule at one address of code: a row of the unwind tables, read from the target's memory.
 //!
-//! Files are not asked: what lies at a module's path by now may be another build. Untrusted: all
-//! lengths are bounded.
+//! Files are not read, because the file at a module's path may be another build by this time.
+//! Untrusted: all lengths are bounded.
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EhFrameOffset, EndianSlice, EvaluationResult, LittleEndian,
@@ -13,13 +12,13 @@ use gimli::{
 use crate::memory::TargetMemory;
 use crate::x86_64::{DWARF_RETURN_ADDRESS, DWARF_STACK_POINTER, FrameRegisters, is_kept_by_callees};
 
-/// An index has 8 bytes for each function: some million functions.
+/// Largest index in bytes that is read: some million functions with 8 bytes each.
 const INDEX_BYTES_MAX: u64 = 64 << 20;
-/// An entry is some dozen bytes.
+/// Largest entry in bytes that is read; usual ones have some dozen bytes.
 const ENTRY_BYTES_MAX: usize = 1 << 16;
 const PROGRAM_HEADERS_MAX: u16 = 1000;
 
-/// The index of a module's unwind tables.
+/// Index of a module's unwind tables.
 #[derive(Debug)]
 pub(crate) struct UnwindIndex {
     avma: u64,
@@ -27,7 +26,7 @@ pub(crate) struct UnwindIndex {
 }
 
 impl UnwindIndex {
-    /// Of the module whose file begins at `header_avma`.
+    /// Reads the index of the module whose file begins at `header_avma`.
     pub(crate) fn of_module(memory: &impl TargetMemory, header_avma: u64) -> Option<Self> {
         const PT_LOAD: u32 = 1;
         const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
@@ -48,7 +47,7 @@ impl UnwindIndex {
         Some(Self { avma, bytes })
     }
 
-    /// The rule at an address; `None` if the tables say nothing of it.
+    /// Rule at an address; `None` if the tables have no entry for it.
     pub(crate) fn rule(&self, memory: &impl TargetMemory, avma: u64) -> Option<UnwindRule> {
         let bases = BaseAddresses::default().set_eh_frame_hdr(self.avma);
         let index = EhFrameHdr::new(&self.bytes, LittleEndian).parse(&bases, 8).ok()?;
@@ -60,26 +59,27 @@ impl UnwindIndex {
 /// A row of the tables.
 #[derive(Debug)]
 pub(crate) struct UnwindRule {
-    /// The entry and what it has in common with others, for expressions.
+    /// Bytes of the entry and of its common entry (CIE), for expressions.
     bytes: Vec<u8>,
     row: UnwindTableRow<usize>,
-    /// A signal has interrupted the caller: it goes on where it is, not behind a call.
+    /// Whether a signal has interrupted the caller, so that it resumes at this address instead of
+    /// behind a call.
     pub(crate) is_of_signal: bool,
 }
 
 impl UnwindRule {
     fn of_entry(memory: &impl TargetMemory, entry_avma: u64, avma: u64) -> Option<Self> {
         let entry = read_entry(memory, entry_avma)?;
-        // Distance back from itself.
+        // The field is the distance back from itself.
         let common_off = u32::from_le_bytes(entry.get(4..8)?.try_into().ok()?);
         let common_avma = entry_avma.wrapping_add(4).wrapping_sub(u64::from(common_off));
-        // As a section of their own: what they have in common, then the entry.
+        // Both entries form a section: the common one, then the entry.
         let mut bytes = read_entry(memory, common_avma)?;
         let at = bytes.len();
         bytes.extend_from_slice(&entry);
         let distance = u32::try_from(at + 4).ok()?;
         bytes[at + 4..at + 8].copy_from_slice(&distance.to_le_bytes());
-        // Addresses in the entry are told from where it is.
+        // Addresses in the entry are relative to its location.
         let bases = BaseAddresses::default().set_eh_frame(entry_avma.wrapping_sub(at as u64));
         let section = EhFrame::new(&bytes, LittleEndian);
         let entry = section.fde_from_offset(&bases, EhFrameOffset(at), EhFrame::cie_from_offset).ok()?;
@@ -92,8 +92,8 @@ impl UnwindRule {
         Some(Self { bytes, row, is_of_signal })
     }
 
-    /// The registers of the caller of a frame that has these; `None` if they cannot be told. Where
-    /// the thread began with the frame, the caller has no place to go on.
+    /// Registers of the caller of a frame with these registers; `None` if unknown. If the thread
+    /// began with the frame, the caller has no return address.
     pub(crate) fn caller(
         &self,
         memory: &impl TargetMemory,
@@ -171,9 +171,9 @@ fn register_of(registers: &FrameRegisters, register: Register) -> Option<u64> {
     *registers.get(usize::from(register.0))?
 }
 
-/// An entry of the tables with its length before it.
+/// Reads an entry of the tables with the length before it.
 fn read_entry(memory: &impl TargetMemory, avma: u64) -> Option<Vec<u8>> {
     let length = memory.read_u32(avma).ok()? as usize;
-    // (0xffff_ffff leads to a long length, which nobody writes.)
+    // 0xffff_ffff marks a 64-bit length, which is not used in practice.
     (4..=ENTRY_BYTES_MAX).contains(&length).then(|| memory.read_vec(avma, 4 + length).ok())?
 }

@@ -1,21 +1,21 @@
-//! The thread that stops a target runs before the target's threads.
+//! Priority of the thread that stops a target over the target's threads.
 //!
-//! A program with more running threads than there are processors has its own queue for them:
-//! without precedence each thread that is let go takes the processor from the one that lets them
-//! go, and the last waits until all others have had their turn. With 64 threads on two processors
-//! that made 72 ms of pause, of which 38 were work.
+//! A program with more running threads than processors fills the run queue. Without priority, each
+//! resumed thread takes the processor from the thread that resumes them, and the last one waits
+//! until all others have run. With 64 threads on two processors that made a pause of 72 ms, of
+//! which 38 were work.
 
-/// Precedence of the calling thread over others, as far as it may have it (as root), until this is
-/// dropped. Stays with its thread.
+/// Priority of the calling thread over others, as far as permitted (as root), until dropped. Must
+/// be dropped in the same thread.
 ///
-/// The lowest of the real-time priorities: nice values count among the threads of one session of
-/// the terminal only, and leave a thread that was just let go a turn of its own (on the same
-/// machine 42 ms with the first nice value, 38 with this).
+/// It is the lowest real-time priority. Nice values count only among the threads of one terminal
+/// session, and give a resumed thread a time slice first. On the same machine the pause is 42 ms
+/// with the first nice value, 38 with this.
 #[derive(Debug)]
 pub(crate) struct Urgency {
-    /// Policy and its parameters before; `None`: nothing was changed.
+    /// Policy and its parameters before; `None` if nothing was changed.
     before: Option<(i32, libc::sched_param)>,
-    /// `*const ()` is not `Send`: dropping it elsewhere would change another thread.
+    /// Not sendable: dropping it in another thread would change that thread.
     _of_thread: std::marker::PhantomData<*const ()>,
 }
 
@@ -23,11 +23,11 @@ impl Urgency {
     pub(crate) fn begin() -> Self {
         let _of_thread = std::marker::PhantomData;
         let mut parameters = with_priority(0);
-        // SAFETY: 0: the calling thread; the parameters are a whole structure of ours.
+        // SAFETY: 0 is the calling thread; the parameters are a whole local structure.
         let (policy, is_known) =
             unsafe { (libc::sched_getscheduler(0), libc::sched_getparam(0, &raw mut parameters) == 0) };
         let is_ordinary = matches!(policy, libc::SCHED_OTHER | libc::SCHED_BATCH | libc::SCHED_IDLE);
-        // Whoever gave this thread another policy knows better.
+        // A policy that was set from outside is left alone.
         if !is_known || !is_ordinary {
             return Self { before: None, _of_thread };
         }
@@ -37,28 +37,28 @@ impl Urgency {
         Self { before, _of_thread }
     }
 
-    /// Whether the calling thread goes before all ordinary ones, so that it must sleep for them to
-    /// run on its processor.
+    /// True if the calling thread precedes all ordinary ones, so that it must sleep to let them run
+    /// on its processor.
     pub(crate) fn is_on() -> bool {
-        // SAFETY: 0: the calling thread.
+        // SAFETY: 0 is the calling thread.
         let policy = unsafe { libc::sched_getscheduler(0) };
         matches!(policy & !libc::SCHED_RESET_ON_FORK, libc::SCHED_FIFO | libc::SCHED_RR)
     }
 }
 
-/// Lets a process that we have made and will end run before others, as far as we may. Whether it
-/// does.
+/// Gives priority to a process that this one has created and will end, as far as permitted. Returns
+/// whether it has it.
 pub(crate) fn make_urgent(tid: u32) -> bool {
     let urgent = with_priority(1);
-    // SAFETY: the parameters are a whole structure of ours, which is only read.
+    // SAFETY: the parameters are a whole local structure, which is only read.
     unsafe { libc::sched_setscheduler(tid.cast_signed(), libc::SCHED_FIFO, &raw const urgent) == 0 }
 }
 
-/// Precedence of a stopped thread of another process while it works for us, until this is dropped.
+/// Priority of a stopped thread of another process while it is borrowed, until dropped.
 ///
-/// Should we be killed meanwhile the thread itself has to go back to [`Self::policy`]: it may, as
-/// no flag is set that only a privileged one takes back. Children that it makes meanwhile have the
-/// same precedence.
+/// If this process is killed meanwhile, the thread itself must return to [`Self::policy`]. It may,
+/// because no flag is set that only a privileged process can clear. Children that it creates
+/// meanwhile have the same priority.
 #[derive(Debug)]
 pub(crate) struct UrgentThread {
     tid: u32,
@@ -66,14 +66,14 @@ pub(crate) struct UrgentThread {
 }
 
 impl UrgentThread {
-    /// An ordinary policy of a thread, which it can be taken from and given back to.
+    /// Policy of a thread, if it is an ordinary one that can be changed and restored.
     pub(crate) fn policy(tid: u32) -> Option<i32> {
-        // SAFETY: it only takes a number.
+        // SAFETY: the call takes only a number.
         let policy = unsafe { libc::sched_getscheduler(tid.cast_signed()) };
         matches!(policy, libc::SCHED_OTHER | libc::SCHED_BATCH).then_some(policy)
     }
 
-    /// `None`: it is as it was.
+    /// Gives the thread priority; `None` if that is not permitted.
     pub(crate) fn begin(tid: u32, policy: i32) -> Option<Self> {
         make_urgent(tid).then_some(Self { tid, policy })
     }
@@ -82,16 +82,16 @@ impl UrgentThread {
 impl Drop for UrgentThread {
     fn drop(&mut self) {
         let ordinary = with_priority(0);
-        // (Its nice value is kept.)
-        // SAFETY: the parameters are a whole structure of ours, which is only read.
+        // The nice value is unchanged.
+        // SAFETY: the parameters are a whole local structure, which is only read.
         unsafe { libc::sched_setscheduler(self.tid.cast_signed(), self.policy, &raw const ordinary) };
     }
 }
 
 impl Drop for Urgency {
     fn drop(&mut self) {
-        // Who may have precedence by a limit only (RLIMIT_RTPRIO) may not take the flag back: it
-        // says nothing of an ordinary policy.
+        // A process with priority by a limit only (RLIMIT_RTPRIO) may not clear the flag, which has
+        // no effect on an ordinary policy.
         if let Some((policy, parameters)) = self.before
             && !set(policy, parameters)
         {
@@ -100,7 +100,7 @@ impl Drop for Urgency {
     }
 }
 
-/// Parameters of a policy. (musl's have more fields, which Linux does not read.)
+/// Parameters of a policy. (musl's structure has more fields, which Linux does not read.)
 fn with_priority(priority: i32) -> libc::sched_param {
     // SAFETY: plain data for which zeros are valid.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
@@ -108,9 +108,9 @@ fn with_priority(priority: i32) -> libc::sched_param {
     parameters
 }
 
-/// Whether it is allowed.
+/// Sets the calling thread's policy; returns whether it is permitted.
 fn set(policy: i32, parameters: libc::sched_param) -> bool {
-    // SAFETY: 0: the calling thread; the parameters are a whole structure of ours.
+    // SAFETY: 0 is the calling thread; the parameters are a whole local structure.
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
 }
 

@@ -1,5 +1,5 @@
-//! Which pages of a mapping the process itself has written: those that are no longer the file's, or
-//! were never zero pages only.
+//! Pages of a mapping that the process itself has written: pages that differ from the file's, or
+//! from untouched zero pages.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -8,29 +8,29 @@ use std::os::unix::fs::FileExt as _;
 use heapr_proc::Mapping;
 
 const PAGE_BYTES: u64 = 4096;
-/// Entries of the page map that are read at once, and the largest mapping that is read so.
+/// Number of entries of the page map that are read at once.
 const BATCH_PAGES: u64 = 64 << 10;
 const LARGEST_BYTES: u64 = 64 << 30;
 
-/// The parts of a range, in whole pages, that may hold what the process has written; `None` where
-/// the kernel does not tell.
+/// Parts of a range, in whole pages, that the process may have written; `None` if the kernel does
+/// not report them.
 pub(crate) fn written_parts(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
     let (start_avma, end_avma) = (start_avma & !(PAGE_BYTES - 1), end_avma & !(PAGE_BYTES - 1));
     let read_each = || read(page_map, start_avma, end_avma, |entry| entry & IS_FILE == 0);
     scanned(page_map, start_avma, end_avma).or_else(read_each)
 }
 
-/// The parts of a range, in whole pages, that are in memory or swapped out; `None` where the kernel
-/// does not tell.
+/// Parts of a range, in whole pages, that are in memory or swapped out; `None` if the kernel does
+/// not report them.
 pub(crate) fn present_parts(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
     let (start_avma, end_avma) = (start_avma & !(PAGE_BYTES - 1), end_avma & !(PAGE_BYTES - 1));
     read(page_map, start_avma, end_avma, |_| true)
 }
 
-/// The parts of a mapping of shared memory that hold anything, in whole pages; `None` where it is
-/// none, or that may not be looked at.
+/// Parts of a shared memory mapping that have content, in whole pages; `None` for another mapping,
+/// or if its file may not be read.
 pub(crate) fn data_parts(pid: u32, mapping: &Mapping) -> Option<Vec<(u64, u64)>> {
-    /// Of `statfs`.
+    /// Type of the filesystem in `statfs`.
     const TMPFS: i64 = 0x0102_1994;
     const NAMES: [&str; 4] = ["/memfd:", "/dev/zero", "/SYSV", "/dev/shm/"];
     let &Mapping { start_avma, end_avma, file_off, .. } = mapping;
@@ -55,7 +55,7 @@ pub(crate) fn data_parts(pid: u32, mapping: &Mapping) -> Option<Vec<(u64, u64)>>
     let end = file_off.saturating_add(end_avma - start_avma);
     let (mut found, mut at) = (Vec::new(), file_off);
     while at < end {
-        // (No data from here on: an error.)
+        // SEEK_DATA fails if only a hole follows.
         let Some(data) = seek(at, libc::SEEK_DATA).filter(|&data| data < end) else { break };
         let hole = seek(data, libc::SEEK_HOLE)?.min(end);
         let first = data & !(PAGE_BYTES - 1);
@@ -66,7 +66,7 @@ pub(crate) fn data_parts(pid: u32, mapping: &Mapping) -> Option<Vec<(u64, u64)>>
     Some(joined(found.into_iter()))
 }
 
-/// `struct pm_scan_arg`.
+/// Layout of `struct pm_scan_arg`.
 #[derive(Default)]
 #[repr(C)]
 struct ScanRequest {
@@ -84,7 +84,7 @@ struct ScanRequest {
     returned: u64,
 }
 
-/// `struct page_region`.
+/// Layout of `struct page_region`.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 struct Region {
@@ -93,7 +93,7 @@ struct Region {
     categories: u64,
 }
 
-/// Asks the kernel for the runs of such pages (Linux 6.7).
+/// Reads the runs of written pages from the kernel (Linux 6.7).
 fn scanned(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, u64)>> {
     const PAGEMAP_SCAN: libc::Ioctl = 0xc060_6610_u32 as libc::Ioctl;
     const IS_FILE: u64 = 1 << 2;
@@ -116,8 +116,8 @@ fn scanned(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, 
             returned: IS_PRESENT | IS_SWAPPED,
             ..ScanRequest::default()
         };
-        // SAFETY: the request is as the kernel's header has it, and names `regions` with its
-        // length; both are ours alone for the call.
+        // SAFETY: the request has the layout of the kernel's header, and refers to `regions` with
+        // its length; both are exclusive for the call.
         let count = unsafe { libc::ioctl(page_map.as_raw_fd(), PAGEMAP_SCAN, &raw mut request) };
         let count = usize::try_from(count).ok()?;
         found.extend(regions.iter().take(count).map(|region| (region.start_avma, region.end_avma)));
@@ -129,11 +129,11 @@ fn scanned(page_map: &File, start_avma: u64, end_avma: u64) -> Option<Vec<(u64, 
     Some(joined(found.into_iter()))
 }
 
-/// Bits 63, 62 and 61 of an entry: in memory, swapped out, a file's or shared.
+/// Bits 63 and 62 of an entry: in memory, swapped out. Bit 61: of a file or shared.
 const PRESENT_OR_SWAPPED: u64 = 0b11 << 62;
 const IS_FILE: u64 = 1 << 61;
 
-/// Reads the entry of each page; those that are there and wanted.
+/// Reads the entry of each page; returns the runs of existing pages that are wanted.
 fn read(
     page_map: &File,
     start_avma: u64,
@@ -161,7 +161,7 @@ fn read(
     Some(joined(found.into_iter()))
 }
 
-/// Runs that touch made one.
+/// Joins adjacent runs.
 fn joined(runs: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for (start_avma, end_avma) in runs {
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn pages_that_were_written_are_told_from_those_that_were_only_mapped() {
         let bytes = 16 * PAGE_BYTES as usize;
-        // SAFETY: a new mapping of our own, of which nothing else knows.
+        // SAFETY: a new mapping, which is exclusive to this test.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn holes_of_shared_memory_are_not_among_its_parts() {
         let bytes = 16 * PAGE_BYTES as usize;
-        // SAFETY: a new mapping of our own, of which nothing else knows.
+        // SAFETY: a new mapping, which is exclusive to this test.
         let start = unsafe {
             let (protection, flags) =
                 (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
@@ -224,7 +224,7 @@ mod tests {
         let mapping = heapr_proc::mappings::find(&mappings, at(0)).unwrap();
         let mapping = Mapping { start_avma: at(0), ..mapping.clone() };
         let found = data_parts(std::process::id(), &mapping);
-        // (Ordinary users may not look at mapped files.)
+        // Ordinary users may not read mapped files.
         if let Some(found) = found {
             assert_eq!(found, [(at(2), at(4)), (at(9), at(10))]);
         }

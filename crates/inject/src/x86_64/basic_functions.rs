@@ -1,11 +1,11 @@
-//! What the agent calls of a C library, for programs in which nobody can be asked for it: a
-//! statically linked one has what it uses itself, under names or without.
+//! Functions that the agent normally calls in a C library, for programs without a shared one. A
+//! statically linked program contains only what it uses itself, and possibly without names.
 //!
 //! ```text
-//! functions | struct dl_phdr_info of the program, for `dl_iterate_phdr` to show
+//! functions | struct dl_phdr_info of the program, which `dl_iterate_phdr` reports
 //! ```
 
-/// Name, and its instructions.
+/// Names of the functions, with their machine code.
 const FUNCTIONS: [(&str, &[u8]); 5] = [
     // mov rax, rdi; mov rcx, rdx; rep movsb; ret
     ("memcpy", &[0x48, 0x89, 0xf8, 0x48, 0x89, 0xd1, 0xf3, 0xa4, 0xc3]),
@@ -23,14 +23,15 @@ const FUNCTIONS: [(&str, &[u8]); 5] = [
 ];
 
 const ITERATE: &str = "dl_iterate_phdr";
-/// Where in it the distance to the structure stands, counted from the end of its instruction.
+/// Offset in that function of the distance to the structure, counted from the end of its
+/// instruction.
 const DISTANCE_AT: usize = 9;
 const INFO_BYTES: usize = 64;
 
-/// Bytes that [`basic_functions`] fills.
+/// Size in bytes of the code and data from [`basic_functions`].
 pub(crate) const BASIC_BYTES: usize = 160;
 
-/// A program without a loader.
+/// Headers of a program without a loader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProgramHeaders {
     pub(crate) bias: u64,
@@ -38,7 +39,8 @@ pub(crate) struct ProgramHeaders {
     pub(crate) count: u64,
 }
 
-/// The bytes that are to lie at `start_avma`, where they can be run, and what is where in them.
+/// Code and data to be placed at `start_avma`, in executable memory, and the addresses of the
+/// functions in it.
 pub(crate) fn basic_functions(start_avma: u64, program: ProgramHeaders) -> (Vec<u8>, Vec<(String, u64)>) {
     let mut bytes = Vec::with_capacity(BASIC_BYTES);
     let mut names = Vec::new();
@@ -53,7 +55,7 @@ pub(crate) fn basic_functions(start_avma: u64, program: ProgramHeaders) -> (Vec<
     bytes.resize(bytes.len().next_multiple_of(8), 0);
     let distance = (bytes.len() - distance_at - 4) as u32;
     bytes[distance_at..distance_at + 4].copy_from_slice(&distance.to_le_bytes());
-    // Its name is empty: the last word is 0. One was loaded, none unloaded.
+    // The program's name is empty: the last word is 0. One module was loaded, no module unloaded.
     let name_avma = start_avma + (bytes.len() + INFO_BYTES - 8) as u64;
     for word in [program.bias, name_avma, program.headers_avma, program.count, 1, 0, 0, 0] {
         bytes.extend_from_slice(&word.to_le_bytes());
@@ -67,7 +69,7 @@ mod tests {
     use super::*;
     use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
-    /// Each function ends where the next begins, and shows the structure.
+    /// Each function ends where the next begins, and the last reports the structure.
     #[test]
     fn the_functions_are_what_their_comments_say() {
         let program = ProgramHeaders { bias: 0x5000, headers_avma: 0x5040, count: 9 };

@@ -1,43 +1,44 @@
-//! The first instructions of a function whose calls are sampled: they count a call's bytes down and
-//! go on in the function itself, without the agent and without a question who has called. What
-//! follows is only done where the countdown has run out.
+//! Counting code of a sampled function of the C library. It subtracts a call's bytes from the
+//! countdown and continues in the function itself, without the agent and without testing the
+//! caller. Only when the countdown has run out does the call take the longer path.
+//!
 //!
 //! ```text
 //! malloc:  mov r11, fs:[slot]; add r11, -1; jnc out      no state yet: then there is no carry
 //!          sbb [r11 + 1 + countdown], rdi; js out        the size, and one more by the carry
 //! free:    mov rcx, marks; mov eax, edi; shr eax, 12; cmp byte [rcx + rax * 4], 0; jne out
 //! ```
-//! Calls that the allocator makes itself are counted, too: where the countdown runs out with one of
-//! them the agent draws anew, and takes no sample. What is left of a distance of exponential
-//! distribution is distributed as the whole, so that the program's calls are sampled as if the
-//! others were not there.
+//! The allocator's own calls are counted too. If the countdown runs out at one of them, the agent
+//! draws a new distance, and takes no sample. The rest of an exponentially distributed distance has
+//! the same distribution as the whole. The program's calls are thus sampled as if the others did
+//! not exist.
 //!
-//! A function that *jumps* to another one would be counted twice, with the program's address for
-//! the caller of both. Those of the C library do it where realloc has no block, and where an
-//! alignment is that of any block: these calls go to the agent, which makes the call itself.
+//! A function that *jumps* to another one would be counted twice, with the program's address as the
+//! caller of both. The C library does that for a realloc without a block, and for an alignment that
+//! all blocks have. These calls go to the agent, which makes the call itself.
 
-/// Alignments up to this are those of all blocks.
+/// Largest alignment that all blocks have.
 const ALIGNMENT: u8 = 16;
 
-/// What of a call is counted.
+/// Quantity of a call that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
-    /// The first word.
+    /// First argument.
     First,
-    /// The second; the first is an alignment.
+    /// Second argument; the first is an alignment.
     Aligned,
-    /// The third.
+    /// Third argument.
     Third,
-    /// The product of the first two.
+    /// Product of the first two arguments.
     Product,
-    /// A block, whose page may be marked, and a size.
+    /// Size of a resized block, whose page may be marked.
     Resized,
-    /// A block.
+    /// A freed block, whose page may be marked.
     Freed,
 }
 
 impl Counted {
-    /// Of a function of the C library.
+    /// Quantity that is counted for a function of the C library.
     pub(crate) fn of(name: &str) -> Option<Self> {
         Some(match name {
             "malloc" => Self::First,
@@ -51,19 +52,19 @@ impl Counted {
     }
 }
 
-/// Where the agent has what is counted.
+/// Location of a thread's countdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Countdown {
-    /// From the thread pointer to the address of the thread's state.
+    /// Offset from the thread pointer to the word with the address of the thread's state.
     pub(crate) slot_offset: i32,
-    /// From there to what is left.
+    /// Offset of the countdown in the thread's state.
     pub(crate) left_offset: i32,
 }
 
-/// Code with jumps to one place behind which nothing is decided yet.
+/// Code with unresolved jumps to its way out.
 struct Code {
     bytes: Vec<u8>,
-    /// Behind each jump out.
+    /// Offsets behind each jump out.
     jumps: Vec<usize>,
 }
 
@@ -72,7 +73,7 @@ impl Code {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// `condition`: the second byte of the long jump.
+    /// Adds a jump out; `condition` is the second byte of the long form.
     fn out_if(&mut self, condition: u8) {
         self.add(&[0x0f, condition, 0, 0, 0, 0]);
         self.jumps.push(self.bytes.len());
@@ -84,7 +85,7 @@ impl Code {
         self.add(&countdown.slot_offset.to_le_bytes());
     }
 
-    /// `register`: which, in the byte that names both.
+    /// Adds the counting of `register`, whose number goes into the ModRM byte.
     fn count(&mut self, countdown: Countdown, register: u8) {
         // add r11, -1; jnc out; sbb [r11 + ...], register; js out
         self.add(&[0x49, 0x83, 0xc3, 0xff]);
@@ -94,7 +95,7 @@ impl Code {
         self.out_if(NEGATIVE);
     }
 
-    /// The number of the words' address is put in later.
+    /// Adds the test of the page's mark; the address of the marks is written later.
     fn look_at_mark(&mut self) {
         // mov rcx, marks; mov eax, edi; shr eax, 12; cmp byte [rcx + rax * 4], 0; jne out
         self.add(&[0x48, 0xb9, 0, 0, 0, 0, 0, 0, 0, 0, 0x89, 0xf8, 0xc1, 0xe8, 0x0c]);
@@ -114,8 +115,8 @@ const RDX: u8 = 2;
 const RSI: u8 = 6;
 const RDI: u8 = 7;
 
-/// From the first byte to the address of the marks, where there is one: the first instruction has
-/// it, if a block's page is looked at.
+/// Offset of the marks' address in the code. The first instruction holds it, if the code tests a
+/// block's page.
 pub(crate) const MARKS_OFFSET: u64 = 2;
 
 impl Counted {
@@ -123,9 +124,9 @@ impl Counted {
         matches!(self, Self::Resized | Self::Freed)
     }
 
-    /// The instructions. `out`: from their start to where a call goes that is not only counted. The
-    /// first is longer than a jump: that can be written over it and taken away while threads stand
-    /// still anywhere.
+    /// Machine code; `out` is the distance from its start to the way out. The first instruction is
+    /// longer than a jump. The jump can thus be written over it and removed while threads are
+    /// stopped anywhere.
     pub(crate) fn code(self, countdown: Countdown, out: i32) -> Vec<u8> {
         let mut code = Code { bytes: Vec::new(), jumps: Vec::new() };
         match self {
@@ -226,7 +227,7 @@ mod tests {
             let code = code_of(name);
             code.windows(2).any(|two| two[0].mnemonic() == mnemonic && two[1].is_jcc_short_or_near())
         };
-        // realloc without a block is malloc, and so is memalign with an alignment that all have.
+        // realloc without a block is malloc; so is memalign with an alignment that all blocks have.
         assert!(asked("realloc", Mnemonic::Test));
         assert!(asked("memalign", Mnemonic::Cmp) && asked("aligned_alloc", Mnemonic::Cmp));
         assert!(asked("calloc", Mnemonic::Mul));

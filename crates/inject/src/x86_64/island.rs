@@ -1,56 +1,56 @@
-//! The island near a module: for each hooked function of it where its first bytes now lead, and its
-//! moved instructions.
+//! Trampoline area near a module (`Island`): for each hooked function the target of its first
+//! bytes' jump, and its moved instructions.
 //!
 //! ```text
 //! 0   magic                          8   address of the injection record
-//! 16  wait:                          all that are not let in yet
+//! 16  wait:                          all calls that may not enter yet
 //!     save registers
-//!     while gate == CLOSED           not longer than half a second: then nobody is left who could open it
+//!     while gate == CLOSED           at most half a second: the process to open it is then gone
 //!         futex(gate, WAIT, CLOSED, 10 ms)
 //!     restore registers
 //!     compare gate with OPEN; ret
 //!     ------------------------------ for each function:
-//!     (by the convention: the caller lies in the allocator itself, or (one function of the allocator has jumped to another)
-//!     in the agent, so that it is not the program's call: to `moved`)
+//!     (by the convention: if the caller lies in the allocator itself, or (one function of the
+//!     allocator has jumped to another) in the agent, the call is not the program's: to `moved`)
 //!     jmp [target]
-//!     target: address of `gate`; from the opening on that of the agent's trampoline, or of `kept`
+//!     target: address of `gate`; after the opening that of the agent's trampoline, or of `kept`
 //! gate:
 //!     save rax, flags; call wait; restore rax, flags
 //!     gate == OPEN ? jmp [target] : to `moved`
-//! (where calls are sampled: see `countdown`)
+//! (if calls are sampled: see `countdown`)
 //!     jmp moved
 //! out:
 //!     jmp [target]
-//!     first bytes of what follows; a jump to the beginning
-//! counting:                          the entry; with the jump in its first bytes while the gate is
-//!                                    not open, or all is recorded
+//!     first bytes of the following code; a jump to the beginning
+//! counting:                          the entry; its first bytes hold the jump while the gate is
+//!                                    not open, or all calls are recorded
 //! moved:
 //!     moved instructions, jump to the rest
-//! kept:                              (where the convention is not kept)
-//!     push rbp; mov rbp, rsp; push what the agent knows the function by; jmp to the agent
+//! kept:                              (if callers may deviate from the convention)
+//!     push rbp; mov rbp, rsp; push the agent's handle of the function; jmp to the agent
 //! ```
 //!
-//! **The convention**: whoever calls a function through the loader keeps nothing in rax and r11,
-//! nor flags. A caller in the same module may: see [`Way`].
+//! **The convention**: a caller through the loader has no values in rax, r11 and the flags. A
+//! caller in the same module may have: see [`Way`].
 //!
-//! The gate is there because a thread that allocates all the time is in the allocator at most
-//! moments: with the gate closed none comes in, so that those inside have only to come out for the
-//! heap to be at rest.
+//! The gate is needed because a thread that allocates all the time is in the allocator at most
+//! moments. With the gate closed, no thread enters, so that the heap is at rest as soon as those
+//! inside have left.
 
 use super::countdown::{Countdown, Counted, MARKS_OFFSET};
 use super::kept_countdown::KeptCounted;
 use super::prologue::JUMP_BYTES;
 use super::{Prologue, jump};
 
-/// First word of an island.
+/// First word of a trampoline area.
 const ISLAND_MAGIC: u64 = u64::from_le_bytes(*b"heaprisl");
-/// Bytes before the first function.
+/// Size in bytes of the opening before the first code.
 pub(crate) const OPENING_BYTES: usize = 16;
-/// More than one function takes: 31 for each of two tests, 50 for jump, gate and what the tests
-/// save, at most 5 moved instructions of 15, lengthened, 32 for the way into the agent that keeps
-/// all, 100 for what counts.
+/// Largest size in bytes of one function's code. Each of two tests has 31; jump, gate and the
+/// registers saved by the tests have 50. At most 5 moved instructions have 15 each, lengthened. The
+/// entry that saves all registers has 32, counting 100.
 const FUNCTION_BYTES_MAX: usize = 384;
-/// More than the waiting takes.
+/// Largest size in bytes of the waiting code.
 const WAIT_BYTES_MAX: usize = 144;
 const PAGE: u64 = 4096;
 
@@ -61,54 +61,55 @@ pub(crate) const GATE_CLOSED: u32 = 1;
 /// Value of the gate: calls go to the functions themselves.
 pub(crate) const GATE_AROUND: u32 = 2;
 
-/// From a function's `target` to its `gate`.
+/// Distance in bytes from a function's `target` to its `gate`.
 pub(crate) const GATE_OFFSET: u64 = 8;
-/// From a function's `target` to where those who have waited go on.
+/// Distance in bytes from a function's `target` to the address at which waiting threads continue.
 pub(crate) const WAITED_OFFSET: u64 = GATE_OFFSET + 7;
 
-/// Of what counts: its first bytes, and those of the jump that stands there instead; before it.
+/// Size in bytes of the data before counting code: its first bytes, and those of the jump that
+/// replaces them.
 pub(crate) const COUNTING_BYTES: usize = 16;
 
 impl Landing {
-    /// How many bytes of the marks' address a jump covers: they are kept before it.
+    /// Number of bytes of the marks' address that a jump covers: their copy lies before the code.
     pub(crate) fn covered_marks_bytes(&self) -> usize {
         let offset = self.marks_avma.map_or(0, |marks_avma| (marks_avma - self.entry_avma) as usize);
         JUMP_BYTES.saturating_sub(offset)
     }
 }
 
-/// How the calls of a function come to the agent.
+/// Path of a function's calls to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// By its convention, to a trampoline. Calls from `ranges` (start and bytes; at most two) go on
-    /// to the function itself.
+    /// Path by the calling convention, to a trampoline. Calls from `ranges` (start and size in
+    /// bytes; at most two) continue in the function itself.
     Convention {
         trampoline_avma: u64,
         ranges: Vec<(u64, u64)>,
-        /// Those calls may have something in any register.
+        /// Whether calls from `ranges` may have values in any register.
         keeps_inner: bool,
-        /// What is counted before, where calls are sampled.
+        /// Quantity that is counted first, if calls are sampled.
         counted: Option<(Counted, Countdown)>,
     },
-    /// With all registers and flags as they are, and the address of what the agent knows the
-    /// function by. A compiler that sees caller and function together lets the caller keep a
-    /// value in any register that the function does not use.
+    /// Path that preserves all registers and flags, and passes the address of the agent's handle of
+    /// the function. A compiler that sees caller and function together lets the caller hold a value
+    /// in any register that the function does not use.
     Kept {
         entry_avma: u64,
         function_avma: u64,
-        /// What is counted before, where calls are sampled.
+        /// Plan for counting first, if calls are sampled.
         counted: Option<KeptCounted>,
     },
 }
 
-/// What counts calls.
+/// Kind of the code that counts calls.
 enum Counting<'a> {
     Convention(Counted, Countdown),
     Kept(&'a KeptCounted),
 }
 
 impl Counting<'_> {
-    /// Where the address of the marks is to be put in.
+    /// Offset at which the address of the marks is written later.
     fn marks_offset(&self) -> Option<u64> {
         match self {
             Self::Convention(counted, _) => counted.looks_at_marks().then_some(MARKS_OFFSET),
@@ -116,7 +117,7 @@ impl Counting<'_> {
         }
     }
 
-    /// What stands before the way out.
+    /// Code before the way out, which restores registers.
     fn restoring(&self) -> Vec<u8> {
         match self {
             Self::Convention(..) => Vec::new(),
@@ -132,34 +133,34 @@ impl Counting<'_> {
     }
 }
 
-/// An island under construction.
+/// A trampoline area under construction.
 #[derive(Debug)]
 pub(crate) struct Island {
     pub(crate) start_avma: u64,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Where a function's entry and its moved instructions lie.
+/// Locations of a function's code in a trampoline area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Landing {
     pub(crate) entry_avma: u64,
     pub(crate) moved_avma: u64,
-    /// The word that gets the trampoline's address when the gate opens.
+    /// Address of the word that gets the trampoline's address when the gate opens.
     pub(crate) target_avma: u64,
     pub(crate) trampoline_avma: u64,
-    /// Calls are counted at its entry.
+    /// Whether calls are counted at its entry.
     pub(crate) counts: bool,
-    /// Where the address of the pages' marks goes.
+    /// Address at which the page marks' address is written later.
     pub(crate) marks_avma: Option<u64>,
 }
 
 impl Island {
-    /// Size of an island for so many functions, in whole pages.
+    /// Size in bytes of an area for a number of functions, in whole pages.
     pub(crate) fn bytes_for(function_count: usize) -> u64 {
         ((OPENING_BYTES + WAIT_BYTES_MAX + function_count * FUNCTION_BYTES_MAX) as u64).next_multiple_of(PAGE)
     }
 
-    /// An island without functions. `gate_avma`: a writable word.
+    /// Creates an area without functions. `gate_avma` is the address of a writable word.
     pub(crate) fn new(start_avma: u64, record_avma: u64, gate_avma: u64) -> Self {
         let mut bytes = ISLAND_MAGIC.to_le_bytes().to_vec();
         bytes.extend_from_slice(&record_avma.to_le_bytes());
@@ -282,7 +283,7 @@ impl Island {
         Ok(Landing { entry_avma, moved_avma, target_avma, trampoline_avma, counts, marks_avma })
     }
 
-    /// Has a function's calls counted from the beginning on.
+    /// Turns counting on from the beginning for a function.
     pub(crate) fn count(&mut self, landing: Landing) {
         if landing.counts {
             let at = (landing.entry_avma - self.start_avma) as usize;
@@ -291,15 +292,15 @@ impl Island {
         }
     }
 
-    /// The jump that goes into the function's first bytes.
+    /// Jump for the function's first bytes.
     pub(crate) fn jump_from(prologue: &Prologue, landing: Landing) -> Result<[u8; 5], &'static str> {
         jump(prologue.entry_avma, landing.entry_avma).ok_or("the island is too far away")
     }
 }
 
-/// The code at `wait`; see the module.
+/// Machine code at `wait`; see the module's documentation.
 fn waiting_code(gate_avma: u64) -> Vec<u8> {
-    /// Of 10 ms each.
+    /// Largest number of waits, of 10 ms each.
     const WAITS_MAX: u32 = 50;
     const WAIT_NS: u64 = 10_000_000;
     const FUTEX: u32 = 202;
@@ -345,27 +346,27 @@ fn waiting_code(gate_avma: u64) -> Vec<u8> {
     code
 }
 
-/// The code of an island in which threads wait.
+/// Address range of the code in which threads wait, in the area at `island_avma`.
 pub(crate) fn waiting_range(island_avma: u64) -> std::ops::Range<u64> {
     let wait_avma = island_avma + OPENING_BYTES as u64;
     wait_avma..wait_avma + waiting_code(0).len() as u64
 }
 
-/// If `code`, at `entry_avma`, jumps to an island: the address of that island's page, where the
-/// opening must be.
+/// Page address of the trampoline area that `code`, at `entry_avma`, jumps to; `None` if it is no
+/// jump. The area's opening must be at that page.
 pub(crate) fn island_of(entry_avma: u64, code: &[u8]) -> Option<u64> {
     let (&[0xe9, a, b, c, d], _) = code.split_first_chunk::<5>()? else { return None };
     let target = entry_avma.wrapping_add(5).wrapping_add_signed(i64::from(i32::from_le_bytes([a, b, c, d])));
     Some(target & !(PAGE - 1))
 }
 
-/// Where `jump`, which stands at `entry_avma`, leads: the entry of what counts.
+/// Target of `jump`, which is at `entry_avma`: the entry of the counting code.
 pub(crate) fn counting_at(entry_avma: u64, jump: [u8; 5]) -> u64 {
     let [_, a, b, c, d] = jump;
     entry_avma.wrapping_add(5).wrapping_add_signed(i64::from(i32::from_le_bytes([a, b, c, d])))
 }
 
-/// The address of the injection record from the first bytes of an island.
+/// Address of the injection record in the first bytes of an area.
 pub(crate) fn record_of(opening: &[u8; OPENING_BYTES]) -> Option<u64> {
     let (magic, record) = opening.split_at(8);
     (u64::from_le_bytes(magic.try_into().ok()?) == ISLAND_MAGIC)
@@ -408,7 +409,7 @@ mod tests {
         Prologue::plan(0x20_0000, &body, &[]).unwrap()
     }
 
-    /// An island with one function, and its instructions from an address on.
+    /// An area with one function, and its instructions from an address on.
     fn island(way: &Way) -> (Landing, impl Fn(u64) -> Vec<Instruction>) {
         let mut island = Island::new(0x10_0000, 0x1234_5000, 0x1234_6000);
         let landing = island.add(&prologue(), way).unwrap();
@@ -479,7 +480,7 @@ mod tests {
         let landing = island.add(&prologue(), &way).unwrap();
         assert!(island.bytes.len() <= OPENING_BYTES + WAIT_BYTES_MAX + FUNCTION_BYTES_MAX);
         let at = (landing.entry_avma - island.start_avma) as usize;
-        // Closed it leads to the questions.
+        // While closed, the entry leads to the tests.
         let questions = counting_at(landing.entry_avma, island.bytes[at..at + 5].try_into().unwrap());
         let code_at = |island: &Island, avma: u64| {
             let code = island.bytes[(avma - island.start_avma) as usize..].to_vec();
@@ -502,7 +503,7 @@ mod tests {
         assert_eq!((out.mnemonic(), out.memory_displacement64()), (Mnemonic::Jmp, landing.target_avma));
         let behind = counting.iter().position(|found| found.mnemonic() == Mnemonic::Js).unwrap() + 1;
         assert_eq!(counting[behind].ip(), landing.moved_avma);
-        // Who has waited and is led around comes there, too.
+        // A waiting thread that is led around continues there too.
         let gate = code_at(&island, landing.target_avma + GATE_OFFSET);
         let around = code_at(&island, gate[3].near_branch_target());
         assert_eq!(around[2].near_branch_target(), landing.moved_avma);

@@ -1,5 +1,5 @@
-//! Where a function's jumps lead: one that *jumps* to another leaves no trace of itself behind, so
-//! that a call counted in both would be counted twice.
+//! Targets of a function's jumps. A function that *jumps* to another one leaves no trace on the
+//! stack, so that a call counted in both would be counted twice.
 
 use std::collections::HashSet;
 
@@ -7,15 +7,15 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
 use crate::memory::TargetMemory;
 
-/// More than an allocator's function has.
+/// Largest number of instructions that are followed.
 const INSTRUCTIONS_MAX: usize = 20_000;
-/// Read at once.
+/// Size in bytes of the pieces that are read at once.
 const PIECE_BYTES: usize = 1024;
-/// The longest instruction.
+/// Size in bytes of the longest instruction.
 const INSTRUCTION_BYTES_MAX: usize = 15;
 
-/// Whether a function of so many bytes may jump, by itself or by others that it jumps to, to what
-/// `is_other` says. So it is also if that cannot be told.
+/// True if a function of `bytes` bytes may jump, directly or through others, to an address for
+/// which `is_other` is true. Also true if that is uncertain.
 pub(crate) fn may_jump_to(
     memory: &impl TargetMemory,
     function_avma: u64,
@@ -40,7 +40,7 @@ pub(crate) fn may_jump_to(
         let mut decoder = Decoder::with_ip(64, &code, start_avma, DecoderOptions::NONE);
         loop {
             let at_avma = decoder.ip();
-            // (What is behind a function's last call is another function.)
+            // The code behind a function's last call is another function.
             let is_behind = at_avma == own.end && start_avma != at_avma;
             if is_behind || seen.contains(&at_avma) {
                 break;

@@ -1,46 +1,49 @@
-//! The first instructions of a function inside of the program whose calls are sampled: as
-//! [`super::countdown`], for callers that may keep something in any register.
+//! Counting code of a sampled function of an embedded allocator: like [`super::countdown`], for
+//! callers that may hold values in any register.
 //!
 //! ```text
-//! new block:  stc; sbb fs:[countdown], size; js out                     where the loader has loaded the agent
-//!             mov a, fs:[slot]; add a, -1; jnc out                      where it was attached: the countdown lies
-//!             sbb [a + 1 + countdown], size; js out                     in the thread's state
-//! free:       mov b, marks; mov a, block; shr a, 12; cmp byte [b + a * 4], 0; jne out
+//! agent loaded by the loader:
+//!     new block:  stc; sbb fs:[countdown], size; js out
+//! agent attached, with the countdown in the thread's state:
+//!     new block:  mov a, fs:[slot]; add a, -1; jnc out
+//!                 sbb [a + 1 + countdown], size; js out
+//! both:
+//!     free:       mov b, marks; mov a, block; shr a, 12; cmp byte [b + a * 4], 0; jne out
 //! ```
-//! A caller keeps nothing in a register that the function writes somewhere: the compiler that lets
-//! it keep values looks at the whole function, and at what that calls. So `a` and `b` are registers
-//! that the function writes itself, without saving them; where there are none they are pushed. The
-//! flags are any function's that compares something.
+//! No caller holds a value in a register that the function writes: a compiler that permits it
+//! examines the whole function, and its callees. `a` and `b` are thus registers that the function
+//! writes itself, without saving them. Without such registers, they are pushed. The flags are free
+//! in any function that compares something.
 
 use heapr_wire::{InnerAction, Signature};
 use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 use super::countdown::{Countdown, MARKS_OFFSET};
 
-/// Where a thread's countdown lies.
+/// Location of a thread's countdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// So far from the thread pointer.
+    /// Offset from the thread pointer.
     Thread(i32),
-    /// In the thread's state.
+    /// Offset in the thread's state.
     State(Countdown),
 }
 
-/// What a process that samples has for all its functions.
+/// Locations for sampling, common to all functions of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sampling {
-    /// 0: it is put in later.
+    /// Address of the page marks; 0: it is written later.
     pub(crate) marks_avma: u64,
     pub(crate) place: Place,
 }
 
 impl Sampling {
-    /// Of a process that is about to be attached to.
+    /// Value for a process that is about to be attached to.
     pub(crate) const LATER: Self =
         Self { marks_avma: 0, place: Place::State(Countdown { slot_offset: 0, left_offset: 0 }) };
 }
 
-/// What is counted of a function's calls. Numbers of registers, as instructions have them.
+/// Quantity of a function's calls that is counted, with register numbers as in instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Words {
     Size(u8),
@@ -49,12 +52,12 @@ enum Words {
     Freed(u8),
 }
 
-/// How a function's calls are counted.
+/// Plan for counting a function's calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeptCounted {
     words: Words,
     sampling: Sampling,
-    /// What is worked with, and which of it has to be saved.
+    /// Registers that the code uses; `saved` are those of them that must be saved.
     scratch: [u8; 2],
     saved: Vec<u8>,
 }
@@ -62,13 +65,13 @@ pub(crate) struct KeptCounted {
 const RAX: u8 = 0;
 const R10: u8 = 10;
 const R11: u8 = 11;
-/// Registers in which no function of an allocator is told anything.
+/// Registers in which no allocator function gets an argument.
 const FREE: [(u8, Register); 3] = [(RAX, Register::RAX), (R11, Register::R11), (R10, Register::R10)];
-/// Those of the first four words that a function is called with.
+/// Registers of the first four arguments.
 const ARGUMENTS: [u8; 4] = [7, 6, 2, 1];
 
 impl KeptCounted {
-    /// Of a function with this code. `None`: its calls all go to the agent.
+    /// Plans the counting of a function with this code. `None`: all of its calls go to the agent.
     pub(crate) fn plan(signature: Signature, code: &[u8], sampling: Sampling) -> Option<Self> {
         let register = |argument: Option<u8>| ARGUMENTS.get(usize::from(argument?)).copied();
         let (block, size) = (register(signature.block), register(signature.size));
@@ -97,34 +100,36 @@ impl KeptCounted {
         written.has_flags.then(|| Self { words, sampling, scratch: [first, second], saved: saved.collect() })
     }
 
-    /// The same, of a thread's state and of marks that are not made yet.
+    /// Same plan with the countdown in a thread's state, for an attach; the address of the marks is
+    /// written later.
     pub(crate) fn in_state(&self, countdown: Countdown) -> Self {
         let sampling = Sampling { place: Place::State(countdown), ..self.sampling };
         Self { sampling, ..self.clone() }
     }
 
-    /// From the first instruction to the address of the marks, if that is to be put in.
+    /// Offset of the marks' address in the code, if it is to be written later.
     pub(crate) fn marks_offset(&self) -> Option<u64> {
         let looks = matches!(self.words, Words::Resized { .. } | Words::Freed(_));
-        // Each is saved by two bytes, and before the first are four.
+        // Each register is saved by two bytes, and four bytes precede the first.
         let saving = self.saved.len() as u64 * 2 + if self.saved.is_empty() { 0 } else { 4 };
         (looks && self.sampling.marks_avma == 0).then_some(saving + MARKS_OFFSET)
     }
 
-    /// What stands before the way out, for those that come to it with registers saved.
+    /// Code before the way out that restores saved registers.
     pub(crate) fn restoring(&self) -> Vec<u8> {
         let mut code = Code::default();
         self.saved.iter().rev().for_each(|&register| code.pop(register));
         code.bytes
     }
 
-    /// The instructions. `out`: from their start to the way out. The first is longer than a jump.
+    /// Machine code; `out` is the distance from its start to the way out. The first instruction is
+    /// longer than a jump.
     pub(crate) fn code(&self, out: i32) -> Vec<u8> {
         let mut code = Code::default();
         let [a, b] = self.scratch;
         for (number, &register) in self.saved.iter().enumerate() {
             if number == 0 {
-                // Prefixes that do nothing.
+                // Prefixes without effect.
                 code.add(&[0x2e; 4]);
             }
             code.push(register);
@@ -151,7 +156,7 @@ impl KeptCounted {
                 NOT_EQUAL
             }
         };
-        // (Which leaves the flags as they are.)
+        // The restoring code leaves the flags unchanged.
         code.add(&self.restoring());
         let early = std::mem::take(&mut code.jumps);
         code.out_if(last);
@@ -173,15 +178,15 @@ const NOT_EQUAL: u8 = 0x85;
 const EQUAL: u8 = 0x84;
 const OVERFLOWS: u8 = 0x80;
 
-/// Code with jumps out of it.
+/// Code with unresolved jumps out of it.
 #[derive(Default)]
 struct Code {
     bytes: Vec<u8>,
-    /// Behind each jump out.
+    /// Offsets behind each jump out.
     jumps: Vec<usize>,
 }
 
-/// Two registers, the second that which is changed.
+/// ModRM byte of two registers, of which the second is changed.
 fn modrm(one: u8, other: u8) -> u8 {
     0xc0 | (one & 7) << 3 | (other & 7)
 }
@@ -204,12 +209,12 @@ impl Code {
         self.add(&[0x40 | register >> 3, 0x58 | (register & 7)]);
     }
 
-    /// An instruction of eight bytes with two registers.
+    /// Adds an instruction on two 8-byte registers.
     fn registers(&mut self, operation: u8, one: u8, other: u8) {
         self.add(&[0x48 | (one >> 3) << 2 | other >> 3, operation, modrm(one, other)]);
     }
 
-    /// Counts a register; the condition of the way out.
+    /// Adds the counting of a register; returns the condition of the way out.
     fn count(&mut self, place: Place, scratch: u8, counted: u8) -> u8 {
         match place {
             Place::Thread(offset) => {
@@ -247,11 +252,11 @@ impl Code {
     }
 }
 
-/// What code writes.
+/// Registers and flags that code writes.
 #[derive(Default)]
 struct Written {
     registers: Vec<Register>,
-    /// Saved by it, perhaps to be restored.
+    /// Registers that the code saves, perhaps to restore them.
     pushed: Vec<Register>,
     has_flags: bool,
 }
@@ -276,7 +281,7 @@ impl Written {
         written
     }
 
-    /// Whether no caller keeps anything in a register.
+    /// True if no caller holds a value in a register.
     fn is_lost(&self, register: Register) -> bool {
         self.registers.contains(&register) && !self.pushed.contains(&register)
     }

@@ -1,5 +1,5 @@
-//! What depends on the processor: registers, the frame that brings a thread back, prologues and
-//! islands.
+//! Code that depends on the processor: registers, the frame by which a thread returns, prologues
+//! and trampoline areas.
 
 mod basic_functions;
 mod countdown;

@@ -1,9 +1,9 @@
-//! The first instructions of a function, planned to run somewhere else, so that a jump can stand in
-//! their place.
+//! First instructions of a function, planned to run at another address, so that a jump can replace
+//! them.
 //!
 //! ```text
-//! function:  [endbr64]  jmp hook                 island:  the instructions that the jump has overwritten
-//!            rest                                         jmp rest
+//! function:  [endbr64]  jmp hook            trampoline area:  the overwritten instructions
+//!            rest                                             jmp rest
 //! ```
 
 use iced_x86::{
@@ -11,44 +11,44 @@ use iced_x86::{
     InstructionBlock, Mnemonic,
 };
 
-/// Length of `jmp rel32`.
+/// Size in bytes of `jmp rel32`.
 pub(crate) const JUMP_BYTES: usize = 5;
-/// Compilers put functions at multiples of this, and fill what is between.
+/// Alignment of functions in bytes; compilers fill the space between them.
 const FUNCTION_ALIGNMENT: u64 = 16;
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
-/// `ret`.
+/// Code of `ret`.
 const RETURN: [u8; 1] = [0xc3];
 
-/// A function's beginning.
+/// Beginning of a function.
 #[derive(Debug, Clone)]
 pub(crate) struct Prologue {
     pub(crate) function_avma: u64,
-    /// Where the jump goes.
+    /// Address of the jump.
     pub(crate) entry_avma: u64,
-    /// First byte behind the instructions that are overwritten, wholly or in part.
+    /// Address of the first byte behind the instructions that are overwritten, fully or in part.
     pub(crate) rest_avma: u64,
     instructions: Vec<Instruction>,
-    /// The last instruction never falls through.
+    /// Whether the last instruction never falls through.
     is_closed: bool,
-    /// The last instruction is a call that is made so that it returns to the rest.
+    /// Whether the last instruction is a call that is changed to return to the rest.
     returns_to_rest: bool,
 }
 
-/// The address behind an `endbr64`, which must stay where indirect calls look for it.
+/// Address behind an `endbr64`, which must stay at the target of indirect calls.
 pub(crate) fn entry_of(function_avma: u64, code: &[u8]) -> u64 {
     if code.starts_with(&ENDBR64) { function_avma + 4 } else { function_avma }
 }
 
 impl Prologue {
-    /// Plans for the function of which `code` is the whole body, as far as it is known (at least 32
-    /// bytes), and `behind` what follows.
+    /// Plans for a function whose whole body is `code`, as far as known (at least 32 bytes),
+    /// followed by `behind`.
     pub(crate) fn plan(function_avma: u64, code: &[u8], behind: &[u8]) -> Result<Self, &'static str> {
         Self::plan_with(function_avma, code, behind, false)
     }
 
-    /// As [`Self::plan`], of a function that may begin with calls: what they call comes back to the
-    /// island, which no unwind tables know. So nothing is unwound meanwhile: an allocator's inner
-    /// calls are not recorded.
+    /// Plans like [`Self::plan`], for a function that may begin with calls. Its callees return to
+    /// the trampoline area, which no unwind tables cover. Stacks are not unwound meanwhile, because
+    /// an allocator's nested calls are not recorded.
     pub(crate) fn plan_calling(function_avma: u64, code: &[u8], behind: &[u8]) -> Result<Self, &'static str> {
         Self::plan_with(function_avma, code, behind, true)
     }
@@ -88,11 +88,11 @@ impl Prologue {
                     return Err("it begins with an instruction that cannot be moved");
                 }
                 FlowControl::Call if may_call => {}
-                // What it calls returns behind what is overwritten, as if nothing were.
+                // The callee returns behind the overwritten bytes, as without a hook.
                 FlowControl::Call if instruction.next_ip() >= entry_avma + JUMP_BYTES as u64 => {
                     returns_to_rest = true;
                 }
-                // A call in the moved part would return to where the jump now stands.
+                // A call in the moved part would return to the jump.
                 _ => return Err("it begins with a call"),
             }
             if instruction.is_invalid() || instruction.mnemonic() == Mnemonic::Syscall {
@@ -101,7 +101,7 @@ impl Prologue {
             rest_avma = instruction.next_ip();
             instructions.push(instruction);
         }
-        // Nothing may jump back into what is overwritten.
+        // No instruction may jump back into the overwritten bytes.
         while decoder.can_decode() {
             let instruction = decoder.decode();
             let is_branch = matches!(
@@ -116,7 +116,7 @@ impl Prologue {
         Ok(Self { function_avma, entry_avma, rest_avma, instructions, is_closed, returns_to_rest })
     }
 
-    /// A function that only returns.
+    /// Plan for a function that only returns.
     fn of_return(function_avma: u64, entry_avma: u64) -> Self {
         Self {
             function_avma,
@@ -128,7 +128,7 @@ impl Prologue {
         }
     }
 
-    /// The moved instructions for `island_avma`, and the jump back.
+    /// Moved instructions for `island_avma`, and the jump back.
     pub(crate) fn moved(&self, island_avma: u64) -> Result<Vec<u8>, &'static str> {
         let (call, plain) = match self.instructions.split_last() {
             Some((call, plain)) if self.returns_to_rest => (Some(call), plain),
@@ -155,7 +155,7 @@ impl Prologue {
         Ok(code)
     }
 
-    /// Whether it begins with a call: what that calls comes back to the island.
+    /// True if the function begins with a call, whose callee returns to the trampoline area.
     pub(crate) fn calls(&self) -> bool {
         let is_call = |found: &Instruction| {
             matches!(found.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
@@ -163,20 +163,20 @@ impl Prologue {
         self.instructions.iter().any(is_call)
     }
 
-    /// Whether a thread at `address_avma` stands inside of what is overwritten.
+    /// True if a thread at `address_avma` is inside the overwritten bytes.
     pub(crate) fn is_inside(&self, address_avma: u64) -> bool {
         address_avma > self.entry_avma && address_avma < self.rest_avma
     }
 }
 
-/// Pushes an address; registers and flags stay as they are.
+/// Code that pushes an address, leaving registers and flags unchanged.
 fn pushes(avma: u64) -> [u8; 13] {
     let [a, b, c, d, e, f, g, h] = avma.to_le_bytes();
     // push (four bytes, extended); mov dword [rsp + 4]
     [0x68, a, b, c, d, 0xc7, 0x44, 0x24, 0x04, e, f, g, h]
 }
 
-/// Whether code, at its address, calls or jumps to one of `functions` by itself.
+/// True if code at `code_avma` directly calls or jumps to one of `functions`.
 pub(crate) fn calls_one_of(code_avma: u64, code: &[u8], functions: &[u64]) -> bool {
     let mut decoder = Decoder::with_ip(64, code, code_avma, DecoderOptions::NONE);
     decoder.iter().any(|found| {
@@ -185,7 +185,7 @@ pub(crate) fn calls_one_of(code_avma: u64, code: &[u8], functions: &[u64]) -> bo
     })
 }
 
-/// Whether a function that ends before a jump would has nothing but padding behind it.
+/// True if a function that is shorter than a jump has only padding behind it.
 fn has_padding(end_avma: u64, behind: &[u8], entry_avma: u64) -> bool {
     is_room_behind(end_avma, behind, entry_avma, |padding| {
         let mut decoder = Decoder::with_ip(64, padding, end_avma, DecoderOptions::NONE);
@@ -193,8 +193,8 @@ fn has_padding(end_avma: u64, behind: &[u8], entry_avma: u64) -> bool {
     })
 }
 
-/// Whether a jump has room up to where the next function may begin, and what lies there is padding:
-/// what looks like padding may be the beginning of that function.
+/// True if a jump fits before the next possible start of a function, and the bytes up to it are
+/// padding. Bytes beyond could be the next function's beginning, even if they look like padding.
 fn is_room_behind(
     end_avma: u64,
     behind: &[u8],
@@ -206,15 +206,15 @@ fn is_room_behind(
     next_avma >= entry_avma + JUMP_BYTES as u64 && padding.is_some_and(is_padding)
 }
 
-/// Whether bytes are the fillings of GNU's assembler and of LLVM's: `nop`, `int3`, `nop` with an
-/// operand. The decoder knows others, and its tables take longer to make than all else of a start.
+/// True if bytes are the fillings of GNU's assembler and LLVM's: `nop`, `int3`, `nop` with an
+/// operand. The decoder knows more, but building its tables takes longer than the rest of a start.
 fn is_plain_padding(mut bytes: &[u8]) -> bool {
     while let [first, rest @ ..] = bytes {
         if matches!(first, 0x90 | 0xcc) {
             bytes = rest;
             continue;
         }
-        // data16 prefixes, cs:, 0f 1f, ModRM, SIB, displacement.
+        // Layout: data16 prefixes, cs:, 0f 1f, ModRM, SIB, displacement.
         let prefixes = bytes.iter().take_while(|&&byte| byte == 0x66 || byte == 0x2e).count();
         let Some([0x0f, 0x1f, mode, ..]) = bytes.get(prefixes..) else { return false };
         let has_sib = usize::from(mode & 7 == 4);
@@ -232,7 +232,7 @@ fn is_plain_padding(mut bytes: &[u8]) -> bool {
     true
 }
 
-/// `jmp rel32`, if it reaches.
+/// Code of `jmp rel32`, if the distance fits.
 pub(crate) fn jump(from_avma: u64, to_avma: u64) -> Option<[u8; JUMP_BYTES]> {
     let distance = to_avma.wrapping_sub(from_avma + JUMP_BYTES as u64).cast_signed();
     let [a, b, c, d] = i32::try_from(distance).ok()?.to_le_bytes();
@@ -301,19 +301,19 @@ mod tests {
 
     #[test]
     fn a_short_function_gives_its_padding() {
-        // A jump of two bytes; a return at once, behind a landing pad.
+        // A jump of two bytes; an immediate return behind a landing pad.
         let moved = Prologue::plan(0x1000, &[0xeb, 0x7e], &[0x90; 14]).unwrap().moved(0x5000).unwrap();
         assert_eq!(moved, jump(0x5000, 0x1080).unwrap());
         let returns = Prologue::plan(0x1000, &[0xf3, 0x0f, 0x1e, 0xfa, 0xc3], &[0x90; 11]).unwrap();
         assert_eq!((returns.rest_avma, returns.moved(0x5000).unwrap()), (0x1009, vec![0xc3]));
-        // As glibc's loader has it for debuggers.
+        // As in the debugger hook of glibc's loader.
         let filled = [0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x0f, 0x1f, 0x40, 0];
         let returns = Prologue::plan(0x2060, &[0xc3], &filled).unwrap();
         assert_eq!((returns.rest_avma, returns.moved(0x5000).unwrap()), (0x2065, vec![0xc3]));
         assert!(is_plain_padding(&filled) && !is_plain_padding(&filled[..14]));
         assert!(!is_plain_padding(&[0x90, 0x55]));
-        // The next function begins at once, or looks like padding where it begins, or the padding
-        // ends too soon.
+        // The next function begins at once, or has a beginning that looks like padding, or the
+        // padding ends too soon.
         let mut next = [0x90; 14];
         next[5] = 0x55;
         assert!(Prologue::plan(0x1000, &[0xeb, 0x7e], &next).is_err());

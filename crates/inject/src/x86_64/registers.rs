@@ -1,6 +1,6 @@
-//! A thread's registers.
+//! Registers of a thread.
 
-/// `struct user_regs_struct`.
+/// Layout of `struct user_regs_struct`.
 #[allow(missing_docs, reason = "named as the processor names them")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -34,36 +34,36 @@ pub(crate) struct Registers {
     pub(crate) gs: u64,
 }
 
-/// The kernel's own error numbers of a system call that a signal or a tracer has interrupted.
+/// The kernel's internal error numbers of a system call that a signal or a tracer has interrupted.
 const ERESTARTSYS: i64 = -512;
 const ERESTARTNOINTR: i64 = -513;
 const ERESTARTNOHAND: i64 = -514;
 const ERESTART_RESTARTBLOCK: i64 = -516;
 
 const RESTART_SYSCALL: u64 = 219;
-/// No system call: the kernel will not think that one has to be made again.
+/// Value that marks the absence of a system call, so that the kernel restarts none.
 pub(crate) const NO_CALL: u64 = u64::MAX;
-/// Length of the `syscall` instruction.
+/// Size in bytes of the `syscall` instruction.
 const SYSCALL_BYTES: u64 = 2;
 const CS_64: u64 = 0x33;
 const TRAP_FLAG: u64 = 1 << 8;
 const DIRECTION_FLAG: u64 = 1 << 10;
 
-/// What is known of a frame's registers, in DWARF's order: the general ones, then where it goes on.
+/// Known registers of a frame, in DWARF's order: the general ones, then the return address.
 pub(crate) type FrameRegisters = [Option<u64>; 17];
 
-/// Their places of two.
+/// Index of the stack pointer; the next constant is that of the return address.
 pub(crate) const DWARF_STACK_POINTER: usize = 7;
 pub(crate) const DWARF_RETURN_ADDRESS: usize = 16;
 
-/// Whether a function leaves a register (DWARF's number) as its caller had it.
+/// True if functions preserve a register (DWARF's number) for their callers.
 pub(crate) fn is_kept_by_callees(number: usize) -> bool {
     // rbx, rbp, r12 to r15
     [3, 6, 12, 13, 14, 15].contains(&number)
 }
 
 impl Registers {
-    /// By DWARF's numbers.
+    /// General registers by DWARF's numbers.
     pub(crate) fn by_dwarf(&self) -> FrameRegisters {
         let low = [self.rax, self.rdx, self.rcx, self.rbx, self.rsi, self.rdi, self.rbp, self.rsp];
         let high = [self.r8, self.r9, self.r10, self.r11, self.r12, self.r13, self.r14, self.r15];
@@ -74,14 +74,14 @@ impl Registers {
         registers
     }
 
-    /// Whether the thread is a worker of io_uring's: it stands in the task list of the process, and
-    /// never leaves the kernel. Its instruction and stack pointers are zero, so that debuggers
-    /// can tell (Linux, `copy_thread` of x86).
+    /// True if the thread is a worker of io_uring. It appears in the task list of the process, and
+    /// never leaves the kernel. The kernel sets its instruction and stack pointers to zero for
+    /// debuggers (Linux, `copy_thread` of x86).
     pub(crate) fn is_of_kernel(&self) -> bool {
         self.rip == 0 && self.rsp == 0
     }
 
-    /// Those that may hold an address of the program's.
+    /// Registers that may hold an address of the program.
     pub(crate) fn words(&self) -> Vec<u64> {
         vec![
             self.rax,
@@ -106,18 +106,18 @@ impl Registers {
         ]
     }
 
-    /// Whether the thread runs 64-bit code.
+    /// True if the thread runs 64-bit code.
     pub(crate) fn is_64_bit(&self) -> bool {
         self.cs == CS_64
     }
 
-    /// The system call that the thread is in.
+    /// Number of the system call that the thread is in.
     pub(crate) fn system_call(&self) -> Option<u64> {
         (self.orig_rax.cast_signed() >= 0).then_some(self.orig_rax)
     }
 
-    /// As the kernel makes them when it lets the thread go on: an interrupted system call is made
-    /// again. For a place where the kernel will not do so itself.
+    /// Registers as the kernel sets them when the thread resumes, so that an interrupted system
+    /// call is restarted. For a location where the kernel does not do so itself.
     pub(crate) fn restarted(mut self) -> Self {
         if self.system_call().is_some() {
             match self.rax.cast_signed() {
@@ -136,7 +136,7 @@ impl Registers {
         self
     }
 
-    /// These registers, going to other code.
+    /// Copy of the registers that continues at other code.
     pub(crate) fn going_to(mut self, rip: u64, rsp: u64) -> Self {
         self.rip = rip;
         self.rsp = rsp;

@@ -1,12 +1,12 @@
-//! The frame that brings a borrowed thread back by itself.
+//! Frame that returns a borrowed thread to its own state without the injector.
 //!
-//! While we make a thread run code of ours its registers are not its own. If we were killed in the
-//! middle, the kernel would let it run on with them. So whatever it runs ends by a `ret` to the C
-//! library's `mov eax, 15; syscall` (rt_sigreturn), with this frame behind: the kernel then gives
-//! the thread back all of its registers, as it does after a signal handler.
+//! A borrowed thread has foreign registers. If this process were killed meanwhile, the kernel would
+//! resume the thread with them. All borrowed work thus ends with a `ret` to the C library's `mov
+//! rax, 15; syscall` (rt_sigreturn), with this frame behind. The kernel then restores all of the
+//! thread's registers, as after a signal handler.
 //!
 //! ```text
-//! rsp -> address of `mov rax, 15; syscall`       (taken by the last `ret`)
+//! rsp -> address of `mov rax, 15; syscall`       (popped by the last `ret`)
 //!        struct ucontext                         registers, signal mask; no alternate stack
 //!        XSAVE area, aligned to 64               vector registers, with the two magic numbers
 //! ```
@@ -15,25 +15,27 @@ use std::arch::x86_64::__cpuid_count;
 
 use super::Registers;
 
-/// Room for the frame: 11 KiB with the largest vector registers (AMX is never part of it).
+/// Largest size in bytes of the frame: 11 KiB are needed for the largest vector registers (AMX is
+/// never part of it).
 pub(crate) const FRAME_BYTES_MAX: u64 = 16 << 10;
 
 const UC_FP_XSTATE: u64 = 1;
 const UC_SIGCONTEXT_SS: u64 = 2;
 const UC_STRICT_RESTORE_SS: u64 = 4;
-/// Flags that sigaltstack refuses: the alternate stack stays as it is.
+/// Flags that sigaltstack refuses, so that the alternate stack is unchanged.
 const NO_ALTERNATE_STACK: u64 = 0x7fff_0000;
 const FP_XSTATE_MAGIC1: u32 = 0x4650_5853;
 const FP_XSTATE_MAGIC2: u32 = 0x4650_5845;
 const UCONTEXT_BYTES: u64 = 40 + 256 + 8;
-/// FXSAVE area and XSAVE header.
+/// Size in bytes of the FXSAVE area and the XSAVE header.
 const XSAVE_BYTES_MIN: usize = 576;
-/// Where the kernel keeps its own words in the FXSAVE area.
+/// Offset of the kernel's own words in the FXSAVE area.
 const SOFTWARE_AT: usize = 464;
-/// x87, SSE, AVX, MPX, AVX-512, PKRU; not AMX, whose state is only there on request.
+/// Features in the frame: x87, SSE, AVX, MPX, AVX-512, PKRU; not AMX, whose state exists only on
+/// request.
 const FEATURES: u64 = 0x2ff;
 
-/// The bytes of the frame for `rsp_avma` (aligned to 16), where its first word will lie.
+/// Bytes of the frame for `rsp_avma` (aligned to 16), the address of its first word.
 pub(crate) fn return_frame(
     rsp_avma: u64,
     sigreturn_avma: u64,
@@ -74,18 +76,18 @@ pub(crate) fn return_frame(
     bytes
 }
 
-/// Whether the first words of a stack are those of such a frame. (The kernel's own frames have an
-/// alternate stack that there can be.)
+/// True if the first words of a stack are those of such a frame. (The kernel's own frames have
+/// valid alternate stacks.)
 pub(crate) fn is_return_frame(words: &[u64]) -> bool {
     let flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
     words.get(1..6) == Some(&[flags, 0, 0, NO_ALTERNATE_STACK, 0])
 }
 
-/// The vector registers in the form of a signal frame.
+/// Vector registers in the format of a signal frame.
 fn with_magic_numbers(extended_state: &[u8]) -> Vec<u8> {
     let mut state = extended_state.to_vec();
     state.resize(state.len().max(XSAVE_BYTES_MIN), 0);
-    // The kernel tells in its own words which features it has saved.
+    // The kernel's own words say which features it has saved.
     let enabled = u64::from_le_bytes(state[SOFTWARE_AT..SOFTWARE_AT + 8].try_into().unwrap_or_default());
     let features = enabled & FEATURES;
     let mut bytes = XSAVE_BYTES_MIN;

@@ -1,4 +1,4 @@
-//! Programs that start are seen before their first instruction.
+//! Starting programs are reported before their first instruction.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use heapr_inject::ExecWatch;
 
-/// Runs `body` with a watch; nothing where there can be none: not root, or a kernel that cannot;
-/// the doctor says so.
+/// Runs `body` with a watch; `None` if the watch is impossible: without root, or on an old kernel
+/// (the doctor reports it).
 fn with_watch<R: Send + 'static>(body: impl FnOnce(ExecWatch) -> R + Send + 'static) -> Option<R> {
     let thread = ExecWatch::in_thread(&[], |watch| match watch {
         Ok(watch) => Some(body(watch)),
@@ -21,11 +21,11 @@ fn with_watch<R: Send + 'static>(body: impl FnOnce(ExecWatch) -> R + Send + 'sta
     thread.unwrap().join().unwrap()
 }
 
-/// A program in a folder of its own.
+/// Creates a program in its own folder.
 fn program_in(folder: &Path) -> PathBuf {
     let program = folder.join("watched-program");
-    // Copied by another process: a descriptor open for writing, inherited by a child of another
-    // test, forbids the exec.
+    // The program is copied by another process. A descriptor open for writing, inherited by another
+    // test's child, would forbid the exec.
     assert!(Command::new("cp").arg("/bin/true").arg(&program).status().unwrap().success());
     program
 }
@@ -35,7 +35,8 @@ fn a_program_waits_until_it_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let program = program_in(folder.path());
     let place = folder.path().to_owned();
-    // Not started by the watch's thread, which would make the child inherit the watch.
+    // The program is started outside of the watch's thread, so that the child does not inherit the
+    // watch.
     let (go, may_go) = std::sync::mpsc::channel();
     let has_ended = Arc::new(AtomicBool::new(false));
     let (started_program, ended) = (program.clone(), Arc::clone(&has_ended));
@@ -53,7 +54,7 @@ fn a_program_waits_until_it_is_allowed() {
             let Some(started) = watch.next(Duration::from_millis(50)).unwrap() else { continue };
             if started.executable == program {
                 is_seen = true;
-                // It waits: the program that runs is not it yet.
+                // The process waits: it does not run the new program yet.
                 std::thread::sleep(Duration::from_millis(100));
                 assert!(!has_ended.load(Relaxed));
                 let running = std::fs::read_link(format!("/proc/{}/exe", started.tid)).unwrap();
@@ -76,7 +77,7 @@ fn a_place_that_is_not_there_is_refused() {
 }
 
 /// A child between fork and exec has copies of its parent's descriptors. Were the watch among them,
-/// then an exec that waits when the watch ends would keep alive what it waits for.
+/// an exec that waits when the watch ends would keep the watch alive.
 #[test]
 fn a_watch_that_ends_while_children_are_born_keeps_nobody_waiting() {
     let folder = tempfile::tempdir().unwrap();
@@ -96,7 +97,7 @@ fn a_watch_that_ends_while_children_are_born_keeps_nobody_waiting() {
         let place = folder.path().to_owned();
         let outcome = with_watch(move |mut watch| {
             watch.watch(&place).unwrap();
-            // Some end with questions that nobody has read, some with one that was answered.
+            // Some watches end with unread requests, some with one that was answered.
             for _ in 0..round % 3 {
                 watch.next(Duration::from_millis(2)).unwrap();
             }
