@@ -29,9 +29,7 @@ fn has_ended(child: &Child) -> io::Result<bool> {
         // It was waited for before, and knows its status.
         Err(Errno::CHILD) => Ok(true),
         Err(error) => Err(error.into()),
-        Ok(status) => {
-            Ok(status.is_some_and(|status| status.exited() || status.killed() || status.dumped()))
-        }
+        Ok(status) => Ok(status.is_some_and(|status| status.exited() || status.killed() || status.dumped())),
     }
 }
 
