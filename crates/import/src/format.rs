@@ -11,7 +11,7 @@ pub(crate) struct Format {
     pub(crate) name: &'static str,
     /// True if a file with this beginning has the format.
     tells: fn(&[u8]) -> bool,
-    /// Reads it.
+    /// Reads a file into the builder.
     pub(crate) read: fn(&mut Input<'_>, &mut TraceBuilder) -> Result<()>,
 }
 

@@ -1,5 +1,5 @@
-//! List of the mappings that this crate made in the process, for whoever removes an agent and must
-//! unmap them.
+//! List of the mappings that this crate made in the process, for the removal of an agent, which
+//! must unmap them.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 

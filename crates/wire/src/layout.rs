@@ -374,11 +374,12 @@ pub struct BufferHeader {
     pub reserved: [AtomicU64; 3],
 }
 
+/// Bit 0 of [`BufferHeader::published`]: the thread has begun an event (it reads the clock after
+/// this store) and has not published it yet. The recorder must not process later events of other
+/// threads until the bit is cleared.
+pub const PUBLISHED_BUSY: u32 = 1;
 /// Bit 1 of [`BufferHeader::published`]: the buffer is closed, published with its last record.
 /// After this store the thread must not touch the buffer again: it may have a new owner.
-pub const PUBLISHED_BUSY: u32 = 1;
-/// Bit 1 of [`BufferHeader::published`]: as [`BufferHeader::closed`], told together with the last
-/// record. Whoever has stored it must not touch the buffer again: it may be another's by then.
 pub const PUBLISHED_CLOSED: u32 = 2;
 
 /// Packs a [`BufferHeader::owner`] word. `slot` must be below 2^20; `sequence` is taken modulo
