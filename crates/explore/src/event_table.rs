@@ -1,7 +1,7 @@
 //! All allocations of a trace and their ends, in columns: the result of one replay.
 //!
 //! ```text
-//! moves  (by sequence number)   time ns | allocation << 1 | is its end
+//! moves  (by sequence number)   time ns | allocation << 1 | is an end
 //! allocations (in order of birth)  site | size | sequence number of birth | of end << 1 | temporary
 //! sites                          stack, process, heap, thread, by realloc
 //! ```

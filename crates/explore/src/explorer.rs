@@ -25,7 +25,7 @@ use crate::site_sums::FoundSums;
 use crate::table_builder::GrowingTable;
 use crate::timeline::{SiteGroups, TimelineBy};
 
-/// Results that a selection must contain besides rankings.
+/// Additional results that a selection must support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Found {
     /// Rankings of threads.

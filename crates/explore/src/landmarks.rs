@@ -4,7 +4,7 @@
 //! The peak of a range counts allocations within the range. At any move of it
 //!
 //! ```text
-//! own(t) = live(t) − older(t)        live: of the whole trace; older: what was live at the range's start and still is
+//! own(t) = live(t) − older(t)        live: of the whole trace; older: blocks live at the range's start and still live
 //! ```
 //! The marks hold `live` at the start of each block, and its highest point inside. `older` only
 //! falls. It is known at the borders of the blocks, once the allocations that are alive at the

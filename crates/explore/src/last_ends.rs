@@ -3,7 +3,7 @@
 //! ```text
 //! allocations   │ 0 … 4095 │ 4096 … 8191 │ 8192 … 12287 │ …
 //! last end      │   9,120  │    never    │    31,007    │
-//!                  alive at 20,000? none      look       look
+//!                  alive at 20,000? none      examine    examine
 //! ```
 //! Most allocations of a program end soon. Of a hundred million events, a few hundred thousand
 //! allocations are alive at a time, so that most blocks are skipped. In the other blocks the ends

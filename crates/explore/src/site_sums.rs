@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! allocations   0 ········ 100k ········ 200k ········ 300k ···
-//! kept                      A             B             C          by site, from 0 on
+//! stored sums               A             B             C          by site, from 0 on
 //! 130k..310k                   [───────────────────────────)
 //!                               scanned   +    C − B     + scanned
 //! ```

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! interval 1   | | | | | | | |          full
-//! interval 2     |   |   |   |   | …    every second one is left
+//! interval 2     |   |   |   |   | …    every second one remains
 //! ```
 
 use heapr_trace::{Course, CourseMoment, CourseRow};

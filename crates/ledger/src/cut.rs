@@ -1,7 +1,7 @@
 //! A consistent cut through the live blocks, exported in slices while the blocks change.
 //!
 //! ```text
-//! groups   0 ...... from ............................ end          made later
+//! groups   0 ...... from ............................ end          added later
 //!          exported |   still to be exported         |            born after the cut
 //!                   +--> moves on, slice by slice
 //! ```

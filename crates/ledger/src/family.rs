@@ -6,7 +6,7 @@
 //! another child inherits them.
 //!
 //! ```text
-//! parent   ────A────B──────┤ ends        A: goes on in the child, until that frees it or ends
+//! parent   ────A────B──────┤ ends        A: passes to the child, until that frees it or ends
 //!               └ fork                   B: ends with the parent, as the child has no copy of it
 //! child         ────────────────────
 //! ```

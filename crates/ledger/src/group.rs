@@ -3,7 +3,7 @@
 //! ```text
 //! group (24 bytes)
 //!   home  slots        numbers
-//!   ..    7 2 - 11     n7 n2 . n11                     few: in the group itself, in no order
+//!   ..    7 2 - 11     n7 n2 . n11                     few: in the group itself, unordered
 //!   ..    SOME         room, -, 7 2 11 4 | 9 - - -     some: n7 n2 n11 n4 n9 . . .         in a room of eight, likewise
 //!   ..    MANY         room, taken                     many: . . n2 . n4 . . n7 . n9 ...   in a room of 32, each at its slot
 //! ```

@@ -5,7 +5,7 @@
 //! the other heaps are known as a sum. It changes when another heap becomes the current one:
 //!
 //! ```text
-//! all heaps   |  current: made, freed, live bytes  |  the rest: live bytes and count  |
+//! all heaps   |  current: born, freed, live bytes  |  the rest: live bytes and count  |
 //!                 every event                         when the heap changes
 //! ```
 

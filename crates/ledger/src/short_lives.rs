@@ -3,8 +3,8 @@
 //! ```text
 //! event      0        1        2        3        4
 //!            free A   alloc A  alloc B  free A   free B
-//! known of A          free  ----------> 1 and 3 are all of a block's life
-//! known of B                   nothing: the table must be asked
+//! known of A          free  ----------> events 1 and 3 are a block's whole life
+//! known of B                   unknown: the table must be asked
 //! ```
 //! If the previous event at the address was a free, no other block is live there (one whose free
 //! was lost). If a block is the first at its address in the window, the table is asked, and updated

@@ -21,7 +21,7 @@ pub struct Choice {
 
 impl Choice {
     /// # Errors
-    /// No process or thread of the trace is as the filter says.
+    /// The filter names a process or thread that the trace does not have.
     pub fn new(filter: &Filter, processes: &[Process], threads: &[Thread]) -> Result<Self> {
         for &pid in &filter.pids {
             if !processes.iter().any(|process| process.pid == pid) {

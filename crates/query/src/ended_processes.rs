@@ -8,8 +8,8 @@
 //!
 //! ```text
 //! process      ─e──e───e─e┤
-//! seen alive       │ *        │             the last time before the end
-//! the file says               │ end         events between the two are read for the last of its own
+//! seen alive       │ *        │             last sample that shows it alive
+//! the file says               │ end         between the two its last event is searched
 //! ```
 
 use heapr_ledger::ProcessEnds;

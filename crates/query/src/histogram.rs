@@ -41,7 +41,7 @@ impl Bucket {
 pub struct Histogram {
     /// The distributed quantity.
     pub of: HistogramOf,
-    /// In ascending order: 0, 1, 2–3, 4–7, 8–15 and so on.
+    /// Buckets in ascending order: 0, 1, 2–3, 4–7, 8–15 and so on.
     pub buckets: Vec<Bucket>,
 }
 

@@ -1,14 +1,14 @@
 //! Replays of the events that a query needs.
 //!
-//! | asked | read | live set at the start |
+//! | query | events read | live set at the start |
 //! |---|---|---|
-//! | nothing of time, no summary in the file | all events | empty |
+//! | no condition on time, no summary in the file | all events | empty |
 //! | size, lifetime, thread and the like | all events | empty |
-//! | range | the events of the range | empty: what was allocated before does not count |
+//! | range | the events of the range | empty: earlier allocations do not count |
 //! | type `aofi`, `aofo` | from the last checkpoint before the range to its end | the checkpoint's |
-//! | at a time | from the last checkpoint before it to it | the checkpoint's |
+//! | at a time | from the last checkpoint before the time to the time | the checkpoint's |
 //! | in a snapshot | the snapshot's blocks | the snapshot's |
-//! | at the peak | as at a time; the peak's from the summary, or from a replay if it is of chosen processes, sizes or a range | the same |
+//! | at the peak | as at a time, once the peak's time is known: from the summary, or from a replay for chosen processes, sizes or a range | the checkpoint's |
 
 use heapr_ledger::{Cause, CourseTaker, Ledger, Observer, ProcessEnds, SummaryBuilder};
 use heapr_trace::{Block, Damage, Event, EventReader, ProcessIndex, StackIndex, StackTotals, Summary, Trace};

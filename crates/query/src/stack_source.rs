@@ -10,7 +10,7 @@ pub trait StackSource {
     fn node_count(&self) -> u32;
     /// A node; `stack` is neither empty nor beyond the end.
     fn node(&self, stack: StackIndex) -> StackNode;
-    /// The node of a node's caller.
+    /// The caller's node.
     fn parent(&self, stack: StackIndex) -> StackIndex;
     /// Module at an address, and the address in the module's file.
     fn locate(&self, process: ProcessIndex, avma: u64, time_ns: u64) -> Option<(ModuleIndex, u64)>;

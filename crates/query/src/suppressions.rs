@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! leak:PATTERN            a function, source file or module anywhere in the stack; ^ and $ hold it
-//! {                       frames from the innermost on, as Valgrind writes them
+//! {                       frames from the innermost on, in Valgrind's syntax
 //!    a name
 //!    Memcheck:Leak
-//!    fun:malloc           a function   (what only allocates may be left out)
+//!    fun:malloc           a function   (allocating functions may be left out)
 //!    ...                  any number of frames
 //!    obj:*/libfoo.so*     a module
 //!    src:file.c:10        a source file and, if it is there, a line

@@ -1,12 +1,12 @@
 //! The columns of an event chunk.
 //!
 //! ```text
-//! tokens     one byte an event: kind:3 | new thread:1 | heap not 0:1 | address known:1 | site new:1 | in place:1
-//! times      ns since the event before, varint (the first: since the chunk's first_ns)
+//! tokens     one byte per event: kind:3 | new thread:1 | heap not 0:1 | address known:1 | site new:1 | in place:1
+//! times      ns since the previous event, varint (the first: since the chunk's first_ns)
 //! threads    thread (and heap, if the token says so), varint, only where the token says so
-//! addresses  what no model knows: zigzag difference to the last such address
-//! refs       the freed block: how many allocations ago it was made, in this chunk
-//! sites      place in the table of (stack, size) pairs, two bytes
+//! addresses  addresses that no model predicts: zigzag difference to the last such address
+//! refs       freed block: number of allocations of this chunk since its own
+//! sites      index in the table of (stack, size) pairs, two bytes
 //! new sites  stack as zigzag difference to the last new one, size
 //! ```
 //! Each chunk stands alone: the writer and the reader begin it with empty models and update them in

@@ -4,7 +4,7 @@
 //!  chunk GraphRoots   snapshot 3, process 0, part 0   references of roots
 //!  chunk GraphEdges   snapshot 3, process 0, part 0   references of 65,536 blocks
 //!  chunk GraphEdges   …
-//!  chunk GraphTexts   snapshot 3, process 0, part 0   texts of 65,536 blocks, if they were asked for
+//!  chunk GraphTexts   snapshot 3, process 0, part 0   texts of 65,536 blocks, if requested
 //!  chunk Graphs       snapshot 3, process 0: counts, areas with their names, notes
 //! ```
 //! Blocks are the nodes. They are not written again: node 0 is the malloc'ed block of the snapshot
@@ -49,8 +49,9 @@ pub enum RootClass {
     Unknown,
     /// Memory that the kernel holds.
     Kernel,
-    /// A frame of a thread's stack. Its name holds three parts with spaces between: number from the
-    /// innermost frame, code address in hexadecimal, and the thread's name.
+    /// A frame of a thread's stack. Its name holds three parts with spaces between. These are its
+    /// number from the innermost frame, the hexadecimal address at which it continues, and the
+    /// thread's name.
     Frame,
     /// Memory of the process that is missing from its core file and may hold anything.
     LeftOut,

@@ -83,7 +83,7 @@ pub enum Action {
     /// A realloc that succeeded: the old block ends and the new one begins at once. The addresses
     /// may be equal.
     Realloc {
-        /// Running address of the old block.
+        /// Address of the old block.
         old_address_avma: u64,
         /// Address of the new block.
         address_avma: u64,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bases   one time for each 256 nodes
-//! deltas  ns since the base; u32::MAX: the time stands in `far`
+//! deltas  ns since the base; u32::MAX: the time is in `far`
 //! ```
 //!
 //! Nodes are made nearly in order of time, so that few lie more than four seconds from their base.

@@ -76,7 +76,7 @@ impl MemoryAccount {
 impl MemoryPart {
     /// Name of the part that holds recorded blocks, with the allocator's overhead for each.
     pub const BLOCKS: &'static str = "recorded blocks";
-    /// Name of the part that lies between recorded blocks, in no block.
+    /// Name of the part of the blocks' memory that lies in no recorded block.
     pub const FREE: &'static str = "free in the allocator";
     /// Approximate overhead of the C library per block in bytes; counted as part of recorded
     /// blocks.

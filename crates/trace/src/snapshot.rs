@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  chunk SnapshotBlocks   number 3, part 0    65,536 blocks     +
-//!  chunk Events           …                                     |  written in slices, while recording goes on
+//!  chunk Events           …                                     |  written in slices, while recording continues
 //!  chunk SnapshotBlocks   number 3, part 1    65,536 blocks     |
 //!  chunk SnapshotBlocks   number 3, part 2     1,024 blocks     +
 //!  chunk Snapshots        number 3: moment, name, trigger, 3 parts, 132,096 blocks, …

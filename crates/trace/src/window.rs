@@ -5,7 +5,7 @@
 //! +------------+--------+--------+------------+--------+--------+--------+
 //! | checkpoint | events | events | checkpoint | events | events | events |  <- the next chunk
 //! +------------+--------+--------+------------+--------+--------+--------+
-//! '------ thrown away together ----'
+//! '------- discarded together ------'
 //! ```
 //!
 //! A window always begins at a checkpoint (or at the session's start). So the blocks that are live

@@ -1,4 +1,4 @@
-//! Files made to harm the reader: each is refused or read within bounds, and said to be damaged.
+//! Files made to harm the reader: each is refused or read within bounds, and damage is reported.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

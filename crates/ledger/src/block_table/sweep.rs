@@ -31,7 +31,7 @@ impl BlockTable {
             }
         }
         self.lay(&kept, self.directory.len());
-        // The next sweep is due after as many additions as this one had to examine.
+        // The next sweep is due when the number of groups or rooms has doubled.
         self.sweep_at = SWEPT_MIN.max((self.groups.len() - self.free_groups.len()) * 2);
         self.sweep_at_rooms = SWEPT_ROOMS_MIN.max(self.rooms.count() * 2);
     }

@@ -57,7 +57,7 @@ pub struct LineStack {
     /// Number of the file.
     pub file: usize,
     /// A stack of the line and its culled stack: the arguments of
-    /// [`crate::Explorer::stack_frames`].
+    /// `heapr_explore::Explorer::stack_frames`.
     pub key: (u32, u32),
 }
 

@@ -1,7 +1,7 @@
 //! Encodes events into the columns of an event chunk.
 //!
 //! ```text
-//! events --take apart--> lists of numbers: tokens, times, threads, addresses ... --put--> streams of bytes
+//! events --split--> lists of numbers: tokens, times, threads, addresses ... --append--> streams of bytes
 //! ```
 //! The next event of a program with threads cannot be predicted. A mispredicted branch costs as
 //! much time as encoding ten numbers. So a block of events is split into lists first, and then each

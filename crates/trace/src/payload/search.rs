@@ -103,7 +103,7 @@ mod tests {
         let sample = Sample::new(&even);
         assert!((sample.bits / SAMPLE_BYTES as f32 - 3.0).abs() < 0.01, "{}", sample.bits);
         assert_eq!(sample.value_count, 8);
-        // 768 and 12 and 4 bytes.
+        // Unsearched size: 768 bytes, 12 for the header and 4 for the table.
         assert!(sample.pays(700) && !sample.pays(750));
         assert_eq!(Sample::new(&[7; SAMPLE_BYTES]).bits, 0.0);
     }

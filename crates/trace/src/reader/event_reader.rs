@@ -12,7 +12,7 @@ use crate::*;
 pub struct Checkpoint {
     /// Time of the checkpoint: all events up to and including this time have happened.
     pub time_ns: u64,
-    /// Number of events before it.
+    /// Number of events before the checkpoint.
     pub event_index: u64,
     /// The blocks, in order of process, heap and address.
     pub blocks: Vec<Block>,

@@ -5,11 +5,11 @@
 //! alone, so that any thread can pack it, and only the order of writing matters:
 //!
 //! ```text
-//! writer   events -> [chunk 3 so far]                    writes what is done, in order:  1, 2 ...
+//! writer   events -> [chunk 3 so far]                    writes packed chunks, in order: 1, 2 ...
 //!                         | full                                  ^
 //!                         v                                       | packed
 //! jobs               [2] [3] --oldest--> second thread: columns, compressor
-//!                         '--oldest, where [`WAITING_MAX`] wait or nothing else is to be done--> the writer itself
+//!                         '--oldest, if [`WAITING_MAX`] wait or the writer is idle--> the writer itself
 //! ```
 //!
 //! The bytes are the same as without the thread. Waiting events take 48 bytes each, 3 MiB a chunk.
