@@ -66,7 +66,8 @@ pub(crate) struct Plan {
     pub(crate) key_create_avma: u64,
     pub(crate) key_delete_avma: u64,
     pub(crate) set_specific_avma: u64,
-    /// Address of the values of the first thread's keys, for musl linked into a program.
+    /// Address of the values of the first thread's keys, for musl linked into a program. The next
+    /// field is the range of its descriptor.
     pub(crate) first_values_avma: u64,
     pub(crate) first_descriptor: Option<(u64, u64)>,
     pub(crate) find_object_avma: u64,

@@ -120,8 +120,8 @@ pub(crate) fn stands(memory: &ProcessMemory, record: &Record) -> bool {
     })
 }
 
-/// Restores the overwritten bytes that are still those of the attach; returns their number of
-/// functions.
+/// Restores the overwritten bytes that are still those of the attach; returns the number of
+/// restored functions.
 pub(crate) fn restore(pid: u32, memory: &ProcessMemory, record: &Record) -> Result<usize> {
     let mut restored_count = 0;
     for patch in &record.patches {

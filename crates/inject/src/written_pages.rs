@@ -8,7 +8,8 @@ use std::os::unix::fs::FileExt as _;
 use heapr_proc::Mapping;
 
 const PAGE_BYTES: u64 = 4096;
-/// Number of entries of the page map that are read at once.
+/// Number of entries of the page map that are read at once. The next constant is the size of the
+/// largest mapping that is read so.
 const BATCH_PAGES: u64 = 64 << 10;
 const LARGEST_BYTES: u64 = 64 << 30;
 

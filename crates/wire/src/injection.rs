@@ -43,8 +43,8 @@ pub struct Injection {
     pub mapping_count: usize,
     /// Byte that selects the agent's clock; with [`CLOCK_STOPPED`] the agent records nothing more.
     pub clock: *const AtomicU8,
-    /// Entry for calls whose callers may hold values in any register. [`InjectedHook::kept`] lies
-    /// on the stack above its return address.
+    /// Entry for calls whose callers may hold values in any register. The address of
+    /// [`InjectedHook::kept`] is on top of the stack.
     pub kept_entry: *const (),
     /// Entry for calls whose callers follow the calling convention; it saves only the arguments.
     pub light_entry: *const (),

@@ -261,7 +261,8 @@ pub struct ProcessSlot {
     pub exec_pid: AtomicU32,
     /// Thread id of the thread at `exec_pid`.
     pub exec_tid: AtomicU32,
-    /// 1: the recorder holds the exec and attaches to the new program. Written before `looks_done`.
+    /// 1: the recorder holds the exec, and takes care of the new program. Written before
+    /// `looks_done`.
     pub exec_held: AtomicU32,
     /// File name of the program of [`Self::untraced_exec`], packed as `executable_name` is.
     pub untraced_name: [AtomicU64; EXECUTABLE_NAME_BYTES_MAX / 8],

@@ -24,6 +24,7 @@
 //! | `HeapCreate`, `HeapDestroy` | 3 | heap:8 handle:56 | stack | |
 //! | `HeapName` | 4 | heap:8 part:56 | 16 bytes, zero padded | |
 //! | `Unmap` | 3 | heap:8 address:56 | bytes | |
+//! | `Protect` | 4 | heap:8 address:56 | bytes | state:28 stack:36 |
 //! | `Function` | n | total bytes of the record | see [`FunctionRecord`] | |
 //! | `UnknownLanguage` | 2 | language:32 version:32 | | |
 //! | `Sample` | 5 | heap:8 address:56 | size | stack |

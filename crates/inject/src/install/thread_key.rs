@@ -76,7 +76,8 @@ impl super::Install<'_> {
     /// thread pointer -> | struct pthread, 200 bytes | to the alignment | value of key 0 | of key 1 | ...
     /// ```
     fn make_key_of_musl(&mut self, thread: &mut Borrowed<'_>, record: &mut Record) -> Result<()> {
-        /// Size of `struct pthread` in musl 1.2.
+        /// Size of `struct pthread` in musl 1.2; the next constant is the offset of its pointer to
+        /// the thread's values.
         const DESCRIPTOR_BYTES: u64 = 200;
         const VALUES_OFFSET: u64 = 128;
         const ALIGN_MIN: u64 = 8;
