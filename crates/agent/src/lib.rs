@@ -1,12 +1,12 @@
 //! The part of heapr that runs inside the target: hooks, stack capture, writing into the shared
 //! buffers.
 //!
-//! It is a guest in somebody else's house: it allocates nothing from the program's heap, takes no
-//! lock that another thread may hold while it waits, leaves errno alone, makes no system call on
-//! the common path, and when it cannot go on it disables itself, says why in the shared page, and
-//! lets the program run on at full speed.
+//! The agent is a guest in the target. It allocates nothing from the program's heap, leaves errno
+//! alone and makes no system call on the common path. It takes no lock that another thread may hold
+//! while it waits. If it cannot continue, it disables itself, states the reason in the shared page,
+//! and the program runs on at full speed.
 //!
-//! As a library of the workspace it exports no C symbol; the shared object is built with the
+//! As a library of the workspace the crate exports no C symbol; the shared object is built with the
 //! feature `cdylib`.
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(
@@ -43,18 +43,19 @@ mod shared_object {
     #[unsafe(link_section = ".init_array")]
     static CONSTRUCTOR: extern "C" fn() = crate::hooks::start::construct;
 
-    /// Runs when the program ends by `exit`.
+    /// Runs `last_facts::note` when the program ends by `exit`.
     #[used]
     #[unsafe(link_section = ".fini_array")]
     static DESTRUCTOR: extern "C" fn() = crate::hooks::last_facts::note;
 
-    /// Runs then too, the other way round: first this.
+    /// Runs when the program ends by `exit`, too. Destructors run in reverse order: this one before
+    /// [`DESTRUCTOR`].
     #[used]
     #[unsafe(link_section = ".fini_array")]
     static LAST_LOOK: extern "C" fn() = crate::process::exit::wait_to_be_seen;
 
-    /// No code of the agent panics (the build checks that none of core's panic machinery is
-    /// linked); the language wants a handler all the same.
+    /// Required by the language. No code of the agent panics: the build checks that none of core's
+    /// panic machinery is linked.
     #[panic_handler]
     fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
         loop {

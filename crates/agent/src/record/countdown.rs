@@ -1,9 +1,9 @@
-//! When a thread takes its next sample: after so many bytes, drawn anew each time, so that samples
-//! lie like the points of a Poisson process on all that is asked for.
+//! The countdown to a thread's next sample: a number of bytes that is drawn anew for each sample.
+//! Samples lie like the points of a Poisson process on all requested bytes.
 //!
-//! Where the loader has loaded the agent the countdown lies in thread-local storage behind the
-//! thread's slot, for the assembly that counts it down; an agent that was put into a process has
-//! only that one word, and keeps it in the thread's state.
+//! If the loader has loaded the agent, the countdown lies in thread-local storage after the
+//! thread's slot, for the assembly that counts it down. An agent that was injected into a process
+//! has only the slot there, and its countdown lies in the thread's state.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -12,32 +12,32 @@ use heapr_wire::{SAMPLE_ALL, SAMPLE_NOTHING};
 use crate::state::AGENT;
 use crate::x86_64::thread_pointer;
 
-/// Bytes after which a thread that takes no samples looks whether it should.
+/// Bytes after which a thread that takes no samples checks whether it should.
 const LOOK_AGAIN_BYTES: i64 = 16 << 20;
-/// No draw is further: a mean may be as large as it likes.
+/// Largest distance that is drawn, in bytes, however large the mean is.
 const DRAW_BYTES_MAX: u128 = 1 << 61;
 
-/// What a thread keeps of its countdown.
+/// A thread's state for sampling.
 #[repr(C)]
 pub(crate) struct Countdown {
-    /// Bytes left, in an injected agent.
+    /// Bytes left of the countdown, in an injected agent.
     pub(crate) left_bytes: i64,
-    /// By which mean it was drawn; 0: not yet.
+    /// Mean, in bytes, with which the countdown was drawn; 0: not drawn yet.
     mean_bytes: u64,
-    /// Of the generator of random numbers; 0: not yet.
+    /// State of the generator of random numbers; 0: not seeded yet.
     state: u64,
 }
 
-/// What a call that was counted down turned out to be.
+/// Result of [`crossed`] for one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Draw {
-    /// Nothing to be recorded.
+    /// The call is not recorded.
     Passed,
-    /// A sample, by this mean.
+    /// The call is a sample, drawn with this mean.
     Sample(u64),
 }
 
-/// Where the calling thread's countdown is.
+/// Returns the location of the calling thread's countdown.
 #[inline(always)]
 fn place(countdown: &mut Countdown) -> *mut i64 {
     if AGENT.is_injected.load(Relaxed) == 0 {
@@ -47,28 +47,28 @@ fn place(countdown: &mut Countdown) -> *mut i64 {
     }
 }
 
-/// Counts a call for `size` bytes; `false`: no sample. `true`: ask [`crossed`].
+/// Counts a call for `size` bytes. `false`: no sample. `true`: call [`crossed`] for the result.
 #[inline(always)]
 pub(crate) fn count(countdown: &mut Countdown, size: usize) -> bool {
     let place = place(countdown);
-    // SAFETY: the calling thread's own word; a signal handler that changes it meanwhile is this
-    // thread, too.
+    // SAFETY: the calling thread's own word; a signal handler that changes it in between runs on
+    // this thread, too.
     unsafe {
         *place = (*place).wrapping_sub(size as i64).wrapping_sub(1);
         *place < 0
     }
 }
 
-/// Whether a countdown has come below 0, or never was begun. If not, a call that asks was not
-/// counted yet.
+/// True if a countdown has fallen below 0, or was never begun. If false, the call that checks this
+/// was not counted yet.
 #[cold]
 pub(crate) fn is_over(countdown: &mut Countdown) -> bool {
     // SAFETY: as in `count`.
     countdown.mean_bytes == 0 || unsafe { *place(countdown) < 0 }
 }
 
-/// A countdown has come below 0 with a call for `size` bytes, or never was begun: what the call is.
-/// `mean_bytes`: the mean that is wanted now.
+/// Decides whether the call for `size` bytes, with which a countdown fell below 0 or which found it
+/// not begun, is a sample. `mean_bytes` is the mean that the session wants at this moment.
 #[cold]
 pub(crate) fn crossed(countdown: &mut Countdown, thread_id: u32, size: usize, mean_bytes: u64) -> Draw {
     let place = place(countdown);
@@ -83,7 +83,7 @@ pub(crate) fn crossed(countdown: &mut Countdown, thread_id: u32, size: usize, me
     if ![0, SAMPLE_NOTHING].contains(&drawn_by) {
         return Draw::Sample(drawn_by);
     }
-    // A thread's first call: the first distance begins with it.
+    // The thread's first call: the first distance begins with it.
     if count(countdown, size) {
         let next = countdown.draw(thread_id, mean_bytes);
         // SAFETY: as in `count`.
@@ -93,7 +93,7 @@ pub(crate) fn crossed(countdown: &mut Countdown, thread_id: u32, size: usize, me
     Draw::Passed
 }
 
-/// The next call draws anew: what was left is another process's.
+/// Makes the next call draw anew: the rest of the countdown belongs to another process.
 pub(crate) fn begin_anew(countdown: &mut Countdown) {
     let place = place(countdown);
     *countdown = Countdown { left_bytes: 0, mean_bytes: 0, state: 0 };
@@ -102,16 +102,16 @@ pub(crate) fn begin_anew(countdown: &mut Countdown) {
 }
 
 impl Countdown {
-    /// A thread's: it is drawn with its first call.
+    /// Begins a thread's countdown; its first call draws the distance.
     pub(crate) fn begin(&mut self) {
         (self.left_bytes, self.mean_bytes) = (0, 0);
     }
 
-    /// Bytes to the next sample.
+    /// Draws the number of bytes to the next sample.
     fn draw(&mut self, thread_id: u32, mean_bytes: u64) -> i64 {
         match mean_bytes {
             SAMPLE_NOTHING => return LOOK_AGAIN_BYTES,
-            // It is drawn when there are samples again.
+            // The distance is drawn when sampling begins again.
             SAMPLE_ALL => return 0,
             _ => {}
         }
@@ -126,7 +126,7 @@ impl Countdown {
     }
 }
 
-/// The next state of a generator (SplitMix64), and its number.
+/// Returns the next state of a generator (SplitMix64), and its number.
 fn next_random(state: u64) -> (u64, u64) {
     let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -134,28 +134,28 @@ fn next_random(state: u64) -> (u64, u64) {
     (state, number ^ number >> 31)
 }
 
-/// A distance of exponential distribution, cut to whole bytes: less than n with probability
+/// Returns a distance of exponential distribution, cut to whole bytes: less than n with probability
 /// 1 - exp(-n / mean).
 fn distance(number: u64, mean_bytes: u64) -> i64 {
     let product = u128::from(negative_logarithm(number)) * u128::from(mean_bytes);
     (product >> FRACTION_BITS).min(DRAW_BYTES_MAX) as i64
 }
 
-/// Bits behind the point of what is computed here.
+/// Fraction bits of the fixed-point numbers in this module.
 ///
-/// Whole numbers, all of it: the flags of floating point and what it traps are the program's.
+/// The arithmetic uses whole numbers only: floating-point flags and traps belong to the program.
 const FRACTION_BITS: u32 = 56;
 
-/// -ln(u), where u = (2 [number / 2] + 1) / 2^64 lies evenly between 0 and 1. At most 45, and right
-/// to 15 digits behind the point.
+/// Returns -ln(u), where u = (2 [number / 2] + 1) / 2^64 is uniform between 0 and 1. The result is
+/// at most 45, and right to 15 digits after the point.
 fn negative_logarithm(number: u64) -> u64 {
-    /// ln 2, with 64 bits behind the point.
+    /// ln 2, with 64 fraction bits.
     const LN_2: u128 = 0xb172_17f7_d1cf_79ac;
     let odd = number | 1;
     let zeros = odd.leading_zeros();
-    // From 1 to 2, with 63 bits behind the point.
+    // A number from 1 to 2, with 63 fraction bits.
     let mut fraction = odd << zeros;
-    // Of the logarithm to base 2 each squaring gives one digit more.
+    // Each squaring gives one more digit of the logarithm to base 2.
     let mut logarithm = 0_u64;
     for _ in 0..FRACTION_BITS {
         let square = u128::from(fraction) * u128::from(fraction);
@@ -167,10 +167,11 @@ fn negative_logarithm(number: u64) -> u64 {
     ((u128::from(binary) * LN_2) >> 64) as u64
 }
 
-/// Bytes that a sample of `size` stands for: `size` / (1 - exp(-(`size` + 1) / `mean_bytes`)).
+/// Returns the bytes that a sample of `size` stands for: `size` / (1 - exp(-(`size` + 1) /
+/// `mean_bytes`)).
 #[cold]
 pub(crate) fn weighted_bytes(size: usize, mean_bytes: u64) -> usize {
-    /// From this ratio on a block is a sample for certain, to 17 digits.
+    /// Least ratio of size and mean at which a block is certainly a sample, to 17 digits.
     const RATIO_CERTAIN: u64 = 40;
     let asked = (size as u64).saturating_add(1);
     if mean_bytes == 0 || asked / mean_bytes >= RATIO_CERTAIN {
@@ -180,34 +181,34 @@ pub(crate) fn weighted_bytes(size: usize, mean_bytes: u64) -> usize {
     let bytes = if ratio >= RATIO_SMALL {
         quotient((size as u128) << FRACTION_BITS, u128::from(ONE.wrapping_sub(power_of_e(ratio))))
     } else {
-        // size / chance = (size mean / (size + 1)) / (chance / ratio): the chance itself has few
-        // digits. (In sixteenths; a product of two such numbers has room for that.)
+        // size / chance = (size mean / (size + 1)) / (chance / ratio), because the chance itself
+        // has few digits. (In sixteenths; a product of two such numbers has room for that.)
         let spread = quotient((size as u128 * u128::from(mean_bytes)) << 4, u128::from(asked));
         quotient(spread << (FRACTION_BITS - 4), u128::from(series(ratio, 2)))
     };
     bytes.min(usize::MAX as u128) as usize
 }
 
-/// 1.
+/// The fixed-point number 1.
 const ONE: u64 = 1 << FRACTION_BITS;
-/// Below this, four terms of a series are exact to 10 digits.
+/// Ratio below which four terms of a series are exact to 10 digits.
 const RATIO_SMALL: u64 = ONE >> 7;
 
 fn times(a: u64, b: u64) -> u64 {
     ((u128::from(a) * u128::from(b)) >> FRACTION_BITS) as u64
 }
 
-/// 1 - x / n (1 - x / (n + 1) (1 - ...)), which is exp(-x) for n = 1, and (1 - exp(-x)) / x for 2.
-/// For a small x.
+/// Returns 1 - x / n (1 - x / (n + 1) (1 - ...)) for a small x. That is exp(-x) for n = 1, and (1 -
+/// exp(-x)) / x for n = 2.
 fn series(x: u64, first: u64) -> u64 {
     (first..first.wrapping_add(4))
         .rev()
         .fold(ONE, |sum, divisor| ONE.wrapping_sub(times(x, sum).checked_div(divisor).unwrap_or(0)))
 }
 
-/// exp(-x).
+/// Returns exp(-x).
 fn power_of_e(x: u64) -> u64 {
-    /// Halvings after which the series is exact to 14 digits.
+    /// Number of halvings after which the series is exact to 14 digits.
     const HALVINGS: u32 = 12;
     let mut power = series(x >> HALVINGS, 1);
     for _ in 0..HALVINGS {
@@ -216,8 +217,8 @@ fn power_of_e(x: u64) -> u64 {
     power
 }
 
-/// `dividend` / `divisor`, bit by bit: the processor has no division of such numbers, and the
-/// compiler's may panic. 0 for a divisor of 0, and for one above 2^127.
+/// Returns `dividend` / `divisor`, computed bit by bit: the processor has no division of such
+/// numbers, and the compiler's may panic. Returns 0 for a divisor of 0, and for one above 2^127.
 fn quotient(dividend: u128, divisor: u128) -> u128 {
     let (mut quotient, mut rest) = (0_u128, 0_u128);
     if divisor == 0 || divisor >> 127 != 0 {
@@ -244,7 +245,7 @@ mod tests {
         for step in 0..100_000_u64 {
             let (next, number) = next_random(state);
             state = next;
-            // Of all magnitudes.
+            // Numbers of all magnitudes.
             let number = number >> (step % 64);
             let expected = -((number | 1) as f64 / 2_f64.powi(64)).ln();
             let found = negative_logarithm(number) as f64 / (1_u64 << FRACTION_BITS) as f64;
@@ -283,8 +284,8 @@ mod tests {
             })
             .collect();
         distances.sort_unstable();
-        // The greatest difference of the two distributions, as Kolmogorov and Smirnov have it:
-        // below 1.63 / sqrt(n) in 99 of 100 series, and this one is always the same.
+        // The greatest difference of the two distributions (Kolmogorov–Smirnov) is below 1.63 /
+        // sqrt(n) in 99 of 100 series. The seed is fixed, so the series is always the same.
         let worst = [1_i64, 10, 100, 500, 1000, 2000, 5000].map(|limit| {
             let below = distances.partition_point(|&distance| distance < limit) as f64 / COUNT as f64;
             (below - (1.0 - (-(limit as f64) / MEAN as f64).exp())).abs()

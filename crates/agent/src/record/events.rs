@@ -9,9 +9,9 @@
 //!
 //! The part between the two stores is a dozen instructions and never waits.
 //!
-//! A thread holds its buffer until that is full, however long that takes. Where so many are held
-//! that few are left, a buffer is closed with its first record, in the same store that publishes
-//! it: thousands of threads that do nothing must not keep the others waiting.
+//! A thread holds its buffer until that is full, however long that takes. If so many buffers are
+//! held that few are left, a buffer is closed with its first record, in the same store that
+//! publishes it. Otherwise thousands of idle threads would keep the others waiting.
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -26,17 +26,17 @@ use crate::record::thread::{Level, Scope, ScopeHandle};
 use crate::state::event_clock::Region;
 use crate::state::{AGENT, ForkLocal, program};
 
-/// Makes sure that a record of `words` fits into the level's buffer. `false`: it is lost (and
-/// counted).
+/// Makes sure that a record of `words` fits into the level's buffer. Returns `false` if the record
+/// is lost (and counted).
 #[inline(always)]
 pub(crate) fn ensure_room(scope: &mut Scope, words: u32) -> bool {
     let level = scope.level();
-    // Behind a record that was to be the last of its buffer the limit lies before the cursor.
+    // After the record that closes its buffer, the limit lies before the cursor.
     let room = level.limit.wrapping_sub(level.cursor).cast_signed();
     if room >= words.cast_signed() { true } else { refill(scope, words) }
 }
 
-/// Takes the next buffer.
+/// Slow path of [`ensure_room`]: closes the current buffer and claims the next one.
 #[cold]
 #[inline(never)]
 fn refill(scope: &mut Scope, words: u32) -> bool {
@@ -71,8 +71,8 @@ fn refill(scope: &mut Scope, words: u32) -> bool {
     }
     let parts = claimed.and_then(|index| Some((pool.buffer_words(index)?, pool.buffer_header(index)?)));
     let Some((buffer, header)) = parts else {
-        // If the session was closed meanwhile nothing is lost: the event's time would have been
-        // after its end.
+        // An event that is dropped because the session was closed during the wait is no loss: its
+        // time would lie after the session's end.
         if AGENT.is_active() {
             add(&slot.events_lost, 1);
         }
@@ -93,8 +93,8 @@ fn refill(scope: &mut Scope, words: u32) -> bool {
     }
     level.last_ticks = NO_RECORD_BEFORE;
     level.clock.next_buffer();
-    // A forked child has its parent's modules, and the recorder must know that. (It may have been
-    // registered before, for the nodes of its first stack.)
+    // A forked child has its parent's modules, and the recorder must know them. (The child may have
+    // been registered before, for the nodes of its first stack.)
     let is_first = |local: &ForkLocal| local.has_told_modules.swap(1, Relaxed) == 0;
     if AGENT.fork_local().is_some_and(is_first) {
         modules::announce_all(&mut Records { scope });
@@ -108,9 +108,9 @@ pub(crate) fn announce() {
     let marker = 0_usize;
     let Some(mut scope) = Scope::enter((&raw const marker) as usize) else { return };
     ensure_room(&mut scope, 1);
-    // Memory for what is kept of stacks, too.
+    // Maps the memory of the cached stack, too.
     scope.level().kept.prepare();
-    // One that is to be closed with its first record must not wait for that.
+    // A buffer that is to be closed with its first record must not wait for that record.
     if scope.level().closing != 0 {
         scope.level().close_buffer();
     }
@@ -125,8 +125,9 @@ pub(crate) fn add(counter: &AtomicU64, amount: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(amount), Relaxed);
 }
 
-/// Publishes a record, for which there is room: `fill` gets the place of its first word, its time
-/// and that of the record before, and gives the number of words that it has written.
+/// Publishes a record, for which there is room. `fill` receives the location of the record's first
+/// word, the record's time and that of the record before. It returns the number of words that it
+/// has written.
 #[inline(always)]
 fn publish(level: &mut Level, region: Option<Region>, fill: impl FnOnce(*const AtomicU64, u64, u64) -> u32) {
     // SAFETY: a header of the pool, which is never unmapped, of the buffer that this thread fills;
@@ -144,7 +145,7 @@ fn publish(level: &mut Level, region: Option<Region>, fill: impl FnOnce(*const A
     writer::publish(header, level.cursor, level.closing);
 }
 
-/// Writes words from `place` on.
+/// Writes words from `place` (the location of the first one) on.
 ///
 /// # Safety
 /// 1. The words fit into the buffer that `place` lies in.
@@ -156,8 +157,8 @@ unsafe fn put<const N: usize>(place: *const AtomicU64, words: [u64; N]) {
     }
 }
 
-/// Writes a record of `N` words behind the first (which is made from `kind` and the time), for
-/// which there is room.
+/// Writes a record of `N` words after the first one (which is made from `kind` and the time). There
+/// must be room for it.
 #[inline(always)]
 fn write<const N: usize>(level: &mut Level, kind: RecordKind, region: Option<Region>, rest: [u64; N]) {
     publish(level, region, |first, ticks, _| {
@@ -170,15 +171,15 @@ fn write<const N: usize>(level: &mut Level, kind: RecordKind, region: Option<Reg
     });
 }
 
-/// The region of a block of the main heap. (Heaps of other kinds are unmapped in parts, and
-/// destroyed with all their blocks.)
+/// Returns the region of a block of the main heap; `None` for other heaps. (Those are unmapped in
+/// parts, and destroyed with all their blocks.)
 #[inline(always)]
 fn region_of(heap: u8, address: usize) -> Option<Region> {
     (heap == HEAP_MALLOC).then(|| Region::of(address as u64))
 }
 
-/// Writes an allocation (with size and node) or a free of the main heap, short if it fits; there is
-/// room for the long record.
+/// Writes an allocation (with size and node) or a free of the main heap, as a short record if it
+/// fits. There must be room for the long record.
 #[inline(always)]
 fn write_plain<const N: usize>(level: &mut Level, address: usize, packed: [u64; N]) {
     let (kind, alloc_bit) = if N == 0 { (RecordKind::Free, 0) } else { (RecordKind::Alloc, SHORT_ALLOC) };
@@ -202,11 +203,11 @@ fn write_plain<const N: usize>(level: &mut Level, address: usize, packed: [u64; 
     });
 }
 
-/// Must write what [`write_plain`] does, if there is room, it can be a short record and its time is
-/// as expected: nearly always (heapr's test `victims`). `false`: nothing was written, and [`free`]
-/// or [`alloc`] is for it.
+/// Fast path of [`write_plain`]: writes the same record if there is room, it can be short and its
+/// time is as expected. That is nearly always so, and heapr's test `victims` compares both paths.
+/// If it returns `false`, nothing was written, and the caller must use [`free`] or [`alloc`].
 ///
-/// It calls nothing, so that a hook that does no more needs no registers saved.
+/// The function calls no other function, so that a hook that does no more needs no registers saved.
 #[inline(always)]
 pub(crate) fn write_short<const N: usize>(level: &mut Level, address: usize, packed: [u64; N]) -> bool {
     let room = level.limit.wrapping_sub(level.cursor).cast_signed();
@@ -216,7 +217,7 @@ pub(crate) fn write_short<const N: usize>(level: &mut Level, address: usize, pac
     let alloc_bit = if N == 0 { 0 } else { SHORT_ALLOC };
     // SAFETY: as in `publish`.
     let place = |level: &Level| unsafe { (&*level.header, level.words, level.cursor) };
-    // A free, which would have to save them, has no registers for what can be read again.
+    // A free has no registers for values that can be read again: it would have to save them.
     let held = place(level);
     let place = |level: &Level| if N == 0 { place(level) } else { held };
     let (header, _, cursor) = held;
@@ -243,7 +244,7 @@ pub(crate) fn write_short<const N: usize>(level: &mut Level, address: usize, pac
     true
 }
 
-/// A new block of the program's main heap.
+/// Records a new block of the program's main heap.
 #[inline(always)]
 pub(crate) fn alloc_of_malloc(scope: &mut Scope, address: usize, size: u32, stack: u64) {
     let level = scope.level();
@@ -254,7 +255,7 @@ pub(crate) fn alloc_of_malloc(scope: &mut Scope, address: usize, size: u32, stac
     }
 }
 
-/// A new block.
+/// Records a new block.
 #[cold]
 #[inline(never)]
 pub(crate) fn alloc(handle: ScopeHandle, heap: u8, address: usize, size: usize, stack: u64) {
@@ -274,14 +275,14 @@ pub(crate) fn alloc(handle: ScopeHandle, heap: u8, address: usize, size: usize, 
     }
 }
 
-/// A new block that was drawn as a sample, by this mean.
+/// Records a new block that was drawn as a sample with this mean.
 #[cold]
 pub(crate) fn sample(scope: &mut Scope, address: usize, size: usize, stack: u64, mean_bytes: u64) {
     write_sample(scope, RecordKind::Sample, address, [size as u64, stack, mean_bytes]);
 }
 
-/// A block about to be freed, of which only the recorder knows whether it is a sample whose page is
-/// marked.
+/// Records a block about to be freed on a marked page: only the recorder knows whether it is a
+/// sample.
 #[cold]
 pub(crate) fn free_of_candidate(scope: &mut Scope, address: usize) {
     if ensure_room(scope, 2) {
@@ -290,7 +291,7 @@ pub(crate) fn free_of_candidate(scope: &mut Scope, address: usize) {
     }
 }
 
-/// The same of a block that was resized: ends what [`realloc_prepare`] has begun.
+/// Records a resized block that was drawn as a sample; ends what [`realloc_prepare`] has begun.
 #[cold]
 pub(crate) fn resized_sample(scope: &mut Scope, address: usize, size: usize, stack: u64, mean_bytes: u64) {
     write_sample(scope, RecordKind::ResizedSample, address, [size as u64, stack, mean_bytes]);
@@ -304,7 +305,7 @@ fn write_sample(scope: &mut Scope, kind: RecordKind, address: usize, rest: [u64;
     }
 }
 
-/// A block about to be freed.
+/// Records a block about to be freed.
 #[inline(always)]
 pub(crate) fn free(scope: &mut Scope, heap: u8, address: usize) {
     if !ensure_room(scope, 2) {
@@ -317,7 +318,7 @@ pub(crate) fn free(scope: &mut Scope, heap: u8, address: usize) {
     }
 }
 
-/// A block about to be freed, with the stack of the call.
+/// Records a block about to be freed, with the stack of the call.
 pub(crate) fn free_with_stack(scope: &mut Scope, heap: u8, address: usize, stack: u64) {
     if ensure_room(scope, 3) {
         write(
@@ -329,7 +330,7 @@ pub(crate) fn free_with_stack(scope: &mut Scope, heap: u8, address: usize, stack
     }
 }
 
-/// A block about to be reallocated.
+/// Records a block about to be reallocated. Returns `false` if the record is lost.
 #[inline(always)]
 pub(crate) fn realloc_prepare(scope: &mut Scope, heap: u8, address: usize) -> bool {
     let is_room = ensure_room(scope, 2);
@@ -344,7 +345,7 @@ pub(crate) fn realloc_prepare(scope: &mut Scope, heap: u8, address: usize) -> bo
     is_room
 }
 
-/// A reallocation that succeeded (address 0, size 0: it freed the block).
+/// Records a reallocation that succeeded (address 0, size 0: it freed the block).
 #[inline(always)]
 pub(crate) fn realloc_commit(scope: &mut Scope, heap: u8, address: usize, size: usize, stack: u64) {
     if ensure_room(scope, 4) {
@@ -354,7 +355,7 @@ pub(crate) fn realloc_commit(scope: &mut Scope, heap: u8, address: usize, size: 
     }
 }
 
-/// A reallocation that failed: the old block lives on.
+/// Records a reallocation that failed: the old block stays live.
 #[cold]
 pub(crate) fn realloc_abort(scope: &mut Scope, heap: u8, address: usize, size: usize) {
     if ensure_room(scope, 3) {
@@ -367,14 +368,14 @@ pub(crate) fn realloc_abort(scope: &mut Scope, heap: u8, address: usize, size: u
     }
 }
 
-/// A range about to be unmapped.
+/// Records a range about to be unmapped.
 pub(crate) fn unmap(scope: &mut Scope, heap: u8, address: usize, size: usize) {
     if ensure_room(scope, 3) {
         write(scope.level(), RecordKind::Unmap, None, [address_word(heap, address as u64), size as u64]);
     }
 }
 
-/// A range that was mapped or protected: what becomes of it.
+/// Records a range that was mapped or protected; `what` says what becomes of it.
 #[cold]
 pub(crate) fn protect(scope: &mut Scope, what: u32, address: usize, size: usize, stack: u64) {
     if ensure_room(scope, 4) {
@@ -388,7 +389,7 @@ pub(crate) fn protect(scope: &mut Scope, what: u32, address: usize, size: usize,
     }
 }
 
-/// A heap of the program's own that now exists: its name in parts, then the heap.
+/// Records a new heap that the program has created itself: first its name in parts, then the heap.
 #[cold]
 pub(crate) fn heap_created(scope: &mut Scope, heap: u8, name: &[u8], handle: u64, stack: u64) {
     for (part, bytes) in name.chunks(16).enumerate() {
@@ -411,7 +412,7 @@ pub(crate) fn heap_created(scope: &mut Scope, heap: u8, name: &[u8], handle: u64
     }
 }
 
-/// A heap of the program's own that is about to be gone, with all its blocks.
+/// Records that a heap of the program's own is about to be destroyed, with all its blocks.
 #[cold]
 pub(crate) fn heap_destroyed(scope: &mut Scope, heap: u8, handle: u64, stack: u64) {
     if ensure_room(scope, 3) {
@@ -419,7 +420,7 @@ pub(crate) fn heap_destroyed(scope: &mut Scope, heap: u8, handle: u64, stack: u6
     }
 }
 
-/// A new block of a pool.
+/// Records a new block of a pool.
 #[cold]
 pub(crate) fn pool_alloc(scope: &mut Scope, heap: u8, address: usize, size: usize, stack: u64, pool: usize) {
     if ensure_room(scope, 5) {
@@ -428,7 +429,7 @@ pub(crate) fn pool_alloc(scope: &mut Scope, heap: u8, address: usize, size: usiz
     }
 }
 
-/// A pool whose blocks are about to be free, all of them.
+/// Records a pool whose blocks are all about to be freed.
 #[cold]
 pub(crate) fn pool_cleared(scope: &mut Scope, heap: u8, pool: usize, stack: u64) {
     if ensure_room(scope, 3) {
@@ -436,7 +437,7 @@ pub(crate) fn pool_cleared(scope: &mut Scope, heap: u8, pool: usize, stack: u64)
     }
 }
 
-/// A block that is there is of a pool.
+/// Records that an existing block belongs to a pool from here on.
 #[cold]
 pub(crate) fn pool_joined(scope: &mut Scope, heap: u8, address: usize, pool: usize) {
     if ensure_room(scope, 3) {
@@ -445,7 +446,7 @@ pub(crate) fn pool_joined(scope: &mut Scope, heap: u8, address: usize, pool: usi
     }
 }
 
-/// A pool is gone, and its blocks live on.
+/// Records that a pool is dissolved while its blocks stay live.
 #[cold]
 pub(crate) fn pool_dissolved(scope: &mut Scope, heap: u8, pool: usize) {
     if ensure_room(scope, 2) {
@@ -453,7 +454,7 @@ pub(crate) fn pool_dissolved(scope: &mut Scope, heap: u8, pool: usize) {
     }
 }
 
-/// A call that failed.
+/// Records a call that failed.
 #[cold]
 pub(crate) fn failed(scope: &mut Scope, size: usize, stack: u64) {
     if ensure_room(scope, 3) {
@@ -470,8 +471,8 @@ impl ModuleSink for Records<'_> {
     fn module(&mut self, module: &Module, flags: u64) {
         let (mut path, mut command): (_, &[u8]) = (module.path(), &[]);
         if flags & MODULE_MAIN != 0 {
-            // The link map does not name the main program, and the recorder may look when it has
-            // ended already.
+            // The link map does not name the main program, and the program may have ended before
+            // the recorder reads it.
             (path, command) = (program::executable(), program::command_line());
         }
         let start = module.start.load(Relaxed);
@@ -491,7 +492,7 @@ impl ModuleSink for Records<'_> {
 
 impl Records<'_> {
     fn module_at(&mut self, module: &Module, flags: u64, path: &[u8], command: &[u8]) {
-        // The end of a path tells more than its beginning.
+        // A cut path loses its beginning: the end tells more.
         let cut = path.len().saturating_sub(ModuleRecord::PATH_BYTES_MAX);
         let path = path.get(cut..).unwrap_or_default();
         let build_id = module.build_id();
@@ -507,8 +508,8 @@ impl Records<'_> {
     }
 }
 
-/// Writes a record of any length: `fixed` words behind its own length, and texts, each padded to
-/// whole words.
+/// Writes a record of variable length: its own length, the words `fixed`, then the texts, each
+/// padded to whole words.
 fn write_texts<const N: usize, const TEXTS: usize>(
     scope: &mut Scope,
     kind: RecordKind,
@@ -527,7 +528,7 @@ fn write_texts<const N: usize, const TEXTS: usize>(
         }
         u64::from_le_bytes(word)
     });
-    // All but the first word is there before the time is read.
+    // All words but the first are written before the time is read.
     // SAFETY: `ensure_room` has seen that `words` fit between cursor and limit of this thread's
     // buffer.
     let mut next = unsafe { level.words.add(level.cursor as usize) };
@@ -545,7 +546,7 @@ fn write_texts<const N: usize, const TEXTS: usize>(
     });
 }
 
-/// A function of a language that frames name.
+/// A language's function, as language frames refer to it by number.
 #[derive(Debug)]
 pub(crate) struct LanguageFunction<'a> {
     pub(crate) language: u8,
@@ -555,7 +556,7 @@ pub(crate) struct LanguageFunction<'a> {
     pub(crate) file: &'a [u8],
 }
 
-/// A function that the next frames name.
+/// Writes the record of a function to which the next frames refer.
 #[cold]
 pub(crate) fn language_function(scope: &mut Scope, function: &LanguageFunction<'_>) {
     let fixed = [
@@ -566,8 +567,8 @@ pub(crate) fn language_function(scope: &mut Scope, function: &LanguageFunction<'
     write_texts(scope, RecordKind::Function, fixed, [function.name, function.file]);
 }
 
-/// An interpreter whose frames are not read, because nothing is known of its version: its language
-/// (upper half) and version.
+/// Records an interpreter whose frames are not read because its version is unknown. `what` is its
+/// language (upper half) and version.
 #[cold]
 pub(crate) fn language_unknown(scope: &mut Scope, what: u64) {
     if ensure_room(scope, 2) {

@@ -1,4 +1,4 @@
-//! What a thread writes for the recorder: its buffer, the order of its events, their times.
+//! A thread's records for the recorder: its buffer, the order of its events, their times.
 
 pub(crate) mod countdown;
 pub(crate) mod events;

@@ -1,11 +1,11 @@
 //! Hooks in progress on a thread, and how a thread is registered.
 //!
 //! **Levels.** A signal handler may interrupt a hook and allocate itself. Its events go through the
-//! thread's next level, which has a buffer and a kept stack of its own, so that the interrupted
-//! level's state is never touched. Three levels exist; an event beyond them is counted as lost.
+//! thread's next level, which has its own buffer and cached stack, so that the interrupted level's
+//! state is never touched. Three levels exist; an event beyond them is counted as lost.
 //!
-//! **Ends.** Whose a state is, and what becomes of it when its thread has ended, stands in
-//! [`thread_states`] and [`late_threads`].
+//! **Ends.** [`thread_states`] and [`late_threads`] describe the owner of a state, and what becomes
+//! of the state after its thread has ended.
 
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
@@ -27,7 +27,7 @@ pub(crate) struct Scope {
     level: NonNull<Level>,
 }
 
-/// A scope that is passed in registers: one that is passed by its address must lie in memory.
+/// A scope that is passed in registers. (A [`Scope`] that is passed by address must lie in memory.)
 #[derive(Clone, Copy)]
 pub(crate) struct ScopeHandle {
     state: NonNull<ThreadState>,
@@ -35,7 +35,8 @@ pub(crate) struct ScopeHandle {
 }
 
 impl ScopeHandle {
-    /// The scope, which goes on when this ends. Only its owner's callee has it meanwhile.
+    /// Returns the scope, which stays open when the returned value is dropped. Only the callee of
+    /// the scope's owner may use it, during the call.
     #[inline(always)]
     pub(crate) fn scope(self) -> ManuallyDrop<Scope> {
         ManuallyDrop::new(Scope { state: self.state, level: self.level })
@@ -43,8 +44,8 @@ impl ScopeHandle {
 }
 
 impl Scope {
-    /// Begins a hook whose caller's stack pointer is `sp`. `None`: not recorded (the agent is off,
-    /// or too deeply nested).
+    /// Begins a hook whose caller's stack pointer is `sp`. Returns `None` if the call is not
+    /// recorded (the agent is off, or hooks are nested too deeply).
     #[inline(always)]
     pub(crate) fn enter(sp: usize) -> Option<Self> {
         let Some(state) = NonNull::new(current()) else {
@@ -57,8 +58,9 @@ impl Scope {
         Some(Self::begin(state, 0, sp))
     }
 
-    /// Must begin what [`Scope::enter`] does, for a thread that is known and in no other hook
-    /// (heapr's test `victims`). `None`: that one may say otherwise.
+    /// Fast path of [`Scope::enter`], for a thread that is registered and in no other hook; must
+    /// begin the same scope (heapr's test `victims`). `None`: call [`Scope::enter`], which may
+    /// still begin one.
     #[inline(always)]
     pub(crate) fn enter_plainly(sp: usize) -> Option<Self> {
         let state = NonNull::new(current())?;
@@ -69,7 +71,8 @@ impl Scope {
         Some(Self::begin(state, 0, sp))
     }
 
-    /// Takes a level below [`LEVELS`]. A signal handler changes `depth` only for its own duration.
+    /// Begins a hook on a level below [`LEVELS`]. A signal handler changes `depth` only for its own
+    /// duration.
     #[inline(always)]
     fn begin(state: NonNull<ThreadState>, depth: usize, sp: usize) -> Self {
         let pointer = state.as_ptr();
@@ -96,15 +99,16 @@ impl Scope {
             register(&identity)
         };
         let Some(state) = state else {
-            // No memory for the thread's state. (A realloc, which asks twice, counts for two.)
+            // No memory for the thread's state. (A realloc enters twice, and counts for two lost
+            // events.)
             AGENT.count(|slot: &ProcessSlot| &slot.events_lost);
             return None;
         };
         Some(Self::begin(state, 0, sp))
     }
 
-    /// A hook while another is in progress on this thread: a signal handler interrupted it, or left
-    /// it by longjmp.
+    /// Begins a hook while another is in progress on this thread: a signal handler interrupted that
+    /// one, or left it by longjmp.
     #[cold]
     #[inline(never)]
     fn enter_nested(mut state: NonNull<ThreadState>, sp: usize) -> Option<Self> {
@@ -112,8 +116,8 @@ impl Scope {
         let state_ref = unsafe { state.as_mut() };
         let mut depth = state_ref.depth.load(Relaxed) as usize;
         let here = state_ref.ranges.find(sp, state_ref.is_main);
-        // A hook whose frame lies below the current stack pointer of the same stack is gone:
-        // somebody jumped out of the signal handler that had interrupted it.
+        // A hook whose frame lies below the current stack pointer of the same stack has ended. The
+        // signal handler that had interrupted it was left by a jump.
         while let Some(&hook_sp) = depth.checked_sub(1).and_then(|top| state_ref.hook_sp.get(top)) {
             if !here.contains(hook_sp) || hook_sp > sp {
                 break;
@@ -121,7 +125,8 @@ impl Scope {
             depth = depth.wrapping_sub(1);
             if let Some(level) = state_ref.levels.get_mut(depth) {
                 level.kept.forget();
-                // It was left in the middle of a record, perhaps, and may hold that one's time.
+                // The level may have been left in the middle of a record, and may hold that
+                // record's time.
                 level.last_ticks = NO_RECORD_BEFORE;
             }
         }
@@ -133,13 +138,13 @@ impl Scope {
         Some(Self::begin(state, depth, sp))
     }
 
-    /// For the time of one call.
+    /// Returns a handle for the duration of one call.
     #[inline(always)]
     pub(crate) fn handle(&mut self) -> ScopeHandle {
         ScopeHandle { state: self.state, level: self.level }
     }
 
-    /// The thread's state. Only this hook's level may be changed through it.
+    /// Returns the thread's state. Only this hook's level may be changed through it.
     #[inline(always)]
     pub(crate) fn state(&mut self) -> &mut ThreadState {
         // SAFETY: this thread's own state; a nested signal handler uses another level and leaves
@@ -147,14 +152,14 @@ impl Scope {
         unsafe { self.state.as_mut() }
     }
 
-    /// This hook's level.
+    /// Returns this hook's level.
     #[inline(always)]
     pub(crate) fn level(&mut self) -> &mut Level {
         // SAFETY: a level of this thread's own state, used by this hook alone.
         unsafe { self.level.as_mut() }
     }
 
-    /// Number of this hook's level.
+    /// Returns the index of this hook's level.
     #[inline(always)]
     pub(crate) fn depth(&self) -> u32 {
         // SAFETY: the state outlives the scope; only its address is taken.
@@ -174,7 +179,7 @@ impl Drop for Scope {
     fn drop(&mut self) {
         let depth = self.depth();
         compiler_fence(SeqCst);
-        // SAFETY: as in `enter`. Release: another thread may take the state of one that is late.
+        // SAFETY: as in `enter`. Release: a late thread's state may be taken by another thread.
         unsafe { (*self.state.as_ptr()).depth.store(depth, Release) };
     }
 }
@@ -182,8 +187,8 @@ impl Drop for Scope {
 #[cold]
 fn register(identity: &Identity) -> Option<NonNull<ThreadState>> {
     let state = thread_states::take(identity)?;
-    // SAFETY: a mapped state of this thread alone. What another thread has left there is not this
-    // one's.
+    // SAFETY: a mapped state that belongs to this thread alone. All that its last thread has left
+    // there is cleared.
     unsafe {
         (*state).forget_owner();
         (*state).depth.store(0, Relaxed);

@@ -1,4 +1,4 @@
-//! The key of thread-local values whose destructor tells the end of each thread.
+//! The key of thread-local values whose destructor reports the end of each thread.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
@@ -13,19 +13,20 @@ use crate::state::AGENT;
 use crate::x86_64::thread_pointer;
 use crate::x86_64::wide_registers::call_keeping;
 
-/// The key plus one; 0 without one.
+/// The key plus one; 0 without a key.
 static END_KEY: AtomicU32 = AtomicU32::new(0);
-/// Threads that are setting their value of that key.
+/// Number of threads that are setting their value of the key at this moment.
 static ARMING: AtomicU32 = AtomicU32::new(0);
-/// `pthread_setspecific`; 0 without one.
+/// Address of `pthread_setspecific`; 0 if it was not found.
 static SET_SPECIFIC: AtomicUsize = AtomicUsize::new(0);
 
-/// Asks for a key whose destructor tells the end of each thread.
+/// Claims a key whose destructor reports the end of each thread.
 ///
-/// `create` and `delete`: where `pthread_key_create` and `pthread_key_delete` are; 0: nowhere.
+/// `create` and `delete` are the addresses of `pthread_key_create` and `pthread_key_delete`; 0: not
+/// found.
 pub(crate) fn register(create: usize, delete: usize) {
-    /// Keys below this are stored in the thread's own descriptor: setting them does not allocate
-    /// (glibc PTHREAD_KEY_2NDLEVEL_SIZE; musl stores all so).
+    /// Number of keys whose values lie in the thread's own descriptor, so that setting one does not
+    /// allocate (glibc PTHREAD_KEY_2NDLEVEL_SIZE; musl stores all values there).
     const INLINE_KEYS: u32 = 32;
     let set = link_map::find_anywhere(b"pthread_setspecific");
     if create == 0 || set == 0 {
@@ -45,11 +46,11 @@ pub(crate) fn register(create: usize, delete: usize) {
     }
 }
 
-/// Asks for the last of the keys whose values lie in the thread's descriptor. Called by the
-/// injector, too.
+/// Claims the last of the keys whose values lie in the thread's descriptor. Called by the injector,
+/// too.
 ///
-/// The last: another C library in the process (dlmopen) counts its keys from the first on, and
-/// keeps their values in the same places.
+/// The last one is chosen because of other C libraries in the process (dlmopen). Such a library
+/// counts its keys from the first on, and stores their values in the same locations.
 ///
 /// # Safety
 /// 1. `create` and `delete` are the POSIX functions' addresses, `key` may be written.
@@ -75,7 +76,7 @@ pub(crate) unsafe extern "C" fn claim_key(create: usize, delete: usize, key: *mu
             break;
         }
         let is_inline = (next as usize) < INLINE_KEYS;
-        // Without a way to give it back the first one is as good.
+        // Without `delete` no key can be given back, and the first one is as good.
         *other = if is_inline { core::mem::replace(&mut claimed, next) } else { next };
         if !is_inline || next as usize + 1 == INLINE_KEYS || delete.is_none() {
             break;
@@ -92,7 +93,7 @@ pub(crate) unsafe extern "C" fn claim_key(create: usize, delete: usize, key: *mu
     if claimed == NONE { status } else { 0 }
 }
 
-/// As [`register`], with a key (plus one; 0: none) that somebody else has asked for.
+/// Registers, instead of [`register`], a key (plus one; 0: no key) that the injector has claimed.
 pub(crate) fn register_as(key: u32, set_specific_avma: usize) {
     SET_SPECIFIC.store(set_specific_avma, Relaxed);
     END_KEY.store(key, Release);
@@ -116,8 +117,8 @@ pub(crate) fn arm(state: *mut ThreadState) {
     ARMING.fetch_sub(1, SeqCst);
 }
 
-/// Gives the key back, for the program: from now on the recorder must find out itself which threads
-/// have ended. Whether there was one.
+/// Deletes the key, so that the program can have it: the recorder must then find out itself which
+/// threads have ended. Returns true if there was a key and it is deleted.
 #[cold]
 pub(crate) fn give_up_key(delete: fn(u32) -> i32) -> bool {
     const LOOKS_MAX: u32 = 10_000;
@@ -125,7 +126,8 @@ pub(crate) fn give_up_key(delete: fn(u32) -> i32) -> bool {
     if key == 0 {
         return false;
     }
-    // A thread that has read the key must not set what will be the program's.
+    // A thread that has read the key must not set a value of the key after the program has claimed
+    // it.
     let is_unused = (0..LOOKS_MAX).any(|_| {
         core::hint::spin_loop();
         ARMING.load(SeqCst) == 0
@@ -136,10 +138,11 @@ pub(crate) fn give_up_key(delete: fn(u32) -> i32) -> bool {
     is_unused && delete((key & !INJECTED_KEY_SET_TWICE).wrapping_sub(1)) == 0
 }
 
-/// Runs among the thread's destructors. One that runs later is a late one's.
+/// Closes the state of the calling thread. Runs among the thread's destructors; events of later
+/// destructors are a late thread's (see [`late_threads`]).
 pub(crate) extern "C" fn end_of_thread(state: *mut c_void) {
     let state = state.cast::<ThreadState>();
-    // An injected agent's slot is the key's own value, which is null by now.
+    // An injected agent's slot is the key's own value, which is null by the time of this call.
     let now = current();
     if state.is_null() || (now != state && !now.is_null()) {
         return;

@@ -1,4 +1,4 @@
-//! The states of all threads of a process, and whose they are.
+//! The states of all threads of a process, and their owners.
 //!
 //! ```text
 //! NOBODYS --taken--> a thread's --its last destructor--> NOBODYS, on the list of free ones
@@ -6,12 +6,13 @@
 //!                        '--the thread has ended without one--> found and taken by the next thread
 //! ```
 //!
-//! A thread that ends without running destructors (a raw `exit`, a program that has all keys for
-//! itself) gives nothing back. So a thread that needs a state and finds none free asks the kernel
-//! about the owners of a few others, in turn: what is mapped is bounded by the threads that live at
-//! once.
+//! A thread that ends without running destructors (a raw `exit`, a program that has claimed all
+//! keys) does not give its state back. A thread that needs a state and finds no free one therefore
+//! asks the kernel about the owners of a few states, in turn. Thus the mapped memory is bounded by
+//! the number of threads that live at once.
 //!
-//! All of it lies in memory that a forked child finds zeroed: its list ends with its first member.
+//! All of this lies in memory that a forked child finds zeroed, so the child's list ends with its
+//! first member.
 
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
@@ -22,11 +23,11 @@ use crate::record::thread_state::{Ownership, ThreadState};
 use crate::state::AGENT;
 use crate::x86_64::thread_pointer;
 
-/// [`Ownership::owner`]: a thread's, whose id is in the upper half.
+/// Flag of [`Ownership::owner`]: a thread, whose id is in the upper half, owns the state.
 const IS_OWNED: u64 = 1;
-/// Somebody asks whether the owner lives.
+/// Flag of [`Ownership::owner`]: a thread is checking whether the owner lives.
 const IS_ASKED_ABOUT: u64 = 2;
-/// The owner's control block has its id for as long as it lives.
+/// Flag of [`Ownership::owner`]: the owner's control block contains its id for as long as it lives.
 const IS_IN_BLOCK: u64 = 4;
 
 fn owned_by(identity: &Identity) -> u64 {
@@ -34,21 +35,20 @@ fn owned_by(identity: &Identity) -> u64 {
     u64::from(identity.kernel_id) << 32 | IS_OWNED | flag
 }
 
-/// Head of the list of states that are free: address, with a count in the upper 16 bits against
-/// ABA.
+/// Head of the list of free states: an address, with a count in the upper 16 bits against ABA.
 static FREE: AtomicU64 = AtomicU64::new(0);
-/// Head of the list of all.
+/// Head of the list of all states.
 static ALL: AtomicPtr<ThreadState> = AtomicPtr::new(core::ptr::null_mut());
-/// The next one whose owner is asked about.
+/// The next state whose owner is checked.
 static NEXT_ASKED: AtomicPtr<ThreadState> = AtomicPtr::new(core::ptr::null_mut());
 
 const ADDRESS_BITS: u64 = (1 << 48) - 1;
 
-/// Owners that are asked about before more is mapped. With this, what is mapped is at most a half
-/// more than what is owned by threads that live.
+/// Largest number of owners that are checked before a new state is mapped. With this, at most 1.5
+/// times as many states are mapped as living threads own.
 const ASKED_MAX: u32 = 4;
 
-/// A state for a thread that has none. `None`: no memory.
+/// Returns a state for a thread that needs one; `None` if there is no memory.
 #[cold]
 pub(crate) fn take(identity: &Identity) -> Option<*mut ThreadState> {
     let owner = owned_by(identity);
@@ -61,33 +61,33 @@ pub(crate) fn take(identity: &Identity) -> Option<*mut ThreadState> {
         return Some(state);
     }
     let state = map()?;
-    // SAFETY: a fresh one.
+    // SAFETY: a fresh state.
     let own = unsafe { ownership(state) };
     own.owner.store(owner, Relaxed);
     push(&ALL, state);
     Some(state)
 }
 
-/// Whether no second thread has been seen at the same time as the first.
+/// True if no second thread has been seen at the same time as the first.
 #[inline(always)]
 pub(crate) fn has_one_thread() -> bool {
     let first = ALL.load(Acquire);
     !first.is_null() && next(first).is_null()
 }
 
-/// A fresh state, on no list.
+/// Maps a fresh state, which is on no list.
 pub(crate) fn map() -> Option<*mut ThreadState> {
     Some(sys::map_anonymous(size_of::<ThreadState>(), true).ok()?.cast::<ThreadState>())
 }
 
-/// Puts a state before all others of a list that none is ever taken from.
+/// Puts a state before all others of a list from which no state is ever removed.
 pub(crate) fn push(list: &AtomicPtr<ThreadState>, state: *mut ThreadState) {
     // SAFETY: states are never unmapped.
     let own = unsafe { ownership(state) };
     let mut first = list.load(Relaxed);
     loop {
         own.next.store(first, Relaxed);
-        // Release: pairs with the Acquire of who goes through the list.
+        // Release: pairs with the Acquire in `next`, by which other threads walk the list.
         match list.compare_exchange(first, state, Release, Relaxed) {
             Ok(_) => return,
             Err(now) => first = now,
@@ -95,7 +95,7 @@ pub(crate) fn push(list: &AtomicPtr<ThreadState>, state: *mut ThreadState) {
     }
 }
 
-/// The state behind one of a list; null: there is none.
+/// Returns the state after one of a list; null at the end.
 pub(crate) fn next(state: *mut ThreadState) -> *mut ThreadState {
     // SAFETY: states are never unmapped.
     unsafe { ownership(state) }.next.load(Acquire)
@@ -104,7 +104,7 @@ pub(crate) fn next(state: *mut ThreadState) -> *mut ThreadState {
 /// # Safety
 /// 1. `state` is a state.
 unsafe fn ownership(state: *mut ThreadState) -> &'static Ownership {
-    // SAFETY: (1), which is never unmapped; all fields are atomics.
+    // SAFETY: (1); a state is never unmapped, and all fields are atomics.
     unsafe { &(*state).ownership }
 }
 
@@ -115,7 +115,8 @@ fn take_free() -> Option<*mut ThreadState> {
         if state.is_null() {
             return None;
         }
-        // SAFETY: a stale one's link is thrown away by the failing exchange.
+        // SAFETY: states are never unmapped; if the head is stale, the failing exchange discards
+        // the link.
         let next = unsafe { ownership(state) }.next_free.load(Relaxed) as u64;
         let tag = (head >> 48).wrapping_add(1) << 48;
         if FREE.compare_exchange(head, tag | next, AcqRel, Relaxed).is_ok() {
@@ -124,7 +125,7 @@ fn take_free() -> Option<*mut ThreadState> {
     }
 }
 
-/// Gives a state back, which its thread uses no more.
+/// Puts a state, which its thread does not use any more, on the list of free ones.
 pub(crate) fn give_back(state: *mut ThreadState) {
     // SAFETY: states are never unmapped.
     let own = unsafe { ownership(state) };
@@ -139,9 +140,9 @@ pub(crate) fn give_back(state: *mut ThreadState) {
     }
 }
 
-/// The state of a thread that has ended without giving it back.
+/// Finds a state whose thread has ended without giving it back, and takes it for `owner`.
 fn take_abandoned(owner: u64) -> Option<*mut ThreadState> {
-    // A child in another namespace would be told that nobody lives.
+    // In another pid namespace the kernel would report every owner as ended.
     let process_id = AGENT.fork_local()?.process_id.load(Relaxed);
     if process_id == 0 || sys::process_id() != process_id {
         return None;
@@ -182,15 +183,17 @@ fn take_if_abandoned(state: *mut ThreadState, owner: u64) -> bool {
     let is_abandoned = kernel_id != 0
         && !sys::process_exists(kernel_id)
         && is_forgotten(state, control_block, before & IS_IN_BLOCK != 0);
-    // An owner that has given it back meanwhile, because it lives, has written another word.
+    // An owner that has given the state back in the meantime, because it lives, has written another
+    // word.
     let after = if is_abandoned { owner } else { before };
     own.owner.compare_exchange(asking, after, Release, Relaxed).is_ok() && is_abandoned
 }
 
-/// Whether no thread will find in its slot the state of one that has ended.
+/// True if no thread will find in its slot the state of a thread that has ended.
 ///
-/// A thread's stack may be another's next, with all that the last one left there; then that one has
-/// its id where the kernel has cleared the last one's. It is written before it runs.
+/// A thread's stack may be reused for another thread, with all that the last one left there. Then
+/// the new thread's id stands where the kernel has cleared the last one's, and it is written before
+/// the new thread runs.
 fn is_forgotten(state: *mut ThreadState, control_block: usize, is_id_in_block: bool) -> bool {
     let is_own = control_block == thread_pointer::thread_pointer();
     let place = thread_pointer::slot_place_of(control_block);

@@ -1,8 +1,8 @@
 //! Waiting for a buffer.
 //!
-//! A wait ends, whatever the shared pages say: the recorder dies, closes the session, or lives and
-//! gives nothing back for so long that what it would give back cannot be told any more (somebody
-//! has written over the buffers' heads). What is not recorded then is counted.
+//! A wait ends, whatever the shared pages contain: the recorder dies, closes the session, or gives
+//! nothing back for a long time. (If the buffers' heads were overwritten, the recorder cannot tell
+//! which ones to give back.) Events that are not recorded then are counted.
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -12,21 +12,21 @@ use writer::WaitOutcome;
 
 use crate::state::{Agent, own_stack, why_closed};
 
-/// So long a process waits for one of the buffers that are left for nodes: the recorder gives back
-/// full ones, and those of ended processes, within some milliseconds.
+/// Nanoseconds that a process waits for one of the buffers that are left for nodes. The recorder
+/// gives back full ones, and those of ended processes, within some milliseconds.
 const NODES_WAIT_NS: u64 = 500_000_000;
-/// And until the recorder has looked so often which processes have ended: one look may have been
-/// under way, the next finds those that have, the third comes when their last events are too new to
-/// be taken, and the fourth gives back what they held. A recorder that was not let run has
-/// given back nothing yet.
+/// Number of the recorder's checks for ended processes that the wait for nodes includes as well.
+/// One check may be under way, and the next finds the ended processes. At the third their last
+/// events are too new to be taken, and the fourth gives back what they held. A recorder that was
+/// not scheduled has given back nothing yet.
 const NODES_WAIT_LOOKS: u32 = 4;
-/// So long events wait while the recorder gives back nothing at all, …
+/// Nanoseconds that events wait while the recorder gives back nothing at all, …
 const EVENTS_WAIT_NS: u64 = 10_000_000_000;
-/// … and until it has looked so often which processes have ended.
+/// … and number of the recorder's checks for ended processes that the wait includes as well.
 const EVENTS_WAIT_LOOKS: u32 = 8;
 
-/// What the number of buffers given back was when events waited in vain, plus one: nobody waits
-/// again before it has changed. 0: never.
+/// Number of buffers given back (plus one) at the time when events waited in vain; 0: never. No
+/// thread waits again before that number has changed.
 static WAITED_IN_VAIN: AtomicU64 = AtomicU64::new(0);
 
 fn given_back(pool: &Pool) -> u64 {
@@ -34,8 +34,8 @@ fn given_back(pool: &Pool) -> u64 {
 }
 
 impl Agent {
-    /// Claims a buffer, waiting if the session says so. `None`: the event is lost, or the agent is
-    /// now disabled.
+    /// Claims a buffer, waiting if the session says so. Returns `None` if the event is lost, or the
+    /// agent was disabled.
     pub(crate) fn claim_buffer(
         &self,
         pool: &Pool,
@@ -43,8 +43,8 @@ impl Agent {
         waited: &mut u64,
     ) -> Option<u32> {
         let is_for_nodes = matches!(purpose, writer::BufferUse::Nodes { .. });
-        // What is left is for events, for as long as the owners of the others live: that is waited
-        // for once, and not long.
+        // The buffers that are left are for events, for as long as the owners of the others live. A
+        // node waits for them once, and not long.
         let is_refused = || is_for_nodes && !writer::may_hold_nodes(pool);
         if is_refused() && writer::was_waited_in_vain(pool) {
             return None;

@@ -1,8 +1,8 @@
-//! A function of a folder further up, for who stands below it: the agent's start says which.
+//! Pointer to a function of a higher layer, for a lower layer to call; the agent's start sets it.
 
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// Nothing until it is set.
+/// A function pointer; calls do nothing until it is set.
 #[derive(Debug)]
 pub(crate) struct Callback(AtomicPtr<()>);
 

@@ -1,45 +1,46 @@
-//! Whether a thread claims the regions of addresses that it meets (see `event_clock`).
+//! Decides whether a thread claims the regions of addresses that it meets (see `event_clock`).
 //!
 //! A claim costs cache misses: the thread's own, and that of the thread that owned the region (110
 //! ns on one machine, 410 on another). Each event in an owned region saves 9 ns. So each claim is
 //! timed, and a thread claims on credit, which it pays back by the words that it records until the
-//! next claim. Threads that share all their memory run out of it. They leave all regions to nobody
-//! for a few buffers, and for four times as many each time that they find it so again, until they
-//! end a buffer with nearly all of it paid back.
+//! next claim. Threads that share all their memory run out of credit. Such a thread leaves all
+//! regions without an owner for a few buffers. Each time that claims prove useless again, it does
+//! so for four times as many. That lasts until it ends a buffer with nearly all of the credit paid
+//! back.
 
-/// A region's word that names no thread.
+/// Value of a region's word if no thread owns the region.
 pub(crate) const NOBODY: u32 = 0;
-/// What no region's word is.
+/// A value that no region's word ever has.
 const NO_THREAD: u32 = u32::MAX;
 
-/// What a level of a thread has found so far.
+/// State of one level of a thread.
 #[derive(Debug)]
 pub(crate) struct Claims {
-    /// Owner of the regions that the thread leaves as they are: nobody, or while it claims all,
-    /// [`NO_THREAD`].
+    /// Owner of the regions that the thread leaves as they are: [`NOBODY`], or [`NO_THREAD`] while
+    /// it claims all regions.
     pub(crate) left: u32,
     credit_ticks: u32,
-    /// Where the buffer stood at the last claim.
+    /// Position in the buffer of the last claim's event.
     position: u32,
     /// Buffers until the thread claims regions again, and how many it was at the last time.
     wait: u8,
     last_wait: u8,
 }
 
-/// What each word that is recorded in an owned region saves: `rdtscp` takes 9 ns more than `rdtsc`,
-/// 23 ticks at 2.6 GHz; an allocation has two words and a free one.
+/// Ticks that each word recorded in an owned region saves: `rdtscp` takes 9 ns more than `rdtsc`,
+/// which is 23 ticks at 2.6 GHz. An allocation has two words and a free has one.
 const WORD_TICKS: u32 = 16;
-/// How many times what the thread itself waits for it a claim costs: the owner waits, too, until it
-/// has found out. (Once in place of twice is no better for Node.)
+/// Factor from the claiming thread's own wait to the cost of a claim: the owner waits, too, until
+/// it has noticed the claim. (A factor of 1 instead of 2 is no better for Node.)
 const OWNERS_PART: u32 = 2;
-/// A claim is taken to cost no more than this (1.6 µs at 2.6 GHz): else the thread lost its
-/// processor meanwhile.
+/// Largest cost of a claim that is believed, in ticks (1.6 µs at 2.6 GHz). If a claim took longer,
+/// the thread lost its processor in between.
 const CLAIM_TICKS_MAX: u32 = 1 << 12;
-/// What a thread may spend on claims although nothing follows them: some hundred of them, which it
-/// takes to see through the bursts in which Node's threads work.
+/// Ticks that a thread may spend on claims before any events pay for them: some hundred claims. A
+/// thread needs that many to see through the bursts in which Node's threads work.
 const CREDIT_TICKS: u32 = 1 << 17;
-/// Buffers for which a thread claims no region, at most. With this, threads that have no use for it
-/// spend a hundredth of their time on claims.
+/// Largest number of buffers for which a thread claims no region. With this, threads for which
+/// claims are useless spend a hundredth of their time on claims.
 const WAIT_MAX: u8 = 63;
 
 impl Claims {
@@ -47,10 +48,10 @@ impl Claims {
         Self { left: NO_THREAD, credit_ticks: CREDIT_TICKS, position: 0, wait: 0, last_wait: 0 }
     }
 
-    /// A region was claimed for an event that is to be written at `position` of the buffer, which
-    /// took some ticks.
+    /// Accounts for the claim of a region that took `took_ticks`, for an event that is to be
+    /// written at `position` of the buffer.
     pub(crate) fn claimed(&mut self, position: u32, took_ticks: u64) {
-        // What the last buffer held behind its last claim is not counted.
+        // Words that the last buffer held after its last claim are not counted.
         let words = position.checked_sub(self.position).unwrap_or(position);
         self.position = position;
         let saved_ticks = words.saturating_mul(WORD_TICKS);
@@ -66,11 +67,11 @@ impl Claims {
         }
     }
 
-    /// The thread begins its next buffer, after which it may claim regions again.
+    /// Notes that the thread begins its next buffer, after which it may claim regions again.
     pub(crate) fn next_buffer(&mut self) {
         if self.left != NOBODY {
-            // Who pays nearly all back has use for claims again; who only runs out of credit slowly
-            // has not.
+            // Claims are useful again to a thread that pays nearly all back; to one that runs out
+            // of credit slowly they are not.
             if self.credit_ticks >= CREDIT_TICKS / 8 * 7 {
                 self.last_wait = 0;
             }
@@ -86,8 +87,9 @@ impl Claims {
 mod tests {
     use super::*;
 
-    /// Claims of a thread whose every event meets another thread's region, within a thousand
-    /// buffers: `words` from event to event, and what each claim takes by its number.
+    /// Counts the claims and events of a thread whose every event meets another thread's region,
+    /// within a thousand buffers. `words` is the distance from event to event; `took_ticks` gives
+    /// the cost of a claim by its number.
     fn claims(words: u32, took_ticks: impl Fn(usize) -> u64) -> (usize, usize) {
         const BUFFER_WORDS: u32 = 8192;
         let mut claims = Claims::new();
@@ -122,8 +124,8 @@ mod tests {
             let (made, events) = claims(words, |_| took_ticks);
             assert_eq!(made, events, "with {words} words from one to the next: each took {took_ticks} ticks");
         }
-        // One that lost its processor meanwhile, or whose clock went back, tells nothing of the
-        // others.
+        // A claim during which the thread lost its processor, or the clock went back, does not
+        // count against the others.
         let (made, events) = claims(8, |number| if number % 1_000 == 0 { u64::MAX } else { 50 });
         assert_eq!(made, events);
     }

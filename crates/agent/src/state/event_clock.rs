@@ -1,14 +1,15 @@
-//! The time of an event, and when a thread may read it the cheap way.
+//! The time of an event, and the conditions under which a thread may read it by the cheap
+//! instruction.
 //!
 //! Sorted by time, the events of any address must be in the order in which it changed hands. So an
-//! event's time must not be read before the loads that led to it are done: those of the program
-//! (which got the block from another thread), and those of the allocator (which took over what
-//! another thread had freed). `rdtscp` waits for them, `rdtsc` does not, and takes half the time
-//! (20 and 10 ns), or none beside other work.
+//! event's time must not be read before the loads that led to the event are done. Those are loads
+//! of the program (which got the block from another thread) and of the allocator (which took over
+//! what another thread had freed). `rdtscp` waits for them. `rdtsc` does not wait, and takes half
+//! the time (10 ns in place of 20), or no time beside other work.
 //!
 //! Most blocks never change hands: allocators give each thread memory of its own. So each *region*
 //! of addresses has an owner, the thread that recorded there last. The owner reads `rdtsc`, and
-//! looks then whether it still is the owner:
+//! checks after that whether it still is the owner:
 //!
 //! ```text
 //!                 claimed
@@ -17,24 +18,24 @@
 //!  rdtscp        given up        rdtsc         <--+
 //! ```
 //!
-//! A thread that records an event where it is not the owner claims the region or gives it up for
-//! its owner (`Claims` says which): it writes the word first, for all to see, and reads `rdtscp`
-//! then.
+//! A thread that records an event in another owner's region claims the region, or sets it to no
+//! owner (`Claims` decides which). It writes the region's word first, visible to all, and reads
+//! `rdtscp` after that.
 //!
-//! Each thread looks at the word *after* it has read the time (the load's address depends on the
-//! time), and takes the time anew if that is not as it should be. Why the order holds (loads are
-//! done in program order on x86-64, and so are stores): let a thread A record an event of a block
-//! and let go of it, and then thread B get it and record the next.
+//! Each thread checks the word *after* it has read the time (the load's address depends on the
+//! time). It reads the time anew if the word is not as expected. The order holds because x86-64
+//! does loads in program order, and stores too. Let a thread A record an event of a block and let
+//! go of it. Let thread B then get the block and record the next event.
 //!
-//! * What A does after it has read its time (freeing the block; handing out the new one) is a
-//!   store, which nobody sees before the time was read. If B reads the ordered time, after the load
-//!   that saw that store, B's time is the later one.
+//! * A's actions after it has read its time (freeing the block; handing out the new one) are
+//!   stores. No thread sees a store before the time was read. If B reads the ordered time, after
+//!   the load that saw that store, B's time is the later one.
 //! * If B reads the unordered time, it has found itself the region's owner after that load. A had
-//!   found that the region was its own or nobody's, after its time was read and before it let go.
-//!   So B's number was written after A looked, and thus after A's time; and between the two B read
-//!   an ordered time, behind which B's later times lie.
-//! * Numbers are the kernel's, and may be given again: a thread begins after all that another of
-//!   its number has done.
+//!   found that the region was its own or had no owner, after A's time was read and before A let
+//!   go. So B's number was written after A's check, and thus after A's time. Between that write and
+//!   its unordered time B read an ordered time, which all of B's later times follow.
+//! * Numbers are the kernel's thread ids, and may be reused: a thread begins after all that an
+//!   earlier thread of its number has done.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::*};
 
@@ -50,12 +51,12 @@ const TSC: u8 = 0;
 /// Clock choice: CLOCK_MONOTONIC.
 const MONOTONIC: u8 = 2;
 
-/// A region has 64 KiB of addresses. An allocator's memory for one thread seldom is smaller, and
-/// blocks that one thread allocates and another frees (as in Node, by the thousand) lie together:
-/// with pages of 4 KiB they change hands with 19 % of Node's events, with these with 8 %.
+/// Log2 of a region's size: 64 KiB. An allocator's memory for one thread seldom is smaller. Blocks
+/// that one thread allocates and another frees (as in Node, by the thousand) lie together. With
+/// pages of 4 KiB regions change hands with 19 % of Node's events, with 64 KiB with 8 %.
 const REGION_SHIFT: u32 = 16;
-/// Words for regions; several may share one. From 2^8 on none of the programs of `bench overhead`
-/// does better; those with much larger heaps do.
+/// Number of words for regions; several regions may share a word. More than 2^8 words help no
+/// program of `bench overhead`, but they help programs with much larger heaps.
 const REGION_WORDS: usize = 1 << REGION_WORDS_LOG;
 const REGION_WORDS_LOG: u32 = 11;
 
@@ -63,33 +64,33 @@ const REGION_WORDS_LOG: u32 = 11;
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct EventClock {
-    /// The clock choice; behind it what is read by a time with its highest bit set.
+    /// The clock choice; after it the byte that is read instead if a time has its highest bit set.
     choice: [AtomicU8; 2],
-    /// Number of the thread that owns each region.
+    /// Number of the owner thread of each region.
     regions: Regions,
 }
 
-/// On cache lines of their own: what else the process's threads read all the time is not to move
-/// with a claim.
+/// The owners' words, on cache lines of their own. Other data that the process's threads read all
+/// the time must not be invalidated by a claim.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Regions([AtomicU32; REGION_WORDS + 1]);
 
-/// The place of a block's region among the words.
+/// Index of a block's region among the words.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Region(usize);
 
 impl Region {
     #[inline(always)]
     pub(crate) fn of(address: u64) -> Self {
-        // Fibonacci hashing: neighbours lie apart, and so do the heaps of glibc's arenas, 64 MiB
-        // each.
+        // Fibonacci hashing: neighbours lie far apart, and so do the heaps of glibc's arenas, 64
+        // MiB each.
         let hash = (address >> REGION_SHIFT).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self((hash >> (u64::BITS - REGION_WORDS_LOG)) as usize)
     }
 }
 
-/// What a level of a thread must know to read the clock.
+/// A level's data for reading the clock.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct View {
@@ -105,7 +106,7 @@ impl View {
         Self { start_ticks, thread_id, claims: Claims::new() }
     }
 
-    /// The thread begins its next buffer.
+    /// Notes that the thread begins its next buffer.
     pub(crate) fn next_buffer(&mut self) {
         self.claims.next_buffer();
     }
@@ -130,33 +131,34 @@ impl EventClock {
         choice.load(Relaxed)
     }
 
-    /// The byte that says which clock is read, for the injector.
+    /// Returns the address of the byte that says which clock is read, for the injector.
     pub(crate) const fn choice_place(&'static self) -> *const AtomicU8 {
         (&raw const self.choice).cast()
     }
 
-    /// Turns to CLOCK_MONOTONIC: the time stamp counter is no clock here. Called before the first
-    /// event.
+    /// Switches to CLOCK_MONOTONIC, because the time stamp counter is not usable on this machine.
+    /// Must be called before the first event.
     pub(crate) fn use_monotonic(&self) {
         let [choice, _] = &self.choice;
         choice.store(MONOTONIC, Relaxed);
     }
 
-    /// Whether each time is a system call.
+    /// True if each reading of the time is a system call.
     pub(crate) fn is_asked_of_kernel(&self) -> bool {
         self.choice() == MONOTONIC
     }
 
-    /// Whether the injector has ended the recording for good.
+    /// True if the injector has ended the recording for good.
     pub(crate) fn is_ended(&self) -> bool {
         self.choice() == heapr_wire::CLOCK_ENDED
     }
 
-    /// The time for an event in a region, if the clock is a time stamp counter, and the region this
-    /// thread's or left to nobody; else nothing was changed.
+    /// Reads the time for an event in a region. Returns `None`, without any change, unless the
+    /// clock is the time stamp counter and the region is this thread's or is left without an owner.
     #[inline(always)]
     pub(crate) fn expected_ticks(&self, view: &View, region: Region) -> Option<u64> {
-        // SAFETY: `late` is 0 or 1, and both arrays have one place more than is asked for.
+        // SAFETY: `late` is 0 or 1, and both arrays have one element more than `region` or the
+        // choice needs.
         let look = |late: usize| unsafe {
             let owner = self.regions.0.get_unchecked(region.0.wrapping_add(late));
             let choice = self.choice.get_unchecked(late);
@@ -164,7 +166,7 @@ impl EventClock {
         };
         let (owner, choice) = look(0);
         if choice != TSC {
-            // The program may have forbidden itself to read it.
+            // The program may have forbidden itself to read the counter.
             return None;
         }
         let ticks = if owner == view.thread_id {
@@ -177,10 +179,10 @@ impl EventClock {
         (look(Late::than(ticks).none()) == (owner, TSC)).then(|| view.since_start(ticks))
     }
 
-    /// The time for an event that is to be written at `position` of the buffer, in ticks since the
-    /// session's start; without a region: one that is not of a block alone. `None`: a detach is
-    /// under way, and some calls go unseen already. What is recorded of the others would
-    /// contradict the rest.
+    /// Reads the time for an event that is to be written at `position` of the buffer, in ticks
+    /// since the session's start. `region` is `None` for an event that is not of a single block.
+    /// Returns `None` during a detach: some calls are already not seen, and records of the others
+    /// would contradict the rest.
     #[inline(always)]
     pub(crate) fn event_ticks(&self, view: &mut View, region: Option<Region>, position: u32) -> Option<u64> {
         match region.and_then(|region| self.expected_ticks(view, region)) {
@@ -189,8 +191,8 @@ impl EventClock {
         }
     }
 
-    /// As [`EventClock::event_ticks`], waiting for the loads before; the region is the thread's or
-    /// nobody's after that.
+    /// Slow path of [`EventClock::event_ticks`]: waits for the loads before. After that, the region
+    /// is the thread's or has no owner.
     #[cold]
     #[inline(never)]
     fn ordered_ticks(&self, view: &mut View, region: Option<Region>, position: u32) -> Option<u64> {
@@ -202,17 +204,17 @@ impl EventClock {
                 MONOTONIC => return Some(view.since_start(sys::monotonic_ns())),
                 _ => return None,
             }
-            // Before a claim.
+            // Time before a claim, if there is one.
             let mut before_ticks = None;
             if let Some(owner) = owner
                 && owner.load(Relaxed) != fitting
             {
                 before_ticks = (fitting != NOBODY).then(sys::ticks_ordered);
-                // Done for all to see before the time is read.
+                // Visible to all threads before the time is read.
                 owner.swap(fitting, SeqCst);
             }
             let ticks = sys::ticks_ordered();
-            // Neither the looks that follow nor a later time is read before this one.
+            // Neither the checks that follow nor a later time is read before this time.
             wait_for_loads();
             let is_still_so = owner.is_none_or(|owner| owner.load(Relaxed) == fitting);
             if is_still_so && self.choice() == TSC {
@@ -224,7 +226,7 @@ impl EventClock {
         }
     }
 
-    /// The time for anything that is not an event.
+    /// Reads the time for anything that is not an event.
     pub(crate) fn now_ticks(&self, start_ticks: u64) -> u64 {
         let ticks = match self.choice() {
             TSC => sys::ticks_ordered(),
@@ -241,7 +243,7 @@ mod tests {
 
     use super::*;
 
-    /// An address of the region with this number.
+    /// Returns the region with this number.
     fn in_region(number: u64) -> Option<Region> {
         Some(Region::of(0x7f00_0000_0000 + (number << REGION_SHIFT)))
     }
@@ -324,8 +326,8 @@ mod tests {
         }
     }
 
-    /// Threads hand blocks round, each in a region that others have blocks in, too; each notes a
-    /// time before it lets go and one after it has taken over.
+    /// Threads hand blocks round, and each block's region holds blocks of other threads, too. Each
+    /// thread notes a time before it lets go of a block, and one after it has taken a block over.
     #[test]
     fn times_follow_what_changes_hands() {
         const THREADS: usize = 3;

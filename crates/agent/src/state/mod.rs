@@ -1,5 +1,5 @@
-//! The agent's state in one process: whether it records, its slot in the pool, and what a fork must
-//! reset.
+//! The agent's state in one process: whether it records, its slot in the pool, and the data that a
+//! fork must reset.
 //!
 //! ```text
 //! UNSTARTED --first hook or constructor--> STARTING --> ACTIVE --> DISABLED   (for good, with a reason)
@@ -35,14 +35,14 @@ pub(crate) const UNSTARTED: u32 = 0;
 pub(crate) const STARTING: u32 = 1;
 /// Events are recorded.
 pub(crate) const ACTIVE: u32 = 2;
-/// Nothing is recorded any more.
+/// Recording has ended.
 pub(crate) const DISABLED: u32 = 3;
 
 /// Largest number of node blocks of one process.
 pub(crate) const NODE_BLOCKS_MAX: usize = 65_536;
-/// What must not survive a fork: lies in memory that the kernel zeroes in the child, so that no
-/// hook of the child can write into the parent's buffers whatever way it was forked (fork, _Fork,
-/// raw clone).
+/// Data that must not survive a fork. It lies in memory that the kernel zeroes in the child. So no
+/// hook of the child can write into the parent's buffers, by whatever call it was forked (fork,
+/// _Fork, raw clone).
 #[repr(C)]
 pub(crate) struct ForkLocal {
     registration: AtomicU32,
@@ -50,18 +50,18 @@ pub(crate) struct ForkLocal {
     generation: AtomicU32,
     /// 1 once the recorder has been told which modules a forked child has from its parent.
     pub(crate) has_told_modules: AtomicU32,
-    /// The process's id, of whoever's calls its memory sees (a child by vfork makes some, too); 0:
-    /// the kernel has not been asked in this process.
+    /// Id of the process that this memory belongs to (a child by vfork makes calls here, too); 0:
+    /// not determined yet in this process.
     pub(crate) process_id: AtomicU32,
     /// Next number of a stack node; node 0 is the empty stack, so the first is 1.
     pub(crate) node_count: AtomicU32,
-    /// Pool buffer plus one of each node block.
+    /// Index of the pool buffer (plus one) of each node block.
     pub(crate) node_blocks: [AtomicU32; NODE_BLOCKS_MAX],
-    /// The stack tree's current table, whose type is the tree's own.
+    /// The stack tree's current table, of a type that belongs to `tree`.
     pub(crate) tree_table: AtomicPtr<()>,
-    /// 1 while a thread makes a larger one.
+    /// 1 while a thread makes a larger table.
     pub(crate) tree_growing: AtomicU32,
-    /// What the threads' grown tables of suffixes take: see `frames::suffix_table`.
+    /// Bytes of the threads' grown suffix tables: see `frames::suffix_table`.
     pub(crate) grown_suffixes_bytes: AtomicUsize,
 }
 
@@ -69,7 +69,7 @@ const UNREGISTERED: u32 = 0;
 const REGISTERING: u32 = 1;
 const REGISTERED: u32 = 2;
 
-/// The process's state; see the module.
+/// The process's state; see the module's description.
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) state: AtomicU32,
@@ -77,24 +77,24 @@ pub(crate) struct Agent {
     fork_local: AtomicPtr<ForkLocal>,
     pub(crate) clock: EventClock,
     pub(crate) start_ticks: AtomicU64,
-    /// Slot that this process, or the one it was forked from, had.
+    /// Slot that this process had, or the one that it was forked from.
     last_slot: AtomicU32,
-    /// Registrations so far in this image: the second and later are forks.
+    /// Number of registrations in this image: the second and later ones are forks.
     registration_count: AtomicU32,
-    /// Incremented when addresses of code may have changed their meaning.
+    /// Counter that is incremented when addresses of code may have changed their meaning.
     pub(crate) code_epoch: AtomicU32,
-    /// 1: threads have their ids in their control blocks, as glibc keeps them.
+    /// 1: threads have their ids in their control blocks, as in glibc.
     pub(crate) has_ids_in_blocks: AtomicU32,
     /// Id of the process that was registered last: this one, or the one it was forked from.
     last_process_id: AtomicU32,
-    /// 1: the agent was put into the running process; its hooks are the injector's.
+    /// 1: the agent was injected into the running process; its hooks are the injector's.
     pub(crate) is_injected: AtomicU32,
-    /// 1: the program has a malloc of its own that stands before the agent's.
+    /// 1: the program defines its own malloc, which precedes the agent's.
     pub(crate) has_own_malloc: AtomicU32,
-    /// Allocations of so many bytes or more are nothing for the plain way: those whose size does
-    /// not fit beside a stack, and all once there are frames of a language to add.
+    /// Least size in bytes of allocations that must take the slow path. That is the least size that
+    /// does not fit beside a stack, or 0 once there are frames of a language to add.
     pub(crate) plain_bytes_end: AtomicUsize,
-    /// Takes the hooks out of the program's calls.
+    /// Function that takes the hooks out of the program's calls.
     pub(crate) on_end: Callback,
 }
 
@@ -122,21 +122,21 @@ impl Agent {
         self.state.load(Relaxed) == ACTIVE
     }
 
-    /// The pool; `None` before the start and when there is none.
+    /// Returns the pool; `None` before the start and if there is no pool.
     #[inline(always)]
     pub(crate) fn pool(&self) -> Option<&'static Pool> {
         // SAFETY: null, or set once in `attach` to a value in memory that is never freed.
         unsafe { self.pool.load(Acquire).as_ref() }
     }
 
-    /// See [`ForkLocal`].
+    /// Returns the data that a fork resets.
     #[inline(always)]
     pub(crate) fn fork_local(&self) -> Option<&'static ForkLocal> {
         // SAFETY: as for the pool; all fields are atomics, valid for any bits.
         unsafe { self.fork_local.load(Relaxed).as_ref() }
     }
 
-    /// Takes over an opened pool. Called once, by the starting thread.
+    /// Installs an opened pool. Called once, by the starting thread.
     pub(crate) fn attach(&self, pool: Pool) -> Result<(), DisableReason> {
         let memory = sys::map_anonymous(size_of::<Pool>(), false).map_err(|_| DisableReason::NoMemory)?;
         let fork_local =
@@ -150,7 +150,7 @@ impl Agent {
         Ok(())
     }
 
-    /// The time for an event; see [`EventClock::event_ticks`].
+    /// Reads the time for an event; see [`EventClock::event_ticks`].
     #[inline(always)]
     pub(crate) fn event_ticks(&self, view: &mut View, region: Option<Region>, position: u32) -> Option<u64> {
         let ticks = self.clock.event_ticks(view, region, position);
@@ -160,7 +160,8 @@ impl Agent {
         ticks
     }
 
-    /// There is no time any more: ends the recording for good if the injector said so.
+    /// Ends the recording for good if the injector has requested that. Called if the clock gave no
+    /// time.
     #[cold]
     #[inline(never)]
     fn take_leave(&self) {
@@ -169,13 +170,14 @@ impl Agent {
         }
     }
 
-    /// The time for anything else.
+    /// Reads the time for anything that is not an event.
     fn now_ticks(&self) -> u64 {
         self.clock.now_ticks(self.start_ticks.load(Relaxed))
     }
 
-    /// The process's slot, registering it if this is the first call in this address space (also
-    /// after a fork). `None`: not to be traced; the agent is disabled.
+    /// Returns the process's slot, registering the process on the first call in this address space
+    /// (also after a fork). Returns `None` if the process is not to be traced; then the agent is
+    /// disabled.
     pub(crate) fn process(&self) -> Option<SlotClaim> {
         let local = self.fork_local()?;
         loop {
@@ -195,7 +197,7 @@ impl Agent {
                 {
                     return self.register(local);
                 }
-                // Another thread is at it: a few stores and system calls.
+                // Another thread is registering: a few stores and system calls.
                 _ => core::hint::spin_loop(),
             }
             if !self.is_active() {
@@ -211,7 +213,7 @@ impl Agent {
         let asked_id = sys::process_id();
         let process_id = self.id_of_process(asked_id);
         if process_id == 0 {
-            // A forked child that may not even ask who it is.
+            // A forked child that may not even ask for its own id.
             control.processes_refused.fetch_add(1, Relaxed);
             control.forks_arrived.fetch_add(u32::from(is_fork), Relaxed);
             self.disable(DisableReason::Forbidden);
@@ -231,7 +233,7 @@ impl Agent {
         }
         let claim = ProcessClaim {
             process_id,
-            // A child by vfork speaks for its parent, whose parent is the one that was forked.
+            // A child by vfork acts for its parent, whose parent is the process that was forked.
             parent_id: if process_id == asked_id { 0 } else { self.last_process_id.load(Relaxed) },
             origin: match (is_fork, is_attached) {
                 (true, _) => ORIGIN_FORK,
@@ -261,21 +263,21 @@ impl Agent {
         Some(claim)
     }
 
-    /// The id of the process that this memory is of: of the caller's, unless that is a child by
-    /// vfork of a forked process that has made no call itself.
+    /// Returns the id of the process that owns this memory. It is the caller's, unless the caller
+    /// is a child by vfork of a forked process that has made no call itself.
     fn id_of_process(&self, asked_id: u32) -> u32 {
         if self.has_ids_in_blocks.load(Relaxed) == 0 {
             return asked_id;
         }
-        // SAFETY: glibc's.
+        // SAFETY: glibc's control block.
         let in_block = unsafe { thread_pointer::id_in_control_block() };
-        // A raw clone has the id of its parent's thread there.
+        // After a raw clone the control block still has the id of the parent's thread.
         let is_parents = in_block == self.last_process_id.load(Relaxed);
         let is_own = in_block == 0 || in_block == asked_id || is_parents;
         if is_own || sys::parent_process_id() != in_block { asked_id } else { in_block }
     }
 
-    /// As [`Agent::disable`], unless that was done or nothing was begun.
+    /// Disables the agent as [`Agent::disable`] does, if it is active.
     pub(crate) fn end(&self, reason: DisableReason) {
         if self.is_active() {
             self.disable(reason);
@@ -293,14 +295,15 @@ impl Agent {
         }
     }
 
-    /// The process's slot, if it has one.
+    /// Returns the process's slot, if it has one.
     pub(crate) fn slot(&self) -> Option<&'static heapr_wire::ProcessSlot> {
         let (pool, local) = (self.pool()?, self.fork_local()?);
         let is_registered = local.registration.load(Acquire) == REGISTERED;
         pool.process_slot(local.slot.load(Relaxed)).filter(|_| is_registered)
     }
 
-    /// The process's slot; that of the process it was forked from, if it has none yet.
+    /// Returns the process's slot, or that of the process it was forked from, if it has no slot
+    /// yet.
     pub(crate) fn slot_or_parents(&self) -> Option<&'static heapr_wire::ProcessSlot> {
         self.slot().or_else(|| self.pool()?.process_slot(self.last_slot.load(Relaxed)))
     }
@@ -314,7 +317,7 @@ impl Agent {
     }
 }
 
-/// Why a session is none that records.
+/// Returns the reason why a session is not recording.
 fn why_closed(pool: &Pool) -> DisableReason {
     match pool.control().state.load(Relaxed) {
         SESSION_RECORDING | SESSION_CLOSED => DisableReason::SessionClosed,

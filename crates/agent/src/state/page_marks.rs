@@ -1,4 +1,4 @@
-//! Tells the frees of samples from all others: a word for each page of 4 KiB.
+//! Tells frees of samples from all other frees by a word for each page of 4 KiB.
 //!
 //! ```text
 //! address   63 .. 48 | 47 .. 32 | 31 .. 12 | 11 .. 4 | 3 .. 0
@@ -8,12 +8,13 @@
 //!           identity of one   | each | samples that begin on the page and live
 //! ```
 //!
-//! A free looks at the low byte, and goes on where that is 0. Else the word says whether the block
-//! is the page's only sample, or none. Where it cannot (a second sample, or blocks that were
-//! recorded each), the free is recorded as a *candidate*, and the recorder says in the process's
-//! slot if it was a sample's, for one to be taken off here. A count that is too high costs records
-//! and no more; too low it is never: the words are private memory, so that a forked child has them
-//! as of the fork, with the blocks.
+//! A free reads the low byte, and continues if it is 0. Otherwise the word says whether the block
+//! is the page's only sample, or not a sample. If the word cannot say that, the free is recorded as
+//! a *candidate*. That is so for a second sample, or for blocks that were all recorded. The
+//! recorder notes in the process's slot that a candidate was a sample, and the agent then
+//! decrements the count here. A count that is too high costs only extra records. A count is never
+//! too low: the words are private memory, which a forked child has as of the fork, together with
+//! the blocks.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
@@ -22,27 +23,27 @@ use heapr_wire::{DisableReason, PAGE_MARKS, PAGE_SHIFT, ProcessSlot, UNMARKED_MA
 
 use crate::state::AGENT;
 
-/// The samples of a page. A count that has come so far stays there.
+/// Mask of the number of samples of a page. A count that has reached this value stays there.
 const COUNT: u32 = 127;
-/// With this bit, whatever else: blocks that begin here were recorded each.
+/// Flag: blocks that begin on this page were all recorded, whatever the count is.
 const EACH: u32 = 128;
 const IDENTITY: u32 = !255;
 
-/// The words; null: nothing was sampled yet. Read by assembly.
+/// The words; null: no sample was taken yet. Read by assembly.
 pub(crate) static MARKS: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
 
-/// What a block that is about to be freed is.
+/// Kind of a block that is about to be freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Freed {
-    /// Nothing that was recorded.
+    /// A block that was not recorded.
     NoSample,
-    /// A sample; its page is not marked for it any more.
+    /// A sample; its page's mark no longer counts it.
     Sample,
-    /// Only the recorder knows.
+    /// A block of which only the recorder knows whether it is a sample.
     Candidate,
 }
 
-/// Makes the words, unless they are there. `false`: no memory.
+/// Maps the words, unless they exist. Returns `false` if there is no memory.
 #[cold]
 pub(crate) fn prepare() -> bool {
     const BYTES: usize = PAGE_MARKS * size_of::<AtomicU32>();
@@ -52,7 +53,7 @@ pub(crate) fn prepare() -> bool {
     let Ok(memory) = sys::map_anonymous(BYTES, false) else { return false };
     let made = MARKS.compare_exchange(core::ptr::null_mut(), memory.cast(), AcqRel, Acquire);
     if made.is_err() {
-        // SAFETY: the mapping just made, which nobody knows.
+        // SAFETY: the mapping just made, whose address no other code has.
         unsafe { sys::unmap(memory, BYTES) };
     }
     true
@@ -60,7 +61,7 @@ pub(crate) fn prepare() -> bool {
 
 fn mark_of(index: usize) -> Option<&'static AtomicU32> {
     let marks = MARKS.load(Acquire);
-    // SAFETY: null, or that many words, which stay mapped; the index is below.
+    // SAFETY: null, or that many words, which stay mapped; the index is below that number.
     unsafe { (!marks.is_null()).then(|| &*marks.add(index & (PAGE_MARKS - 1))) }
 }
 
@@ -68,13 +69,14 @@ fn of_block(address: usize) -> Option<&'static AtomicU32> {
     mark_of(address >> PAGE_SHIFT)
 }
 
-/// Which of the blocks that can begin on pages with one word; 0: none that a word can tell.
+/// Returns the bits that tell a block from others whose pages share a word; 0 if a word cannot hold
+/// them.
 fn identity(address: usize) -> u32 {
     let (above, slot) = ((address >> 32) as u32 & 0xffff, (address >> 4) as u32 & 0xff);
     if address & 15 != 0 || address >> 48 != 0 { 0 } else { above << 16 | slot << 8 }
 }
 
-/// A word with one more sample.
+/// Returns a word with one sample more; `None` if the count is full.
 fn with_one_more(word: u32, address: usize) -> Option<u32> {
     match word & COUNT {
         COUNT => None,
@@ -83,7 +85,7 @@ fn with_one_more(word: u32, address: usize) -> Option<u32> {
     }
 }
 
-/// What a word says of a block that is freed, and the word behind that.
+/// Returns the kind of a freed block according to a word, and the word after that free.
 fn without(word: u32, address: usize) -> (Freed, u32) {
     let (known, count) = (word & IDENTITY, word & COUNT);
     if known != 0 && known == identity(address) && count != COUNT {
@@ -93,17 +95,18 @@ fn without(word: u32, address: usize) -> (Freed, u32) {
     (if is_told && word & EACH == 0 { Freed::NoSample } else { Freed::Candidate }, word)
 }
 
-/// A word with one sample less, of which it is not said which.
+/// Returns a word with one sample less, without saying which; `None` if the count cannot be
+/// lowered.
 fn with_one_less(word: u32) -> Option<u32> {
     match word & COUNT {
         0 | COUNT => None,
-        // What is left is nobody's.
+        // The identity that is left belongs to no live sample.
         1 => Some(word & EACH),
         _ => Some(word.wrapping_sub(1)),
     }
 }
 
-/// A sample begins at this address.
+/// Notes that a sample begins at this address.
 #[cold]
 pub(crate) fn add(address: usize) {
     if let Some(mark) = of_block(address) {
@@ -111,7 +114,7 @@ pub(crate) fn add(address: usize) {
     }
 }
 
-/// A block that is recorded begins at this address, and so will others near it.
+/// Notes that a recorded block begins at this address, as all blocks near it will be recorded.
 #[inline(always)]
 pub(crate) fn add_each(address: usize) {
     if let Some(mark) = of_block(address)
@@ -121,7 +124,7 @@ pub(crate) fn add_each(address: usize) {
     }
 }
 
-/// What a block is that is about to be freed.
+/// Returns the kind of a block that is about to be freed, and unmarks a sample.
 #[inline]
 pub(crate) fn freed(address: usize) -> Freed {
     let Some(mark) = of_block(address) else { return Freed::NoSample };
@@ -138,8 +141,8 @@ pub(crate) fn freed(address: usize) -> Freed {
     }
 }
 
-/// Takes off what the recorder has said since: of samples that are freed. Numbers that cannot be
-/// end the recording: somebody writes into the shared pages.
+/// Lowers the counts for the freed samples that the recorder has reported since the last call.
+/// Impossible numbers end the recording: the shared pages are being overwritten.
 #[cold]
 pub(crate) fn take_off() {
     let Some(slot) = AGENT.slot() else { return };
@@ -148,13 +151,13 @@ pub(crate) fn take_off() {
     }
 }
 
-/// The shared pages hold what neither side writes.
+/// Error: the shared pages hold values that neither side writes.
 #[derive(Debug, PartialEq, Eq)]
 struct OutOfRange;
 
 fn take_from(slot: &ProcessSlot) -> Result<(), OutOfRange> {
     let ProcessSlot { unmarked, unmarked_told, unmarked_taken, .. } = slot;
-    // What is told meanwhile is for the next time.
+    // Reports that arrive during the loop are left for the next call.
     for _ in 0..UNMARKED_MAX {
         let taken = unmarked_taken.load(Acquire);
         let waiting = unmarked_told.load(Acquire).wrapping_sub(taken) as usize;
@@ -162,14 +165,15 @@ fn take_from(slot: &ProcessSlot) -> Result<(), OutOfRange> {
             return Ok(());
         }
         if waiting > UNMARKED_MAX {
-            // (Other threads may have taken some between the two looks, and more were told.)
+            // (Other threads may have taken some between the two loads, and more may have been
+            // reported.)
             if unmarked_taken.load(Acquire) == taken {
                 return Err(OutOfRange);
             }
             continue;
         }
         let Some(index) = place(unmarked, taken).map(|place| place.load(Relaxed)) else { return Ok(()) };
-        // Two threads may read one place: only one of them takes it.
+        // Two threads may read one element: only one of them takes it.
         if unmarked_taken.compare_exchange(taken, taken.wrapping_add(1), AcqRel, Relaxed).is_err() {
             continue;
         }
@@ -206,7 +210,7 @@ mod tests {
         assert_eq!(without(word, OTHER), (Freed::Candidate, word));
         let (freed, left) = without(word, ONE);
         assert_eq!(freed, Freed::Sample);
-        // It is not known any more whose the one is that is left.
+        // The identity of the sample that is left is not known any more.
         assert_eq!(without(left, OTHER), (Freed::Candidate, left));
         assert_eq!(without(left, ONE), (Freed::Candidate, left));
         assert_eq!(with_one_less(left), Some(0));
@@ -238,7 +242,7 @@ mod tests {
             assert_eq!(take_from(&slot), Err(OutOfRange), "{told} told, {taken} taken");
             assert_eq!(slot.unmarked_taken.load(Relaxed), taken);
         }
-        // Around the end of the numbers.
+        // Numbers that wrap around.
         slot.unmarked_told.store(3, Relaxed);
         slot.unmarked_taken.store(u32::MAX - 3, Relaxed);
         assert_eq!((take_from(&slot), slot.unmarked_taken.load(Relaxed)), (Ok(()), 3));

@@ -1,29 +1,31 @@
-//! Which program this is: its path, its command line, and whether the session has named the process
-//! itself.
+//! The program's identity: its path, its command line, and whether the session names this process
+//! as a root.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 
 use heapr_ring::sys;
 use heapr_wire::ModuleRecord;
 
-/// Bytes of the program's path that are kept.
+/// Largest number of bytes of the program's path that are stored.
 const EXECUTABLE_BYTES_MAX: usize = 1024;
 
-/// Path of the program, read at the start: later it may have forbidden itself to ask.
+/// Path of the program, read at the start: later the program may have forbidden itself the system
+/// call.
 static EXECUTABLE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 static EXECUTABLE_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Its command line as it was started, each word with a zero behind it, read at the start: the
-/// recorder may look when it has ended.
+/// Command line of the program as it was started, each word followed by a zero byte. It is read at
+/// the start, because the program may have ended before the recorder reads it.
 static COMMAND: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 static COMMAND_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Path of the program; empty if it is not known.
+/// Returns the path of the program; empty if it is not known.
 pub(crate) fn executable() -> &'static [u8] {
     kept(&EXECUTABLE, &EXECUTABLE_BYTES)
 }
 
-/// Words of its command line, as many as a record holds; empty of a program that was attached to.
+/// Returns the words of the program's command line, as many as a record holds; empty if the agent
+/// was attached.
 pub(crate) fn command_line() -> &'static [u8] {
     kept(&COMMAND, &COMMAND_BYTES)
 }
@@ -38,7 +40,7 @@ fn kept(start: &AtomicPtr<u8>, bytes: &AtomicUsize) -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(start, bytes.load(Relaxed)) }
 }
 
-/// Keeps what `read` puts into a fresh mapping of at most `bytes_max`.
+/// Stores what `read` writes into a fresh mapping of at most `bytes_max`.
 fn keep(
     kept: (&AtomicPtr<u8>, &AtomicUsize),
     bytes_max: usize,
@@ -66,15 +68,15 @@ pub(crate) fn read_command_line() {
     });
 }
 
-/// The process that the session variable names as one to be recorded for its own sake; 0: none.
+/// Id of the process that the session variable names as a root to be recorded; 0: no process.
 static NAMED_ROOT: AtomicU32 = AtomicU32::new(0);
 
-/// Says so.
+/// Sets the process that the session names as a root.
 pub(crate) fn set_named_root(process_id: u32) {
     NAMED_ROOT.store(process_id, Relaxed);
 }
 
-/// Whether this process is recorded for its own sake, not as somebody's child.
+/// True if this process is recorded as a root, not as a child of a recorded process.
 pub(crate) fn is_named_root(process_id: u32) -> bool {
     process_id != 0 && NAMED_ROOT.load(Relaxed) == process_id
 }

@@ -1,22 +1,22 @@
 //! The stack tree: hash of a path -> node, shared by the threads of a process.
 //!
-//! Each node is written once into a node block of the pool, where the recorder reads it; a table
+//! Each node is written once into a node block of the pool, where the recorder reads it. A table
 //! ([`crate::tree::node_table`]) only finds its number again, and a lookup that hits writes
-//! nothing. When it is half full one thread copies it into one of twice the size; the others go on
-//! with the old one meanwhile, and a node that they insert there is at worst numbered twice, which
-//! the reader of the trace does not mind.
+//! nothing. When the table is half full, one thread copies it into one of twice the size. The
+//! others use the old one in the meantime. A node that they insert there is at worst numbered
+//! twice, which the reader of the trace accepts.
 //!
-//! **A path is known by its hash**: 64 bits over all its return addresses, the sum of what each
-//! frame gives at its place. Nothing is looked up for it, no frame's part waits for another's, and
-//! a stack that changes in the middle keeps the parts of all other frames. So only the innermost
-//! frame of a stack is looked up; the nodes between are needed only when a new one is made below
-//! them. (Looking up frame by frame, each by its parent's number, was half of the agent's time on
-//! clang, where the table has 920,000 nodes and each lookup misses the caches.) Two of a million
-//! paths have the same hash with a probability of 3 in 10^8, and the same of what a table keeps of
-//! it with one in 10^6.
+//! **A path is identified by its hash**: 64 bits over all its return addresses. The hash is the sum
+//! of all frames' parts, each of which depends on the frame's depth. A hash needs no lookup, the
+//! frames' parts are independent, and a stack that changes in the middle keeps the parts of all
+//! other frames. So only the innermost frame of a stack is looked up; the nodes between are needed
+//! only when a new one is made below them. (A lookup frame by frame, each by its parent's number,
+//! took half of the agent's time on clang. There the table has 920,000 nodes and each lookup misses
+//! the caches.) Two of a million paths have the same hash with a probability of 3 in 10^8. With a
+//! probability of one in 10^6 they have the same bits of it that a table stores.
 //!
-//! Memory: 8 bytes an entry, 16 to 32 bytes a node. A lookup may be under way in an old table: it
-//! stays mapped, and its pages are given back.
+//! Memory: 8 bytes an entry, 16 to 32 bytes a node. A lookup may be under way in an old table, so
+//! that table stays mapped, and only its pages are given back.
 
 pub(crate) mod node_table;
 
@@ -29,41 +29,43 @@ use crate::state::{AGENT, ForkLocal, NODE_BLOCKS_MAX};
 use crate::tree::node_table::NodeTable;
 use crate::x86_64::prefetch;
 
-/// The unknown node, also the root.
+/// Number of the unknown node, which is also the root.
 pub(crate) const ROOT: u32 = 0;
 
-/// The empty path's hash.
+/// Hash of the empty path.
 pub(crate) const ROOT_HASH: u64 = 0;
 
-/// Hash of a path: of the caller's path, how many frames that has, and the frame's return address.
+/// Returns the hash of a path, from the hash and the depth of the caller's path and the frame's
+/// return address.
 #[inline(always)]
 pub(crate) fn path_hash(caller: u64, caller_depth: usize, return_address: u64, salt: u64) -> u64 {
     caller.wrapping_add(part_hash(caller_depth, return_address, salt))
 }
 
-/// What a frame gives to the hash of each path that it is on. `salt`: modules that have been at the
-/// same addresses one after the other are told apart.
+/// Returns a frame's part of the hash of each path that contains it. `salt` distinguishes modules
+/// that were loaded at the same addresses one after the other.
 #[inline(always)]
 pub(crate) fn part_hash(caller_depth: usize, return_address: u64, salt: u64) -> u64 {
     let frame = (return_address & NODE_ADDRESS_MASK) | salt << 56;
-    // Addresses of one module differ in few bits: they are spread before they meet the place's
-    // factor.
+    // Addresses of one module differ in few bits: they are spread before the multiplication by the
+    // depth's factor.
     let spread = frame.wrapping_add(1).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let spread = spread ^ spread >> 32;
     let place = (caller_depth as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let product = u128::from(spread) * u128::from(place);
-    // Of the folded product each bit depends on all bits of both factors.
+    // Each bit of the folded product depends on all bits of both factors.
     (product >> 64) as u64 ^ product as u64
 }
 
-/// The current table, if there is one yet.
+/// Returns the current table, if there is one yet.
 #[inline(always)]
 fn table(local: &ForkLocal) -> Option<&'static NodeTable> {
     // SAFETY: null, or a table published below, which is never unmapped.
     unsafe { local.tree_table.load(Acquire).cast::<NodeTable>().as_ref() }
 }
 
-/// A node of the path with this hash is about to be looked up: its entry is pulled into the caches.
+/// Prefetches the table entry of the path with this hash, because its node is about to be looked
+/// up.
 #[inline(always)]
 pub(crate) fn prefetch_node(hash: u64) {
     if let Some(table) = AGENT.fork_local().and_then(table) {
@@ -71,7 +73,7 @@ pub(crate) fn prefetch_node(hash: u64) {
     }
 }
 
-/// The node of a path, if it has one.
+/// Returns the node of a path, if it has one.
 #[inline(always)]
 pub(crate) fn find(hash: u64) -> Option<u32> {
     if hash == ROOT_HASH {
@@ -80,8 +82,8 @@ pub(crate) fn find(hash: u64) -> Option<u32> {
     table(AGENT.fork_local()?)?.find(hash)
 }
 
-/// Makes the node of a path that has none, for a frame that returns to `return_address` and whose
-/// caller is `parent`. `None`: it cannot be written (counted).
+/// Makes the node of a path that has no node yet, for a frame that returns to `return_address` and
+/// whose caller is `parent`. Returns `None` if it cannot be written (counted).
 #[cold]
 #[inline(never)]
 pub(crate) fn add(parent: u32, return_address: u64, hash: u64) -> Option<u32> {
@@ -91,7 +93,7 @@ pub(crate) fn add(parent: u32, return_address: u64, hash: u64) -> Option<u32> {
         return None;
     };
     if !table_with_room(local, node).is_some_and(|table| table.insert(hash, node)) {
-        // All places of this hash are taken: in a larger table they are not.
+        // All locations of this hash are taken, which is not so in a larger table.
         if let Some(larger) = grow(local, |_| true) {
             larger.insert(hash, node);
         }
@@ -99,7 +101,7 @@ pub(crate) fn add(parent: u32, return_address: u64, hash: u64) -> Option<u32> {
     Some(node)
 }
 
-/// Writes a node into its block. The recorder may read it from the moment that an event names it.
+/// Writes a node into its block. The recorder may read it as soon as an event names it.
 fn write_node(local: &ForkLocal, pool: &'static Pool, parent: u32, return_address: u64) -> Option<u32> {
     let per_block = pool.nodes_per_block() as u32;
     // Registers a forked child, whose counter starts anew.
@@ -116,7 +118,7 @@ fn write_node(local: &ForkLocal, pool: &'static Pool, parent: u32, return_addres
         let mut waited = 0;
         let purpose = writer::BufferUse::Nodes { process, block };
         let Some(claimed) = AGENT.claim_buffer(pool, purpose, &mut waited) else {
-            // Numbers that run ahead of the blocks would be believed by nobody.
+            // The recorder would not accept numbers that run ahead of the blocks.
             let _ = local.node_count.compare_exchange(number.wrapping_add(1), number, Relaxed, Relaxed);
             return None;
         };
@@ -142,13 +144,14 @@ fn table_with_room(local: &ForkLocal, node: u32) -> Option<&'static NodeTable> {
         return known;
     }
     let grown = grow(local, |table| table.is_none_or(|table| table.is_full_for(node)));
-    // No memory, or another thread is at it: the old table is used until it is nearly full; then
-    // nodes are numbered anew each time.
+    // No memory, or another thread is growing the table. The old table is used until it is nearly
+    // full; after that, nodes are numbered anew each time.
     grown.or(known).filter(|table| table.has_room_for(node))
 }
 
-/// Makes a larger table, if it is still wanted once no other thread can be at it, and gives the one
-/// that is current then. `None`: another thread is at it, or there is no memory.
+/// Makes a larger table, if it is still wanted once no other thread can be making one, and returns
+/// the table that is current then. Returns `None` if another thread is making one, or there is no
+/// memory.
 #[cold]
 #[inline(never)]
 fn grow(local: &ForkLocal, is_wanted: impl Fn(Option<&NodeTable>) -> bool) -> Option<&'static NodeTable> {
@@ -178,9 +181,9 @@ mod tests {
         path.iter().enumerate().fold(ROOT_HASH, |hash, (depth, &address)| path_hash(hash, depth, address, 0))
     }
 
-    /// Paths that are alike in the ways in which stacks are: frames that change places, recursion
-    /// of any depth, call sites a few bytes apart. No two have the same hash, and their low and
-    /// high bits spread.
+    /// Builds paths that are alike in the ways that stacks are: frames that change places,
+    /// recursion of any depth, call sites a few bytes apart. No two have the same hash, and their
+    /// low and high bits spread.
     #[test]
     fn paths_that_are_alike_have_different_hashes() {
         let sites: Vec<u64> = (0..12).map(|number| 0x7f12_3456_7000 + number * 5).collect();
@@ -197,7 +200,7 @@ mod tests {
             }
             first = end;
         }
-        // Recursion through one, two and three of them, and one other frame anywhere in it.
+        // Recursion through one, two and three call sites, with one other frame at some depth.
         for depth in 6..400 {
             for period in 1..=3 {
                 let mut path: Vec<u64> = (0..depth).map(|frame| sites[frame % period]).collect();

@@ -7,39 +7,39 @@
 //! +--------+-------------------------+--------------+
 //! ```
 //!
-//! The hash's low k bits name the place where an entry belongs, and `away` is how many places
-//! behind that it stands. So an entry and its place tell 58 bits of the hash, and from them it
-//! finds its place in a table of twice the size. Two of a million paths have those bits in
-//! common with a probability of two in a million.
+//! The hash's low k bits name the home index of an entry, and `away` is the distance from there to
+//! its actual index. So an entry and its index give 58 bits of the hash, which determine its home
+//! in a table of twice the size. Two of a million paths have those bits in common with a
+//! probability of two in a million.
 //!
-//! Open addressing, insert-only, lock-free: an entry is one word, which is complete or not there.
-//! (With the whole hash and 16 bytes an entry a table of clang's 920,000 nodes took 32 MiB in place
-//! of 16, and with the smaller ones before it twice that. It asked for huge pages; these must be
-//! cleared whole, which took 0.12 of the 0.75 s that recording clang added on a machine whose host
-//! takes free memory back.)
+//! Open addressing, insert-only, lock-free: an entry is one word, which is either complete or
+//! absent. (With the whole hash and 16 bytes an entry, a table of clang's 920,000 nodes took 32 MiB
+//! in place of 16. The smaller ones before it doubled that. Such a table requested huge pages,
+//! which must be cleared whole. That took 0.12 of the 0.75 s that recording clang added, on a
+//! machine whose host takes free memory back.)
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 use heapr_ring::sys;
 
-/// Entries of the first table: 32 KiB, enough for a small program.
+/// Number of entries of the first table: 32 KiB, enough for a small program.
 const FIRST_CAPACITY: usize = 4096;
-/// Smallest page of the processor.
+/// Smallest page size of the processor, in bytes.
 const PAGE_BYTES: usize = 4096;
-/// Where `away` begins.
+/// Bit position of `away` in an entry.
 const AWAY_SHIFT: u32 = 58;
-/// Places that are looked at for a hash. (With half as many, one or two of a million hashes find
-/// none when the table is nearly half full. Then it was doubled: in some runs of clang, whose
-/// 920,000 nodes fit, to 32 MiB, for 8,000 page faults.)
+/// Number of entries that are probed for a hash. (With half as many, one or two of a million hashes
+/// find no entry when the table is nearly half full. Then the table was doubled. In some runs of
+/// clang, whose 920,000 nodes fit, it grew to 32 MiB, at 8,000 page faults.)
 const PLACES: u64 = 1 << (64 - AWAY_SHIFT);
-/// The bits of a hash that an entry and its place tell.
+/// Mask of the bits of a hash that an entry and its index give.
 const HASH_MASK: u64 = (1 << AWAY_SHIFT) - 1;
 
 /// A table's head; the entries follow in the same mapping.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct NodeTable {
-    /// Entries minus one: the bits of a node, and of a hash's place.
+    /// Number of entries minus one: the mask of a node, and of a hash's home index.
     mask: u64,
     used: AtomicU32,
 }
@@ -57,12 +57,12 @@ impl NodeTable {
 
     fn allocate(capacity: usize) -> Option<&'static Self> {
         let bytes = size_of::<Self>().wrapping_add(capacity.checked_mul(size_of::<AtomicU64>())?);
-        // Wiped on fork: the numbers mean nothing in a child, which has its own node blocks.
+        // Wiped on fork: the numbers have no meaning in a child, which has its own node blocks.
         let memory = sys::map_anonymous(bytes, true).ok()?;
         if capacity > FIRST_CAPACITY {
-            // A page that is read first is the shared page of zeros, and the write that follows
-            // faults again and interrupts the other threads' processors. All pages of a table in
-            // use are written soon.
+            // Reading a page first maps the shared page of zeros; the write that follows faults
+            // again and interrupts the other threads' processors. All pages of a table in use are
+            // written soon.
             for page in (0..bytes).step_by(PAGE_BYTES) {
                 // SAFETY: inside the fresh mapping.
                 unsafe { memory.add(page).write_volatile(0) };
@@ -76,8 +76,8 @@ impl NodeTable {
         }
     }
 
-    /// A table of twice the size with the same entries, or the first one. `None`: there is no
-    /// memory.
+    /// Makes a table of twice the size with the same entries, or the first table. Returns `None` if
+    /// there is no memory.
     pub(crate) fn larger(smaller: Option<&Self>) -> Option<&'static Self> {
         let capacity = smaller.map_or(FIRST_CAPACITY, |table| table.entries().len().wrapping_mul(2));
         let larger = Self::allocate(capacity)?;
@@ -87,15 +87,15 @@ impl NodeTable {
         Some(larger)
     }
 
-    /// Gives back the memory of the entries, when a larger table has them. Who still looks here
-    /// finds nothing, and numbers a node anew.
+    /// Gives back the memory of the entries, once a larger table has them. A thread that still
+    /// looks up here finds nothing, and numbers a node anew.
     pub(crate) fn give_back(&self) {
         let bytes = size_of::<Self>().wrapping_add(size_of_val(self.entries()));
-        // The first page has the head, which stays true.
+        // The first page has the head, which stays valid.
         if let Some(bytes) = bytes.next_multiple_of(PAGE_BYTES).checked_sub(PAGE_BYTES) {
             let head = core::ptr::from_ref(self).cast_mut().cast::<u8>();
-            // SAFETY: the pages behind the first one of the mapping that `allocate` made; they hold
-            // only entries, which are atomics, and zero is a free one.
+            // SAFETY: the pages after the first one of the mapping that `allocate` made. They hold
+            // only entries, which are atomics, and a zero entry is a free one.
             unsafe { sys::give_back(head.wrapping_add(PAGE_BYTES), bytes) };
         }
     }
@@ -106,29 +106,30 @@ impl NodeTable {
             let entry = entry.load(Acquire);
             if entry != 0 {
                 let home = (place as u64).wrapping_sub(entry >> AWAY_SHIFT) & self.mask;
-                // One that finds no place is numbered anew when it is asked for.
+                // A node that finds no free entry is numbered anew at its next lookup.
                 larger.insert(entry & HASH_MASK & !self.mask | home, (entry & self.mask) as u32);
             }
         }
     }
 
-    /// Whether it should not take a node more.
+    /// True if the table is half full, or the node's number does not fit, so that a larger one
+    /// should be made.
     pub(crate) fn is_full_for(&self, node: u32) -> bool {
         u64::from(self.used.load(Relaxed)) * 2 > self.mask || u64::from(node) > self.mask
     }
 
-    /// Whether it may take a node more where there is no memory for a larger one.
+    /// True if the table may still take one node more although there is no memory for a larger one.
     pub(crate) fn has_room_for(&self, node: u32) -> bool {
         u64::from(self.used.load(Relaxed)) * 8 < self.mask * 7 && u64::from(node) <= self.mask
     }
 
-    /// The entry where a hash belongs.
+    /// Returns the address of a hash's home entry.
     #[inline(always)]
     pub(crate) fn home(&self, hash: u64) -> *const AtomicU64 {
         self.entries().as_ptr().wrapping_add((hash & self.mask) as usize)
     }
 
-    /// The node of the path with this hash.
+    /// Returns the node of the path with this hash.
     #[inline(always)]
     pub(crate) fn find(&self, hash: u64) -> Option<u32> {
         let entries = self.entries();
@@ -147,7 +148,8 @@ impl NodeTable {
         None
     }
 
-    /// Enters a node (not 0, and not above the mask). `false`: all its places are taken.
+    /// Enters a node (not 0, and not above the mask). Returns `false` if all entries of its hash
+    /// are taken.
     pub(crate) fn insert(&self, hash: u64, node: u32) -> bool {
         let entries = self.entries();
         let wanted = hash & HASH_MASK & !self.mask | u64::from(node) & self.mask;
@@ -170,7 +172,7 @@ impl NodeTable {
 mod tests {
     use super::*;
 
-    /// Numbers without order, each once (SplitMix64).
+    /// Returns numbers without order, each once (SplitMix64).
     fn mixed(number: u64) -> u64 {
         let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -178,21 +180,21 @@ mod tests {
         mixed ^ mixed >> 31
     }
 
-    /// Through several sizes each node is found again, and no hash that was not entered; also of
-    /// hashes that differ in their high bits only.
+    /// Through several sizes each node is found again, and no hash that was not entered is found.
+    /// The hashes include some that differ in their high bits only.
     #[test]
     fn nodes_are_found_again_in_tables_of_all_sizes() {
         let mut table = NodeTable::larger(None).unwrap();
         let hash_of = |node: u32| {
             let mixed = mixed(u64::from(node));
-            // Some at the same place, and some at the end of the table.
+            // Some with the same home, and some at the end of the table.
             match node % 16 {
                 0 => mixed << 40 | 77,
                 1 => mixed | 0xf_ffff,
                 _ => mixed,
             }
         };
-        // (Crowds at one place that grow for ever have no room in any table.)
+        // (Crowds with one home that grow for ever have no room in any table.)
         let is_crowd = |node: u32| node % 16 < 2 && node > 16 * 12;
         for (used, node) in (1..300_000).filter(|&node| !is_crowd(node)).enumerate() {
             if table.is_full_for(node) {
@@ -202,7 +204,7 @@ mod tests {
             let hash = hash_of(node);
             assert_eq!(table.find(hash), None);
             if !table.insert(hash, node) {
-                // Of random ones as good as never.
+                // With random hashes this practically never happens.
                 table = NodeTable::larger(Some(table)).unwrap();
                 assert!(table.insert(hash, node), "{node}");
             }
@@ -216,11 +218,11 @@ mod tests {
         }
     }
 
-    /// What is given back reads as empty, and takes what a late thread enters.
+    /// A table whose pages are given back reads as empty, and takes what a late thread enters.
     #[test]
     fn a_table_whose_pages_are_given_back_has_no_nodes() {
         let table = NodeTable::larger(None).unwrap();
-        // Behind the first page, which stays.
+        // Beyond the first page, which stays.
         let hash_of = |node: u32| u64::from(node) << 32 | u64::from(node + 1000);
         for node in 1..=1000 {
             assert!(table.insert(hash_of(node), node));
