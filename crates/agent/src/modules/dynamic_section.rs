@@ -1,6 +1,7 @@
-//! The dynamic section of a loaded module: its symbols by its hash tables, and its relocations.
+//! The dynamic section of a loaded module: symbols, found by its hash tables, and relocations.
 //!
-//! The rules are those of the System V ABI (chapter 5); of the GNU hash table, binutils' sources.
+//! The rules are those of the System V ABI (chapter 5). For the GNU hash table they are in
+//! binutils' sources.
 
 use core::ffi::{CStr, c_char};
 
@@ -14,7 +15,7 @@ const DT_DEBUG: usize = 21;
 const DT_JMPREL: usize = 23;
 const DT_GNU_HASH: usize = 0x6fff_fef5;
 
-/// What is needed of a module's dynamic section; addresses are avma.
+/// The parts of a module's dynamic section that the agent uses; addresses are avma.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dynamic {
     bias: usize,
@@ -22,7 +23,7 @@ pub(crate) struct Dynamic {
     strings: usize,
     gnu_hash: usize,
     hash: usize,
-    /// What the loader shows to debuggers; the main program's alone is not 0.
+    /// Address of the loader's structure for debuggers; not 0 for the main program only.
     pub(super) debug: usize,
     /// Relocation tables (`Elf64_Rela`): address and bytes.
     pub(crate) relocations: [(usize, usize); 2],
@@ -44,7 +45,7 @@ pub(crate) struct Symbol {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Relocation {
-    /// Where.
+    /// Address to be relocated.
     pub(crate) offset_svma: usize,
     /// Type (low 32 bits) and symbol (high).
     pub(crate) info: u64,
@@ -59,8 +60,8 @@ impl Dynamic {
         let mut dynamic =
             Self { bias, symbols: 0, strings: 0, gnu_hash: 0, hash: 0, debug: 0, relocations: [(0, 0); 2] };
         let [mut rela, mut rela_bytes, mut jmprel, mut jmprel_bytes] = [0; 4];
-        // glibc relocates these pointers in place, musl and the vdso do not: what lies below the
-        // bias is an offset.
+        // glibc relocates these pointers in place, musl and the vdso do not: a value below the bias
+        // is an offset.
         let absolute = |value: usize| if value < bias { bias.wrapping_add(value) } else { value };
         loop {
             // SAFETY: (1): the section is mapped up to its zero tag.
@@ -85,26 +86,27 @@ impl Dynamic {
         (dynamic.symbols != 0 && dynamic.strings != 0).then_some(dynamic)
     }
 
-    /// Address of the function or object that the module defines under this name; 0 if it does not.
+    /// Returns the address of the function or object that the module defines under this name; 0 if
+    /// the module does not define it.
     pub(crate) fn find(&self, name: &[u8]) -> usize {
         // SAFETY: an entry of the module's table of symbols.
         self.find_entry(name).map_or(0, |entry| self.address_of(unsafe { entry.read() }))
     }
 
-    /// Address and bytes of the object or function that the module defines under this name, which
-    /// is not one of those that the loader asks for their address.
+    /// Returns address and bytes of the object or function that the module defines under this name.
+    /// The symbol must not be one whose address the loader gets by calling a resolver.
     pub(crate) fn find_object(&self, name: &[u8]) -> Option<(usize, usize)> {
         // SAFETY: an entry of the module's table of symbols.
         let symbol = unsafe { self.find_entry(name)?.read() };
         Some((self.bias.wrapping_add(symbol.value), symbol.size as usize))
     }
 
-    /// Where an address lies in the module, as its file states it.
+    /// Returns the offset of an address in the module, as its file states it (svma).
     pub(crate) fn offset_of(&self, address_avma: usize) -> usize {
         address_avma.wrapping_sub(self.bias)
     }
 
-    /// Where the table of symbols defines this name.
+    /// Returns the entry of the symbol table that defines this name.
     pub(crate) fn find_entry(&self, name: &[u8]) -> Option<*const Symbol> {
         let index = if self.gnu_hash != 0 {
             // SAFETY: the loader has resolved symbols through this table itself.
@@ -122,8 +124,8 @@ impl Dynamic {
         const STT_GNU_IFUNC: u8 = 10;
         let address = self.bias.wrapping_add(symbol.value);
         if symbol.info & 15 == STT_GNU_IFUNC {
-            // SAFETY: an ifunc symbol's value is its resolver, which takes nothing that x86-64
-            // needs and is called by the loader in the same way.
+            // SAFETY: an ifunc symbol's value is its resolver. On x86-64 it needs no arguments and
+            // the loader calls it in the same manner.
             let resolver: unsafe extern "C" fn() -> usize = unsafe { core::mem::transmute(address) };
             // SAFETY: as above.
             return unsafe { resolver() };
@@ -138,7 +140,7 @@ impl Dynamic {
         unsafe { *(self.symbols as *const Symbol).add(index as usize) }
     }
 
-    /// Name of a symbol.
+    /// Returns the name of a symbol.
     ///
     /// # Safety
     /// 1. `index` is below the number of the module's dynamic symbols.
@@ -151,7 +153,7 @@ impl Dynamic {
     }
 
     /// # Safety
-    /// 1. As [`Self::symbol`].
+    /// 1. As for [`Self::symbol`].
     unsafe fn defines(&self, index: u32, name: &[u8]) -> bool {
         // SAFETY: (1).
         let symbol = unsafe { self.symbol(index) };
@@ -159,14 +161,15 @@ impl Dynamic {
         symbol.section != 0 && symbol.value != 0 && unsafe { self.is_named(symbol, name) }
     }
 
-    /// Compared here, without the C library's functions: see [`find_after_agent_uncalled`].
+    /// Compares a symbol's name without the C library's functions: see
+    /// [`find_after_agent_uncalled`].
     ///
     /// # Safety
     /// 1. The symbol is one of the module's.
     unsafe fn is_named(&self, symbol: Symbol, name: &[u8]) -> bool {
         let start = (self.strings as *const u8).wrapping_add(symbol.name as usize);
         for (number, &byte) in name.iter().enumerate() {
-            // SAFETY: (1): a zero-terminated string, of which nothing is read behind the first
+            // SAFETY: (1): a zero-terminated string, of which no byte is read after the first
             // difference.
             if unsafe { *start.wrapping_add(number) } != byte {
                 return false;

@@ -1,9 +1,9 @@
-//! Unwind tables that are found by a module's file alone: a `.debug_frame`, which the loader does
-//! not map, and an `.eh_frame` without the header that says where it is. They are looked for once a
-//! module, when a frame of it has no other tables.
+//! Unwind tables that only a module's file shows: a `.debug_frame`, which the loader does not map,
+//! and an `.eh_frame` without the header that locates it. They are searched once per module, when a
+//! frame of it has no other tables.
 //!
-//! A `.debug_frame` is copied: of a mapped file that somebody cuts short the missing pages would
-//! end the program. One that is compressed, or that stands in a file of its own, is not read.
+//! A `.debug_frame` is copied: if a mapped file were truncated by another process, an access to the
+//! missing pages would kill the program. A compressed one, or one in a separate file, is not read.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -14,7 +14,7 @@ use crate::x86_64::frame_index::FrameIndex;
 use crate::x86_64::section_index::ToIndex;
 use crate::x86_64::{Form, SEGMENTS_MAX, UnwindTables};
 
-/// Longest section that is read, and what all copies and indexes of a process may take.
+/// Largest section that is read, and largest sum of all copies and indexes of a process, in bytes.
 const SECTION_BYTES_MAX: usize = 64 << 20;
 const ALL_BYTES_MAX: usize = 256 << 20;
 const SECTIONS_MAX: usize = 4096;
@@ -22,7 +22,7 @@ const SECTION_HEADER_BYTES: usize = 64;
 
 static ALL_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// What was found. In memory that is never unmapped.
+/// Unwind tables that were found, in memory that is never unmapped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileTables {
     sections: [Option<Indexed>; 2],
@@ -32,12 +32,12 @@ pub(crate) struct FileTables {
 struct Indexed {
     form: Form,
     index: FrameIndex,
-    /// Of a copy.
+    /// Address range of a copied section, or of the mapped one.
     range: (usize, usize),
 }
 
 impl FileTables {
-    /// The tables that describe an address, of the module that these are of.
+    /// Returns the tables that describe an address of the module `found`, to which `self` belongs.
     pub(super) fn describing(&self, found: &Found, lookup_avma: usize) -> Option<UnwindTables> {
         let of_section = |indexed: &Indexed| {
             let tables =
@@ -47,7 +47,7 @@ impl FileTables {
         self.sections.iter().flatten().find_map(of_section)
     }
 
-    /// Those of a module's file; `None` if it has none, or is not to be had.
+    /// Reads the tables of a module's file; `None` if the file lacks both or cannot be read.
     #[cold]
     #[inline(never)]
     pub(super) fn read(found: &Found) -> Option<&'static Self> {
@@ -82,7 +82,7 @@ impl FileTables {
     }
 }
 
-/// The segments of a module that may be read, and one more.
+/// Returns the readable segments of a module, and one more range before them.
 fn segments(found: &Found, more: (usize, usize)) -> [(usize, usize); SEGMENTS_MAX] {
     let mut segments = [(0, 0); SEGMENTS_MAX];
     for (place, segment) in segments.iter_mut().zip(core::iter::once(more).chain(found.readable_segments())) {
@@ -104,7 +104,7 @@ fn index(found: &Found, form: Form, range: (usize, usize)) -> Option<Indexed> {
     Some(Indexed { form, index, range })
 }
 
-/// Memory that is never unmapped, as long as all of it is not too much.
+/// Maps memory that is never unmapped, unless the sum of all would exceed [`ALL_BYTES_MAX`].
 fn map(bytes: usize) -> Option<*mut u8> {
     if ALL_BYTES.fetch_add(bytes, Relaxed).saturating_add(bytes) > ALL_BYTES_MAX {
         ALL_BYTES.fetch_sub(bytes, Relaxed);
@@ -113,7 +113,7 @@ fn map(bytes: usize) -> Option<*mut u8> {
     sys::map_anonymous(bytes, false).ok()
 }
 
-/// A section as its header says.
+/// A section, according to its header.
 #[derive(Clone, Copy)]
 struct Section {
     address_svma: usize,
@@ -130,8 +130,8 @@ struct File {
 }
 
 impl File {
-    /// Opens the file of a module, if it is the one that is mapped: its program headers are the
-    /// same.
+    /// Opens the file of a module, if it is the file that is mapped: its program headers must be
+    /// equal.
     fn open(found: &Found) -> Option<Self> {
         let path = found.path_with_end();
         let path = if path.len() <= 1 { b"/proc/self/exe\0" } else { path };
@@ -164,13 +164,13 @@ impl File {
         Some(file)
     }
 
-    /// So many bytes from an offset of the file on.
+    /// Reads `N` bytes from an offset of the file on.
     fn bytes<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         let mut bytes = [0; N];
         (self.fill(&mut bytes, offset)? == N).then_some(bytes)
     }
 
-    /// Reads until the buffer is full or the file ends; how much it was.
+    /// Reads until the buffer is full or the file ends, and returns the number of bytes read.
     fn fill(&self, buffer: &mut [u8], offset: usize) -> Option<usize> {
         let mut filled = 0_usize;
         while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -184,7 +184,7 @@ impl File {
         Some(filled)
     }
 
-    /// A section's header: where its name is, and the rest.
+    /// Reads a section's header: the offset of its name, and the rest.
     fn section(&self, number: usize) -> Option<(usize, Section)> {
         const COMPRESSED: usize = 0x800;
         let at = self.section_headers.checked_add(number.checked_mul(SECTION_HEADER_BYTES)?)?;
@@ -199,7 +199,8 @@ impl File {
         Some((name, section))
     }
 
-    /// Calls `visit` with each section's name, with its end if it is a short one, and the section.
+    /// Calls `visit` with each section and its name, which includes the final zero (empty if the
+    /// name is too long).
     fn for_each_section(&self, visit: &mut dyn FnMut(&[u8], Section)) {
         for number in 0..self.section_count {
             let Some((name, section)) = self.section(number) else { return };
@@ -214,7 +215,7 @@ impl File {
         }
     }
 
-    /// A copy of a section: where it is, and its bytes.
+    /// Copies a section; returns the copy's address and its number of bytes.
     fn copy(&self, section: Section) -> Option<(usize, usize)> {
         if section.bytes == 0 || section.bytes > SECTION_BYTES_MAX {
             return None;

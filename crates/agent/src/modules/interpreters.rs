@@ -1,5 +1,5 @@
-//! What interpreters of languages export, noted when their module turns up: where the frames of
-//! their programs are looked for.
+//! Exported symbols of interpreters, noted when their module is found. The frames of interpreted
+//! programs are read by means of them.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
@@ -7,16 +7,16 @@ use crate::modules::dynamic_section::Dynamic;
 use crate::modules::memory_map::{Access, Place, place_of};
 use crate::x86_64::leaving;
 
-/// The first CPython of the process. (`runtime` is stored last.)
+/// Symbols of the first CPython of the process. (`runtime` is stored last.)
 #[derive(Debug)]
 pub(crate) struct PythonExports {
-    /// `_PyRuntime`; 0: there is no CPython yet.
+    /// `_PyRuntime`; 0: no CPython yet.
     pub(crate) runtime: AtomicUsize,
     pub(crate) runtime_bytes: AtomicUsize,
-    /// `_PyEval_EvalFrameDefault`, to its end.
+    /// `_PyEval_EvalFrameDefault`; ends at `eval_end`.
     pub(crate) eval: AtomicUsize,
     pub(crate) eval_end: AtomicUsize,
-    /// `Py_Version`, of 3.11 and later; else 0.
+    /// `Py_Version`, of 3.11 and later; 0 before.
     pub(crate) version: AtomicUsize,
     /// `PyGILState_GetThisThreadState`.
     pub(crate) thread_state: AtomicUsize,
@@ -37,16 +37,16 @@ pub(crate) static PYTHON: PythonExports = PythonExports {
     bytes_type: AtomicUsize::new(0),
 };
 
-/// The first V8 of the process. (`major` is stored last.)
+/// Symbols of the first V8 of the process. (`major` is stored last.)
 #[derive(Debug)]
 pub(crate) struct V8Exports {
-    /// Where its version is; 0: there is no V8 yet.
+    /// Address of the major version number; 0: no V8 yet.
     pub(crate) major: AtomicUsize,
     pub(crate) minor: AtomicUsize,
-    /// Somebody has looked at it.
+    /// 1 once a thread has seen that it is loaded.
     pub(crate) is_seen: AtomicUsize,
-    /// A program has Node's interface for addons, but tells no version of V8 (it may have another
-    /// machine).
+    /// 1 if a program has Node's interface for addons, but exports no version of V8 (it may have
+    /// another engine).
     pub(crate) is_hidden: AtomicUsize,
 }
 
@@ -57,18 +57,18 @@ pub(crate) static V8: V8Exports = V8Exports {
     is_hidden: AtomicUsize::new(0),
 };
 
-/// The first Ruby of the process. (`version` is stored last, and so it is with the next two's first
-/// variable.)
+/// Symbols of the first Ruby of the process. (`version` is stored last. For PHP and Perl, the first
+/// field is stored last.)
 #[derive(Debug)]
 pub(crate) struct RubyExports {
-    /// `rb_vm_exec`, to its end; 0: it is not exported.
+    /// `rb_vm_exec`; ends at `eval_end`; 0: not exported.
     pub(crate) eval: AtomicUsize,
     pub(crate) eval_end: AtomicUsize,
-    /// Where the thread-local variable is in its module's block.
+    /// Offset of the thread-local variable `ruby_current_ec` in its module's block.
     pub(crate) context: AtomicUsize,
-    /// `rb_errinfo`, which reads the variable before anything else.
+    /// `rb_errinfo`, which reads that variable before anything else.
     pub(crate) reader: AtomicUsize,
-    /// Its version, a text; 0: there is none yet.
+    /// Address of the version, a text; 0: no Ruby yet.
     pub(crate) version: AtomicUsize,
     pub(crate) is_seen: AtomicUsize,
 }
@@ -82,13 +82,13 @@ pub(crate) static RUBY: RubyExports = RubyExports {
     is_seen: AtomicUsize::new(0),
 };
 
-/// The first PHP.
+/// Symbols of the first PHP of the process.
 #[derive(Debug)]
 pub(crate) struct PhpExports {
-    /// `executor_globals`; 0: there is none yet.
+    /// `executor_globals`; 0: no PHP yet.
     pub(crate) globals: AtomicUsize,
     pub(crate) globals_bytes: AtomicUsize,
-    /// `execute_ex`, to its end.
+    /// `execute_ex`; ends at `eval_end`.
     pub(crate) eval: AtomicUsize,
     pub(crate) eval_end: AtomicUsize,
     pub(crate) is_seen: AtomicUsize,
@@ -102,14 +102,14 @@ pub(crate) static PHP: PhpExports = PhpExports {
     is_seen: AtomicUsize::new(0),
 };
 
-/// The first Perl.
+/// Symbols of the first Perl of the process.
 #[derive(Debug)]
 pub(crate) struct PerlExports {
-    /// The key of the threads' interpreters; 0: there is none yet.
+    /// `PL_thr_key`, the key of the threads' interpreters; 0: no Perl yet.
     pub(crate) key: AtomicUsize,
     pub(crate) revision: AtomicUsize,
     pub(crate) version: AtomicUsize,
-    /// `Perl_runops_standard`, to its end.
+    /// `Perl_runops_standard`; ends at `eval_end`.
     pub(crate) eval: AtomicUsize,
     pub(crate) eval_end: AtomicUsize,
     pub(crate) is_seen: AtomicUsize,
@@ -124,15 +124,15 @@ pub(crate) static PERL: PerlExports = PerlExports {
     is_seen: AtomicUsize::new(0),
 };
 
-/// The first Lua. (`new_state` is stored last.)
+/// Symbols of the first Lua of the process. (`new_state` is stored last.)
 #[derive(Debug)]
 pub(crate) struct LuaExports {
-    /// `lua_newstate`; 0: there is none yet.
+    /// `lua_newstate`; 0: no Lua yet.
     pub(crate) new_state: AtomicUsize,
-    /// What it says of itself, and its bytes; 0: nothing.
+    /// `lua_ident`, a text with the version, and its number of bytes; 0: not exported.
     pub(crate) ident: AtomicUsize,
     pub(crate) ident_bytes: AtomicUsize,
-    /// It is LuaJIT 2.1.
+    /// 1 if the module is LuaJIT 2.1.
     pub(crate) is_luajit: AtomicUsize,
     pub(crate) is_seen: AtomicUsize,
 }
@@ -145,15 +145,15 @@ pub(crate) static LUA: LuaExports = LuaExports {
     is_seen: AtomicUsize::new(0),
 };
 
-/// The tables in which the first HotSpot virtual machine describes its structures. (`structs` is
-/// stored last.)
+/// Addresses of the tables in which the first HotSpot virtual machine describes its structures.
+/// (`structs` is stored last.)
 #[derive(Debug)]
 pub(crate) struct JavaExports {
-    /// Where the address of the table of fields is; 0: there is none yet.
+    /// Address of the pointer to the table of fields; 0: no HotSpot yet.
     pub(crate) structs: AtomicUsize,
     pub(crate) types: AtomicUsize,
     pub(crate) constants: AtomicUsize,
-    /// Somebody has looked at it.
+    /// 1 once a thread has seen that it is loaded.
     pub(crate) is_seen: AtomicUsize,
 }
 
@@ -164,7 +164,7 @@ pub(crate) static JAVA: JavaExports = JavaExports {
     is_seen: AtomicUsize::new(0),
 };
 
-/// Notes a HotSpot, if the module is one.
+/// Notes the symbols of a HotSpot virtual machine, if the module is one.
 fn note_java(dynamic: &Dynamic) {
     if JAVA.structs.load(Relaxed) == 0
         && let Some((structs, _)) = dynamic.find_object(b"gHotSpotVMStructs")
@@ -177,7 +177,7 @@ fn note_java(dynamic: &Dynamic) {
     }
 }
 
-/// Notes an interpreter whose frames are walked, if the module is one.
+/// Notes the symbols of an interpreter whose frames are walked, if the module is one.
 fn note_walked(dynamic: &Dynamic) {
     if RUBY.version.load(Relaxed) == 0
         && let Some((version, _)) = dynamic.find_object(b"ruby_version")
@@ -188,7 +188,7 @@ fn note_walked(dynamic: &Dynamic) {
             && let Some((context, _)) = dynamic.find_object(b"ruby_current_ec")
         {
             RUBY.eval_end.store(eval.wrapping_add(bytes), Relaxed);
-            // A place in a block, without the module's own.
+            // An offset in a thread-local block, to which the module's bias was added.
             RUBY.context.store(dynamic.offset_of(context), Relaxed);
             RUBY.eval.store(eval, Relaxed);
         }
@@ -226,7 +226,7 @@ fn note_walked(dynamic: &Dynamic) {
     }
 }
 
-/// Looks at a module that has turned up.
+/// Notes the interpreters that a new module contains.
 pub(crate) fn note(dynamic: &Dynamic) {
     note_python(dynamic);
     note_walked(dynamic);
@@ -236,7 +236,7 @@ pub(crate) fn note(dynamic: &Dynamic) {
         && let Some((minor, _)) = dynamic.find_object(b"_ZN2v88internal7Version6minor_E")
     {
         V8.minor.store(minor, Relaxed);
-        // Release: pairs with the Acquire of who asks whether there is one.
+        // Release: pairs with the Acquire of the readers of `major`.
         V8.major.store(major, Release);
     }
     if V8.major.load(Relaxed) == 0 && dynamic.find_object(b"napi_create_function").is_some() {
@@ -259,12 +259,12 @@ fn note_python(dynamic: &Dynamic) {
     PYTHON.code_type.store(address(b"PyCode_Type"), Relaxed);
     PYTHON.text_type.store(address(b"PyUnicode_Type"), Relaxed);
     PYTHON.bytes_type.store(address(b"PyBytes_Type"), Relaxed);
-    // Release: pairs with the Acquire of who asks whether there is one.
+    // Release: pairs with the Acquire of the readers of `runtime`.
     PYTHON.runtime.store(runtime, Release);
 }
 
-/// How far above the stack pointer of a frame without tables that of its caller lies, where the
-/// frame is one of the trampolines that a CPython has made, which returns to `return_address`.
+/// Returns the distance in bytes from a frame's stack pointer to its caller's, if `return_address`
+/// lies in a trampoline that CPython has made. Such a frame has no tables.
 pub(crate) fn trampoline_frame_bytes(return_address: usize) -> Option<usize> {
     if PYTHON.runtime.load(Relaxed) == 0 {
         return None;

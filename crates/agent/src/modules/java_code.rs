@@ -1,38 +1,40 @@
-//! Code that a HotSpot virtual machine has made: what lies at an address of its code cache, and how
-//! its frames are unwound. (They have no tables and, but for the interpreter's, no frame pointer.)
+//! JIT code of a HotSpot virtual machine: the kind of code at an address of its code cache, and the
+//! unwind rule of its frames. (They have no tables and, except for the interpreter's, no frame
+//! pointer.)
 //!
 //! ```text
 //! a heap of code      | block: used | blob … | block: free | block: used | blob …         |
 //! its map of segments | 0 1 2 3 4 5          | ff ff ff    | 0 1 2 3 4 5 6 7 8 …          |
 //! ```
-//! Each byte of the map says how many segments further down the block begins, at least one step of
-//! the way. Code that has a frame on a stack is not taken away, and its bytes stand.
+//! Each byte of the map is the number of segments to go back towards the block's beginning; several
+//! steps may be necessary. Code that has a frame on a stack is not freed, and its bytes do not
+//! change.
 
 use crate::modules::java_layout::Layout;
 use crate::x86_64::Rule;
 
-/// Heaps of code, and steps in a map, that are looked at.
+/// Largest number of code heaps, and of steps in a map, that are read.
 const HEAPS_MAX: usize = 16;
 const STEPS_MAX: usize = 1 << 16;
 const FREE: u8 = 0xff;
-/// A frame of compiled code is no larger.
+/// Largest frame of compiled code, in bytes, that is believed.
 const FRAME_BYTES_MAX: usize = 1 << 24;
-/// How the names of blobs with compiled methods, and with calls of native ones, begin.
+/// First bytes of the names of blobs with compiled methods, and with calls of native ones.
 const COMPILED: [[u8; 8]; 2] = [*b"nmethod\0", *b"native n"];
 
-/// What lies at an address.
+/// Kind of code at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JavaCode {
     /// The interpreter.
     Interpreter,
-    /// A method that was compiled, or the call of a native one.
+    /// A compiled method, or the call of a native one.
     Compiled { blob: usize, frame_bytes: usize },
-    /// What the machine has made for itself; 0 bytes: it has a frame pointer.
+    /// Code that the virtual machine has made for itself; 0 bytes: it has a frame pointer.
     Stub { frame_bytes: usize },
 }
 
 impl JavaCode {
-    /// How its frames are unwound; `None`: by the frame pointer.
+    /// Returns the unwind rule of the code's frames; `None`: by the frame pointer.
     #[inline(always)]
     pub(crate) fn rule(self) -> Option<Rule> {
         match self {
@@ -44,42 +46,43 @@ impl JavaCode {
     }
 }
 
-/// A word of the machine's.
+/// Reads a word of the virtual machine's memory.
 ///
 /// # Safety
-/// 1. It is a variable of its module, or of a structure that it has made and never frees.
+/// 1. `address` is that of a variable of its module, or of a structure that the machine has made
+/// and never frees.
 #[inline(always)]
 unsafe fn word(address: usize) -> usize {
     // SAFETY: (1).
     unsafe { (address as *const usize).read_volatile() }
 }
 
-/// # Safety
-/// As of [`word`].
+/// # Safety See [`word`].
 #[inline(always)]
 unsafe fn half(address: usize) -> u32 {
     // SAFETY: (1) of `word`.
     unsafe { (address as *const u32).read_volatile() }
 }
 
-/// Whether an address may lie in the code cache.
+/// True if an address may lie in the code cache.
 #[inline(always)]
 pub(crate) fn may_hold(layout: &Layout, address: usize) -> bool {
-    // SAFETY: two variables of the machine's.
+    // SAFETY: two static variables of the virtual machine.
     unsafe { address >= word(layout.low_at) && address < word(layout.high_at) }
 }
 
-/// The code that a frame returns to, if it is the machine's.
+/// Returns the code that a frame returns to, if it lies in the virtual machine's code cache.
 #[inline(always)]
 pub(crate) fn find(return_address: usize) -> Option<JavaCode> {
     let layout = Layout::known()?;
     may_hold(layout, return_address).then(|| find_in(layout, return_address))?
 }
 
-/// The same, of an address that may lie in the code cache.
+/// Finds the code of a return address that may lie in the code cache.
 pub(crate) fn find_in(layout: &Layout, return_address: usize) -> Option<JavaCode> {
     let address = return_address.wrapping_sub(1);
-    // SAFETY: variables of the machine's, its array of heaps, and these, which it never frees.
+    // SAFETY: variables of the virtual machine, its array of heaps, and the heaps, which it never
+    // frees.
     unsafe {
         let interpreter = word(layout.interpreter_at);
         if interpreter != 0 {
@@ -109,14 +112,15 @@ pub(crate) fn find_in(layout: &Layout, return_address: usize) -> Option<JavaCode
 }
 
 /// # Safety
-/// 1. A heap of code of the machine's, which lies in this range.
+/// 1. `heap` is a code heap of the virtual machine, which lies in this range.
 unsafe fn find_in_heap(
     layout: &Layout,
     heap: usize,
     (low, high): (usize, usize),
     address: usize,
 ) -> Option<JavaCode> {
-    // SAFETY: (1), and the map that belongs to it: it has a byte for each segment that is in use.
+    // SAFETY: (1), and the map that belongs to the heap, with a byte for each segment that is in
+    // use.
     unsafe {
         let space = heap.wrapping_add(layout.segment_map);
         let (map, map_end) =

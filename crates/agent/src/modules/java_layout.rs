@@ -1,5 +1,5 @@
-//! Where a HotSpot virtual machine keeps what is read of it, by its own tables: JDK 11 to 22, and
-//! 25. Of one that lacks any of it nothing is read.
+//! Offsets and addresses of a HotSpot virtual machine's data, from its own tables: JDK 11 to 22,
+//! and 25. If any of them is missing, no Java frame is read.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 
@@ -8,12 +8,14 @@ use heapr_ring::sys;
 use crate::modules::interpreters::JAVA;
 use crate::modules::java_tables::Tables;
 
-/// A field of a compiled method that is an address, or a distance from where its tables begin.
+/// Locations of a compiled method's tables: an address, or a distance from the beginning of its
+/// tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tabled {
-    /// To JDK 22: distances from the method's own beginning; the descriptions' an address.
+    /// To JDK 22: distances from the method's own beginning; the location of the scope descriptions
+    /// is an address.
     InBlob { scopes: usize, pcs: usize, metadata: usize, deopt: [usize; 2], code: usize },
-    /// From JDK 25 on: in memory of their own.
+    /// From JDK 25 on: the tables lie in separate memory.
     Apart {
         immutable: usize,
         scopes: usize,
@@ -66,7 +68,8 @@ pub(crate) struct Layout {
     pub(crate) pool_bytes: usize,
     pub(crate) pool_length: usize,
     pub(crate) holder: usize,
-    /// In the pool of constants; to JDK 14 in the class.
+    /// Offset of the source file's name index in the constant pool. To JDK 14 it is in the class
+    /// instead.
     pub(crate) file_in_pool: Option<usize>,
     pub(crate) file_in_class: usize,
     pub(crate) class_name: usize,
@@ -74,19 +77,20 @@ pub(crate) struct Layout {
     pub(crate) name_text: usize,
 }
 
-/// In which frames and packed numbers are as they are read here.
+/// Versions whose frames and packed numbers have the form that the agent reads.
 const VERSIONS: core::ops::RangeInclusive<u32> = 11..=25;
 
 static LAYOUT: AtomicPtr<Layout> = AtomicPtr::new(core::ptr::null_mut());
-/// Of which tables it was made, or was found to lack something.
+/// Address of the tables from which the layout was made, or in which something was missing.
 static TRIED: AtomicUsize = AtomicUsize::new(0);
 static MAKING: AtomicU32 = AtomicU32::new(0);
-/// How often it was looked whether the machine runs already: at each so many calls.
+/// Number of calls that could have made the layout. One in [`ASKED_EVERY`] checks whether the
+/// virtual machine runs already.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 const ASKED_EVERY: u32 = 32;
 
 impl Layout {
-    /// That of the process's machine.
+    /// Returns the layout of the process's virtual machine.
     #[inline(always)]
     pub(crate) fn known() -> Option<&'static Self> {
         // SAFETY: null, or a layout published below, which is never unmapped.
@@ -96,19 +100,19 @@ impl Layout {
         }
     }
 
-    /// Whether the machine's is found not to be known.
+    /// True if the process has a virtual machine whose layout is not known.
     pub(crate) fn is_unknown() -> bool {
         let structs = JAVA.structs.load(Relaxed);
         structs != 0 && TRIED.load(Acquire) == structs && LAYOUT.load(Acquire).is_null()
     }
 
-    /// The machine's version.
+    /// Returns the virtual machine's version.
     pub(crate) fn version(&self) -> u32 {
-        // SAFETY: a static variable of the machine's.
+        // SAFETY: a static variable of the virtual machine.
         unsafe { (self.version_at as *const u32).read_volatile() }
     }
 
-    /// `None`: of a version that nobody has tried, or without something that is needed.
+    /// Makes the layout; `None` for an untested version, or if a needed entry is missing.
     fn read(tables: Tables) -> Option<Self> {
         let field = |type_name, name| tables.offset(type_name, name);
         let either = |names: [(_, _); 2]| names.into_iter().find_map(|(first, second)| field(first, second));
@@ -164,10 +168,11 @@ impl Layout {
     }
 }
 
-/// The version of the process's machine; 0: there is none, or it does not say.
+/// Returns the version of the process's virtual machine; 0 if there is no such machine, or it does
+/// not state its version.
 pub(crate) fn version_of_process() -> u32 {
     let version = |tables: Tables| tables.address(c"Abstract_VM_Version", c"_vm_major_version");
-    // SAFETY: a static variable of the machine's.
+    // SAFETY: a static variable of the virtual machine.
     Tables::of_process().and_then(version).map_or(0, |at| unsafe { (at as *const u32).read_volatile() })
 }
 
@@ -205,13 +210,13 @@ fn make() -> Option<&'static Layout> {
     if structs == 0 || !ASKED.fetch_add(1, Relaxed).is_multiple_of(ASKED_EVERY) {
         return None;
     }
-    // Until the machine has made its interpreter its tables may not be filled.
+    // Before the virtual machine has made its interpreter its tables may not be filled.
     let interpreter = Tables::of_process()?.address(c"AbstractInterpreter", c"_code")?;
-    // SAFETY: a static variable of the machine's.
+    // SAFETY: a static variable of the virtual machine.
     if unsafe { (interpreter as *const usize).read_volatile() } == 0 {
         return None;
     }
-    // The one that makes it may be interrupted by a signal whose handler comes here.
+    // The thread that makes the layout may be interrupted by a signal whose handler comes here.
     if MAKING.swap(1, Acquire) != 0 {
         return None;
     }
@@ -219,7 +224,7 @@ fn make() -> Option<&'static Layout> {
         && let Ok(room) = sys::map_anonymous(size_of::<Layout>(), false)
     {
         let room = room.cast::<Layout>();
-        // SAFETY: a fresh mapping with room for one, never unmapped.
+        // SAFETY: a fresh mapping with room for a layout, never unmapped.
         unsafe { room.write(layout) };
         LAYOUT.store(room, Release);
     }

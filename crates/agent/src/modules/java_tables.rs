@@ -1,14 +1,14 @@
-//! The tables in which a HotSpot virtual machine describes its own structures, for debuggers:
-//! where a type has a field, what a static one is at, how large a type is.
+//! The tables in which a HotSpot virtual machine describes its own structures for debuggers:
+//! offsets of fields, addresses of static fields, sizes of types.
 //!
-//! They lie ready in its module from the start, and have the same form from JDK 9 on.
+//! The tables are in its module from the start, and have the same form from JDK 9 on.
 
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use crate::modules::interpreters::JAVA;
 
-/// More entries than any version has.
+/// Largest number of entries that are read of a table, more than any version has.
 const ENTRIES_MAX: usize = 1 << 14;
 
 /// `VMStructEntry`.
@@ -38,7 +38,7 @@ struct ConstantEntry {
     value: i32,
 }
 
-/// The tables of the process's machine.
+/// The tables of the process's HotSpot virtual machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tables {
     structs: *const FieldEntry,
@@ -47,15 +47,15 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// `None`: there is no such machine.
+    /// Returns the tables; `None` if the process has no HotSpot virtual machine.
     pub(crate) fn of_process() -> Option<Self> {
-        // Acquire: pairs with the Release of who has noted the three.
+        // Acquire: pairs with the Release in `interpreters::note_java`, which stores all three.
         let structs = JAVA.structs.load(Acquire);
         if structs == 0 {
             return None;
         }
-        // SAFETY: three pointers of the machine's module, which exports them under these names and
-        // is never unloaded.
+        // SAFETY: three pointers of the virtual machine's module, which exports them under these
+        // names and is never unloaded.
         let [structs, types, constants] = unsafe {
             [structs, JAVA.types.load(Relaxed), JAVA.constants.load(Relaxed)]
                 .map(|at| (at as *const usize).read_volatile())
@@ -69,7 +69,7 @@ impl Tables {
 
     fn field_entry(&self, type_name: &CStr, name: &CStr) -> Option<&'static FieldEntry> {
         for number in 0..ENTRIES_MAX {
-            // SAFETY: the table ends with an entry without a name, and no earlier one is passed.
+            // SAFETY: the table ends with an entry without a name, and the loop stops there.
             let entry = unsafe { &*self.structs.wrapping_add(number) };
             if entry.type_name.is_null() {
                 return None;
@@ -81,19 +81,19 @@ impl Tables {
         None
     }
 
-    /// Where a type has a field.
+    /// Returns the offset of a field in its type.
     pub(crate) fn offset(&self, type_name: &CStr, name: &CStr) -> Option<usize> {
         let entry = self.field_entry(type_name, name).filter(|entry| entry.is_static == 0)?;
         usize::try_from(entry.offset).ok().filter(|&offset| offset < 1 << 16)
     }
 
-    /// Where a static field is.
+    /// Returns the address of a static field.
     pub(crate) fn address(&self, type_name: &CStr, name: &CStr) -> Option<usize> {
         let entry = self.field_entry(type_name, name).filter(|entry| entry.is_static != 0)?;
         Some(entry.address).filter(|&address| address != 0)
     }
 
-    /// How large a type is.
+    /// Returns the size of a type in bytes.
     pub(crate) fn bytes(&self, type_name: &CStr) -> Option<usize> {
         for number in 0..ENTRIES_MAX {
             // SAFETY: as for the fields.
@@ -108,7 +108,7 @@ impl Tables {
         None
     }
 
-    /// A number that has a name.
+    /// Returns the value of a named constant.
     pub(crate) fn constant(&self, name: &CStr) -> Option<i32> {
         for number in 0..ENTRIES_MAX {
             // SAFETY: as for the fields.
@@ -125,6 +125,6 @@ impl Tables {
 }
 
 fn is(text: *const c_char, wanted: &CStr) -> bool {
-    // SAFETY: null, or a constant text of the machine's module.
+    // SAFETY: null, or a constant text of the virtual machine's module.
     !text.is_null() && unsafe { CStr::from_ptr(text) } == wanted
 }

@@ -1,9 +1,9 @@
-//! Finding functions in the loaded modules without dlsym, which may allocate and takes the loader's
+//! Finds functions in the loaded modules without dlsym, which may allocate and takes the loader's
 //! lock.
 //!
-//! The modules are read from the loader's own list (`dl_iterate_phdr`, in search order) and the
-//! symbols from their hash tables. What the loader has mapped and relocated is trusted here: it
-//! runs in this process already.
+//! The modules are read from the loader's own list (`dl_iterate_phdr`, in search order), and the
+//! symbols from their hash tables. Data that the loader has mapped and relocated is trusted: the
+//! loader runs in this process already.
 
 use core::ffi::{c_char, c_int, c_void};
 
@@ -11,8 +11,8 @@ use crate::modules::dynamic_section::Dynamic;
 use crate::x86_64::weak_symbols;
 use crate::x86_64::wide_registers::call_keeping;
 
-/// One loaded module as `dl_iterate_phdr` shows it (`struct dl_phdr_info`, the fields that every C
-/// library has).
+/// One loaded module, as `dl_iterate_phdr` describes it (`struct dl_phdr_info`, the fields that
+/// every C library has).
 #[repr(C)]
 pub(crate) struct DlPhdrInfo {
     /// Load bias.
@@ -21,11 +21,11 @@ pub(crate) struct DlPhdrInfo {
     pub(crate) name: *const c_char,
     /// Program headers.
     pub(crate) headers: *const ProgramHeader,
-    /// Number of them.
+    /// Number of program headers.
     pub(crate) header_count: u16,
-    /// How many modules have been loaded and unloaded so far, in all namespaces.
+    /// Numbers of modules that have been loaded and unloaded so far, in all namespaces.
     pub(crate) load_counts: [u64; 2],
-    /// Its number among those with thread-local variables; 0: it has none.
+    /// Index among the modules with thread-local variables; 0: the module has no such variables.
     pub(crate) tls_module: usize,
 }
 
@@ -59,7 +59,7 @@ unsafe extern "C" {
 }
 
 impl DlPhdrInfo {
-    /// The program headers.
+    /// Returns the program headers.
     pub(crate) fn headers(&self) -> &[ProgramHeader] {
         if self.headers.is_null() {
             return &[];
@@ -68,7 +68,7 @@ impl DlPhdrInfo {
         unsafe { core::slice::from_raw_parts(self.headers, self.header_count as usize) }
     }
 
-    /// Whether an address lies in a loaded segment.
+    /// True if an address lies in a loaded segment.
     pub(crate) fn contains(&self, address_avma: usize) -> bool {
         self.headers().iter().any(|header| {
             header.kind == PT_LOAD
@@ -77,7 +77,7 @@ impl DlPhdrInfo {
         })
     }
 
-    /// How the segment with an address is mapped, in mprotect's bits.
+    /// Returns the protection of the segment that holds an address, in mprotect's bits.
     pub(crate) fn protection_of(&self, address_avma: usize) -> Option<usize> {
         let offset =
             |header: &ProgramHeader| address_avma.wrapping_sub(self.bias.wrapping_add(header.address_svma));
@@ -87,13 +87,13 @@ impl DlPhdrInfo {
         Some((flags >> 2 & 1) | (flags & 2) | ((flags & 1) << 2))
     }
 
-    /// Whether it is not the program itself.
+    /// True if the module is not the program itself.
     pub(crate) fn is_library(&self) -> bool {
-        // SAFETY: the loader's name of it ends with a zero; the program's own is empty.
+        // SAFETY: the loader's name of the module ends with a zero; the program's own is empty.
         !self.name.is_null() && unsafe { *self.name } != 0
     }
 
-    /// From the first loaded byte to behind the last.
+    /// Returns the range from the first loaded byte to the end of the last one.
     pub(crate) fn range(&self) -> Option<(usize, usize)> {
         let loads = || self.headers().iter().filter(|header| header.kind == PT_LOAD);
         let start = loads().map(|header| header.address_svma).min()?;
@@ -101,7 +101,7 @@ impl DlPhdrInfo {
         Some((self.bias.wrapping_add(start), self.bias.wrapping_add(end)))
     }
 
-    /// The module's dynamic section, decoded.
+    /// Decodes the module's dynamic section.
     pub(crate) fn dynamic(&self) -> Option<Dynamic> {
         let header = self.headers().iter().find(|header| header.kind == PT_DYNAMIC)?;
         // SAFETY: the loader has mapped and read this section itself; it ends with a zero tag.
@@ -109,8 +109,8 @@ impl DlPhdrInfo {
     }
 }
 
-/// The number of the module that holds an address among those with thread-local variables; 0: it is
-/// none.
+/// Returns the index, among modules with thread-local variables, of the module that holds an
+/// address; 0 if it has no such variables.
 pub(crate) fn tls_module_of(address_avma: usize) -> usize {
     let mut found = 0;
     for_each_module(&mut |info| {
@@ -123,7 +123,7 @@ pub(crate) fn tls_module_of(address_avma: usize) -> usize {
     found
 }
 
-/// Calls `visit` for each loaded module in the loader's order until it says to stop (`true`).
+/// Calls `visit` for each loaded module in the loader's order until it returns `true`.
 ///
 /// Takes the loader's list lock (recursive, held by the loader only for moments): not for the
 /// common path.
@@ -144,13 +144,13 @@ pub(crate) fn for_each_module(visit: &mut dyn FnMut(&DlPhdrInfo) -> bool) {
     }
 }
 
-/// Whether `name` is the kernel's vdso, whose symbols are no functions of a library.
+/// True if `info` is the kernel's vdso, whose symbols are not functions of a library.
 fn is_vdso(info: &DlPhdrInfo) -> bool {
     const NAME: &[u8] = b"linux-vdso";
     if info.name.is_null() {
         return false;
     }
-    // (Its length would be counted at every name that is looked for in every module.)
+    // (`CStr` would measure the name's length for each symbol looked up in each module.)
     let name = info.name.cast::<u8>();
     NAME.iter().enumerate().all(|(place, &byte)| {
         // SAFETY: a zero-terminated string of the loader, which was equal so far.
@@ -158,8 +158,8 @@ fn is_vdso(info: &DlPhdrInfo) -> bool {
     })
 }
 
-/// Address of `name` in the first module behind the agent, in search order, that defines it; 0 if
-/// none does.
+/// Returns the address of `name` in the first module after the agent, in search order, that defines
+/// it; 0 if no module does.
 pub(crate) fn find_after_agent(name: &[u8]) -> usize {
     let agent = find_after_agent as *const () as usize;
     let mut is_behind = false;
@@ -175,7 +175,7 @@ pub(crate) fn find_after_agent(name: &[u8]) -> usize {
     found
 }
 
-/// The dynamic section of the agent itself.
+/// Returns the dynamic section of the agent itself.
 pub(crate) fn agent() -> Option<Dynamic> {
     let own = agent as *const () as usize;
     let mut found = None;
@@ -198,7 +198,7 @@ struct LoadedModule {
     next: *const LoadedModule,
 }
 
-/// `struct r_debug`, its beginning.
+/// Beginning of `struct r_debug`.
 #[repr(C)]
 struct LoaderDebug {
     version: c_int,
@@ -213,8 +213,8 @@ struct NamespaceDebug {
     next: *const NamespaceDebug,
 }
 
-/// Calls `visit` for each module outside the program's own namespace. Only with the loader's lock
-/// held: while this thread is in dlopen.
+/// Calls `visit` for each module outside the program's own namespace. Must be called with the
+/// loader's lock held: while this thread is in dlopen.
 pub(crate) fn for_each_in_namespaces(visit: &mut dyn FnMut(&DlPhdrInfo)) {
     const NAMESPACES_MAX: usize = 64;
     const MODULES_MAX: usize = 65_536;
@@ -224,7 +224,8 @@ pub(crate) fn for_each_in_namespaces(visit: &mut dyn FnMut(&DlPhdrInfo)) {
         true
     });
     let debug = debug as *const NamespaceDebug;
-    // SAFETY: null, or what the loader shows to debuggers; from this version on there is a `next`.
+    // SAFETY: null, or the loader's structure for debuggers; from this version on there is a
+    // `next`.
     if debug.is_null() || unsafe { (*debug).first.version } < 2 {
         return;
     }
@@ -253,14 +254,14 @@ pub(crate) fn for_each_in_namespaces(visit: &mut dyn FnMut(&DlPhdrInfo)) {
 }
 
 impl LoadedModule {
-    /// The module as `dl_iterate_phdr` shows those of the program's namespace; `None` if its
-    /// headers are not where its bytes begin.
+    /// Returns the module's description as `dl_iterate_phdr` gives it for the program's namespace;
+    /// `None` if its headers are not at its first bytes.
     fn info(&self) -> Option<DlPhdrInfo> {
         if self.bias == 0 || self.dynamic.is_null() {
             return None;
         }
-        // SAFETY: libraries that are loaded at an address of the loader's choice begin there, with
-        // at least a page.
+        // SAFETY: libraries that are loaded at an address of the loader's choice begin at their
+        // bias, with at least a page.
         let header = unsafe { core::slice::from_raw_parts(self.bias as *const u8, 64) };
         let offset = usize::from_le_bytes(header.get(32..40)?.try_into().ok()?);
         let header_count = u16::from_le_bytes(header.get(56..58)?.try_into().ok()?);
@@ -279,21 +280,21 @@ impl LoadedModule {
 }
 
 unsafe extern "C" {
-    /// The agent's own dynamic section; the linker makes it.
+    /// The agent's own dynamic section; the linker defines it.
     #[link_name = "_DYNAMIC"]
     static OWN_DYNAMIC: [usize; 2];
 }
 
-/// As [`find_after_agent`], but without calling anything: for a program in which `dl_iterate_phdr`,
-/// `strlen` and `memcmp` are somebody else's who has not started yet. Only while the program has
-/// one thread, as it takes no lock.
+/// Finds the same address as [`find_after_agent`], without calling any function. For a program in
+/// which `dl_iterate_phdr`, `strlen` and `memcmp` belong to a library that is not initialised yet.
+/// Only for use while the program has one thread, as it takes no lock.
 pub(crate) fn find_after_agent_uncalled(name: &[u8]) -> usize {
     let debug = weak_symbols::loader_debug() as *const LoaderDebug;
     if debug.is_null() {
         return 0;
     }
     let mut is_behind = false;
-    // SAFETY: glibc's variable, which its loader has set up before it ran anything.
+    // SAFETY: glibc's variable, which its loader has set up before any other code ran.
     let mut module = unsafe { (*debug).modules };
     while !module.is_null() {
         // SAFETY: a module of the loader's list, which only another thread could change.
@@ -312,7 +313,8 @@ pub(crate) fn find_after_agent_uncalled(name: &[u8]) -> usize {
     0
 }
 
-/// Whether a module before the agent defines `name`: calls go there, and not to the agent.
+/// True if a module before the agent defines `name`: then calls go to that module, not to the
+/// agent.
 pub(crate) fn is_defined_before_agent(name: &[u8]) -> bool {
     let own = is_defined_before_agent as *const () as usize;
     let mut is_before = false;
@@ -325,7 +327,7 @@ pub(crate) fn is_defined_before_agent(name: &[u8]) -> bool {
     is_before
 }
 
-/// Address of `name` in whatever module defines it first; 0 if none does.
+/// Returns the address of `name` in the first module that defines it; 0 if no module does.
 pub(crate) fn find_anywhere(name: &[u8]) -> usize {
     let mut found = 0;
     for_each_module(&mut |info| {

@@ -1,19 +1,21 @@
-//! Where a module's file is, by the kernel's own list: of one that the program has opened by a path
-//! relative to its folder. Asked while the module is mapped, as the address is another's later.
+//! Path of a module's file from the kernel's list of mappings. Used for a module that the program
+//! has opened by a path relative to its folder. The list is read while the module is mapped,
+//! because later another mapping may have the address.
 
 use heapr_ring::sys;
 
-/// Half for what is read, half for the path.
+/// Bytes of each half of the buffer: one for the pieces that are read, one for the path.
 const HALF_BYTES: usize = 4096;
-/// Address range, permissions, offset, device and number of the file come before the path.
+/// Bytes at the beginning of a line that are stored: address range, permissions, offset, device and
+/// inode number come before the path.
 const RANGE_BYTES: usize = 40;
 
-/// Calls `visit` with the path of the file that is mapped at an address, if one is.
+/// Calls `visit` with the path of the file that is mapped at an address, if there is one.
 #[cold]
 #[inline(never)]
 pub(crate) fn of_address(address_avma: usize, visit: &mut dyn FnMut(&[u8])) {
     let Ok(memory) = sys::map_anonymous(HALF_BYTES * 2, false) else { return };
-    // SAFETY: mapped just now, zeroed, nobody else's.
+    // SAFETY: mapped just now, zeroed, and used here only.
     let halves = unsafe { core::slice::from_raw_parts_mut(memory, HALF_BYTES * 2) };
     let (piece, path) = halves.split_at_mut(HALF_BYTES);
     let mut search = Search { address_avma, path, range: [0; RANGE_BYTES], column: 0, length: 0 };
@@ -30,23 +32,24 @@ pub(crate) fn of_address(address_avma: usize, visit: &mut dyn FnMut(&[u8])) {
     if !path.is_empty() {
         visit(path);
     }
-    // SAFETY: as above; nothing of it is used any more.
+    // SAFETY: as above; no reference into it is used any more.
     unsafe { sys::unmap(memory, HALF_BYTES * 2) };
 }
 
-/// The list, as far as it was read.
+/// State of the search through the list.
 struct Search<'a> {
     address_avma: usize,
     path: &'a mut [u8],
-    /// The present line's beginning, how much of it was read, and how long its path is so far.
+    /// The current line's beginning, the number of its bytes read, and the length of its path so
+    /// far.
     range: [u8; RANGE_BYTES],
     column: usize,
     length: usize,
 }
 
 impl Search<'_> {
-    /// Bytes of the path, once its line was read; 0: it was not, has no path, or one that is too
-    /// long.
+    /// Returns the number of bytes of the path, once the line was read. Returns 0 if it was not
+    /// read, has no path, or has one that is too long.
     fn go_on(&mut self, piece: &[u8]) -> usize {
         for &byte in piece {
             if byte != b'\n' {
@@ -76,7 +79,7 @@ impl Search<'_> {
     }
 }
 
-/// Whether a line that begins so is that of the mapping.
+/// True if the address range at the beginning of a line contains the address.
 fn holds(line: &[u8], address_avma: usize) -> bool {
     let mut ends = line.splitn(3, |&byte| matches!(byte, b'-' | b' ')).map(|digits| {
         let digits = digits.iter().map_while(|&byte| (byte as char).to_digit(16));

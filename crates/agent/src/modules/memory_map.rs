@@ -1,38 +1,39 @@
-//! What is mapped where, from the kernel: for addresses that the program's data may have made up.
+//! The process's mappings according to the kernel, for addresses that may be arbitrary values of
+//! the program.
 
 use heapr_ring::sys;
 
 use crate::state::own_stack;
 
-/// What memory must allow.
+/// Access that a mapping must allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// To be read.
+    /// Reading.
     Read,
-    /// To be read and written, as a stack.
+    /// Reading and writing, as for a stack.
     Write,
-    /// To be executed.
+    /// Execution.
     Execute,
 }
 
-/// What the kernel says of an address.
+/// The kernel's answer for an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// It lies in the mapping `low..high`, which allows what was asked for.
+    /// The address lies in the mapping `low..high`, which allows the requested access.
     Mapped { low: usize, high: usize },
-    /// It does not.
+    /// No mapping at the address allows the requested access.
     Other,
-    /// The kernel does not tell, or may not be asked.
+    /// The kernel does not answer, or may not be asked.
     Unknown,
 }
 
 /// Errors of [`sys::query_mapping`].
 const ENOENT: i32 = 2;
 const ENOTTY: i32 = 25;
-/// No mapping of a program begins at or above this.
+/// End of the address range in which mappings of a program begin.
 const ADDRESS_END: usize = 1 << 47;
 
-/// What lies at an address.
+/// Looks up the mapping at an address.
 #[cold]
 #[inline(never)]
 pub(crate) fn place_of(address: usize, access: Access) -> Place {
@@ -54,12 +55,12 @@ fn asked_of_kernel(address: usize, access: Access) -> Place {
     }
 }
 
-/// Where a line of the kernel's list is.
+/// Position of the search in a line of the kernel's list.
 enum Field {
     Low,
     High,
-    /// The permissions, `rwxp`: how many letters have been read, and whether all that is wanted is
-    /// there so far.
+    /// The permissions, `rwxp`: number of letters read, and whether all requested ones were set so
+    /// far.
     Permissions(usize, bool),
     Rest,
 }

@@ -1,8 +1,8 @@
-//! Which modules are loaded: found at the first unwind through each, told to the recorder,
+//! The loaded modules: each is found at the first unwind through it, announced to the recorder, and
 //! forgotten at dlclose.
 //!
 //! With glibc 2.35 and later a module is found by `_dl_find_object`, which takes no lock and may be
-//! called in a signal handler; before that (and with musl) by the loader's list.
+//! called in a signal handler. Before that (and with musl) it is found in the loader's list.
 
 pub(crate) mod dynamic_section;
 mod file_tables;
@@ -31,15 +31,15 @@ use crate::state::AGENT;
 use crate::state::callback::Callback;
 use crate::x86_64::{Rule, SEGMENTS_MAX, UnwindTables, rule_for as read_rule};
 
-/// Modules that one process image can have over its life. Each takes a mapping at least, and of
-/// these the kernel gives a process no more (`vm.max_map_count`, where nobody has raised it). A
-/// hundred bytes each, in memory that is touched as it is used.
+/// Largest number of modules of one process image over its life. Each takes at least one mapping,
+/// and that is as many mappings as the kernel gives a process (`vm.max_map_count` by default). An
+/// entry has about a hundred bytes, in memory that is touched as it is used.
 const MODULES_MAX: usize = 1 << 16;
 const ELF_HEADER_BYTES: usize = 64;
-/// Modules that are found at once, by where they begin.
+/// Number of entries of [`RECENT`], the fast lookup of modules by their first address.
 const RECENT_MAX: usize = 1 << 12;
 
-/// Takes module records for the recorder.
+/// Receiver of module records for the recorder.
 pub(crate) trait ModuleSink {
     /// Writes one record into the event stream.
     fn module(&mut self, module: &Module, flags: u64);
@@ -49,10 +49,11 @@ const ANNOUNCING: u32 = 1;
 const LOADED: u32 = 2;
 const UNLOADED: u32 = 3;
 
-/// Modules that are marked as gone under one taking of the loader's lock.
+/// Largest number of modules that are marked as unloaded under one acquisition of the loader's
+/// lock.
 const GONE_AT_ONCE: usize = 16;
 
-/// One module. Written by the thread that found it, before `state` says so.
+/// One module. All fields are written by the thread that found it, before `state` says so.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Module {
@@ -69,12 +70,12 @@ pub(crate) struct Module {
     build_id: AtomicUsize,
     build_id_bytes: AtomicUsize,
     name: AtomicUsize,
-    /// What its file has of unwind tables: a [`FileTables`], [`NO_TABLES`], or 0: nobody has
-    /// looked.
+    /// Unwind tables of the module's file: address of a [`FileTables`], [`NO_TABLES`], or 0 if the
+    /// file was not read yet.
     file_tables: AtomicUsize,
 }
 
-/// See [`Module::file_tables`].
+/// Value of [`Module::file_tables`] for a file without such tables.
 const NO_TABLES: usize = 1;
 
 /// `struct dl_find_object` of <dlfcn.h>.
@@ -100,19 +101,20 @@ type FindObject = unsafe extern "C" fn(*mut c_void, *mut DlFindObject) -> c_int;
 static FIND_OBJECT: AtomicUsize = AtomicUsize::new(0);
 static MODULES: AtomicPtr<Module> = AtomicPtr::new(core::ptr::null_mut());
 static MODULE_COUNT: AtomicU32 = AtomicU32::new(0);
-/// Numbers of modules, by the hash of their first address.
+/// Indexes of modules, by the hash of their first address.
 static RECENT: [AtomicU32; RECENT_MAX] = [const { AtomicU32::new(0) }; RECENT_MAX];
-/// Called when a module has turned up.
+/// Called when a new module was found.
 pub(crate) static ON_NEW: Callback = Callback::none();
 /// Distinguishes stack nodes of different modules that had the same addresses one after the other.
 static SALT: AtomicU64 = AtomicU64::new(0);
 
-/// Finds the loader's function and maps the table.
+/// Finds the loader's function and maps the table of modules.
 pub(crate) fn start() {
     start_with(link_map::find_anywhere(b"_dl_find_object"));
 }
 
-/// As [`start`], with the address of the loader's function; 0 if it has none.
+/// Starts like [`start`], with the address of the loader's function; 0 if the loader has no such
+/// function.
 pub(crate) fn start_with(find_object_avma: usize) {
     FIND_OBJECT.store(find_object_avma, Relaxed);
     if let Ok(table) = sys::map_anonymous(MODULES_MAX.wrapping_mul(size_of::<Module>()), false) {
@@ -120,7 +122,7 @@ pub(crate) fn start_with(find_object_avma: usize) {
     }
 }
 
-/// Part of the stack tree's key.
+/// Returns the part of the stack tree's key that tells modules at the same addresses apart.
 #[inline(always)]
 pub(crate) fn salt() -> u64 {
     SALT.load(Relaxed)
@@ -136,8 +138,8 @@ fn all() -> &'static [Module] {
     unsafe { core::slice::from_raw_parts(table, (MODULE_COUNT.load(Acquire) as usize).min(MODULES_MAX)) }
 }
 
-/// The rule for the frame that returns to `return_address`; finds and announces its module if it is
-/// new. `None`: there is no code.
+/// Returns the rule for the frame that returns to `return_address`; finds and announces its module
+/// if it is new. Returns `None` if there is no code at the address.
 pub(crate) fn rule_for(return_address: u64, sink: &mut dyn ModuleSink) -> Option<Rule> {
     let lookup_avma = return_address.wrapping_sub(1) as usize;
     let found = find(lookup_avma);
@@ -149,7 +151,7 @@ pub(crate) fn rule_for(return_address: u64, sink: &mut dyn ModuleSink) -> Option
     {
         announce(found, sink);
     }
-    // Code of a compiler at run time that registers no tables: frame pointers are all there is.
+    // Code of a run-time compiler that registers no tables can be unwound by frame pointers only.
     let tables = tables_of(found.as_ref(), lookup_avma);
     Some(match tables {
         Some(tables) => read_rule(&tables, lookup_avma),
@@ -157,19 +159,19 @@ pub(crate) fn rule_for(return_address: u64, sink: &mut dyn ModuleSink) -> Option
     })
 }
 
-/// The rule for the frame that returns to code outside of all modules, where whoever has made the
-/// code tells of its frames.
+/// Returns the rule for the frame that returns to JIT code outside of all modules, if the code's
+/// maker describes its frames.
 pub(crate) fn rule_of_made_code(return_address: usize) -> Option<Rule> {
     let of_java = java_code::find(return_address).and_then(|code| code.rule());
     of_java.or_else(|| interpreters::trampoline_frame_bytes(return_address).map(Rule::plain))
 }
 
-/// Whether an address lies in a loaded module.
+/// True if an address lies in a loaded module.
 pub(crate) fn holds(address_avma: usize) -> bool {
     find(address_avma).is_some()
 }
 
-/// Whether there is code at an address: where there is not, no function returns to it.
+/// True if there is code at an address: otherwise no function returns to it.
 pub(crate) fn is_code(address_avma: usize) -> bool {
     is_code_of(find(address_avma).as_ref(), address_avma)
 }
@@ -181,8 +183,8 @@ fn is_code_of(found: Option<&Found>, address_avma: usize) -> bool {
     }
 }
 
-/// The unwind tables for an address: those that describe it, or at least those of the module that
-/// holds it.
+/// Returns the unwind tables that describe an address, or at least those of the module that holds
+/// it.
 pub(crate) fn unwind_tables(address_avma: usize) -> Option<UnwindTables> {
     tables_of(find(address_avma).as_ref(), address_avma)
 }
@@ -197,7 +199,7 @@ fn tables_of(found: Option<&Found>, address_avma: usize) -> Option<UnwindTables>
     of_file.and_then(|tables| tables.describing(found, address_avma)).or(mapped)
 }
 
-/// What the loader says about an address.
+/// The loader's description of the module that holds an address.
 struct Found {
     start: usize,
     end: usize,
@@ -219,8 +221,8 @@ impl Found {
         unsafe { core::slice::from_raw_parts(self.headers, self.header_count) }
     }
 
-    /// Takes the program headers that the ELF header at the module's start names, if they are in
-    /// its first page.
+    /// Reads the location of the program headers from the ELF header at the module's start, if they
+    /// are in the module's first page.
     fn take_headers(&mut self, header: &[u8; ELF_HEADER_BYTES]) {
         let offset = header.get(32..40).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
         let count = header.get(56..58).and_then(|bytes| bytes.try_into().ok()).map_or(0, u16::from_le_bytes);
@@ -231,7 +233,7 @@ impl Found {
         }
     }
 
-    /// The module's entry, if it has been announced.
+    /// Returns the module's entry, if it has been announced.
     fn known(&self) -> Option<&'static Module> {
         let is_it = |module: &&Module| {
             module.state.load(Acquire) == LOADED
@@ -284,7 +286,7 @@ impl Found {
         Some(UnwindTables::new(self.eh_frame_hdr, &segments))
     }
 
-    /// The path with its zero byte.
+    /// Returns the path with its zero byte.
     fn path_with_end(&self) -> &[u8] {
         if self.name.is_null() {
             return &[];
@@ -297,8 +299,8 @@ impl Found {
         self.path_with_end().strip_suffix(&[0]).unwrap_or_default()
     }
 
-    /// What tells the module from others that have its addresses before or after: path and build-id;
-    /// where there is none, what it looks like.
+    /// Returns a hash that distinguishes the module from others that have its addresses before or
+    /// after it. The hash is of path and build-id; without a build-id, of path and unwind header.
     fn identity(&self) -> u64 {
         const BYTES_MAX: usize = 4096;
         let build_id = self.build_id();
@@ -315,7 +317,7 @@ impl Found {
         })
     }
 
-    /// The build-id in the mapped notes.
+    /// Returns the build-id in the mapped notes.
     fn build_id(&self) -> &[u8] {
         for header in self.program_headers().iter().filter(|header| header.kind == PT_NOTE) {
             let start = self.bias.wrapping_add(header.address_svma);
@@ -352,13 +354,13 @@ fn gnu_build_id(mut notes: &[u8]) -> Option<&[u8]> {
 }
 
 unsafe extern "C" {
-    /// The agent's own ELF header; the linker says where it is.
+    /// The agent's own ELF header; the linker defines its location.
     #[link_name = "__ehdr_start"]
     static OWN_HEADER: [u8; ELF_HEADER_BYTES];
 }
 
-/// The agent itself, if an address lies in it, where the loader does not know it: the injector has
-/// mapped it.
+/// Describes the agent itself, if an address lies in it and the injector has mapped it, so that the
+/// loader does not know it.
 fn find_own(address_avma: usize) -> Option<Found> {
     let start = (&raw const OWN_HEADER).addr();
     if AGENT.is_injected.load(Relaxed) == 0 || address_avma < start {
@@ -367,7 +369,7 @@ fn find_own(address_avma: usize) -> Option<Found> {
     let mut found = Found {
         start,
         end: start,
-        // It is linked to address 0.
+        // The agent is linked to address 0.
         bias: start,
         link: 0,
         name: core::ptr::null(),
@@ -425,7 +427,7 @@ fn find(address_avma: usize) -> Option<Found> {
     if found.header_count != 0 {
         return Some(found);
     }
-    // A module whose first segment does not hold its headers: the loader's list has them.
+    // The module's first segment does not hold its headers: the loader's list has them.
     find_in_list(address_avma)
 }
 
@@ -452,8 +454,8 @@ fn find_in_list(address_avma: usize) -> Option<Found> {
     found
 }
 
-/// Enters a module in the table and tells the recorder. Two threads that find it at once both do
-/// so; the recorder does not mind.
+/// Enters a module in the table and announces it to the recorder. Two threads that find it at once
+/// both do so, which the recorder accepts.
 fn announce(found: &Found, sink: &mut dyn ModuleSink) {
     let table = MODULES.load(Acquire);
     if table.is_null() {
@@ -489,12 +491,12 @@ fn announce(found: &Found, sink: &mut dyn ModuleSink) {
     module.build_id_bytes.store(build_id.len(), Relaxed);
     module.name.store(found.name as usize, Relaxed);
     module.file_tables.store(0, Relaxed);
-    // Until the record is written the state is neither, so that other threads announce the module
-    // themselves.
+    // Until the record is written the state is neither loaded nor unloaded, so that other threads
+    // announce the module themselves.
     module.state.store(ANNOUNCING, Release);
     sink.module(module, if path.is_empty() { MODULE_MAIN } else { 0 });
-    // Release: pairs with the Acquire of whoever looks the module up; only then do other threads
-    // skip announcing it.
+    // Release: pairs with the Acquire in `Found::known`; only from here on other threads skip
+    // announcing the module.
     module.state.store(LOADED, Release);
     if let Some(dynamic) = found.dynamic() {
         interpreters::note(&dynamic);
@@ -503,8 +505,8 @@ fn announce(found: &Found, sink: &mut dyn ModuleSink) {
     ON_NEW.call();
 }
 
-/// The entry that this module had before it was unloaded, or a new one: a program that loads and
-/// unloads the same library all the time must not fill the table.
+/// Returns the entry that this module had before it was unloaded, or a new one. A program that
+/// loads and unloads the same library all the time must not fill the table.
 fn place_for(table: *mut Module, identity: u64, start: usize) -> Option<&'static Module> {
     let old = all().iter().find(|module| {
         module.state.load(Acquire) == UNLOADED
@@ -523,7 +525,7 @@ fn place_for(table: *mut Module, identity: u64, start: usize) -> Option<&'static
     Some(unsafe { &*table.add(number) })
 }
 
-/// Tells the recorder of a forked child all modules anew.
+/// Announces all modules to the recorder of a forked child.
 pub(crate) fn announce_all(sink: &mut dyn ModuleSink) {
     for module in all().iter().filter(|module| module.state.load(Acquire) == LOADED) {
         let flags = if module.path().is_empty() { MODULE_MAIN } else { 0 };
@@ -531,8 +533,8 @@ pub(crate) fn announce_all(sink: &mut dyn ModuleSink) {
     }
 }
 
-/// After something was unloaded: which modules are gone? In the loader itself, where its entry is
-/// hooked, so that nothing else is loaded before; and behind `dlclose`.
+/// Finds the modules that have been unloaded, and tells the recorder. Called in the loader itself,
+/// where its entry is hooked, so that no other module is loaded before; otherwise after `dlclose`.
 pub(crate) fn forget_unloaded(sink: &mut dyn ModuleSink) {
     loop {
         let (gone, is_all) = mark_gone();
@@ -543,10 +545,10 @@ pub(crate) fn forget_unloaded(sink: &mut dyn ModuleSink) {
     }
 }
 
-/// Modules that are gone, marked so, and whether these are all: as many as fit.
+/// Marks unloaded modules and returns as many as fit, and whether these are all.
 ///
-/// Under the lock of the loader's list: another thread may unload a module while its headers are
-/// read, or load another at its place. Nothing is told under it, as that may wait.
+/// Runs under the lock of the loader's list: another thread may unload a module while its headers
+/// are read, or load another at its address. No record is written under the lock, as that may wait.
 fn mark_gone() -> ([Option<&'static Module>; GONE_AT_ONCE], bool) {
     let mut gone = [None; GONE_AT_ONCE];
     let mut is_all = true;
@@ -562,7 +564,7 @@ fn mark_gone() -> ([Option<&'static Module>; GONE_AT_ONCE], bool) {
                 *place = Some(module);
             }
         }
-        // Before another thread can load what is at the same place.
+        // Before another thread can load a module at the same addresses.
         if gone.iter().any(Option::is_some) {
             forget_code();
         }
@@ -571,20 +573,21 @@ fn mark_gone() -> ([Option<&'static Module>; GONE_AT_ONCE], bool) {
     (gone, is_all)
 }
 
-/// Code addresses may have changed their meaning: kept stacks and rules are void.
+/// Notes that code addresses may have changed their meaning: cached stacks and rules are void.
 pub(crate) fn forget_code() {
     rules::forget_all();
     run_time_code::forget();
-    // 0 is no epoch: see `Kept::proof_epoch`.
+    // 0 is not a valid epoch: see `Kept::proof_epoch`.
     let next = |epoch: u32| Some(epoch.wrapping_add(1).max(1));
     let _ = AGENT.code_epoch.fetch_update(Relaxed, Relaxed, next);
 }
 
 impl Module {
-    /// Whether it is still what lies there. The lock of the loader's list is held.
+    /// True if the module's range still holds the same module. The lock of the loader's list must
+    /// be held.
     fn is_there(&self) -> bool {
         let start = self.start.load(Relaxed);
-        // The loader may have put another where one was, under an entry at the same place.
+        // The loader may have put another module there, with its entry at the same address.
         find(start).is_some_and(|found| {
             found.start == start
                 && found.link == self.link.load(Relaxed)
@@ -592,8 +595,8 @@ impl Module {
         })
     }
 
-    /// What its file has of unwind tables. Two threads that look at once both read the file, and
-    /// one of the two is thrown away.
+    /// Returns the unwind tables of the module's file. Two threads that come here at once both read
+    /// the file, and one result is discarded.
     fn file_tables(&self, found: &Found) -> Option<&'static FileTables> {
         let mut known = self.file_tables.load(Acquire);
         if known == 0 {
@@ -605,8 +608,8 @@ impl Module {
         (known != NO_TABLES).then(|| unsafe { &*(known as *const FileTables) })
     }
 
-    /// Path as the loader has it. Empty for the main program, and for an unloaded module, whose
-    /// strings are gone.
+    /// Path according to the loader. Empty for the main program, and for an unloaded module, whose
+    /// strings are freed.
     pub(crate) fn path(&self) -> &[u8] {
         let name = self.name.load(Relaxed) as *const c_char;
         if name.is_null() || self.state.load(Acquire) == UNLOADED {
@@ -617,7 +620,7 @@ impl Module {
         unsafe { CStr::from_ptr(name) }.to_bytes()
     }
 
-    /// GNU build-id; empty if there is none or the module is gone.
+    /// GNU build-id; empty if the module has no build-id or is unloaded.
     pub(crate) fn build_id(&self) -> &[u8] {
         let start = self.build_id.load(Relaxed) as *const u8;
         if start.is_null() || self.state.load(Acquire) == UNLOADED {

@@ -1,14 +1,14 @@
-//! The end of the program's data, as the C library keeps it: its allocator moves it without a
-//! function that could be hooked.
+//! The end of the program's data (the program break), as the C library stores it. The library's
+//! allocator moves it without a function that could be hooked.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::modules::dynamic_section::Dynamic;
 
-/// Where it is kept (`__curbrk`); 0: nowhere that is known.
+/// Address of the C library's variable (`__curbrk`); 0: not known.
 static PLACE: AtomicUsize = AtomicUsize::new(0);
 
-/// Looks at a module that has turned up.
+/// Notes the variable's address, if this new module defines it.
 pub(crate) fn note(dynamic: &Dynamic) {
     if PLACE.load(Relaxed) == 0
         && let Some((place, _)) = dynamic.find_object(b"__curbrk")
@@ -17,7 +17,7 @@ pub(crate) fn note(dynamic: &Dynamic) {
     }
 }
 
-/// Where the data ends now; 0: it is not known.
+/// Returns the current end of the data; 0 if it is not known.
 #[inline(always)]
 pub(crate) fn end() -> usize {
     match PLACE.load(Relaxed) {

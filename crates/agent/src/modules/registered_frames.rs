@@ -1,8 +1,8 @@
-//! Unwind tables that a program registers for code that it has made itself (`__register_frame`:
-//! LLVM's compilers at run time, and so PostgreSQL, Julia, Numba).
+//! Unwind tables that a program registers for JIT code (`__register_frame`: LLVM's run-time
+//! compilers, and thus PostgreSQL, Julia, Numba).
 //!
-//! The program's call goes on to the compiler's runtime library, which keeps a list of its own that
-//! nobody else can read.
+//! The program's call continues to the compiler's runtime library, which has a list of its own that
+//! other code cannot read.
 //!
 //! ```text
 //! begin --> | CIE | FDE | FDE | … | 0 |       a whole section, as libgcc takes it
@@ -15,23 +15,23 @@ use heapr_ring::sys;
 
 use crate::x86_64::UnwindTables;
 
-/// Sections that are known at a time; of any more the frames are taken to have frame pointers. In
-/// memory that is touched as it is used.
+/// Largest number of sections that are known at a time. Frames of any further ones are assumed to
+/// have frame pointers. The table lies in memory that is touched as it is used.
 const SECTIONS_MAX: usize = 1 << 16;
 
-/// A registered section, and the code that it describes. All zero: none.
+/// A registered section, and the code that it describes. All zero if it is free.
 struct Section {
     /// 0: free. Written last.
     begin: AtomicUsize,
     end: AtomicUsize,
-    /// What it is taken back by.
+    /// Key by which the program deregisters the section.
     key: AtomicUsize,
     code_low: AtomicUsize,
     code_high: AtomicUsize,
 }
 
 static SECTIONS: AtomicPtr<Section> = AtomicPtr::new(core::ptr::null_mut());
-/// How many of them have been in use.
+/// Number of entries at the beginning of the table that have ever been used.
 static SECTION_COUNT: AtomicU32 = AtomicU32::new(0);
 
 fn all() -> &'static [Section] {
@@ -51,7 +51,7 @@ fn table() -> Option<&'static [Section]> {
         let is_first =
             SECTIONS.compare_exchange(core::ptr::null_mut(), memory.cast(), AcqRel, Acquire).is_ok();
         if !is_first {
-            // SAFETY: the mapping just made, which nobody has seen.
+            // SAFETY: the mapping just made, which no other thread has seen.
             unsafe { sys::unmap(memory, bytes) };
         }
     }
@@ -59,10 +59,10 @@ fn table() -> Option<&'static [Section]> {
     Some(unsafe { core::slice::from_raw_parts(SECTIONS.load(Acquire), SECTIONS_MAX) })
 }
 
-/// The program has registered the section at `begin`, which is complete, and takes it back by
-/// `key`.
+/// Enters the section at `begin`, which the program has registered; it is complete, and `key`
+/// deregisters it.
 pub(crate) fn register(begin: usize, key: usize) {
-    /// No section begins there.
+    /// Value of `begin` while an entry is being filled in: no section begins there.
     const TAKEN: usize = 1;
     if all().iter().any(|section| section.begin.load(Relaxed) == begin) {
         return;
@@ -83,11 +83,11 @@ pub(crate) fn register(begin: usize, key: usize) {
     SECTION_COUNT.fetch_max((number as u32).wrapping_add(1), AcqRel);
 }
 
-/// The program takes back what it has registered by `key`. Whether anything was known.
+/// Forgets what the program has registered by `key`. Returns true if a section was known.
 pub(crate) fn deregister(key: usize) -> bool {
     let mut is_known = false;
     for section in all().iter().filter(|section| section.key.load(Relaxed) == key) {
-        // First, so that it is found only by who has begun to look.
+        // Cleared first, so that the section is found only by threads that are already reading it.
         section.code_high.store(0, Relaxed);
         section.key.store(0, Relaxed);
         is_known |= section.begin.swap(0, AcqRel) != 0;
@@ -95,8 +95,8 @@ pub(crate) fn deregister(key: usize) -> bool {
     is_known
 }
 
-/// The tables that describe the code at an address. (They are read while a frame of that code is on
-/// a stack: it is not taken away then.)
+/// Returns the tables that describe the code at an address. (They are read while a frame of that
+/// code is on a stack, so the code is not freed in the meantime.)
 pub(crate) fn tables(address_avma: usize) -> Option<UnwindTables> {
     let holds = |section: &&Section| {
         section.begin.load(Acquire) > 1

@@ -1,15 +1,14 @@
-//! The rule cache: from the address that a frame returns to, to how it is unwound; shared by all
-//! threads.
+//! The rule cache: from a frame's return address to its unwind rule; shared by all threads.
 //!
 //! ```text
 //! entries (8 bytes)                         distinct rules (8 bytes)
 //! [return address:48 | number:16]    -->    [rule]
 //! ```
 //!
-//! A program has some thousand call sites but only some hundred different rules, so that eight
-//! bytes an entry do, and eight entries share a cache line. Insert-only and lock-free like the
-//! stack tree, so that an entry never changes under a reader. The entries are thrown away as a
-//! whole when code was unloaded; the rules stay.
+//! A program has some thousand call sites but only some hundred different rules. So an entry needs
+//! only eight bytes, and eight entries share a cache line. The cache is insert-only and lock-free
+//! like the stack tree, so that an entry never changes under a reader. The entries are discarded as
+//! a whole when code was unloaded; the rules stay.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
@@ -19,12 +18,12 @@ use crate::modules;
 use crate::state::own_stack;
 use crate::x86_64::Rule;
 
-/// Entries of the first table (128 KiB). Growth doubles it.
+/// Number of entries of the first table (128 KiB). Growth doubles it.
 const FIRST_CAPACITY: usize = 1 << 14;
-/// Places for distinct rules: as many as a number can name.
+/// Number of elements for distinct rules: as many as a rule number can name.
 const RULES_MAX: usize = 1 << 16;
-/// Return addresses above this are not cached: no program on x86-64 has any (57-bit addresses are
-/// handed out on request only).
+/// End of the return addresses that are cached. No program on x86-64 has higher ones (57-bit
+/// addresses are handed out on request only).
 const ADDRESS_MAX: u64 = 1 << 48;
 
 #[derive(Debug)]
@@ -37,13 +36,13 @@ struct Table {
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(core::ptr::null_mut());
 static GROWING: AtomicU32 = AtomicU32::new(0);
 /// The distinct rules, one after the other, so that they share few cache lines; 0: free. Number 0
-/// is none: a free entry names it.
+/// is unused, because a free entry names it.
 static RULES: [AtomicU64; RULES_MAX] = [const { AtomicU64::new(0) }; RULES_MAX];
 
 impl Table {
     #[inline(always)]
     fn entries(&self) -> &[AtomicU64] {
-        // SAFETY: `allocate` maps the head and `capacity` entries behind it, zeroed; tables are
+        // SAFETY: `allocate` maps the head and `capacity` entries after it, zeroed; tables are
         // never unmapped.
         unsafe {
             let first = core::ptr::from_ref(self).add(1).cast::<AtomicU64>();
@@ -72,26 +71,26 @@ pub(crate) fn hash(word: u64) -> usize {
     (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
 }
 
-/// The rule for a frame that returns to `return_address`, if it is cached.
+/// Returns the rule for a frame that returns to `return_address`, if it is cached.
 #[inline(always)]
 pub(crate) fn cached(return_address: u64) -> Option<Rule> {
     of_entry(entry(return_address)?)
 }
 
-/// The rule that an entry names.
+/// Returns the rule that an entry names.
 #[inline(always)]
 pub(crate) fn of_entry(entry: u64) -> Option<Rule> {
     Rule::from_bits(RULES.get(entry as usize % RULES_MAX)?.load(Relaxed))
 }
 
-/// The entry of a return address, if it is cached.
+/// Returns the entry of a return address, if it is cached.
 #[inline(always)]
 pub(crate) fn entry(return_address: u64) -> Option<u64> {
     let entries = current()?.entries();
     let mask = entries.len().wrapping_sub(1);
     let mut place = hash(return_address) & mask;
     loop {
-        // Acquire: pairs with the Release in `insert`; the rule that the entry names is there.
+        // Acquire: pairs with the Release in `insert`; the rule that the entry names is stored.
         let entry = entries.get(place)?.load(Acquire);
         if entry >> 16 == return_address {
             return Some(entry);
@@ -103,7 +102,8 @@ pub(crate) fn entry(return_address: u64) -> Option<u64> {
     }
 }
 
-/// Finds the rule in the module's unwind information and caches it. `None`: there is no code.
+/// Finds the rule in the module's unwind information and caches it. Returns `None` if there is no
+/// code at the address.
 #[cold]
 #[inline(never)]
 pub(crate) fn look_up(return_address: u64, recorder: &mut dyn modules::ModuleSink) -> Option<Rule> {
@@ -121,7 +121,8 @@ fn look_up_anew(return_address: u64, recorder: &mut dyn modules::ModuleSink) -> 
     Some(rule)
 }
 
-/// The number of a rule, which gets the next one if it is new. `None`: there are too many.
+/// Returns the number of a rule, which gets the next free one if it is new. Returns `None` if there
+/// are too many.
 fn number_of(rule: u64) -> Option<usize> {
     for (number, place) in RULES.iter().enumerate().skip(1) {
         let mut known = place.load(Relaxed);
@@ -141,7 +142,7 @@ fn insert(table: &Table, entry: u64) {
     let mut place = hash(entry >> 16) & mask;
     for _ in 0..entries.len() {
         let Some(slot) = entries.get(place) else { return };
-        // Release: pairs with the Acquire in `cached`; two threads store the same entry.
+        // Release: pairs with the Acquire in `entry`; two threads store the same entry.
         match slot.compare_exchange(0, entry, Release, Relaxed) {
             Ok(_) => {
                 table.used.fetch_add(1, Relaxed);
@@ -159,7 +160,7 @@ fn table_with_room() -> Option<&'static Table> {
         table.is_none_or(|table| u64::from(table.used.load(Relaxed)) * 2 >= table.capacity)
     };
     if !is_full(table) || GROWING.swap(1, Acquire) != 0 {
-        // At most half full, or being copied: a little above half does no harm, a full one would.
+        // At most half full, or being copied: a little above half does no harm, a full table would.
         return table.filter(|table| u64::from(table.used.load(Relaxed)) * 8 < table.capacity * 7);
     }
     let table = current();
@@ -182,19 +183,19 @@ fn table_with_room() -> Option<&'static Table> {
     answer
 }
 
-/// Tables that were thrown away, to be used again: a program that unloads code all the time must
-/// not collect them.
+/// Discarded tables, to be used again. Otherwise a program that unloads code all the time would
+/// accumulate them.
 static RETIRED: [AtomicPtr<Table>; RETIRED_COUNT] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; RETIRED_COUNT];
 static RETIRED_NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A table is cleared for its next use only after this many others have been thrown away, so that a
-/// lookup that was under way in it has long ended; should a thread sleep for longer in the middle
-/// of a lookup, one step of one stack may be unwound by another address's rule, which the stack's
-/// bounds keep from doing harm.
+/// Number of tables that must have been discarded before a table is cleared for its next use. By
+/// then a lookup that was under way in it has long ended. If a thread sleeps longer in the middle
+/// of a lookup, one step of one stack may be unwound by another address's rule. The stack's bounds
+/// keep that from doing harm.
 const RETIRED_COUNT: usize = 8;
 
-/// Forgets all rules: code was unloaded or replaced.
+/// Forgets all rules, because code was unloaded or replaced.
 pub(crate) fn forget_all() {
     let number = RETIRED_NEXT.fetch_add(1, Relaxed) as usize % RETIRED_COUNT;
     let Some(place) = RETIRED.get(number) else { return };

@@ -1,22 +1,22 @@
-//! Code that lies in no module: what a compiler at run time has made. Whether there is any at an
-//! address is asked of the kernel, and remembered.
+//! JIT code that lies in no module. The kernel is asked whether there is code at an address, and
+//! the answer is remembered.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
 use crate::modules::memory_map::{self, Access, Place};
 use crate::modules::rules;
 
-/// Mappings that are remembered; the oldest is replaced.
+/// Number of mappings that are remembered; the oldest is replaced.
 const KNOWN_MAX: usize = 64;
-/// Addresses without code that are remembered, by their hash.
+/// Number of addresses without code that are remembered, by their hash.
 const REFUSED_MAX: usize = 256;
-/// A refused address is asked about again after so many times: a compiler may take the right to
-/// execute away from a page while it writes to it, and may put code where none was.
+/// Number of refusals after which the kernel is asked again about an address. A compiler may make a
+/// page non-executable while it writes to it, and may later put code where there was no code.
 const REFUSED_FOR: u64 = 64;
 const COUNT_SHIFT: u32 = 48;
 
-/// A mapping with code. Each word is written on its own: what a reader sees while it changes is
-/// code too often, at worst, as it was before this was asked at all.
+/// A mapping with code. Each word is written on its own. A reader that sees a mixture may at worst
+/// take an address for code that is not. Without this check every address was taken for code.
 struct Known {
     low: AtomicUsize,
     high: AtomicUsize,
@@ -25,11 +25,10 @@ struct Known {
 static KNOWN: [Known; KNOWN_MAX] =
     [const { Known { low: AtomicUsize::new(0), high: AtomicUsize::new(0) } }; KNOWN_MAX];
 static KNOWN_NEXT: AtomicUsize = AtomicUsize::new(0);
-/// The address, below the number of times that it was refused.
+/// Address (low 48 bits), and above it the number of times that it was refused.
 static REFUSED: [AtomicU64; REFUSED_MAX] = [const { AtomicU64::new(0) }; REFUSED_MAX];
 
-/// Whether there is code at an address that lies in no module. Where the kernel does not tell,
-/// there may be.
+/// True if there is code at an address that lies in no module, or if the kernel does not answer.
 pub(crate) fn is_at(address_avma: usize) -> bool {
     let address = address_avma as u64;
     if address >> COUNT_SHIFT != 0 {
@@ -64,7 +63,7 @@ pub(crate) fn is_at(address_avma: usize) -> bool {
     }
 }
 
-/// Code was unloaded: what lay at an address may be something else now.
+/// Forgets all answers, because code was unloaded and another mapping may lie at an address.
 pub(crate) fn forget() {
     KNOWN.iter().for_each(|known| known.high.store(0, Release));
     REFUSED.iter().for_each(|refused| refused.store(0, Relaxed));

@@ -22,7 +22,7 @@ pub(crate) struct Claims {
     credit_ticks: u32,
     /// Position in the buffer of the last claim's event.
     position: u32,
-    /// Buffers until the thread claims regions again, and how many it was at the last time.
+    /// Buffers until the thread claims regions again (`wait`), and the number of the last time.
     wait: u8,
     last_wait: u8,
 }

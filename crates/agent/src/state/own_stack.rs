@@ -1,4 +1,4 @@
-//! A separate stack of the agent for each thread, for work that takes long or needs much stack: the
+//! A separate stack of the agent for each thread, for work that takes long or needs much stack. The
 //! program's stack may have almost no room left.
 //!
 //! ```text
